@@ -1,4 +1,4 @@
-"""For every test in Python: the shell that starts them may hold what changes what the program says."""
+"""For all Python tests: removes environment variables that change the program's output."""
 import os
 
-os.environ.pop("OPENBLAS_CORETYPE", None)  # the program warns of a forced kernel, where tests expect nothing on the error stream
+os.environ.pop("OPENBLAS_CORETYPE", None)  # a forced kernel causes a warning; tests expect an empty error stream

@@ -1,12 +1,11 @@
 #!/usr/bin/python3
-"""Mutations: one arithmetic thing changed at a time in estimators/ and core/estimator/, and who notices. Run by hand.
+"""Mutation tests: changes one arithmetic detail at a time in estimators/ and core/estimator/, and tests the result. Run by hand.
 
     tests/mutations.py --build build/develop --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
 
-Mutants are judged by `hardgrad test`: those of an estimator as plugins beside the program (all together), of a shared file in a program
-of their own. With --all-tests, survivors are also linked into the estimators' tests. Nothing in the tree or in the build is touched.
-A mutant of a shared file needs a build by file (preset `develop`). The same seed draws the same mutants; those that --out holds
-already are not built again.
+`hardgrad test` judges the mutants. All mutants of an estimator are in one plugin; each mutant of a shared file is built into a separate
+program, which needs a build by file (preset `develop`). With --all-tests, survivors are also linked into the estimators' tests. The tree
+and the build do not change. The same seed draws the same mutants; those that are already in --out are not built again.
 """
 import argparse
 import fnmatch
@@ -27,21 +26,21 @@ SWAPS = {" + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " += ": " -= ",
          " < ": " <= ", " > ": " >= ", " <= ": " < ", " >= ": " > "}
 WORDS = {"std::max(": "std::min(", "std::min(": "std::max(", "add(": "subtract(", "subtract(": "add(", "log1p(": "log(",
          "expm1(": "exp("}
-# What costs most to judge comes last among the estimators that serve for a shared file.
+# Estimators that are slow to test: the last to judge a shared file.
 SLOW = {"gumbel_rao", "rebar", "relax", "arsm", "carms", "arms", "ars"}
-# What stands for the others of its target.
+# Simple estimators that represent their target: the first to judge a shared file.
 PLAIN = {"rloo", "vimco"}
 
 
 def code_of(line):
-    """The line with its comment and texts blanked, of equal length."""
+    """The line with its comment and strings replaced by blanks of the same length."""
     line = re.sub(r'"(\\.|[^"\\])*"', lambda m: " " * len(m[0]), line)
     return re.sub(r"//.*", lambda m: " " * len(m[0]), line)
 
 
 def mutations(path):
-    """(line number, column, old, new) of all that can be changed in a file: no declarations, loops, texts or templates'
-    arguments, and nothing of what an entry declares or a promise is held to."""
+    """(line number, column, old, new) of all possible changes in a file. Excluded are declarations, loops, strings, template arguments,
+    registry entries and the expected values of promises."""
     found, skipping = [], None
     for number, line in enumerate((ROOT / path).read_text().splitlines()):
         if line.startswith("const EstimatorEntry"):
@@ -81,9 +80,9 @@ def apply(path, mutation):
 
 @lru_cache(maxsize=None)
 def users(path, most, slow=False):
-    """Estimators that use a shared file: the nearest to it first, then evenly from all, the cheap ones first; all that are `slow`; and of
-    each target that uses it one, as what is enumerated is also what estimators are held to, and those that do not enumerate tell if
-    that is wrong."""
+    """Up to `most` estimators that use a shared file: first the closest ones (fewest includes between), then an even selection of the
+    others, fast ones first. With `slow`, also all slow ones. Also one estimator of each target that uses the file: enumeration is the
+    reference for estimators, and an estimator that does not enumerate detects an error in it."""
     header = str(Path(path).with_suffix(".hpp"))
     estimators = sorted((ROOT / "estimators").glob("*.cpp"), key=lambda e: (e.stem in SLOW, e.stem not in PLAIN, e.stem))
     far = {e: includes(e.relative_to(ROOT)).get(header) for e in estimators}
@@ -104,7 +103,8 @@ def users(path, most, slow=False):
 
 
 def shared_verdicts(build, path, text, folder, most):
-    """Of `most` estimators that use a shared file, with a mutant of it in the program; if they see nothing, of three times as many."""
+    """The verdicts of `most` estimators that use a shared file, with a mutant of it in the program. If all pass, three times as many
+    estimators judge it."""
     found, tried = [], []
     for by in (users(path, most), users(path, 3 * most, slow=True)):
         judges = [estimator for estimator in by if estimator not in tried]
@@ -119,7 +119,7 @@ def shared_verdicts(build, path, text, folder, most):
 
 
 def together(build, path, texts, folder):
-    """A library of an estimator's mutants {suffix: text}, and those left in it: what does not compile is left out."""
+    """A library of an estimator's mutants {suffix: text}, and the mutants in it, without those that do not compile."""
     left = dict(texts)
     while left:
         try:
@@ -140,7 +140,7 @@ def outcome_of(found):
 
 
 def seen_by_tests(build, path, text):
-    """True if the estimators' own tests, linked with the mutant, fail."""
+    """Whether the estimators' own tests, linked with the mutant, fail."""
     for target in ("tests/estimators/test_estimators", "tests/estimators/test_couplings_and_controls"):
         with tempfile.TemporaryDirectory(prefix="mutant") as folder:
             program = relinked(build, target, path, text, folder)
@@ -153,7 +153,7 @@ def seen_by_tests(build, path, text):
 
 
 def same():
-    """(file, line before, line after) of the mutants that are known to change nothing: tests/same_mutants.txt."""
+    """(file, line before, line after) of the known equivalent mutants: tests/same_mutants.txt."""
     found, path, before = set(), "", ""
     for line in (ROOT / "tests/same_mutants.txt").read_text().splitlines():
         if line.startswith("- "):
@@ -166,18 +166,18 @@ def same():
 
 
 def alive(known):
-    """The survivors that change something."""
+    """The survivors that are not equivalent."""
     nothing = same()
     return [k for k in known if k["outcome"] == "survived" and (k["file"], k["before"], k["after"]) not in nothing]
 
 
 def by_all_tests(build, known, out):
-    """Lets all tests judge the survivors that have not been, and writes down what they said."""
+    """Runs all tests on the survivors not yet judged by them, and records the results."""
     for k in alive(known):
         if "all_tests" in k:
             continue
         text, before, _ = apply(k["file"], (k["line"] - 1, k["column"], k["old"], k["new"]))
-        assert before == k["before"], f'{k["file"]}:{k["line"]} is another line now: begin a new --out'
+        assert before == k["before"], f'{k["file"]}:{k["line"]} has changed: use a new --out'
         k["all_tests"] = seen_by_tests(build, k["file"], text)
         out.write_text("".join(json.dumps(record) + "\n" for record in known))
         print(f'{"caught" if k["all_tests"] else "alive":16} {k["file"]}:{k["line"]}: {before}  ->  {k["after"]}', flush=True)
@@ -189,8 +189,8 @@ def summary(known):
     survived = sum(k["outcome"] == "survived" for k in known)
     changing = judged_ones - survived + len(live)
     others = {o: sum(k["outcome"] == o for k in known) for o in ("does not compile", "no estimator uses it")}
-    return (f"{len(known)} mutants: {others}, {survived - len(live)} change nothing. Of the {changing} others `hardgrad test` alone caught "
-            f'{changing - len(live)}, and all tests {sum(k.get("all_tests") is True for k in live)} of the {len(live)} left')
+    return (f"{len(known)} mutants: {others}, {survived - len(live)} equivalent. Of the {changing} others `hardgrad test` alone caught "
+            f'{changing - len(live)}, and all tests {sum(k.get("all_tests") is True for k in live)} of the {len(live)} survivors')
 
 
 def main():
@@ -198,11 +198,11 @@ def main():
     parser.add_argument("--build", default="build/develop")
     parser.add_argument("--count", type=int, default=20, help="mutants drawn; 0: all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="*", help="paths that match this")
+    parser.add_argument("--only", default="*", help="a pattern of paths")
     parser.add_argument("--users", type=int, default=6,
-                        help="estimators that a mutant of a shared file is judged by; if they see nothing, three times as many")
-    parser.add_argument("--all-tests", action="store_true", help="survivors: link and run the estimators' tests, too")
-    parser.add_argument("--out", required=True, help="one JSON line for each mutant, appended")
+                        help="number of estimators that judge a mutant of a shared file; if all pass, three times as many")
+    parser.add_argument("--all-tests", action="store_true", help="also link the survivors into the estimators' tests and run them")
+    parser.add_argument("--out", required=True, help="file to which one JSON line per mutant is appended")
     options = parser.parse_args()
     files = [str(p.relative_to(ROOT)) for folder in ("estimators", "core/estimator") for p in sorted((ROOT / folder).rglob("*.?pp"))]
     every = [(f, m) for f in files if fnmatch.fnmatch(f, options.only) and "promises" not in f and "relaxed_mean" not in f

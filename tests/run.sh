@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tests: installs what is missing, builds everything, runs CTest.
+# Installs missing packages, builds the project, runs CTest.
 #
-#   bash tests/run.sh [ARGUMENTS OF CTEST]            the default: what a change is judged by first
-#   bash tests/run.sh --all [ARGUMENTS OF CTEST]      the long tests, too; installs what they need
+#   bash tests/run.sh [ARGUMENTS OF CTEST]            the default tests
+#   bash tests/run.sh --all [ARGUMENTS OF CTEST]      also the long tests; installs their packages
 #   bash tests/run.sh --share K [ARGUMENTS OF CTEST]  the default and one of the four shares of the long tests, K = 0 to 3
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -22,6 +22,6 @@ case "${1-}" in
 esac
 hardgrad_setup "${packages[@]}"
 hardgrad_build
-# As many tests at a time as cores: within one, Python's libraries are to take no second core for themselves.
+# One test runs per core, so Python's libraries use one thread each.
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 exec "${hardgrad_cmake%cmake}ctest" --preset release --parallel "$(hardgrad_cores)" "${left_out[@]}" "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every test under a sanitizer, or one of n pieces of them: tests/sanitize.sh address|thread [K/N] [ARGUMENTS OF CTEST].
-# All of it takes hours; pieces may run on different machines or days. What is named at the end has failed.
+# Runs all tests under a sanitizer, or the K-th of N parts: tests/sanitize.sh address|thread [K/N] [ARGUMENTS OF CTEST].
+# A full run takes hours; parts may run on different machines or days. CTest lists the failed tests at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case "${1-}" in
@@ -11,8 +11,8 @@ esac
 shift
 pieces=()
 if [[ "${1-}" =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]]; then
-  [ "${BASH_REMATCH[1]}" -le "${BASH_REMATCH[2]}" ] || { echo "tests/sanitize.sh: there is no piece $1" >&2; exit 2; }
-  pieces=(-I "${BASH_REMATCH[1]},,${BASH_REMATCH[2]}")  # every N-th test from the K-th on
+  [ "${BASH_REMATCH[1]}" -le "${BASH_REMATCH[2]}" ] || { echo "tests/sanitize.sh: there is no part $1" >&2; exit 2; }
+  pieces=(-I "${BASH_REMATCH[1]},,${BASH_REMATCH[2]}")  # every N-th test, starting with the K-th
   shift
 fi
 . experiments/setup.sh

@@ -1,5 +1,5 @@
-"""The preset `one-definition`: neither the compiler (within a unit) nor the linker (between units) finds a type that two sources define in
-two ways, and the program runs with the standard library's assertions."""
+"""The preset `one-definition`: neither the compiler (within a unit) nor the linker (between units) finds a type with two definitions.
+The program runs with the standard library's assertions."""
 import json
 import os
 import subprocess

@@ -1,4 +1,4 @@
-// Training with every estimator lowers the exact loss.
+// Training reduces the exact loss.
 #include <doctest/doctest.h>
 
 #include "experiments/training/trainer.hpp"
@@ -9,7 +9,7 @@ using namespace tasks;
 using namespace training;
 namespace {
 
-TEST_CASE("training learns: the not_gate and bits go down their exact losses") {
+TEST_CASE("training reduces the exact loss of not_gate") {
   for (const auto* text : {"exact", "reinforce[samples=4]", "rloo", "nvil[samples=4]", "moving_baseline[samples=4]"}) {
     CAPTURE(text);
     std::shared_ptr<const Task> task = make_task(Spec::parse("not_gate"), Key(1));

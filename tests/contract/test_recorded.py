@@ -1,7 +1,7 @@
-"""Variances that estimators record (`promise::variance`), enumerated once more from their equations.
+"""The recorded variances of estimators (`promise::variance`), enumerated independently from their equations.
 
-The network (experiments/verification/small_choice.hpp) chooses one of two options twice and has the loss
-f(z) = 0.4 + s m(z), m(z) = sum_d a_d[z_d] + (sum_d b_d[z_d])^3, with logits phi [2, 2] and s = 1 its parameters.
+The network (experiments/verification/small_choice.hpp) makes two choices between two options. Its loss is
+f(z) = 0.4 + s m(z), m(z) = sum_d a_d[z_d] + (sum_d b_d[z_d])^3. Its parameters are logits phi [2, 2] and s = 1.
 """
 import itertools
 import re
@@ -24,7 +24,7 @@ def probability(z):
 
 
 def moving(w):
-    """m at weights [2, 2], or at an outcome's one-hot ones."""
+    """m at weights [2, 2], which may be the one-hot weights of an outcome."""
     return (a * w).sum() + (b * w).sum() ** 3
 
 
@@ -68,7 +68,7 @@ def disarm():
 
 
 def sum_and_sample():
-    """The likeliest outcome, and one of the others with their probability."""
+    """The most probable outcome, and one sample from the others."""
     top, *others = sorted(OUTCOMES, key=probability, reverse=True)
     sure = probability(top)
     for z in others:

@@ -1,4 +1,4 @@
-"""Twins of estimators with one thing wrong: `hardgrad test`, all that the author of a plugin has, must call each wrong."""
+"""Estimators with one error each. `hardgrad test`, the only check available to the author of a plugin, must reject each."""
 import os
 
 import pytest
@@ -45,7 +45,7 @@ TWINS = {
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """All twins of an estimator in one source, beside the estimator as it is; all sources in one plugin."""
+    """One plugin. Each of its sources has an estimator, unchanged, and all its wrong twins."""
     sources = {}
     for name, changes in TWINS.items():
         path = f"estimators/{name}.cpp"
@@ -56,7 +56,7 @@ def library(tmp_path_factory):
 
 
 def judge(library, name):
-    (verdict,) = judged(BUILD, library, name, timeout=None)  # CTest's holds: under the thread sanitizer some take long
+    (verdict,) = judged(BUILD, library, name, timeout=None)  # CTest has a timeout; under the thread sanitizer some take long
     return verdict["passed"], [c for c in verdict["checks"] if c["outcome"] == "failed"]
 
 

@@ -49,7 +49,7 @@ std::pair<double, double> asymmetry(const std::string& spec, const Problem& prob
 /// one.
 const std::set<std::string> ordered = {"carms", "disarm_stick", "disarm_tree", "stochastic_ad"};
 /// Estimators whose noise is integrated, not enumerated: their accuracy is that of the quadrature.
-const std::set<std::string> integrated = {"gumbel_softmax", "st_gumbel", "rebar", "relax"};
+const std::set<std::string> integrated = {"gumbel_softmax", "st_gumbel", "rebar", "relax", "gumbel_rao", "reinmax_rao"};
 
 TEST_CASE("moments of mirrored problems are mirrored, up to saturation") {
   std::set<std::string> visited;

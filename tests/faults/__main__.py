@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Faults: kills, lost power, full disks and crowds, and what they leave of a sweep.
+"""Faults: kills, power loss, full disks and concurrent runs, and the state in which they leave a sweep.
 
     /usr/bin/python3 tests/faults --binary build/release/hardgrad --layer build/release/tests/faults/libfaults.so \\
         --seed 1 --count 100 [--minutes 60] [--kinds 'kill*'] [--but '*report']
 
-`--count` strikes of each kind; of those that strike the n-th change of a file, n goes through all from a random one on. `--all`
-strikes each n once. Exit status 1 at the first finding, whose folder stays.
+`--count` faults of each kind are injected. Kinds that act at the n-th change of a file start at a random n and cycle through all
+n; `--all` tries each n once. The exit status is 1 at the first failure, whose folder is kept.
 """
 import argparse
 import fnmatch
@@ -22,7 +22,7 @@ from sandbox import Finding, Sandbox
 
 @dataclass
 class Struck:
-    """A kind and where it has got to; `last`: the changes of files that it counts, if it does."""
+    """A kind and its progress. `last`: the number of file changes that it counts; 0 if it counts none."""
     name: str
     kind: Kind
     dice: random.Random
@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--kinds", default="*", help="a pattern of their names")
-    parser.add_argument("--but", default=[], nargs="*", help="patterns of those to leave out")
+    parser.add_argument("--but", default=[], nargs="*", help="patterns of names to exclude")
     options = parser.parse_args()
     begun = time.monotonic()
     box = Sandbox(options.binary, options.layer, tempfile.mkdtemp(prefix="hardgrad-faults-"))
@@ -56,7 +56,7 @@ def main():
             last = kind.operations(box) if kind.operations else 0
             count = last if options.all and last else options.count
             struck.append(Struck(name, kind, dice, last, dice.randrange(last) if last else 0, count))
-    for strike in range(max(one.count for one in struck)):  # in turn, so that less time means fewer of each
+    for strike in range(max(one.count for one in struck)):  # alternating, so a time limit reduces all kinds equally
         for one in struck:
             if strike < one.count and (time.monotonic() - begun) / 60 < options.minutes:
                 n = one.at(strike)

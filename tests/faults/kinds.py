@@ -1,4 +1,4 @@
-"""Kinds of faults: each is a function of the sandbox, a random generator and, where it counts operations, at which."""
+"""Kinds of faults. Each is a function of the sandbox, a random generator and n, the index of the operation at which it acts."""
 import time
 from dataclasses import dataclass
 from typing import Callable
@@ -8,7 +8,7 @@ from sandbox import PYTHON, arrays, must
 
 @dataclass
 class Kind:
-    """`operations`: of a command whose n-th operation is struck; without, the kind strikes anywhere."""
+    """`operations` counts the operations of a command; the fault occurs at the n-th. Without it, the fault occurs at any time."""
     strike: Callable
     operations: Callable | None = None
 
@@ -35,7 +35,7 @@ def struck_run(fault):
 
 def struck_merge(fault):
     def strike(box, dice, n):
-        """The file that was there before is there still, or the new one is."""
+        """The merged file is either the old one or the new one."""
         box.fresh(half=True)
         box.well("merge", box.out, "--partial", "--out", box.merged)
         old = arrays(box.merged)
@@ -60,7 +60,7 @@ def full(dice, n):
 
 
 def kill_any_moment(box, dice, n):
-    """At a moment that no operation marks: in the middle of a cell's training, of a start, of an end."""
+    """Kills at a random time: during a cell's training, a start or an end."""
     box.fresh(half=dice.random() < .5)
     before = box.whole()
     process = box.start("run", *box.what())
@@ -71,7 +71,7 @@ def kill_any_moment(box, dice, n):
 
 
 def kill_report(box, dice, n):
-    """A report that was being made is made anew, the same as one that nothing disturbed."""
+    """A killed report can be made again, and has the files of an undisturbed one."""
     box.fresh()
     box.well("run", *box.what())
     box.well("merge", box.out, "--out", box.merged)
@@ -83,27 +83,27 @@ def kill_report(box, dice, n):
     time.sleep(dice.random() * (time.monotonic() - started))
     process.kill()
     box.ended(process, killed=True)
-    must(box.ended(box.start(target, command=make))[0] == 0, "a report cannot be made after one that was killed")
+    must(box.ended(box.start(target, command=make))[0] == 0, "a report cannot be made after a killed one")
     names = [sorted(str(p.relative_to(d)) for p in d.rglob("*")) for d in (target, undisturbed)]
     must(names[0] == names[1], "the report has other files:", set(names[0]) ^ set(names[1]))
 
 
 def crowd(box, dice, n):
-    """Two runs, a merge and a status on one folder at once, some of them under a clock that jumps."""
+    """Two runs, a merge and a status on one folder at once, half of the time under a clock that jumps."""
     clock = {"clock": dice.choice([40, 4000, 10**6])} if dice.random() < .5 else {}
     box.fresh()
     runs = [box.start("run", *box.what(), **clock) for _ in range(2)]
     for command in ("status", box.out), ("merge", box.out, "--partial", "--out", box.merged):
         box.ended(box.start(*command, **clock))
     for process in runs:
-        must(box.ended(process)[0] == 0, "a run beside others fails")
+        must(box.ended(process)[0] == 0, "a concurrent run fails")
     must(set(box.computed().values()) == {1} and len(box.computed()) == 4, "cells computed", box.computed())
     box.settles({})
 
 
 def claims(box, dice, n):
-    """Killed before any of the changes that the first cell takes, a run leaves no claim without its holder's name: such a claim
-    would stand for ten minutes, because nobody could tell that its holder is dead."""
+    """A run killed before any file change of its first cell leaves no claim without its holder's name. Such a claim would block the
+    cell for ten minutes, because other runs could not determine that its holder is dead."""
     last, seen = of_run(box), 0
     for at in range(1, last // 2):
         box.fresh()
@@ -117,19 +117,19 @@ def claims(box, dice, n):
 def shards(box, dice, n):
     box.fresh()
     for process in [box.start("run", *box.what(), "--shard", f"{k}/3") for k in (1, 2, 3)]:
-        must(box.ended(process)[0] == 0, "a shard beside others fails")
+        must(box.ended(process)[0] == 0, "a concurrent shard fails")
     must(set(box.computed().values()) == {1} and len(box.computed()) == 4, "cells computed", box.computed())
     box.settles({})
 
 
 def killed_among_others(box, dice, n):
-    """One of three runs on a folder is killed; the others do its work."""
+    """One of three runs on a folder is killed; the others complete its work."""
     box.fresh()
     runs = [box.start("run", *box.what(), **({"kill": n} if i == 0 else {})) for i in range(3)]
     for i, process in enumerate(runs):
         status = box.ended(process, killed=i == 0)[0]
-        must(i == 0 or status == 0, "a run beside one that was killed ends with", status)
-    must(len(box.whole()) == 4, "cells are missing though two runs went on")
+        must(i == 0 or status == 0, "a run beside a killed one ends with", status)
+    must(len(box.whole()) == 4, "cells are missing though two runs continued")
     box.settles({})
 
 

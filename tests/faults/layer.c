@@ -1,13 +1,13 @@
-// A layer below a program's files (LD_PRELOAD), for the campaign of faults: what changes a file below FAULTS_ROOT is counted,
-// and the n-th such operation fails, or the machine dies at it.
+// A layer below a program's file operations (LD_PRELOAD), for the fault tests. It counts the operations that change a file
+// below FAULTS_ROOT. At the n-th, the operation fails, the process is killed or the machine loses power.
 //
-//   FAULTS_ROOT   the folder that is watched
-//   FAULTS_COUNT  a file: how many operations there were, written at the end
-//   FAULTS_FAIL   n: the n-th operation fails with ENOSPC;  FAULTS_ON=1: all after it, too (a full disk)
+//   FAULTS_ROOT   the watched folder
+//   FAULTS_COUNT  a file, to which the number of operations is written at the end
+//   FAULTS_FAIL   n: the n-th operation fails with ENOSPC;  FAULTS_ON=1: all later ones fail, too (a full disk)
 //   FAULTS_KILL   n: the process is killed before the n-th operation
-//   FAULTS_LOSE   n: so is the machine: what was not made durable is lost. Bytes are durable after fsync of their file, names
-//                 after fsync of their folder. FAULTS_SEED=0 loses all of it; other seeds lose some, in any order
-//   FAULTS_CLOCK  seconds: the time of day jumps to and fro by as much
+//   FAULTS_LOSE   n: as FAULTS_KILL, and changes that are not durable are lost. Bytes are durable after fsync of their file, names
+//                 after fsync of their folder. FAULTS_SEED=0 loses all such changes; other seeds lose some, in any order
+//   FAULTS_CLOCK  seconds: the time of day jumps back and forth by this amount
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -27,17 +27,17 @@
 #include <unistd.h>
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-enum { most = 20000 };  // operations and files remembered: far more than a tiny sweep has
+enum { most = 20000 };  // capacity for operations and files, far above the needs of a small sweep
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX];
 static long count, fail_at = -1, kill_at = -1, lose_at = -1, fail_on;
 static unsigned long long dice;
 
-// A change of names that is not durable yet: how to undo it.
+// A change of names that is not durable yet, with the data to undo it.
 static struct Change {
   enum { made, moved, removed, made_folder } kind;
-  char *from, *to, *kept;  // `kept`: another name of the file that stood there before
+  char *from, *to, *kept;  // `kept`: another name of the file that was replaced
 } changes[most];
 static int change_count;
 // A file whose last bytes are not durable yet.
@@ -66,13 +66,13 @@ __attribute__((destructor)) static void end(void) {
   if (out) fprintf(out, "%ld\n", count), fclose(out);
 }
 
-static int lost(void) {  // all of it without a seed, else every second thing
+static int lost(void) {  // always without a seed, else at random, half of the time
   if (!dice) return 1;
   dice = dice * 6364136223846793005ULL + 1442695040888963407ULL;
   return (dice >> 40) & 1;
 }
 
-// The path without links in its folders, if it is below the root.
+// The path with links in its folders resolved; 0 if it is not below the root.
 static int below(const char* path, char* full) {
   if (!root[0] || !path) return 0;
   char folder[PATH_MAX], real[PATH_MAX];
@@ -94,7 +94,7 @@ static int watched(int fd, char* full) {
   return strncmp(full, root, strlen(root)) == 0;
 }
 
-// Another name for a file, outside the root, from which it can come back.
+// Gives a file another name, outside the root, from which it can be restored.
 static char* keep(const char* path) {
   char name[PATH_MAX + 64];
   snprintf(name, sizeof name, "%s.kept.%d.%d", root, (int)getpid(), change_count);
@@ -124,7 +124,7 @@ static void cut(const char* path) {
       off_t left = dirty[i].durable;
       if (!lost()) left += (s.st_size - left) * (off_t)((dice >> 33) & 1023) / 1024;
       if (truncate(path, left) != 0) abort();
-      // A file that had its length on the disk, but not its bytes.
+      // The file's length was durable, but not its bytes.
       if (dice && ((dice >> 50) & 1) && truncate(path, s.st_size) != 0) abort();
     }
 }
@@ -142,7 +142,7 @@ static void lose_power(void) {
   cut(root);
 }
 
-// Before each operation, with the lock held: nonzero if it is to fail.
+// Called before each operation, with the lock held. Nonzero: the operation must fail.
 static int due(void) {
   ++count;
   if (count == lose_at) lose_power();
@@ -231,7 +231,7 @@ int fsync(int fd) {
   char full[PATH_MAX];
   if (!watched(fd, full)) return (int)syscall(SYS_fsync, fd);
   pthread_mutex_lock(&lock);
-  const int done = due() ? -1 : 0;  // nothing is asked of the disk: durable is what this layer calls so
+  const int done = due() ? -1 : 0;  // no real fsync: this layer defines which changes are durable
   if (done == 0) is_durable(fd, full);
   pthread_mutex_unlock(&lock);
   return done;
@@ -266,7 +266,7 @@ int unlink(const char* path) {
   if (!below(path, full)) return REAL(unlink)(path);
   pthread_mutex_lock(&lock);
   if (count + 1 != fail_at)
-    due();  // a full disk still lets go of files
+    due();  // a full disk still deletes files
   else
     ++count;
   char* kept = lose_at >= 0 ? keep(full) : NULL;
@@ -286,7 +286,7 @@ int mkdir(const char* path, mode_t mode) {
   return done;
 }
 
-// The time of day as a machine has it whose clock is set to and fro: every seventh question jumps.
+// Simulates a clock that is set back and forth: every seventh query jumps.
 static long jump(void) {
   static long asked;
   const long by = number("FAULTS_CLOCK", 0);

@@ -1,4 +1,4 @@
-"""A tiny sweep in a folder of its own, programs that run on it with or without faults, and verdicts on what they leave."""
+"""A small sweep in a temporary folder, programs that run on it with or without faults, and checks of the files they leave."""
 import json
 import os
 import shutil
@@ -29,7 +29,7 @@ replicates = 8
 
 
 class Finding(Exception):
-    """Something that a fault must not do."""
+    """A violation: a fault had an effect that it must not have."""
 
 
 def must(holds, *words):
@@ -46,10 +46,10 @@ class Sandbox:
         self.well("run", *self.what())
         self.well("merge", self.out, "--out", self.merged)
         self.reference = arrays(self.merged)
-        must(len(self.reference) > 40 and self.reference["cell_hash"][0] == (4,), "the sweep is not what it should be")
+        must(len(self.reference) > 40 and self.reference["cell_hash"][0] == (4,), "the undisturbed sweep has unexpected contents")
 
     def fresh(self, half=False):
-        """A new folder for the sweep; `half` of the cells are done in it."""
+        """Makes a new folder for the sweep; `half`: half of its cells are already done."""
         if self.out:
             shutil.rmtree(self.out.parent, ignore_errors=True)
         self.used += 1
@@ -71,7 +71,7 @@ class Sandbox:
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def ended(self, process, killed=False):
-        """What a process came to: a documented status and, if it is an error, one clear line; or the signal it was killed by."""
+        """Waits for a process. It must end with a documented status and, for an error, one clear line; or, if `killed`, by SIGKILL."""
         out, err = process.communicate()
         if killed and process.returncode == -9:
             return process.returncode, out
@@ -91,25 +91,25 @@ class Sandbox:
         return out
 
     def operations(self, *arguments):
-        """How often a command changes something in the folder."""
+        """The number of changes that a command makes in the folder."""
         file = self.folder / "count"
         must(self.run(*arguments, count=file) == 0, *arguments, "fails undisturbed")
         return int(file.read_text())
 
     def whole(self, working=None):
-        """hash -> bytes of the cells that are done; `working` counts those that some run is at work on."""
+        """{hash: bytes} of the completed cells. `working`: the expected number of cells that a run is working on."""
         if not (self.out / "plan.json").exists():
             return {}
         status, out = self.ended(self.start("status", self.out, "--json"))
-        if not out:  # of a damaged plan, in one line
+        if not out:  # a damaged plan, reported in one line
             return {}
-        must(status in (0, 1), "status finds", out[-1000:])  # 1: cells that failed, as one whose checkpoint found no place
-        must(working is None or json.loads(out)["running"] == working, "claims of nobody stand")
+        must(status in (0, 1), "status reports", out[-1000:])  # 1: failed cells, such as one whose checkpoint did not fit on the disk
+        must(working is None or json.loads(out)["running"] == working, "claims without a running holder remain")
         return {cell["hash"]: (self.out / "cells" / (cell["hash"] + ".h5")).read_bytes()
                 for cell in json.loads(out)["cells"] if cell["state"] == "ok"}
 
     def settles(self, before):
-        """Run again, the sweep ends, with the undisturbed arrays; nothing that was whole is lost or run again."""
+        """A second run completes the sweep with the undisturbed arrays. No complete cell is lost or run again."""
         now = self.whole(working=0)
         for name, cell in before.items():
             must(now.get(name) == cell, "cell", name, "is lost")
@@ -117,7 +117,7 @@ class Sandbox:
         then = self.whole()
         must(len(then) == 4, "cells are missing")
         for name, cell in now.items():
-            must(then[name] == cell, "cell", name, "was whole and is another")
+            must(then[name] == cell, "cell", name, "was complete and has changed")
         left = [p.name for p in self.out.rglob("*") if p.name.endswith((".partial", ".claim"))]
         must(not left, "left behind:", left)
         self.well("check", self.out)
@@ -131,7 +131,7 @@ class Sandbox:
         must(not differing, "arrays differ:", differing)
 
     def computed(self):
-        """How often each cell came to an end."""
+        """The number of times that each cell ended."""
         ends = [json.loads(line) for line in (self.out / "journal.jsonl").read_text().splitlines()]
         cells = [event["cell"] for event in ends if event.get("event") == "end"]
         return {cell: cells.count(cell) for cell in cells}

@@ -1,10 +1,10 @@
-// Mutated inputs for everything that reads files and texts: each is read, or refused in one line. What crashes, takes more than
-// its time or memory, or complains of a bug stays in a file.
+// Mutated inputs for every reader of files and texts. Each is read, or rejected with one line. An input that crashes the
+// reader, exceeds its time or memory, or triggers an internal error is kept in a file.
 //
 //   fuzz [--only NAME] [--count INPUTS] [--seed N] [--keep FOLDER]
 //
-// Each batch of inputs runs in a process of its own. An input that is answered in words not heard before becomes one that
-// others are made of: as good as a measure of coverage where every way out says something else.
+// Each batch of inputs runs in a separate process. An input with a new error message joins the corpus, from which further
+// inputs are made. As error paths have different messages, this is similar to a coverage measure.
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -28,16 +28,16 @@ namespace hardgrad::fuzz {
 using namespace storage;
 namespace {
 
-constexpr int seconds = 20;               // of processor time for one input, whatever else the machine does
-constexpr long kilobytes = 600L * 1000;   // at the most; HARDGRAD_INPUT_LIMIT is 1 MB
-constexpr std::size_t longest = 1 << 17;  // bytes of a message: one line, if a long one that quotes what it was given
-constexpr int found = 9;                  // exit status of a batch: the input at hand is a find
+constexpr int seconds = 20;               // of processor time for one input
+constexpr long kilobytes = 600L * 1000;   // the maximum; HARDGRAD_INPUT_LIMIT is 1 MB
+constexpr std::size_t longest = 1 << 17;  // bytes of a message: one line, which may quote the input
+constexpr int found = 9;                  // exit status of a batch whose current input is a failure
 
 struct Tally {
   long accepted = 0, refused = 0;
 };
 
-// A new file each time: over an old one, some file systems wait for the disk.
+// Makes a new file each time, because some file systems wait for the disk when a file is overwritten.
 void write(const std::string& path, const std::string& bytes) {
   std::filesystem::remove(path);
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
@@ -45,7 +45,7 @@ void write(const std::string& path, const std::string& bytes) {
   if (!out.flush()) std::abort();
 }
 
-// A message without what differs from input to input.
+// A message without the parts that depend on the input.
 std::string skeleton(const std::string& message) {
   std::string words;
   bool quoted = false;
@@ -56,7 +56,7 @@ std::string skeleton(const std::string& message) {
   return words;
 }
 
-// Nothing if it is read, else the words that refuse it; ends the process on anything else.
+// Empty if the input is read, the error message if it is rejected. Any other outcome ends the process.
 std::string answer(const Target& target, const std::string& path) {
   try {
     target.read(path);
@@ -92,11 +92,11 @@ std::string answer(const Target& target, const std::string& path) {
   std::_Exit(0);
 }
 
-// The inputs of one target; false at a find.
+// Runs the inputs of one target; false at a failure.
 bool run(const Target& target, const std::string& folder, std::uint64_t seed, long count, const std::string& keep) {
   const auto path = folder + "/" + target.file, report = folder + "/report";
   Tally all;
-  const long batch = std::max(1000L, count / 20);  // in long ones, inputs have time to grow from others
+  const long batch = std::max(1000L, count / 20);  // in long batches, inputs evolve from earlier ones
   for (long done = 0; done < count; done += batch) {
     const auto process = fork();
     if (process < 0) std::abort();
@@ -121,7 +121,7 @@ bool run(const Target& target, const std::string& folder, std::uint64_t seed, lo
   std::filesystem::remove(path);
   std::printf("%-16s %9ld read %9ld refused\n", target.name.c_str(), all.accepted, all.refused);
   std::fflush(stdout);
-  // A target that takes all or nothing was given nothing to tell apart.
+  // A target that accepts all inputs or none was not exercised.
   return all.accepted + all.refused == count && all.accepted > 0 &&
          (all.refused > 0 || target.name == "journal" || target.name == "claim");
 }

@@ -1,4 +1,4 @@
-// Inputs made of others: bits flipped, pieces cut, doubled, swapped with those of other inputs, numbers put where they hurt.
+// Makes inputs from others: flips bits, deletes and doubles pieces, inserts pieces of other inputs and extreme numbers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Mutator {
   Mutator(std::uint64_t seed, std::vector<std::string> words) : dice_(seed), words_(std::move(words)) {}
   std::size_t below(std::size_t n) { return n ? dice_() % n : 0; }
 
-  /// One to eight changes of `bytes`, more often few, some of them taken from `other`.
+  /// One to eight changes of `bytes`, more often few than many; some insert pieces of `other`.
   std::string mutate(std::string bytes, const std::string& other) {
     for (auto left = 1 + below(1 + below(8)); left > 0; --left) change(bytes, other);
     if (bytes.size() > largest) bytes.resize(largest);
@@ -61,7 +61,7 @@ class Mutator {
       }
       case 6: bytes.resize(at); break;
       case 7: {
-        std::string number(std::size_t{1} << below(4), '\0');  // 1, 2, 4 or 8 bytes: ends of their ranges
+        std::string number(std::size_t{1} << below(4), '\0');  // 1, 2, 4 or 8 bytes: extreme values
         const char ends[] = {'\x00', '\x7f', '\x80', '\xff'};
         for (auto& byte : number) byte = ends[below(4)];
         bytes.replace(at, std::min(number.size(), bytes.size() - at), number);

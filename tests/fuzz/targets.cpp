@@ -52,7 +52,7 @@ std::string idx(unsigned char count) {
          std::string(count * std::size_t{4}, '\x7f');
 }
 
-// Reads the file into a task, and looks at some of its examples.
+// Reads the file into a task, and then some of its examples.
 auto task(const std::string& before, const std::string& after = "") {
   return [=](const std::string& path) {
     const auto made = make_task(Spec::parse(before + path + after), Key(1));
@@ -105,7 +105,7 @@ std::vector<Target> targets(const std::string& folder) {
   const auto sound = [](const std::string& path) {
     if (const auto problems = check_file(path); !problems.empty()) throw InputError(problems.front());
   };
-  // The whole one registers nothing, and is refused for it when it has been loaded: it will be loaded again.
+  // The intact plugin registers nothing, which is an error after loading. It counts as accepted.
   const auto plugin = [](const std::string& path) {
     try {
       load_plugin(path);

@@ -1,4 +1,4 @@
-// What reads files and texts from outside, one target each.
+// The readers of external files and texts, one target each.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,13 @@ namespace hardgrad::fuzz {
 
 struct Target {
   std::string name;
-  std::string file;                                   ///< what the input is called; the name tells some readers what it is
-  std::vector<std::string> seeds;                     ///< whole inputs to begin with
-  std::vector<std::string> words;                     ///< what the format is made of
-  std::function<void(const std::string& path)> read;  ///< throws an Error of status 2 or 3 on bad input, and nothing else
+  std::string file;                                   ///< the input's file name, from which some readers detect the format
+  std::vector<std::string> seeds;                     ///< intact inputs, the initial corpus
+  std::vector<std::string> words;                     ///< typical fragments of the format
+  std::function<void(const std::string& path)> read;  ///< on bad input throws an Error of status 2 or 3, and nothing else
 };
 
-/// `folder` is for the files that stand beside an input.
+/// `folder` receives the other files that a reader needs.
 std::vector<Target> targets(const std::string& folder);
 
 }  // namespace hardgrad::fuzz

@@ -1,6 +1,6 @@
-"""Guides cannot rot: their fenced blocks marked `guide` are run in order, in a folder that looks like a clean checkout.
+"""The commands of the guides work. Their fenced blocks marked `guide` run in order, in a folder that looks like a clean checkout:
 
-```bash guide           run by bash, which stops at the first command that fails
+```bash guide           run by bash, which stops at the first failing command
 ```python guide         run by Debian's Python
 ```toml guide=NAME      written to the file NAME
 """
@@ -18,7 +18,7 @@ GUIDES = [path for path in sorted(TREE.glob("**/README.md")) if "build" not in p
 
 @pytest.fixture
 def checkout(tmp_path):
-    """The tree's folders by links, a folder of results of its own, and the build as build/release."""
+    """Links to the tree's folders, an empty folder `results`, and the build as build/release."""
     for entry in TREE.iterdir():
         if entry.name not in ("build", "results", ".git"):
             (tmp_path / entry.name).symlink_to(entry)
@@ -32,17 +32,17 @@ def run(folder, *command, text):
     env = dict(os.environ)
     if sanitizers := env.get("HARDGRAD_SANITIZE"):
         env["CXXFLAGS"] = f"-fsanitize={sanitizers}"
-        if "build/release/python" in text:  # Python itself has no runtime of the sanitizer, which has to find C++'s exceptions
+        if "build/release/python" in text:  # Python is not linked with the sanitizer's runtime, which must intercept C++ exceptions
             libraries = [subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
                          for name in ("libasan.so", "libstdc++.so")]
             env |= {"LD_PRELOAD": ":".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run([*command], input=text, capture_output=True, text=True, cwd=folder, env=env)
-    assert done.returncode == 0, f"{text}\n--- says\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert done.returncode == 0, f"{text}\n--- output:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 
 
 def test_heads_leave_defaults_to_the_registry():
-    """The head of an estimator's or model's file has its equations; a number that the registry has too would part from it."""
+    """The head of an estimator's or model's file states no default value. The registry has it, and the two could differ."""
     heads = {path: re.match(r"(//.*\n)+", path.read_text())[0] for folder in ("estimators", "core/models")
              for path in (TREE / folder).glob("*.cpp") if path.read_text().startswith("//")}
     assert len(heads) > 50
@@ -55,7 +55,7 @@ def test_all_guides_are_found():
     found = {str(path.relative_to(TREE)) for path in GUIDES}
     assert {"README.md", "core/models/README.md", "estimators/README.md", "experiments/configs/README.md", "experiments/tasks/README.md",
             "results/README.md"} <= found
-    for path in TREE.glob("**/README.md"):  # a marker that is misspelt would run nothing
+    for path in TREE.glob("**/README.md"):  # a block with a misspelt marker would not run
         if "build" not in path.relative_to(TREE).parts:
             text = path.read_text("utf-8")
             assert len(re.findall(r"^```.*guide", text, re.M)) == len(BLOCK.findall(text)), path
@@ -69,7 +69,7 @@ def test_commands_work(guide, checkout):
         if name:
             (checkout / name).write_text(text)
         elif language == "bash":
-            assert run(checkout, "bash", "-euo", "pipefail", text=text).strip(), f"{text} says nothing"
+            assert run(checkout, "bash", "-euo", "pipefail", text=text).strip(), f"{text} prints nothing"
         else:
             assert language == "python", language
             run(checkout, "/usr/bin/python3", "-", text=text)

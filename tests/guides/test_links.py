@@ -1,5 +1,5 @@
-"""Links cannot rot: every relative link and image of every tracked Markdown file leads to a file of the project, and every
-`#anchor` to a heading there. Links to other sites are not followed."""
+"""Every relative link and image of every tracked Markdown file refers to a file of the project, and every `#anchor` to a heading
+of that file. Links to other sites are not checked."""
 import re
 import subprocess
 from pathlib import Path
@@ -18,7 +18,7 @@ SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.I)
 
 
 def git_files(*arguments: str) -> list[Path] | None:
-    """Paths that `git ls-files` lists; None if this is no checkout (an unpacked archive)."""
+    """The paths listed by `git ls-files`; None outside a checkout (in an unpacked archive)."""
     try:
         done = subprocess.run(["git", "-C", str(TREE), "ls-files", "-z", *arguments], capture_output=True, text=True)
     except FileNotFoundError:
@@ -34,7 +34,7 @@ def pages() -> list[Path]:
 
 
 def without_code(text: str) -> str:
-    """The text without fenced blocks and code spans: what looks like a link there is none."""
+    """The text without fenced blocks, which may contain text that looks like a link."""
     kept, fence = [], ""
     for line in text.splitlines():
         mark = FENCE.match(line)
@@ -54,7 +54,7 @@ def links(text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """What headings are called in an address: lower case, no punctuation, hyphens for spaces, numbered if they are the same."""
+    """The anchors of all headings: lower case, no punctuation, hyphens for spaces, numbered if repeated."""
     found: set[str] = set()
     for title in re.findall(r"^#{1,6}\s+(.*?)\s*#*$", without_code(text), re.M):
         title = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", title)
@@ -73,7 +73,7 @@ class Visit(NamedTuple):
 
 
 def visit(page: Path, tree: Path, files: set[Path] | None) -> Visit:
-    """Follows a page's relative links. `files`: those that a fresh checkout has; None if that is not known."""
+    """Checks a page's relative links. `files`: the files of a fresh checkout; None if unknown."""
     followed, broken = 0, []
     for link in links(page.read_text("utf-8")):
         if SCHEME.match(link):
@@ -104,7 +104,7 @@ def test_every_link_leads_somewhere():
 
 
 def test_the_front_page_leads_to_every_guide():
-    """No page is hidden: each is found from the front page by following links."""
+    """Every page can be reached from the front page by following links."""
     reached, waiting = set(), [TREE / "README.md"]
     while waiting:
         page = waiting.pop()

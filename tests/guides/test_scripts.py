@@ -1,4 +1,4 @@
-"""The scripts work on every core, whatever the environment tells OpenMP."""
+"""The scripts use every core, whatever the environment variables of OpenMP."""
 import os
 import subprocess
 

@@ -1,6 +1,6 @@
-"""Estimates on a `belief_network` of one layer of bits in PyTorch, target=elbo: K samples of each image at once, noise and all; what
-depends on an image alone once per image, gradients no further than they are wanted. Each returns the loss whose gradient is the
-estimate."""
+"""Estimators on a `belief_network` with one layer of bits in PyTorch, target=elbo. All K samples of all images are computed together;
+values that depend only on an image are computed once per image, and only needed gradients are computed. Each function returns the loss
+whose gradient is the estimate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Network:
         self.phi = F.linear(2 * image - 1, parameters["posterior.layer1.1.weight"], parameters["posterior.layer1.1.bias"])
 
     def cost(self, b, learn=True):
-        """-log p(y | b) [K, B] of bits (or weights) b [K, B, U]; the decoder learns from it or does not."""
+        """-log p(y | b) [K, B] of bits (or weights) b [K, B, U]. `learn`: whether the decoder's parameters get a gradient."""
         weight, bias = self.p["decoder.1.weight"], self.p["decoder.1.bias"]
         logits = F.linear(2 * b - 1, weight, bias) if learn else F.linear(2 * b - 1, weight.detach(), bias.detach())
         return F.binary_cross_entropy_with_logits(logits, self.y.expand(len(b), -1, -1), reduction="none").sum(-1)
@@ -55,7 +55,7 @@ def disarm(net, K):
 
 
 def relaxed(net, K):
-    """-> hard bits, their logistic noise moved by phi, and the same drawn again given the bits, each [K, B, U]."""
+    """-> hard bits, phi plus their logistic noise, and the same with noise redrawn given the bits, each [K, B, U]."""
     phi = net.phi
     u, v = torch.rand(K, *phi.shape), torch.rand(K, *phi.shape)
     z = phi + torch.log(u) - torch.log1p(-u)
@@ -66,7 +66,7 @@ def relaxed(net, K):
 
 
 def rebar(net, K, eta=1.0, temperature=0.5):
-    """Tucker et al. 2017, sec. 3: one hard and two relaxed evaluations a sample. The decoder learns from the hard one alone."""
+    """Tucker et al. 2017, sec. 3: one hard and two relaxed evaluations per sample. The decoder learns only from the hard one."""
     b, z, given = relaxed(net, K)
     f = net.cost(b)
     free, held = net.cost(torch.sigmoid(torch.cat([z, given]) / temperature), learn=False).view(2, K, -1)
@@ -75,8 +75,8 @@ def rebar(net, K, eta=1.0, temperature=0.5):
 
 
 def relax(net, K, temperature=0.5):
-    """Grathwohl et al. 2018, with a control of every choice that sees its weights and the image, as in estimators/relax.cpp: one
-    layer of tanh units, whose share of the image is had once per image."""
+    """Grathwohl et al. 2018. As in estimators/relax.cpp, each choice has a control, a function of its weights and the image: one layer
+    of tanh units. The image's contribution is computed once per image."""
     b, z, given = relaxed(net, K)
     own = net.p["control"]
     of_image = F.linear(2 * net.y - 1, own["state"], own["bias"])[None, :, None]  # [1, B, 1, H]
@@ -86,20 +86,20 @@ def relax(net, K, temperature=0.5):
         return (torch.tanh(of_image + (1 - w) * own["weight"][0] + w * own["weight"][1]) @ own["out"]).squeeze(-1)
 
     f, free, held = net.cost(b), control(z), control(given)
-    # Each choice has a control of its own, and so a signal of its own.
+    # Each choice has a separate control, and therefore a separate signal.
     of_choice = b * logsigmoid(net.phi) + (1 - b) * logsigmoid(-net.phi)
     signal = f.detach()[..., None] - held.detach()
     return ((signal * of_choice + free - held).sum(-1) + f).mean() + net.divergence().mean()
 
 
 def control_network(pixels, hidden=10):
-    """Of `relax`, as it starts."""
+    """The initial control network of `relax`."""
     draw = lambda rows, columns: torch.randn(rows, columns) / columns ** 0.5
     return {"state": draw(hidden, pixels), "bias": torch.zeros(hidden), "weight": draw(2, hidden), "out": draw(hidden, 1)}
 
 
 class Belief:
-    """Parameters and images of a gradient file, ready for gradients."""
+    """The parameters (requiring gradients) and images of a gradient file."""
 
     def __init__(self, file, K):
         self.p = {k: v.detach().float().requires_grad_() for k, v in file.parameters.items()}

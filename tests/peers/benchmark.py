@@ -2,16 +2,19 @@
 
     /usr/bin/python3 tests/peers/benchmark.py [--hardgrad build/release/hardgrad] [--rows REGEX] [--rounds N] [--quick]
 
-Each row first compares gradients, then times Hardgrad, PyTorch as people write it (`plain.py`) and PyTorch tuned
-(`tuned.py`, memory kept by malloc) in turn, on one pinned core. Times are processor time of the thread, system calls
-included, medians over all rounds: what else runs on the machine does not count. `ratio` is against plain PyTorch, `best`
-against the faster form (tuning costs more Python than it saves where matrices are small). `peak` is useful arithmetic (the
-products, once per example where no choice touches them; forward and backward) over the best rate of square sgemms
-timed in the same rounds. PyTorch draws its own noise for the rows of bits (`vectors.py`), so there the mean of 4,000 gradients is compared with the exact
-one; for those of the belief network (`belief.py`) that of 2,000 on a network of 4 bits. Rows of replicates time `hardgrad measure`: 64 gradients of one batch with their statistics (128
-less 64, so that reading and building drop out), of all parameters or at the logits, against 64 of PyTorch's gradients. The
-last row is a sweep's wall time on two threads against one. Memory is what a process takes beyond what it had before its first gradient.
-Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
+Each row first compares gradients. It then times Hardgrad, plain PyTorch (`plain.py`) and tuned PyTorch (`tuned.py`, malloc keeps its
+memory), alternating on one pinned core. Times are the thread's processor time including system calls, medians over all rounds, so
+other load on the machine does not count.
+
+`ratio`: time of plain PyTorch over Hardgrad's. `best`: the same for the faster form; where matrices are small, tuning adds more Python
+time than it saves. `peak`: useful arithmetic (the products, forward and backward, once per example if they do not depend on a choice)
+relative to the best rate of square sgemms timed in the same rounds.
+
+In the rows of bits (`vectors.py`) PyTorch draws different noise, so the mean of 4,000 gradients is compared with the exact gradient; in
+those of the belief network (`belief.py`), the mean of 2,000 on a network of 4 bits. Rows of replicates time `hardgrad measure`: 64
+gradients of one batch with their statistics (128 less 64, which excludes reading and building), of all parameters or at the logits,
+against 64 gradients of PyTorch. The last row is a sweep's wall time on one thread over that on two. Memory is that of the process, less
+its memory before the first gradient. Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ from pathlib import Path
 import numpy as np
 
 try:
-    import torch  # noqa: F401  (the workers import it; better to say here what is missing)
+    import torch  # noqa: F401  (the workers import it; its absence is reported here)
 except ImportError:
     print("benchmark: PyTorch is missing; on Debian: apt-get install python3-torch, and run this with /usr/bin/python3",
           file=sys.stderr)
@@ -55,10 +58,10 @@ class Row:
     samples: int = 1
     batch: int = 32
     flops: float = 0  # useful arithmetic
-    replicates: str = ""  # one gradient; or many, of "parameters" or at "logits"
+    replicates: str = ""  # empty: one gradient; else many, of all "parameters" or at the "logits"
 
-    noise: bool = False     # PyTorch draws its own: means are compared
-    small: str = ""         # the network they are compared on, where the row's own has too many outcomes
+    noise: bool = False     # PyTorch draws different noise: means are compared
+    small: str = ""         # the network of that comparison, if the row's has too many outcomes
     target: str = ""
 
     def spec(self):
@@ -68,11 +71,11 @@ class Row:
 
 
 def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0) -> str:
-    """Parallel texts whose vocabulary, four special words included, has V words; their sentences have one length, or from
-    `shortest` on."""
+    """Parallel texts with a vocabulary of V words, including four special words. Sentences have one length, or lengths from `shortest`
+    to it."""
     rng, words = random.Random(V), [f"w{i}" for i in range(V - 4)]
     lines = max(64, 2 * V // length)
-    for side, most in (("source", length), ("target", length - 1)):  # the end mark is a word
+    for side, most in (("source", length), ("target", length - 1)):  # the end mark counts as a word
         pool, sentences = [], []
         for _ in range(lines):
             n = rng.randint(shortest, most) if shortest else most
@@ -87,7 +90,7 @@ def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0)
 
 def translator_flops(V, H, K, L, B, estimator):
     T, R, hard = L, B * K, estimator in ("reinforce", "rloo")
-    decoder = B + (T - 1) * R if hard else T * B  # rows of the decoder: samples part after the first choice
+    decoder = B + (T - 1) * R if hard else T * B  # rows of the decoder: samples differ after the first choice
     said = {"soft": T * B}.get(estimator, T * R if hard else T * B * L)
     products = (2 * (min(V, B * L) + B * L) * H * 4 * H + B * L * 2 * H * (2 * H + (4 * H if hard else 0)) + B * 2 * H * H
                 + min(V, B * T) * H * 5 * H + decoder * H * 6 * H + said * H * V)
@@ -111,7 +114,7 @@ def rows(folder: Path, quick: bool):
         yield Row(f"{bits} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True)
     B, units, side = (4, 6, 8) if quick else (50, 200, 28)
     for estimator in ("rloo", "disarm", "rebar", "relax"):
-        product, relaxed = 2.0 * B * side * side * units, 2 if estimator == "rebar" else 0  # one image each
+        product, relaxed = 2.0 * B * side * side * units, 2 if estimator == "rebar" else 0  # of one image
         yield Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
                   product * (2 + 2 * 2 + 2 * 2 * relaxed), noise=True, small="belief_network[units=4]", target="elbo")
     B = 4 if quick else 32
@@ -154,8 +157,8 @@ class Hardgrad:
         return self.run("--repeat", str(n + 2))["timing"]  # the first ones warm up
 
     def replicates(self, of, once, M=64):
-        """Processor seconds of M gradients of `hardgrad measure`, of which one by itself takes `once`."""
-        scale = max(1, min(8, int(0.5 / (M * once))))  # small ones drown in what a process takes to start
+        """Processor seconds of M gradients of `hardgrad measure`. `once`: the seconds of a single gradient."""
+        scale = max(1, min(8, int(0.5 / (M * once))))  # small ones are short compared with the start of the process
         command = [self.command[0], "measure", *self.command[2:], "--estimand", "none", "--jobs", "1"]
         command += ["--at-logits"] if of == "logits" else []
         used = []
@@ -172,7 +175,7 @@ class Hardgrad:
 class Peer:
     def __init__(self, form, row, paths, environment):
         environment = dict(environment)
-        if form == "tuned":  # memory is kept, in large pages, not given back to the kernel
+        if form == "tuned":  # malloc keeps its memory, in large pages
             environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 33), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
                             "MALLOC_TOP_PAD_": str(1 << 26), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
         model = row.model.split("[")[0]
@@ -275,7 +278,7 @@ def compare(row, program, environment, folder, rounds):
         for peer in peers.values():
             peer.close()
     median = {form: statistics.median(t) for form, t in times.items()}
-    if row.noise:  # one form
+    if row.noise:  # PyTorch has one form here
         peers = {"plain": peers["vectors"], "tuned": peers["vectors"]}
         median["plain"] = median["tuned"] = median.pop("vectors")
     kernel = {timing["blas_kernel"], blas_kernel()}
@@ -294,16 +297,16 @@ def main():
     parser.add_argument("--hardgrad", default=os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad"))
     parser.add_argument("--rows", default="", help="only rows whose name and estimator match")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, one round: does it still run?")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one round: checks only that it runs")
     parser.add_argument("--json", help="also write the figures here")
     options = parser.parse_args()
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
     with open("/proc/cpuinfo") as info:
         wide = "avx512bw" in info.read()
     environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    if wide:  # PyTorch 1.13 keeps to AVX2 unless told otherwise
+    if wide:  # PyTorch 1.13 uses AVX2 by default
         environment["ATEN_CPU_CAPABILITY"] = "avx512"
-    if os.environ.get("OPENBLAS_CORETYPE") or os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # BLAS reads them at start
+    if os.environ.get("OPENBLAS_CORETYPE") or os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # BLAS reads these variables when it starts
         os.execve(sys.executable, [sys.executable, __file__, *sys.argv[1:]], environment)
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})

@@ -1,4 +1,4 @@
-"""The benchmark says what is missing."""
+"""Without PyTorch the benchmark ends with a clear message."""
 import os
 import subprocess
 import sys

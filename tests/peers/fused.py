@@ -1,4 +1,4 @@
-"""Operations for the tuned networks: what PyTorch does in several passes or allocates anew at every step, done once."""
+"""Operations for the tuned networks. Each replaces several passes, or an allocation at every step, by one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import torch.nn.functional as F
 from torch.autograd import Function
 
 aten = torch.ops.aten
-CHUNK = 256  # rows of logits that stay in the cache
+CHUNK = 256  # rows of logits that fit in the cache
 
 
 class Shared:
-    """A matrix used at every step whose gradient is worked out once, after all steps: `rows(index)` gathers from it,
-    `linear(x)` multiplies by its transpose."""
+    """A matrix that is used at every step; its gradient is computed once, after all steps. `rows(index)` gathers its rows, `linear(x)`
+    multiplies by its transpose."""
 
     def __init__(self, x):
         self.x, self.gathered, self.multiplied = x.detach(), [], []
-        self.token = _Open.apply(x, self)  # every use depends on it, so that its backward runs last
+        self.token = _Open.apply(x, self)  # every use depends on it, so its backward runs last
 
     def rows(self, index):
         return _Rows.apply(self.token, self, index)
@@ -121,7 +121,7 @@ class AdditiveScores(Function):
 
 
 class Classify(Function):
-    """Cross-entropy [R] of softmax(u W' + b), chunk by chunk, its gradient at the logits formed on the way."""
+    """Cross-entropy [R] of softmax(u W' + b), in chunks. The forward pass also computes the gradient at the logits."""
 
     @staticmethod
     def forward(ctx, u, weight, bias, label):

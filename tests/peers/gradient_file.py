@@ -1,4 +1,4 @@
-"""A `hardgrad gradient` file: what one gradient was taken of, and the comparison with what a twin makes of it."""
+"""Reads a `hardgrad gradient` file (the inputs and results of one gradient), and compares it with a twin."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import torch
 
 @dataclass
 class GradientFile:
-    parameters: dict[str, torch.Tensor]  # double leaves that require gradients
+    parameters: dict[str, torch.Tensor]  # leaves in double that require gradients
     gradient: dict[str, np.ndarray]
     batch: dict[str, np.ndarray]
-    choices: np.ndarray | None  # [T, R]; -1 where there was no choice; [T, R, D] if a question has D columns
-    value: np.ndarray | None  # [T, R, D] choices that are numbers
-    log_prob: np.ndarray | None  # as the choices
+    choices: np.ndarray | None  # [T, R], -1 where there is no choice; [T, R, D] if a site has D columns
+    value: np.ndarray | None  # [T, R, D] real-valued choices
+    log_prob: np.ndarray | None  # the shape of the choices
     logits: np.ndarray | None  # [T, R, S] or [T, R, D, S]
     loss: np.ndarray | None  # [T', R]
     row_example: np.ndarray  # [R]
-    settings: dict[str, str]  # of the model's spec, as far as given
-    dimensions: dict[str, int]  # what the task told the model
+    settings: dict[str, str]  # the settings given in the model's spec
+    dimensions: dict[str, int]  # the task's dimensions
     surrogate: float
 
 
@@ -36,7 +36,7 @@ def _settings(spec: str) -> dict[str, str]:
 def load(path: str) -> GradientFile:
     with h5py.File(path) as f:
         def group(name):
-            # Axes are written as datasets too; data are those that are no dimension scale.
+            # Axes are datasets too; data are the datasets that are not dimension scales.
             return {k: d[()] for k, d in f[name].items() if d.attrs.get("CLASS") != b"DIMENSION_SCALE"}
 
         parameters = {k: torch.tensor(np.asarray(v, dtype=np.float64), requires_grad=True)
@@ -62,7 +62,7 @@ def load(path: str) -> GradientFile:
 
 
 def relative(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """Largest difference, relative to the largest entry."""
+    """The largest difference, relative to the largest entry."""
     ours, theirs = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     assert ours.shape == theirs.shape, f"shapes {ours.shape} and {theirs.shape}"
     scale = max(np.abs(theirs).max(initial=0), 1e-300)
@@ -74,16 +74,15 @@ class Comparison:
     loss: float
     log_prob: float
     surrogate: float
-    gradient: float  # norm of the difference over all parameters, relative to the gradient's norm
-    entry: float  # largest difference of an entry, relative to the largest entry of all
+    gradient: float  # norm of the difference of all parameters, relative to the gradient's norm
+    entry: float  # largest difference of an entry, relative to the largest entry
 
 
 def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
-    """Runs `twin(file, row, options) -> (losses, log_probs)` (lists of scalars, one row's run) on every row, with the
-    choices of the file, and compares with the file what REINFORCE without a baseline makes of it:
-    mean over rows of detach(f) sum_t log p_t + f. `score_term=False` is a deliberate bug. A file without choices is of the
-    soft network: options are None, and there are no log probabilities. Of choices that are numbers, options
-    are these [T, D]."""
+    """Runs `twin(file, row, options) -> (losses, log_probs)` on every row with the choices of the file; both are lists of scalars. Then
+    compares the surrogate of REINFORCE without a baseline, the mean over rows of detach(f) sum_t log p_t + f, and its gradient, with
+    the file. `score_term=False` is a deliberate bug. A file without choices is from the soft network: options are None, and there are
+    no log probabilities. For real-valued choices, options are their values [T, D]."""
     total = 0.0
     rows = len(file.row_example)
     f_theirs, log_p_theirs = [], []

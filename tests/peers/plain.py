@@ -1,8 +1,8 @@
-"""The three networks in PyTorch as people write them: one tensor row per sample, no Python loop over the batch, the
-library's own LSTM where it has one. Given choices are followed, not drawn, which spares PyTorch the sampling.
+"""The three networks in ordinary PyTorch: one tensor row per sample, no Python loop over the batch, the library's LSTM where
+possible. Choices are given, not drawn, so PyTorch's times exclude sampling.
 
-Each network takes parameters `p` (name -> float tensor), `data` (see `problem.py`), K samples an example and the name
-of an estimator, and returns the surrogate to differentiate."""
+Each network takes parameters `p` (name -> float tensor), `data` (see `problem.py`), K samples per example and the name of an
+estimator. It returns the surrogate to differentiate."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def translator(p, data, K, estimator):
     logits = F.linear(torch.tanh(u), p["output.weight"], p["output.bias"])
     loss = F.cross_entropy(logits.flatten(0, -2), truth.flatten(), reduction="none").view(truth.shape)
     chosen = log_p.gather(2, choices[:, :, None])[:, :, 0] if hard else None
-    if "said" in data:  # nothing is chosen or lost after the last word
+    if "said" in data:  # no choice and no loss after the last word
         said = data["said"].repeat_interleave(copies, 1)
         chosen = chosen * said if hard else None
         loss = loss * (said[:, :, None] if loss.dim() == 3 else said)
@@ -119,7 +119,7 @@ def memory_reader(p, data, K, estimator):
 
 
 def memory_tree(p, memory, u, gone, answer, hops, estimator):
-    """Every path of reading: leaves [B, N ^ hops], padded sentences having probability 0."""
+    """Every path of choices: leaves [B, N ^ hops]; padded sentences have probability 0."""
     B, N = gone.shape
     u, log_path = u[:, None], u.new_zeros(B, 1)
     for k in range(hops):

@@ -1,4 +1,4 @@
-"""A gradient file as float tensors for the batched networks, with what does not depend on parameters prepared."""
+"""A gradient file as float tensors for the batched networks. Values that do not depend on parameters are precomputed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from gradient_file import GradientFile
 def tensors(file: GradientFile, model: str, K: int):
     """-> parameters (float leaves), data."""
     p = {k: v.detach().float().requires_grad_() for k, v in file.parameters.items()}
-    batch = {k: torch.tensor(v) for k, v in file.batch.items() if v.dtype != object}  # words stay words
+    batch = {k: torch.tensor(v) for k, v in file.batch.items() if v.dtype != object}  # not strings
     data = {"translator": _translation, "memory_reader": _story, "glimpse_reader": _image}[model](file, batch)
     if file.choices is not None and len(file.row_example) == K * len(batch["id"]):
-        choices = torch.tensor(file.choices).clamp_(min=0)  # -1: nothing to choose
+        choices = torch.tensor(file.choices).clamp_(min=0)  # -1: no choice
         data["choices"] = choices
         data["places"] = choices + torch.tensor(file.row_example) * data["items"]
     return p, data
 
 
 def _translation(file, batch):
-    """Of sentences of different lengths besides: `length` [B] of the sources, `beyond` [B, L] 0 or -inf for scores past them,
-    `turned` [B, L] the places of a source read backward, `said` [T, B] 1 where there is a target word."""
+    """Sentences of different lengths have more fields. `length` [B]: of the sources. `beyond` [B, L]: 0, or -inf past the source's end,
+    to add to scores. `turned` [B, L]: positions of the reversed source. `said` [T, B]: 1 where there is a target word."""
     length, target_length = batch["source_length"].long(), batch["target_length"].long()
     L, T = int(length.max()), int(target_length.max())
     data = {"source": batch["source"].long()[:, :L], "target": batch["target"].long()[:, :T], "items": L}
@@ -35,7 +35,7 @@ def _translation(file, batch):
 
 
 def _places(tokens, width):
-    """Position encoding [..., W, D] of tokens [..., W] (0 pads): as at the head of core/models/memory_reader.cpp."""
+    """Position encoding [..., W, D] of tokens [..., W] (0 pads), as in the head of core/models/memory_reader.cpp."""
     real = tokens != 0
     J = real.sum(-1, keepdim=True).clamp(min=1)[..., None].double()
     j = real.cumsum(-1)[..., None].double()

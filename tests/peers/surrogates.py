@@ -1,4 +1,4 @@
-"""What an estimator differentiates, in PyTorch. Signals are formed in double, as Hardgrad does: f - b cancels."""
+"""The surrogates of estimators in PyTorch. As in Hardgrad, signals are computed in double, because f - b cancels."""
 
 from __future__ import annotations
 

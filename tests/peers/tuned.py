@@ -1,6 +1,6 @@
-"""The three networks in PyTorch with Hardgrad's algebra: what depends on an example alone once per example, hard
-choices gathered, no tensor copied per sample, weight gradients of all steps in one product. Same arguments as in
-`plain.py`."""
+"""The three networks in PyTorch with Hardgrad's algebra. Values that depend only on an example are computed once per example, hard
+choices are gathers, no tensor is copied per sample, and one product gives the weight gradients of all steps. The arguments are those
+of `plain.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surrogates import enumerated, sampled
 
 
 def projected(p, name, table, tokens):
-    """x W' + b of embedded tokens [N]: of the whole table where that is smaller."""
+    """x W' + b of embedded tokens [N]. If the table is smaller than that, all of its rows are multiplied."""
     weight, bias = p[f"{name}.input.weight"], p[f"{name}.bias"]
     if len(table) <= tokens.numel():
         return F.embedding(tokens, F.linear(table, weight, bias))
@@ -59,7 +59,7 @@ def translator(p, data, K, estimator):
     recurrent, query = Shared(p["decoder.lstm.recurrent.weight"]), Shared(p["attention.query.weight"])
     h = torch.tanh(F.linear(ends, p["decoder.initial.weight"], p["decoder.initial.bias"]))
     c, states, scores, picked, mixed = torch.zeros_like(h), [], [], [], []
-    before = None  # positions chosen last [B K]
+    before = None  # positions of the last choice [B K]
     for t, x in enumerate(gates.unbind(0)):
         g = recurrent.linear(h)
         if fed and before is not None:
@@ -79,7 +79,7 @@ def translator(p, data, K, estimator):
             if fed:
                 before = picked[-1]
                 if copies < K:
-                    h, c = (v.repeat_interleave(K, 0) for v in (h, c))  # the samples part here
+                    h, c = (v.repeat_interleave(K, 0) for v in (h, c))  # the samples differ from here on
         elif estimator == "soft":
             mixed.append(torch.bmm(log_p.exp(), readout.view(B, L, -1))[:, 0])
     s = [F.linear(torch.cat(part), p["readout.state.weight"], p["readout.state.bias"])
@@ -95,7 +95,7 @@ def translator(p, data, K, estimator):
         u = (s[0].view(T, B, 1, -1) + said[:, :, None]) + readout.view(B, L, -1)
     truth = target.t()[:, :, None].expand(u.shape[:3])
     layer, said = (p["output.weight"], p["output.bias"]), None
-    if "said" in data:  # nothing is chosen or lost after the last word, nor at a position that is none
+    if "said" in data:  # no choice and no loss after the last word, or at padded positions
         said = data["said"][:, :, None]
         asked = (said > 0).expand(u.shape[:3])
         if not hard and estimator != "soft":
@@ -117,7 +117,7 @@ def memory_reader(p, data, K, estimator):
     B, N = mask.shape
     hops = sum(k.startswith("memory.") for k in p) - 1
     hard = estimator in ("reinforce", "rloo")
-    # All tables side by side: one look-up and one weighing for all hops.
+    # All tables side by side: one look-up and one weighting for all hops.
     tables = torch.stack([p[f"memory.{k}.weight"] for k in range(hops + 1)], 1)  # [V, hops + 1, D]
     ages = torch.stack([p[f"temporal.{k}.weight"] for k in range(hops + 1)], 1)
     words = F.embedding(story, tables.flatten(1)).view(*story.shape, hops + 1, -1)
@@ -149,14 +149,14 @@ def glimpse_reader(p, data, K, estimator):
     linear = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
     where = p["glimpse.where.weight"]
 
-    def seen(patch, place):  # what a glimpse adds to the core
+    def seen(patch, place):  # a glimpse's contribution to the core
         return linear("core.input", torch.relu_(linear("glimpse.what", torch.relu_(linear("glimpse.patch", patch))) + place))
 
     if estimator == "soft":
         return plain.glimpse_reader(p, data, K, estimator)
     recurrent, locator = Shared(p["core.recurrent.weight"]), Shared(p["locator.weight"])
     h, log_prob = p["core.initial"], 0
-    once = not hard or B * cells < B * K * T  # every cell is looked at once
+    once = not hard or B * cells < B * K * T  # all cells are computed once
     if once:
         every = seen(pixels[:, table].flatten(0, 1), where.repeat(B, 1))  # [B cells, H]
     if hard:

@@ -1,5 +1,5 @@
-"""`hardgrad gradient` against the PyTorch twins, in several configurations and both precisions.
-HARDGRAD_BINARY names the program."""
+"""Compares `hardgrad gradient` with the PyTorch twins, in several configurations and both precisions. HARDGRAD_BINARY is the path of
+the program."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from gradient_file import compare, load
 from twins import TWINS, cases, translator
 
 CASES, SOFT = list(cases()), list(cases(soft=True))
-TOYS = {"bits", "gaussians", "not_gate"}  # whose moments have closed forms of their own
+TOYS = {"bits", "gaussians", "not_gate"}  # tested by closed forms instead
 
 
 
@@ -22,7 +22,7 @@ def test_every_network_has_a_twin():
 
 
 def features(tmp_path):
-    """A caption task of given features: five pictures of six cells, in NumPy's own file."""
+    """A caption task with given features: five images of six cells, in an .npy file."""
     numbers = np.random.default_rng(3).normal(size=(5, 2, 3, 4)).astype(np.float32)
     np.save(tmp_path / "features.npy", numbers)
     captions = ("a dog runs", "two cats sleep on a mat", "a dog sleeps", "cats", "a mat for two dogs")
@@ -53,7 +53,7 @@ def test_the_lower_bound_of_a_belief_network_equals_its_twin(tmp_path, settings)
     file = dump(tmp_path, "belief_network", "images[size=8]", settings, "double", estimator="reinforce[samples=2,target=elbo,kl=sampled]")
     assert "posterior.layer1.1.weight" in file.gradient
     found = compare(file, TWINS["belief_network"])
-    assert found.loss < 1e-10 and found.surrogate < 1e-10, found  # (the file's log probabilities are the prior's)
+    assert found.loss < 1e-10 and found.surrogate < 1e-10, found  # (the file has the prior's log probabilities)
     assert found.gradient < 1e-10 and found.entry < 1e-10, found
     assert compare(file, TWINS["belief_network"], score_term=False).gradient > 1e-3
 
@@ -64,8 +64,8 @@ def test_its_soft_form_equals_its_twin(tmp_path, model, task, settings):
     assert file.choices is None
     found = compare(file, TWINS[model])
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
-    columns = file.logits.shape[2:-1]  # of choices made at once
-    first = np.zeros((1000, *columns), int)  # and is not that of the first options
+    columns = file.logits.shape[2:-1]  # of simultaneous choices
+    first = np.zeros((1000, *columns), int)  # it differs from the network that always chooses the first option
     hard = compare(file, lambda f, example, _: TWINS[model](f, example, first))
     assert hard.loss > 1e-3, hard
 
@@ -75,7 +75,7 @@ def test_a_linear_start_equals_its_twin(tmp_path, settings):
     file = dump(tmp_path, "memory_reader", "qa", settings, "double", estimator="soft[linear_start=1]")
     found = compare(file, lambda f, example, _: TWINS["memory_reader"](f, example, "linear"))
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
-    assert compare(file, TWINS["memory_reader"]).gradient > 1e-3  # without softmax it is another network
+    assert compare(file, TWINS["memory_reader"]).gradient > 1e-3  # the linear start differs from the network with softmax
 
 
 @pytest.mark.parametrize("settings", [settings for _, settings in translator.FIXED])

@@ -1,5 +1,5 @@
-"""Estimates on `bits` (function=square, options=2) in PyTorch, written with vectors: K samples of D bits at once, noise and
-all. Each returns the loss whose gradient is the estimate: the logits may come from anywhere."""
+"""Vectorised estimators on `bits` (function=square, options=2) in PyTorch: K samples of D bits and their noise at once. Each function
+returns the loss whose gradient is the estimate; the logits may be any tensor."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def arms(phi, t, K):
     with torch.no_grad():
         p = torch.sigmoid(phi)
         e = torch.empty(K, len(phi)).exponential_()
-        u = 1 - (1 - e / e.sum(0)) ** (K - 1)  # each uniform
+        u = 1 - (1 - e / e.sum(0)) ** (K - 1)  # each is uniform
         high = p > 0.5
         b = torch.where(high, u < p, u > 1 - p).float()
-        q = torch.where(high, 1 - p, p)  # the rarer value, as u > 1 - q
-        joint = torch.clamp(2 * (q ** (1 / (K - 1))) - 1, min=0) ** (K - 1)  # of two members
+        q = torch.where(high, 1 - p, p)  # probability of the rarer value, drawn as u > 1 - q
+        joint = torch.clamp(2 * (q ** (1 / (K - 1))) - 1, min=0) ** (K - 1)  # of two samples
         rho = (joint - q * q) / (q * (1 - q))
         f = cost(b, t)
         g = ((f - f.mean())[:, None] * (b - p)).sum(0) / ((K - 1) * (1 - rho))
@@ -60,7 +60,7 @@ def straight_through(phi, t, K):
 
 
 def rebar(phi, t, K, eta=1.0, temperature=0.5):
-    """Tucker et al. 2017, sec. 3: one hard and two relaxed evaluations a sample."""
+    """Tucker et al. 2017, sec. 3: one hard and two relaxed evaluations per sample."""
     u, v = torch.rand(K, len(phi)), torch.rand(K, len(phi))
     z = phi + torch.log(u) - torch.log1p(-u)
     b = (z > 0).float().detach()

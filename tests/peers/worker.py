@@ -1,9 +1,9 @@
-"""One network in PyTorch, in a process of its own: `worker.py plain|tuned|vectors MODEL ESTIMATOR K GRADIENT.h5 [SMALL.h5]`.
+"""One network in PyTorch, in a separate process: `worker.py plain|tuned|vectors MODEL ESTIMATOR K GRADIENT.h5 [SMALL.h5]`.
 
-Prints a JSON line with the relative difference (norms) of its gradient from the file's, and the memory it took; then,
-for each number n read, a JSON line of the processor seconds of n gradients. Of `vectors`, whose noise is its own, the difference is
-that of its mean from the exact gradient in the file, in units of five standard errors, times the tolerance; if there is a small
-network's file, on that network."""
+Prints a JSON line with the relative difference (norms) between its gradient and the file's, and its memory. Then, for each number n
+on its input, it prints a JSON line with the processor seconds of n gradients. `vectors` draws different noise: there, the difference is
+between its mean and the exact gradient in the file, in units of five standard errors, times the tolerance. With a file of a small
+network, that network is used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOLERANCE = 1e-3  # of a gradient in float
 
 
 def network(form, model, estimator, K, file):
-    """-> what takes one gradient, and what tells its difference from the file's."""
+    """-> a function that computes one gradient, and a function that returns its difference from the file's."""
     p, data = tensors(file, model, K)
     network = getattr({"plain": plain, "tuned": tuned}[form], model)
 
@@ -56,7 +56,7 @@ def bits(estimator, K, file, draws=4000):
     gradient = lambda: vectors.gradient(estimator, phi, t, K)
 
     def difference():
-        if estimator == "straight_through":  # biased: there is nothing to hold it against
+        if estimator == "straight_through":  # biased: there is no reference
             return 0.0
         all_ = np.array([gradient().numpy().astype(np.float64) for _ in range(draws)])
         error = all_.std(0, ddof=1) / draws ** 0.5
@@ -72,7 +72,7 @@ def belief_network(estimator, K, file, small, draws=2000):
         flat = lambda of: np.concatenate([np.ravel(of[k]).astype(np.float64) for k in sorted(small.gradient)])
         exact = flat(small.gradient)
         all_ = np.array([flat({k: g.numpy() for k, g in checked.gradient(estimator).items()}) for _ in range(draws)])
-        error = np.maximum(all_.std(0, ddof=1) / draws ** 0.5, 1e-6 * np.abs(exact).max())  # of some there is no noise
+        error = np.maximum(all_.std(0, ddof=1) / draws ** 0.5, 1e-6 * np.abs(exact).max())  # some have no noise
         return TOLERANCE * float(np.max(np.abs(all_.mean(0) - exact) / (5 * error)))
 
     return lambda: timed.gradient(estimator), difference
@@ -87,7 +87,7 @@ def main(form, model, estimator, K, path, small=None):
     else:
         gradient, difference = bits(estimator, K, file) if form == "vectors" else network(form, model, estimator, K, file)
     with open("/proc/self/clear_refs", "w") as refs:
-        refs.write("5")  # forget the peak
+        refs.write("5")  # reset the peak memory
     before = memory("VmRSS")
     gradient()
     differs = difference()

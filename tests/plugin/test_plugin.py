@@ -1,4 +1,4 @@
-"""A plugin as its author meets it: install, find_package, build, load, test, sweep; and every way to be refused."""
+"""The steps of a plugin's author: install, find_package, build, load, test, sweep; and every reason to reject a plugin."""
 import json
 import os
 import shutil
@@ -23,12 +23,12 @@ def call(*command, **options):
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """The program as installed, and the folder of plugins built against it."""
+    """The installed program, and the folder of plugins built against it."""
     folder = tmp_path_factory.mktemp("plugin")
     call("cmake", "--install", os.environ["HARDGRAD_BUILD"], "--component", "hardgrad", "--prefix", folder / "installed")
     flags = [f"-DCMAKE_CXX_FLAGS=-fsanitize={s}" for s in [os.environ.get("HARDGRAD_SANITIZE")] if s]
     source = shutil.copytree(EXAMPLE, folder / "source")
-    wrong = source / "wrong_target.cpp"  # its value is another than that whose gradient it gives
+    wrong = source / "wrong_target.cpp"  # its gradient is not that of its value
     wrong.write_text(changed((EXAMPLE / "second_moment.cpp").read_text(), "result.value += p * f * f", "result.value += p * f"))
     with (source / "CMakeLists.txt").open("a") as more:
         more.write(f"hardgrad_add_plugin(wrong_target_estimators {wrong.name})\n")
@@ -125,7 +125,7 @@ def test_models_and_tasks_of_plugins_are_tested(built, hardgrad):
     assert [(v.get("model"), v.get("task"), v["passed"]) for v in right] == [("lamp_reader", None, True), (None, "lamps", True)]
     assert {c["check"] for c in right[0]["checks"] if c["outcome"] == "passed"} == {
         "sites", "reach", "outcomes", "posterior", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
-    # One that declares one choice and makes four: found, named, and never a crash, whoever asks.
+    # A model that declares one choice and makes four is detected and named by every verb, and never crashes.
     plugin = ("--plugin", built / "build" / "four_ends.so")
     verdict = json.loads(hardgrad("test", "--json", "four_ends", *plugin, status=1).stdout)[0]
     (failed,) = [c for c in verdict["checks"] if c["outcome"] == "failed"]
@@ -150,7 +150,7 @@ steps = 5
     hardgrad("run", "sweep.toml", "--out", "cells", cwd=tmp_path)
     again = json.loads(hardgrad("run", "sweep.toml", "--out", "cells", "--json", cwd=tmp_path).stdout)
     assert again["already_done"] == 2 and again["failed"] == 0
-    # Another build of the plugin makes other results: its cell is to be done again, the other one is not.
+    # Another build of the plugin may change results: only its cell is run again.
     with open(tmp_path / "mine.so", "ab") as file:
         file.write(b"another build")
     assert "is damaged, or was changed after its build" in hardgrad("plan", "sweep.toml", status=2, cwd=tmp_path).stderr
@@ -187,7 +187,7 @@ def test_damage_anywhere_is_refused_before_a_plugin_runs(built, hardgrad, tmp_pa
         assert "damaged" in said or "is no plugin" in said, (place, said)
     assert len(places) > 60
     damaged.write_bytes(whole)
-    call("strip", "--strip-debug", damaged)  # a change that was meant
+    call("strip", "--strip-debug", damaged)  # an intended change
     assert "run `hardgrad seal` if the change is intended" in hardgrad("list", "--plugin", damaged, status=2).stderr
     for _ in range(2):
         hardgrad("seal", damaged)
@@ -207,8 +207,8 @@ def test_a_plugin_written_over_while_it_is_used(built, tmp_path):
     journal = tmp_path / "cells" / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
         time.sleep(0.02)
-    mine.write_bytes(b"")  # in place: its pages are gone
-    time.sleep(0.5)  # long enough for a step or many; too short a time would only make this pass
+    mine.write_bytes(b"")  # in place: the mapped pages disappear
+    time.sleep(0.5)  # long enough for some steps; if it is too short, the test passes anyway
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
     assert process.returncode == 130, errors

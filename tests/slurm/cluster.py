@@ -1,4 +1,4 @@
-"""A Slurm of one node, all of it on loopback, run by whoever runs the test, and gone when it ends."""
+"""A one-node Slurm on loopback, owned by the user of the test and stopped at its end."""
 import getpass
 import os
 import secrets
@@ -94,12 +94,12 @@ class Cluster:
 
     def start(self, name, *arguments):
         log = open(self.folder / f"{name}.output.log", "w")
-        # They end with the test, however that ends.
+        # The daemons end with the test, even if it crashes.
         self.daemons.append(subprocess.Popen(["setpriv", "--pdeathsig", "KILL", which(name), *arguments], stdout=log, stderr=log,
                                              env=self.env))
 
     def until(self, holds, what):
-        """Waits for as long as it takes, while the cluster lives: whoever runs this knows how long that may be."""
+        """Waits without a time limit while the daemons run. The caller's timeout applies."""
         while not (found := holds()):
             for daemon in self.daemons:
                 if daemon.poll() is not None:
@@ -114,6 +114,6 @@ class Cluster:
         return done.stdout
 
     def states(self, job):
-        """number in the array -> state, of those the controller still knows."""
+        """{array index: state} of the tasks that the controller still lists."""
         lines = self.ask("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%K %T", check=False).split("\n")
         return {int(number): state for number, state in (line.split() for line in lines if line)}

@@ -1,4 +1,5 @@
-"""The job array that `plan --slurm` writes, run by a real Slurm: a task killed, one cancelled, one requeued, one out of time, and the same numbers."""
+"""A real Slurm runs the job array that `plan --slurm` writes. One task is killed, one cancelled, one requeued and one out of time;
+the results are those of an undisturbed run."""
 import json
 import os
 import signal
@@ -35,7 +36,7 @@ def events(folder, kind):
 
 
 def at_work(folder, known):
-    """A process of the sweep that is in the middle of a cell, stopped there; None if there is none yet."""
+    """Stops (SIGSTOP) a process of the sweep in the middle of a cell and returns its id; None if there is none yet."""
     ended = [event["cell"] for event in events(folder, "end")]
     for event in events(folder, "start"):
         if event["cell"] in ended or event["pid"] in known:
@@ -51,7 +52,7 @@ def at_work(folder, known):
 
 
 def waits_for(pid, number):
-    """Whether the signal was sent to the process, which is stopped."""
+    """Whether the signal is pending for the stopped process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines if line.startswith(("SigPnd", "ShdPnd")))
 
@@ -78,19 +79,19 @@ def test_an_array_with_tasks_killed_cancelled_requeued_and_out_of_time(tmp_path)
         os.kill(killed, signal.SIGKILL)
         cancelled = cluster.until(lambda: at_work(folder, [killed]), "another task at work")
         unwanted = number_of(cancelled)
-        cluster.ask("scancel", f"{job}_{unwanted}")  # Slurm wakes what is stopped, sends TERM, and KILL after KillWait
+        cluster.ask("scancel", f"{job}_{unwanted}")  # Slurm continues a stopped process, sends TERM, and KILL after KillWait
         requeued = cluster.until(lambda: at_work(folder, [killed, cancelled]), "a third task at work")
         again = number_of(requeued)
         cluster.ask("scontrol", "requeue", f"{job}_{again}")
         slow = cluster.until(lambda: at_work(folder, [killed, cancelled, requeued]), "a fourth task at work")
         late = number_of(slow)
         assert len({dead, unwanted, again, late}) == 4
-        cluster.ask("scancel", "--batch", "--signal=USR1", f"{job}_{late}")  # what Slurm does before the time is out
+        cluster.ask("scancel", "--batch", "--signal=USR1", f"{job}_{late}")  # as Slurm does shortly before the time limit
         cluster.until(lambda: waits_for(slow, signal.SIGTERM), "the script to pass it on")
         os.kill(slow, signal.SIGCONT)
-        for number in again, late:  # the second is queued again by its own script
+        for number in again, late:  # the second is requeued by its own script
             cluster.until(lambda: cluster.states(job)[number] == "PENDING", "a requeued task")
-            # Not in two minutes, as Slurm would, but not within the second either in which it revoked the credential.
+            # Starts it earlier than Slurm would (two minutes), but not in the second in which the credential was revoked.
             cluster.ask("scontrol", "update", f"JobId={job}_{number}", "StartTime=now+3")
 
         over = cluster.until(lambda: all(s not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
@@ -98,16 +99,16 @@ def test_an_array_with_tasks_killed_cancelled_requeued_and_out_of_time(tmp_path)
         assert len(over) == TASKS and (over[dead], over[unwanted]) == ("FAILED", "CANCELLED"), over
         assert {over[n] for n in over if n not in (dead, unwanted)} == {"COMPLETED"}, over
         pids = {event["pid"] for event in events(folder, "run")}
-        assert {killed, cancelled, requeued, slow} < pids and len(pids) == TASKS + 2, "those queued again ran twice, no others did"
+        assert {killed, cancelled, requeued, slow} < pids and len(pids) == TASKS + 2, "only the requeued tasks ran twice"
         unfinished = {event["pid"] for event in events(folder, "start")
                       if event["cell"] not in {ended["cell"] for ended in events(folder, "end")}}
         assert unfinished == {killed, cancelled}, "both were in the middle of a cell"
-        assert slow in {event["pid"] for event in events(folder, "interrupted")}, "its cell was saved on its way, and went on from there"
-        run("merge", folder, "--out", tmp_path / "many.h5", status=1)  # and says so
+        assert slow in {event["pid"] for event in events(folder, "interrupted")}, "its cell was checkpointed and resumed"
+        run("merge", folder, "--out", tmp_path / "many.h5", status=1)  # and reports the missing cells
 
-        second = cluster.ask("sbatch", "--parsable", script).strip()  # only what is missing runs
+        second = cluster.ask("sbatch", "--parsable", script).strip()  # only missing cells run
         cluster.until(lambda: set(cluster.states(second).values()) == {"COMPLETED"}, "the array again")
     ends = [event["cell"] for event in events(folder, "end")]
-    assert len(ends) == len(set(ends)) == 15, "each cell came to an end once"
+    assert len(ends) == len(set(ends)) == 15, "each cell ended once"
     run("merge", folder, "--out", tmp_path / "many.h5")
     assert arrays(tmp_path / "many.h5") == arrays(tmp_path / "alone.h5")

@@ -1,4 +1,4 @@
-// For tests of coupled samples: couplings made on the spot (right and wrong ones), chosen noise, and a shifted cost.
+// For tests of coupled samples: couplings defined by two functions (right and wrong ones), and fixed noise.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace hardgrad::testing {
 
-/// A coupling of two functions.
+/// A coupling defined by two functions.
 class Made final : public CoupledEstimator<double> {
  public:
   using Drawing = std::function<void(Coupling&, Randomness&, Draw)>;
@@ -32,7 +32,7 @@ class Made final : public CoupledEstimator<double> {
   bool lawful_;
 };
 
-/// Noise that is told: every uniform number is `u`, every categorical draw `outcome`.
+/// Fixed noise: every uniform number is `u`, every categorical draw is `outcome`.
 struct Told final : Randomness {
   double u = 0.5;
   int outcome = 0;
@@ -40,7 +40,7 @@ struct Told final : Randomness {
   double uniform(Draw, const Pieces&) override { return u; }
 };
 
-/// Largest |z| over the parameters of the mean of `draws` estimates against the exact gradient.
+/// The largest |z| over all parameters: the mean of `draws` estimates against the exact gradient.
 inline double z_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch, int draws) {
   const auto truth = measurement::exact_gradient(estimator.target(), model, batch, 1e6);
   std::vector<std::vector<double>> each(draws);
@@ -64,7 +64,7 @@ inline double z_of(const Estimator<double>& estimator, const Model<double>& mode
   return worst;
 }
 
-/// The batch, or its example of length two alone where the noise has many outcomes.
+/// The batch; if the noise has many outcomes, only its example of length two.
 inline Batch affordable(const Batch& batch, bool many) { return many ? batch.select({1}) : batch; }
 
 }  // namespace hardgrad::testing

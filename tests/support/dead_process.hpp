@@ -1,4 +1,4 @@
-// A process that is over, for whoever tells it from a living one.
+// A terminated process, for tests of code that distinguishes it from a running one.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@
 
 namespace hardgrad::testing {
 
-/// The name (this_process) of a child that is over.
+/// The name (this_process) of a terminated child.
 inline std::string name_of_the_dead() {
   int pipe[2];
   REQUIRE(::pipe(pipe) == 0);

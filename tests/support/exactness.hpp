@@ -1,4 +1,4 @@
-// Checks of estimators that need no statistics.
+// Exact checks of estimators, without sampling.
 #pragma once
 
 #include <cmath>
@@ -16,8 +16,8 @@ using verification::gradient_of;
 using verification::largest_difference;
 using verification::stir;
 
-/// Largest deviation of the estimator's exact mean from its target's exact gradient, relative to the gradient's largest
-/// entry (at least 1): 1e-10 is exact, for doubles.
+/// The largest deviation of the estimator's exact mean from its target's exact gradient, divided by the gradient's largest
+/// entry or 1, if that is larger. Up to 1e-10 is rounding of doubles.
 inline double bias_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch,
                       double outcome_cap = 1e6) {
   const auto truth = measurement::exact_truth(estimator.target(), model, batch, 1e6);
@@ -37,7 +37,7 @@ inline double variance_of(const Estimator<double>& estimator, const Model<double
   return measurement::exact_moments(estimator, model, batch, truth.of_example, 1e6).trace;
 }
 
-/// Central finite differences of the target's value in every parameter.
+/// Central finite differences of the target's value, one per parameter.
 inline std::vector<double> finite_differences(const Target& target, Model<double>& model, const Batch& batch,
                                               double step = 1e-5) {
   std::vector<double> result;

@@ -1,5 +1,5 @@
-// Gradients against central differences, with a cotangent in which no two entries are alike, so that an error
-// that is symmetric in the entries cannot hide; and float against double.
+// Compares gradients with central differences, and float with double. All entries of the cotangent differ, so errors that are
+// symmetric in the entries are detected.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ namespace hardgrad::testing {
 
 using Matrix = Array<double>;
 
-/// Numbers spread evenly over [low, high], the same for the same arguments.
+/// Uniform random numbers in [low, high], a function of the arguments.
 inline Matrix random_matrix(std::size_t rows, std::size_t cols, std::uint64_t seed, double low = -1.5, double high = 1.5) {
   Matrix x({rows, cols});
   KeyedRandomness randomness{Key(seed)};
@@ -38,7 +38,7 @@ std::vector<Var<T>> place(Tape<T>& tape, const std::vector<Matrix>& inputs) {
 /// The cotangent of entry i.
 inline double asymmetric(std::size_t i) { return 0.4 + 0.6 * std::sin(1.3 * static_cast<double>(i) + 0.5); }
 
-/// sum_i cotangent[i] y[i]; an output of -inf does not count.
+/// sum_i cotangent[i] y[i]; outputs of -inf are skipped.
 template <class F>
 double projected(F& f, const std::vector<Matrix>& inputs) {
   Tape<double> tape;
@@ -49,7 +49,7 @@ double projected(F& f, const std::vector<Matrix>& inputs) {
   return total;
 }
 
-/// Values of f, and the gradient of each input, one after the other.
+/// The values of f, and the concatenated gradients of the inputs.
 template <class T, class F>
 std::pair<std::vector<double>, std::vector<double>> evaluate(F& f, const std::vector<Matrix>& inputs) {
   Tape<T> tape;
@@ -68,7 +68,7 @@ std::pair<std::vector<double>, std::vector<double>> evaluate(F& f, const std::ve
   return result;
 }
 
-/// Empty if backward agrees with central differences, otherwise the worst entry in words.
+/// Empty if backward agrees with central differences, otherwise a message about the worst entry.
 template <class F>
 std::string gradient_error(F f, std::vector<Matrix> inputs, double tolerance = 1e-6) {
   const auto gradient = evaluate<double>(f, inputs).second;
@@ -99,7 +99,7 @@ std::string gradient_error(F f, std::vector<Matrix> inputs, double tolerance = 1
   return message;
 }
 
-/// Empty if values and gradients in float are those in double, up to rounding.
+/// Empty if values and gradients in float and double agree up to rounding, otherwise a message.
 template <class F>
 std::string precision_error(F f, const std::vector<Matrix>& inputs, double tolerance = 2e-5) {
   std::vector<Matrix> rounded = inputs;
@@ -120,7 +120,7 @@ std::string precision_error(F f, const std::vector<Matrix>& inputs, double toler
   return values.empty() ? compare(single.second, exact.second, "gradient") : values;
 }
 
-/// Checks f(tape, inputs) -> Var, written for any precision: `[](auto& tape, const auto& x) { ... }`.
+/// Checks f(tape, inputs) -> Var, a generic lambda: `[](auto& tape, const auto& x) { ... }`.
 template <class F>
 void expect_gradient(F f, const std::vector<Matrix>& inputs) {
   const auto gradient = gradient_error(f, inputs), precision = precision_error(f, inputs);
@@ -128,7 +128,7 @@ void expect_gradient(F f, const std::vector<Matrix>& inputs) {
   CHECK_MESSAGE(precision.empty(), precision);
 }
 
-/// T of a tape, in a generic lambda.
+/// The scalar type T of a tape, for use in a generic lambda.
 template <class T>
 T number(const Tape<T>&);
 template <class Tape>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# oneTBB for the thread sanitizer: instrumented_tbb.sh FOLDER builds the installed version from Debian's source and installs it
-# there. What the packaged library orders (a loop's begin and end) the sanitizer cannot see.
+# oneTBB for the thread sanitizer: instrumented_tbb.sh FOLDER builds the installed version from Debian's source and installs it in
+# FOLDER. The sanitizer cannot observe the synchronisation of the packaged library (the begin and end of a loop).
 set -euo pipefail
 prefix=$1
 work="$(mktemp -d)"

@@ -1,4 +1,5 @@
-"""Estimators with one thing changed, built as plugins beside the program that judges them. Not optimised: compiling is what takes time."""
+"""Estimators with one change each, built as plugins for the program that judges them. They are compiled without optimisation, because
+compilation takes most of the time."""
 import json
 import re
 import shlex
@@ -9,13 +10,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def changed(text, old, new):
-    """A text with the one place changed that says `old`."""
+    """The text with its only occurrence of `old` replaced."""
     assert text.count(old) == 1, old
     return text.replace(old, new)
 
 
 def renamed(text, suffix):
-    """An estimator's source under a name that clashes with nothing."""
+    """An estimator's source with the suffix appended to its registered name, which avoids clashes."""
     name = re.search(r'\.name = "\w+', text)[0]
     return text.replace(name + '"', f'{name}_{suffix}"', 1)
 
@@ -25,8 +26,8 @@ def name_of(text):
 
 
 def side_by_side(path, texts):
-    """One source of several variants of an estimator, {suffix: text}: each in a namespace of its own. What the compiler says of one
-    names `suffix/path`."""
+    """One source with several variants of an estimator, {suffix: text}, each in a separate namespace. Compiler messages about a variant
+    refer to `suffix/path`."""
     whole, inside = [], f"namespace hardgrad::estimators::{Path(path).stem}"
     for suffix, text in texts.items():
         lines = renamed(text, suffix).split("\n")
@@ -41,18 +42,18 @@ def compile_commands(build):
 
 
 def compiling(build, source):
-    """How the build compiles a source, without what it is made into; where; and what that is."""
+    """The build's command to compile a source, without its output; the command's folder; and the output."""
     for entry in compile_commands(build):
         if entry["file"] == str(source):
             words = shlex.split(entry["command"])
             words = words[1:] if words[0].endswith("ccache") else words
             at = words.index("-o")
             return [w for w in words[:at] + words[at + 2:] if w not in ("-c", str(source))], entry["directory"], words[at + 1]
-    raise SystemExit(f"{build} does not compile {source} by itself: use a build of the preset `develop`")
+    raise SystemExit(f"{build} does not compile {source} separately: use a build of the preset `develop`")
 
 
 def compiled_in(build, source):
-    """The file that the build compiles to have this source compiled: itself, or the unit that includes it."""
+    """The file that the build compiles for this source: the source, or the unit that includes it."""
     for entry in compile_commands(build):
         if entry["file"] == str(source) or "/Unity/" in entry["file"] and f'"{source}"' in Path(entry["file"]).read_text():
             return entry["file"]
@@ -60,8 +61,8 @@ def compiled_in(build, source):
 
 
 def plugin(build, folder, sources):
-    """A library of `sources`, {path in the tree: text}, compiled as one unit. Its own definitions are its own: what it was built of is
-    what it runs. Returns the path; CalledProcessError if it does not compile."""
+    """Builds a library of `sources`, {path in the tree: text}, as one unit. It runs exactly the definitions it was built from. Returns its
+    path; CalledProcessError if it does not compile."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     whole, library = folder / "mutants.cpp", folder / "mutant.so"
@@ -73,14 +74,14 @@ def plugin(build, folder, sources):
 
 
 def judged(build, library, *names, **options):
-    """The verdicts of `hardgrad test` on these (all) estimators of the library, or None if it died or did not end."""
+    """The verdicts of `hardgrad test` on the named estimators of the library (default: all); None after a crash or a timeout."""
     return verdicts(Path(build).resolve() / "hardgrad", "--plugin", str(library), *names, **options)
 
 
 def verdicts(program, *arguments, timeout=900):
-    """What the program's verb `test` says, or None if it died or did not end."""
+    """The verdicts of the program's verb `test`; None after a crash or a timeout."""
     try:
         done = subprocess.run([str(program), "test", "-x", "--json", *arguments], capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         return None
-    return json.loads(done.stdout) if done.returncode in (0, 1) and done.stdout else None  # nothing is said of a bug
+    return json.loads(done.stdout) if done.returncode in (0, 1) and done.stdout else None  # no output: a bug

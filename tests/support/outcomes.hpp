@@ -1,4 +1,4 @@
-// Every outcome of one example, listed: for enumerations written independently of the estimators.
+// Lists every outcome of one example, for enumerations that are independent of the estimators' code.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Outcome {
   std::vector<double> score;  ///< d log p / d parameters
 };
 
-/// All outcomes of the batch's only example, in lexicographic order. Every one is a run of its own.
+/// All outcomes of the batch's only example, in lexicographic order. Each outcome is a separate run.
 inline std::vector<Outcome> all_outcomes(const Model<double>& model, const Batch& batch) {
   const auto& structure = model.structure();
   const int choices = structure.choices(), options = structure.most_options(), columns = structure.most_columns();
@@ -52,8 +52,8 @@ inline std::vector<Outcome> all_outcomes(const Model<double>& model, const Batch
   return all;
 }
 
-/// Probability that a sample without replacement from outcomes of total mass `total` is, as a set, the given one: summed
-/// over all orders.
+/// The probability that a sample without replacement, from outcomes of total mass `total`, is the given set: the sum over all
+/// orders.
 inline double set_probability(std::vector<double> p, double total) {
   std::vector<int> order(p.size());
   std::iota(order.begin(), order.end(), 0);
@@ -81,7 +81,7 @@ void for_sets(int n, int k, F&& f) {
   }
 }
 
-/// Examples that differ in nothing but their noise.
+/// Examples that differ only in their noise.
 inline Batch many(int examples) {
   Batch batch;
   batch.id.resize(examples);

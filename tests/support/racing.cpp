@@ -1,4 +1,4 @@
-// A loop that races: what the thread sanitizer must report, or its silence elsewhere says nothing.
+// A loop with a data race. The thread sanitizer must report it; otherwise the absence of other reports proves nothing.
 #include <cstdio>
 
 #include "experiments/support/parallel.hpp"

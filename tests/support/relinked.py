@@ -1,5 +1,5 @@
-"""A program of the build with something changed in one of its files: what the change reaches is compiled anew and linked with the
-rest, and neither the tree nor the build is touched."""
+"""A program of the build with a change in one file. The affected sources are recompiled and linked with the other objects; neither the
+tree nor the build changes."""
 import os
 import re
 import shlex
@@ -14,7 +14,7 @@ from mutants import ROOT, compiling
 
 @lru_cache(maxsize=None)
 def includes(path):
-    """All of the tree's headers that a file includes, and how far away: 1 those that it names itself."""
+    """{header: distance} of the tree's headers that a file includes; 1 for direct includes."""
     found, at = {}, [str(path)]
     for distance in count(1):
         names = {n for p in at for n in re.findall(r'#include "([^"]+)"', (ROOT / p).read_text()) if (ROOT / n).exists()}
@@ -26,20 +26,20 @@ def includes(path):
 
 @lru_cache(maxsize=None)
 def commands(build, target):
-    """All that is run to make a target from nothing."""
+    """All commands that build a target from scratch."""
     return subprocess.run(["ninja", "-t", "commands", target], cwd=build, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 @lru_cache(maxsize=None)
 def sources(build, target):
-    """The tree's sources that go into a target, as paths in the tree."""
+    """The sources of a target, as paths in the tree."""
     found = (re.search(r" -c (\S+)$", command) for command in commands(build, target))
     return [str(Path(m[1]).relative_to(ROOT)) for m in found if m and Path(m[1]).is_relative_to(ROOT)]
 
 
 def relinked(build, target, path, text, folder, without=lambda source: False):
-    """`target` of the build with `text` in place of the tree's file `path`, made in `folder`. Of a header, the sources that include it
-    are compiled anew but those for which `without` says so. CalledProcessError if something does not compile."""
+    """Builds `target` in `folder`, with `text` in place of the tree's file `path`. For a header, the sources that include it are recompiled,
+    except those for which `without` is true. CalledProcessError if a source does not compile."""
     build, folder = Path(build).resolve(), Path(folder)
     changed = folder / "tree" / path
     changed.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def relinked(build, target, path, text, folder, without=lambda source: False):
         objects = dict(pool.map(lambda job: compiled(job[0], *job[1]), enumerate(anew.items())))
     linking = next(c for c in reversed(commands(build, target)) if f"-o {target} " in c)
     words = shlex.split(re.search(r"\S*c\+\+ .*?(?= &&|$)", linking)[0])
-    first = [thing for made, thing in objects.items() if made not in words]  # of an archive: the first definition counts
+    first = [thing for made, thing in objects.items() if made not in words]  # objects of an archive: the linker takes the first definition
     words = [objects.get(word, word) for word in words]
     at, program = words.index("-o") + 1, folder / Path(target).name
     words[at:at + 1] = [str(program), "-Wl,--allow-multiple-definition", *first]

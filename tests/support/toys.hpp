@@ -1,4 +1,4 @@
-// The smallest models: bits with few outcomes, and a constant added to any model's cost.
+// The smallest models: bits with few outcomes. Also a model that adds a constant to another model's cost.
 #pragma once
 
 #include "core/models/model.hpp"
@@ -10,7 +10,7 @@ inline constexpr auto* linear_bits = "bits[bits=2,options=3,function=linear,logi
 inline constexpr auto* table_bits = "bits[bits=2,function=table,logit=0.3;-0.8]";
 inline constexpr auto* table_of_trits = "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4;1;0.3;-0.5]";
 inline constexpr auto* one_bit = "bits[logit=2]";
-/// One of each kind: a shared parameter, categories, dependent choices, a single choice.
+/// One model of each kind: a shared parameter, categories, dependent choices, a single choice.
 inline constexpr const char* toys[] = {three_bits, linear_bits, table_bits, one_bit};
 
 /// The inner model with a constant added to its cost.

@@ -1,5 +1,5 @@
-// Sums of c e^n cos(a e + b) over a standard normal e, and their means in closed form: enough for the moments of any estimate
-// on a quadratic or a cosine, with no quadrature.
+// Sums of c e^n cos(a e + b) of a standard normal e, with closed-form means. They suffice for the moments of any estimate on a
+// quadratic or a cosine, without quadrature.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// A layer below the program (LD_PRELOAD): before it unpacks a file, it waits at the FIFO of the same name with ".gate" after
-// it, if there is one, until somebody has opened that for writing and closed it again.
+// A layer below the program (LD_PRELOAD). Before the program unpacks FILE, it waits at the FIFO FILE.gate, if there is one,
+// until a writer has opened and closed it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -11,7 +11,8 @@ def environment(**changes):
 
 
 def run(*arguments, status=0, cwd=None, **env):
-    """The finished process; its exit status must be `status`, and an error that is no result (of check, status) must be one line."""
+    """Runs the program and returns the finished process. Its exit status must be `status`; an error message must be one line, unless it is
+    a result (of check, status)."""
     done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=3000,
                           env=environment(**env))
     assert done.returncode == status, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
@@ -26,7 +27,7 @@ def refusal(*arguments, status=2, **options):
 
 
 def as_json(*arguments, status=0, **options):
-    """What is printed must be pure JSON, without the NaN and Infinity that JSON lacks."""
+    """The parsed output, which must be strict JSON, without NaN and Infinity."""
     def no_constant(text):
-        raise AssertionError(f"{text} is no JSON")
+        raise AssertionError(f"{text} is not in JSON")
     return json.loads(run(*arguments, "--json", status=status, **options).stdout, parse_constant=no_constant)

@@ -1,4 +1,4 @@
-// Reached only where the processor check let it pass.
+// Reached only if the processor check passes.
 #include <cstdio>
 
 int main() { std::puts("not refused"); }

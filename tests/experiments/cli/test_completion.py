@@ -1,4 +1,4 @@
-"""Completion as the shells ask for it: bash's own function in a process of its own; zsh and fish typed to on a terminal."""
+"""Completion in the shells: bash's function is called in a separate process; zsh and fish run on a terminal."""
 import os
 import pty
 import select
@@ -38,7 +38,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     ("measure --estimator rloo[sam", ["rloo[samples="]),
     ("measure --estimator 'rloo[sam", ["rloo[samples="]),
     ("measure --estimator 'rloo[samples=", ["rloo[samples=4"]),
-    ("measure --estimator rloo[samples=", ["4"]),  # bash takes the line apart at '='
+    ("measure --estimator rloo[samples=", ["4"]),  # bash splits the line at '='
     ("measure --estimator 'rloo[samples=4", ["rloo[samples=4", "rloo[samples=4,", "rloo[samples=4]"]),
     ("measure --estimator 'rloo[samples=2,rew", ["rloo[samples=2,reward_to_go="]),
     ("measure --estimator 'rloo[reward_to_go=t", ["rloo[reward_to_go=true"]),
@@ -91,7 +91,7 @@ def test_scripts_are_scripts(shell, tmp_path):
 
 
 def types(shell, tmp_path, line):
-    """What stands on an interactive shell's line after a Tab at its end: the shell runs on a terminal of its own."""
+    """The command line of an interactive shell after a Tab at its end. The shell runs on a separate terminal."""
     buffer = tmp_path / "line"
     setting = {"zsh": f"""autoload -Uz compinit; compinit -u -D; eval "$(hardgrad completion zsh)"
 show() {{ print -rn -- "$BUFFER" > {buffer}.new; mv {buffer}.new {buffer} }}; zle -N show; bindkey '^T' show; setopt no_beep
@@ -114,7 +114,7 @@ function show; printf %s (commandline) > {buffer}.new; mv {buffer}.new {buffer};
         end = time.monotonic() + 3000
         while not path.exists():
             assert time.monotonic() < end, f"{shell} does not answer"
-            if select.select([terminal], [], [], 0.05)[0]:  # or it would wait for its words to be read
+            if select.select([terminal], [], [], 0.05)[0]:  # the shell blocks if its output is not read
                 os.read(terminal, 65536)
     try:
         os.write(terminal, b"source " + str(tmp_path / "setting").encode() + b"\r")

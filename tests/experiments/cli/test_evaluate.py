@@ -1,4 +1,4 @@
-"""hardgrad evaluate: trained networks on what they were trained on and on other data, greedily and by beam search; what they attended to."""
+"""hardgrad evaluate: trained networks on their training task and on other data, with greedy and beam search; their alignments."""
 import math
 
 import h5py
@@ -81,7 +81,7 @@ def test_averages_over_samples(networks):
     path = checkpoints["rloo[samples=2]"]
     one, eight, again = (as_json("evaluate", "--checkpoint", path, "--average", k, "--split", "train") for k in (1, 8, 8))
     assert eight == again and eight["average"] == 8 and math.isfinite(eight["metrics"]["bleu"])
-    assert one["metrics"]["token_accuracy"] == eight["metrics"]["token_accuracy"]  # fed with the truth, it says nothing by itself
+    assert one["metrics"]["token_accuracy"] == eight["metrics"]["token_accuracy"]  # teacher forcing, no sampled answers
     assert "draws no samples" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--average", 2)
     assert "two ways to find an answer" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--beam", 2)
 
@@ -129,7 +129,7 @@ def test_a_file_of_its_own_and_what_was_attended_to(networks, tmp_path):
     measured = as_json("measure", "--checkpoint", checkpoints["soft"], "--task", task, "--estimator", "soft", "--batch", 3, "--replicates", 8)
     assert measured["task"] == got["task"] and measured["batch"] == 3
     run("gradient", "--checkpoint", checkpoints["soft"], "--task", task, "--estimator", "soft", "--batch", 3, "--out", tmp_path / "g.h5")
-    with h5py.File(tmp_path / "g.h5") as f:  # of these sentences, not of those it was trained on
+    with h5py.File(tmp_path / "g.h5") as f:  # of these sentences, not of the training sentences
         assert f.attrs["task"] == got["task"]
 
 
@@ -152,7 +152,7 @@ def test_what_does_not_fit_is_one_line(networks, tmp_path):
     assert 0 <= got["metrics"]["accuracy"] <= 1
     assert "--beam 3: beam search is for sentences" in refusal("evaluate", "--checkpoint", network, "--beam", 3, "--split", "train")
     other = as_json("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=5,examples=90]")
-    assert 0 <= other["metrics"]["accuracy"] <= 1  # of other words, most of them unknown
+    assert 0 <= other["metrics"]["accuracy"] <= 1  # other words, most of them unknown
     (tmp_path / "pairs.tsv").write_text("maybe\ta0\ta0\n")
     refused = refusal("evaluate", "--checkpoint", network, "--task", f"pairs[path={tmp_path / 'pairs.tsv'}]", status=3)
     assert '"maybe" is a label that the network cannot give' in refused

@@ -1,4 +1,4 @@
-"""Several processes, and what they leave, in one folder; folders that are odd."""
+"""Several processes in one folder, and their leftover files; unusual folders."""
 import json
 import os
 import shutil
@@ -23,7 +23,7 @@ def tiny(folder, seeds):
 
 
 def in_containers(*commands):
-    """Runs the program in as many containers at once, where it is process number 1; nothing where that is not allowed."""
+    """Runs the program in several containers at once, where it is process 1. Skips the test if containers are not allowed."""
     for own in (["unshare", "-p", "-f"], ["unshare", "-r", "-p", "-f"]):
         if subprocess.run([*own, "true"], capture_output=True).returncode == 0:
             processes = [subprocess.Popen([*own, BINARY, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
@@ -48,10 +48,10 @@ def test_what_a_killed_process_left_is_told_and_removed(tmp_path):
     dead = subprocess.Popen(["true"])
     dead.wait()
     for folder, name in ((out, "plan.json"), (out / "cells", "0123456789abcdef.h5")):
-        old = folder / f".{name}.{dead.pid}.0.partial"  # as releases of before named them: their age tells
+        old = folder / f".{name}.{dead.pid}.0.partial"  # names of older releases, which are judged by age
         old.write_bytes(bytes(1000))
         subprocess.run(["touch", "-d", "3 hours ago", str(old)], check=True)
-    fresh = out / "cells" / ".fedcba9876543210.h5.1234.0.partial"  # may be at work on another machine
+    fresh = out / "cells" / ".fedcba9876543210.h5.1234.0.partial"  # its process may run on another machine
     fresh.write_bytes(b"x")
     told = "2 files that killed processes left half-written (2 kB): the next run removes them"
     assert as_json("status", out)["leftovers"] == as_json("check", out)["leftovers"] == 2
@@ -67,7 +67,7 @@ def test_what_a_killed_process_left_is_told_and_removed(tmp_path):
 
 
 def starts(out):
-    """How often each cell was begun."""
+    """The number of times that each cell was started."""
     events = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
     return Counter(event["cell"] for event in events if event["event"] == "start")
 
@@ -95,7 +95,7 @@ def test_a_killed_run_leaves_no_claim_that_stands(tmp_path):
     process.kill()
     process.wait()
     assert at_work >= 1
-    while second.poll() is None and max(starts(out).values()) < 2:  # takes over what the dead one was at
+    while second.poll() is None and max(starts(out).values()) < 2:  # takes over the cell of the dead process
         time.sleep(0.02)
     second.send_signal(signal.SIGINT)
     second.communicate(timeout=3000)
@@ -112,13 +112,13 @@ def test_checkpoints_belong_to_their_cells(tmp_path):
     assert len(saved) == 6
     saved[0].unlink()
     saved[1].write_bytes(before[1][:1000] + bytes([before[1][1000] ^ 1]) + before[1][1001:])
-    saved[2].write_bytes(before[3])  # whole, but of another cell
+    saved[2].write_bytes(before[3])  # intact, but of another cell
     problems = as_json("check", out, status=3)["problems"]
     assert len(problems) == 3 and all(path.name in problem for path, problem in zip(saved, sorted(problems)))
     assert "is not the checkpoint of" in run("check", out, status=3).stdout
     assert as_json("status", out, status=3)["damaged"] == 3
     told = as_json("merge", out, "--out", tmp_path / "all.h5", status=3)
-    assert (told["cells"], told["lost_networks"]) == (6, 3)  # the numbers are whole
+    assert (told["cells"], told["lost_networks"]) == (6, 3)  # no number is lost
     assert as_json("plan", sweep, "--out", out, "--quick", "--set", "train.checkpoint=true")["counts"]["damaged"] == 3
     report = as_json(*arguments)
     assert (report["already_done"], report["ok"]) == (3, 3)
@@ -154,7 +154,7 @@ def test_of_many_damaged_cells_the_first_are_named_and_all_are_counted(tmp_path)
 
 
 def as_nobody(*command):
-    """The command without root's power to open everything; None where that is not possible."""
+    """The command without root's permission to open every file; None if that is not possible."""
     if os.geteuid() != 0:
         return command
     lower = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -162,7 +162,7 @@ def as_nobody(*command):
 
 
 def odd_places():
-    """Paths that cannot be looked at, and why."""
+    """{path that cannot be read: the reason in the message}."""
     base = Path(tempfile.mkdtemp(prefix="hardgrad-odd-"))
     base.chmod(0o755)
     (base / "shut" / "below").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A signal stops a cell in the midst of what is long; running again goes on."""
+"""A signal stops a cell during long computations; a second run resumes."""
 import json
 import os
 import signal
@@ -30,10 +30,10 @@ def test_long_work_stops_at_once(what, how, tmp_path):
     journal = out / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
         time.sleep(0.02)
-    time.sleep(0.7)  # into the work; too short a time would only make this pass
-    assert process.poll() is None, "it was to be long"
+    time.sleep(0.7)  # the computation has begun; if this is too short, the test passes anyway
+    assert process.poll() is None, "the cell ended before the signal"
     process.send_signal(how)
-    text, _ = process.communicate(timeout=3000)  # hours are left: that it ends at all is what is asked
+    text, _ = process.communicate(timeout=3000)  # without the signal it would run for hours
     assert process.returncode == 130 and "interrupted" in text
     assert '"interrupted"' in journal.read_text()
     status = as_json("status", out)
@@ -55,9 +55,9 @@ def test_running_again_goes_on(tmp_path):
 
 
 def stuck_sweep(folder):
-    """Cells whose loading waits at a gate, and does not ask whether to stop, until somebody opens it."""
+    """Cells that block while they load data, without polling for a stop, until the test opens a FIFO."""
     if os.environ.get("HARDGRAD_SANITIZE"):
-        pytest.skip("a sanitizer must be the first library of a program, and so must the gate")
+        pytest.skip("a sanitizer must be the first library of a program, and so must gate.so")
     layer = folder / "gate.so"
     subprocess.run([os.environ.get("CXX", "c++"), "-x", "c", "-shared", "-fPIC", "-o", layer, Path(__file__).with_name("gate.c")], check=True)
     places = ("garden", "kitchen", "office")
@@ -74,7 +74,7 @@ def stuck_sweep(folder):
 def test_loading_is_left_alone_while_planning(how, tmp_path):
     arguments, gated = stuck_sweep(tmp_path)
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=gated)
-    with open(tmp_path / "train.txt.gate", "w"):  # opens as soon as the program does so on its side
+    with open(tmp_path / "train.txt.gate", "w"):  # returns when the program opens its end
         process.send_signal(how)
         _, errors = process.communicate(timeout=3000)
     assert process.returncode == 130 and errors == "\nhardgrad: interrupted before the first cell\n"

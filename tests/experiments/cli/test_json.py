@@ -1,4 +1,4 @@
-"""What experiments/cli/README.md says of every verb's JSON is what is printed; manual pages and tables fit their pages."""
+"""The JSON of every verb is as documented in experiments/cli/README.md. Manual pages and tables fit the width of the terminal."""
 import os
 import pty
 import re
@@ -20,7 +20,7 @@ def shapes():
 
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory):
-    """Arguments by the page's name of each call, in an order in which they can be run."""
+    """{name of a call in that page: arguments}, in an order in which they can run."""
     folder = tmp_path_factory.mktemp("json")
     sweep = folder / "s.toml"
     sweep.write_text('[grid]\ntask = "bits"\nestimator = "rloo"\n')
@@ -70,7 +70,7 @@ def test_describe_reads_like_a_manual_page():
         for name in all_names:
             lines = run("describe", f"{kind[:-1]}:{name}").stdout.splitlines()
             found = [line for line in lines if line and not line.startswith(" ")]
-            if kind == "estimators" and "PROMISES" in found:  # not all make some
+            if kind == "estimators" and "PROMISES" in found:  # not every estimator has promises
                 found.remove("PROMISES")
                 promising.add(name)
             assert found == headings[kind], name
@@ -85,7 +85,7 @@ def test_lists_fit_120_columns():
 
 
 def on_terminal(*arguments, **env):
-    """What the program prints on a terminal of its own."""
+    """The program's output on a terminal."""
     main, other = pty.openpty()
     process = subprocess.Popen([BINARY, *arguments], stdout=other, stderr=other, env=environment(TERM="xterm", **env))
     os.close(other)
@@ -110,7 +110,7 @@ def test_bar_on_a_terminal(tmp_path):
     (tmp_path / "s.toml").write_text('[grid]\ntask = "bits"\nestimator = ["rloo", "exact"]\nseed = [1, 2, 3]\n')
     text = on_terminal("run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "run"))
     assert "\r\033[K[" in text and "] 3/6 cells" in text
-    # The bar is gone at the end: what stays is the report.
+    # At the end the bar is erased, and the report remains.
     assert text.rsplit("\033[K", 1)[1].startswith("6 cells: 6 done now")
     arguments = ["measure", "--task", "bits", "--estimator", "rloo", "--estimator", "reinforce", "--replicates", "10"]
     text = on_terminal(*arguments)

@@ -1,4 +1,4 @@
-"""Limits of the shell on memory: what computes says beforehand that one is too low, what only reads works."""
+"""Memory limits of the shell. Verbs that compute report a low limit before they start; verbs that only read work."""
 import resource
 import subprocess
 

@@ -1,4 +1,4 @@
-"""A number that is none is never a result: a failed cell with a reason, exit status 1, and nothing half-written."""
+"""A non-finite number is never a result. The cell fails with a reason, the exit status is 1, and no file is half-written."""
 import json
 
 import h5py
@@ -70,7 +70,7 @@ def test_a_variance_known_to_be_infinite(samples, model, infinite):
 def test_a_divergent_integral_is_called_so(estimator, power, infinite):
     spec = ("--task", "bits", "--model", f"bits[function=norm,power={power},t=0.3,logit=0.4]", "--estimator", estimator)
     sampled = ("--replicates", 64, "--most-replicates", 64)
-    for how in (sampled,) if "rebar" in estimator else (("--exact", "--outcome-cap", 5000), sampled):  # of two numbers: many nodes
+    for how in (sampled,) if "rebar" in estimator else (("--exact", "--outcome-cap", 5000), sampled):  # two Normals: many nodes
         (result,) = as_json("measure", *spec, *how)["results"]
         assert result["status"] == "ok" and result["variance_is_infinite"] == infinite, result
         assert ("has no integral" in result["unsupported"]) == infinite
@@ -83,7 +83,7 @@ def test_underflowing_probabilities_are_no_numbers_that_are_none():
 
 
 def test_ratios_of_rounding_errors_are_not_printed():
-    """At a logit of 700 the gradient is 1e-304; at t = 1/2 it is rounding alone."""
+    """At a logit of 700 the gradient is 1e-304; at t = 1/2 it is only rounding."""
     for model in ("bits[t=0.3,logit=700]", "bits[t=0.5,logit=0.3]"):
         for result in as_json("measure", "--task", "bits", "--model", model, "--exact")["results"]:
             if result["status"] != "ok":

@@ -1,4 +1,4 @@
-"""The program refuses FIFOs and devices where it expects a regular file, and reports what it cannot write."""
+"""The program rejects FIFOs and devices where it expects a regular file, and reports files that it cannot write."""
 import os
 import resource
 import subprocess
@@ -18,7 +18,7 @@ def sweep(tmp_path):
 
 
 def refused(*arguments, status):
-    """The refusal, one line. It comes at once: reading a FIFO would block, and reading a device would not end."""
+    """The one-line error. The program must not read the file: a FIFO would block, and a device would not end."""
     done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=60,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31)))
     assert done.returncode == status and done.stderr.count("\n") == 1, (arguments, done.returncode, done.stderr)

@@ -1,4 +1,4 @@
-"""plan: what it would do, why, how long, on how much disk, and as a Slurm array."""
+"""plan: the cells to run, with reasons, time and disk space; and the Slurm array."""
 import os
 import shlex
 import signal
@@ -25,7 +25,7 @@ replicates = 8
 
 @pytest.fixture
 def sweep(tmp_path):
-    path = tmp_path / "it's.toml"  # a name that a shell must quote
+    path = tmp_path / "it's.toml"  # must be quoted in a shell
     path.write_text(SWEEP.replace("OUT", str(tmp_path / "small sweep-run")))
     return path
 
@@ -45,7 +45,7 @@ def test_why(sweep, tmp_path):
     assert len(stale) == 6 and all(what.endswith("differs: train.clip 0 -> 1, train.steps 20 -> 21") for what in stale)
     assert any(one in what for what in stale)
     assert refusal("plan", sweep, "--quick", "--why", "nothing").startswith("--why nothing: there is no such cell")
-    assert len(as_json("plan", "--why", sweep, "--out", out, "--quick")["cells"]) == 12  # the file may stand anywhere
+    assert len(as_json("plan", "--why", sweep, "--out", out, "--quick")["cells"]) == 12  # the file may be at any position
     assert refusal("plan", "--quick", "--why", "nothing.toml") == "plan: sweep is required"
 
 
@@ -59,7 +59,7 @@ def test_filters_are_exact_and_suggest(sweep):
 
 def test_estimate(sweep, tmp_path):
     estimate = as_json("plan", sweep, "--jobs", 1)["estimate"]
-    assert estimate["kinds"] == 4 and 1 <= estimate["tried"] <= 4  # as many as five seconds allow
+    assert estimate["kinds"] == 4 and 1 <= estimate["tried"] <= 4  # limited to five seconds
     run("run", sweep, "--out", tmp_path / "run")
     bytes_used = sum(file.stat().st_size for file in (tmp_path / "run" / "cells").iterdir())
     assert estimate["at_least"] or estimate["tried"] < 4 or 0.8 * bytes_used < estimate["bytes"] < 1.2 * bytes_used
@@ -94,7 +94,7 @@ def test_slurm_task_out_of_time_is_queued_again_and_a_cancelled_one_is_not(cance
     try:
         while job.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
             time.sleep(0.01)
-    finally:  # the time is out: the script alone is told; cancelled: all that the task runs
+    finally:  # at the time limit only the script gets the signal; a cancellation signals all processes of the task
         os.killpg(job.pid, signal.SIGTERM) if cancelled else job.send_signal(signal.SIGUSR1)
     assert job.wait(timeout=3000) == (130 if cancelled else 0)
     assert not (tmp_path / "said").exists() if cancelled else (tmp_path / "said").read_text() == "requeue 7_1\n"

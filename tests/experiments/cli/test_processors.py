@@ -1,4 +1,4 @@
-"""Processors this machine does not have, emulated by qemu: a portable build runs on them, a native one refuses them."""
+"""Other processors, emulated by qemu: a portable build runs on them, a native build reports an error."""
 import json
 import os
 import shutil
@@ -9,7 +9,7 @@ from program import BINARY, run
 
 PORTABLE = os.environ["HARDGRAD_PORTABLE"] == "1"
 QEMU = shutil.which("qemu-x86_64")
-# The processor, and the vectors that the build for the best level of x86-64 it can run has.
+# {processor: vector extension of the best supported level of x86-64}
 PROCESSORS = {"Nehalem": "sse2", "Haswell": "fma3+avx2"}
 
 emulation = pytest.mark.skipif(QEMU is None, reason="qemu-x86_64 (package qemu-user) is not installed")
@@ -20,12 +20,12 @@ native = pytest.mark.skipif(PORTABLE, reason="a portable build")
 def emulated(processor, *arguments, status=0):
     done = subprocess.run([QEMU, "-cpu", processor, BINARY, *arguments], capture_output=True, text=True, timeout=3000)
     assert done.returncode == status, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
-    # qemu itself says what it cannot emulate.
+    # qemu warns of features that it cannot emulate.
     return done.stdout, [line for line in done.stderr.splitlines() if not line.startswith("qemu-x86_64: warning: ")]
 
 
 def close(value, other, relative):
-    """Equal up to rounding, through lists and objects; what was timed apart."""
+    """Whether two JSON values are equal up to rounding, except for times."""
     if isinstance(other, dict):
         return set(value) == set(other) and all(close(value[k], other[k], relative) for k in other if k not in ("seconds", "timing"))
     if isinstance(other, list):
@@ -59,7 +59,7 @@ def test_the_best_level_of_this_processor_is_taken():
 @native
 def test_a_native_build_refuses_an_older_processor():
     if run("--version").stdout.endswith("vectors of sse2\n"):
-        pytest.skip("this machine has nothing that Nehalem lacks")
+        pytest.skip("Nehalem supports all instructions of this build")
     out, errors = emulated("Nehalem", "list", status=2)
     assert not out and len(errors) == 1
     assert errors[0].startswith("hardgrad: error: built for a processor with avx, which this one lacks")

@@ -1,4 +1,4 @@
-"""The tables of estimators, models and tasks name what is registered. (The pages' commands are run by tests/guides.)"""
+"""The tables of estimators, models and tasks list all registered names. (tests/guides runs the commands of the pages.)"""
 import re
 from pathlib import Path
 
@@ -13,7 +13,7 @@ FAMILIES = {"Score function", "Enumeration and deterministic attention", "Couple
 
 
 def tables(page: Path) -> dict[str, list[list[list[str]]]]:
-    """Of a page, the tables under each `##` heading ("" before the first): their rows' cells, the title row first."""
+    """{heading: tables} of a page's `##` headings ("" before the first). A table is a list of rows of cells; the first is the header."""
     found: dict[str, list[list[list[str]]]] = {"": []}
     heading, inside = "", False
     for line in page.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""A cell that is killed on its way, again and again, ends in the same bits; a signal saves it; `watch` shows how far it is."""
+"""A cell that is killed repeatedly during training ends in the same bits. A signal saves it. `watch` shows its progress."""
 import json
 import os
 import pty
@@ -44,7 +44,7 @@ def cells(folder):
 
 
 def numbers(folder):
-    """All numbers of the cell and its checkpoint that are no times, as bytes."""
+    """All numbers of the cell and its checkpoint except times, as bytes."""
     found = {}
     for path in (folder / "run" / "cells").glob("*.h5"):
         with h5py.File(path) as file:
@@ -56,7 +56,7 @@ def numbers(folder):
 
 
 def killed_when(command, ready, how=signal.SIGKILL):
-    """Starts the program and sends it the signal as soon as `ready()`; False if it ended before."""
+    """Starts the program and sends it the signal when `ready()` is true; False if the program ended first."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not ready():
         time.sleep(0.001)
@@ -68,7 +68,7 @@ def killed_when(command, ready, how=signal.SIGKILL):
 
 
 def saved(folder):
-    """What tells one saving from the next."""
+    """A value that changes with each save."""
     for path in (folder / "run" / "cells").glob("*.unfinished.h5"):
         try:
             return path.stat().st_mtime_ns
@@ -83,7 +83,7 @@ def test_killed_again_and_again(tmp_path):
     run(*arguments(whole)[1:])
     assert len(cells(whole)) == 2
     kills, steps = 0, []
-    while True:  # each time it has saved once more than before: it gets on, whatever the machine is doing
+    while True:  # each run saves at least once, so it progresses at any machine load
         before = saved(torn)
         if not killed_when(arguments(torn), lambda: saved(torn) not in (None, before)):
             break
@@ -111,7 +111,7 @@ def test_a_time_limit_saves(tmp_path):
     shown = run("plan", tmp_path / "s.toml", "--out", tmp_path / "run", "--quick", "--why", "nvil").stdout
     assert plan["counts"]["run"] == 1 and f"goes on from step {step}" in shown
     assert as_json("check", tmp_path / "run")["ok"]
-    # Journals of cells at work are curves; those of cells that stopped are in their files.
+    # The curves of running cells are in the journal; those of stopped cells are in their files.
     watched = as_json("watch", tmp_path / "run")["cells"][0]
     assert watched["state"] == "stopped" and watched["step"] == step and watched["training"][-1]["step"] == step // 50 * 50
     path = tmp_path / "run" / "cells" / cells(tmp_path)[0]
@@ -144,7 +144,7 @@ def test_watch_of_a_sweep(tmp_path):
 
 
 def on_terminal(command, rows, columns):
-    """What stands on a terminal of that size when the program has ended."""
+    """The contents of a terminal of this size after the program has ended."""
     import fcntl
     import struct
     import termios

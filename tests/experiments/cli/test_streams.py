@@ -1,4 +1,4 @@
-"""Standard output and standard error that cannot be written: the exit status, the files and the other stream are as ever."""
+"""If standard output or standard error cannot be written, the exit status, the files and the other stream are still correct."""
 import json
 import os
 import subprocess
@@ -12,7 +12,7 @@ SWEEP = ('precision = "double"\n[grid]\ntask = "bits"\nestimator = ["exact", "rl
 
 
 def streams(how):
-    """Arguments of a process whose stream is full, closed, or a pipe that nobody reads."""
+    """A stream that cannot be written: /dev/full, or a pipe without a reader."""
     if how == "full":
         return open("/dev/full", "w")
     reader, writer = os.pipe()
@@ -21,12 +21,12 @@ def streams(how):
 
 
 def ended(arguments, out=None, err=None, **options):
-    """What a process leaves whose standard output or error is as said; None: a pipe of ours, read to the end."""
+    """Runs the program with these streams; None: a pipe, read to its end. Returns the completed process."""
     closed = [number for number, how in ((1, out), (2, err)) if how == "closed"]
     files = {name: streams(how) if how not in (None, "closed") else subprocess.PIPE
              for name, how in (("stdout", out), ("stderr", err))}
     try:
-        # Closed in the program itself: what Python gives it instead is not asked.
+        # A shell closes the descriptors, because Python would replace them.
         command = ["/bin/sh", "-c", 'exec "$0" "$@"' + "".join(f" {number}>&-" for number in closed), BINARY, *map(str, arguments)]
         return subprocess.run(command, text=True, timeout=3000, **files, **options)
     finally:
@@ -51,7 +51,7 @@ def test_a_message_that_cannot_be_written_leaves_the_status(how, sweep, tmp_path
         done = ended(arguments, err=how)
         assert done.returncode == status, (arguments, done.returncode)
     assert as_json("status", tmp_path / "run")["ok"] == 2
-    for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines():  # which a closed descriptor's number may go to
+    for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines():  # the journal may get the number of a closed descriptor
         json.loads(line)
 
 
@@ -71,7 +71,7 @@ def test_output_that_cannot_be_written_is_one_line(how, sweep, tmp_path):
         lines = [line for line in done.stderr.splitlines() if "cells" not in line and "warning" not in line]
         assert lines == ["hardgrad: standard output cannot be written: "
                          + {"full": "No space left on device", "closed": "Bad file descriptor"}[how]], (arguments, done.stderr)
-    run("check", tmp_path / "all.h5")  # written all the same
+    run("check", tmp_path / "all.h5")  # the file was written nevertheless
     run("check", tmp_path / "run")
 
 
@@ -80,7 +80,7 @@ def test_nothing_can_be_written(sweep, tmp_path):
     for how in ("full", "closed"):
         assert ended(("run", sweep, "--out", tmp_path / how), out=how, err=how).returncode == 2
         assert as_json("status", tmp_path / how)["ok"] == 2
-        assert ended(("run", sweep, "--out", tmp_path / f"{how}-failing", *fails), out=how, err=how).returncode == 1  # as it is worse
+        assert ended(("run", sweep, "--out", tmp_path / f"{how}-failing", *fails), out=how, err=how).returncode == 1  # failure takes precedence
         assert ended(("check", tmp_path / "none.h5"), out=how, err=how).returncode == 3
 
 

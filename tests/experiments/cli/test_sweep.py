@@ -1,4 +1,4 @@
-"""Sweeps through the binary: plan, run, kill, resume, shards, merge; the same numbers whatever happened."""
+"""Sweeps with the program: plan, run, kill, resume, shards, merge. Kills and shards do not change the numbers."""
 import json
 import os
 import random
@@ -54,7 +54,7 @@ def timing(name):
 
 
 def numbers(path):
-    """All datasets of a merged file as bytes, but for what tells the time."""
+    """All datasets of a merged file as bytes, except times."""
     found = {}
 
     def visit(name, item):
@@ -119,7 +119,7 @@ def test_stopped_at_any_moment_and_resumed(sweep, tmp_path, expected, how):
     out, moments = tmp_path / "run", random.Random(5)
     stopped = 0
     for _ in range(30):
-        seen = events(out).count("\n") + moments.randint(0, 5)  # the plan, or so many cells more begun or ended
+        seen = events(out).count("\n") + moments.randint(0, 5)  # after the plan, or after some more starts or ends of cells
         process = subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--jobs", "2"], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
         while process.poll() is None and events(out).count("\n") < seen:
@@ -128,10 +128,10 @@ def test_stopped_at_any_moment_and_resumed(sweep, tmp_path, expected, how):
         _, errors = process.communicate(timeout=3000)
         if process.returncode == 0 and stopped:
             break
-        if process.returncode == 0:  # it was over before we saw it begin
+        if process.returncode == 0:  # it ended before the first event was seen
             shutil.rmtree(out)
             continue
-        # A signal before the program has set itself up to catch it ends it at once.
+        # A signal that arrives before the program installs its handler ends it immediately.
         assert process.returncode in ((-how,) if how == signal.SIGKILL else (130, -how)), errors
         stopped += 1
         if (out / "plan.json").exists():
@@ -224,7 +224,7 @@ def test_checkpoints_go_on_into_measure_and_gradient(sweep, tmp_path):
     assert trained["task"].startswith("qa[")
     run("gradient", "--checkpoint", saved[0], "--estimator", "exact", "--batch", 4, "--out", tmp_path / "g.h5")
     assert "checkpoint was trained on" in refusal("measure", "--checkpoint", saved[0], "--task", "bits")
-    with h5py.File(tmp_path / "g.h5") as f:  # the same data: the measured truth is the dumped gradient
+    with h5py.File(tmp_path / "g.h5") as f:  # the same data: the measurement's true gradient is the dumped gradient
         norm = np.sqrt(sum(float(np.sum(np.square(d[()]))) for d in f["gradient"].values()
                            if d.attrs.get("CLASS") != b"DIMENSION_SCALE" and d.dtype.kind == "f"))
     assert trained["estimand_norm"] == pytest.approx(norm, rel=1e-3)
@@ -245,7 +245,7 @@ def test_the_curves_of_a_running_sweep_as_a_page(sweep, tmp_path):
                                 "--progress", "none"], stdout=subprocess.DEVNULL)
     while running.poll() is None and not (tmp_path / "it" / "plan.json").exists():
         time.sleep(0.01)
-    for _ in range(2):  # while it runs, and when it is over
+    for _ in range(2):  # during the run and after it
         done = drawn(tmp_path / "it")
         assert (done.returncode, done.stdout) == (0, f"{tmp_path}/it.html\n"), done.stderr
         assert running.wait() == 0

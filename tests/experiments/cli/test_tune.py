@@ -1,4 +1,5 @@
-"""A sweep with [tune] from its file to its answer: planned by rounds, killed, shared out, merged; the file tells trials from results."""
+"""A sweep with [tune], from its file to its result: planned in rounds, killed, run in shards, merged. The merged file distinguishes trials
+from results."""
 import json
 import random
 import subprocess
@@ -45,7 +46,7 @@ def sweep(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def result(sweep):
-    """The merged result of an uninterrupted run, and what `run` said of it."""
+    """The merged result of an uninterrupted run, and the JSON of `run`."""
     out, merged = sweep.parent / "whole", sweep.parent / "whole.h5"
     said = as_json("run", sweep, "--out", out)
     as_json("merge", out, "--out", merged)

@@ -94,7 +94,7 @@ def test_names_people_know_lead_to_what_they_are():
     names = [k["name"] for k in known]
     assert names == sorted(names, key=str.lower) and len(set(map(str.lower, names))) == len(names)
     for k in known:
-        assert k["name"].lower() not in registered, k  # that would hide it
+        assert k["name"].lower() not in registered, k  # an alias equal to a registered name would hide it
         estimator = k["spec"].split("[")[0]
         assert k in registered[estimator]["known_as"]
         for spelling in (k["name"], k["name"].lower()):
@@ -132,7 +132,7 @@ def test_matrix():
 
 def test_an_exact_bias_within_its_quadratures_error_is_shown_as_what_it_is_below():
     kinked = ("measure", "--task", "bits", "--model", "bits[function=norm,power=1,t=0.3,logit=0.4]", "--exact", "--estimator", "rebar",
-              "--outcome-cap", "2e5")  # too few to part the quadrature at its kinks
+              "--outcome-cap", "2e5")  # too few nodes to split the quadrature at its kinks
     row = next(line for line in run(*kinked).stdout.splitlines() if line.startswith("rebar  "))
     low, high = as_json(*kinked)["results"][0]["intervals"]["squared_bias"]
     assert low == 0 < high and row.count("< ") == 2
@@ -140,7 +140,7 @@ def test_an_exact_bias_within_its_quadratures_error_is_shown_as_what_it_is_below
 
 
 def test_exact_says_how_many_samples_would_fit():
-    """The most that fit fit, the next do not; no number is proposed where samples are not what is too much."""
+    """The proposed number of samples fits, the next one does not. No number is proposed if the samples are not the cause."""
     cap = ("--outcome-cap", "100")
     seen = 0
     for name in ("rloo", "reinforce", "vargrad"):
@@ -161,7 +161,7 @@ def test_test_tells_right_from_wrong():
         "variance as recorded", "reported loss", "exact mean, elbo", "exact mean, elbo[kl=sampled]", "contract, reward_to_go=true",
         "exact mean, reward_to_go=true", "reported loss, reward_to_go=true"}
     assert all(c["detail"] for c in verdict["checks"] if c["outcome"] == "skipped")
-    # Normalised by its variance, nvil claims nothing: its bias is reported, and no failure. (tests/plugin has one that fails.)
+    # With normalise=true, nvil does not claim to be unbiased: its bias is reported, not a failure. (tests/plugin has a failure.)
     scaled = as_json("test", "nvil[normalise=true,samples=2]")[0]
     off = [float(re.search(r"off by (\S+)", c["detail"])[1]) for c in scaled["checks"] if c["check"] == "exact mean"]
     assert scaled["passed"] and max(off) > 1e-2 and verdict["claims_unbiased"] and not scaled["claims_unbiased"]
@@ -169,7 +169,7 @@ def test_test_tells_right_from_wrong():
 
 
 def test_test_of_models_and_tasks():
-    """One of each, by name and by option; every wrong one is in tests/experiments/verification."""
+    """One model and one task, by name and by option. Wrong ones are tested in tests/experiments/verification."""
     model, = as_json("test", "memory_reader")
     assert model["model"] == "memory_reader" and model["passed"] and "claims_unbiased" not in model
     assert {c["check"] for c in model["checks"]} == {
@@ -226,7 +226,7 @@ def test_measure_json():
         assert r["status"] == "ok"
         low, high = r["intervals"]["variance"]
         assert low <= r["variance"] <= high or r["variance"] == pytest.approx(0, abs=1e-9)
-        assert r["unsupported"] == "" and r["replicates"] % 64 == 0  # doubled where too few of them carry the variance
+        assert r["unsupported"] == "" and r["replicates"] % 64 == 0  # doubled if too few replicates carry the variance
     assert got["results"][1]["variance"] == pytest.approx(0, abs=1e-12)
     assert "expected_loss" in got["results"][0]["bias_against"]
 
@@ -307,14 +307,14 @@ def test_gradient(task, estimator, tmp_path):
         assert norm == pytest.approx(got["gradient_norm"], rel=1e-9)
         for field in {"qa": ("story", "question", "answer"), "translation": ("source", "target")}.get(task.split("[")[0], ()):
             text = f[f"batch/{field}_text"]
-            assert text.shape == f[f"batch/{field}"].shape  # a word for every number, none for padding
+            assert text.shape == f[f"batch/{field}"].shape  # one word per index, none for padding
             assert np.array_equal(text.asstr()[()] == "", (f[f"batch/{field}"][()] == 0) & (field != "answer"))
         assert "mean of that over the batch" in f.attrs["averages"]
         told = json.loads(f.attrs["dimensions"])
-        if task.startswith("translation"):  # what stands before a sentence's first word, and after its last
+        if task.startswith("translation"):  # the words before a sentence's first word and after its last
             assert told["bos"] != told["eos"] and 0 <= told["bos"] < told["target_vocabulary"]
         rows = f["row_example"].shape[0]
-        if task.startswith("translation") and estimator == "exact":  # every step branches from the examples
+        if task.startswith("translation") and estimator == "exact":  # at every step the rows are the examples
             assert rows == 3 and f["logits"].shape[1] == 3 and "choices" not in f
             return
         assert rows == got["rows"]
@@ -344,7 +344,7 @@ def test_gradient(task, estimator, tmp_path):
 
 
 def test_gradient_of_numbers(tmp_path):
-    """A file of Gaussian choices suffices to redo the gradient of leave-one-out by hand."""
+    """The file of a model with Gaussian choices has the data to recompute the leave-one-out gradient."""
     out = tmp_path / "g.h5"
     as_json("gradient", "--task", "gaussians", "--model", "gaussians[columns=2,mean=0.3;-0.4,log_scale=-0.2;0.1]", "--estimator",
             "rloo[samples=3,reward_to_go=false]", "--precision", "double", "--seed", 4, "--batch", 1, "--out", out)
@@ -399,7 +399,7 @@ def test_what_is_no_sweep_and_no_result(tmp_path):
 
 
 def test_rounding_is_no_bias():
-    """What rounding leaves is recorded as it came out, and shown as 0."""
+    """A bias at the level of rounding is recorded unchanged and shown as 0."""
     spec = ("measure", "--task", "bits", "--model", "bits[logit=0.7]", "--exact")
     recorded = {m["estimator"]: m["squared_bias"] for m in as_json(*spec)["results"] if m["status"] == "ok"}
     shown = {line.split()[0]: line.split()[3] for line in run(*spec).stdout.splitlines() if line.split()[:1] and line.split()[0] in recorded}

@@ -1,4 +1,4 @@
-// Atomic writing: all or nothing, whatever stands in the way.
+// Atomic writing: a file is written completely or not at all.
 #include "experiments/storage/atomic_file.hpp"
 
 #include <doctest/doctest.h>
@@ -26,11 +26,11 @@ TEST_CASE("a file is written, read and replaced") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("a symbolic link keeps pointing where it did") {
+TEST_CASE("writing through a symbolic link keeps the link") {
   Folder folder;
   std::filesystem::create_directory(folder / "real");
   std::filesystem::create_symlink("real/target", folder / "link");
-  write_file(folder / "link", "through");  // a dangling one is filled
+  write_file(folder / "link", "through");  // a dangling link: its target is created
   CHECK(std::filesystem::is_symlink(folder / "link"));
   CHECK(read_file(folder / "real/target") == "through");
   write_file(folder / "link", "again");
@@ -39,7 +39,7 @@ TEST_CASE("a symbolic link keeps pointing where it did") {
   CHECK(message<UsageError>([&] { write_file(folder / "circle", "x"); }).find("circle") != std::string::npos);
 }
 
-TEST_CASE("places that cannot be written are usage errors of one line") {
+TEST_CASE("paths that cannot be written are usage errors of one line") {
   Folder folder;
   write_file(folder / "file", "x");
   std::filesystem::create_directory(folder / "sub");
@@ -60,7 +60,7 @@ TEST_CASE("places that cannot be written are usage errors of one line") {
   CHECK(folder.files() == 2);
 }
 
-TEST_CASE("a disk that fills up leaves the old file and no trace of the new") {
+TEST_CASE("a full disk leaves the old file and nothing of the new one") {
   Folder folder;
   write_file(folder / "a", "old");
   struct rlimit before {};
@@ -77,13 +77,13 @@ TEST_CASE("a disk that fills up leaves the old file and no trace of the new") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("what killed processes left half-written is known from what is being written") {
+TEST_CASE("half-written files of killed processes are distinguished from files being written") {
   Folder folder;
   const auto dead = name_of_the_dead();
   CHECK(dead != this_process());
   CHECK(life_of(dead) == Life::dead);
   CHECK(life_of(this_process()) == Life::alive);
-  auto later = this_process();  // our number, had by another process before
+  auto later = this_process();  // our process id, used earlier by another process
   later.back() = later.back() == '1' ? '2' : '1';
   CHECK(life_of(later) == Life::dead);
   for (const char* odd : {"", "x", "x-1", "x-1-2", "x--1-2", "0123456789abcdef-1-2"}) CHECK(life_of(odd) == Life::elsewhere);
@@ -95,13 +95,13 @@ TEST_CASE("what killed processes left half-written is known from what is being w
     if (old) ::utime(path.c_str(), &long_ago);
   };
   const std::string elsewhere = "0123456789abcdef-1-2";
-  put("a.h5", this_process(), true);  // we may be slow
+  put("a.h5", this_process(), true);  // a slow process may still write
   put("a.h5", dead, false);
   put("b.h5", dead, false);
   put("a.h5", elsewhere, false);
   put("a.h5", elsewhere, true);
-  put("a.h5", "1234", true);  // as older releases named them
-  spill(folder / "c.partial", "a file of the user's");
+  put("a.h5", "1234", true);  // named as in older releases
+  spill(folder / "c.partial", "a file of the user");
   write_file(folder / "a.h5", "whole");
   const auto all = leftovers(folder.string());
   CHECK(all.size() == 6);
@@ -113,7 +113,7 @@ TEST_CASE("what killed processes left half-written is known from what is being w
   CHECK(leftovers(folder / "none").empty());
 }
 
-TEST_CASE("what cannot be read is an input error") {
+TEST_CASE("an unreadable file is an input error") {
   Folder folder;
   CHECK(message<InputError>([&] { read_file(folder / "none"); }).find("No such file") != std::string::npos);
   CHECK(message<InputError>([&] { read_file(folder.string()); }).find("is a folder") != std::string::npos);

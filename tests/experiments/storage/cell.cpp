@@ -1,4 +1,4 @@
-// Cells through a file and back.
+// Cells are written to a file and read back.
 #include "experiments/storage/cell.hpp"
 
 #include <doctest/doctest.h>
@@ -74,7 +74,7 @@ void check_same(const CellRecord& a, const CellRecord& b) {
 
 }  // namespace
 
-TEST_CASE("a full cell comes back as it was") {
+TEST_CASE("a complete cell is read back unchanged") {
   Folder folder;
   for (const auto& record : sample_sweep(2)) {
     write_cell(folder / "cell.h5", record);
@@ -123,7 +123,7 @@ TEST_CASE("a cell is done only if plan and hash match") {
   CHECK(check_cell(folder / "none.h5").find("No such file") != std::string::npos);
 }
 
-TEST_CASE("a seed that is no number is named") {
+TEST_CASE("a seed that is not a number is named") {
   Folder folder;
   auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
   for (const char* bad : {"", "-1", "1.5", "abc", "99999999999999999999"}) {

@@ -18,7 +18,7 @@ using namespace storage;
 using namespace tasks;
 using namespace training;
 
-TEST_CASE("tables of text: one row per run and label, numbers that read back") {
+TEST_CASE("CSV tables have one row per run and label, and numbers that read back exactly") {
   Folder folder;
   auto records = sample_sweep(1);
   records[0].log = "two\nlines, \"quoted\"";
@@ -46,11 +46,11 @@ TEST_CASE("tables of text: one row per run and label, numbers that read back") {
 
   const auto measurements = slurp(folder / "out/csv/measurements.csv");
   CHECK(measurements.find("variance_interval_low,variance_interval_high") != std::string::npos);
-  CHECK(measurements.find("more than the cap") != std::string::npos);  // skipped ones stay, with their reason
+  CHECK(measurements.find("more than the cap") != std::string::npos);  // skipped measurements are listed with their reason
   CHECK(count(measurements) == 1 + 23 * 3);
 }
 
-TEST_CASE("exporting complains about what it cannot read or write") {
+TEST_CASE("exporting reports files that it cannot read or write") {
   Folder folder;
   write_cell(folder / "cell.h5", sample_cell("qa", "m", "nvil", 1, 1, 0));
   CHECK(message<InputError>([&] { export_csv(folder / "cell.h5", folder / "csv"); }).find("is a cell file") !=
@@ -60,7 +60,7 @@ TEST_CASE("exporting complains about what it cannot read or write") {
         std::string::npos);
 }
 
-TEST_CASE("files of another version, or half-made ones, are named") {
+TEST_CASE("files of another version and incomplete files are named") {
   Folder folder;
   Archive archive{.kind = "sculpture"};
   archive.groups.push_back({"", {}});

@@ -1,4 +1,4 @@
-// Checkpoints, and gradient files: named arrays in and out.
+// Checkpoints and gradient files: named arrays are written and read.
 #include "experiments/storage/checkpoint.hpp"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ ParameterSet<T> parameters() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("parameters come back to the last bit", T, float, double) {
+TEST_CASE_TEMPLATE("parameters are read back bit for bit", T, float, double) {
   Folder folder;
   const auto set = parameters<T>();
   Checkpoint c;
@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("parameters come back to the last bit", T, float, double) {
   for (const auto& p : set) CHECK((it++)->value.data == p.value.data);
 }
 
-TEST_CASE("a checkpoint of another model is refused, naming the parameter, nothing is touched") {
+TEST_CASE("a checkpoint of another model is rejected, the parameter is named, and the model is unchanged") {
   const auto saved = save_parameters(parameters<double>());
   const auto refused = [&](auto&& change, const std::string& expected) {
     auto wrong = saved;
@@ -76,7 +76,7 @@ TEST_CASE("a checkpoint of another model is refused, naming the parameter, nothi
   refused([](auto& a) { a[1].value.data[0] = NAN; }, "encoder.bias\" holds a number that is not finite");
 }
 
-TEST_CASE("a gradient file holds every array in its shape, a wrong gradient is found") {
+TEST_CASE("a gradient file has every array in its shape, and a wrong gradient is detected") {
   Folder folder;
   GradientDump<double> dump;
   dump.parameters = {{"a.weight", Array<double>({2, 2}, {1, 2, 3, 4})}, {"a.bias", Array<double>({2}, 0.5)}};
@@ -104,7 +104,7 @@ TEST_CASE("a gradient file holds every array in its shape, a wrong gradient is f
   CHECK(check_file(folder / "g.h5").at(0).find("no gradient of parameter a.bias") != std::string::npos);
 }
 
-TEST_CASE("a model without choices leaves a gradient file without them") {
+TEST_CASE("the gradient file of a model without choices has none") {
   Folder folder;
   GradientDump<float> dump;
   dump.parameters = dump.gradient = {{"a", Array<float>({1}, 1.f)}};

@@ -1,4 +1,4 @@
-// Torn and flipped files are always detected, never accepted, wherever the damage sits.
+// Truncated files and files with flipped bits are always rejected, wherever the damage is.
 #include <doctest/doctest.h>
 
 #include "core/support/error.hpp"
@@ -14,7 +14,7 @@ using namespace storage;
 using namespace tasks;
 using namespace training;
 
-TEST_CASE("a cell cut anywhere is refused by name") {
+TEST_CASE("a cell truncated anywhere is rejected by name") {
   Folder folder;
   write_cell(folder / "cell.h5", sample_cell("qa", "memory_reader", "nvil", 1, 2, 0));
   const auto whole = slurp(folder / "cell.h5");
@@ -31,10 +31,10 @@ TEST_CASE("a cell cut anywhere is refused by name") {
     accepted += message<InputError>([&] { read_cell(folder / "torn.h5"); }).empty();
   }
   CHECK(accepted == 0);
-  CHECK_FALSE(refused(whole.size()));  // the twin: a whole file is no damage
+  CHECK_FALSE(refused(whole.size()));  // an intact file is accepted
 }
 
-TEST_CASE("a cell with one bit flipped anywhere is refused") {
+TEST_CASE("a cell with one bit flipped anywhere is rejected") {
   Folder folder;
   write_cell(folder / "cell.h5", sample_cell("qa", "memory_reader", "nvil", 1, 2, 0));
   const auto whole = slurp(folder / "cell.h5");
@@ -51,7 +51,7 @@ TEST_CASE("a cell with one bit flipped anywhere is refused") {
   CHECK(accepted == 0);
 }
 
-TEST_CASE("zeroed pages, grown files and foreign files are refused") {
+TEST_CASE("zeroed pages, extended files and foreign files are rejected") {
   Folder folder;
   write_cell(folder / "cell.h5", sample_cell("qa", "memory_reader", "nvil", 1, 2, 0));
   const auto whole = slurp(folder / "cell.h5");
@@ -70,7 +70,7 @@ TEST_CASE("zeroed pages, grown files and foreign files are refused") {
   CHECK(message<InputError>([&] { read_cell(folder / "other.h5"); }).find("is a checkpoint file") != std::string::npos);
 }
 
-TEST_CASE("a merged file cut, flipped or stripped of its seal is refused") {
+TEST_CASE("a merged file that is truncated, has flipped bits or no seal is rejected") {
   Folder folder;
   write_merged(folder / "merged.h5",
                {sample_cell("qa", "memory_reader", "nvil", 1, 2, 0), sample_cell("qa", "memory_reader", "rloo", 1, 1, 0)});

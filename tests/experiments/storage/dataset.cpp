@@ -1,4 +1,4 @@
-// Labelled datasets through a file and back.
+// Labelled datasets are written to a file and read back.
 #include "experiments/storage/dataset.hpp"
 
 #include <doctest/doctest.h>
@@ -73,14 +73,14 @@ TEST_CASE("every type survives a file, plain and compressed") {
   }
 }
 
-TEST_CASE("the checksum notices every kind of change") {
+TEST_CASE("the checksum detects every kind of change") {
   const auto sum = checksum(archive_of(every_type()));
   const auto changed = [&](auto&& change) {
     auto data = every_type();
     change(data);
     return checksum(archive_of(data)) != sum;
   };
-  CHECK_FALSE(changed([](Dataset&) {}));  // the twin that must not differ
+  CHECK_FALSE(changed([](Dataset&) {}));  // unchanged: must be equal
   CHECK(changed([](Dataset& d) { std::get<std::vector<double>>(d.variables[0].values)[1] = 0.0; }));
   CHECK(changed([](Dataset& d) { std::get<std::vector<std::string>>(d.variables[5].values)[0] = "A"; }));
   CHECK(changed([](Dataset& d) { std::swap(d.variables[1], d.variables[2]); }));
@@ -90,7 +90,7 @@ TEST_CASE("the checksum notices every kind of change") {
   CHECK(changed([](Dataset& d) { d.attributes.pop_back(); }));
 }
 
-TEST_CASE("text that is no UTF-8 is made readable, not refused") {
+TEST_CASE("text that is not UTF-8 is made readable, not rejected") {
   Folder folder;
   Dataset data;
   data.variables = {{"log", {}, std::vector<std::string>{std::string("a\0b\xFF\xC3(", 6)}}};

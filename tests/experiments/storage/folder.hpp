@@ -1,4 +1,4 @@
-// A folder of a test's own, gone when the test ends.
+// A temporary folder for one test, removed at its end.
 #pragma once
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ class Folder {
   }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string string() const { return path_.string(); }
-  /// Names in it, in any order.
+  /// The names of its entries, in any order.
   std::size_t files() const { return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {})); }
 
  private:

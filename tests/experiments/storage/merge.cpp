@@ -1,4 +1,4 @@
-// Merging: the union of what runs have, labelled, NaN where they have nothing.
+// Merging: the union of the runs' data, labelled, with NaN for missing values.
 #include "experiments/storage/merge.hpp"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ using namespace storage;
 using namespace tasks;
 using namespace training;
 
-TEST_CASE("numbers stand where their labels say") {
+TEST_CASE("numbers are at the positions of their labels") {
   auto first = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
   auto second = sample_cell("bits", "bits", "rloo[samples=4]", 2, 1, 0);
   first.result.log = {{10, 1.5, 0.1, 3}, {30, 1.25, 0.3, 2}};
@@ -43,7 +43,7 @@ TEST_CASE("numbers stand where their labels say") {
   CHECK(data.values<std::string>("seed_hex")->at(1) == "0x0000000000000002");
   CHECK(data.values<std::uint8_t>("measurement_status")->at(3) == 2);
   CHECK(std::isnan(data.values<double>("variance")->at(3)));
-  const auto& m = second.result.measurements[0].measurement;  // at step 150: place 1 of run 1
+  const auto& m = second.result.measurements[0].measurement;  // at step 150: index 1 of run 1
   CHECK(data.values<double>("variance")->at(4) == m.variance);
   CHECK(data.variable("variance_interval")->axes == std::vector<std::string>{"run", "measurement_step", "bound"});
   CHECK(data.values<double>("variance_interval")->at(2 * 4) == m.intervals.at("variance")[0]);
@@ -58,7 +58,7 @@ TEST_CASE("numbers stand where their labels say") {
   CHECK(data.values<std::string>("configuration")->at(0) == first.configuration);
 }
 
-TEST_CASE("merging what cells' files hold gives what merging the cells gives") {
+TEST_CASE("merging cell files equals merging the cells") {
   Folder folder;
   const auto records = sample_sweep(2);
   std::vector<CellRecord> read;
@@ -83,7 +83,7 @@ TEST_CASE("provenance that differs is kept per run") {
   CHECK(archive.group("").values<std::string>("provenance_cpu")->at(1) == "another processor");
 }
 
-TEST_CASE("cells that do not belong together are refused, missing ones are told") {
+TEST_CASE("cells of different sweeps are rejected, missing ones are reported") {
   Folder folder;
   auto first = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0), second = first;
   CHECK(message<InputError>([&] { merge({first, second}); }).find("twice") != std::string::npos);
@@ -114,12 +114,12 @@ std::size_t allocated() {
 
 }  // namespace
 
-TEST_CASE("of a cell, merging holds no more than what the result shows of it") {
+TEST_CASE("merging keeps only the data of a cell that the result contains") {
   constexpr std::size_t cells = 30, large = 1 << 20;
   const auto before = allocated();
   const std::string control(large, 'c');
   if (allocated() - before < large) {
-    MESSAGE("skipped: this allocator does not tell what it gave out");
+    MESSAGE("skipped: this allocator does not report allocated memory");
     return;
   }
   Merger merger;

@@ -1,4 +1,4 @@
-// Where numbers come from.
+// Provenance of results.
 #include "experiments/storage/provenance.hpp"
 
 #include <doctest/doctest.h>
@@ -6,7 +6,7 @@
 namespace hardgrad::testing::provenance_test {
 using namespace storage;
 
-TEST_CASE("provenance names build and machine") {
+TEST_CASE("provenance has the build and the machine") {
   provenance_threads(3);
   const auto p = provenance();
   for (const char* key :

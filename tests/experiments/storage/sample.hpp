@@ -1,4 +1,4 @@
-// Made-up results that look like real ones: tasks x estimators x seeds, failures and skips among them.
+// Synthetic results that resemble real ones: tasks x estimators x seeds, including failed and skipped cells.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Writes sample files of every kind into a folder, for the tests that read them from Python.
+// Writes sample files of every kind to a folder, for the Python tests.
 #include <cstdio>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// Claims: one holder at a time, void when their holder is dead or silent; runs at the same time share the work.
+// Claims have one holder at a time and expire when the holder is dead or silent. Concurrent runs share the work.
 #include "experiments/sweeps/claims.hpp"
 
 #include <nlohmann/json.hpp>
@@ -46,7 +46,7 @@ TEST_CASE("a claim has one holder at a time") {
   CHECK(two.take("b"));
   CHECK(standing_claims(folder / "cells").size() == 2);
   CHECK(standing_claims(folder / "cells").at("a").starts_with(fmt::format("process {} on ", ::getpid())));
-  two.give_back("a");  // not its own
+  two.give_back("a");  // the claim of another holder
   CHECK_FALSE(two.take("a"));
   one.give_back("a");
   CHECK(two.take("a"));
@@ -56,7 +56,7 @@ TEST_CASE("a claim has one holder at a time") {
   }
   CHECK(one.take("c"));
 
-  // Of many at once one has it, each time.
+  // Of many concurrent attempts exactly one succeeds, each time.
   std::atomic<int> taken = 0;
   for (int i = 0; i < 200; ++i) {
     std::vector<std::jthread> threads;
@@ -65,7 +65,7 @@ TEST_CASE("a claim has one holder at a time") {
   CHECK(taken == 200);
 }
 
-TEST_CASE("claims of the dead and the silent are void") {
+TEST_CASE("claims of dead and silent processes are void") {
   TestFolder folder;
   const auto cells = folder / "cells";
   std::filesystem::create_directory(cells);
@@ -75,7 +75,7 @@ TEST_CASE("claims of the dead and the silent are void") {
   put(cells + "/far.claim", claim_of(elsewhere));
   put(cells + "/silent.claim", claim_of(elsewhere));
   grow_old(cells + "/silent.claim");
-  put(cells + "/slow.claim", claim_of(this_process()));  // alive, though it did not touch its claim: a machine that slept
+  put(cells + "/slow.claim", claim_of(this_process()));  // alive, though its claim was not refreshed: the machine was suspended
   grow_old(cells + "/slow.claim");
   put(cells + "/torn.claim", "{\"proc");
   put(cells + "/empty.claim", "");
@@ -92,7 +92,7 @@ TEST_CASE("claims of the dead and the silent are void") {
   grow_old(cells + "/silent.claim");
   for (const char* name : {"dead", "silent", "empty", "none"}) CHECK(claims.take(name));
   for (const char* name : {"far", "slow", "torn"}) CHECK_FALSE(claims.take(name));
-  put(cells + "/dead.claim", claim_of(elsewhere));  // ours was thought void, and taken over
+  put(cells + "/dead.claim", claim_of(elsewhere));  // our claim was considered void and taken over
   claims.give_back("dead");
   CHECK(get(cells + "/dead.claim") == claim_of(elsewhere));
   claims.give_all_back();
@@ -101,8 +101,8 @@ TEST_CASE("claims of the dead and the silent are void") {
   CHECK(left == 4);
 }
 
-TEST_CASE("runs at the same time share the cells, and all know how every one ended") {
-  // One of the cells fails: it is not tried by each.
+TEST_CASE("concurrent runs share the cells, and each reports the state of all cells") {
+  // Some cells fail. A run that began before a failure does not retry the cell.
   const std::string text =
       "precision = \"double\"\nname = \"f\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", "
       "\"exact\", \"soft\"]\nseed = [1, 2, 3, 4]\n[measure]\nexact = true\noutcome_cap = 2\nat = [\"start\"]\n";
@@ -126,8 +126,8 @@ TEST_CASE("runs at the same time share the cells, and all know how every one end
     CHECK(report.failures.size() == 4);
   }
   CHECK(ok == 8);
-  // A cell that failed is tried again only by a run that began since: how the three begin is the machine's affair.
-  std::map<std::string, int> begun_at_start;  // runs that had begun when the cell was last started
+  // Only a run that began after a failure tries the cell again; the order in which the three runs begin may vary.
+  std::map<std::string, int> begun_at_start;  // the number of runs that had begun at the cell's last start
   int begun = 0, starts = 0;
   for (const auto& event : Journal::read(SweepFolder{out}.journal())) {
     begun += event.value("event", "") == "run";
@@ -143,7 +143,7 @@ TEST_CASE("runs at the same time share the cells, and all know how every one end
   CHECK(standing_claims(SweepFolder{out}.cells()).empty());
 }
 
-TEST_CASE("of two plans that come at once to an empty folder one is refused") {
+TEST_CASE("of two concurrent plans for an empty folder one is rejected") {
   const std::string text = "[grid]\ntask = \"bits\"\nestimator = \"exact\"\n[train]\nsteps = ";
   std::size_t refused = 0;
   for (int round = 0; round < 20; ++round) {

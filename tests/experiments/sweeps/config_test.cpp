@@ -1,4 +1,4 @@
-// A sweep's file is either understood in full or refused with its place; --set is held to the same rules.
+// A sweep's file is either fully parsed or rejected with the place of the error. --set follows the same rules.
 #include "experiments/sweeps/config.hpp"
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@ namespace {
 const std::string good = "[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", \"exact\"]\nseed = [1, 2]\n";
 }
 
-TEST_CASE("bad configurations are refused with place, key and remedy") {
+TEST_CASE("bad configurations are rejected with place, key and remedy") {
   struct Case {
     const char* text;
     const char* message;
@@ -105,7 +105,7 @@ TEST_CASE("bad configurations are refused with place, key and remedy") {
   CHECK(complaint(good) == "");
 }
 
-TEST_CASE("broken TOML is refused with its place, a missing file is bad input") {
+TEST_CASE("invalid TOML is rejected with its place, a missing file is an input error") {
   const auto message = complaint("[grid\ntask = 1\n");
   INFO(message);
   CHECK(message.starts_with("sweep.toml:1:"));
@@ -121,7 +121,7 @@ TEST_CASE("--set overrides anything and is checked by the same rules") {
                                 {"train.steps=9", "train.optimizer=sgd", "seed=12", "grid.estimator=rloo[samples=8]",
                                  "grid.train.learning_rate=[0.1, 0.01]", "measure.at=[\"start\", 3]", "name=other"});
   CHECK(config.base.train.steps == 9);
-  CHECK(config.overrides.at(0).set.empty());  // it would have been stronger than --set
+  CHECK(config.overrides.at(0).set.empty());  // it would have overridden --set
   CHECK(config.base.train.optimizer.name == "sgd");
   CHECK(config.base.measure_at == "start;3");
   CHECK(config.seed == 12);
@@ -144,11 +144,11 @@ TEST_CASE("--set overrides anything and is checked by the same rules") {
   CHECK(complaint(good, {"zip.task=1"}) == "--set zip.task: [[zip]] blocks can only be changed in the file");
   CHECK(complaint(good + "train.steps = [1, 2]\n", {"train.steps=3"}) ==
         "--set train.steps: it is an axis of the sweep; use --set grid.train.steps=...");
-  // Quoted or nested, an axis is the same.
+  // A quoted axis and a nested one are the same.
   CHECK(config_of(good + "\"train.steps\" = [1, 2]\n", {"grid.train.steps=3"}).axes.size() == 4);
 }
 
-TEST_CASE("every setting can be set, and none to what its range forbids") {
+TEST_CASE("every setting can be set, but only within its range") {
   for (const auto& setting : settings_table()) {
     INFO(setting.path);
     CellSettings cell;
@@ -173,7 +173,7 @@ TEST_CASE("points of measurement") {
   CHECK_THROWS_AS(cell.resolved(), UsageError);
 }
 
-TEST_CASE("the echo is the same sweep again") {
+TEST_CASE("the echoed configuration is the same sweep") {
   const auto config = config_of("name = \"e\"\nseed = 3\nprecision = \"double\"\n" + good +
                                     "train.learning_rate = [0.1, 0.001]\n[[zip]]\ntrain.steps = [4, "
                                     "8]\nmeasure.at = [\"end\", [0, 3]]\n"
@@ -189,7 +189,7 @@ TEST_CASE("the echo is the same sweep again") {
   CHECK(again.overrides.size() == 1);
 }
 
-TEST_CASE("a text is the same as an axis and as a setting, whatever signs it holds") {
+TEST_CASE("a text with any characters is the same as an axis and as a setting") {
   for (const auto* name : {"train.start", "train.anneal", "train.monitor", "train.apart"})
     for (const std::string text : {"soft[linear_start=5]", "a, b.h5", "lambda_e=0,x=1", ""}) {
       const auto config = config_of(good + "[[zip]]\n" + name + " = [\"" + text + "\"]\n");
@@ -212,7 +212,7 @@ TEST_CASE("patterns") {
   CHECK_FALSE(pattern_matches("exact", "exact_marginal"));
 }
 
-TEST_CASE("settings as JSON, whatever bytes a text holds") {
+TEST_CASE("settings as JSON, with any bytes in a text") {
   CHECK(settings_json("task", "qa[path=a\xC6]").find("\"path\":\"a\xEF\xBF\xBD\"") != std::string::npos);
   CHECK(settings_json("task", "qa[path=a\xC3\x86]").find("\"path\":\"a\xC3\x86\"") != std::string::npos);
 }

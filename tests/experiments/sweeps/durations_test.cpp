@@ -1,4 +1,4 @@
-// Time left is weighed by kind of cell, and not told while too little is known.
+// The remaining time is estimated by kind of cell, and not reported while too few durations are known.
 #include "experiments/sweeps/durations.hpp"
 
 #include <doctest/doctest.h>
@@ -15,12 +15,12 @@ std::string kind(const std::string& task, const std::string& estimator, const st
 }
 }  // namespace
 
-TEST_CASE("seeds are of one kind") {
+TEST_CASE("cells that differ only in the seed are of one kind") {
   CHECK(kind("a", "x", "1") == kind("a", "x", "2"));
   CHECK(kind("a", "x") != kind("a", "y"));
 }
 
-TEST_CASE("each kind at its own cost") {
+TEST_CASE("each kind has its mean duration") {
   Durations durations;
   durations.add(kind("a", "x"), 1);
   durations.add(kind("a", "x"), 3);
@@ -31,7 +31,7 @@ TEST_CASE("each kind at its own cost") {
   CHECK(*durations.seconds({}) == 0);
 }
 
-TEST_CASE("nothing is told while most cells are unknown") {
+TEST_CASE("no time is reported while most kinds are unknown") {
   Durations durations;
   CHECK_FALSE(durations.seconds({{kind("a", "x"), 1}}));
   durations.add(kind("a", "x"), 2);

@@ -1,4 +1,4 @@
-// Estimates: one trial a kind, multiplied out; the disk to within a fifth.
+// Estimates: one trial per kind, scaled to all cells. The estimated disk space is within a fifth.
 #include "experiments/sweeps/estimate.hpp"
 
 #include <doctest/doctest.h>
@@ -52,7 +52,7 @@ TEST_CASE("one trial for all settings and seeds") {
   CHECK(cost.seconds >= cost.longest);
 }
 
-TEST_CASE("a trial is multiplied out for each cell") {
+TEST_CASE("a trial is scaled to each cell") {
   const auto cost =
       estimate("[grid]\ntask = \"bits\"\nestimator = \"rloo\"\ntrain.steps = [10, 1000000]\n[measure]\nat = []\n");
   CHECK(cost.kinds == 1);

@@ -1,4 +1,4 @@
-// A folder of one test's own, gone afterwards; sweeps written into it.
+// A temporary folder for one test; sweeps written to it.
 #pragma once
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ inline sweeps::SweepConfig config_of(const std::string& text, const std::vector<
   return sweeps::read_config(folder / "sweep.toml", sets);
 }
 
-/// What is said against a configuration, with the file's name for its path; "" if nothing.
+/// The error message for a configuration, with the file's name as its path; "" if it is valid.
 inline std::string complaint(const std::string& text, const std::vector<std::string>& sets = {}) {
   TestFolder folder;
   const auto path = folder / "sweep.toml";

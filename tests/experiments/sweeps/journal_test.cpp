@@ -1,4 +1,4 @@
-// The journal survives whatever killed its writer.
+// The journal stays readable after its writer is killed.
 #include "experiments/sweeps/journal.hpp"
 
 #include <sys/resource.h>
@@ -16,7 +16,7 @@ using namespace tasks;
 using namespace training;
 using namespace sweeps;
 
-TEST_CASE("what no longer fits is said, and the next line stands by itself") {
+TEST_CASE("a line that exceeds the file size limit is an error, and the next line is intact") {
   TestFolder folder;
   const auto path = folder / "journal.jsonl";
   Journal journal(path);
@@ -35,7 +35,7 @@ TEST_CASE("what no longer fits is said, and the next line stands by itself") {
   CHECK(Journal::read(path).size() == 2);
 }
 
-TEST_CASE("a torn last line is passed over, and closed before the next") {
+TEST_CASE("a truncated last line is skipped, and ended before the next is appended") {
   TestFolder folder;
   const auto path = folder / "journal.jsonl";
   CHECK(Journal::read(path).empty());
@@ -47,7 +47,7 @@ TEST_CASE("a torn last line is passed over, and closed before the next") {
   const auto whole = get(path);
   for (std::size_t torn = 0; torn < 40; ++torn) {
     put(path, whole.substr(0, whole.size() - torn));
-    CHECK(Journal::read(path).size() == (torn <= 1 ? 2 : 1));  // a missing line break alone loses nothing
+    CHECK(Journal::read(path).size() == (torn <= 1 ? 2 : 1));  // a missing line break loses no line
   }
   put(path, whole.substr(0, whole.size() - 5));
   {
@@ -60,7 +60,7 @@ TEST_CASE("a torn last line is passed over, and closed before the next") {
   CHECK(events[1].contains("time"));
 }
 
-TEST_CASE("lines of another shape, and bytes that are no text, do no harm") {
+TEST_CASE("lines of another form are skipped, and invalid bytes are harmless") {
   TestFolder folder;
   const auto path = folder / "journal.jsonl";
   put(path, "[1, 2]\n\xff\xfe\n\n{\"event\": \"run\"}\nnonsense\n");
@@ -70,7 +70,7 @@ TEST_CASE("lines of another shape, and bytes that are no text, do no harm") {
   CHECK(Journal::read(path).size() == 2);
 }
 
-TEST_CASE("a place that cannot be written is a usage error") {
+TEST_CASE("a path that cannot be written is a usage error") {
   CHECK_THROWS_AS(Journal("/nonexistent/journal.jsonl"), UsageError);
 }
 

@@ -77,9 +77,9 @@ TEST_CASE("order in the file changes neither hashes nor streams") {
   CHECK(hashes(a) == hashes(b));
   CHECK(a.hash == b.hash);
   CHECK(labels(a) == labels(b));
-  CHECK(a.cells.front().label() != b.cells.front().label());  // though they stand in another order
+  CHECK(a.cells.front().label() != b.cells.front().label());  // though their order differs
 
-  // Fixed for ever: a change here throws away everybody's finished cells and changes everybody's numbers.
+  // Fixed: a change of these values invalidates the finished cells of all users and changes their results.
   const auto keys = CellKeys(7, {{"task", "bits"}, {"model", "bits"}, {"estimator", "rloo"}, {"seed", "1"}});
   const AxisValues more{{"task", "bits"}, {"model", "bits"}, {"estimator", "exact"}, {"seed", "1"}, {"train.steps", "3"}};
   const auto others = CellKeys(7, more);
@@ -104,7 +104,7 @@ TEST_CASE("a hash changes with every setting that can change a number") {
   for (const char* change : {"seed = 2\n", "precision = \"double\"\n", "[train]\nsteps = 4\n", "[train]\nclip = 1\n",
                              "[measure]\nat = []\n", "[measure]\nreplicates = 5\n"})
     CHECK_MESSAGE(seen.insert(plan_of(change + grid).cells.at(0).hash).second, change);
-  // The name, the place and a grid around it do not.
+  // The name, the folder and a larger grid do not change it.
   CHECK(seen.contains(plan_of("name = \"n\"\nout = \"elsewhere\"\n" + grid).cells.at(0).hash));
   CHECK(hashes(plan_of(grid + "seed = [0, 1, 2]\n")).contains(plan_of(grid).cells.at(0).hash));
 }
@@ -120,7 +120,7 @@ TEST_CASE("unsupported combinations are skipped with a reason") {
   }
 }
 
-TEST_CASE("what matches nothing is said, what leaves nothing is refused") {
+TEST_CASE("patterns without a match cause a warning, an empty sweep is rejected") {
   const std::string grid = "[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\"]\n";
   const auto plan =
       plan_of(grid + "[[exclude]]\nseed = 5\n[[override]]\nwhen = { estimator = \"so*\" }\nset = { train.steps = 1 }\n");
@@ -152,7 +152,7 @@ TEST_CASE("filters") {
   }
 }
 
-TEST_CASE("two plans are told apart in words") {
+TEST_CASE("the difference of two plans is described") {
   const std::string grid = "name = \"x\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\"]\n";
   const auto frozen = plan_of(grid).json();
   CHECK(plan_difference(frozen, plan_of(grid)) == "");

@@ -1,4 +1,4 @@
-// Away from a terminal, progress is a line now and then, never a flood.
+// Outside a terminal, progress is an occasional line.
 #include "experiments/sweeps/progress.hpp"
 
 #include <doctest/doctest.h>
@@ -19,8 +19,8 @@ std::vector<std::string> lines_of(std::size_t cells, ProgressMode mode) {
 }
 }  // namespace
 
-TEST_CASE("one line every twentieth") {
-  const auto lines = lines_of(1000, ProgressMode::automatic);  // no terminal: tests print elsewhere
+TEST_CASE("one line per twentieth of the cells") {
+  const auto lines = lines_of(1000, ProgressMode::automatic);  // tests do not print to a terminal
   CHECK(lines.size() == 21);
   CHECK(lines.front().starts_with("50/1000 cells, 1 failed, "));
   CHECK(lines[19].starts_with("1000/1000 cells, 1 failed, took "));
@@ -29,7 +29,7 @@ TEST_CASE("one line every twentieth") {
   CHECK(lines_of(7, ProgressMode::plain).size() == 8);
 }
 
-TEST_CASE("none, and a bar where there is no terminal, are silent but for what must be said") {
+TEST_CASE("without progress, and with a bar outside a terminal, only warnings are printed") {
   for (const auto mode : {ProgressMode::none, ProgressMode::bar})
     CHECK(lines_of(100, mode) == std::vector<std::string>{"said\n"});
 }

@@ -1,4 +1,4 @@
-// Why a cell would run: what differs from the file there is.
+// The reasons to run a cell: its differences from the existing file.
 #include "experiments/sweeps/reasons.hpp"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ TEST_CASE("differences of identities") {
   CHECK(identity_difference("plugin.estimator=aa\n", "plugin.estimator=bb\n") == "the estimator's plugin is another build");
 }
 
-TEST_CASE("done, skipped, stale, damaged, not there") {
+TEST_CASE("done, skipped, stale, damaged, missing") {
   const std::string text =
       "[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"arm\", \"exact\"]\nmodel = \"bits[options=3]\"\n[train]\nsteps = 2\n";
   TestFolder folder;

@@ -1,4 +1,4 @@
-// Cells are run once, whatever the order, shards and interruptions; the numbers are the same bit for bit.
+// Each cell runs once for any order, shards and interruptions, and results are equal bit for bit.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ using namespace sweeps;
 using namespace tasks;
 using namespace training;
 
-TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
+TEST_CASE("results are equal bit for bit for any jobs, shards and interruptions") {
   TestFolder folder;
   CHECK(run(folder / "one", {.jobs = 1}).ok == 16);
   const auto expected = numbers(folder / "one");
@@ -30,7 +30,7 @@ TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
   CHECK(cells == 16);
   CHECK(numbers(folder / "shards") == expected);
 
-  // Stopped after ever more polls, started again until done.
+  // Stops after an increasing number of polls, and restarts until the sweep is done.
   std::size_t rounds = 0, done = 0;
   for (int allowed = 5; done < 16; allowed += 60, ++rounds) {
     std::atomic<int> polls = 0;
@@ -43,7 +43,7 @@ TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
   CHECK(rounds > 2);
   CHECK(numbers(folder / "torn") == expected);
 
-  // A twin that must not pass: another root seed.
+  // Another root seed must give other numbers.
   std::string other = sweep;
   other.replace(other.find("seed = 5"), 8, "seed = 6");
   run(folder / "other", {.jobs = 2}, other);
@@ -52,12 +52,12 @@ TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
   CHECK(differing != expected);
 }
 
-TEST_CASE("cells whose files are removed while the run goes on are missed, and made anew by the next") {
+TEST_CASE("cells whose files are removed during a run are reported, and run again by the next") {
   TestFolder folder;
   const auto out = folder / "out";
   std::mutex asking;
   std::string gone;
-  const auto remove_one = [&] {  // asked between two cells
+  const auto remove_one = [&] {  // called between two cells
     std::lock_guard guard(asking);
     for (const auto& entry : std::filesystem::directory_iterator(out + "/cells"))
       if (const auto path = entry.path().string();
@@ -74,7 +74,7 @@ TEST_CASE("cells whose files are removed while the run goes on are missed, and m
   CHECK((again.ok == 1 && again.already == 15 && again.exit_status() == 0));
 }
 
-TEST_CASE("running again is resuming: whole cells stay, damaged and failed ones are made anew") {
+TEST_CASE("a second run resumes: intact cells are kept, damaged and failed ones run again") {
   TestFolder folder;
   const auto out = folder / "out";
   run(out, {.jobs = 2});
@@ -92,7 +92,7 @@ TEST_CASE("running again is resuming: whole cells stay, damaged and failed ones 
   put(flipped, bytes);
   std::filesystem::remove(gone);
   std::filesystem::copy_file(from, swapped,
-                             std::filesystem::copy_options::overwrite_existing);  // whole, but another cell
+                             std::filesystem::copy_options::overwrite_existing);  // intact, but another cell
   const auto status = sweeps::sweep_status(sweep_folder);
   CHECK(status.count(CellState::damaged) == 3);
   CHECK(status.count(CellState::pending) == 1);
@@ -102,7 +102,7 @@ TEST_CASE("running again is resuming: whole cells stay, damaged and failed ones 
   CHECK(numbers(out) == expected);
 }
 
-TEST_CASE("a plan with one bit flipped is refused, or says the same") {
+TEST_CASE("a plan with one bit flipped is rejected, or its contents are the same") {
   TestFolder folder;
   run(folder / "out", {.only = {"estimator=exact"}});
   const SweepFolder sweep_folder{folder / "out"};
@@ -120,7 +120,7 @@ TEST_CASE("a plan with one bit flipped is refused, or says the same") {
     }
   }
   CHECK(tried > 2000);
-  CHECK(refused > tried / 2);  // the others are spaces
+  CHECK(refused > tried / 2);  // the other bytes are spaces
   CHECK(changed == 0);
   auto old = nlohmann::json::parse(whole);
   old["format"] = 1;
@@ -133,7 +133,7 @@ TEST_CASE("a plan with one bit flipped is refused, or says the same") {
   }
 }
 
-TEST_CASE("a cell says how it was trained, overrides and defaults included") {
+TEST_CASE("a cell records its training settings, including overrides and defaults") {
   TestFolder folder;
   const auto text = sweep + "[[override]]\nwhen = { estimator = \"reinforce\" }\nset = { train.learning_rate = 0.125 }\n";
   run(folder / "out", {}, text);
@@ -154,7 +154,7 @@ TEST_CASE("a cell says how it was trained, overrides and defaults included") {
   CHECK(others == 12);
 }
 
-TEST_CASE("another plan needs --force, and then keeps the cells they share") {
+TEST_CASE("another plan needs --force, and then keeps the common cells") {
   TestFolder folder;
   const auto out = folder / "out";
   run(out);
@@ -174,9 +174,9 @@ TEST_CASE("another plan needs --force, and then keeps the cells they share") {
   CHECK(run(out, {.force = true}, more).already == 24);
 }
 
-TEST_CASE("a failure stops nobody else, is told, kept, and tried again") {
+TEST_CASE("a failed cell does not stop the others, is reported and kept, and runs again") {
   TestFolder folder;
-  // Measuring exactly visits more outcomes than allowed: that cell fails.
+  // One cell fails because exact moments exceed the cap on outcomes.
   const std::string text =
       "precision = \"double\"\nname = \"f\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", "
       "\"exact\", \"soft\"]\n[measure]\nexact = true\n"
@@ -201,7 +201,7 @@ TEST_CASE("a failure stops nobody else, is told, kept, and tried again") {
   CHECK(run(folder / "fast", {.jobs = 1, .fail_fast = true}, text).ok < 2);
 }
 
-TEST_CASE("a place that cannot be written is refused before anything is run") {
+TEST_CASE("a folder that cannot be written is rejected before any cell runs") {
   TestFolder folder;
   put(folder / "file", "x");
   CHECK_THROWS_AS(run(folder / "file/out"), UsageError);

@@ -1,4 +1,4 @@
-// A small sweep, run in a folder, and the numbers it left there.
+// A small sweep, run in a folder, and the numbers in its files.
 #pragma once
 
 #include <cstring>
@@ -46,7 +46,7 @@ inline std::uint64_t bits(double x) {
   return b;
 }
 
-// Every number of all cells that is no time.
+// Every number of all cells, except times.
 inline std::map<std::string, std::vector<std::uint64_t>> numbers(const std::string& out, const std::string& text = sweep) {
   sweeps::TaskPool tasks;
   std::map<std::string, std::vector<std::uint64_t>> result;

@@ -1,4 +1,4 @@
-// How a plan with [tune] grows from what its trials came to.
+// A plan with [tune] grows by the results of its trials.
 #include "experiments/sweeps/search.hpp"
 
 #include <doctest/doctest.h>
@@ -44,7 +44,7 @@ struct Planned {
 
 double rate(const Cell& cell) { return std::stod(cell.axes.at("train.learning_rate")); }
 
-// Trials whose score is a function of the cell; of the others nothing is known.
+// Trials whose score is a function of the cell; the other cells have no result.
 Outcomes scored(std::function<std::optional<double>(const Cell&)> score) {
   return [score](const Cell& cell) -> std::optional<Outcome> {
     const auto found = score(cell);
@@ -60,7 +60,7 @@ std::vector<const Cell*> cells_of(const Plan& plan, const std::string& estimator
   return found;
 }
 
-// Every cell has a number of its own, those to come too, and keeps it.
+// Every cell, including later ones, has a unique number and keeps it.
 void check_numbers(const Plan& plan, std::size_t all) {
   std::set<std::size_t> numbers;
   for (const auto* list : {&plan.cells, &plan.tuning->to_come})
@@ -72,7 +72,7 @@ void check_numbers(const Plan& plan, std::size_t all) {
 
 }  // namespace
 
-TEST_CASE("trials come first, the best go on, and the best of these is reported") {
+TEST_CASE("trials run first, the best continue, and the best of these is reported") {
   Planned p;
   auto& plan = p.plan;
   CHECK(plan.cells.size() == 3 * 4 * 2);
@@ -85,7 +85,7 @@ TEST_CASE("trials come first, the best go on, and the best of these is reported"
     CHECK(cell.settings.measure_at == "");
     CHECK((cell.axes.at("seed") == "11" || cell.axes.at("seed") == "12"));
   }
-  // 0.2 is best at first, 0.3 later.
+  // 0.2 is the best in the first round, 0.3 later.
   const auto score = [](const Cell& cell) {
     return std::abs(rate(cell) - (cell.round == 1 ? 0.21 : 0.3)) + 0.01 * static_cast<double>(cell.seed());
   };
@@ -102,7 +102,7 @@ TEST_CASE("trials come first, the best go on, and the best of these is reported"
     CHECK((rate(*cell) == 0.2 || rate(*cell) == 0.3));
     CHECK(cell->settings.train.steps == 50);
   }
-  CHECK(cells_of(plan, "exact", 2).empty());  // each goes at its own pace
+  CHECK(cells_of(plan, "exact", 2).empty());  // searches are independent of each other
   CHECK(grow(plan, scored(score)));
   CHECK(plan.tuning->to_come.empty());
   check_numbers(plan, 45);
@@ -117,14 +117,14 @@ TEST_CASE("trials come first, the best go on, and the best of these is reported"
   }
   const Planned other({"train.evaluate_split=heldout", "train.final_split=test", "train.keep_best=true"});
   for (const auto& cell : other.plan.cells) CHECK(cell.settings.train.judging_split() == "heldout");
-  // A reported run is the run that it would be without [tune].
+  // A reported run equals the run without [tune].
   TaskPool tasks;
   auto plain = sweep.substr(0, sweep.find("[tune]"));
   const auto same = make_plan(config_of(plain, {"grid.train.learning_rate=[0.3]"}), tasks);
   std::set<std::string> hashes;
   for (const auto& cell : same.cells) hashes.insert(cell.hash);
   for (const auto* cell : reported) CHECK(hashes.contains(cell->hash));
-  // Its shards are known beforehand, whatever is over.
+  // Its shard is known beforehand and does not depend on finished cells.
   Planned fresh;
   for (std::size_t k = 1; k <= 4; ++k) {
     const auto before = selected_cells(fresh.plan, {}, k, 4), after = selected_cells(plan, {}, k, 4);
@@ -135,24 +135,24 @@ TEST_CASE("trials come first, the best go on, and the best of these is reported"
   }
 }
 
-TEST_CASE("a trial has the schedule of the whole training in miniature") {
+TEST_CASE("a trial has the schedule of the whole training, scaled down") {
   Planned p({"train.warmup=30", "train.schedule=step", "train.drop_every=3"});
   for (const auto& cell : p.plan.cells) {
     CHECK(cell.settings.train.optimizer.warmup == 3);
-    CHECK(cell.settings.train.optimizer.drop_every == 1);  // 0 would be never
+    CHECK(cell.settings.train.optimizer.drop_every == 1);  // 0 would mean never
   }
   grow(p.plan, scored([](const Cell& cell) { return rate(cell); }));
   CHECK(cells_of(p.plan, "rloo", 2).at(0)->settings.train.optimizer.warmup == 15);
   CHECK(cells_of(p.plan, "rloo", 0).at(0)->settings.train.optimizer.warmup == 30);
-  // What begins short may warm up for longer, where the rate need not go down within it.
+  // Without a decay in the schedule, the warm-up may be longer than the steps of the starting network.
   Planned short_start({"train.warmup=30", "train.start=rloo", "train.start_steps=4"});
   for (const auto& cell : short_start.plan.cells) CHECK(cell.settings.train.optimizer.warmup == 3);
   Planned falling({"train.warmup=13", "train.steps=14", "train.schedule=cosine", "measure.at=[]"});
   for (const auto& cell : falling.plan.cells)
-    CHECK(cell.settings.train.optimizer.warmup < cell.settings.train.steps);  // both rounded
+    CHECK(cell.settings.train.optimizer.warmup < cell.settings.train.steps);  // both are rounded
 }
 
-TEST_CASE("whatever ends a training ends its trials at the same share") {
+TEST_CASE("every limit of a training is scaled to its trials") {
   Planned p({"train.steps=0", "train.most_rows=5000", "measure.at=[]"});
   for (const auto& cell : p.plan.cells) {
     CHECK(cell.settings.train.steps == 0);
@@ -162,7 +162,7 @@ TEST_CASE("whatever ends a training ends its trials at the same share") {
   CHECK(cells_of(p.plan, "rloo", 0).at(0)->settings.train.rows == 5000);
 }
 
-TEST_CASE("equal scores: the first, and where more is better the largest") {
+TEST_CASE("of equal scores the first is chosen, and if more is better, the largest") {
   Planned p;
   grow(p.plan, scored([](const Cell&) { return 1.0; }));
   CHECK(rate(*cells_of(p.plan, "rloo", 0).at(0)) == 0.1);
@@ -172,9 +172,9 @@ TEST_CASE("equal scores: the first, and where more is better the largest") {
   CHECK(rate(*cells_of(p.plan, "exact", 0).at(0)) == 0.1);
 }
 
-TEST_CASE("a setting with a failed trial is never chosen, and said, and where all fail nothing is reported") {
+TEST_CASE("a setting with a failed trial is reported and never chosen, and if all fail, no run is reported") {
   Planned p;
-  const auto burst = [](const Cell& cell) {  // one seed is enough
+  const auto burst = [](const Cell& cell) {  // one failed seed suffices
     return rate(cell) < 0.3 && cell.seed() == 12 ? not_a_number : 1 - rate(cell);
   };
   grow(p.plan, scored(burst));
@@ -201,7 +201,7 @@ TEST_CASE("a setting with a failed trial is never chosen, and said, and where al
   for (const auto& line : tuning_lines(p.plan)) CHECK(line.find("nan") == std::string::npos);
 }
 
-TEST_CASE("the edge of what was tried is said, unless nothing can lie beyond") {
+TEST_CASE("a chosen value at the edge of its range is reported, unless the range cannot be extended") {
   Planned p({"tune.train.learning_rate=[0.3]", "tune.train.warmup=[0, 10, 50]", "tune.train.optimizer=[\"sgd\", \"adam\"]"});
   const auto& tune = *p.plan.tuning->config->tune;
   const auto edge = [&](int best) {
@@ -210,12 +210,12 @@ TEST_CASE("the edge of what was tried is said, unless nothing can lie beyond") {
   };
   CHECK(edge(50) == "train.warmup 50 is the largest tried (0 to 50)");
   CHECK(edge(10) == "");
-  CHECK(edge(0) == "");  // no warm-up is shorter
+  CHECK(edge(0) == "");  // a warm-up cannot be shorter
 }
 
-TEST_CASE("an estimator's own settings are tuned where it has them") {
+TEST_CASE("settings of an estimator are tuned for the estimators that have them") {
   Planned p({"tune.train.learning_rate=[0.3]", "tune.estimator.temperature=[0.7, 2]"});
-  CHECK(p.plan.cells.size() == 2 * 2 + 2 * 3);  // nothing is to be tried of the others: they are reported at once
+  CHECK(p.plan.cells.size() == 2 * 2 + 2 * 3);  // the other estimators have no trials: they are reported directly
   grow(p.plan, scored([](const Cell& cell) { return cell.axes.at("estimator").find("0.7") != std::string::npos ? 0.0 : 1.0; }));
   const auto reported = cells_of(p.plan, "gumbel_softmax[temperature=0.7]", 0);
   REQUIRE(reported.size() == 3);
@@ -224,7 +224,7 @@ TEST_CASE("an estimator's own settings are tuned where it has them") {
         "estimator.temperature 0.7 is the least tried (0.7 to 2)");
 }
 
-TEST_CASE("what a trial came to is its last evaluation's") {
+TEST_CASE("the score of a trial is that of its last evaluation") {
   CellRecord record;
   record.result.evaluations = {{5, {{"expected_loss", 9.0}}, {}},
                                {10, {{"expected_loss", 2.0}, {"soft", 3.0}}, {{"accuracy", 0.5}}}};

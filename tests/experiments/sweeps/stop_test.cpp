@@ -1,4 +1,4 @@
-// Stopping within what is long: measurements, exact moments, exact gradients, evaluations.
+// Stopping within long computations: measurements, exact moments, exact gradients, evaluations.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@ using namespace training;
 
 namespace {
 
-// How often a stop was asked for in a cell that was never stopped; with `at`, the cell stops at that question.
+// The number of polls for a stop in a cell that is not stopped. With `at`, the cell stops at that poll.
 int questions(const std::string& text, int at = -1) {
   TaskPool tasks;
   const auto plan = make_plan(config_of(text), tasks);
@@ -28,7 +28,7 @@ int questions(const std::string& text, int at = -1) {
 
 }  // namespace
 
-TEST_CASE("a cell asks between its replicates, visits, examples and batches") {
+TEST_CASE("a cell polls for a stop between its replicates, outcomes, examples and batches") {
   const std::string task = "task = \"qa[stories=12,people=2,places=3,memory=6]\"\n";
   const std::string cells[] = {
       "[grid]\ntask = \"bits\"\nestimator = \"rloo\"\n[measure]\nreplicates = 300\n",

@@ -1,4 +1,4 @@
-// What [tune] may say, and which settings it means.
+// The keys of [tune] and the settings that it draws.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -45,7 +45,7 @@ std::string said_of_plan(const std::string& tune, const std::vector<std::string>
 
 }  // namespace
 
-TEST_CASE("what is wrong in [tune] is said in one line, with its place") {
+TEST_CASE("an error in [tune] is reported in one line, with its place") {
   const std::string rate = "train.learning_rate = { low = 1e-3, high = 0.1 }\n", two = "train.learning_rate = [0.1, 0.2]\n";
   CHECK(said(seeds + "trials = 4\n" + rate) == "");
   CHECK(said(seeds + two) == "");
@@ -119,7 +119,7 @@ TEST_CASE("what is wrong in [tune] is said in one line, with its place") {
         "--set tune.trials: tune.trials: must be an integer from 1 to 100000, got 1.5");
 }
 
-TEST_CASE("nothing is chosen by what the reported runs are judged on") {
+TEST_CASE("settings are not chosen on the split that judges the reported runs") {
   const auto tune = seeds + "train.learning_rate = [0.1, 0.2]\n";
   CHECK(said_of_plan(tune) == "");
   CHECK(said_of_plan(tune, {"train.evaluate_split=heldout"}).ends_with("set train.evaluate_split to test"));
@@ -131,7 +131,7 @@ TEST_CASE("nothing is chosen by what the reported runs are judged on") {
         std::string::npos);
   CHECK(said_of_plan(tune, {"train.target_loss=2", "train.evaluate_every=1"}).find("train.target_loss: would end") !=
         std::string::npos);
-  // What is chosen on one split may be judged on another.
+  // Settings chosen on one split may be judged on another.
   const std::string heldout = "train.evaluate_split=heldout", test = "train.final_split=test";
   CHECK(said_of_plan(tune, {"train.keep_best=true", heldout, test}) == "");
   CHECK(
@@ -144,7 +144,7 @@ TEST_CASE("nothing is chosen by what the reported runs are judged on") {
   CHECK(said_of_plan(tune, {"tune.metric=expected_los"}).find("did you mean \"expected_loss\"?") != std::string::npos);
 }
 
-TEST_CASE("read again, the resolved configuration is the same search") {
+TEST_CASE("the resolved configuration, read again, is the same search") {
   const auto text =
       head + seeds +
       "trials = 5\nrounds = [0.1, 0.5, 1]\nkeep = 0.4\nmetric = \"expected_loss\"\n"
@@ -162,7 +162,7 @@ TEST_CASE("read again, the resolved configuration is the same search") {
     CHECK_MESSAGE(hashes.insert(make_plan(config_of(text, {set}), tasks).hash).second, set);
 }
 
-TEST_CASE("settings are drawn by the seed and their names, within their ranges, and never twice") {
+TEST_CASE("settings are a function of the seed and their names, within their ranges, and distinct") {
   TuneConfig tune;
   tune.axes = {{.name = "train.learning_rate", .choices = {}, .low = 1e-4, .high = 1e-1},
                {.name = "train.warmup", .choices = {}, .low = 0, .high = 9, .log = false, .whole = true}};
@@ -178,8 +178,8 @@ TEST_CASE("settings are drawn by the seed and their names, within their ranges, 
     middle += rate >= 1e-3 && rate < 1e-2;
     zero += warmup == 0;
   }
-  // A third of a log-uniform range of three decades lies in each; a nineteenth or so of rounded uniform numbers is 0. Five
-  // standard deviations of counts of 2,000.
+  // Each of three decades has a third of the log-uniform numbers; about a nineteenth of the rounded uniform numbers is 0.
+  // The tolerance is five standard deviations of counts of 2,000.
   CHECK(std::abs(low - 667) < 106);
   CHECK(std::abs(middle - 667) < 106);
   CHECK(std::abs(zero - 111) < 52);
@@ -192,10 +192,10 @@ TEST_CASE("settings are drawn by the seed and their names, within their ranges, 
   CHECK(settings_to_try(alone, 8, "rloo") != few);
 
   alone.axes = {{.name = "train.optimizer", .choices = {"sgd", "adam"}}};
-  CHECK(settings_to_try(alone, 7, "rloo").size() == 2);  // there are no more
+  CHECK(settings_to_try(alone, 7, "rloo").size() == 2);  // there are only two
 }
 
-TEST_CASE("without a number of trials all combinations are tried, of an estimator's own settings where it has them") {
+TEST_CASE("without a number of trials all combinations are tried, including settings of the estimator") {
   const auto config = config_of(head + seeds + "train.learning_rate = [0.1, 0.2, 0.3]\nestimator.temperature = [0.5, 1]\n");
   CHECK(settings_to_try(*config.tune, 7, "rloo").size() == 3);
   const auto settings = settings_to_try(*config.tune, 7, "gumbel_softmax");
@@ -204,7 +204,7 @@ TEST_CASE("without a number of trials all combinations are tried, of an estimato
   CHECK(config.tune->sizes(6) == std::vector<std::size_t>{6});
   auto tune = *config.tune;
   tune.rounds = {0.1, 0.3, 1};
-  CHECK(tune.sizes(9) == std::vector<std::size_t>{9, 3});  // the one that is left then needs no trial
+  CHECK(tune.sizes(9) == std::vector<std::size_t>{9, 3});  // a single remaining setting needs no trial
   CHECK(tune.sizes(20) == std::vector<std::size_t>{20, 7, 3});
   CHECK(tune.sizes(1).empty());
 }

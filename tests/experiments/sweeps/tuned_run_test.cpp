@@ -1,4 +1,4 @@
-// A sweep with [tune] under `run`: whatever the jobs, shards and interruptions, the same trials, choices and numbers.
+// A sweep with [tune] under `run`: trials, choices and numbers do not depend on jobs, shards and interruptions.
 #include <nlohmann/json.hpp>
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ RunReport run(const std::string& out, RunOptions options = {}, const std::vector
   return run_plan(plan, tasks, options);
 }
 
-// By hash, the last loss of each cell that plan.json names; -1 of one that is not there.
+// {hash: last loss} of each cell in plan.json; -1 for a missing cell.
 std::map<std::string, double> losses(const std::string& out) {
   std::map<std::string, double> found;
   const auto frozen = read_plan(SweepFolder{out});
@@ -67,7 +67,7 @@ std::map<std::string, double> losses(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("any jobs, any interruption: the same cells with the same numbers") {
+TEST_CASE("cells and numbers do not depend on jobs and interruptions") {
   TestFolder folder;
   const auto whole = run(folder / "one", {.jobs = 1});
   CHECK(whole.ok == all);
@@ -95,12 +95,12 @@ TEST_CASE("any jobs, any interruption: the same cells with the same numbers") {
   CHECK(losses(folder / "torn") == expected);
 }
 
-TEST_CASE("a shard does its cells of a round, says that others have theirs to do, and goes on when they are done") {
+TEST_CASE("a shard runs its cells of a round, reports that it waits for the other shards, and continues when they are done") {
   TestFolder folder;
   run(folder / "one", {.jobs = 1});
   const auto out = folder / "shards";
   const auto first = run(out, {.jobs = 1, .shard = 1, .shards = 2});
-  CHECK(first.ok == 8);  // of the 16 trials of the first round
+  CHECK(first.ok == 8);  // half of the 16 trials of the first round
   CHECK(first.waiting == 8);
   CHECK(first.exit_status() == 4);
   std::size_t turns = 0, ok = first.ok;
@@ -115,7 +115,7 @@ TEST_CASE("a shard does its cells of a round, says that others have theirs to do
   CHECK(losses(out) == losses(folder / "one"));
   CHECK(run(out, {.jobs = 1, .shard = 1, .shards = 2}).exit_status() == 0);
 
-  // At the same time they wait for each other.
+  // Concurrent shards wait for each other.
   const auto together = folder / "together";
   RunReport reports[2];
   {
@@ -124,24 +124,24 @@ TEST_CASE("a shard does its cells of a round, says that others have theirs to do
       threads.emplace_back([&, k] {
         do {
           reports[k] = run(together, {.jobs = 1, .shard = k + 1, .shards = 2});
-        } while (reports[k].waiting);  // one may come before the other has begun
+        } while (reports[k].waiting);  // one may start before the other
       });
   }
   CHECK(losses(together) == losses(folder / "one"));
 }
 
-TEST_CASE("a filter that leaves out trials waits for them") {
+TEST_CASE("a run whose filter excludes trials waits for them") {
   TestFolder folder;
   const auto report = run(folder / "out", {.jobs = 1, .only = {"seed=11"}});
   CHECK(report.ok == 8);
-  CHECK(report.waiting == 8);  // those of seed 12: the next round wants both
+  CHECK(report.waiting == 8);  // those of seed 12: the next round needs both seeds
   CHECK(report.exit_status() == 4);
   const auto one = run(folder / "out", {.jobs = 1, .only = {"estimator=rloo*"}});
   CHECK(one.ok == 4 + 4 + 2);
   CHECK(one.exit_status() == 0);
 }
 
-TEST_CASE("a trial that bursts is no failure of the sweep, is not tried again, and all of them are") {
+TEST_CASE("a diverged trial does not fail the sweep and is not repeated, but if all diverge, the sweep fails") {
   TestFolder folder;
   const std::vector<std::string> burst{"tune.train.learning_rate=[0.1, 1e30]",
                                        "tune.rounds=[0.5]",
@@ -169,7 +169,7 @@ TEST_CASE("a trial that bursts is no failure of the sweep, is not tried again, a
   CHECK(none.skipped == 2);
 }
 
-TEST_CASE("a plan knows its whole work from the beginning, trials at their share of a run") {
+TEST_CASE("a plan includes its later work from the beginning, with trials at their share of a run") {
   TaskPool tasks;
   const auto plan = make_plan(config_of(sweep), tasks);
   double known = 0, to_come = 0;

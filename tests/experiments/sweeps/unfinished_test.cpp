@@ -1,4 +1,4 @@
-// Cells that are stopped on their way go on from there; what is torn, damaged or of another cell is begun anew.
+// A stopped cell resumes from its file. If that is truncated, damaged or of another cell, the cell restarts.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -23,10 +23,10 @@ Plan plan_of(const std::string& text) {
   return make_plan(config_of(text), tasks);
 }
 
-// Stops one job after so many questions; the cells that are left on their way, with their steps.
+// Stops one job after a number of polls; returns the unfinished cells with their steps.
 std::map<std::string, int> stopped(const std::string& out, int questions, const std::string& text = sweep) {
   std::atomic<int> asked = 0;
-  // The caller's thread asks, too, whenever its time has come: the slower the machine, the more often. That is not counted.
+  // The caller's thread also polls, at intervals of time. These polls are not counted, as their number depends on the machine.
   const auto interrupted = [&, caller = std::this_thread::get_id()] {
     if (std::this_thread::get_id() != caller) ++asked;
     return asked > questions;
@@ -44,7 +44,7 @@ std::string with(const std::string& settings, std::string text = sweep) {
 
 }  // namespace
 
-TEST_CASE("a cell that is stopped goes on from its step, to the same bits, with any number of jobs") {
+TEST_CASE("a stopped cell resumes from its step and ends in the same bits, with any number of jobs") {
   TestFolder folder;
   run(folder / "whole", {.jobs = 1});
   const auto expected = numbers(folder / "whole");
@@ -73,7 +73,7 @@ TEST_CASE("a cell that is stopped goes on from its step, to the same bits, with 
   CHECK(found >= 3);
 }
 
-TEST_CASE("a file on the way that is damaged or of another cell is no good, and told so, and what is done needs none") {
+TEST_CASE("an unfinished file that is damaged or of another cell is reported and not used, and a finished cell needs none") {
   TestFolder folder;
   run(folder / "whole", {.jobs = 1});
   const auto expected = numbers(folder / "whole");
@@ -98,7 +98,7 @@ TEST_CASE("a file on the way that is damaged or of another cell is no good, and 
   CHECK(log_after(flipped).find("damaged: its bytes do not match the checksum in its seal; begun anew") != std::string::npos);
   CHECK(log_after("").find("is empty; begun anew") != std::string::npos);
 
-  const auto elsewhere = folder / "elsewhere";  // a cell of another root seed
+  const auto elsewhere = folder / "elsewhere";  // a cell with another root seed
   std::string other = sweep;
   other.replace(other.find("seed = 5"), 8, "seed = 6");
   const auto others = stopped(elsewhere, 300, other);
@@ -106,12 +106,12 @@ TEST_CASE("a file on the way that is damaged or of another cell is no good, and 
   CHECK(log_after(get(SweepFolder{elsewhere}.unfinished(others.begin()->first))).find("is of another cell; begun anew") !=
         std::string::npos);
 
-  put(place.unfinished(hash), good);  // as a process leaves it that is killed just after the cell was written
+  put(place.unfinished(hash), good);  // the state after a kill just after the cell was written
   CHECK(run(out).already == 16);
   CHECK_FALSE(std::filesystem::exists(place.unfinished(hash)));
 }
 
-TEST_CASE("how often cells are saved changes no cell, and they may be never") {
+TEST_CASE("the interval between saves changes no result, and saves may be turned off") {
   const auto hashes = [](const std::string& text) {
     std::vector<std::string> all;
     for (const auto& cell : plan_of(text).cells) all.push_back(cell.hash);
@@ -124,7 +124,7 @@ TEST_CASE("how often cells are saved changes no cell, and they may be never") {
   CHECK(stopped(folder / "steps", 300, with("save_seconds = 0\nsave_every = 5")).size() == 1);
 }
 
-TEST_CASE("a network to start from: trained first by another estimator, torn there, too, or taken from a checkpoint") {
+TEST_CASE("a starting network: trained first by another estimator, also interrupted there, or read from a checkpoint") {
   TestFolder folder;
   const auto text = with("start = \"exact\"\nstart_steps = 30\ncheckpoint = true");
   run(folder / "whole", {.jobs = 1}, text);
@@ -136,7 +136,7 @@ TEST_CASE("a network to start from: trained first by another estimator, torn the
     CHECK(record.costs.at("start_rows") > 0);
     CHECK(record.costs.at("start_cpu_seconds") > 0);
   }
-  // All estimators of a seed start from one network, and not from the random one.
+  // All estimators of a seed start from the same network, which is not the random one.
   std::map<std::string, double> first, random;
   for (const auto& cell : plan_of(text).cells) {
     const auto record = read_cell(SweepFolder{folder / "whole"}.cell(cell.hash));
@@ -160,7 +160,7 @@ TEST_CASE("a network to start from: trained first by another estimator, torn the
   }
   CHECK(starting > 0);
 
-  // From a file: the first evaluation is that of the network in it.
+  // From a file: the first evaluation is that of the file's network.
   const auto trained = plan_of(text).cells.front();
   const auto file = SweepFolder{folder / "whole"}.checkpoint(trained.hash);
   std::string one = sweep;
@@ -177,10 +177,10 @@ TEST_CASE("a network to start from: trained first by another estimator, torn the
   const auto hash = plan_of(from_file).cells.front().hash;
   std::filesystem::copy_file(SweepFolder{folder / "whole"}.checkpoint(plan_of(text).cells.at(2).hash), file,
                              std::filesystem::copy_options::overwrite_existing);
-  CHECK(plan_of(from_file).cells.front().hash != hash);  // another file of that name makes other cells
+  CHECK(plan_of(from_file).cells.front().hash != hash);  // another file of that name changes the hash
 }
 
-TEST_CASE("settings of a budget and of a start that do not go together are refused") {
+TEST_CASE("incompatible settings of budget and start are rejected") {
   const auto refused = [](const std::string& settings, std::string text = sweep) {
     try {
       plan_of(with(settings, std::move(text)));

@@ -1,4 +1,4 @@
-// Algorithms: what is wanted follows from what was shown, lengths are as asked for, and every bit is scored.
+// Algorithms: targets follow from inputs, lengths are in the requested range, and every target bit is scored.
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -23,11 +23,11 @@ Batch first(const Task& task, Split split, int count) {
 
 using Vectors = std::vector<std::vector<int>>;
 
-/// One example's steps, taken apart again.
+/// The steps of one example, decoded from the batch.
 struct Seen {
-  Vectors shown;                            // steps without marks, before an answer is due
-  std::vector<std::vector<double>> beside;  // their further channels
-  std::vector<std::pair<int, int>> marks;   // (how many were shown before, channel)
+  Vectors shown;                            // input steps without marks, before the answer
+  std::vector<std::vector<double>> beside;  // their other channels
+  std::vector<std::pair<int, int>> marks;   // (number of earlier input steps, channel)
   std::vector<double> mark_values;
   Vectors wanted;
 };
@@ -45,7 +45,7 @@ Seen seen(const Batch& batch, int b, std::size_t bits) {
       continue;
     }
     CHECK(std::all_of(y.begin(), y.end(), [](int v) { return v == -1; }));
-    CHECK(result.wanted.empty());  // all is shown before the first answer
+    CHECK(result.wanted.empty());  // all inputs come before the first answer
     bool marked = false;
     for (std::size_t c = bits; c < I; ++c)
       if (x[c] == 1) {
@@ -62,7 +62,7 @@ Seen seen(const Batch& batch, int b, std::size_t bits) {
 
 }  // namespace
 
-TEST_CASE("what is wanted follows from what was shown") {
+TEST_CASE("targets follow from inputs") {
   const std::size_t bits = 6;
   int examples = 0;
   for (const auto* kind : {"copy", "duplicated_input", "reverse", "repeat_copy", "associative_recall", "priority_sort"}) {
@@ -92,10 +92,10 @@ TEST_CASE("what is wanted follows from what was shown") {
         expected.clear();
         for (std::size_t r = 0; r < repeats; ++r) expected.insert(expected.end(), shown.begin(), shown.end());
         for (auto& vector : expected) vector.push_back(0);
-        expected.emplace_back(bits + 1, 0).back() = 1;  // the end
+        expected.emplace_back(bits + 1, 0).back() = 1;  // the end mark
       }
       if (name == "associative_recall") {
-        const auto n = shown.size() / 3 - 1;  // the last three ask
+        const auto n = shown.size() / 3 - 1;  // the last three steps are the query
         for (std::size_t k = 0; k < n; ++k) CHECK(marks[k] == std::pair<int, int>{3 * k, 0});
         CHECK(marks[n] == std::pair<int, int>{3 * n, 1});
         CHECK(marks[n + 1] == std::pair<int, int>{3 * n + 3, 1});
@@ -121,7 +121,7 @@ TEST_CASE("what is wanted follows from what was shown") {
   CHECK(examples == 360);
 }
 
-TEST_CASE("sequences are the same whoever asks, differ between examples, and no split shares one") {
+TEST_CASE("sequences do not depend on the batch, differ between examples, and are disjoint between splits") {
   const auto task = make("examples=40,heldout=10,test=12,longer=30"), again = make("examples=40,heldout=10,test=12,longer=30");
   std::set<std::uint32_t> ids;
   std::set<std::vector<double>> different;
@@ -144,12 +144,12 @@ TEST_CASE("sequences are the same whoever asks, differ between examples, and no 
     }
   }
   CHECK(ids.size() == 62);
-  CHECK(different.size() > 58);  // of one vector there are but 256
+  CHECK(different.size() > 58);  // there are only 256 sequences of one vector
   CHECK(first(*make("examples=40", 2), Split::train, 4).numbers("input").data !=
         first(*make("examples=40", 1), Split::train, 4).numbers("input").data);
 }
 
-TEST_CASE("every bit that is wanted is scored, longer sequences apart") {
+TEST_CASE("every target bit is scored, longer sequences separately") {
   const auto task = make("bits=3,min_length=2,max_length=2,longer=3,test=2");
   const auto batch = first(*task, Split::test, 2);
   Observation seen{batch.ints("answer"), {}};
@@ -170,7 +170,7 @@ TEST_CASE("every bit that is wanted is scored, longer sequences apart") {
   CHECK(metrics[2].value() == doctest::Approx(1.0 / 9));
   CHECK(metrics[3].value() == 0);
 
-  // Bits may be said at any time: in order they count. One that is not said is wrong, and moves those after it.
+  // Bits may be predicted at any time; only their order counts. A missing bit is wrong and shifts the later ones.
   const auto answer = batch.ints("answer").row(0);
   std::vector<int> bits;
   std::copy_if(answer.begin(), answer.end(), std::back_inserter(bits), [](int said) { return said >= 0; });
@@ -187,7 +187,7 @@ TEST_CASE("every bit that is wanted is scored, longer sequences apart") {
   CHECK(of_first({}) == 1);
 }
 
-TEST_CASE("dimensions say what the longest sequence needs") {
+TEST_CASE("dimensions fit the longest sequence") {
   const auto check = [](const std::string& arguments, int inputs, int outputs, int steps, int vectors, int shown) {
     CAPTURE(arguments);
     const auto task = make(arguments);
@@ -218,7 +218,7 @@ TEST_CASE("dimensions say what the longest sequence needs") {
   check("kind=priority_sort,max_length=5", 10, 8, 10, 5, 6);
 }
 
-TEST_CASE("a curriculum begins with short sequences, some of any length among them, and ends with what there is without") {
+TEST_CASE("a curriculum begins with short sequences and some of any length, and ends with the usual distribution") {
   const auto task = make("bits=2,min_length=2,max_length=10,curriculum=1000,examples=2000");
   const auto* graded = dynamic_cast<const Graded*>(task.get());
   REQUIRE(graded);
@@ -229,8 +229,8 @@ TEST_CASE("a curriculum begins with short sequences, some of any length among th
     return std::count_if(batch.ints("length").data.begin(), batch.ints("length").data.end(),
                          [&](int t) { return t > 2 * n + 1; });
   };
-  // Of a fifth of 2,000, 400 +- 18 (a standard deviation), those above min_length are 8/9, above 6 4/9: 356 +- 17 and 178
-  // +- 13.
+  // A fifth of 2,000, 400 +- 18 (a standard deviation), has any length. Of these, 8/9 are above min_length and 4/9 above 6:
+  // 356 +- 17 and 178 +- 13.
   CHECK(std::abs(longer_than(2, 0, 1) - 356) < 100);
   CHECK(std::abs(longer_than(6, 500, 1) - 178) < 80);
   CHECK(longer_than(10, 500, 1) == 0);
@@ -247,7 +247,7 @@ TEST_CASE("a curriculum begins with short sequences, some of any length among th
         none->batch(Split::train, all).ints("length").data);
 }
 
-TEST_CASE("settings that make no sequences are refused") {
+TEST_CASE("settings without valid sequences are rejected") {
   const Folder folder;
   const auto refused = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(refused("min_length=5,max_length=4") == "algorithm: min_length must be at most max_length, 4, got 5");

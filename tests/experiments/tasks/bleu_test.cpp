@@ -1,4 +1,4 @@
-// BLEU on examples worked by hand.
+// BLEU on examples computed by hand.
 #include "experiments/tasks/bleu.hpp"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ TEST_CASE("two sentences by hand") {
   CHECK(bleu(sums) == doctest::Approx(std::exp(1 - 9.0 / 8) * std::pow(precisions, 0.25)).epsilon(1e-12));
 }
 
-TEST_CASE("perfect is 1, longer has no bonus, nothing is no number, unknown words never match") {
+TEST_CASE("a perfect match is 1, longer output has no bonus, an empty corpus is NaN, unknown words never match") {
   std::vector<double> same, longer, unknown;
   CHECK(std::isnan(bleu(same)));
   add_bleu(std::vector<int>{4, 5, 6, 7}, std::vector<int>{4, 5, 6, 7}, 1, same);

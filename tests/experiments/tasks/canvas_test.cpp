@@ -1,4 +1,4 @@
-// Digits on canvases: places, bits and noise, files, scores, bad input.
+// Digits on canvases: positions, bits and noise, files, scores, bad input.
 #include <numeric>
 #include <set>
 
@@ -15,7 +15,7 @@ std::unique_ptr<Task> make(const std::string& arguments, std::uint64_t seed = 1)
 }
 std::vector<double> image(const Batch& batch) { return batch.numbers("image").data; }
 
-/// Files of images `rows` x `cols`: twenty to train, five to test, all black but the first pixel, which is white.
+/// Files of images `rows` x `cols`: twenty to train, five to test. The first pixel is white, the others are black.
 void write_mnist(const Folder& folder, int rows, int cols) {
   for (const auto& [part, count] : {std::pair{"train", 20}, std::pair{"t10k", 5}}) {
     std::string bytes{
@@ -27,7 +27,7 @@ void write_mnist(const Folder& folder, int rows, int cols) {
 
 }  // namespace
 
-TEST_CASE("a generated canvas has a digit in bits at its place, noise, and an id of its own") {
+TEST_CASE("a generated canvas has a digit in bits at its position, noise, and a unique id") {
   const auto task = make("size=8,canvas=20,examples=40,noise=3");
   CHECK(task->dimensions() == Dimensions{{"height", 20}, {"width", 20}, {"window", 8}, {"noise", 3}});
   std::set<std::uint32_t> ids;
@@ -65,7 +65,7 @@ TEST_CASE("a generated canvas has a digit in bits at its place, noise, and an id
   CHECK(make("size=8,canvas=20,examples=40,noise=0")->batch(Split::train, {0}).reals.count("noise") == 0);
 }
 
-TEST_CASE("every epoch has places, bits and noise of its own, an image alone those it has in company") {
+TEST_CASE("positions, bits and noise change every epoch, and do not depend on the batch") {
   const auto task = make("size=8,canvas=20,examples=40");
   const auto first = task->training_batch({0, 1, 2}, Key(1)), second = task->training_batch({0, 1, 2}, Key(2));
   CHECK(image(first) == image(task->training_batch({0, 1, 2}, Key(1))));
@@ -78,7 +78,7 @@ TEST_CASE("every epoch has places, bits and noise of its own, an image alone tho
   CHECK(alone.numbers("noise").data[4] == first.numbers("noise").data[14]);
 }
 
-TEST_CASE("files: splits, and white pixels where the digit was put") {
+TEST_CASE("files: splits, and white pixels at the digit's position") {
   Folder folder;
   write_mnist(folder, 3, 3);
   const auto task = make("heldout=4,canvas=9,limit=7,path=" + folder.path());
@@ -98,7 +98,7 @@ TEST_CASE("files: splits, and white pixels where the digit was put") {
   CHECK(has(task->provenance(), "7 digits of 3x3 to train, 4 held out, 5 to test, on 9x9 pixels"));
 }
 
-TEST_CASE("bad settings and files are refused") {
+TEST_CASE("bad settings and files are rejected") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(has(says("size=12,canvas=11"), "canvas must be at least the digits' own size, 12, got 11"));
@@ -112,14 +112,14 @@ TEST_CASE("bad settings and files are refused") {
   CHECK(has(says("heldout=4,path=" + folder.path()), "t10k-images-idx3-ubyte.gz"));
 }
 
-TEST_CASE("scores: how far from the digit the last place was, and how much of its ink the window shows") {
+TEST_CASE("scores: the last position's distance from the digit, and the share of its ink in the window") {
   Folder folder;
   write_mnist(folder, 3, 3);
   const auto task = make("heldout=4,canvas=9,path=" + folder.path());
   const auto batch = task->batch(Split::train, {0, 1});
   const auto middle = [&](int b) { return 9 * (batch.ints("box").row(b)[0] + 1) + batch.ints("box").row(b)[1] + 1; };
   auto metrics = task->metrics();
-  const int aside = middle(1) + (middle(1) % 9 < 4 ? 2 : -2);  // a column of the digit is left in the window
+  const int aside = middle(1) + (middle(1) % 9 < 4 ? 2 : -2);  // two of the digit's three columns, or one, are in the window
   task->score(batch, {Array<int>({2, 2}, std::vector<int>{0, middle(0), aside, -1}), {}}, metrics);
   CHECK(metrics[0].value() == 1);                 // 0 and 2 pixels
   const double seen = aside > middle(1) ? 3 : 2;  // the first pixel is black

@@ -1,4 +1,4 @@
-// Captions: what they say is what the pictures show.
+// Captions describe their images.
 #include <map>
 #include <numeric>
 #include <random>
@@ -47,7 +47,7 @@ Ink ink_in(const CaptionedScene& scene, const ScenePainter& painter, int cell) {
   return ink;
 }
 
-// Two pictures of three cells with two numbers each.
+// Two images of three cells with two numbers each.
 std::string features(const Folder& folder, const std::string& shape = "(2, 3, 2)") {
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
   header.resize(117, ' ');
@@ -63,7 +63,7 @@ std::string features(const Folder& folder, const std::string& shape = "(2, 3, 2)
 
 }  // namespace
 
-TEST_CASE("captions name the objects in reading order, with colours that are there and relations that hold") {
+TEST_CASE("captions name the objects in reading order, with their colours and true relations") {
   const ScenePainter painter{.grid = 3, .objects = 4, .noise = 0};
   std::map<std::string, int> seen;
   for (int n = 0; n < 500; ++n) {
@@ -112,7 +112,7 @@ TEST_CASE("shapes differ in their pixels") {
   CHECK(mean("circle") > 1.2 * mean("triangle"));
 }
 
-TEST_CASE("fields: captions end with the end mark, pixels are in 0 to 1, examples are of one split") {
+TEST_CASE("fields: captions end with the end mark, pixels are in 0 to 1, an example is in one split") {
   const auto task = make("examples=200,grid=2,objects=2");
   const auto dims = task->dimensions();
   CHECK(dims.at("cells") == 4);
@@ -138,7 +138,7 @@ TEST_CASE("fields: captions end with the end mark, pixels are in 0 to 1, example
         whole(*task, Split::test).numbers("image").data);
 }
 
-TEST_CASE("files: captions of pictures with features") {
+TEST_CASE("files: captions of images with features") {
   Folder folder;
   const auto array = features(folder);
   const auto captions = folder.write("captions.txt", "0\tA dog runs.\n1\tTwo cats\n\n0\tA dog\n");
@@ -158,7 +158,7 @@ TEST_CASE("files: captions of pictures with features") {
         3);
 }
 
-TEST_CASE("bad settings and files are refused") {
+TEST_CASE("bad settings and files are rejected") {
   Folder folder;
   const auto array = features(folder);
   const auto says = [&](const std::string& text) {
@@ -183,7 +183,7 @@ TEST_CASE("bad settings and files are refused") {
       has(asks("path=" + (folder / "c.txt") + ",features=" + features(folder, "(12,)")), "features.npy: has 1 axes; expected"));
 }
 
-TEST_CASE("whatever the bytes of a file of captions, it is read or refused in one line") {
+TEST_CASE("a damaged file of captions is read or rejected with one line") {
   Folder folder;
   const auto array = features(folder);
   const std::string good = "0\tA dog runs.\n1\tTwo cats\n\n0\tA dog\n";
@@ -226,7 +226,7 @@ TEST_CASE("accuracy, hits on the named object, and decoding") {
   CHECK(metrics[1].value() > 0.5);
 }
 
-TEST_CASE("other scenes take over the words of those trained on") {
+TEST_CASE("other scenes use the vocabulary of training") {
   const auto trained = make("examples=300");
   const auto other = make_task(Spec::parse("caption[examples=5,heldout=0,test=0]"), Key(2), trained.get());
   CHECK(make("examples=5,heldout=0,test=0", 2)->dimensions().at("target_vocabulary") <

@@ -1,4 +1,4 @@
-// Cloze questions: a simple reader finds every generated answer, and entities are numbered afresh in every question.
+// Cloze questions: a simple reader finds every generated answer, and every question numbers its entities anew.
 #include <map>
 #include <numeric>
 #include <set>
@@ -26,7 +26,7 @@ const std::map<std::string, std::string> told = {{"met", "visited"},     {"emplo
                                                  {"lauded", "praised"},  {"outplayed", "defeated"}, {"wed", "married"},
                                                  {"financed", "funded"}, {"accused", "blamed"}};
 
-/// Who fits the question, by every sentence that says it: (entity, token of the verb).
+/// The entities that fit the question, one per matching sentence: (entity, token of the verb).
 std::vector<std::pair<std::string, std::size_t>> read(const ClozeQuestion& asked) {
   const auto& q = asked.question;
   const bool passive = q.size() == 4;
@@ -44,7 +44,7 @@ std::vector<std::pair<std::string, std::size_t>> read(const ClozeQuestion& asked
 std::string question_file(const std::string& document, const std::string& question, const std::string& answer) {
   return "http://a\n\n" + document + "\n\n" + question + "\n\n" + answer + "\n\n@entity0:A\n";
 }
-/// A folder of question files, one in each split, and what is wanted besides.
+/// A folder of question files in each split.
 std::string three_files(const Folder& folder) {
   for (const auto* split : {"training", "validation", "test"}) std::filesystem::create_directory(folder / split);
   folder.write("training/a.question", question_file("@entity7 met @entity3 in town", "@placeholder saw @entity3", "@entity7"));
@@ -56,7 +56,7 @@ std::string three_files(const Folder& folder) {
 
 }  // namespace
 
-TEST_CASE("of every generated question exactly one sentence tells the answer, and it is the one that supports it") {
+TEST_CASE("exactly one sentence gives the answer of a generated question, and it is the supporting one") {
   const Newsroom newsroom{.facts = 7, .entities = 4, .relations = 3};
   std::set<std::size_t> lengths, answers;
   int verb_alone = 0;
@@ -72,11 +72,11 @@ TEST_CASE("of every generated question exactly one sentence tells the answer, an
     verb_alone += std::count(question.document.begin(), question.document.end(), told.at(question.question[1])) == 1;
   }
   CHECK(lengths == std::set<std::size_t>{3, 4});
-  CHECK(answers.size() > 15);      // anywhere in the report
-  CHECK(verb_alone < 0.2 * 2000);  // the verb alone seldom finds the sentence
+  CHECK(answers.size() > 15);      // at many positions
+  CHECK(verb_alone < 0.2 * 2000);  // the verb alone rarely identifies the sentence
 }
 
-TEST_CASE("fields: lengths, answers in the document, support, and examples of their own in every split") {
+TEST_CASE("fields: lengths, answers in the document, support, and disjoint splits") {
   const auto task = make("questions=300");
   const auto dims = task->dimensions();
   CHECK(dims.at("answers") == 6);
@@ -109,23 +109,23 @@ TEST_CASE("fields: lengths, answers in the document, support, and examples of th
         whole(*task, Split::train).ints("document").data);
 }
 
-TEST_CASE("entities are numbered afresh: whatever stands first in a document may have any number") {
+TEST_CASE("entities are numbered at random: the first in a document may have any number") {
   const auto task = make("questions=3000,facts=1,entities=3,heldout=0,test=0");
   const auto batch = whole(*task, Split::train);
   std::map<int, int> answers;
   for (int answer : batch.ints("answer").data) ++answers[answer];
-  REQUIRE(answers.size() == 2);  // two entities in a report of one fact
+  REQUIRE(answers.size() == 2);  // a document of one fact has two entities
   for (const auto& [number, count] : answers) CHECK(std::abs(count - 1500) < 150);
 }
 
-TEST_CASE("files: folders are splits, unknown words, answers that are not there, numbers of entities") {
+TEST_CASE("files: folders are splits, unknown words, missing answers, numbers of entities") {
   Folder folder;
   const auto task = make("path=" + three_files(folder));
   CHECK(task->size(Split::train) == 1);
   CHECK(task->size(Split::heldout) == 1);
   CHECK(task->size(Split::test) == 1);
   CHECK(has(task->provenance(), "1 left out: their answer is not in the document"));
-  CHECK(task->dimensions().at("answers") == 2);  // the most in one question
+  CHECK(task->dimensions().at("answers") == 2);  // the maximum in one question
   const auto train = whole(*task, Split::train), test = whole(*task, Split::test);
   std::vector<std::string> words;
   for (int token : train.ints("document").data) words.push_back(task->word("document", token));
@@ -137,7 +137,7 @@ TEST_CASE("files: folders are splits, unknown words, answers that are not there,
   CHECK(has(make("length=2,path=" + folder.path())->provenance(), "3 documents cut to 2 tokens; 2 left out"));
 }
 
-TEST_CASE("bad settings and files are refused") {
+TEST_CASE("bad settings and files are rejected") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(has(says("path=" + (folder / "none")), "none/training: is not a folder; a folder of question files has training/"));
@@ -185,7 +185,7 @@ TEST_CASE("accuracy, and hits of the last read") {
   CHECK(metrics[2].value() == doctest::Approx(2.0 / 3));
 }
 
-TEST_CASE("other questions take over the words and entities of those trained on") {
+TEST_CASE("other questions use the words and entities of training") {
   const auto trained = make("questions=60,facts=3,entities=4,relations=2");
   const auto other = make_task(Spec::parse("cloze[questions=50,facts=2,entities=8]"), Key(2), trained.get());
   auto dims = other->dimensions();
@@ -197,7 +197,7 @@ TEST_CASE("other questions take over the words and entities of those trained on"
       CHECK(trained->word(field, word) == other->word(field, word));
       unknown += word == 1;
     }
-  CHECK(unknown > 0);  // relations it has not read of
+  CHECK(unknown > 0);  // relations that training does not have
   for (int answer : batch.ints("answer").data) CHECK((answer >= 0 && answer < dims.at("answers")));
   const auto crowd =
       refusal(Folder(), [&] { make_task(Spec::parse("cloze[questions=50,facts=60,entities=400]"), Key(2), trained.get()); });

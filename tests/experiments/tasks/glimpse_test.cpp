@@ -1,4 +1,4 @@
-// Digits: drawn ones, files, canvases and clutter.
+// Digits: generated ones, files, canvases and clutter.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -23,7 +23,7 @@ std::string idx(std::initializer_list<int> numbers, const std::string& body) {
   return bytes + body;
 }
 
-// Four files of 3x2 images: image i is all zeros but pixel (1, 1), which is 100 + i; labels count up.
+// Four files of 3x2 images: in image i, pixel (1, 1) is 100 + i and the others are 0. Label i is i mod 10.
 void write_mnist(const Folder& folder, int train, int test) {
   for (const auto& [part, count] : {std::pair{"train", train}, std::pair{"t10k", test}}) {
     std::string pixels, labels;
@@ -38,7 +38,7 @@ void write_mnist(const Folder& folder, int train, int test) {
 
 }  // namespace
 
-TEST_CASE("drawn digits are digits: inside the picture, told apart, reproducible") {
+TEST_CASE("generated digits are inside the image, distinguishable and reproducible") {
   for (int size : {8, 12, 28}) {
     CAPTURE(size);
     const auto images = draw_digits(200, size, Key(1));
@@ -57,7 +57,7 @@ TEST_CASE("drawn digits are digits: inside the picture, told apart, reproducible
   }
 }
 
-TEST_CASE("a generated batch has pictures in [0, 1], labels, and the ink in its box") {
+TEST_CASE("a generated batch has images in [0, 1], labels, and the ink in its box") {
   const auto task = make("size=12,examples=40");
   CHECK(task->size(Split::train) == 40);
   CHECK(task->size(Split::heldout) == 10);
@@ -99,7 +99,7 @@ TEST_CASE("files: splits, bytes, boxes") {
   CHECK(make("heldout=4,limit=7,path=" + folder.path())->size(Split::train) == 7);
 }
 
-TEST_CASE("the canvas: the digit moves with its box, clutter and noise depend on id and key alone") {
+TEST_CASE("the canvas: the digit moves with its box, clutter and noise depend only on id and key") {
   Folder folder;
   write_mnist(folder, 20, 5);
   const auto task = make("heldout=4,canvas=9,path=" + folder.path());
@@ -122,7 +122,7 @@ TEST_CASE("the canvas: the digit moves with its box, clutter and noise depend on
         alone.numbers("image").data);
 }
 
-TEST_CASE("canvases to train on are drawn anew in every epoch, plain digits stay as they are") {
+TEST_CASE("training canvases are drawn anew every epoch, plain digits do not change") {
   for (const auto* settings : {"canvas=40", "clutter=2", "noise=0.1", "digits=2"}) {
     CAPTURE(settings);
     const auto task = make(std::string("size=12,examples=20,") + settings);
@@ -138,7 +138,7 @@ TEST_CASE("canvases to train on are drawn anew in every epoch, plain digits stay
         plain->batch(Split::train, {1, 2}).numbers("image").data);
 }
 
-TEST_CASE("several digits stand side by side, told from left to right, and that there are no more") {
+TEST_CASE("several digits are side by side, labelled from left to right, with an end label") {
   Folder folder;
   write_mnist(folder, 20, 5);
   const auto task = make("heldout=4,digits=3,canvas=11,path=" + folder.path());
@@ -155,7 +155,7 @@ TEST_CASE("several digits stand side by side, told from left to right, and that 
       int n = 0;
       double ink = 0;
       bool own = false;
-      for (; label[n] != 10; ++n) {  // the one black pixel of a digit says which image it is
+      for (; label[n] != 10; ++n) {  // the nonzero pixel of a digit identifies its image
         const double pixel = batch.numbers("image").data[box[4 * n] * 11 + box[4 * n + 1]];
         const int image = static_cast<int>(std::lround(pixel * 255)) - 100;
         CHECK(label[n] == image % 10);
@@ -177,7 +177,7 @@ TEST_CASE("several digits stand side by side, told from left to right, and that 
   CHECK(make("size=12,examples=20,digits=2")->dimensions().at("width") == 24);
 }
 
-TEST_CASE("several digits are right if all are, in order, and nothing else is said") {
+TEST_CASE("several digits are correct if all are, in order, and no other label is predicted") {
   const auto task = make("size=8,examples=40,digits=2");
   int two = 0;
   while (task->batch(Split::train, {two}).ints("label").data[2] < 0) ++two;  // label: a, b, 10
@@ -197,7 +197,7 @@ TEST_CASE("several digits are right if all are, in order, and nothing else is sa
   CHECK(error({a, b, (a + 1) % 10}) == 1);
 }
 
-TEST_CASE("bad settings and folders are refused") {
+TEST_CASE("bad settings and folders are rejected") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(has(says("path=" + (folder / "none")), "none: is not a folder"));

@@ -1,4 +1,4 @@
-// Binary images: drawn, from files, and the three ways in which greys become bits.
+// Binary images: generated, from files, and the three ways to turn greys into bits.
 #include <numeric>
 #include <set>
 
@@ -20,7 +20,7 @@ std::vector<int> first(std::size_t count) {
 }
 std::vector<double> bits(const Batch& batch) { return batch.numbers("image").data; }
 
-/// Four images of 3x2 to train, two to test, all of one grey.
+/// Four training and two test images of 3x2 pixels, all of one grey.
 void write_grey(const Folder& folder, char grey) {
   for (const auto& [part, count] : {std::pair{"train", 4}, std::pair{"t10k", 2}})
     folder.write_gz(std::string(part) + "-images-idx3-ubyte.gz",
@@ -30,7 +30,7 @@ void write_grey(const Folder& folder, char grey) {
 
 }  // namespace
 
-TEST_CASE("a generated batch has bits, and every image an id of its own") {
+TEST_CASE("a generated batch has bits, and every image a unique id") {
   for (const auto* binarise : {"dynamic", "static", "thresholded"}) {
     CAPTURE(binarise);
     const auto task = make(std::string("size=12,examples=40,binarise=") + binarise);
@@ -53,14 +53,14 @@ TEST_CASE("a generated batch has bits, and every image an id of its own") {
   }
 }
 
-TEST_CASE("dynamic bits are drawn anew every epoch, static ones once, thresholded ones not at all") {
+TEST_CASE("dynamic bits are drawn anew every epoch, static ones once, thresholded ones never") {
   const auto image = [](const Task& task, int epoch) { return bits(task.training_batch({0, 1, 2, 3}, Key(epoch))); };
   const auto dynamic = make("size=12,examples=40"), fixed = make("size=12,examples=40,binarise=static");
   CHECK(image(*dynamic, 1) != image(*dynamic, 2));
   CHECK(image(*dynamic, 1) == image(*dynamic, 1));
   CHECK(image(*fixed, 1) == image(*fixed, 2));
   CHECK(image(*fixed, 1) == bits(fixed->batch(Split::train, {0, 1, 2, 3})));
-  CHECK(bits(fixed->batch(Split::test, {0})) == bits(dynamic->batch(Split::test, {0})));  // these do not change
+  CHECK(bits(fixed->batch(Split::test, {0})) == bits(dynamic->batch(Split::test, {0})));  // test bits do not change
   const auto at = [&](const char* threshold) {
     const auto all = image(*make(std::string("size=12,examples=40,binarise=thresholded,threshold=") + threshold), 1);
     return std::accumulate(all.begin(), all.end(), 0.0);
@@ -92,7 +92,7 @@ TEST_CASE("a grey of v is a bit with probability v / 255") {
   }
 }
 
-TEST_CASE("images that came as bits: three files, and limits that leave the others as they are") {
+TEST_CASE("images given as bits: three files, and a limit on one leaves the others unchanged") {
   Folder folder;
   folder.write("binarized_mnist_train.amat", "0 1 1 0\n1 1 1 1\n0 0 0 1\n");
   folder.write_gz("binarized_mnist_valid.amat.gz", "0 0 0 0\n");
@@ -107,7 +107,7 @@ TEST_CASE("images that came as bits: three files, and limits that leave the othe
   CHECK(has(task->provenance(), "3 images of 2x2 to train, 1 held out, 2 to test"));
 }
 
-TEST_CASE("bad settings and folders are refused") {
+TEST_CASE("bad settings and folders are rejected") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(has(says("path=" + (folder / "none")), "none: is not a folder"));

@@ -1,4 +1,4 @@
-// Pairs of sentences: what generated ones mean, files, splits, bad input.
+// Pairs of sentences: the meaning of generated ones, files, splits, bad input.
 #include <map>
 #include <numeric>
 #include <set>
@@ -16,7 +16,7 @@ std::unique_ptr<Task> make(const std::string& arguments, std::uint64_t seed = 1)
   return make_task(Spec::parse("pairs[" + arguments + "]"), Key(seed));
 }
 
-/// A sentence's meaning: [adjective, noun or kind] of who and whom, the verb, whether it is denied.
+/// A sentence's meaning: [adjective, noun or kind] of subject and object, the verb, whether it is negated.
 struct Meaning {
   std::array<std::string, 2> adjective, noun;
   std::string verb;
@@ -42,7 +42,7 @@ Meaning meant(const std::vector<std::string>& sentence) {
 
 }  // namespace
 
-TEST_CASE("generated paraphrases say the same, and others do not") {
+TEST_CASE("generated paraphrases have the same meaning, and other pairs do not") {
   const PhrasePairs phrases{6, PhrasePairs::Kind::paraphrase};
   std::map<std::string, int> count;
   int synonyms = 0, passive = 0;
@@ -62,7 +62,7 @@ TEST_CASE("generated paraphrases say the same, and others do not") {
   CHECK((passive > 230 && passive < 370));
 }
 
-TEST_CASE("generated phrases are a noun, with or without an adjective, twice") {
+TEST_CASE("a generated pair of phrases is two nouns, with or without an adjective") {
   const PhrasePairs phrases{3, PhrasePairs::Kind::phrase};
   std::set<std::size_t> lengths;
   int same = 0;
@@ -79,7 +79,7 @@ TEST_CASE("generated phrases are a noun, with or without an adjective, twice") {
   CHECK((same > 140 && same < 260));  // of 400, six standard deviations
 }
 
-TEST_CASE("what is generated as entailed, neutral or contradiction is so") {
+TEST_CASE("pairs generated as entailed, neutral or contradiction are") {
   const PhrasePairs phrases{6, PhrasePairs::Kind::entailment};
   std::map<std::string, int> count;
   for (std::uint64_t i = 0; i < 900; ++i) {
@@ -105,7 +105,7 @@ TEST_CASE("what is generated as entailed, neutral or contradiction is so") {
   for (const auto& [label, n] : count) CHECK((n > 215 && n < 385));
 }
 
-TEST_CASE("a batch has words, lengths and labels, splits share no pair, and every id is one example") {
+TEST_CASE("a batch has words, lengths and labels, splits are disjoint, and every id is one example") {
   const auto task = make("examples=400,words=3");
   const auto dimensions = task->dimensions();
   CHECK(dimensions.at("classes") == 2);
@@ -145,7 +145,7 @@ TEST_CASE("a batch has words, lengths and labels, splits share no pair, and ever
   CHECK(metrics[0].value() == 0.5);
 }
 
-TEST_CASE("files: labels, tokens, what is left out") {
+TEST_CASE("files: labels, tokens, excluded pairs") {
   Folder folder;
   std::string text;
   for (int i = 0; i < 30; ++i)
@@ -165,10 +165,10 @@ TEST_CASE("files: labels, tokens, what is left out") {
   CHECK(make("lower_case=false,limit=12,heldout=0,test=0,path=" + folder / "pairs.tsv.gz")->size(Split::train) == 12);
 }
 
-TEST_CASE("files: no sentence stands on both sides of a split, unless pairs alone are told apart") {
+TEST_CASE("files: splits share no sentence, unless together=pair") {
   Folder folder;
   std::string text;
-  for (int i = 0; i < 900; ++i)  // a first sentence has three pairs; a second one is the first of another
+  for (int i = 0; i < 900; ++i)  // each first sentence has three pairs; a second sentence is the first one of other pairs
     text += std::string(i % 2 ? "yes" : "no") + "\tsaid " + std::to_string(i / 3) + "\tsaid " +
             std::to_string(i < 600 ? i + 300 : 0) + "\n";
   const auto path = ",path=" + folder.write("pairs", text);
@@ -186,7 +186,7 @@ TEST_CASE("files: no sentence stands on both sides of a split, unless pairs alon
   }
 }
 
-TEST_CASE("bad settings and files of pairs are refused") {
+TEST_CASE("bad settings and files of pairs are rejected") {
   Folder folder;
   const auto says = [&](const std::string& content, const std::string& more = "") {
     folder.write("p", content);
@@ -199,14 +199,14 @@ TEST_CASE("bad settings and files of pairs are refused") {
   CHECK(has(refusal(folder, [&] { make("heldout=0.5,test=0.5"); }), "heldout and test together must be below 1"));
 }
 
-TEST_CASE("other pairs take over the words, labels and lengths of those trained on") {
+TEST_CASE("other pairs use the words, labels and lengths of training") {
   Folder folder;
   const auto trained =
       make("heldout=0,test=0,path=" + folder.write("a", "yes\ta dog runs\ta dog\nno\ta cat\tdog cat runs far\n"));
   const auto path = folder.write("b", "no\tdog bird\tcat\nno\ta dog runs far\tcat\nyes\ta\ta dog cat runs far\n");
   const auto other = make_task(Spec::parse("pairs[heldout=0,test=0,path=" + path + "]"), Key(2), trained.get());
   CHECK(other->dimensions() == trained->dimensions());
-  REQUIRE(other->size(Split::train) == 1);  // the others have a longer sentence than there was
+  REQUIRE(other->size(Split::train) == 1);  // the others have a sentence longer than any in training
   CHECK(has(other->provenance(), "2 left out: empty, or of more than 3 and 4 tokens"));
   const auto batch = other->batch(Split::train, {0});
   const auto &first = batch.ints("first").data, &second = batch.ints("second").data;

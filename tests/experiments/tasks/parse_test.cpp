@@ -1,4 +1,4 @@
-// Parsing: rows of brackets and back, the generated grammar's attachments, metrics.
+// Parsing: conversion between trees and rows of brackets, attachments of the generated grammar, metrics.
 #include <numeric>
 #include <set>
 
@@ -17,7 +17,7 @@ auto brackets(const std::string& row, std::size_t words) { return brackets_of(be
 
 }  // namespace
 
-TEST_CASE("a row of brackets is a tree, or it is none") {
+TEST_CASE("a row of brackets is parsed as a tree or rejected") {
   const auto found = brackets("(S (NP XX XX )NP (VP XX )VP )S", 3);
   REQUIRE(found);
   CHECK(*found == std::multiset<Bracket>{{"S", 0, 3}, {"NP", 0, 2}, {"VP", 2, 3}});
@@ -28,7 +28,7 @@ TEST_CASE("a row of brackets is a tree, or it is none") {
   CHECK_FALSE(brackets("(S XX )S", 2));
 }
 
-TEST_CASE("phrases belong to the verb or to the noun, as the words say") {
+TEST_CASE("phrases attach to the verb or to the noun, as the words determine") {
   int to_verb = 0, to_noun = 0, visited = 0;
   for (std::uint64_t i = 0; i < 400; ++i) {
     const auto pair = TreeGrammar{.words = 4, .phrases = 3}.generate(Key(4) / i);
@@ -46,7 +46,7 @@ TEST_CASE("phrases belong to the verb or to the noun, as the words say") {
       while (pair.source[at][0] != 'n') ++at;
       const int noun = std::stoi(pair.source[at].substr(1));
       const bool wanted = (preposition == "with" && verb % 2 == 0 && noun % 2 == 0) || (preposition == "in" && noun % 3 == 0);
-      // It belongs to a noun if an NP ends where it does that began before it.
+      // It attaches to a noun if an NP that began before it ends at its end.
       bool in_noun_phrase = false;
       for (const auto& [other, from, to] : *found)
         in_noun_phrase |= other == "NP" && from > verb_at && from < first && to >= end;
@@ -64,7 +64,7 @@ TEST_CASE("phrases belong to the verb or to the noun, as the words say") {
   CHECK(moved > 20);
 }
 
-TEST_CASE("brackets are right one by one, and none of what is no tree") {
+TEST_CASE("brackets are scored one by one, and a row that is not a tree scores 0") {
   Folder folder;
   const auto path = folder.write("t", "(S (NP (D the) (N dog)) (VP (V sees) (NP (D the) (N cat))))\n");
   const auto task = make_task(Spec::parse("parse[heldout=0,test=0,path=" + path + "]"), Key(1));
@@ -89,10 +89,10 @@ TEST_CASE("brackets are right one by one, and none of what is no tree") {
   const auto broken = judged("(S (NP XX XX )NP (VP XX (NP XX XX )NP )S");
   CHECK(value(broken, "bracket_f1") == 0);
   CHECK(value(broken, "well_formed") == 0);
-  CHECK(value(judged("(S (NP XX XX )NP (VP XX (NP XX )NP )VP )S"), "well_formed") == 0);  // a word too few
+  CHECK(value(judged("(S (NP XX XX )NP (VP XX (NP XX )NP )VP )S"), "well_formed") == 0);  // a word is missing
 }
 
-TEST_CASE("trees that are left out or cannot be used are said") {
+TEST_CASE("excluded and unusable trees are reported") {
   Folder folder;
   const auto path = folder.write("t", "(S (N A) (V b))\n(S (N a) (V b) (N c))\n");
   const auto make = [](const std::string& arguments) { return make_task(Spec::parse("parse[" + arguments + "]"), Key(1)); };

@@ -1,4 +1,4 @@
-// Puzzles: what is asked follows from what is shown, difficulties are spread, every label is scored.
+// Puzzles: labels follow from inputs, difficulties are spread, every label is scored.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -21,7 +21,7 @@ Batch first(const Task& task, Split split, int count) {
   return task.batch(split, all);
 }
 
-/// The labels of one example, worked out once more from what it shows; its difficulty.
+/// The labels of one example, recomputed from its input, and its difficulty.
 std::pair<std::vector<int>, int> solved(const std::string& kind, std::span<const double> x, std::size_t size) {
   if (kind == "parity") {
     const auto ones = std::count(x.begin(), x.end(), 1), others = std::count(x.begin(), x.end(), -1);
@@ -44,7 +44,7 @@ std::pair<std::vector<int>, int> solved(const std::string& kind, std::span<const
   }
   const auto there = std::count(x.begin() + static_cast<std::ptrdiff_t>(size), x.end(), 1);
   std::vector<int> labels(size, -1);
-  for (int i = 0; i < there; ++i) {  // its place is how many are smaller
+  for (int i = 0; i < there; ++i) {  // its position is the number of smaller values
     const auto place = std::count_if(x.begin(), x.begin() + there, [&](double v) { return v < x[i]; });
     labels[place] = i;
   }
@@ -53,7 +53,7 @@ std::pair<std::vector<int>, int> solved(const std::string& kind, std::span<const
 
 }  // namespace
 
-TEST_CASE("what is asked follows from what is shown, and difficulties are spread") {
+TEST_CASE("labels follow from inputs, and difficulties are spread") {
   int examples = 0;
   for (const std::string kind : {"parity", "addition", "sort"}) {
     CAPTURE(kind);
@@ -77,7 +77,7 @@ TEST_CASE("what is asked follows from what is shown, and difficulties are spread
   CHECK(examples == 240);
 }
 
-TEST_CASE("puzzles are the same whoever asks, and no split shares one") {
+TEST_CASE("puzzles do not depend on the batch, and are disjoint between splits") {
   for (const std::string kind : {"parity", "addition", "sort"}) {
     const auto task = make("size=40,least=30,examples=20,heldout=10,test=10,kind=" + kind);
     std::set<std::vector<double>> different;
@@ -97,7 +97,7 @@ TEST_CASE("puzzles are the same whoever asks, and no split shares one") {
   }
 }
 
-TEST_CASE("every label that is asked is scored") {
+TEST_CASE("every label is scored") {
   const auto task = make("kind=sort,size=4,least=4");
   const auto batch = first(*task, Split::test, 2);
   Observation seen{batch.ints("label"), {}};
@@ -112,7 +112,7 @@ TEST_CASE("every label that is asked is scored") {
   CHECK(metrics[1].value() == 0.5);
 }
 
-TEST_CASE("harder puzzles are scored apart") {
+TEST_CASE("harder puzzles are scored separately") {
   const auto task = make("kind=parity,size=5");
   const auto batch = first(*task, Split::test, 60);
   Observation seen{batch.ints("label"), {}};
@@ -132,13 +132,13 @@ TEST_CASE("harder puzzles are scored apart") {
   CHECK(metrics[1].value() == doctest::Approx(1 - harder / 60));
 }
 
-TEST_CASE("steps are those that a network says it takes, by difficulty, of one that says none there are none") {
+TEST_CASE("steps are averaged by difficulty if the network reports them, and absent otherwise") {
   const auto task = make("kind=sort,size=3");
   const auto batch = first(*task, Split::test, 60);
   Array<int> said({60, 4}, 0);
   double easier = 0;
   for (int b = 0; b < 60; ++b) {
-    const int n = batch.ints("difficulty").data[b];  // harder than the middle: 3
+    const int n = batch.ints("difficulty").data[b];  // hard: 3
     said.row(b)[3] = n > 2 ? 2500 : 500;
     easier += n <= 2;
   }
@@ -154,7 +154,7 @@ TEST_CASE("steps are those that a network says it takes, by difficulty, of one t
   CHECK(metrics[4].denominator == 0);
 }
 
-TEST_CASE("settings that make no puzzles are refused") {
+TEST_CASE("settings without valid puzzles are rejected") {
   const Folder folder;
   CHECK(refusal(folder, [] { make("least=5,size=4"); }) == "puzzle: least must be at most size, 4, got 5");
   CHECK(has(refusal(folder, [] { make("kind=crossword"); }), "puzzle"));

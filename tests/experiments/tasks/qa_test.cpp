@@ -1,4 +1,4 @@
-// Question answering: a simple reader of the stories finds every generated answer and its support.
+// Question answering: a simple reader finds every generated answer and its support in the story.
 #include <map>
 #include <numeric>
 #include <set>
@@ -23,7 +23,7 @@ Batch whole(const Task& task, Split split) {
 }
 constexpr Split splits[] = {Split::train, Split::heldout, Split::test};
 
-// Reads a story as a person would: who is where, who has what.
+// Reads a story literally: the position of each person and the owner of each object.
 std::string place_of(const std::string& what, const BabiStories& stories, const BabiQuestion& question) {
   std::map<std::string, std::string> place, holder;
   for (auto s = question.first; s < question.end; ++s) {
@@ -46,12 +46,12 @@ std::string place_of(const std::string& what, const BabiStories& stories, const 
 
 }  // namespace
 
-TEST_CASE("generated answers are what the story says, and the facts suffice") {
+TEST_CASE("generated answers follow from the story, and the facts suffice") {
   for (int facts : {1, 2}) {
     const StoryWorld world{.stories = 100, .questions = 5, .supporting_facts = facts};
     const auto stories = parse_babi(world.tell(Key(5)));
     CHECK(stories.questions.size() == 500);
-    int missed = 0;  // by a reader who overlooks the last sentence: the check below can fail
+    int missed = 0;  // answers that a reader without the last sentence misses: the check below can fail
     for (auto question : stories.questions) {
       --question.end;
       missed += place_of(question.words.back(), stories, question) != question.answer;
@@ -74,7 +74,7 @@ TEST_CASE("generated answers are what the story says, and the facts suffice") {
   }
 }
 
-TEST_CASE("batches are padded, oldest sentence first, and stories are never parted") {
+TEST_CASE("batches are padded, oldest sentence first, and a story is in one split") {
   const auto task = make("stories=100,memory=4");
   const auto dims = task->dimensions();
   CHECK(dims.at("sentences") == 4);
@@ -89,7 +89,7 @@ TEST_CASE("batches are padded, oldest sentence first, and stories are never part
     CHECK(batch.ints("question").shape[1] == 6);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       CHECK(ids.insert(batch.id[b]).second);
-      CHECK(story_split.try_emplace(batch.id[b] / 5, split).first->second == split);  // 5 questions to a story
+      CHECK(story_split.try_emplace(batch.id[b] / 5, split).first->second == split);  // 5 questions per story
       const int N = batch.ints("story_length").data[b];
       CHECK(N >= 2);
       for (int n = 0; n < static_cast<int>(batch.ints("story").shape[1]); ++n)
@@ -102,8 +102,8 @@ TEST_CASE("batches are padded, oldest sentence first, and stories are never part
 }
 
 TEST_CASE(
-    "files: the twin is found, memory keeps the last sentences, words and answers never trained on do not "
-    "crash") {
+    "files: the test file is found, memory keeps the last sentences, words and answers unseen in training do "
+    "not crash") {
   Folder folder;
   const auto train = folder.write("qa_train.txt", "1 A b.\n2 C d.\n3 E f.\n4 Where is A?\tx\t1\n5 G h.\n6 Where is G?\ty\t5\n");
   folder.write("qa_test.txt", "1 Unheard of.\n2 Where?\tz\t1\n");
@@ -112,11 +112,11 @@ TEST_CASE(
   CHECK(task->size(Split::heldout) == 0);
   CHECK(task->size(Split::test) == 1);
   CHECK(task->dimensions().at("answers") == 3);
-  for (int answer = 0; answer < 3; ++answer)  // also those that no story has
+  for (int answer = 0; answer < 3; ++answer)  // also answers without a story
     CHECK(task->word("story", task->dimensions().at("answer_word") + answer) == task->word("answer", answer));
   const auto batch = whole(*task, Split::train);
   CHECK(batch.ints("story_length").data == std::vector<int>{2, 2});
-  CHECK(batch.ints("support").data == std::vector<int>{0, 0, 0, 1});  // the first one's support is forgotten
+  CHECK(batch.ints("support").data == std::vector<int>{0, 0, 0, 1});  // the first question's support is beyond the memory
   const auto test = whole(*task, Split::test);
   CHECK(test.ints("story").row(0)[0] == 1);  // unknown
   CHECK(test.ints("answer").data[0] == 2);
@@ -124,7 +124,7 @@ TEST_CASE(
   CHECK(has(task->provenance(), "2 stories cut"));
 }
 
-TEST_CASE("bad settings and files are refused") {
+TEST_CASE("bad settings and files are rejected") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   const auto alone = folder.write("alone_train.txt", "1 A.\n2 B?\tx\t1\n"), odd = folder.write("odd.txt", "1 A.\n2 B?\tx\t1\n");
@@ -154,7 +154,7 @@ TEST_CASE("accuracy and hits on supporting facts") {
   CHECK(metrics[1].value() == 0.5);
 }
 
-TEST_CASE("a batch's numbers stand for words: the supporting facts name the answer") {
+TEST_CASE("indices of a batch map to words: the supporting facts contain the answer") {
   const auto task = make("stories=50,supporting_facts=2");
   const auto batch = whole(*task, Split::train);
   const auto& story = batch.ints("story");
@@ -174,7 +174,7 @@ TEST_CASE("a batch's numbers stand for words: the supporting facts name the answ
   CHECK(task->word("support", 1).empty());
 }
 
-TEST_CASE("a folder of files is learned jointly, with an accuracy for each") {
+TEST_CASE("a folder of files is one task, with an accuracy per file") {
   Folder folder;
   folder.write("qa10_x_train.txt", "1 A b.\n2 Where?\tx\t1\n");
   folder.write("qa10_x_test.txt", "1 A c.\n2 Where?\ty\t1\n1 A b.\n2 Where?\tx\t1\n");
@@ -185,9 +185,9 @@ TEST_CASE("a folder of files is learned jointly, with an accuracy for each") {
   CHECK(task->size(Split::test) == 3);
   CHECK(task->dimensions().at("answers") == 3);
   CHECK(task->dimensions().at("vocabulary") ==
-        2 + 3 + 6);  // x, y, z; a, b, d, e, when, where: those of training, of both files
+        2 + 3 + 6);  // x, y, z; a, b, d, e, when, where: the training words of both files
   const auto batch = whole(*task, Split::test);
-  Observation seen{Array<int>({3, 1}, std::vector<int>(3, 0)), Array<int>({3, 1}, -1)};  // always x
+  Observation seen{Array<int>({3, 1}, std::vector<int>(3, 0)), Array<int>({3, 1}, -1)};  // predicts always x
   auto metrics = task->metrics();
   task->score(batch, seen, metrics);
   REQUIRE(metrics.size() == 4);
@@ -202,7 +202,7 @@ TEST_CASE("a folder of files is learned jointly, with an accuracy for each") {
             "the test files of a folder are found by their names"));
 }
 
-TEST_CASE("random noise in time puts empty sentences between the others, in training alone, anew in every epoch") {
+TEST_CASE("random time noise inserts empty sentences, only in training, anew every epoch") {
   const auto plain = make("stories=60,memory=10"), noisy = make("stories=60,memory=10,time_noise=0.2");
   CHECK(noisy->dimensions().at("sentences") == plain->dimensions().at("sentences") + 2);
   std::vector<int> all(plain->size(Split::train));
@@ -217,7 +217,7 @@ TEST_CASE("random noise in time puts empty sentences between the others, in trai
   int empty = 0, sentences = 0;
   for (std::size_t b = 0; b < all.size(); ++b) {
     CHECK(one.ints("story_length").data[b] <= noisy->dimensions().at("sentences"));
-    std::vector<int> left, support;  // without the empty ones it is the story as it stands
+    std::vector<int> left, support;  // without the empty sentences the story is unchanged
     for (int n = 0; n < one.ints("story_length").data[b]; ++n) {
       const auto* sentence = &one.ints("story").row(b)[n * W];
       if (sentence[0] == 0) {
@@ -238,7 +238,7 @@ TEST_CASE("random noise in time puts empty sentences between the others, in trai
   CHECK(empty < sentences / 3);
 }
 
-TEST_CASE("other stories take over the words, answers and memory of those trained on") {
+TEST_CASE("other stories use the words, answers and memory of training") {
   const auto trained = make("stories=40,people=4,places=4");
   const auto same = make_task(Spec::parse("qa[stories=9,people=2,places=3,questions=20]"), Key(2), trained.get());
   auto dims = same->dimensions();

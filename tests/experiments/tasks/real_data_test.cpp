@@ -1,4 +1,4 @@
-// The real files, where HARDGRAD_DATA points to them: their known sizes, and no surprise on the way.
+// The real files below HARDGRAD_DATA: they are read, and have their known sizes.
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -17,7 +17,7 @@ using namespace tasks;
 
 namespace {
 
-// The folder of the real files; without it the test says that it was skipped.
+// The folder of the real files. Without it the test is skipped.
 std::optional<std::string> data() {
   if (const char* folder = std::getenv("HARDGRAD_DATA"); folder && *folder) return folder;
   MESSAGE("SKIPPED: set HARDGRAD_DATA to a folder with mnist/, babi/en/, tatoeba/ and cmudict/");
@@ -47,7 +47,7 @@ TEST_CASE("Tatoeba holds 169,197 pairs") {
   CHECK(read_tab_pairs(*folder + "/tatoeba/deu.txt.gz").size() == 169197);
   const auto task = make("translation[data=tatoeba,path=" + *folder + "/tatoeba/deu.txt.gz]");
   MESSAGE(task->provenance());
-  CHECK(has(task->provenance(), "; 0 of the "));  // no side of what is held out stands in training
+  CHECK(has(task->provenance(), "; 0 of the "));  // no held-out pair shares a side with training
   CHECK(task->dimensions().at("source_vocabulary") == 2000);
   CHECK(task->dimensions().at("target_length") == 11);
   const auto kept = task->size(Split::train) + task->size(Split::heldout) + task->size(Split::test);
@@ -90,7 +90,7 @@ TEST_CASE("CMUdict holds 135,166 pronunciations") {
   CHECK(words.size() == 135166);
   const auto task = make("transduce[data=cmudict,path=" + path + "]");
   MESSAGE(task->provenance());
-  CHECK(has(task->provenance(), "; 0 of the "));  // no side of what is held out stands in training
+  CHECK(has(task->provenance(), "; 0 of the "));  // no held-out pair shares a side with training
   CHECK(task->dimensions().at("target_vocabulary") == 4 + 39);
 }
 

@@ -1,4 +1,4 @@
-// Splits: by group, by key, never by order.
+// Splits depend on groups and the key, not on the order.
 #include "experiments/tasks/splits.hpp"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 namespace hardgrad::testing::splits_test {
 using namespace tasks;
 
-TEST_CASE("a group is never parted, and order does not matter") {
+TEST_CASE("a group is in one split, and order does not matter") {
   std::vector<std::string> groups;
   for (int i = 0; i < 3000; ++i) groups.push_back("group " + std::to_string(i % 1000));
   const auto splits = split_by_group(groups, 0.1, 0.2, Key(1));
@@ -28,7 +28,7 @@ TEST_CASE("a group is never parted, and order does not matter") {
   CHECK(std::abs(static_cast<double>(parts[2].size()) / 3000 - 0.2) < 0.06);
 }
 
-TEST_CASE("a split comes in a keyed random order, so that its first examples stand for all of it") {
+TEST_CASE("a split is in a keyed random order, so its first examples are representative") {
   const auto train = members(std::vector<Split>(2000, Split::train), Key(1))[0];
   CHECK(train == members(std::vector<Split>(2000, Split::train), Key(1))[0]);
   CHECK(train != members(std::vector<Split>(2000, Split::train), Key(2))[0]);
@@ -37,7 +37,7 @@ TEST_CASE("a split comes in a keyed random order, so that its first examples sta
   CHECK(std::abs(mean - 999.5) < 5 * 577.35 / std::sqrt(200));
 }
 
-TEST_CASE("small data leaves no wanted split empty, and a share of 0 takes nothing") {
+TEST_CASE("with few data no requested split is empty, and a share of 0 is empty") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto three = members(split_by_group({"a", "b", "c"}, 0.01, 0.01, Key(seed)), Key(1));
     for (const auto& part : three) CHECK(part.size() == 1);
@@ -46,7 +46,7 @@ TEST_CASE("small data leaves no wanted split empty, and a share of 0 takes nothi
   }
 }
 
-TEST_CASE("a group too large for a split is trained on") {
+TEST_CASE("a group too large for a split goes to training") {
   std::vector<std::string> groups(500, "large");
   for (int i = 0; i < 500; ++i) groups.push_back("small " + std::to_string(i));
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -56,14 +56,14 @@ TEST_CASE("a group too large for a split is trained on") {
   }
 }
 
-TEST_CASE("pairs that share a side are one group, however many are between them") {
+TEST_CASE("pairs that share a side, directly or through other pairs, are one group") {
   const Sides first{"d", "c", "b", "x", "y"}, second{"1", "1", "x", "2", "3"};
   CHECK(groups_by_either(first, second) == std::vector<std::string>{"c", "c", "b", "b", "y"});
   CHECK(groups_by_either({"c", "b", "b", "a"}, {"1", "1", "2", "2"}) == std::vector<std::string>(4, "a"));
-  CHECK(groups_by_either({"a", "b"}, {"1", "2"}) == std::vector<std::string>{"a", "b"});  // alone: by its first side
+  CHECK(groups_by_either({"a", "b"}, {"1", "2"}) == std::vector<std::string>{"a", "b"});  // unlinked: named by the first
 }
 
-TEST_CASE("what a split has in common with training is counted") {
+TEST_CASE("the overlap of a split with training is counted") {
   const Sides first{"a", "b", "c", "d"}, second{"1", "1", "2", "a"};
   const std::vector<Split> splits{Split::train, Split::heldout, Split::test, Split::test};
   CHECK(overlap(first, second, first, splits) ==

@@ -1,4 +1,4 @@
-// Files made by the tests in a folder of their own, and what a refusal says about them.
+// Files written by the tests to a temporary folder, and the error messages about them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@
 
 namespace hardgrad::testing {
 
-/// A folder that is gone at the end of the test.
+/// A folder that is removed at the end of the test.
 class Folder {
  public:
   Folder() {
@@ -28,7 +28,7 @@ class Folder {
   ~Folder() { std::filesystem::remove_all(path_); }
   std::string path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  /// Writes a file and gives its path.
+  /// Writes a file and returns its path.
   std::string write(const std::string& name, const std::string& bytes) const {
     std::ofstream(*this / name, std::ios::binary) << bytes;
     return *this / name;
@@ -49,7 +49,7 @@ inline std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The message with which `act` refuses its input, or "accepted"; the path's folder is cut off its front.
+/// The error message of `act` without the path of the folder; "accepted" if there is no error.
 template <class Act>
 std::string refusal(const Folder& folder, Act act) {
   try {
@@ -65,7 +65,7 @@ std::string refusal(const Folder& folder, Act act) {
   return "accepted";
 }
 
-/// What `read(path)` says of a file of this name with the bytes it is given.
+/// A function of bytes: the error message of `read(path)` for a file of this name with these bytes.
 template <class Read>
 auto says_of(const Folder& folder, const std::string& name, Read read) {
   return [&folder, name, read](const std::string& bytes) {
@@ -74,8 +74,8 @@ auto says_of(const Folder& folder, const std::string& name, Read read) {
   };
 }
 
-/// Reads the file 400 times, cut off somewhere or with a few bits turned: each time it is accepted, or refused in one line that
-/// begins with the file's name; and both happen.
+/// Reads the file 400 times, truncated or with a few flipped bits. Each time it is accepted, or rejected with one line that
+/// begins with the file's name. Both must happen.
 template <class Read>
 void read_damaged(const std::string& whole, int seed, Read read) {
   Folder folder;
@@ -96,7 +96,7 @@ void read_damaged(const std::string& whole, int seed, Read read) {
   CHECK(accepted > 20);
 }
 
-/// Of the metric of this name.
+/// The value of the metric with this name.
 inline double value(const std::vector<tasks::Metric>& metrics, const std::string& name) {
   for (const auto& metric : metrics)
     if (metric.name == name) return metric.value();

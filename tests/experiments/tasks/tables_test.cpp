@@ -1,4 +1,4 @@
-// Questions about tables: programs and what they mean, questions whose programs answer them, scores, settings that make none.
+// Questions about tables: programs and their meanings, questions and their programs, scores, invalid settings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Batch first(const Task& task, Split split, int count) {
   std::iota(all.begin(), all.end(), 0);
   return task.batch(split, all);
 }
-/// The words of an example's question, names of columns among them.
+/// The words of an example's question, including column names.
 std::string text(const Task& task, const Batch& batch, int b) {
   std::string all;
   for (int w = 0; w < batch.ints("question_length").data[b]; ++w) {
@@ -48,7 +48,7 @@ struct Worked {
 
 }  // namespace
 
-TEST_CASE("programs work out what their operations say") {
+TEST_CASE("programs compute their operations") {
   const double over = 0, under = 2;
   const std::vector<int> none{0, 0, 0};
   const std::vector<Worked> all = {
@@ -62,7 +62,7 @@ TEST_CASE("programs work out what their operations say") {
       {{{greater, 0}, {reset}, {sum, 0}}, 0.5, none},
       {{{sum, 1}, {reset}, {count}, {difference}}, 0, none},
       {{{sum, 0}, {reset}, {count}, {difference}}, -2.5, none},
-      {{{count}, {count}}, 0, none},      // a count marks no row
+      {{{count}, {count}}, 0, none},      // a count selects no row
       {{{assign, 0}, {reset}}, 0, none},  // only the last step answers with cells
       {{{both}, {greater, 0}, {both}, {assign, 1}}, 0, {2, 2, 0}},
   };
@@ -73,7 +73,7 @@ TEST_CASE("programs work out what their operations say") {
   }
 }
 
-TEST_CASE("programs that mean the same give the same, and those that answer differently mean different things") {
+TEST_CASE("programs have equal meanings exactly if they have equal answers") {
   CHECK(meaning({{reset}, {sum, 1}}) == meaning({{sum, 1}}));
   CHECK(meaning({{greater, 0}, {reset}, {count, 2}}) == meaning({{reset}, {reset}, {count}}));
   CHECK(meaning({{greater, 0}, {lesser, 1}, {both, 3}, {sum, 2}}) == meaning({{lesser, 1}, {greater, 0}, {both}, {sum, 2}}));
@@ -81,8 +81,8 @@ TEST_CASE("programs that mean the same give the same, and those that answer diff
   CHECK(meaning({{count}, {lesser, 1}, {either}, {sum, 2}}) == meaning({{lesser, 1}, {sum, 2}}));
   CHECK(meaning({{sum, 1}, {reset}, {count}, {difference}}) != meaning({{reset}, {sum, 1}, {count}, {difference}}));
 
-  // All programs of three instructions on two columns: equal meanings, equal answers on any table; 200 tables tell the others
-  // apart.
+  // All programs of three instructions on two columns. Equal meanings have equal answers on any table; 200 tables distinguish
+  // all other programs.
   std::vector<TableProgram> programs;
   std::vector<Instruction> each;
   for (std::size_t o = 0; o < table_operations.size(); ++o)
@@ -117,7 +117,7 @@ TEST_CASE("programs that mean the same give the same, and those that answer diff
   CHECK(different.size() == answers.size());
 }
 
-TEST_CASE("questions say what their programs do, of all kinds, and the gold programs answer them") {
+TEST_CASE("questions of all kinds describe their programs, and the gold programs answer them") {
   const auto task = make("steps=4,columns=4,examples=300,shuffle=true");
   const auto batch = first(*task, Split::train, 300);
   std::set<std::string> openings;
@@ -146,7 +146,7 @@ TEST_CASE("questions say what their programs do, of all kinds, and the gold prog
   CHECK(lengths == std::set<int>{1, 2, 4});
 }
 
-TEST_CASE("a programmer that is given the gold program answers right, one that is given another does not") {
+TEST_CASE("a programmer with the gold program answers correctly, with another program it does not") {
   Folder folder;
   std::string file = "a,b,c,d\n";
   KeyedRandomness random(Key(8));
@@ -157,7 +157,7 @@ TEST_CASE("a programmer that is given the gold program answers right, one that i
     const auto task = make("steps=2,examples=200,shuffle=true," + where);
     const auto batch = first(*task, Split::train, 200);
     const auto model = make_model<float>(Spec::parse("programmer[steps=3,hidden=4,embedding=4]"), task->dimensions(), Key(2));
-    const auto scored = [&](int step, int operation) {  // that instruction is another
+    const auto scored = [&](int step, int operation) {  // replaces that instruction
       std::vector<std::vector<int>> program(3);
       for (int t = 0; t < 3; ++t)
         for (int b = 0; b < 200; ++b) {
@@ -174,7 +174,7 @@ TEST_CASE("a programmer that is given the gold program answers right, one that i
       return std::pair{metrics[0].value(), metrics[1].value()};
     };
     CHECK(scored(-1, 0) == std::pair{1.0, 1.0});
-    const auto [right, gold] = scored(1, int(count));  // marks no row
+    const auto [right, gold] = scored(1, int(count));  // selects no row
     CHECK(right < 0.4);
     CHECK(gold == 0);
     CHECK(scored(2, int(both)).second == 0);
@@ -183,7 +183,7 @@ TEST_CASE("a programmer that is given the gold program answers right, one that i
   CHECK(tables == 2);
 }
 
-TEST_CASE("questions are the same whoever asks, and no split shares one") {
+TEST_CASE("questions do not depend on the batch, and are disjoint between splits") {
   const auto task = make("examples=20,heldout=10,test=10");
   std::set<std::vector<double>> different;
   std::set<std::uint32_t> ids;
@@ -201,7 +201,7 @@ TEST_CASE("questions are the same whoever asks, and no split shares one") {
   CHECK(different.size() == 40);
 }
 
-TEST_CASE("tables of files: all of them, some columns of them, some rows of the larger ones") {
+TEST_CASE("tables of files: all files, a subset of columns, a subset of the rows of larger tables") {
   Folder folder;
   folder.write("b.csv", "Gold Medals,silver\n1.25,4\n2,5\n3,6\n7,8\n");
   folder.write("a.csv", "x,y,z\n1,2,3\n4,5,6\n");
@@ -220,7 +220,7 @@ TEST_CASE("tables of files: all of them, some columns of them, some rows of the 
     const auto cells = batch.numbers("table").row(b);
     std::set<double> column;
     for (int i = 0; i < batch.ints("table_rows").data[b]; ++i) column.insert(cells[2 * i]);
-    CHECK(column.size() == static_cast<std::size_t>(batch.ints("table_rows").data[b]));  // no row twice
+    CHECK(column.size() == static_cast<std::size_t>(batch.ints("table_rows").data[b]));  // rows are distinct
     for (double x : column)
       CHECK((name == "gold medals" ? std::set<double>{1.25, 2, 3, 7} : std::set<double>{1, 4}).count(x) == 1);
   }
@@ -228,7 +228,7 @@ TEST_CASE("tables of files: all of them, some columns of them, some rows of the 
   CHECK(rows == std::set<int>{2, 3});
 }
 
-TEST_CASE("settings and files that make no questions are refused") {
+TEST_CASE("settings and files without valid questions are rejected") {
   Folder folder;
   const auto a = folder.write("a.csv", "x,y\n1,2\n4,5\n"),
              big = folder.write("big.csv", "x\n1000000.5\n1234567.25\n99999999.5\n");
@@ -244,7 +244,7 @@ TEST_CASE("settings and files that make no questions are refused") {
   CHECK(refused("path=" + (folder / "empty")) == "empty: holds no file whose name ends in .csv or .csv.gz");
 }
 
-TEST_CASE("other tables take over the names of columns of those trained on") {
+TEST_CASE("other tables use the column names of training") {
   Folder folder;
   const auto trained = make("min_rows=1,path=" + folder.write("a.csv", "x,y,z\n1,2,3\n4,5,6\n"));
   const auto path = folder.write("b.csv", "z,x\n7,8\n1,5\n");

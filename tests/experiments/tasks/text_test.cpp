@@ -10,13 +10,13 @@ using namespace tasks;
 
 using Words = std::vector<std::string>;
 
-TEST_CASE("lower case knows umlauts, accents, Greek and Cyrillic") {
+TEST_CASE("lower case covers umlauts, accents, Greek and Cyrillic") {
   CHECK(lower_case("ÄÖÜẞ ÉÑØ × ŠŽŁ ŸĲ") == "äöüß éñø × šžł ÿĳ");
   CHECK(lower_case("ΑΩ ЯЁ") == "αω яё");
   CHECK(lower_case("äß1_€😀") == "äß1_€😀");
 }
 
-TEST_CASE("punctuation is split from words, what joins words stays") {
+TEST_CASE("punctuation is split from words, hyphens and apostrophes within words are kept") {
   CHECK(tokenize("Grüß Gott!", true) == Words{"grüß", "gott", "!"});
   CHECK(tokenize("„Komm“, sagte er – schnell…", false) == Words{"„", "Komm", "“", ",", "sagte", "er", "–", "schnell", "…"});
   CHECK(tokenize("Don’t, it's Tom's E-Mail.", true) == Words{"don't", ",", "it's", "tom's", "e-mail", "."});
@@ -32,7 +32,7 @@ TEST_CASE("punctuation is split from words, what joins words stays") {
   CHECK(characters("aß€") == Words{"a", "ß", "€"});
 }
 
-TEST_CASE("a vocabulary keeps the frequent words and knows the rest as unknown") {
+TEST_CASE("a vocabulary keeps the frequent words and maps the others to unknown") {
   Vocabulary words;
   for (const auto* word : {"b", "c", "a", "c", "b", "c", "d"}) words.count(word);
   words.close(4, 7);

@@ -5,7 +5,7 @@
 namespace hardgrad::testing::toys_test {
 using namespace tasks;
 
-TEST_CASE("all tasks are registered, complete, and made by name") {
+TEST_CASE("all tasks are registered, complete, and constructed by name") {
   CHECK(Tasks::instance().names() == std::vector<std::string>{"algorithm", "bits", "canvas", "caption", "cloze", "gaussians",
                                                               "glimpse", "images", "not_gate", "pairs", "parse", "puzzle", "qa",
                                                               "tables", "transduce", "translation"});
@@ -19,7 +19,7 @@ TEST_CASE("all tasks are registered, complete, and made by name") {
   CHECK_THROWS_AS(make_task(Spec::parse("bits[x=1]"), Key(1)), UsageError);
 }
 
-TEST_CASE("the toys hold their examples in every split") {
+TEST_CASE("the toys have the same examples in every split") {
   const auto bits = make_task(Spec::parse("bits"), Key(1)), gate = make_task(Spec::parse("not_gate"), Key(1));
   for (auto split : {Split::train, Split::heldout, Split::test}) {
     CHECK(bits->size(split) == 1);

@@ -1,4 +1,4 @@
-// Transduction: generated spelling, CMUdict and SIGMORPHON's files, and errors counted against the closest answer.
+// Transduction: generated spelling, CMUdict and SIGMORPHON's files, and errors relative to the closest answer.
 #include <map>
 #include <numeric>
 #include <set>
@@ -48,7 +48,7 @@ TEST_CASE("the generated spelling follows its rules") {
   CHECK(sounds("cece") == "S IY S");
   CHECK(sounds("cocci") == "K AA K IH");
   CHECK(sounds("batto") == "B AE T AA");
-  CHECK(sounds("me") == "M EH");  // not silent: nothing is long before it
+  CHECK(sounds("me") == "M EH");  // not silent: no long vowel before it
   const auto word = pronounced("chade");
   CHECK(word.gold.sure == std::set<Link>{{0, 0}, {2, 1}, {3, 2}});
   std::set<std::string> heard;
@@ -60,7 +60,7 @@ TEST_CASE("the generated spelling follows its rules") {
   CHECK(heard.size() == 25);  // 15 consonants, 10 vowels
 }
 
-TEST_CASE("CMUdict: a word with two pronunciations is trained on with both, and asked for once") {
+TEST_CASE("CMUdict: a word with two pronunciations is trained with both, and tested once") {
   Folder folder;
   const auto path = folder.write("d", "ab AE1 B\nab(2) AH0 B B\nba B AA1 # x\nabba AE B AA\n");
   const auto trained = make("data=cmudict,heldout=0,test=0,path=" + path);
@@ -74,14 +74,14 @@ TEST_CASE("CMUdict: a word with two pronunciations is trained on with both, and 
             "4 words and answers read; left out: 2 of more than 2"));
 
   int asked = 0;
-  for (int test = 10; test < 60; ++test) {  // some split holds `ab` out
+  for (int test = 10; test < 60; ++test) {  // some splits exclude `ab` from training
     const auto task = make("data=cmudict,heldout=0,test=" + std::to_string(test / 100.0) + ",path=" + path);
     const auto batch = whole(*task, Split::test);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       if (batch.id[b] != 0) continue;
       ++asked;
-      CHECK(task->size(Split::train) + task->size(Split::test) == 3);  // the other pronunciation is in neither
-      // The second pronunciation is as right as the first: its words are those of training, so it may be unknown.
+      CHECK(task->size(Split::train) + task->size(Split::test) == 3);  // the other pronunciation is in neither split
+      // Both pronunciations are correct. The second may have phonemes that are unknown in training.
       const auto own = task->batch(Split::test, {static_cast<int>(b)});
       Observation right{own.ints("target"), Array<int>({1, 0})};
       auto metrics = task->metrics();
@@ -93,12 +93,11 @@ TEST_CASE("CMUdict: a word with two pronunciations is trained on with both, and 
   CHECK(asked > 0);
 }
 
-TEST_CASE("errors are counted against the closest answer") {
+TEST_CASE("errors are counted relative to the closest answer") {
   Folder folder;
   std::string lines = "ab A B\nab(2) B B AA AA\n";
   for (char c = 'c'; c < 'z'; ++c)
-    lines +=
-        std::string(1, c) + " S" + static_cast<char>(c - 'a' + 'A') + " B AA\n";  // each its own: none is kept with another
+    lines += std::string(1, c) + " S" + static_cast<char>(c - 'a' + 'A') + " B AA\n";  // all differ, so none are grouped
   const auto task = make("data=cmudict,heldout=0,test=0.5,path=" + folder.write("d", lines));
   const auto batch = whole(*task, Split::test);
   std::size_t judged = 0;
@@ -121,7 +120,7 @@ TEST_CASE("errors are counted against the closest answer") {
   CHECK(judged > 5);
 }
 
-TEST_CASE("words of a file that sound alike, and forms that are alike, are in one split") {
+TEST_CASE("words with the same sounds, and equal forms, are in one split") {
   Folder folder;
   std::string sounds, forms;
   for (int i = 0; i < 300; ++i) {
@@ -152,7 +151,7 @@ TEST_CASE("inflections: features are part of the source") {
   CHECK(text(*sounds, whole(*sounds, Split::train), "target", 0) == "g ow <eos> ");
 }
 
-TEST_CASE("other data take over the words of a task, and unknown ones are unknown") {
+TEST_CASE("other data use the vocabulary of training, other words are unknown") {
   Folder folder;
   const auto trained = make("data=pronunciation,heldout=0,test=0,path=" + folder.write("w", "abc\tx y z\n"));
   const auto other = make("data=pronunciation,heldout=0,test=0,path=" + folder.write("v", "dcb\tz w\n"), trained.get());
@@ -163,7 +162,7 @@ TEST_CASE("other data take over the words of a task, and unknown ones are unknow
   for (int number : batch.ints("target").data) CHECK(trained->word("target", number) == other->word("target", number));
 }
 
-TEST_CASE("bad settings are refused") {
+TEST_CASE("bad settings are rejected") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(has(says("data=cmudict"), "transduce: data=cmudict needs path=FILE"));

@@ -24,7 +24,7 @@ Batch whole(const Task& task, Split split) {
   std::iota(all.begin(), all.end(), 0);
   return task.batch(split, all);
 }
-// The source word a target word translates: N4 and M4 come from n4.
+// The source word of a target word: N4 and M4 translate n4.
 std::string source_of(std::string word) {
   word[0] = static_cast<char>(word[0] == 'M' ? 'n' : std::tolower(word[0]));
   return word;
@@ -33,7 +33,7 @@ constexpr Split splits[] = {Split::train, Split::heldout, Split::test};
 
 }  // namespace
 
-TEST_CASE("generated sentences: the gold alignment is the translation's own") {
+TEST_CASE("generated sentences: the gold alignment is that of the translation") {
   std::set<std::size_t> lengths;
   bool reordered = false, fertile = false, barren = false;
   const SentenceGrammar grammar{.words = 8, .min_length = 2, .max_length = 7};
@@ -119,7 +119,7 @@ TEST_CASE("splits share no source sentence and no id") {
 TEST_CASE("pairs of a file share no sentence of either side over splits") {
   Folder folder;
   std::string text;
-  // Sources 0 to 299 have two translations, and every second of these is that of another one, too.
+  // Sources 0 to 299 have two translations; every second of these also translates another source.
   const auto sides = [](int i) {
     return std::array{"target " + std::to_string(i < 600 ? i : i - 600 + i % 2),
                       "source " + std::to_string(i < 600 ? i % 300 : i)};
@@ -135,7 +135,7 @@ TEST_CASE("pairs of a file share no sentence of either side over splits") {
   }
   CHECK(has(task->provenance(), " 0 of the "));
   CHECK(has(task->provenance(), "share a side with training"));
-  CHECK_FALSE(has(make("examples=2000,max_length=4,words=4")->provenance(), " 0 of the "));  // by design: by source alone
+  CHECK_FALSE(has(make("examples=2000,max_length=4,words=4")->provenance(), " 0 of the "));  // grouped by source alone
 }
 
 TEST_CASE("a tab file: direction, case, cut-off, lengths, limit") {
@@ -164,7 +164,7 @@ TEST_CASE("parallel texts, with links or without") {
   Folder folder;
   const auto one = folder.write("one", "Ein Hund .\nEine Katze .\n"), two = folder.write("two", "A dog .\nA cat .\n");
   CHECK(make("data=text,heldout=0,test=0,path=" + one + ",target_path=" + two)->size(Split::train) == 2);
-  // Gold links are of what stands between blanks ("dog," is one word), line by line, of lines that are left out too.
+  // Gold links refer to words between blanks ("dog," is one word). Excluded lines have links, too.
   const auto source = folder.write("s",
                                    "ein Hund, ja\n\nzwei Hunde da drau\xc3\x9f"
                                    "en\nja\n");
@@ -182,7 +182,7 @@ TEST_CASE("parallel texts, with links or without") {
                                                  : std::vector(4, -1);
     const auto row = batch.ints("alignment").row(b);
     CHECK(std::vector<int>(row.begin(), row.end()) == wanted);
-    // Looks at words 0, 1, 2; where the sentence has fewer that is no link (a null position).
+    // Attends to words 0, 1, 2. A position beyond a shorter sentence is not a link (a null position).
     const auto one = task->batch(Split::train, {static_cast<int>(b)});
     const auto T = one.ints("target").shape[1];
     Array<int> looked({1, T});
@@ -204,7 +204,7 @@ TEST_CASE("parallel texts, with links or without") {
   CHECK(has(refusal(folder, [&] { make("links=" + links); }), "links is for data=text only"));
 }
 
-TEST_CASE("bad settings and corpora are refused") {
+TEST_CASE("bad settings and corpora are rejected") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   const auto file = folder.write("pairs", "a b c d e f\tx y z\n");
@@ -251,7 +251,7 @@ TEST_CASE("metrics of teacher forcing and of decoding") {
   metrics = task->metrics();
   task->score_decoded(batch, right, metrics);
   CHECK(value(metrics, "exact_match_decoded") == 1);
-  auto babble = right;  // what comes after the end mark does not count; what comes before it does
+  auto babble = right;  // words after the end mark do not count, words before it do
   for (std::size_t b = 0; b < 3; ++b)
     for (std::size_t t = length.data[b]; t < target.shape[1]; ++t) babble.predictions.row(b)[t] = 5;
   metrics = task->metrics();
@@ -261,7 +261,7 @@ TEST_CASE("metrics of teacher forcing and of decoding") {
   CHECK(value(metrics, "exact_match_decoded") == doctest::Approx(5.0 / 6));
 }
 
-TEST_CASE("letters: of the same sentences, a blank between words, and BLEU of the words they spell") {
+TEST_CASE("letters: the same sentences, a blank between words, and BLEU of the spelled words") {
   Folder folder;
   const auto path = folder.write("pairs", "Ab c\tZwei \xc3\x9c!\nab de f\tx y\n");
   const std::string data = "data=tatoeba,heldout=0,test=0,source_column=1,max_length=4,path=" + path;
@@ -277,7 +277,7 @@ TEST_CASE("letters: of the same sentences, a blank between words, and BLEU of th
   CHECK_FALSE(batch.integers.contains("alignment"));
   CHECK(has(task->provenance(), "target letters unknown"));
   CHECK(has(words->provenance(), "target words unknown"));
-  // The right answer has BLEU 1; with one letter wrong, the same as words with one word wrong.
+  // The correct answer has BLEU 1. One wrong letter has the BLEU of one wrong word.
   const auto generated = make("examples=40,min_length=6,max_length=8,symbols=letters,heldout=0,test=0"),
              by_word = make("examples=40,min_length=6,max_length=8,heldout=0,test=0");
   const auto bleu_of = [](const Task& task, bool wrong) {
@@ -298,7 +298,7 @@ TEST_CASE("letters: of the same sentences, a blank between words, and BLEU of th
           "links are between words; they do not go with symbols=letters"));
 }
 
-TEST_CASE("positions used: none but one, or as many as there are") {
+TEST_CASE("positions used: only one, or all") {
   Folder folder;
   const auto source = folder.write("s", "a b c\na b c\na\n"), target = folder.write("t", "x y z u\nx y\nx y z\n");
   const auto task = make("data=text,heldout=0,test=0,path=" + source + ",target_path=" + target);
@@ -316,7 +316,7 @@ TEST_CASE("positions used: none but one, or as many as there are") {
   CHECK(used([](int) { return 2; }) == 0);
   CHECK(used([](int t) { return t < 3 ? t : 0; }) == 1);
   CHECK(used([](int t) { return t % 2; }) ==
-        doctest::Approx(2.0 / 3));  // one of two more, one of one more; the last has no choice
+        doctest::Approx(2.0 / 3));  // (1 + 1) of (2 + 1) further positions; the last sentence has one position
 }
 
 }  // namespace hardgrad::testing::translation_test

@@ -1,7 +1,7 @@
-"""The networks once more, from the equations at the head of each model's source, in PyTorch: one example at a time,
-without padding, batching or branching. A file per network: it names (task, settings) to compare at in `CASES`, and its
-function of the network's name returns the losses and log probabilities of one row's run; `SOFT`, if its soft form is
-to be compared too (then `options` is None)."""
+"""Independent PyTorch implementations of the networks, from the equations in the head of each model's source: one example at a time,
+without padding, batching or branching. There is one file per network. `CASES` lists the (task, settings) to compare. The function with
+the network's name returns the losses and log probabilities of one row. `SOFT` is true if the soft form is also compared; then `options`
+is None."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TWINS: dict[str, Callable] = {name: getattr(module, name) for name, module in _m
 
 
 def cases(soft: bool = False) -> Iterator[tuple[str, str, str]]:
-    """(network, task, settings) of all files, or of those with a soft form."""
+    """(network, task, settings) of all networks, or of those with a soft form."""
     for name, module in _modules.items():
         if not soft or getattr(module, "SOFT", False):
             yield from ((name, task, settings) for task, settings in module.CASES)

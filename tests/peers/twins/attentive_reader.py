@@ -1,4 +1,4 @@
-"""`attentive_reader` once more, in PyTorch."""
+"""An independent PyTorch implementation of `attentive_reader`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`belief_network` once more, in PyTorch."""
+"""An independent PyTorch implementation of `belief_network`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = [
 
 
 def belief_network(file: GradientFile, example: int, options):
-    """With a posterior among the parameters the choices are its own, and the divergence log q - log p is a loss too."""
+    """If the parameters include a posterior, choices are from the posterior, and the divergence log q - log p is added to the losses."""
     p = file.parameters
     S = int(file.settings.get("options", 2))
     image = torch.tensor(file.batch["image"][example], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""`captioner` once more, in PyTorch."""
+"""An independent PyTorch implementation of `captioner`."""
 
 from __future__ import annotations
 

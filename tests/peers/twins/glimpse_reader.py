@@ -1,4 +1,4 @@
-"""`glimpse_reader` once more, in PyTorch."""
+"""An independent PyTorch implementation of `glimpse_reader`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def glimpse_reader(file: GradientFile, example: int, options):
     height, width = image.shape
     lin = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
 
-    def windows(top, left):  # top(side), left(side): the windows' first rows and columns, of all scales
+    def windows(top, left):  # top(side), left(side): the first row and column of a window at each scale
         patches = []
         for s in range(scales):
             side = P * 2 ** s
@@ -39,7 +39,7 @@ def glimpse_reader(file: GradientFile, example: int, options):
             patches.append(F.avg_pool2d(window[None, None], 2 ** s).flatten())
         return torch.cat(patches)
 
-    def weights(points, extent):  # of the pixels of an axis at each point: linear between their centres
+    def weights(points, extent):  # weights of an axis's pixels at each point: linear interpolation between centres
         return torch.clamp(1 - torch.abs(points[:, None] - torch.arange(extent)), min=0).to(torch.float64)
 
     if gaussian:

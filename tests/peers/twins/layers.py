@@ -1,20 +1,20 @@
-"""Layers that several twins share."""
+"""Layers shared by several twins."""
 
 from __future__ import annotations
 
 import torch
 
-BOS = 2  # of every task with sentences: <pad> <unk> <bos> <eos>
+BOS = 2  # in every task with sentences: <pad> <unk> <bos> <eos>
 
 
 def lstm(p, name: str, x: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """One step of the LSTM of that name: its next state (h, c), [1, H] each."""
+    """One step of the named LSTM: the next state (h, c), each [1, H]."""
     return torch.lstm_cell(x[None], state, p[f"{name}.input.weight"], p[f"{name}.recurrent.weight"], p[f"{name}.bias"],
                            torch.zeros_like(p[f"{name}.bias"]))
 
 
 def forward_lstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """States [words, H] of the LSTM of that name, and its last state."""
+    """States [words, H] of the named LSTM, and its last state."""
     zero = torch.zeros(1, p[f"{name}.recurrent.weight"].shape[1], dtype=torch.float64)
     state, out = (zero, zero), []
     for x in words:

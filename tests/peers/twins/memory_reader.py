@@ -1,4 +1,4 @@
-"""`memory_reader` once more, in PyTorch."""
+"""An independent PyTorch implementation of `memory_reader`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASES = [
 
 
 def memory_reader(file: GradientFile, example: int, options: list[int] | None | str):
-    """Options are those chosen, one a hop; None: the soft network; "linear": its linear start."""
+    """`options`: the chosen ones, one per hop. None: the soft network. "linear": its linear start."""
     p = file.parameters
     hops = int(file.settings.get("hops", 3))
     layerwise = "hop.weight" in p

@@ -1,4 +1,4 @@
-"""`pixel_attention` once more, in PyTorch."""
+"""An independent PyTorch implementation of `pixel_attention`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ponderer` once more, in PyTorch."""
+"""An independent PyTorch implementation of `ponderer`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CASES = [
         ("addition", 3, "steps=3,beta=2"), ("sort", 4, "steps=6,law=act,tau=0.2"),
         ("addition", 2, "steps=7,law=act,ask=step,tau=0.3"))
 ]
-SOFT = True  # its soft form is a published network, too
+SOFT = True  # the soft form is a published network, too
 
 
 def ponderer(file: GradientFile, example: int, options):
-    """`options` [T]: of ask=bits 1 to go on, 0 to halt; of ask=step the step. None: the deterministic network."""
+    """`options` [T]: for ask=bits, 1 continues and 0 halts; for ask=step, the step. None: the deterministic network."""
     p = file.parameters
     setting = lambda name, default: type(default)(file.settings.get(name, default))
     N, rate, beta, tau = setting("steps", 10), setting("prior", 0.2), setting("beta", 0.01), setting("tau", 0.0)
@@ -54,7 +54,7 @@ def ponderer(file: GradientFile, example: int, options):
         prior = torch.tensor([rate * (1 - rate) ** n for n in range(N - 1)] + [(1 - rate) ** (N - 1)], dtype=torch.float64)
         if at_once:
             losses.append(beta * (law * (law / prior).log()).sum())
-        else:  # of the steps that this row got to; the mean over the steps it may stop at is the divergence of the laws
+        else:  # of the steps reached by this row; the mean over its last step is the divergence of the laws
             got = [1 - sum(law[:n], torch.zeros((), dtype=torch.float64)) for n in range(N - 1)]
             for n in range(N - 1):
                 chance, there = halt[n], got[n] if stop is None else float(n <= stop)

@@ -1,4 +1,4 @@
-"""`programmer` once more, in PyTorch."""
+"""An independent PyTorch implementation of `programmer`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CASES = [
     ("tables[steps=4,shuffle=true,columns=2,min_rows=1,range=2]", "steps=6,hidden=6,embedding=5"),
     ("tables[steps=4,columns=4,range=3]", "hidden=6,embedding=5,delta=3"),
 ]
-SOFT = True  # as published, or nearly
+SOFT = True  # nearly as published
 
 OPERATIONS = ("sum", "count", "difference", "greater", "lesser", "and", "or", "assign", "reset")
 

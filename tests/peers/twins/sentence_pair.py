@@ -1,4 +1,4 @@
-"""`sentence_pair` once more, in PyTorch."""
+"""An independent PyTorch implementation of `sentence_pair`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOFT = True
 
 
 def sentence_pair(file: GradientFile, example: int, options):
-    """`options` [T, D]: the partners, or units of their windows, of the first sentence's tokens, then of the second's. None: the
+    """`options` [T, D]: for the tokens of the first sentence, then of the second, their partners or units of their windows. None: the
     published network."""
     p = file.parameters
     w, attention = int(file.settings.get("window", 3)), file.settings.get("attention", "bottom")
@@ -28,7 +28,7 @@ def sentence_pair(file: GradientFile, example: int, options):
     def match(a, b):
         difference = a[:, None] - b[None]
         square = difference.square().sum(2)
-        # The distance of equal words is 0, and has no gradient there.
+        # The distance of equal words is 0 and not differentiable.
         return 1 / (1 + torch.where(square > 0, square, torch.ones(())).sqrt() * (square > 0))
 
     def mixed(p_of_options, values, side):  # [s, S] and [s, S, C] -> [s, C]

@@ -1,4 +1,4 @@
-"""`tape_machine` once more, in PyTorch."""
+"""An independent PyTorch implementation of `tape_machine`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES = [
         ("copy", 4, "cells=5,width=3,hidden=5,input=forward"), ("repeat_copy", 2, "cells=3,width=3,hidden=5,time=1.5"),
         ("priority_sort", 3, "cells=6,width=2,hidden=4,input=forward,time=2"))
 ]
-SOFT = True  # all heads, and what is written, as weights
+SOFT = True  # all heads and the written values, as weights
 
 
 def tape_machine(file: GradientFile, example: int, options):

@@ -1,4 +1,4 @@
-"""`translator` once more, in PyTorch."""
+"""An independent PyTorch implementation of `translator`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CASES = [
     ("translation", "embedding=6,hidden=6,heads=2,null=true,score=scaled_dot,feed=sampled"),
 ]
 
-# Networks without a choice have no score term, and are compared in their soft form, which is all they have.
+# Networks without a choice have no score term and only a soft form, which is compared.
 FIXED = [
     ("translation", f"embedding=6,hidden=5,attention=none,encoder={encoder},source={source},feed={feed}")
     for encoder, source, feed in (("bidirectional", "forward", "none"), ("bidirectional", "forward", "soft"),
@@ -49,7 +49,7 @@ def translator(file: GradientFile, example: int, options):
     a, ends = bilstm(p, "encoder", words) if both else forward_lstm(p, "encoder.forward", words)  # [L, C]
     if order == "reversed":
         a = a.flip(0)
-    a = a[-len(source):]  # as they were read last
+    a = a[-len(source):]  # the states of the last pass
     if "attention.null.weight" in p:
         a = torch.cat([a, p["attention.null.weight"]])
     attends = file.settings.get("attention", "source") == "source"
@@ -58,7 +58,7 @@ def translator(file: GradientFile, example: int, options):
     state = (s[None], torch.zeros(1, hidden, dtype=torch.float64))
     z = torch.zeros(heads * len(ends), dtype=torch.float64) if attends else ends
 
-    def score(head, s):  # of every position
+    def score(head, s):  # the scores of all positions
         width = hidden // heads
         mine = slice(head * width, (head + 1) * width)
         key = p["attention.key.weight"]

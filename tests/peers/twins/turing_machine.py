@@ -1,4 +1,4 @@
-"""`turing_machine` once more, in PyTorch."""
+"""An independent PyTorch implementation of `turing_machine`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CASES = [
         ("repeat_copy", 3, "cells=3,width=3,hidden=5,controller=feedforward"),
         ("associative_recall", 3, "cells=9,width=3,hidden=5,reads=2"), ("priority_sort", 4, "cells=6,width=3,hidden=5,writes=2"))
 ]
-SOFT = True  # its soft form is a published network, too
+SOFT = True  # the soft form is a published network, too
 
 
 def turing_machine(file: GradientFile, example: int, options):

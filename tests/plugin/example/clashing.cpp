@@ -1,4 +1,4 @@
-// Takes a name that exists.
+// clashing: registers a name that is already registered, which is an error.
 #include <hardgrad/plugin.hpp>
 
 using namespace hardgrad;
@@ -14,7 +14,7 @@ struct Clashing final : Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "rloo",
-    .summary = "a name that is taken",
+    .summary = "registered under an existing name",
     .paper = "none",
     .needs = {need::log_density},
 };

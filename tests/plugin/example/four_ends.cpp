@@ -1,5 +1,5 @@
-// four_ends: a network that says it chooses once and chooses four times, on three lamps. What it declares is wrong, not what
-// it does: `hardgrad test` says so, and no estimator gets so far as to run out of the room it made for one choice.
+// four_ends: a network that declares one choice and makes four, on three lamps. The declaration is wrong, not the network.
+// `hardgrad test` reports this, before an estimator exceeds the memory that it allocated for one choice.
 #include <hardgrad/plugin.hpp>
 
 #include <hardgrad/experiments/tasks/task.hpp>

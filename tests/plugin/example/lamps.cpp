@@ -1,6 +1,7 @@
-// lamps: a model and a task from outside the tree. One of S lamps is lit; look at one, and pay if it is dark.
+// lamps: a model and a task outside the tree. One of S lamps is lit. The model chooses a lamp; a dark one costs 1.
 //
-// Choice: a lamp, by logits W x + b of all lamps x [S]. Cost f = (1 - x[choice])^2. Learnt: W towards a large multiple of 1.
+// Choice: a lamp, by logits W x + b of all lamps x [S]. Cost f = (1 - x[choice])^2. Training moves W towards a large multiple
+// of the identity.
 // Parameters: reader.weight [S, S], reader.bias [S]; with posterior: posterior.weight [S, S], posterior.bias [S].
 #include <hardgrad/plugin.hpp>
 
@@ -25,7 +26,7 @@ class LampReader final : public Model<T> {
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
-    const auto rows = episode.root();  // one row an example; a chooser makes more of them
+    const auto rows = episode.root();  // one row per example; a chooser may add rows
     const auto& light = batch.numbers("light");
     const std::vector<T> values(light.data.begin(), light.data.end());
     const auto x = tape.constant(MatrixView<const T>{values.data(), rows->size(), light.shape[1]});
@@ -34,7 +35,7 @@ class LampReader final : public Model<T> {
     Site<T> site{"lamp", rows, prior, x};
     if (structure_.posterior) site.posterior = [&] { return prior->with(posterior_(x)); };
     const auto choice = episode.choose(std::move(site));
-    // Rows of the answer know the row they came from; one_hot serves sampled, enumerated and relaxed choices alike.
+    // Each row of the choice has the index of its parent row. one_hot works for sampled, enumerated and relaxed choices.
     const auto seen = multiply(choice.one_hot(tape, lamps), gather_rows(x, std::span<const int>(choice.rows->parent)));
     episode.cost(choice.rows, square(affine(row_sums(seen), T{-1}, T{1})));
   }
@@ -46,7 +47,7 @@ class LampReader final : public Model<T> {
 
 const ModelEntry entry = {
     .name = "lamp_reader",
-    .summary = "looks at one of some lamps",
+    .summary = "chooses one of S lamps",
     .paper = "none: an example",
     .dependence = "one choice",
     .kinds = "categorical",
@@ -55,7 +56,7 @@ const ModelEntry entry = {
 };
 HARDGRAD_MODEL(LampReader, entry)
 
-/// Field: reals "light" [B, S], one-hot. Example i has lamp i mod S lit; a third of the examples is held out.
+/// Field: reals "light" [B, S], one-hot. Example i has lamp i mod S lit; the train split has 2 S examples, the others S.
 class Lamps final : public Task {
  public:
   explicit Lamps(int lamps) : lamps_(lamps) {}
@@ -65,7 +66,7 @@ class Lamps final : public Task {
     Batch batch;
     batch.reals["light"] = Array<double>({indices.size(), static_cast<std::size_t>(lamps_)});
     for (std::size_t b = 0; b < indices.size(); ++b) {
-      batch.id.push_back(static_cast<std::uint32_t>(indices[b] + 2 * lamps_ * static_cast<int>(split)));  // of no other example
+      batch.id.push_back(static_cast<std::uint32_t>(indices[b] + 2 * lamps_ * static_cast<int>(split)));  // unique
       batch.reals["light"].row(b)[indices[b] % lamps_] = 1;
     }
     return batch;

@@ -11,7 +11,7 @@ struct MedianBaseline final : Estimator<T> {
   MedianBaseline(const Settings& settings, const Structure&, Key) : samples(settings.integer("samples")) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples);  // K rows an example, (b, k) in order
+    Sampled<T> sampled(problem, samples);  // K rows per example, in the order (b, k)
     auto signal = sampled.losses();        // [B K]
     for (std::size_t b = 0; b < signal.size(); b += samples) {
       const std::vector<double> f(&signal[b], &signal[b] + samples);
@@ -22,7 +22,7 @@ struct MedianBaseline final : Estimator<T> {
         signal[b + k] -= others[(samples - 1) / 2];
       }
     }
-    const auto surrogate = add(sampled.score(std::vector(sampled.steps(), signal)), sampled.path());  // is differentiated
+    const auto surrogate = add(sampled.score(std::vector(sampled.steps(), signal)), sampled.path());  // to differentiate
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 };
@@ -33,5 +33,5 @@ const EstimatorEntry entry = {.name = "median_baseline",
                               .evaluations = "K",
                               .parameters = {samples_parameter(5, 2)},
                               .needs = {need::log_density},
-                              .promises = {promise::unshifted()}};  // a constant in the loss changes nothing
+                              .promises = {promise::unshifted()}};  // a constant added to the loss does not change the estimate
 HARDGRAD_ESTIMATOR(MedianBaseline, entry)

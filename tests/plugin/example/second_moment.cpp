@@ -1,4 +1,4 @@
-// second_moment: a target from outside the tree, E[f^2], and its score-function estimator.
+// second_moment: a target outside the tree, E[f^2], and its score-function estimator.
 #include <hardgrad/plugin.hpp>
 
 using namespace hardgrad;
@@ -25,7 +25,7 @@ std::vector<double> terms(const Target&, const Model<T>& model, const Batch& bat
 const TargetEntry target = {
     .name = "second_moment",
     .summary = "E_p(z)[f(z)^2]",
-    .reported = [](const Target&) -> std::string { return "expected_loss"; },  // what its estimator logs is no square
+    .reported = [](const Target&) -> std::string { return "expected_loss"; },  // its estimator logs f, not f^2
 };
 HARDGRAD_TARGET(second_moment, objective, terms, target)
 

@@ -1,4 +1,4 @@
-// silent: an estimator that does not say what it needs.
+// silent: an estimator that declares no needs. It is rejected when it is loaded.
 #include <hardgrad/plugin.hpp>
 
 using namespace hardgrad;

@@ -1,5 +1,5 @@
-// wrong_baseline: a mean baseline that includes the sample's own loss, which shrinks the gradient; it says it is unbiased.
-// honest_baseline: the same, and it says what it is: biased, unless the sample's own loss is left out.
+// wrong_baseline: a mean baseline that includes the sample's own loss, which shrinks the gradient. It is declared unbiased.
+// honest_baseline: the same, declared as biased unless the sample's own loss is excluded.
 #include <hardgrad/plugin.hpp>
 
 using namespace hardgrad;
@@ -42,12 +42,12 @@ HARDGRAD_ESTIMATOR(WrongBaseline, entry)
 
 const EstimatorEntry honest = {
     .name = "honest_baseline",
-    .summary = "a baseline that includes its own sample, unless told not to",
+    .summary = "a baseline that includes its own sample, unless leave_out is set",
     .paper = "none: an example",
     .unbiased = true,
     .biased_by = [](const Settings& settings) { return !settings.flag("leave_out"); },
     .evaluations = "2",
-    .parameters = {ParameterInfo::flag("leave_out", false, "leave the sample's own loss out")},
+    .parameters = {ParameterInfo::flag("leave_out", false, "exclude the sample's own loss")},
     .needs = {need::log_density},
 };
 HARDGRAD_ESTIMATOR(HonestBaseline, honest)

@@ -1,4 +1,4 @@
-// Images as text: good ones, and what is wrong with bad ones.
+// Images as text: valid and invalid ones.
 #include "experiments/tasks/loaders/amat.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
@@ -14,7 +14,7 @@ std::string says(const Folder& folder, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("numbers are read in every form they come in") {
+TEST_CASE("numbers are read in every form") {
   Folder folder;
   const auto path = folder.write_gz("x.gz", "0 1 1.0 0\r\n\n 0.5\t1e0  0 0.25 \n");
   const auto images = parse_amat(read_text(path));
@@ -24,7 +24,7 @@ TEST_CASE("numbers are read in every form they come in") {
   CHECK(images.pixels == std::string("\0\xFF\xFF\0\x80\xFF\0\x40", 8));
 }
 
-TEST_CASE("damaged text is refused with line and column") {
+TEST_CASE("damaged text is rejected with line and column") {
   Folder folder;
   CHECK(says(folder, "0 1 1 0\n0 1 2 0\n") == "x:2:5: a pixel must be a number from 0 to 1, got \"2\"");
   CHECK(has(says(folder, "0 1 1 0\n0 1 -1 0\n"), "x:2:5: a pixel must be"));

@@ -1,4 +1,4 @@
-// bAbI files: good ones, and every way a line can be wrong.
+// bAbI files: valid ones, and every error of a line.
 #include "experiments/tasks/loaders/babi.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
@@ -31,7 +31,7 @@ TEST_CASE("stories, questions, answers and supporting facts are read") {
   CHECK(babi.questions[2].support.empty());
 }
 
-TEST_CASE("every wrong line is refused with its place") {
+TEST_CASE("every wrong line is rejected with its place") {
   const std::string mary = "1 Mary moved.";
   CHECK(has(babi_refusal({"Mary moved."}), "qa.txt:1:1: a line must start with its number"));
   CHECK(has(babi_refusal({"1Mary moved."}), "qa.txt:1:1: a line must start with its number"));
@@ -40,7 +40,7 @@ TEST_CASE("every wrong line is refused with its place") {
   CHECK(has(babi_refusal({"2 Mary moved."}), "qa.txt:1:1: the first line must have number 1, got 2"));
   CHECK(has(babi_refusal({mary, "3 Mary moved."}), "qa.txt:2:1: expected number 2, or 1 for a new story, got 3"));
   CHECK(has(babi_refusal({mary, "2 Where is Mary?"}), "qa.txt:2:17: a question without an answer: expected a tab"));
-  CHECK(has(babi_refusal({mary, "2 Where is Mary? bathroom 1"}),  // tabs turned to spaces
+  CHECK(has(babi_refusal({mary, "2 Where is Mary? bathroom 1"}),  // spaces instead of tabs
             "qa.txt:2:17: a question without an answer: expected a tab"));
   CHECK(has(babi_refusal({mary, "2 Where is Mary? \t\t1"}), "qa.txt:2:19: an empty answer"));
   CHECK(has(babi_refusal({"1 Where is Mary? \tbathroom\t1"}), "qa.txt:1:3: a question before any sentence"));

@@ -1,4 +1,4 @@
-// Trees in brackets: what becomes of them, and everything that can be wrong.
+// Bracketed trees: their normalised form, and every error.
 #include "experiments/tasks/loaders/bracketed_trees.hpp"
 
 #include "experiments/tasks/linear_tree.hpp"
@@ -8,7 +8,7 @@
 namespace hardgrad::testing::bracketed_trees_test {
 using namespace tasks;
 
-TEST_CASE("trees go over lines, and tags, functions and what is not said go") {
+TEST_CASE("trees may span lines, and tags, functions and empty elements are removed") {
   Folder folder;
   const auto trees = read_bracketed_trees(folder.write("t",
                                                        "( (S (NP-SBJ-1 (DT The) (NN dog))\n  (VP (VBZ wants) (S (NP (-NONE- "
@@ -20,7 +20,7 @@ TEST_CASE("trees go over lines, and tags, functions and what is not said go") {
   CHECK(joined(trees[1].row) == "XX");
 }
 
-TEST_CASE("brackets that are no tree are refused with line and column") {
+TEST_CASE("brackets that are not a tree are rejected with line and column") {
   Folder folder;
   const auto says = says_of(folder, "t", [](const std::string& path) { read_bracketed_trees(path); });
   CHECK(has(says("(S (NP (N a))\n"), "t:1:1: a bracket is not closed"));
@@ -36,7 +36,7 @@ TEST_CASE("brackets that are no tree are refused with line and column") {
   CHECK(has(says(std::string(2000, '(')), "t:1:1001: more than 1000 nested brackets"));
 }
 
-TEST_CASE("damaged trees are read or refused in one line, and what is read is a tree") {
+TEST_CASE("a damaged file is read as trees or rejected with one line") {
   std::string whole;
   for (int i = 0; i < 12; ++i) whole += "(S (NP (DT the) (NN dog)) (VP (V barks)))\n";
   read_damaged(whole, 7, [](const std::string& path) {

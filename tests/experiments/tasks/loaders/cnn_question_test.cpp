@@ -1,4 +1,4 @@
-// Question files of CNN / Daily Mail: a good one, every way a part can be wrong, and bytes that nobody expects.
+// Question files of CNN / Daily Mail: a valid one, every error of a part, and arbitrary bytes.
 #include "experiments/tasks/loaders/cnn_question.hpp"
 
 #include <random>
@@ -42,16 +42,16 @@ TEST_CASE("a question file's parts are read") {
   CHECK(question.answer == "@entity0");
   CHECK(question.support.empty());
   auto bare = good;
-  bare.resize(7);  // names are not needed
+  bare.resize(7);  // entity names are optional
   CHECK(parse_cnn_question({"a.question", bare}).answer == "@entity0");
   CHECK(parse_cnn_question({"a.question", with(5, "@placeholder saw what @placeholder is")}).question.size() == 5);
-  CHECK(parse_cnn_question({"a.question", with(3, "nobody is here")}).document.size() == 3);  // its task leaves it out
+  CHECK(parse_cnn_question({"a.question", with(3, "nothing is here")}).document.size() == 3);  // the task excludes it
   CHECK(is_entity("@entity0"));
   for (const auto* token : {"@entity", "entity0", "@entity0x", "@placeholder", "", "@entity1234567890"})
     CHECK(!is_entity(token));
 }
 
-TEST_CASE("every wrong part is refused with its place") {
+TEST_CASE("every wrong part is rejected with its place") {
   CHECK(has(says(with(2, "text")), "a.question:2:1: expected a blank line before the document"));
   CHECK(has(says(with(3, "")), "a.question:3:1: a blank line where the document should be"));
   CHECK(has(says(with(4, "more")), "a.question:4:1: expected a blank line before the question"));
@@ -69,7 +69,7 @@ TEST_CASE("every wrong part is refused with its place") {
   }
 }
 
-TEST_CASE("whatever the bytes, a file is read or refused in one line") {
+TEST_CASE("a damaged file is read or rejected with one line") {
   Folder folder;
   std::string bytes;
   for (const auto& line : good) bytes += line + "\n";

@@ -1,4 +1,4 @@
-// Tables in CSV files: what is read, and everything that can be wrong with one.
+// Tables in CSV files: valid ones, and every error.
 #include "experiments/tasks/loaders/csv_table.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
@@ -6,7 +6,7 @@
 namespace hardgrad::testing::csv_table_test {
 using namespace tasks;
 
-TEST_CASE("tables are read: plain, gzipped, with quotes, spaces, empty lines and either end of line") {
+TEST_CASE("tables are read: plain, gzipped, with quotes, spaces, empty lines and both line endings") {
   Folder folder;
   const std::string text = "\xEF\xBB\xBFNation, \"Gold, total\",\"a \"\"quote\"\"\"\r\n1,2.50,-3e1\r\n\r\n +4 ,\"5\" , .125\n";
   for (const auto& path : {folder.write("a.csv", text), folder.write_gz("a.csv.gz", text)}) {
@@ -18,7 +18,7 @@ TEST_CASE("tables are read: plain, gzipped, with quotes, spaces, empty lines and
   }
 }
 
-TEST_CASE("what is no table of numbers is refused, with where and what") {
+TEST_CASE("a file that is not a table of numbers is rejected with its place") {
   Folder folder;
   const auto refused = [&](const std::string& text) {
     const auto path = folder.write("t.csv", text);

@@ -1,4 +1,4 @@
-// MNIST's files: good, truncated, and lying.
+// MNIST's files: valid, truncated, and with a wrong header.
 #include "experiments/tasks/loaders/idx.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
@@ -41,7 +41,7 @@ TEST_CASE("images and labels are read, plain and gzipped") {
         std::string("\1\0\x9", 3));
 }
 
-TEST_CASE("damaged image files are refused") {
+TEST_CASE("damaged image files are rejected") {
   Folder folder;
   const std::string body(12, 'x');
   CHECK(has(images_refusal(folder, ""), "the idx header is truncated: 0 of 16 bytes"));
@@ -55,7 +55,7 @@ TEST_CASE("damaged image files are refused") {
   CHECK(has(images_refusal(folder, big_endian({0x803, 1, 0xFFFFFFFF, 0xFFFFFFFF})), "is the header damaged?"));
 }
 
-TEST_CASE("a header that lies does not allocate what it promises") {
+TEST_CASE("a wrong header does not cause a large allocation") {
   Folder folder;
   CHECK(has(images_refusal(folder, big_endian({0x803, 0xFFFFFFFF, 4096, 4096})),
             "more than 512 MB: is it damaged? If not, split it, or raise the limit: HARDGRAD_INPUT_LIMIT=2048"));
@@ -63,7 +63,7 @@ TEST_CASE("a header that lies does not allocate what it promises") {
   CHECK(has(labels_refusal(folder, big_endian({0x801, 400000000}) + "\1"), "but only 1 follow"));
 }
 
-TEST_CASE("damaged label files are refused") {
+TEST_CASE("damaged label files are rejected") {
   Folder folder;
   CHECK(has(labels_refusal(folder, big_endian({0x803, 2, 1, 1}) + "ab"), "this is a file of images"));
   CHECK(has(labels_refusal(folder, big_endian({0x801, 2}) + "\1\xA"), "label 1 is 10, but there are only the classes 0 to 9"));

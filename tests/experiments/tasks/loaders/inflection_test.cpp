@@ -1,4 +1,4 @@
-// SIGMORPHON's files: columns, features, and what is refused.
+// SIGMORPHON's files: columns, features, and errors.
 #include "experiments/tasks/loaders/inflection.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
@@ -23,7 +23,7 @@ TEST_CASE("transcriptions are a word and its sounds") {
   CHECK(words[0].sounds == std::vector<std::string>{"a", "b", "a"});
 }
 
-TEST_CASE("lines with other columns are refused with their place") {
+TEST_CASE("lines with other columns are rejected with their place") {
   Folder folder;
   const auto forms = says_of(folder, "f", [](const std::string& path) { read_inflections(path); });
   CHECK(has(forms("a\tb\tc\na\tb\n"), "f:2:1: 2 columns; expected \"lemma TAB form TAB feature;feature\""));

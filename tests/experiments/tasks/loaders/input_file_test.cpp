@@ -1,4 +1,4 @@
-// Files plain, gzipped, damaged and hostile.
+// Plain, gzipped, damaged and hostile files.
 #include "experiments/tasks/loaders/input_file.hpp"
 
 #include "core/support/usage.hpp"
@@ -10,7 +10,7 @@ using namespace tasks;
 
 namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool shadowed = true;  // a sanitizer keeps book of all memory, in memory
+constexpr bool shadowed = true;  // a sanitizer's shadow memory counts as memory
 #else
 constexpr bool shadowed = false;
 #endif
@@ -29,7 +29,7 @@ TEST_CASE("plain and gzipped text read the same, CRLF, BOM and a missing last ne
   }
 }
 
-TEST_CASE("missing files, folders, empty files and wrong names are refused") {
+TEST_CASE("missing files, folders, empty files and wrong names are rejected") {
   Folder folder;
   CHECK(has(text_refusal(folder, folder / "none.txt"), "none.txt: there is no such file"));
   CHECK(has(text_refusal(folder, folder.path()), "is a folder"));
@@ -40,7 +40,7 @@ TEST_CASE("missing files, folders, empty files and wrong names are refused") {
   CHECK(has(text_refusal(folder, folder.write("zero.gz", "")), "is named .gz but is not gzip"));
 }
 
-TEST_CASE("a gzip file cut anywhere, or with a flipped bit, is refused") {
+TEST_CASE("a gzip file truncated anywhere, or with a flipped bit, is rejected") {
   Folder folder;
   std::string text;
   for (int i = 0; i < 20000; ++i) text += std::to_string(i * 7919 % 10007) + "\n";
@@ -56,7 +56,7 @@ TEST_CASE("a gzip file cut anywhere, or with a flipped bit, is refused") {
   CHECK(read_text(folder.write("whole.gz", whole)).lines.size() == 20000);
 }
 
-TEST_CASE("what would take more memory than allowed is refused before it does") {
+TEST_CASE("a file that needs more memory than allowed is rejected before it is allocated") {
   Folder folder;
   const auto bomb = folder.write_gz("bomb.gz", std::string(20'000'000, '\n'));  // 20 kB, 660 MB of empty lines
   CHECK(bytes_of(bomb).size() < 100'000);
@@ -66,7 +66,7 @@ TEST_CASE("what would take more memory than allowed is refused before it does") 
         "bomb.gz: its lines take more than 512 MB: is it damaged? If not, split it, or raise the limit: "
         "HARDGRAD_INPUT_LIMIT=2048");
   if (!shadowed) CHECK(peak_resident_bytes() - before < 64'000'000);
-  std::string header;  // of 1,000 images of 1,000 x 1,000 pixels, which are there: a megabyte of zeros
+  std::string header;  // of 1,000 images of 1,000 x 1,000 pixels, all present: a megabyte of zeros
   for (unsigned n : {0x803u, 1000u, 1000u, 1000u})
     for (int shift : {24, 16, 8, 0}) header += static_cast<char>(n >> shift);
   CHECK(has(refusal(folder, [&] { read_idx_images(folder.write("big.idx", header)); }),
@@ -85,7 +85,7 @@ TEST_CASE("what would take more memory than allowed is refused before it does") 
   unsetenv("HARDGRAD_INPUT_LIMIT");
 }
 
-TEST_CASE("what is not UTF-8 is refused with line and column") {
+TEST_CASE("text that is not UTF-8 is rejected with line and column") {
   Folder folder;
   CHECK(has(text_refusal(folder, folder.write("latin.txt", "gut\nsch\xF6n\n")), "latin.txt:2:4: byte 0xF6 is not UTF-8"));
   CHECK(has(text_refusal(folder, folder.write("wide.txt", std::string("h\0i\0", 4))), "wide.txt:1:2: a zero byte"));
@@ -101,16 +101,16 @@ TEST_CASE("what is not UTF-8 is refused with line and column") {
 
 TEST_CASE("strict UTF-8") {
   CHECK_FALSE(first_invalid_utf8("abc \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80"));
-  CHECK(first_invalid_utf8("a\x80") == 1);             // a continuation alone
+  CHECK(first_invalid_utf8("a\x80") == 1);             // a lone continuation byte
   CHECK(first_invalid_utf8("\xC0\xAF") == 0);          // overlong
   CHECK(first_invalid_utf8("\xE0\x80\xAF") == 0);      // overlong
   CHECK(first_invalid_utf8("\xED\xA0\x80") == 0);      // surrogate
   CHECK(first_invalid_utf8("\xF4\x90\x80\x80") == 0);  // beyond U+10FFFF
-  CHECK(first_invalid_utf8("ab\xE2\x82") == 2);        // cut
+  CHECK(first_invalid_utf8("ab\xE2\x82") == 2);        // truncated
   CHECK(first_invalid_utf8("\xE2\x28\xA1") == 0);
 }
 
-TEST_CASE("a relative path is also looked for below HARDGRAD_DATA") {
+TEST_CASE("a relative path is also searched below HARDGRAD_DATA") {
   Folder folder;
   folder.write("hardgrad-found.txt", "x\n");
   const char* before = std::getenv("HARDGRAD_DATA");

@@ -1,4 +1,4 @@
-// Labelled pairs of sentences: what a line is, and everything that can be wrong with one.
+// Labelled pairs of sentences: valid lines, and every error of a line.
 #include "experiments/tasks/loaders/labelled_pairs.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
@@ -6,7 +6,7 @@
 namespace hardgrad::testing::labelled_pairs_test {
 using namespace tasks;
 
-TEST_CASE("labelled pairs are three columns a line, and empty lines are passed over") {
+TEST_CASE("a labelled pair is a line of three columns, and empty lines are skipped") {
   Folder folder;
   const auto pairs = read_labelled_pairs(folder.write("p", "yes\tA dog.\tA cat.\r\n\n  \nno\tone\ttwo words"));
   REQUIRE(pairs.size() == 2);
@@ -16,7 +16,7 @@ TEST_CASE("labelled pairs are three columns a line, and empty lines are passed o
   CHECK(pairs[1].second == "two words");
 }
 
-TEST_CASE("labelled pairs that are none are refused with line and column") {
+TEST_CASE("invalid labelled pairs are rejected with line and column") {
   Folder folder;
   const auto says = says_of(folder, "p", [](const std::string& path) { read_labelled_pairs(path); });
   CHECK(has(says("a\tb\tc\na\tb\n"), "p:2:4: fewer than three columns: expected \"label TAB sentence TAB sentence\""));
@@ -35,7 +35,7 @@ TEST_CASE("labelled pairs that are none are refused with line and column") {
   CHECK(has(refusal(folder, [&] { read_labelled_pairs(folder / "none"); }), "none"));
 }
 
-TEST_CASE("damaged labelled pairs are read or refused in one line") {
+TEST_CASE("a damaged file of labelled pairs is read or rejected with one line") {
   std::string whole;
   for (int i = 0; i < 40; ++i) whole += std::string(i % 2 ? "yes" : "no") + "\tein Fu\xc3\x9f\tein Schuh\n";
   read_damaged(whole, 3, [](const std::string& path) { read_labelled_pairs(path); });

@@ -1,4 +1,4 @@
-// .npy files: as NumPy writes them, and everything that can be wrong with one.
+// .npy files: as NumPy writes them, and every error.
 #include "experiments/tasks/loaders/npy.hpp"
 
 #include <cmath>
@@ -46,7 +46,7 @@ TEST_CASE("float32 and float64 arrays are read, plain and gzipped") {
   CHECK(two.data == wide);
 }
 
-TEST_CASE("whatever is wrong is refused in one line") {
+TEST_CASE("every error is reported in one line") {
   Folder folder;
   const auto says = says_of(folder, "a.npy", [](const std::string& path) { read_npy(path); });
   const auto body = bytes_of_numbers(six);
@@ -70,7 +70,7 @@ TEST_CASE("whatever is wrong is refused in one line") {
             "number 3 of 6 is not finite"));
 }
 
-TEST_CASE("whatever the bytes, an array is read or refused in one line") {
+TEST_CASE("a damaged array is read or rejected with one line") {
   Folder folder;
   const auto good = file(described("<f4", "False", "(1, 2, 3)"), bytes_of_numbers(six));
   std::mt19937 random(5);

@@ -1,4 +1,4 @@
-// Tab files, parallel texts and CMUdict: good and hostile.
+// Tab files, parallel texts and CMUdict: valid and invalid.
 #include "experiments/tasks/loaders/parallel_text.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
@@ -6,7 +6,7 @@
 namespace hardgrad::testing::parallel_text_test {
 using namespace tasks;
 
-TEST_CASE("a tab file: the first two columns count") {
+TEST_CASE("a tab file: the first two columns are read") {
   Folder folder;
   const auto pairs = read_tab_pairs(folder.write_gz("deu.txt.gz", "Hi.\tHallo!\tCC-BY\n\nRun!\tLauf!"));
   REQUIRE(pairs.size() == 2);
@@ -15,7 +15,7 @@ TEST_CASE("a tab file: the first two columns count") {
   CHECK(pairs[1].second == "Lauf!");
 }
 
-TEST_CASE("a broken tab file is refused with its place") {
+TEST_CASE("an invalid tab file is rejected with its place") {
   Folder folder;
   const auto says = [&](const std::string& text) { return refusal(folder, [&] { read_tab_pairs(folder.write("t", text)); }); };
   CHECK(has(says("Hi.\tHallo!\nRun!\n"), "t:2:5: one column only"));
@@ -24,7 +24,7 @@ TEST_CASE("a broken tab file is refused with its place") {
   CHECK(has(says("\n\n"), "t: holds no sentence pair"));
 }
 
-TEST_CASE("parallel texts go line by line") {
+TEST_CASE("parallel texts are paired line by line") {
   Folder folder;
   const auto one = folder.write("one", "a\n\nc\n"), two = folder.write_gz("two.gz", "A\nB\nC\n");
   const auto pairs = read_parallel_text(one, two);
