@@ -162,7 +162,7 @@ def as_nobody(*command):
 
 
 def odd_places():
-    """Paths that cannot be looked at, and why."""
+    """Paths that cannot be read, and why."""
     base = Path(tempfile.mkdtemp(prefix="hardgrad-odd-"))
     base.chmod(0o755)
     (base / "shut" / "below").mkdir(parents=True)
