@@ -144,7 +144,7 @@ def test_what_does_not_fit_is_one_line(networks, tmp_path):
     bad.write_bytes(path.read_bytes()[:5000])
     assert "bad.h5" in refusal("evaluate", "--checkpoint", bad, status=3)
     (tmp_path / "file").write_text("")
-    assert "cannot be made" in refusal("evaluate", "--checkpoint", path, "--alignments", tmp_path / "file" / "a")
+    assert "cannot be created" in refusal("evaluate", "--checkpoint", path, "--alignments", tmp_path / "file" / "a")
     pairs = ('[grid]\ntask = "pairs[kind=phrase,words=2,examples=40]"\nmodel = "sentence_pair[width=3]"\nestimator = "soft"\n'
              '[train]\nsteps = 1\ncheckpoint = true\n')
     (network,) = trained(tmp_path, pairs).values()

@@ -106,10 +106,10 @@ def test_a_time_limit_saves(tmp_path):
     status = as_json("status", tmp_path / "run")
     step = status["cells"][0]["step"]
     assert step > 0 and status["pending"] == 1 and status["running"] == 0
-    assert f"goes on from step {step}: task=qa" in run("status", tmp_path / "run").stdout
+    assert f"resumes at step {step}: task=qa" in run("status", tmp_path / "run").stdout
     plan = as_json("plan", tmp_path / "s.toml", "--out", tmp_path / "run", "--quick")
     shown = run("plan", tmp_path / "s.toml", "--out", tmp_path / "run", "--quick", "--why", "nvil").stdout
-    assert plan["counts"]["run"] == 1 and f"goes on from step {step}" in shown
+    assert plan["counts"]["run"] == 1 and f"resumes at step {step}" in shown
     assert as_json("check", tmp_path / "run")["ok"]
     # Journals of cells at work are curves; those of cells that stopped are in their files.
     watched = as_json("watch", tmp_path / "run")["cells"][0]
