@@ -83,7 +83,7 @@ def test_averages_over_samples(networks):
     assert eight == again and eight["average"] == 8 and math.isfinite(eight["metrics"]["bleu"])
     assert one["metrics"]["token_accuracy"] == eight["metrics"]["token_accuracy"]  # fed with the truth, it says nothing by itself
     assert "draws no samples" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--average", 2)
-    assert "two ways to find an answer" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--beam", 2)
+    assert "--average and --beam exclude each other" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--beam", 2)
 
 
 def test_other_settings_of_the_network(tmp_path):
@@ -156,7 +156,7 @@ def test_what_does_not_fit_is_one_line(networks, tmp_path):
     (tmp_path / "pairs.tsv").write_text("maybe\ta0\ta0\n")
     refused = refusal("evaluate", "--checkpoint", network, "--task", f"pairs[path={tmp_path / 'pairs.tsv'}]", status=3)
     assert '"maybe" is a label that the network cannot give' in refused
-    assert "--alignments is for networks that attend to a source word" in refusal("evaluate", "--checkpoint", network, "--alignments", tmp_path / "a")
+    assert "--alignments needs a network that attends to a source word" in refusal("evaluate", "--checkpoint", network, "--alignments", tmp_path / "a")
 
 
 def test_stories_of_another_world(tmp_path):

@@ -119,7 +119,7 @@ def test_a_time_limit_saves(tmp_path):
     bytes_[len(bytes_) // 2] ^= 1
     path.write_bytes(bytes_)
     problems = as_json("check", tmp_path / "run", status=3)["problems"]
-    assert len(problems) == 1 and problems[0].endswith("; the cell begins anew")
+    assert len(problems) == 1 and problems[0].endswith("; the cell starts again")
 
 
 def test_watch_of_a_sweep(tmp_path):
