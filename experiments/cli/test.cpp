@@ -99,7 +99,7 @@ std::vector<Subject> subjects(const TestArguments& options) {
         if (noun == EstimatorEntry::noun || noun == ModelEntry::noun || noun == tasks::TaskEntry::noun)
           all.push_back({noun, name});
   if (all.empty())
-    throw UsageError("test: name an estimator, a model or a task, or give --plugin LIBRARY to test what it registers");
+    throw UsageError("test: name an estimator, a model or a task, or give --plugin LIBRARY to test its registrations");
   return all;
 }
 
