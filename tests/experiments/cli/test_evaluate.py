@@ -150,7 +150,7 @@ def test_what_does_not_fit_is_one_line(networks, tmp_path):
     (network,) = trained(tmp_path, pairs).values()
     got = as_json("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=2,examples=40]", "--split", "train")
     assert 0 <= got["metrics"]["accuracy"] <= 1
-    assert "--beam 3: beam search is for sentences" in refusal("evaluate", "--checkpoint", network, "--beam", 3, "--split", "train")
+    assert "--beam 3: beam search needs sentences" in refusal("evaluate", "--checkpoint", network, "--beam", 3, "--split", "train")
     other = as_json("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=5,examples=90]")
     assert 0 <= other["metrics"]["accuracy"] <= 1  # of other words, most of them unknown
     (tmp_path / "pairs.tsv").write_text("maybe\ta0\ta0\n")
