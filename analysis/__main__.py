@@ -40,7 +40,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: the folder cannot be made: {error.strerror}") from error
+        raise OutputError(f"{folder}: the folder cannot be created: {error.strerror}") from error
     return folder
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a first result: installs what is missing, builds, runs the quick-start sweep, draws it, reports it.
-# Run it again at any time: what is done is not done twice.
+# From a new Debian 12 to a first result: installs missing packages, builds, runs the quick-start sweep, draws figures, writes a report.
+# It can be run again at any time; finished steps are not repeated.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . experiments/setup.sh
@@ -13,6 +13,6 @@ export PYTHONDONTWRITEBYTECODE=1
 "$hardgrad_python" -m analysis draw results/quickstart.h5 --out results/quickstart
 "$hardgrad_python" -m analysis report results/quickstart.h5 >/dev/null
 echo
-echo "report:  results/quickstart.html (open it in a browser; it needs nothing else)"
+echo "report:  results/quickstart.html (open it in a browser; it is self-contained)"
 echo "numbers: results/quickstart.h5"
 echo "figures: results/quickstart/*.png and *.svg"

@@ -1,4 +1,4 @@
-# Installs what is missing; sourced by quickstart.sh and tests/run.sh.
+# Installs missing packages; sourced by quickstart.sh and tests/run.sh.
 
 hardgrad_packages=(
   cmake ninja-build g++ ccache git
@@ -13,7 +13,7 @@ hardgrad_long_packages=(
   python3-nbclient python3-ipykernel zsh fish
   r-base-core r-bioc-rhdf5 qemu-user slurmctld slurmd slurm-client munge)
 
-# hardgrad_setup [tests] [long]: everything for building and running, and what the tests and the long tests need besides.
+# hardgrad_setup [tests] [long]: installs the packages for building and running, and those for the tests and the long tests.
 hardgrad_setup() {
   local wanted=("${hardgrad_packages[@]}") missing=() package kind
   for kind in "$@"; do
@@ -25,11 +25,11 @@ hardgrad_setup() {
 
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     if command -v cmake >/dev/null && command -v ninja >/dev/null; then
-      echo "setup: this is no Debian or Ubuntu; going on with what is installed. Hardgrad needs:" >&2
+      echo "setup: not Debian or Ubuntu; continuing with the installed software. Hardgrad needs:" >&2
       hardgrad_explain >&2
       return 0
     fi
-    echo "setup: nothing can be installed here (no apt-get). Install these, then run this again:" >&2
+    echo "setup: packages cannot be installed here (no apt-get). Install these, then run this again:" >&2
     hardgrad_explain >&2
     return 2
   fi
@@ -47,7 +47,7 @@ hardgrad_setup() {
     if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
       root=(sudo)
     else
-      echo "setup: packages are missing, and neither root nor sudo is at hand. Ask someone to run:" >&2
+      echo "setup: packages are missing, and root or sudo is not available. Ask an administrator to run:" >&2
       echo "  apt-get install ${missing[*]}" >&2
       return 2
     fi
@@ -55,7 +55,7 @@ hardgrad_setup() {
   echo "setup: installing ${missing[*]}" >&2
   "${root[@]}" apt-get update -q >&2 &&
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" >&2 || {
-      echo "setup: apt-get failed; see above. Wanted: ${missing[*]}" >&2
+      echo "setup: apt-get failed (see above) for these packages: ${missing[*]}" >&2
       return 2
     }
   hardgrad_choose
@@ -75,7 +75,7 @@ TEXT
   echo "  ${hardgrad_test_packages[*]} ${hardgrad_long_packages[*]}"
 }
 
-# hardgrad_cores: how many there are to work on. (nproc says no more than OMP_NUM_THREADS, which is about Python's libraries.)
+# hardgrad_cores: the number of available cores. (nproc is limited by OMP_NUM_THREADS, which is meant for Python's libraries.)
 hardgrad_cores() {
   env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || echo 2
 }
@@ -83,7 +83,7 @@ hardgrad_cores() {
 # hardgrad_build [cmake --build arguments]: configures and builds the release preset.
 hardgrad_build() {
   local log of fresh=()
-  # A copied or moved tree brings along a build of another folder, which CMake refuses.
+  # A copied or moved tree contains a build of another folder, which CMake rejects.
   of="$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/release/CMakeCache.txt 2>/dev/null || true)"
   if [ -n "$of" ] && ! [ "$of" -ef . ]; then fresh=(--fresh); fi
   log="$(mktemp)"
@@ -96,8 +96,8 @@ hardgrad_build() {
   "$hardgrad_cmake" --build --preset release --parallel "$(hardgrad_cores)" "$@"
 }
 
-# hardgrad_choose: the Python and the CMake of every step: Debian's own, whatever else stands first on the path. Its Python has the
-# packages above, and its CMake fits the package files of its libraries (CMake 4 works, too, as long as it accepts what they ask for).
+# hardgrad_choose: the Python and the CMake of every step are Debian's, even if others come first on the path. Debian's Python has the
+# packages above, and its CMake fits the package files of its libraries. (CMake 4 also works if it accepts their version requirements.)
 hardgrad_choose() {
   hardgrad_python=/usr/bin/python3
   [ -x "$hardgrad_python" ] || hardgrad_python=python3

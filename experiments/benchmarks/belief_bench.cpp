@@ -1,7 +1,7 @@
 // belief/LAYERS/ESTIMATOR  one gradient of a belief network: layers of 200 bits, 784 pixels, batch 50, K = 2, float, one thread
 //
-// Counters: mflop (of the products, forward and backward), of_sgemm (their time at the rate of a square product of 1,024, timed
-// just before, over the gradient's), beyond_products (the rest's time in units of that).
+// Counters: mflop (of the products, forward and backward), of_sgemm (their time at the rate of a square product of size 1,024,
+// timed just before, divided by the gradient's time), beyond_products (the remaining time in units of the products' time).
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -42,7 +42,7 @@ void gradient(benchmark::State& state, int layers, const std::string& spec) {
   for (std::uint32_t b = 0; b < batch_size; ++b) batch.id.push_back(b);
   for (std::size_t i = 0; i < image.size(); ++i) image.data[i] = i % 3 == 0;
   const auto estimator = make_estimator<float>(Spec::parse(spec), model->structure(), Key(2));
-  // Hard choices need no gradient: each product goes forward and to its weights.
+  // Hard choices need no gradient: each product is computed forward and for its weights.
   const double flop = 2.0 * batch_size * samples * 2 * ((layers - 1.0) * units * units + static_cast<double>(units) * pixels);
   const double products = flop * seconds_per_flop();
   Tape<float> tape;

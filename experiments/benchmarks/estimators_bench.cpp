@@ -1,4 +1,4 @@
-// hardgrad-bench: what a gradient of each estimator costs on each model, and how noisy it is.
+// hardgrad-bench: cost and variance of each estimator's gradient on each model.
 //
 // MODEL/ESTIMATOR, and growth/samples|options|choices:N/ESTIMATOR on bits. Time is one gradient on one thread. Counters: rows
 // (model rows per gradient), variance and squared_bias (traces over all parameters, from 64 replicates),
@@ -72,7 +72,7 @@ void add_models() {
         add(scene.name + "/" + name + settings, scene, name + settings);
 }
 
-/// Growth with samples K, options S and choices T, on bits that each pay their own cost.
+/// Growth with samples K, options S and choices T, on bits with separate costs.
 void add_growth() {
   const auto bits = [](int choices, int options) {
     return SceneSpec{"bits", "bits", fmt::format("bits[bits={},options={},logit=0.3]", choices, options), 1};

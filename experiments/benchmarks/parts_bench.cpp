@@ -1,14 +1,13 @@
-// What gradients are made of: operations, forward and backward, growth with their sizes; whole trees with and without
-// shared prefixes; replicates in one run and in separate ones.
+// The parts of a gradient: operations, forward and backward, and their growth with size; trees with and without shared
+// prefixes; replicates in one run and in separate runs.
 //
 // op/NAME/...  time of one forward and backward; items/s are output numbers (products: FLOP of the forward product)
-// gemm/MxNxK   a product alone, of one thread and of all at once; items/s are multiplications. OpenBLAS takes a lock at every
-//              call, so that up to kernels::small_product of them loops of our own are taken: 8x8x16 is the last of these
+// gemm/MxNxK   a single product, on one thread and on all; items/s are multiplications. OpenBLAS takes a lock in every call,
+//              so Hardgrad's loops compute products with up to kernels::small_product of them; 8x8x16 is the largest
 // grow/AXIS:n  a gradient of a sequential translator when batch B, samples K, steps T, source words S or width H grows
 // tree/...     the exact gradient of a translator with T = 3 choices of S options; rows are counted
-// replicates/  64 replicates of rloo[samples=4]: gradients on their own, gradients that share what no choice touches, and at
-// the
-//              logits, 32 to a run; grow/M:n the latter two
+// replicates/  64 replicates of rloo[samples=4]: separate gradients, gradients that share the choice-independent part, and at
+//              the logits with 32 per run; grow/M:n the latter two
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -144,7 +143,7 @@ struct Scene {
   }
 };
 
-/// One gradient on a tape that was cleared or rewound; its rows.
+/// One gradient on a tape that was cleared or rewound; returns its rows.
 template <class Estimate>
 double take(Tape<float>& tape, const Scene& scene, std::vector<float>& gradient, Estimate&& estimate) {
   const auto made = estimate(tape);
@@ -177,7 +176,7 @@ void add_growth_of_parts() {
   for (int n : {8, 32, 128, 256}) add("H", n, {.width = n});
 }
 
-/// Every complete path as a sample of its own: the same leaves, no prefix shared.
+/// Every complete path as a separate sample: the same leaves without shared prefixes.
 std::vector<std::vector<int>> every_path(int batch, int steps, int options) {
   const int paths = static_cast<int>(std::lround(std::pow(options, steps)));
   std::vector<std::vector<int>> option(steps);

@@ -1,4 +1,4 @@
-// Benchmarks of what gradients are made of (parts_bench.cpp), of many choices at once (belief_bench.cpp) and of sweeps
+// Benchmarks of the parts of a gradient (parts_bench.cpp), of many simultaneous choices (belief_bench.cpp) and of sweeps
 // (sweeps_bench.cpp).
 #pragma once
 

@@ -1,4 +1,4 @@
-// sweep/jobs:n  a sweep of 16 cells that each measure one estimator, from its plan to its files, on n threads.
+// sweep/jobs:n  a sweep of 16 cells, each measuring one estimator, from plan to files, on n threads.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <tbb/global_control.h>

@@ -35,10 +35,10 @@ std::size_t write_alignments(const std::string& folder, const tasks::Task& task,
   const auto* sequences = dynamic_cast<const tasks::SequenceTask*>(&task);
   const auto& sites = model.structure().sites;
   if (!sequences || sites.size() != 1)
-    throw UsageError("--alignments is for networks that attend to a source word for each target word");
+    throw UsageError("--alignments needs a network that attends to a source word for each target word");
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw UsageError(fmt::format("{}: the folder cannot be made: {}", folder, error.message()));
+  if (error) throw UsageError(fmt::format("{}: the folder cannot be created: {}", folder, error.message()));
 
   std::string source, target_words, found, gold;
   std::size_t lines = 0;

@@ -1,4 +1,4 @@
-// hardgrad check: is a sweep's folder, or a file, whole?
+// hardgrad check: verifies that a sweep's folder, or a file, is complete.
 #include "experiments/storage/check.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ int check(const std::string& path, bool json) {
       const auto file = folder.cell(hash);
       if (const auto way = folder.unfinished(hash); place_of(way) != Place::nothing) {
         ++looked;
-        for (auto& problem : storage::check_file(way)) problems.push_back(problem + "; the cell begins anew");
+        for (auto& problem : storage::check_file(way)) problems.push_back(problem + "; the cell starts again");
       }
       if (place_of(file) == Place::nothing) {
         ++missing;
@@ -65,8 +65,8 @@ int check(const std::string& path, bool json) {
   } else {
     for (const auto& problem : problems) put("{}\n", printable(problem));
     if (!left.empty()) put("{}\n", leftovers_text(left));
-    put("{}: {} looked at, {}{}{}\n", printable(path), counted(looked, "file"),
-        problems.empty() ? "all whole" : counted(problems.size(), "problem"),
+    put("{}: {} checked, {}{}{}\n", printable(path), counted(looked, "file"),
+        problems.empty() ? "all complete" : counted(problems.size(), "problem"),
         missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",
         failed ? fmt::format(", {} failed", counted(failed, "cell")) : "");
   }
@@ -81,7 +81,7 @@ void add_check(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  Verb verb(app, "check", "verify a sweep's folder or a file, and name what is wrong");
+  Verb verb(app, "check", "verify a sweep's folder or a file, and report faults");
   verb.add("path", options->path, "a sweep's folder, or a .h5 file").required();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] { return check(options->path, options->json); });

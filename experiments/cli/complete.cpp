@@ -25,7 +25,7 @@ Words values_of(const ParameterInfo& info) {
   return fallback.empty() ? Words{} : Words{fallback};
 }
 
-// A name, or within `name[`, parameters that are not given yet and their values.
+// A name, or, within `name[`, the parameters not given yet and their values.
 template <class Entry>
 void add_specs(const std::string& text, Words& found) {
   const auto& entries = Registry<Entry>::instance().entries();
@@ -63,7 +63,7 @@ void add_specs(const std::string& text, Words& found) {
   }
 }
 
-// `prefix` and a setting, or its values behind '='.
+// `prefix` and a setting, or its values after '='.
 void add_settings(const std::string& prefix, const std::string& text, Words& found) {
   for (const auto& setting : sweeps::settings_table()) {
     const auto start = prefix + setting.path + "=";
@@ -83,7 +83,7 @@ void add_specs_behind(const std::string& key, const std::string& text, Words& fo
   for (const auto& spec : specs) found.push_back(key + spec);
 }
 
-// --set: anything of the file; --only: axes.
+// --set: any setting of the file; --only: axes.
 void add_assignments(const std::string& text, bool set, Words& found) {
   const std::string prefix = set ? "grid." : "";
   for (const char* axis : {"task", "model", "estimator", "seed"}) {
@@ -99,7 +99,7 @@ void add_assignments(const std::string& text, bool set, Words& found) {
   for (const char* key : {"name=", "seed=", "out=", "precision=float", "precision=double"}) found.push_back(key);
 }
 
-// Values of an option; false if it wants a file, a number, or something nobody can know.
+// Values of an option; false if it takes a file, a number or another value without candidates.
 bool add_values(const std::string& option, const std::string& text, Words& found) {
   if (option == "--estimator")
     add_specs<EstimatorEntry>(text, found);
@@ -130,7 +130,7 @@ void add_arguments(const std::string& verb, const std::string& text, Words& foun
   if (verb == "describe") found.push_back("sweep");
 }
 
-// The option of the verb or the program; null if there is none of that name.
+// The option of the verb or the program; null if none has that name.
 const CLI::Option* option_of(const CLI::App& app, const CLI::App* verb, const std::string& name) {
   for (const auto* at : {verb, &app})
     if (const auto* option = at ? at->get_option_no_throw(name) : nullptr) return option;
@@ -143,7 +143,7 @@ bool takes_value(const CLI::Option* option) { return option && option->get_items
 TypedLine read_line(const std::string& text) {
   TypedLine line;
   char quote = 0;
-  bool inside = false;  // a word has begun
+  bool inside = false;  // a word has started
   const auto finish = [&] {
     if (inside) line.words.push_back(line.last);
     line.last.clear();
@@ -167,7 +167,7 @@ TypedLine read_line(const std::string& text) {
       inside = true;
     } else if (c == ' ' || c == '\t' || c == '\n') {
       finish();
-    } else if (c == ';' || c == '|' || c == '&') {  // another command begins
+    } else if (c == ';' || c == '|' || c == '&') {  // another command starts
       finish();
       line.words.clear();
     } else {
@@ -193,7 +193,7 @@ std::vector<std::string> completions(const CLI::App& app, const TypedLine& line)
       if (plugin.empty()) continue;
       refuse_strange(plugin);
       load_plugin(plugin);
-    } catch (const Error&) {  // the command itself will say so
+    } catch (const Error&) {  // the command itself will report it
     }
     const bool value = !awaiting.empty();
     awaiting = !value && name == word && takes_value(option_of(app, verb, word)) ? word : "";
@@ -201,7 +201,7 @@ std::vector<std::string> completions(const CLI::App& app, const TypedLine& line)
       for (const auto* sub : app.get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; })) verb = sub;
   }
   Words found;
-  std::string start;  // --option= in front of a value
+  std::string start;  // --option= before a value
   auto text = line.last;
   if (const auto equals = text.find('='); text.starts_with("--") && equals != std::string::npos) {
     awaiting = text.substr(0, equals);

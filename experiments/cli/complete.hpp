@@ -1,4 +1,4 @@
-// What may stand at the end of a command line.
+// Completions for the end of a command line.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@ class App;
 
 namespace hardgrad::cli {
 
-/// A command line up to the cursor, as its shell reads it.
+/// A command line up to the cursor, parsed as by its shell.
 struct TypedLine {
   std::vector<std::string> words;  ///< before the last one, without the program
   std::string last;                ///< the word at the cursor; may be empty
-  std::size_t kept = 0;            ///< bytes of it that bash leaves as they are: up to an opening quote, '=' or ':'
-  bool quoted = false;             ///< the cursor is within quotes
+  std::size_t kept = 0;            ///< its bytes that bash does not replace: up to an opening quote, '=' or ':'
+  bool quoted = false;             ///< the cursor is inside quotes
 };
 TypedLine read_line(const std::string& line);
 
-/// Whole words that `line.last` may become: verbs, options, names, parameters within `name[`, values. Plugins that the
-/// line names are loaded. None where a file is wanted.
+/// Complete words that start with `line.last`: verbs, options, names, parameters within `name[`, values. Loads the plugins of
+/// the line. Empty where a file is expected.
 std::vector<std::string> completions(const CLI::App& app, const TypedLine& line);
 
 }  // namespace hardgrad::cli

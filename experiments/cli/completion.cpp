@@ -1,5 +1,5 @@
-// hardgrad completion: a script for the shell. It asks the program itself (`hardgrad complete`) what may come next, so that
-// names and parameters, plugins' too, are those there are.
+// hardgrad completion: a script for the shell. It calls the program (`hardgrad complete`) for candidates, so that names and
+// parameters are current and include those of plugins.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -48,7 +48,7 @@ end
 complete -c hardgrad -f -a '(__hardgrad_complete)'
 )";
 
-// As bash puts it into the line: what stays is left out, and what it would take apart is escaped.
+// The text that bash inserts: without the kept prefix, and with special characters escaped.
 std::string for_bash(const std::string& word, const TypedLine& line) {
   auto text = word.substr(std::min(line.kept, word.size()));
   if (line.quoted) return text;
@@ -77,11 +77,11 @@ void add_completion(CLI::App& app, Action& action) {
     options->json ? print_json({{"shell", options->shell}, {"script", text}}) : put("{}", text);
     return 0;
   });
-  Verb complete(app, "complete", "what may stand at the end of a line: asked by the scripts");
+  Verb complete(app, "complete", "candidates for the end of a line, for the scripts");
   complete.hide();
   complete.add("shell", options->shell, "").required().one_of(shells);
   complete.add("line", options->line, "the line up to the cursor").required();
-  complete.flag("--json", options->json, "print JSON: whole words");
+  complete.flag("--json", options->json, "print JSON: complete words");
   complete.does(action, [options, &app] {
     const auto line = read_line(options->line);
     const auto words = completions(app, line);

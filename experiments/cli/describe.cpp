@@ -1,5 +1,5 @@
-// hardgrad describe NAME: everything a plugin declares, or (`describe sweep`) every setting of a sweep's
-// file.
+// hardgrad describe NAME: everything that an estimator, model, task or target declares; `describe sweep`: every setting of a
+// sweep's file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -36,7 +36,7 @@ void print_synopsis(Manual& page, const std::string& name, const std::vector<Par
 
 void print_parameters(Manual& page, const std::vector<ParameterInfo>& parameters) {
   page.heading("PARAMETERS");
-  if (parameters.empty()) page.paragraph("It takes none.");
+  if (parameters.empty()) page.paragraph("None.");
   for (const auto& p : parameters)
     page.definition(p.name, fmt::format("{}. {}{}{}, default {}.", p.help, p.type_name(), p.range().empty() ? "" : " ",
                                         p.range(), to_string(p.fallback).empty() ? "empty" : to_string(p.fallback)));
@@ -74,15 +74,16 @@ void print(const EstimatorEntry& e) {
                              decisive.empty() ? "" : fmt::format(", but not with {}", fmt::join(decisive, " or "))));
   page.heading("COST");
   page.paragraph(fmt::format("Rows of the network for each question and example, at most: {}.", e.evaluations));
-  if (e.couples_examples) page.paragraph("It couples the examples of a batch: what one gives depends on the others.");
+  if (e.couples_examples) page.paragraph("It couples the examples of a batch: the gradient of one depends on the others.");
   page.paragraph(
       "(K: samples; S: options of a choice; T: choices; Q: questions; D: columns of a question. shared: choices share a cost; "
-      "joint: so do choices of different questions; sequential: choices feed later ones; learning: its own parameters are "
-      "being trained. Below, rows of a network of three questions, four options each, or two where binary.)");
+      "joint: choices of different questions share a cost; sequential: choices feed later ones; learning: the estimator's "
+      "parameters are in training. Below: rows for a network of three questions with four options each, or two if binary.)");
   page.heading("NEEDS");
   std::vector<std::string> needs;
   for (const auto& need : e.needs) needs.push_back(to_string(need));
-  page.paragraph(needs.empty() ? "It declares no needs, and so works nowhere." : fmt::format("{}.", fmt::join(needs, "; ")));
+  page.paragraph(needs.empty() ? "It declares no needs and therefore supports no network."
+                               : fmt::format("{}.", fmt::join(needs, "; ")));
   if (!e.promises.empty()) page.heading("PROMISES");
   for (const auto& promise : e.promises) page.paragraph(promise.text() + ".");
   page.heading("SUPPORTS");
@@ -90,7 +91,7 @@ void print(const EstimatorEntry& e) {
     page.paragraph(fmt::format("{}: {}{}.", network, reason.empty() ? "yes" : "no: " + reason,
                                rows ? fmt::format(", {:.6g} row{}", *rows, *rows == 1 ? "" : "s") : ""));
   if (wants_posterior(Spec::parse(e.name)))
-    page.paragraph("It needs a network with a learned posterior, which is built for it by itself.");
+    page.paragraph("It needs a network with a learned posterior, which is built automatically.");
   print_see_also(page, e);
 }
 
@@ -166,21 +167,21 @@ task = ["translation", "qa"]
 model = "translator"       by default each task's own
 estimator = ["rloo[samples=4]", "exact"]
 seed = [1, 2, 3]
-train.learning_rate = [0.1, 0.01]    any setting below may be walked
+train.learning_rate = [0.1, 0.01]    any setting below can be an axis
 
-[[zip]]                    lists walked together, instead of [grid]
-[[exclude]]                combinations left out: all keys must match; * and ? are wildcards
+[[zip]]                    lists paired element by element, instead of [grid]
+[[exclude]]                omitted combinations: all keys must match; * and ? are wildcards
 [[override]]               when = {{ task = "qa" }}, set = {{ train.steps = 500 }}
 
-[tune]                     settings that each estimator is tuned in before the grid is run
+[tune]                     settings to tune for each estimator before the grid runs
 train.learning_rate = {{ low = 1e-4, high = 0.1 }}   a range (log-uniform, or scale = "linear"), or a list of choices;
-estimator.temperature = [0.5, 1]                   any of [train] that changes the training, or an estimator's own
-trials = 12                settings drawn at random; left out: all combinations of the choices
+estimator.temperature = [0.5, 1]                   any training setting of [train], or an estimator's parameter
+trials = 12                number of random settings; by default all combinations of the choices
 seeds = [101, 102]         of the trials: none of the grid's
-rounds = [0.1, 0.3, 1]     shares of train.steps: all settings get the first, the best the next; by default [1]
-keep = 0.34                share of a round's settings that goes on; by default a third
+rounds = [0.1, 0.3, 1]     fractions of train.steps: the first for all settings, the next for the best; by default [1]
+keep = 0.34                fraction of a round's settings that continue; by default a third
 metric = "loss"            or the name of a held-out loss or metric
-split = "heldout"          that trials are judged on; train.evaluate_split is another one, here "test"
+split = "heldout"          split for evaluating trials; train.evaluate_split must be another one, here "test"
 
 [train] and [measure] hold these settings; --set SECTION.NAME=VALUE overrides them:
 
@@ -215,8 +216,8 @@ void add_describe(CLI::App& app, Action& action) {
   };
   auto options = std::make_shared<Options>();
   Verb verb(app, "describe", "one estimator, model, task or target in full; `describe sweep` for a sweep's file");
-  verb.add("name", options->name, "a name; model:bits, task:bits or target:soft where two share it").required();
-  verb.flag("--json", options->json, "print JSON: an object, or a list of them where several share the name");
+  verb.add("name", options->name, "a name; model:bits, task:bits or target:soft if two share it").required();
+  verb.flag("--json", options->json, "print JSON: an object, or a list of them if several share the name");
   verb.does(action, [options] { return describe_all(options->name, options->json); });
 }
 

@@ -32,7 +32,7 @@ nlohmann::json parameters_json(const std::vector<ParameterInfo>& parameters) {
   return list;
 }
 
-/// The values of a parameter that may make a difference: all there are of a flag or a choice, the ends of a range of numbers.
+/// The values of a parameter that may matter: all values of a flag or a choice, the ends of a range of numbers.
 std::vector<std::string> telling_values(const ParameterInfo& p) {
   if (p.type == ParameterInfo::Type::boolean) return {"false", "true"};
   if (p.type != ParameterInfo::Type::integer && p.type != ParameterInfo::Type::real) return p.choices;
@@ -42,7 +42,7 @@ std::vector<std::string> telling_values(const ParameterInfo& p) {
   return ends;
 }
 
-/// Looks in one registry.
+/// Searches one registry.
 template <class Entry>
 void look(const std::string& kind, const std::string& name, std::vector<AnyEntry>& found) {
   if (!kind.empty() && kind != Entry::noun) return;
@@ -106,7 +106,7 @@ std::vector<AnyEntry> entries_named(const std::string& text, std::vector<std::st
   look<EstimatorEntry>(kind, name, found);
   look<ModelEntry>(kind, name, found);
   look<tasks::TaskEntry>(kind, name, found);
-  if (found.empty()) look<TargetEntry>(kind, name, found);  // an estimator of the same name comes first
+  if (found.empty()) look<TargetEntry>(kind, name, found);  // an estimator of the same name takes precedence
   if (const auto* known = found.empty() ? known_as(name) : nullptr; known && (kind.empty() || kind == EstimatorEntry::noun))
     look<EstimatorEntry>("", known->estimator(), found);
   if (!found.empty()) return found;

@@ -19,24 +19,24 @@ nlohmann::json entry_json(const EstimatorEntry& entry);
 nlohmann::json entry_json(const ModelEntry& entry);
 nlohmann::json entry_json(const tasks::TaskEntry& entry);
 nlohmann::json entry_json(const TargetEntry& entry);
-/// The names an estimator has elsewhere (core/registry/known_as.hpp); those of all, if none is named.
+/// An estimator's names elsewhere (core/registry/known_as.hpp); without a name, those of all estimators.
 nlohmann::json names_json(const std::string& estimator = {});
 
-/// Whether an estimator with its defaults works on a kind of network.
+/// Whether an estimator with its defaults supports a kind of network.
 struct Support {
   std::string network;
   std::string reason;          ///< why not; empty if it does
-  std::optional<double> rows;  ///< then, as stated_rows, if its cost is a formula
+  std::optional<double> rows;  ///< if it does and its cost is a formula: as stated_rows
 };
 std::vector<Support> support(const EstimatorEntry& entry);
-/// What an estimator claims with all settings at their defaults.
+/// Whether an estimator claims to be unbiased with all settings at their defaults.
 bool unbiased(const EstimatorEntry& entry);
-/// The settings that alone, with all else at its default, make it claim the other: "normalise=true".
+/// The settings that each reverse this claim, with all others at their defaults: "normalise=true".
 std::vector<std::string> decisive_settings(const EstimatorEntry& entry);
 
 using AnyEntry = std::variant<const EstimatorEntry*, const ModelEntry*, const tasks::TaskEntry*, const TargetEntry*>;
-/// All of a name, or of a whole spec, whose name counts; `kind:name` narrows the search. Targets, and the names estimators have
-/// elsewhere, are looked for where there is nothing else. UsageError if there is none; `also`: what else may have been meant.
+/// All entries of a name, or of a spec's name; `kind:name` narrows the search. Targets and estimators' names elsewhere are used
+/// only if nothing else matches. UsageError if there is none; `also`: further names for suggestions.
 std::vector<AnyEntry> entries_named(const std::string& text, std::vector<std::string> also = {});
 
 }  // namespace hardgrad::cli

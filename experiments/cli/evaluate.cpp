@@ -37,22 +37,21 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
   const auto& task_spec = trained.task_spec;
   const auto split = tasks::split_named(options.split);
   if (task->size(split) == 0)
-    throw UsageError(fmt::format("--split {}: {} has no examples there; take another split, or change its shares",
-                                 options.split, task_spec));
+    throw UsageError(
+        fmt::format("--split {}: {} has no examples there; use another split, or change its shares", options.split, task_spec));
   if (options.beam > 1 && !task->decodes())
-    throw UsageError(fmt::format("--beam {}: beam search is for sentences, and {} asks for none", options.beam, task_spec));
+    throw UsageError(fmt::format("--beam {}: beam search needs sentences, which {} does not have", options.beam, task_spec));
   const auto model = trained.model<T>(false);
   const auto& structure = model->structure();
   const auto estimator = make_estimator<T>(Spec::parse(checkpoint.estimator), structure, Key(checkpoint.seed));
   const auto& target = estimator->target();
   if (options.attention == "posterior" && !structure.posterior)
     throw UsageError(
-        fmt::format("--attention posterior: the network was trained with {}, which learns none", checkpoint.estimator));
+        fmt::format("--attention posterior: the network was trained with {}, which learns no posterior", checkpoint.estimator));
   if (options.average > 0 && target.name() == "soft")
-    throw UsageError(
-        fmt::format("--average: the network was trained with {}, which draws no samples; leave it out", checkpoint.estimator));
-  if (options.average > 0 && options.beam > 1)
-    throw UsageError("--average and --beam are two ways to find an answer; give one of them");
+    throw UsageError(fmt::format("--average: the network was trained with {}, which draws no samples; remove the option",
+                                 checkpoint.estimator));
+  if (options.average > 0 && options.beam > 1) throw UsageError("--average and --beam exclude each other; give one of them");
   const training::EvaluationSettings settings{
       .split = split,
       .examples = options.examples,
@@ -107,25 +106,24 @@ void add_evaluate(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvaluateArguments>();
   Verb verb(app, "evaluate", "losses and metrics of a trained network, on any data of its task");
   verb.add("--checkpoint", options->checkpoint, "the network: CELL.checkpoint.h5 of a sweep with checkpoint = true").required();
-  verb.add("--task", options->task, "data of the task it was trained on; by default what it was trained on");
+  verb.add("--task", options->task, "data of the task it was trained on; by default the training data");
   verb.add("--model", options->model,
-           "other settings of the network that leave its parameters as they are, such as more glimpses or steps");
+           "other settings of the network that leave its parameters unchanged, such as more glimpses or steps");
   verb.add("--split", options->split, "train, heldout or test").one_of({"train", "heldout", "test"}).shows_default();
-  verb.add("--examples", options->examples, "the first so many of the split; 0: all").from_to(0, 100000000);
-  verb.add("--batch", options->batch, "examples at a time").from_to(1, 1000000).shows_default();
-  verb.add("--beam", options->beam, "sentences are decoded by beam search with so many beginnings; 1: greedily")
-      .from_to(1, 1000)
-      .shows_default();
+  verb.add("--examples", options->examples, "number of examples, from the start of the split; 0: all").from_to(0, 100000000);
+  verb.add("--batch", options->batch, "examples per batch").from_to(1, 1000000).shows_default();
+  verb.add("--beam", options->beam, "width of the beam search for sentences; 1: greedily").from_to(1, 1000).shows_default();
   verb.add("--average", options->average,
-           "answers are averaged over so many samples of the choices; 0: those under the most probable choices")
+           "average predictions over this number of samples of the choices; 0: use the most probable choices")
       .from_to(0, 100000);
   verb.add("--attention", options->attention,
-           "where metrics say what was attended to: by the prior, or by the learned posterior, which knows the answer")
+           "source of the attention for metrics: the prior, or the learned posterior, which depends on the answer")
       .one_of({"prior", "posterior"})
       .shows_default();
-  verb.add("--bound-samples", options->bound_samples, "also the bound of so many samples; 0: none").from_to(0, 1000000);
-  verb.add("--alignments", options->alignments, "a folder for the words that each word attended to, in the Pharaoh format");
-  verb.add("--seed", options->seed, "seed of other data, its splits, and the noise; by default the one it was trained with")
+  verb.add("--bound-samples", options->bound_samples, "also compute the bound with this number of samples; 0: none")
+      .from_to(0, 1000000);
+  verb.add("--alignments", options->alignments, "folder for word alignments from attention, in the Pharaoh format");
+  verb.add("--seed", options->seed, "seed of other data, its splits, and the noise; by default that of training")
       .not_negative();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {

@@ -20,7 +20,7 @@ void add_export(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   Verb verb(app, "export", "write a result as CSV tables");
   verb.add("file", options->path, "a merged result (.h5)").required();
-  verb.add("--csv", options->csv, "the folder to write to, made if need be").required();
+  verb.add("--csv", options->csv, "the output folder, created if needed").required();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
     const auto paths = storage::export_csv(options->path, options->csv);

@@ -1,4 +1,4 @@
-// hardgrad gradient: everything needed to redo one gradient elsewhere.
+// hardgrad gradient: everything needed to recompute one gradient elsewhere.
 #include "experiments/storage/gradient.hpp"
 
 #include <fmt/format.h>
@@ -36,10 +36,10 @@ struct GradientArguments {
   bool json = false;
 };
 
-// What the same gradient costs, taken again and again on one thread and one tape.
+// The cost of repeating one gradient on one thread and one tape.
 struct Timing {
   std::vector<double> seconds, cpu_seconds;
-  std::size_t bytes = 0;  // most memory in use at once, beyond what was before the first
+  std::size_t bytes = 0;  // peak memory, beyond that before the first gradient
 };
 
 template <class T>
@@ -64,7 +64,7 @@ Timing time_gradient(int repeat, const Estimator<T>& estimator, const Scene<T>& 
   return timing;
 }
 
-// The integer fields of the batch that hold words, as words.
+// The words of the batch's integer fields that encode words.
 std::map<std::string, Array<std::string>> words_of(const tasks::Task& task, const Batch& batch) {
   std::map<std::string, Array<std::string>> words;
   for (const auto& [name, field] : batch.integers) {
@@ -112,10 +112,10 @@ int dump_gradient(const GradientArguments& options) {
   dump.surrogate = static_cast<double>(estimate.surrogate.item());
   const auto described = estimate.episode ? describe_rows(*estimate.episode, dump) : Described::nothing;
   if (described != Described::rows)
-    complain(fmt::format("note: {} branches at every step by itself; {}", spec.text,
+    complain(fmt::format("note: {} branches separately at every step; {}", spec.text,
                          described == Described::examples
-                             ? "the logits are those of the examples, choices and losses are left out"
-                             : "logits, choices and losses are left out"));
+                             ? "the logits are those of the examples; choices and losses are omitted"
+                             : "logits, choices and losses are omitted"));
   if (!options.out.empty()) storage::write_gradient(options.out, dump);
   const double length = measurement::length_of(gradient);
   auto seconds = timing.cpu_seconds;
@@ -146,7 +146,7 @@ int dump_gradient(const GradientArguments& options) {
   put("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, length, estimate.loss);
   if (!options.out.empty()) put("; written to {}", options.out);
   if (options.repeat)
-    put("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median, options.repeat,
+    put("; {:.4g} ms of CPU time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median, options.repeat,
         size_text(static_cast<double>(timing.bytes)), storage::blas_kernel(), instruction_set());
   put("\n");
   return 0;
@@ -156,11 +156,12 @@ int dump_gradient(const GradientArguments& options) {
 
 void add_gradient(CLI::App& app, Action& action) {
   auto options = std::make_shared<GradientArguments>();
-  Verb verb(app, "gradient", "dump one gradient and all that is needed to redo it elsewhere");
+  Verb verb(app, "gradient", "write one gradient with everything needed to recompute it elsewhere");
   options->scene.add(verb);
   verb.add("--estimator", options->estimator, "e.g. 'rloo[samples=4]'").required();
   verb.add("--out", options->out, "the file to write (.h5)");
-  verb.add("--repeat", options->repeat, "first take it so many times on one thread, and say what it costs").from_to(1, 1000000);
+  verb.add("--repeat", options->repeat, "first repeat it this number of times on one thread, and report the cost")
+      .from_to(1, 1000000);
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
     prepare_to_compute();

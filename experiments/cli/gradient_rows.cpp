@@ -7,7 +7,7 @@
 namespace hardgrad::cli {
 namespace {
 
-// For each final row, the row of `rows` it continues; nothing if the two are on different branches.
+// For each final row, the row of `rows` that it continues; empty if they are on different branches.
 std::optional<std::vector<int>> ancestors(const RowsPtr& final_rows, const RowsPtr& rows) {
   std::vector<int> at(final_rows->size());
   for (std::size_t r = 0; r < at.size(); ++r) at[r] = static_cast<int>(r);
@@ -17,7 +17,7 @@ std::optional<std::vector<int>> ancestors(const RowsPtr& final_rows, const RowsP
     for (auto& r : at) r = walk->parent[r];
   }
   if (rows->is_root()) return final_rows->example;
-  // Independent steps branch from the root each, in the same order: row for row the same sample.
+  // Independent steps each branch from the root in the same order, so equal rows are the same sample.
   if (rows->example == final_rows->example && rows->replica == final_rows->replica) {
     for (std::size_t r = 0; r < at.size(); ++r) at[r] = static_cast<int>(r);
     return at;
@@ -25,8 +25,8 @@ std::optional<std::vector<int>> ancestors(const RowsPtr& final_rows, const RowsP
   return {};
 }
 
-// The shape [T, R] of what there is one of for each choice, [T, R, D] where a question has several columns; and the place of
-// column d of row r at step t in it.
+// The shape of arrays with one value per choice: [T, R], or [T, R, D] if a query has several columns; and the index of column d
+// of row r at step t.
 struct Cells {
   std::size_t steps, rows, columns = 1;
   template <class Steps>
@@ -42,7 +42,7 @@ struct Cells {
   std::size_t operator()(std::size_t t, std::size_t r, std::size_t d) const { return (t * rows + r) * columns + d; }
 };
 
-// Losses; false if rows of different steps do not belong together.
+// Losses; false if rows of different steps do not correspond.
 template <class T>
 bool describe_losses(const Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
   const auto R = final_rows->size();
@@ -56,7 +56,7 @@ bool describe_losses(const Episode<T>& episode, const RowsPtr& final_rows, stora
   return true;
 }
 
-// Of choices that are numbers: these, their distributions' parameters and log-densities, [T, R, D] each.
+// For continuous choices: values, parameters of their distributions and log-densities, [T, R, D] each.
 template <class T>
 bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
@@ -89,7 +89,7 @@ bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, storage::G
   return true;
 }
 
-// Of choices among options: these or their weights, logits, log-probabilities.
+// For choices among options: options or weights, logits, log-probabilities.
 template <class T>
 bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
@@ -139,8 +139,7 @@ bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, stor
   return true;
 }
 
-// Where independent steps were branched one by one, no row lives through them all: the logits of the examples
-// remain.
+// If independent steps branch separately, no row has all steps; only the logits of the examples are available.
 template <class T>
 bool describe_examples(const Episode<T>& episode, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
@@ -168,7 +167,7 @@ template <class T>
 Described describe_rows(Episode<T>& episode, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
   RowsPtr final_rows = steps.empty() ? episode.root() : steps.back().choice.rows;
-  for (const auto& step : steps)  // the finest rows are those every other step is repeated for
+  for (const auto& step : steps)  // other steps are repeated for the finest rows
     if (step.choice.rows->size() > final_rows->size()) final_rows = step.choice.rows;
   const bool numbers = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return !step.question.log_p; });
   storage::GradientDump<T> full = dump, less = dump;

@@ -1,4 +1,4 @@
-// What the rows of a run chose and paid, as the arrays of a gradient's file.
+// The choices and losses of a run's rows, as arrays for a gradient's file.
 #pragma once
 
 #include "core/choice/episode.hpp"
@@ -8,7 +8,7 @@ namespace hardgrad::cli {
 
 enum class Described {
   rows,      ///< the choices, losses and parameters of every final row
-  examples,  ///< logits of the examples: steps branched from these one by one, so that no row lives through them all
+  examples,  ///< logits of the examples: each step branched from them separately, so that no row has all steps
   nothing
 };
 

@@ -1,4 +1,4 @@
-// hardgrad list: what is registered, one line each.
+// hardgrad list: the registered names, one line each.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -57,10 +57,10 @@ void print_names() {
   print_table(rows, "", most_columns);
 }
 
-/// Which estimator works on which network, and why not: one row per estimator.
+/// Support of networks by estimators, with reasons: one row per estimator.
 struct Matrix {
   std::vector<std::string> networks;
-  std::map<std::string, std::vector<std::string>> reasons;  ///< by estimator; empty where it works
+  std::map<std::string, std::vector<std::string>> reasons;  ///< by estimator; empty where it is supported
 };
 Matrix support_matrix() {
   Matrix matrix;
@@ -85,7 +85,7 @@ nlohmann::json matrix_json() {
   return list;
 }
 
-/// As many columns beside the first as fit, and the rest below, again beside the first.
+/// Prints as many columns as fit; the others follow below, with the first column repeated.
 void print_in_blocks(const std::vector<std::vector<std::string>>& rows) {
   const auto width = [&](std::size_t column) {
     std::size_t most = 0;
@@ -111,7 +111,7 @@ void print_matrix() {
   const auto matrix = support_matrix();
   std::vector<std::string> notes;
   std::vector<std::vector<std::string>> rows{{"ESTIMATOR"}, {""}, {""}};
-  for (auto name : matrix.networks)  // a word a line, or they would not fit
+  for (auto name : matrix.networks)  // one word per line, to save width
     for (auto& row : rows) {
       const auto cut = &row == &rows.back() ? name.size() : std::min(name.find('_'), name.size() - 1) + 1;
       row.push_back(name.substr(0, cut));
@@ -120,7 +120,7 @@ void print_matrix() {
   for (const auto& [name, reasons] : matrix.reasons) {
     auto& row = rows.emplace_back(1, name);
     for (auto reason : reasons) {
-      reason = std::regex_replace(reason, std::regex("\\d+"), "N");  // the same note whatever the number of options
+      reason = std::regex_replace(reason, std::regex("\\d+"), "N");  // one note for all numbers of options
       if (reason.empty()) {
         row.push_back("works");
         continue;
@@ -146,10 +146,10 @@ void add_list(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  Verb verb(app, "list", "what is registered, one line each");
+  Verb verb(app, "list", "list the registered names, one line each");
   verb.add("what", options->what,
-           "estimators, models, tasks, targets; names: what estimators are called elsewhere; matrix: which estimator "
-           "works on which network")
+           "estimators, models, tasks, targets; names: estimators' names elsewhere; matrix: the networks that each "
+           "estimator supports")
       .one_of({"estimators", "models", "tasks", "targets", "names", "matrix"});
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {

@@ -1,4 +1,4 @@
-// hardgrad: the command line. Errors end in one line on stderr and the exit status the interface promises.
+// hardgrad: the command line. Errors end with one line on stderr and the documented exit status.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -37,7 +37,7 @@ int fail(const std::string& message, int status) {
   return status;
 }
 
-// What CLI11 did not understand, with what may have been meant.
+// The message for a command line that CLI11 rejects, with suggestions.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const auto subs = app.get_subcommands();
   const CLI::App& at = subs.empty() ? app : *subs.back();
@@ -68,7 +68,7 @@ int run_program(int argc, char** argv) {
   app.set_version_flag("--version", "hardgrad " HARDGRAD_VERSION ", vectors of " + instruction_set());
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(34);
-  app.fallthrough();  // --plugin may stand before or after the verb
+  app.fallthrough();  // --plugin can be before or after the verb
   std::vector<std::string> plugins;
   cli::Verb(app).repeated("--plugin", plugins, "a shared library with estimators, models or tasks; may be repeated");
   cli::Action action;
@@ -88,7 +88,7 @@ int run_program(int argc, char** argv) {
   cli::add_completion(app, action);
   cli::add_seal(app, action);
   app.footer(
-      "Exit status: 0 all well, 1 some cells failed, 2 bad usage or configuration, 3 damaged or unreadable "
+      "Exit status: 0 success, 1 some cells failed, 2 bad usage or configuration, 3 damaged or unreadable "
       "input, 130 interrupted.");
   try {
     app.parse(argc, argv);
@@ -117,7 +117,7 @@ int run_program(int argc, char** argv) {
     return fail(e.what(), e.exit_status());
   } catch (const std::bad_alloc&) {
     return fail("out of memory; try a smaller batch, fewer jobs or a lower leaf cap", 2);
-  } catch (const std::system_error& e) {  // what no place foresaw: no thread, no temporary folder
+  } catch (const std::system_error& e) {  // not handled elsewhere: no thread, no temporary folder
     return fail(e.what(), 2);
   } catch (const std::exception& e) {
     return fail(fmt::format("this is a bug in hardgrad: {}", e.what()), 70);
@@ -129,7 +129,7 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return cli::leave(run_program(argc, argv));
-  } catch (...) {  // what is thrown where not even an error can be told
+  } catch (...) {  // reporting the error failed, too
     std::fputs("hardgrad: out of memory\n", stderr);
     return 2;
   }

@@ -1,4 +1,4 @@
-// hardgrad measure: bias, variance and cost of estimators at one place, now.
+// hardgrad measure: bias, variance and cost of estimators at one point, without a sweep.
 #include "experiments/measurement/measure.hpp"
 
 #include <fmt/format.h>
@@ -109,7 +109,7 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
   return result;
 }
 
-// The norm of the expected loss's gradient if an estimator aims at it, else of the first target known.
+// The norm of the expected loss's gradient if an estimator has it as target, else of the first known target.
 double estimand_norm(const std::vector<measurement::Measurement>& measured) {
   for (const auto& m : measured)
     if (m.target == "expected_loss" && std::isfinite(m.estimand_norm)) return m.estimand_norm;
@@ -146,12 +146,12 @@ void save(const MeasureArguments& options, const std::string& task, const std::s
   storage::write_merged(options.out, records);
 }
 
-/// A refusal is an error where nothing was measured; a number that is none always.
+/// An unsupported network is an error if nothing was measured. A non-finite value is always an error.
 int status(const std::vector<measurement::Measurement>& measured) {
   if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "failed"; })) return 1;
   if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "ok"; })) return 0;
   if (measured.empty())
-    throw UsageError("measure: no estimator works on this network; `hardgrad list matrix` has what each needs");
+    throw UsageError("measure: no estimator supports this network; `hardgrad list matrix` lists their needs");
   throw UsageError(fmt::format("measure: {}: {}", measured.front().estimator, measured.front().reason));
 }
 
@@ -170,7 +170,7 @@ measurement::Measurement measure_one(const Spec& spec, const Scene<T>& scene, co
   } catch (const NotExact& e) {  // too many outcomes for this one
     const auto fits =
         options.settings.exact ? measurement::affordable<T>(spec, model, scene.batch, options.settings.outcome_cap) : "";
-    return measurement::skipped(spec, e.what() + (fits.empty() ? "" : "; the most that would fit: " + fits));
+    return measurement::skipped(spec, e.what() + (fits.empty() ? "" : "; the largest that fits: " + fits));
   }
 }
 
@@ -180,21 +180,21 @@ int measure_with(const MeasureArguments& options) {
   auto names = all ? Estimators::instance().names() : options.estimators;
   std::vector<std::string> known;
   for (const auto& name : names) {
-    const auto canonical = sweeps::canonical_spec("estimator", name);  // complains before anything is loaded
+    const auto canonical = sweeps::canonical_spec("estimator", name);  // reports errors before anything is loaded
     if (std::find(known.begin(), known.end(), canonical) != known.end())
       throw UsageError(fmt::format("--estimator: {} is given twice", name));
     known.push_back(canonical);
   }
   if (options.settings.at_logits && options.settings.exact)
-    throw UsageError("--at-logits is sampled: take either it or --exact");
+    throw UsageError("--at-logits is sampled: give either it or --exact");
   if (options.settings.exact && options.settings.estimand == "none")
-    throw UsageError("--estimand none: --exact visits outcomes around the true gradient");
+    throw UsageError("--estimand none: --exact needs the true gradient");
   if (options.settings.at_logits && !options.out.empty())
-    throw UsageError("--at-logits prints its result: a file holds moments of parameters");
+    throw UsageError("--at-logits only prints its result: a file stores moments of parameters");
   if (!options.out.empty()) require_writable(options.out);
   const auto scene = open_scene<T>(options.scene, wants_posterior(names));
   if (options.settings.covariance && scene.model->parameters().size() > most_listed_parameters)
-    throw UsageError(fmt::format("--covariance: the model has {} parameters; it is for at most {}",
+    throw UsageError(fmt::format("--covariance: the model has {} parameters; at most {} are possible",
                                  scene.model->parameters().size(), most_listed_parameters));
   measurement::Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
   if (all)
@@ -226,7 +226,7 @@ int measure_with(const MeasureArguments& options) {
   put("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
       counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
       counted(scene.model->parameters().size(), "parameter"),
-      options.settings.exact ? "every outcome visited"
+      options.settings.exact ? "all outcomes enumerated"
                              : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
   print_measured(measured, options.settings.exact, std::numeric_limits<T>::epsilon());
   if (!options.out.empty()) put("\nwritten to {}\n", options.out);
@@ -237,36 +237,39 @@ int measure_with(const MeasureArguments& options) {
 
 void add_measure(CLI::App& app, Action& action) {
   auto options = std::make_shared<MeasureArguments>();
-  Verb verb(app, "measure", "bias, variance and cost of estimators, now");
+  Verb verb(app, "measure", "measure bias, variance and cost of estimators");
   options->scene.add(verb);
-  verb.repeated("--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all that fit");
-  verb.add("--replicates", options->settings.replicates, "gradients drawn of each").from_to(2, 2000000000).shows_default();
+  verb.repeated("--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all supported ones");
+  verb.add("--replicates", options->settings.replicates, "sampled gradients per estimator")
+      .from_to(2, 2000000000)
+      .shows_default();
   const auto most =
       verb.add("--most-replicates", options->settings.most_replicates,
-               "where they do not support their intervals, as many more are drawn, and again, up to this; by default 16 times "
+               "replicates are doubled up to this number while they do not support their intervals; by default 16 times "
                "--replicates")
           .from_to(0, 2000000000);
   verb.add("--adapt", options->adapt.steps,
-           "training steps of what an estimator learns by itself (averages, critics, control variates), the network held, "
-           "before it is measured")
+           "training steps for the estimator's state (averages, critics, control variates) with the network fixed, before "
+           "it is measured")
       .from_to(0, 2000000000)
       .shows_default();
   verb.add("--adapt-rate", options->adapt.learning_rate, "learning rate of --adapt (Adam)").positive().shows_default();
-  verb.flag("--exact", options->settings.exact, "visit every outcome with its probability: no noise at all (in double)");
+  verb.flag("--exact", options->settings.exact,
+            "enumerate all outcomes with their probabilities: no sampling noise (in double)");
   verb.flag("--covariance", options->settings.covariance,
-            "--exact --json: the covariance matrix too, in the order of mean_gradient")
+            "--exact --json: also the covariance matrix, in the order of mean_gradient")
       .needs("--exact");
   verb.flag("--at-logits", options->settings.at_logits,
-            "moments at the logits of the choices instead of the parameters: many times cheaper");
+            "moments at the logits of the choices instead of the parameters: much cheaper");
   verb.add("--estimand", options->settings.estimand,
-           "the true gradient: any (a long run if it cannot be enumerated), enumerated, none (variance and cost alone)")
+           "true gradient: any (a long run if it cannot be enumerated), enumerated, none (only variance and cost)")
       .one_of({"any", "enumerated", "none"})
       .shows_default();
-  verb.add("--leaf-cap", options->settings.leaf_cap, "most leaves of the tree behind the exact gradient")
+  verb.add("--leaf-cap", options->settings.leaf_cap, "most leaves of the tree for the exact gradient")
       .positive()
       .shows_default();
-  verb.add("--outcome-cap", options->settings.outcome_cap, "--exact: most outcomes visited").positive().shows_default();
-  verb.add("--jobs", options->jobs, "threads, at most one a core; 0: as many. The numbers are the same for any")
+  verb.add("--outcome-cap", options->settings.outcome_cap, "--exact: most enumerated outcomes").positive().shows_default();
+  verb.add("--jobs", options->jobs, "threads, at most one per core; 0: one per core. It does not change the numbers")
       .from_to(0, 4096);
   verb.add("--out", options->out, "also write the result to a file (.h5)");
   verb.flag("--json", options->json, "print JSON");

@@ -21,14 +21,14 @@ struct Column {
   char side = 'r';
 };
 
-/// The squared bias that rounding alone explains, as analysis/rounding.py has it.
+/// The squared bias that rounding can explain, as in analysis/rounding.py.
 double rounding(const Measurement& m, double epsilon) {
   const double variance = std::isfinite(m.variance) ? m.variance : 0;
   return std::max(std::pow(64 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
 }
 
-/// A squared bias, or its root over the gradient's length. Where an exact one is within its error of zero, what it is below, if
-/// that is a ten-billionth of the gradient or more; an estimate is shown as it came.
+/// A squared bias, or its root over the gradient's norm. An exact value within rounding error of zero is shown as an upper
+/// bound if the bound is at least 1e-10 of the gradient; an estimate is shown unchanged.
 std::string bias_text(const Measurement& m, bool exact, double epsilon, bool relative) {
   const auto shown = [&](double squared) { return relative ? std::sqrt(squared) / m.estimand_norm : squared; };
   const auto interval = m.intervals.find("squared_bias");
@@ -39,7 +39,7 @@ std::string bias_text(const Measurement& m, bool exact, double epsilon, bool rel
   return short_number(relative ? m.relative_bias : m.squared_bias);
 }
 
-/// The relative bias that is known beside a sampled one.
+/// The exact relative bias, shown with a sampled one.
 std::string exact_bias_text(const Measurement& m, double epsilon) {
   if (m.exact_squared_bias <= rounding(m, epsilon)) return short_number(0);
   return short_number(std::sqrt(m.exact_squared_bias) / m.estimand_norm);
@@ -55,7 +55,7 @@ std::vector<Column> columns(bool exact, bool exact_beside, double epsilon) {
   const auto number = [&](const char* title, double Measurement::*field) {
     add(title, [field](const Measurement& m) { return short_number(m.*field); });
   };
-  const auto sampled = [&](const char* title, double Measurement::*field) {  // a variance may be known to be infinite
+  const auto sampled = [&](const char* title, double Measurement::*field) {  // a variance can be infinite by its formula
     const bool of_sample = !exact || field == &Measurement::variance;
     add(title, [=](const Measurement& m) { return of_sample ? marked(m, short_number(m.*field)) : short_number(m.*field); });
   };
@@ -114,7 +114,7 @@ void print_measured(const std::vector<Measurement>& measured, bool exact, double
               : counted(static_cast<std::size_t>(m.replicates), "replicate") + " do not support their intervals: ",
           m.unsupported);
   for (const auto& m : measured)
-    if (m.status == "ok" && m.estimand != "enumerated") put("{}: the true gradient: {}\n", m.estimator, m.estimand);
+    if (m.status == "ok" && m.estimand != "enumerated") put("{}: true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)
     if (m.status != "ok") put("{} {}: {}\n", m.status == "failed" ? red("FAILED") : m.status, m.estimator, m.reason);
 }

@@ -1,4 +1,4 @@
-// What `hardgrad measure` prints: a line for every estimator, then the reasons for what is marked or was not measured.
+// The table of `hardgrad measure`: one line per estimator, then the reasons for marked or missing values.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace hardgrad::cli {
 
-/// `exact`: every outcome was visited, so that no column is sampled. `epsilon`: of the precision measured in. All that is
-/// formed of replicates which do not support it is marked with a question mark.
+/// `exact`: all outcomes were enumerated, so no column is sampled. `epsilon`: machine epsilon of the precision. Values with
+/// unsupported intervals are marked with a question mark.
 void print_measured(const std::vector<measurement::Measurement>& measured, bool exact, double epsilon);
 
 }  // namespace hardgrad::cli

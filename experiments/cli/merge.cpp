@@ -1,4 +1,4 @@
-// hardgrad merge: the cells of a sweep become one file.
+// hardgrad merge: merges the cells of a sweep into one file.
 #include "experiments/storage/merge.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ struct MergeArguments {
   bool partial = false, json = false;
 };
 
-// Search, round, setting of all that was begun; round 0: the reported runs.
+// Search, round and setting of all started cells; round 0: the reported runs.
 using TrialKey = std::tuple<int, int, int>;
 TrialKey place_in(const nlohmann::json& cell) {
   return {cell.value("search", 0), cell.value("round", 0), cell.value("setting", 0)};
@@ -56,7 +56,7 @@ storage::TuningRole role_of(const nlohmann::json& cell, const storage::CellRecor
   if (searches.empty()) return role;
   const auto& search = searches.at(static_cast<std::size_t>(number));
   if (const auto skip = cell.at("skip").get<std::string>(); !skip.empty() && skip != search.at("stuck"))
-    return role;  // never searched
+    return role;  // no search
   role.estimator = search.at("axes").at("estimator").get<std::string>();
   if (round > 0) {
     const bool last = static_cast<std::size_t>(round) == search.at("rounds").size();
@@ -78,7 +78,7 @@ int merge_folder(const MergeArguments& options) {
   const sweeps::SweepFolder folder{options.path};
   const auto plan = sweeps::read_plan(folder);
   require_writable(options.out);
-  auto missing = plan.value("to_come", std::size_t{0});  // what is not known yet is not done
+  auto missing = plan.value("to_come", std::size_t{0});  // unknown cells are not done
   std::size_t failed = 0, damaged = 0, lost_networks = 0;
   const auto planned = plan.at("cells").size() + missing;
   const auto kept = kept_settings(plan);
@@ -86,10 +86,10 @@ int merge_folder(const MergeArguments& options) {
       {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .tuned = tuned_axes(plan), .planned = planned});
   for (const auto& cell : plan.at("cells")) {
     const auto hash = cell.at("hash").get<std::string>();
-    const auto state = sweeps::cell_state(folder, hash, false);  // its numbers alone
+    const auto state = sweeps::cell_state(folder, hash, false);  // without its checkpoint
     if (state == sweeps::CellState::damaged) {
       if (++damaged <= most_warnings)
-        warn("{}; left out, the next run makes it anew", storage::check_cell(folder.cell(hash), "", hash));
+        warn("{}; omitted, the next run computes it again", storage::check_cell(folder.cell(hash), "", hash));
     }
     if (state == sweeps::CellState::pending || state == sweeps::CellState::damaged) {
       ++missing;
@@ -98,9 +98,9 @@ int merge_folder(const MergeArguments& options) {
     const auto path = folder.cell(hash);
     if (const auto lost = storage::check_checkpoint(path, storage::peek_cell(path));
         !lost.empty() && ++lost_networks <= most_warnings)
-      warn("{}; the cell's numbers are merged, the next run makes its network anew", lost);
+      warn("{}; the cell's numbers are merged, the next run trains its network again", lost);
     auto record = storage::read_cell(path);
-    record.plan_hash = plan.at("hash");  // its hash proves that it belongs, whichever plan it was run for
+    record.plan_hash = plan.at("hash");  // its hash identifies it, even if it was run for another plan
     if (plan.contains("searches")) record.tuning = role_of(cell, record, plan, kept);
     failed += record.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
     merger.add(std::move(record));
@@ -109,7 +109,7 @@ int merge_folder(const MergeArguments& options) {
     if (count > most_warnings)
       warn("{} more are damaged; hardgrad check {} names them", count - most_warnings, shell_quoted(options.path));
   if (missing && !options.partial)
-    throw Error(damaged ? 3 : 1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is",
+    throw Error(damaged ? 3 : 1, fmt::format("{}: {} of {} are not done; run again, or merge the finished ones with --partial",
                                              options.path, missing, counted(planned, "cell")));
   const auto merged = merger.cells();
   storage::write_merged(options.out, std::move(merger));
@@ -131,10 +131,10 @@ int merge_folder(const MergeArguments& options) {
 
 void add_merge(CLI::App& app, Action& action) {
   auto options = std::make_shared<MergeArguments>();
-  Verb verb(app, "merge", "make one file of a sweep's cells");
+  Verb verb(app, "merge", "merge a sweep's cells into one file");
   verb.add("folder", options->path, "the folder of a sweep").required();
   verb.add("--out", options->out, "the file to write (.h5)").required();
-  verb.flag("--partial", options->partial, "merge what there is, though cells are missing");
+  verb.flag("--partial", options->partial, "merge the finished cells even if others are missing");
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] { return merge_folder(*options); });
 }

@@ -36,7 +36,7 @@ std::string shell_quoted(const std::string& word) {
     return std::isalnum(c) || std::string_view("-_./,:@%+=").find(static_cast<char>(c)) != std::string_view::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), harmless)) return word;
-  if (printable(word) != word) {  // $'...' knows the escapes \n and \x1b; what stands for itself is put in
+  if (printable(word) != word) {  // $'...' supports the escapes \n and \x1b; special characters are escaped
     std::string text = "$'";
     for (char c : word) text += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
     return printable(text) + "'";
@@ -47,8 +47,8 @@ std::string shell_quoted(const std::string& word) {
 }
 
 void begin_output() {
-  std::signal(SIGXFSZ, SIG_IGN);  // what is too large for `ulimit -f` cannot be written, and is said
-  // Opened the wrong way round, so that using it fails as it did before.
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding `ulimit -f` becomes a write error, which is reported
+  // Opened in the wrong direction, so that using it still fails.
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0) (void)!::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }

@@ -1,5 +1,4 @@
-// What the program says. A stream that cannot be written changes neither what is done nor how it ends: a full disk that holds
-// the log is no reason to lose a sweep.
+// Output of the program. An unwritable stream does not stop the work: a full disk for the log must not lose a sweep.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +8,7 @@
 
 namespace hardgrad::cli {
 
-/// Text on stdout; whether it could all be written is asked once, by `finish_output`.
+/// Writes text to stdout; `finish_output` checks errors once, at the end.
 void put_text(const std::string& text);
 template <class... Args>
 void put(fmt::format_string<Args...> format, Args&&... args) {
@@ -23,11 +22,11 @@ void warn(fmt::format_string<Args...> format, Args&&... args) {
   complain("warning: " + fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// A word as a shell takes it, without control characters ($'\n').
+/// A word quoted for a shell, without control characters ($'\n').
 std::string shell_quoted(const std::string& word);
 
-/// Before anything else: a standard stream that was closed is one that cannot be written, not the next file's number; and a
-/// file beyond the largest size allowed cannot be written, where the system's own answer is to end the program in silence.
+/// Call first. A closed standard stream becomes unwritable, so that the next opened file does not get its number. A write
+/// beyond the file size limit becomes an error; by default the system would end the program silently.
 void begin_output();
 /// The exit status: `status`, or 2 (and a message) if that is 0 and stdout could not be written.
 int finish_output(int status);

@@ -1,4 +1,4 @@
-// hardgrad plan: what a sweep would do, before it does it.
+// hardgrad plan: shows the work of a sweep without running it.
 #include "experiments/sweeps/plan.hpp"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ struct PlanArguments {
   bool json = false, explain = false, quick = false, slurm = false;
 };
 
-/// A cell by the first digits of its hash, or by what --only takes.
+/// Whether a cell matches the first digits of its hash, or a pattern as for --only.
 bool asked_for(const std::string& why, const sweeps::Cell& cell) {
   const bool digits = why.size() >= 4 && why.find_first_not_of("0123456789abcdef") == std::string::npos;
   return why.empty() || (digits && cell.hash.starts_with(why)) || sweeps::filter_keeps({why}, cell);
@@ -71,7 +71,7 @@ SlurmJob slurm_job(const PlanArguments& options, const sweeps::SweepConfig& conf
   if (!options.sweep.out.empty()) add("--out", options.sweep.out);
   for (const auto& set : options.sweep.sets) add("--set", set);
   for (const auto& only : options.sweep.only) add("--only", only);
-  for (const auto& plugin : loaded_plugins())  // those of the file come with it
+  for (const auto& plugin : loaded_plugins())  // the sweep's file loads its own plugins
     if (std::find(config.plugins.begin(), config.plugins.end(), plugin.path) == config.plugins.end())
       add("--plugin", plugin.path);
   return job;
@@ -99,7 +99,7 @@ Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const
     if (!asked_for(options.why, *cell)) continue;
     const auto what = options.explain       ? why(*cell)
                       : !cell->skip.empty() ? "skip: " + cell->skip
-                      : done ? state == sweeps::CellState::failed ? "done: it failed, and is never chosen" : "done"
+                      : done ? state == sweeps::CellState::failed ? "done: it failed and is never chosen" : "done"
                       : state == sweeps::CellState::failed  ? "run again: it failed"
                       : state == sweeps::CellState::damaged ? "run again: its file is damaged"
                       : state == sweeps::CellState::skipped ? "run again: it was skipped"
@@ -122,7 +122,7 @@ Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const
   return list;
 }
 
-// What each round of each search is.
+// Table rows for each round of each search.
 std::vector<std::vector<std::string>> round_rows(const sweeps::Plan& plan) {
   std::vector<std::vector<std::string>> rows{{"SEARCH", "ROUND", "SETTINGS", "CELLS", "STEPS", ""}};
   const auto seeds = plan.tuning->config->tune->seeds.size();
@@ -147,7 +147,7 @@ std::vector<std::vector<std::string>> round_rows(const sweeps::Plan& plan) {
 int show_plan(const PlanArguments& options) {
   const auto config = options.sweep.config();
   const auto run = options.sweep.run_options(config);
-  if (options.slurm && run.shards > 1) throw UsageError("plan --slurm: it makes the shards itself; leave --shard out");
+  if (options.slurm && run.shards > 1) throw UsageError("plan --slurm: it creates the shards itself; remove --shard");
   sweeps::TaskPool tasks;
   auto plan = sweeps::make_plan(config, tasks);
   for (const auto& warning : plan.warnings) warn("{}", warning);
@@ -158,7 +158,7 @@ int show_plan(const PlanArguments& options) {
   auto todo = list.todo;
   const auto to_come = sweeps::selected_cells(plan, run.only, run.shard, run.shards, true);
   const auto now = todo.size();
-  todo.insert(todo.end(), to_come.begin(), to_come.end());  // what they cost is known, though not which they are
+  todo.insert(todo.end(), to_come.begin(), to_come.end());  // their cost is known, although their settings are not
   const int jobs = useful_jobs(run.jobs);
   const auto cost = options.quick ? sweeps::CostEstimate{} : sweeps::estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
   const auto count = [&](sweeps::CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
@@ -203,13 +203,13 @@ int show_plan(const PlanArguments& options) {
   }
   put("\n{} of plan {}: {} to run, {} done, {} skipped{}\n", counted(list.selected, "cell"), plan.hash, now,
       count(sweeps::CellState::ok), list.skips,
-      to_come.empty() ? "" : fmt::format("; {} more to come as the search goes on", to_come.size()));
+      to_come.empty() ? "" : fmt::format("; {} more to come during the search", to_come.size()));
   if (!options.quick && !todo.empty())
     put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", sweeps::clock_text(std::ceil(cost.seconds)),
         counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
         cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
   if (!conflict.empty())
-    put("{} holds another plan: {}; `run` will ask for another --out, or --force\n", printable(config.out),
+    put("{} holds another plan: {}; `run` will require another --out, or --force\n", printable(config.out),
         printable(conflict));
   return 0;
 }
@@ -218,14 +218,14 @@ int show_plan(const PlanArguments& options) {
 
 void add_plan(CLI::App& app, Action& action) {
   auto options = std::make_shared<PlanArguments>();
-  Verb verb(app, "plan", "cells, skips with reasons, what is done, estimated time and disk");
-  options->sweep.add(verb);  // the file is not required: `--why FILE` takes it for its own
+  Verb verb(app, "plan", "list cells, skipped ones with reasons, finished ones, estimated time and disk space");
+  options->sweep.add(verb);  // the file is not required, because `--why FILE` may parse it as its value
   const auto why = verb.add("--why", options->why,
-                            "why a cell would (not) be run: digits of its hash, or a pattern as of --only; without: all")
+                            "why a cell would (not) run: digits of its hash, or a pattern as for --only; without: all")
                        .value_may_lack("[CELL]");
-  verb.flag("--quick", options->quick, "no trials: leave out the estimate");
-  verb.flag("--slurm", options->slurm, "print an sbatch script (a job array) for what is to run; --jobs: cores of a task");
-  verb.add("--tasks", options->tasks, "--slurm: tasks of the array; 0: so many that each takes half an hour").from_to(0, 1000);
+  verb.flag("--quick", options->quick, "no trials: omit the estimate");
+  verb.flag("--slurm", options->slurm, "print an sbatch script (a job array) for the cells to run; --jobs: cores per task");
+  verb.add("--tasks", options->tasks, "--slurm: tasks of the array; 0: about half an hour per task").from_to(0, 1000);
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options, why] {
     options->explain = why.given();

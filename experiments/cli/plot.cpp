@@ -38,7 +38,7 @@ std::vector<std::string> plot(const std::vector<Series>& series, int width, int 
     for (const auto& point : s.points) {
       if (!std::isfinite(point.first) || !std::isfinite(point.second)) continue;
       const int to = column(point.first), from = before ? column(before->first) : to;
-      for (int c = std::min(before ? from + 1 : to, to); c <= to; ++c) {  // a straight line in between
+      for (int c = std::min(before ? from + 1 : to, to); c <= to; ++c) {  // linear interpolation
         const double share = to > from ? static_cast<double>(c - from) / (to - from) : 1;
         const double value = before ? before->second + share * (point.second - before->second) : point.second;
         auto& place = grid[static_cast<std::size_t>(row(value))][static_cast<std::size_t>(c)];

@@ -13,8 +13,8 @@ struct Series {
   std::vector<std::pair<double, double>> points;  ///< x, y in order of x
 };
 
-/// Lines of at most `width` characters, `height` of them with the axis: the least and largest numbers beside them. Where curves
-/// meet, the first of them is seen. A single line if there is nothing to draw.
+/// `height` lines of at most `width` characters, including the axis, with the smallest and largest values beside them. Where
+/// curves meet, the first is visible. A single line if there is nothing to draw.
 std::vector<std::string> plot(const std::vector<Series>& series, int width, int height);
 
 }  // namespace hardgrad::cli

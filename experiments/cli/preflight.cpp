@@ -36,16 +36,16 @@ void require_writable(const std::string& path) {
 
 void note_jobs(int asked) {
   if (const int useful = useful_jobs(asked); asked > useful)
-    complain(fmt::format("note: --jobs {}: {} at a time, more would not help on {}", asked, useful,
+    complain(fmt::format("note: --jobs {}: using {}, more would not help on {}", asked, useful,
                          counted(static_cast<std::size_t>(useful), "core")));
 }
 
 namespace {
 
-// What threads and BLAS ask for at their start fits (582 MB of two cores, of which 64 MB each are a heap that is reserved).
+// Enough for threads and BLAS at their start (582 MB with two cores, including a reserved heap of 64 MB for each).
 constexpr double least_bytes = 512e6, bytes_of_core = 100e6, least_stack = 1 << 20;
 
-/// Of this process; infinite if there is none.
+/// A limit of this process; infinite if there is none.
 double limit_of(int resource) {
   rlimit limit{};
   const bool limited = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -65,7 +65,7 @@ void warn_about_kernel() {
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   if (warned || !forced || !*forced) return;
   warned = true;
-  warn("OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the processor may be faster", forced,
+  warn("OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless intended: another kernel may be faster", forced,
        storage::blas_kernel());
 }
 

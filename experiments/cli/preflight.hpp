@@ -1,21 +1,21 @@
-// What is looked at, and said, before hours of work begin.
+// Checks and notes before long work starts.
 #pragma once
 
 #include <string>
 
 namespace hardgrad::cli {
 
-/// UsageError now if a file could not be written there later. What killed processes left of earlier attempts is removed.
+/// UsageError if the file could not be written later. Removes half-written files of killed processes.
 void require_writable(const std::string& path);
-/// Says so where more jobs are asked for than help.
+/// Prints a note if more jobs are requested than are useful.
 void note_jobs(int asked);
-/// Says so, once, where the environment forces a BLAS kernel. UsageError where a limit leaves less memory than threads and BLAS
-/// begin with: they would end without a word, or wait for ever.
+/// Warns once if the environment forces a BLAS kernel. UsageError if a limit leaves less memory than threads and BLAS need at
+/// their start: they would end silently or wait for ever.
 void prepare_to_compute();
-/// The status, to return from `main`; the process ends here where its address space is limited: a thread of BLAS that found no
-/// memory at its start never ends, and an exit would wait for it.
+/// Returns the status for `main`. If the address space is limited, the process ends here: a BLAS thread without memory at its
+/// start never ends, and an exit would wait for it.
 int leave(int status);
-/// BLAS on one thread: TBB shares out the work.
+/// Sets BLAS to one thread: TBB distributes the work.
 void single_threaded_blas();
 
 }  // namespace hardgrad::cli

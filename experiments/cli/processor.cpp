@@ -1,6 +1,6 @@
-// A clear error instead of an illegal instruction where a build for one processor meets an older one.
+// A clear error instead of an illegal instruction if a build for one processor runs on an older one.
 //
-// Compiled for any x86-64 and run before all other initialisation; HARDGRAD_NEEDS_<feature> says what the rest uses.
+// Compiled for any x86-64 and run before all other initialisation; HARDGRAD_NEEDS_<feature> names the features in use.
 #ifdef __x86_64__
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Numbers, counts and tables as people read them.
+// Formats numbers, counts and tables for people.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ struct Leftover;
 
 namespace hardgrad::cli {
 
-/// Aligned columns; the first row is the heading. Columns marked 'r' in `alignment` are flush right. The last column is
-/// shortened so that no line is wider than `most` characters.
+/// Prints aligned columns; the first row is the heading. Columns marked 'r' in `alignment` are right-aligned. The last column
+/// is shortened so that no line is wider than `most` characters.
 void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment,
                  std::size_t most = std::string::npos);
 /// "1.23e-05", "-" for NaN
@@ -20,7 +20,7 @@ std::string short_number(double value);
 std::string size_text(double bytes);
 /// `n things`, `1 thing`
 std::string counted(std::size_t n, const std::string& thing);
-/// Of files that killed processes left half-written: how many and how large, and what removes them; empty if there are none.
+/// Number and size of half-written files of killed processes, and how to remove them; empty if there are none.
 std::string leftovers_text(const std::vector<storage::Leftover>& leftovers);
 
 }  // namespace hardgrad::cli

@@ -1,4 +1,4 @@
-// hardgrad run: runs a sweep; running it again goes on where it stopped.
+// hardgrad run: runs a sweep; running it again resumes.
 #include "experiments/sweeps/run.hpp"
 
 #include <fmt/format.h>
@@ -28,26 +28,26 @@ struct RunArguments {
   bool fail_fast = false, force = false, json = false;
 };
 
-// Seconds that cells at work have to stop by themselves and be saved: loading data, for one, does not ask. Who sits before a
-// terminal waits less long than a cluster whose time limit is near.
+// Seconds that running cells have to stop and be saved; some work, such as loading data, does not poll. An interactive user
+// waits less than a cluster near its time limit.
 double patience(int signal) { return signal == SIGTERM ? 60 : 2; }
 
-std::atomic<int> interrupted = 0, running = 0;         // interrupted: by which signal
-static_assert(std::atomic<int>::is_always_lock_free);  // so that a signal's handler may touch it
+std::atomic<int> interrupted = 0, running = 0;         // interrupted: the signal
+static_assert(std::atomic<int>::is_always_lock_free);  // for use in a signal handler
 
 extern "C" void on_signal(int signal) {
-  if (!running) {  // nothing is begun, nothing can be lost
+  if (!running) {  // nothing has started, so nothing can be lost
     constexpr char text[] = "\nhardgrad: interrupted before the first cell\n";
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(130);
     _exit(130);
   }
-  if (interrupted) {  // the second time is meant
+  if (interrupted) {  // a second signal kills
     ::signal(signal, SIG_DFL);
     raise(signal);
     return;
   }
   interrupted = signal;
-  constexpr char text[] = "\nhardgrad: stopping; cells at work are saved on their way. Once more kills.\n";
+  constexpr char text[] = "\nhardgrad: stopping; running cells are saved. A second signal kills.\n";
   if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
 }
 
@@ -57,7 +57,7 @@ void catch_signals() {
   handler.sa_flags = SA_RESTART;
   sigaction(SIGINT, &handler, nullptr);
   sigaction(SIGTERM, &handler, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);  // hours of work do not end because nobody reads their progress any more
+  ::signal(SIGPIPE, SIG_IGN);  // a closed progress stream must not end hours of work
 }
 
 void tell(const sweeps::SweepConfig& config, const sweeps::Plan& plan, const sweeps::RunReport& report, bool json) {
@@ -80,13 +80,13 @@ void tell(const sweeps::SweepConfig& config, const sweeps::Plan& plan, const swe
   }
   put("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
       report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", printable(config.out));
-  if (report.leftovers) put("{} that killed processes had left half-written removed\n", counted(report.leftovers, "file"));
+  if (report.leftovers) put("removed {} that killed processes had left half-written\n", counted(report.leftovers, "file"));
   for (const auto& line : report.tuned) put("{}\n", printable(line));
   for (const auto& failure : report.failures) put("failed: {}\n", printable(failure));
   if (report.interrupted || !report.failures.empty())
-    put("the same command goes on from here\n");
+    put("the same command resumes from here\n");
   else if (report.waiting)
-    put("{} of the search left out by --shard or --only, and nobody at work on {}: when {} over, the same command goes on\n",
+    put("{} of the search excluded by --shard or --only, and no process runs {}: when {} finished, the same command resumes\n",
         counted(report.waiting, "trial"), report.waiting == 1 ? "it" : "them", report.waiting == 1 ? "it is" : "they are");
   else
     put("next: hardgrad merge {} --out {}\n", shell_quoted(config.out),
@@ -118,10 +118,10 @@ int run_sweep(const RunArguments& options) {
 
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<RunArguments>();
-  Verb verb(app, "run", "run a sweep; running again goes on where it stopped");
+  Verb verb(app, "run", "run a sweep; running again resumes");
   options->sweep.add(verb).required();
   verb.flag("--fail-fast", options->fail_fast, "stop at the first cell that fails");
-  verb.flag("--force", options->force, "go on in a folder that holds another plan");
+  verb.flag("--force", options->force, "use a folder that holds another plan");
   verb.add("--progress", options->sweep.progress, "auto, plain or none (on stderr)")
       .one_of({"auto", "plain", "none"})
       .shows_default();

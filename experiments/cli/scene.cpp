@@ -18,7 +18,7 @@ void SceneOptions::add(Verb& verb) {
   verb.add("--batch", batch, "examples: the first of the training split").from_to(1, 1000000).shows_default();
   verb.add("--precision", precision, "float or double").one_of({"float", "double"}).shows_default();
   verb.add("--checkpoint", checkpoint,
-           "take parameters from a checkpoint, and task and model as trained, or other data and settings that fit");
+           "parameters from a checkpoint, with its task and model, or with other matching data and settings");
 }
 
 bool wants_posterior(const std::vector<std::string>& estimators) {

@@ -1,4 +1,4 @@
-// Where a gradient is taken: a task, a network and a batch, from specs or from a checkpoint.
+// The setting of a gradient: a task, a network and a batch, from specs or from a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace hardgrad::cli {
 
-/// What `measure` and `gradient` ask alike. With a checkpoint, a task means other data, a model other settings.
+/// Common options of `measure` and `gradient`. With a checkpoint, a task means other data and a model other settings.
 struct SceneOptions {
   std::string task, model, checkpoint, precision = "float";
   std::uint64_t seed = 0;
@@ -22,7 +22,7 @@ struct SceneOptions {
   void add(Verb& verb);
 };
 
-/// The scene itself.
+/// The task, network and batch.
 template <class T>
 struct Scene {
   std::string task_spec, model_spec;  ///< canonical
@@ -30,14 +30,14 @@ struct Scene {
   std::unique_ptr<Model<T>> model;
   Batch batch;
   std::optional<storage::Checkpoint> checkpoint;
-  std::uint64_t data_seed = 0;  ///< data are made from; the checkpoint's own where there is one
+  std::uint64_t data_seed = 0;  ///< seed of the data; that of the checkpoint if there is one
 };
 /// `posterior`: build the network with a learned posterior (with a checkpoint: only if it holds one).
 template <class T>
 Scene<T> open_scene(const SceneOptions& options, bool posterior);
-/// Any of the named estimators proposes from a posterior.
+/// Whether any of the named estimators samples from a posterior.
 bool wants_posterior(const std::vector<std::string>& estimators);
-/// An estimator for the scene; takes up its learned state if the checkpoint was trained with the same spec.
+/// An estimator for the scene; restores its learned state if the checkpoint was trained with the same spec.
 template <class T>
 std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& spec, Key init);
 

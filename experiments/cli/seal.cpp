@@ -1,4 +1,4 @@
-// hardgrad seal: a plugin's seal, put there by its build.
+// hardgrad seal: adds a plugin's seal as part of its build.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +18,7 @@ void add_seal(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  Verb verb(app, "seal", "put a seal on a plugin, by which damage is noticed: done by hardgrad_add_plugin()");
+  Verb verb(app, "seal", "add a seal to a plugin, which detects damage; hardgrad_add_plugin() does this");
   verb.hide();
   verb.add("file", options->path, "a plugin (.so)").required();
   verb.flag("--json", options->json, "print JSON");

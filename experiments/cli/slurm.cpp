@@ -12,7 +12,7 @@ namespace hardgrad::cli {
 namespace {
 
 constexpr std::size_t most_tasks = 1000;      // Slurm's MaxArraySize is 1001 unless a site raises it
-constexpr double sensible_seconds = 30 * 60;  // of a task: long enough to be worth its start
+constexpr double sensible_seconds = 30 * 60;  // of a task: long compared with its start
 constexpr double margin = 3, least_minutes = 10, unknown_minutes = 60;
 
 std::size_t tasks_of(const SlurmJob& job) {
@@ -23,7 +23,7 @@ std::size_t tasks_of(const SlurmJob& job) {
   return std::clamp<std::size_t>(tasks, 1, std::max<std::size_t>(1, std::min(most_tasks, job.cells)));
 }
 
-// A name that needs no quotes in a directive.
+// The name in a form that needs no quotes in a directive.
 std::string plain(std::string name) {
   for (auto& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '_';
@@ -42,7 +42,7 @@ std::string slurm_script(const SlurmJob& job) {
   std::string arguments;
   for (const auto& word : job.run) (arguments += " ") += shell_quoted(word);
   return fmt::format(R"(#!/bin/bash
-# {cells} cells of sweep {name} in {tasks} tasks. Submit: sbatch FILE. Then, when all are over:
+# {cells} cells of sweep {name} in {tasks} tasks. Submit: sbatch FILE. When all are finished:
 #   {program} merge {folder} --out {result}
 #SBATCH --job-name={name}
 #SBATCH --array=1-{tasks}
@@ -53,8 +53,8 @@ std::string slurm_script(const SlurmJob& job) {
 #SBATCH --signal=B:USR1@90
 #SBATCH --output={name}-%A_%a.log
 
-# 90 seconds before the time is out Slurm sends USR1: hardgrad saves the cells at work on their way, and the task is queued
-# again. A task that is cancelled gets TERM, and hardgrad with it: it saves them too, and the task is not queued again.
+# Slurm sends USR1 90 seconds before the time limit: hardgrad saves the running cells, and the task is queued again.
+# A cancelled task gets TERM, and so does hardgrad: it saves them, too, but the task is not queued again.
 cd {where} || exit 2
 signalled= out_of_time=
 trap 'signalled=1 out_of_time=1; kill -TERM "$run"' USR1
@@ -67,7 +67,7 @@ while [ -n "$signalled" ]; do  # a signal ends a wait, not the run
   signalled=
   wait "$run"; status=$?
 done
-# 4: what comes next ([tune]) depends on cells of tasks that have not begun.
+# 4: the next cells ([tune]) depend on cells of tasks that have not started.
 if [ "$status" -eq 4 ] || {{ [ -n "$out_of_time" ] && [ "$status" -eq 130 ]; }}; then
   scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}" && exit 0
 fi

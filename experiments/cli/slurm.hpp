@@ -9,17 +9,17 @@ namespace hardgrad::cli {
 struct SlurmJob {
   std::string name;                  ///< of the sweep
   std::string program;               ///< path of hardgrad
-  std::string where;                 ///< folder that relative paths count from
+  std::string where;                 ///< base folder of relative paths
   std::vector<std::string> run;      ///< arguments of `hardgrad run`, without --jobs and --shard
-  std::string folder, result;        ///< where the cells are, what they are merged into
-  std::size_t cells = 0, tasks = 0;  ///< tasks 0: as many as are sensible
+  std::string folder, result;        ///< the folder of the cells, the file to merge them into
+  std::size_t cells = 0, tasks = 0;  ///< tasks 0: a sensible number
   int cores = 1;                     ///< of each task
   double core_seconds = 0;           ///< of all cells; 0: unknown
   double longest = 0;                ///< seconds of the longest cell
 };
 
-/// The text of an sbatch script (bash). Each task of the array runs its share of the cells by --shard; one that runs out of
-/// time stops cleanly and is queued again, and goes on where it stopped.
+/// The text of an sbatch script (bash). Each task of the array runs its share of the cells with --shard. A task whose time is
+/// up stops cleanly, is queued again and resumes.
 std::string slurm_script(const SlurmJob& job);
 
 }  // namespace hardgrad::cli

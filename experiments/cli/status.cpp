@@ -1,4 +1,4 @@
-// hardgrad status: how far a sweep is, while it runs or after.
+// hardgrad status: the progress of a sweep, during or after a run.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,7 @@
 namespace hardgrad::cli {
 namespace {
 
-constexpr std::size_t most_lines = 20;  // of a kind: of ten thousand damaged cells the first say enough
+constexpr std::size_t most_lines = 20;  // of each kind: ten thousand damaged cells need no complete list
 
 int show_status(const std::string& path, bool json) {
   const sweeps::SweepFolder folder{path};
@@ -57,7 +57,7 @@ int show_status(const std::string& path, bool json) {
       counted(status.cells.size(), "cell"), ok, skipped, failed, pending, status.running(),
       damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "",
       trials ? fmt::format("; {} failed, never chosen", counted(trials, "trial")) : "");
-  if (status.to_come) put("{} more to come as the search for settings goes on\n", counted(status.to_come, "cell"));
+  if (status.to_come) put("{} more to come during the search for settings\n", counted(status.to_come, "cell"));
   if (pending + failed + damaged && status.seconds_left)
     put("about {} of work left on one core\n", sweeps::clock_text(*status.seconds_left));
   if (!left.empty()) put("{}\n", leftovers_text(left));
@@ -67,7 +67,7 @@ int show_status(const std::string& path, bool json) {
   };
   for (const auto& cell : status.cells) {
     if (cell.running) tell("at work", ": " + cell.label);
-    if (cell.step && !cell.running) tell("goes on", fmt::format(" from step {}: {}", *cell.step, cell.label));
+    if (cell.step && !cell.running) tell("resumes", fmt::format(" at step {}: {}", *cell.step, cell.label));
     if (cell.state == sweeps::CellState::failed)
       tell(cell.trial ? "trial failed" : "failed", ": " + cell.label + ": " + cell.reason);
     if (cell.state == sweeps::CellState::damaged) tell("damaged", ": " + cell.label);
@@ -85,7 +85,7 @@ void add_status(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  Verb verb(app, "status", "how far a sweep is");
+  Verb verb(app, "status", "show the progress of a sweep");
   verb.add("folder", options->path, "the folder of a sweep").required();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] { return show_status(options->path, options->json); });

@@ -10,10 +10,10 @@ namespace hardgrad::cli {
 
 Argument SweepOptions::add(Verb& verb) {
   const auto argument = verb.add("sweep", file, "the sweep's TOML file");
-  verb.add("--out", out, "folder of the cells; by default what the file says");
-  verb.add("--jobs", jobs, "cells at a time, at most one a core; 0: as many. The numbers are the same for any")
+  verb.add("--out", out, "folder of the cells; by default from the file");
+  verb.add("--jobs", jobs, "parallel cells, at most one per core; 0: one per core. It does not change the numbers")
       .from_to(0, 4096);
-  verb.repeated("--set", sets, "a.b=VALUE: overrides anything in the file; may be repeated");
+  verb.repeated("--set", sets, "a.b=VALUE: overrides any setting of the file; may be repeated");
   verb.repeated("--only", only, "cells matching key=pattern (estimator=rloo*) or a pattern; all of several must match");
   verb.add("--shard", shard, "k/n: the k-th of n parts");
   return argument;

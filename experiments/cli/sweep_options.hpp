@@ -1,4 +1,4 @@
-// What `plan` and `run` ask alike: a sweep's file, changes to it, and which cells.
+// Common options of `plan` and `run`: a sweep's file, changes to it, and the selection of cells.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ struct SweepOptions {
   std::vector<std::string> sets, only;
   int jobs = 0;
 
-  /// The argument is the file.
+  /// Adds the options; returns the argument for the file.
   Argument add(Verb& verb);
   sweeps::SweepConfig config() const;
-  /// Shard and filters checked; the folder is --out or the configuration's.
+  /// Checks shard and filters; the folder is --out or the configuration's.
   sweeps::RunOptions run_options(const sweeps::SweepConfig& config) const;
 };
 

@@ -1,4 +1,4 @@
-// hardgrad test: is an estimator, a model or a task what it says it is?
+// hardgrad test: verifies the declared properties of an estimator, a model or a task.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -46,10 +46,10 @@ void print(const Verdict& verdict) {
   if (failed > 0)
     put("{}: {}, {} of {} checks\n", verdict.name, red("FAILED"), failed, verdict.checks.size());
   else if (!verdict.passed())
-    put("{}: {}, it works on no network\n", verdict.name, red("FAILED"));
+    put("{}: {}, it supports no network\n", verdict.name, red("FAILED"));
   else
     put("{}: passed, {} checks, {} skipped{}\n", verdict.name, verdict.count(Check::Outcome::passed),
-        verdict.count(Check::Outcome::skipped), verdict.unbiased ? "" : "; biased as it says: its bias is shown, not judged");
+        verdict.count(Check::Outcome::skipped), verdict.unbiased ? "" : "; biased as declared: its bias is shown, not tested");
 }
 
 struct TestArguments {
@@ -58,12 +58,12 @@ struct TestArguments {
   bool first_failure = false, json = false;
 };
 
-/// Something to be tested.
+/// Something to test.
 struct Subject {
   std::string noun, spec;
 };
 
-/// What a bare name means.
+/// The subject of a bare name.
 Subject meant(const std::string& text) {
   const auto name = Spec::parse(text).name;
   std::vector<std::string> nouns, names;
@@ -78,11 +78,11 @@ Subject meant(const std::string& text) {
     throw UsageError(fmt::format("test: there is no estimator, model or task named \"{}\"{}", name, did_you_mean(name, names)));
   if (nouns.size() > 1)
     throw UsageError(
-        fmt::format("test: {} is a {} and a {}: say --model {} or --task {}", name, nouns[0], nouns[1], text, text));
+        fmt::format("test: {} is a {} and a {}: give --model {} or --task {}", name, nouns[0], nouns[1], text, text));
   return {nouns[0], text};
 }
 
-/// In order: what is named; all that plugins bring, if nothing is.
+/// The named subjects in order; without names, all registrations of plugins.
 std::vector<Subject> subjects(const TestArguments& options) {
   std::vector<Subject> all;
   for (const auto& name : options.names) all.push_back(meant(name));
@@ -91,7 +91,7 @@ std::vector<Subject> subjects(const TestArguments& options) {
   if (!options.task.empty())
     for (const auto& subject : all)
       if (subject.noun != ModelEntry::noun)
-        throw UsageError(fmt::format("test: --task is what a model is tested on; {} is {} {}", subject.spec,
+        throw UsageError(fmt::format("test: --task gives the data to test a model; {} is {} {}", subject.spec,
                                      subject.noun == EstimatorEntry::noun ? "an" : "a", subject.noun));
   if (all.empty())
     for (const auto& plugin : loaded_plugins())
@@ -99,7 +99,7 @@ std::vector<Subject> subjects(const TestArguments& options) {
         if (noun == EstimatorEntry::noun || noun == ModelEntry::noun || noun == tasks::TaskEntry::noun)
           all.push_back({noun, name});
   if (all.empty())
-    throw UsageError("test: name an estimator, a model or a task, or give --plugin LIBRARY to test what it registers");
+    throw UsageError("test: name an estimator, a model or a task, or give --plugin LIBRARY to test its registrations");
   return all;
 }
 
@@ -115,12 +115,11 @@ Verdict verdict_of(const Subject& subject, const TestArguments& options) {
 
 void add_test(CLI::App& app, Action& action) {
   auto options = std::make_shared<TestArguments>();
-  Verb verb(app, "test", "is an estimator, model or task what it says? contract, exact moments, invariances");
-  verb.add("name", options->names,
-           "estimators, models, tasks, e.g. 'rloo[samples=4]', translator; by default all that --plugin brings");
-  verb.add("--model", options->model, "a model, where a task has the same name");
-  verb.add("--task", options->task, "the data a model is tested on, by default a small task that fits; alone: a task");
-  verb.flag("-x,--exitfirst", options->first_failure, "leave out what follows the first check that fails");
+  Verb verb(app, "test", "verify an estimator, model or task: contract, exact moments, invariances");
+  verb.add("name", options->names, "estimators, models, tasks, e.g. 'rloo[samples=4]', translator; by default all of --plugin");
+  verb.add("--model", options->model, "a model, if a task has the same name");
+  verb.add("--task", options->task, "the data to test a model, by default a small matching task; alone: a task to test");
+  verb.flag("-x,--exitfirst", options->first_failure, "stop at the first failed check");
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
     prepare_to_compute();

@@ -57,12 +57,13 @@ std::unique_ptr<Model<T>> Trained::model(bool posterior) const {
     std::string differ;
     for (const auto& [name, size] : task->dimensions())
       if (const auto it = trained_dimensions_.find(name); it != trained_dimensions_.end() && it->second != size)
-        differ += fmt::format("{}{} {} ({} where it was trained)", differ.empty() ? "" : ", ", name, size, it->second);
+        differ += fmt::format("{}{} {} ({} in training)", differ.empty() ? "" : ", ", name, size, it->second);
     if (!differ.empty())
       throw InputError(fmt::format("{}: its network does not fit {}: {}", options_.checkpoint, task_spec, differ));
     if (options_.model.empty()) throw;
-    throw InputError(fmt::format("{} (--model may change what leaves the parameters as they are; it was trained as {})",
-                                 error.what(), checkpoint.model));
+    throw InputError(
+        fmt::format("{} (--model may only change settings that leave the parameters unchanged; it was trained as {})",
+                    error.what(), checkpoint.model));
   }
 }
 

@@ -1,4 +1,4 @@
-// A trained network, on the data it was trained on or on others of its task.
+// A trained network, with its training data or other data of its task.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace hardgrad::cli {
 
-/// What is asked for besides a checkpoint; what is empty is as it was trained.
+/// Options besides a checkpoint; empty ones are as in training.
 struct TrainedOptions {
-  std::string checkpoint;   ///< its file
-  std::string task, model;  ///< specs: other data of the same task; settings that leave the parameters as they are
-  std::optional<std::uint64_t> seed = {};  ///< other data are made from
-  training::EvaluationSettings read = {};  ///< the split and the examples that are read: they must be in the words trained on
+  std::string checkpoint;                  ///< its file
+  std::string task, model;                 ///< specs: other data of the same task; settings that leave the parameters unchanged
+  std::optional<std::uint64_t> seed = {};  ///< seed of other data
+  training::EvaluationSettings read = {};  ///< the split and the examples to read: they must use the training vocabulary
 };
 
-/// A checkpoint, and what it is to be tried on. UsageError if that is another task or network, InputError (with what differs)
-/// if the parameters do not fit or a word has another number.
+/// A checkpoint with the task and model to use. UsageError for another task or network. InputError, naming the difference, if
+/// the parameters do not fit or a word has another index.
 class Trained {
  public:
   explicit Trained(TrainedOptions options);
@@ -30,7 +30,7 @@ class Trained {
   std::string task_spec, model_spec;  ///< canonical
   std::shared_ptr<const tasks::Task> task;
 
-  /// The network with its parameters; with a learned posterior if the checkpoint holds one, or else as asked.
+  /// The network with its parameters; with a learned posterior if the checkpoint has one, or else if requested.
   template <class T>
   std::unique_ptr<Model<T>> model(bool posterior) const;
 

@@ -1,5 +1,5 @@
-// One verb of `hardgrad`: what it takes, and what it does. CLI11 reads the command line; its header takes six seconds to
-// compile and stays in the few files that need more of it.
+// One verb of `hardgrad`: its arguments and its action. CLI11 parses the command line; its header takes six seconds to compile
+// and is only in the few files that need it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace hardgrad::cli {
 /// Does the work, returns the exit status.
 using Action = std::function<int()>;
 
-/// What one argument of a verb may be. Each returns the argument itself.
+/// Constraints on one argument of a verb. Each function returns the argument itself.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
@@ -29,14 +29,14 @@ class Argument {
   Argument& positive();
   Argument& not_negative();
   Argument& one_of(const std::vector<std::string>& values);
-  /// Only together with another option.
+  /// Valid only together with another option.
   Argument& needs(const std::string& option);
-  /// The option may stand without a value; help shows it as `shown`.
+  /// The option's value is optional; help shows it as `shown`.
   Argument& value_may_lack(const std::string& shown);
-  /// Help says what the variable holds now.
+  /// Help shows the variable's current value.
   Argument& shows_default();
 
-  /// The command line has it: known once it was read.
+  /// Whether the command line has it; valid after parsing.
   bool given() const;
 
  private:
@@ -45,7 +45,7 @@ class Argument {
 
 class Verb {
  public:
-  /// The program itself: its options may stand before or behind any verb.
+  /// The program itself: its options can be before or after any verb.
   explicit Verb(CLI::App& program) : app_(&program) {}
   Verb(CLI::App& program, const std::string& name, const std::string& help);
 
@@ -58,9 +58,9 @@ class Verb {
   /// An option that may be given several times, one value each.
   Argument repeated(const std::string& name, std::vector<std::string>& into, const std::string& help);
 
-  /// Left out of the list of verbs.
+  /// Omits the verb from the list.
   void hide();
-  /// If the command line asks for this verb, `work` is left in `action`.
+  /// If the command line has this verb, stores `work` in `action`.
   void does(Action& action, Action work);
 
  private:

@@ -1,4 +1,4 @@
-// The verbs of `hardgrad`: each adds its subcommand, and leaves what is to be done in `action`.
+// The verbs of `hardgrad`: each adds its subcommand, and stores its work in `action`.
 #pragma once
 
 #include "experiments/cli/verb.hpp"

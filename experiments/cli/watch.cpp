@@ -1,4 +1,4 @@
-// hardgrad watch: the curves of a sweep while it runs.
+// hardgrad watch: the curves of a running sweep.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -35,12 +35,12 @@ double cost(const sweeps::CurvePoint& point, const std::string& by) {
   return by == "rows" ? point.rows : by == "cpu_seconds" ? point.cpu_seconds : point.step;
 }
 
-/// Cells that differ in the seed alone, drawn as one curve.
+/// Cells that differ only in the seed, drawn as one curve.
 struct Line {
   std::string label;
   std::vector<const sweeps::CellCurve*> cells;
 
-  /// Mean over the seeds that have logged there.
+  /// Mean over the seeds with a logged value.
   std::vector<std::pair<double, double>> points(const std::string& by) const {
     struct Sum {
       double x = 0, y = 0;
@@ -137,7 +137,7 @@ std::string cut(const std::string& text, int width) {
 /// A screen of the given size: as many networks as it holds.
 std::vector<std::string> screen(const sweeps::SweepStatus& status, const std::vector<sweeps::CellCurve>& curves,
                                 const WatchArguments& options, int width, int height) {
-  constexpr int least = 6;  // lines of a plot that tells anything
+  constexpr int least = 6;  // smallest useful height of a plot
   std::vector<std::string> lines = {headline(status)};
   const auto all = networks(curves, options.only);
   std::size_t shown = 0;
@@ -170,13 +170,13 @@ std::vector<std::string> screen(const sweeps::SweepStatus& status, const std::ve
     }
   }
   if (shown < all.size())
-    lines.push_back(fmt::format("{} more: a higher window shows them, --only chooses", counted(all.size() - shown, "network")));
+    lines.push_back(fmt::format("{} more: use a higher window, or select with --only", counted(all.size() - shown, "network")));
   for (auto& line : lines) line = cut(printable(line), width);
   if (static_cast<int>(lines.size()) > height) lines.resize(static_cast<std::size_t>(height));
   return lines;
 }
 
-// A cell's label without what all of them share.
+// A cell's label without the parts that all cells share.
 std::string short_label(std::string label, const std::vector<sweeps::CellCurve>& curves) {
   if (curves.size() == 1) return label;
   for (const auto& [name, value] : curves.front().axes) {
@@ -261,7 +261,7 @@ int watch(const WatchArguments& options) {
     const auto lines = screen(curves.status(), now, options, known ? size.ws_col : 80, (known ? size.ws_row : 24) - 1);
     for (const auto& line : lines) text += line + "\033[K\n";
     put_text(text + "\033[J");
-    // Between two cells nobody is at work for a moment.
+    // Briefly, no process runs between two cells.
     idle = curves.status().running() ? 0 : idle + 1;
     if (idle > 1 || std::fflush(stdout) != 0) return 0;
     std::this_thread::sleep_for(std::chrono::duration<double>(options.every));
@@ -272,11 +272,11 @@ int watch(const WatchArguments& options) {
 
 void add_watch(CLI::App& app, Action& action) {
   auto options = std::make_shared<WatchArguments>();
-  Verb verb(app, "watch", "the curves of a sweep while it runs, redrawn until nobody is at work on it");
+  Verb verb(app, "watch", "draw the curves of a sweep, redrawn until no process runs it");
   verb.add("folder", options->path, "the folder of a sweep").required();
   verb.add("--by", options->by, "steps, rows or cpu_seconds").one_of({"steps", "rows", "cpu_seconds"}).shows_default();
   verb.repeated("--only", options->only, "cells such as estimator=rloo* or seed=1; may be repeated");
-  verb.add("--every", options->every, "seconds between two looks").from_to(0.1, 3600.0).shows_default();
+  verb.add("--every", options->every, "seconds between updates").from_to(0.1, 3600.0).shows_default();
   verb.flag("--json", options->json, "print JSON, once");
   verb.does(action, [options] { return watch(*options); });
 }

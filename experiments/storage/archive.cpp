@@ -1,4 +1,4 @@
-// Archives: checksum, seal, and the way through HDF5.
+// Archives: checksum, seal, conversion to and from HDF5.
 #include "experiments/storage/archive.hpp"
 
 #include <fmt/format.h>
@@ -21,11 +21,11 @@ namespace {
 
 const std::string seal_mark = "\nHARDGRAD-SEAL ";
 constexpr std::size_t longest_seal = 512;
-const std::string once_sealed = "hardgrad_seal";  // attribute by which other readers know that a seal must be there
+const std::string once_sealed = "hardgrad_seal";  // tells other readers that the file must have a seal
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
-// Streams anything into a hash; lengths go in too, so that no two contents run together.
+// Streams values into a hash. Lengths are hashed too, so that adjacent values cannot be confused.
 class Digest {
  public:
   Digest() : state_(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
@@ -49,7 +49,7 @@ class Digest {
     add(static_cast<std::uint64_t>(value.index()));
     std::visit([&](const auto& v) { add(v); }, value);
   }
-  // Attributes in order of name: a file does not keep another.
+  // Attributes in order of name, the only order that a file keeps.
   void add(Attributes attributes) {
     std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     add(static_cast<std::uint64_t>(attributes.size()));
@@ -64,7 +64,7 @@ class Digest {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
-// Whatever a plugin or a corpus put into a message.
+// Text from plugins or corpora may be invalid UTF-8.
 void clean(std::string& s) { s = valid_utf8(s); }
 template <class... V>
 void clean(std::variant<V...>& value) {
@@ -96,8 +96,8 @@ void clean(Attributes& attributes) {
 
 std::uint64_t xxh3(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-// " crc32:xxxxxxxx xxh3:xxxxxxxxxxxxxxxx\n". The first is for readers without xxHash; the second covers it, and is checked
-// here.
+// " crc32:xxxxxxxx xxh3:xxxxxxxxxxxxxxxx\n". The first is for readers without xxHash. The second covers the first, and is
+// checked here.
 constexpr std::size_t crc_length = 7 + 8 + 6, hash_length = 16 + 1;
 
 std::string sealed(std::string bytes, const std::string& note) {
@@ -109,7 +109,7 @@ std::string sealed(std::string bytes, const std::string& note) {
   return bytes;
 }
 
-// Where the HDF5 data end, and the note. Throws InputError if there is no seal or it does not fit the bytes.
+// Returns the end of the HDF5 data, and the note. InputError if the seal is missing or does not match the bytes.
 std::size_t open_seal(std::string_view bytes, const std::string& path, std::string& note) {
   const auto mark = bytes.rfind(seal_mark);
   if (mark == std::string::npos || mark + longest_seal < bytes.size()) {
@@ -180,7 +180,7 @@ void write_archive(const std::string& path, Archive archive, bool compress) {
         else
           file.write(file.make_group(name), data, compress);
       }
-      file.write_attributes(root, {{"checksum", checksum(archive)}, {"status", archive.status}});  // last of all
+      file.write_attributes(root, {{"checksum", checksum(archive)}, {"status", archive.status}});  // must come last
     }
     bytes = std::move(file).image();
   }
@@ -221,7 +221,7 @@ Archive read_archive(const std::string& path, const std::string& kind) {
   });
   archive.groups.push_back({"", std::move(root)});
   for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name))});
-  if (archive.status.empty()) throw InputError(path + ": was never finished: it has no status");
+  if (archive.status.empty()) throw InputError(path + ": is incomplete: it has no status");
   if (promised != checksum(archive)) throw InputError(path + ": damaged or changed: its content does not match its checksum");
   return archive;
 }

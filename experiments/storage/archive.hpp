@@ -1,12 +1,10 @@
-// A file of Hardgrad: groups of labelled datasets, with a kind, a schema version, a checksum of the content
-// and a seal.
+// A file of Hardgrad: groups of labelled datasets, with a kind, a schema version, a checksum of the content and a seal.
 //
-// Files are made and taken apart in memory (HDF5's core driver), so that the only input and output is a plain
-// read or an atomic write: a full disk cannot leave HDF5 half-way, and damage is found before HDF5 looks at a
-// byte. The seal is one line of text behind the end of the HDF5 data, where every HDF5 reader ignores it:
+// Files are built and parsed in memory (HDF5's core driver). File access is therefore only a plain read or an atomic write:
+// a full disk cannot interrupt HDF5, and damage is found before HDF5 parses any byte. The seal is one line of text after
+// the end of the HDF5 data, where every HDF5 reader ignores it:
 //   HARDGRAD-SEAL <note> xxh3:<16 hex digits of the hash of all bytes before them>
-// The content's checksum (attribute `checksum`) survives tools that copy or repack the file; the seal does
-// not.
+// The content's checksum (attribute `checksum`) survives tools that copy or repack the file; the seal does not.
 #pragma once
 
 #include <string>
@@ -20,7 +18,7 @@ inline constexpr std::int64_t schema_version = 2;
 
 struct Archive {
   std::string kind;       ///< cell | result | gradient | checkpoint | unfinished
-  std::string note = {};  ///< what the seal says besides: words, at most 400 bytes, no line break
+  std::string note = {};  ///< further text in the seal: at most 400 bytes, no line break
   std::string status = "complete";
   struct Group {
     std::string name;  ///< empty for the root, which comes first
@@ -33,20 +31,18 @@ struct Archive {
   std::string path = {};  ///< where it was read from
 };
 
-/// Writes it atomically. `compress`: chunks with shuffle, gzip and fletcher32. UsageError if the place cannot
-/// be written.
+/// Writes it atomically. `compress`: chunks with shuffle, gzip and fletcher32. UsageError if the path cannot be written.
 void write_archive(const std::string& path, Archive archive, bool compress);
 
-/// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), checksum, completeness. InputError
-/// names what is wrong.
+/// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), checksum, completeness. InputError names the fault.
 Archive read_archive(const std::string& path, const std::string& kind);
 struct Seal {
   std::string note;
-  std::string hash;  ///< 16 hexadecimal digits: of all that is before them
+  std::string hash;  ///< 16 hexadecimal digits: the hash of all bytes before them
 };
-/// The seal alone, verified, without HDF5; InputError if the file is damaged or truncated.
+/// Reads and verifies only the seal, without HDF5; InputError if the file is damaged or truncated.
 Seal read_seal(const std::string& path);
-/// Hexadecimal hash of everything in the archive but its note, status and path.
+/// Hexadecimal hash of the archive without its note, status and path.
 std::string checksum(const Archive& archive);
 
 }  // namespace hardgrad::storage

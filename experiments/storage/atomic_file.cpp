@@ -1,4 +1,4 @@
-// Whole files in and out by plain system calls, so that every failure is seen where it happens.
+// Reading and writing of complete files by plain system calls, which report every failure.
 #include "experiments/storage/atomic_file.hpp"
 
 #include <fcntl.h>
@@ -29,11 +29,11 @@ struct Descriptor {
   }
 };
 
-// The file a chain of symbolic links ends at, which may not exist yet.
+// The file at the end of a chain of symbolic links. It need not exist.
 fs::path follow(fs::path path) {
   std::error_code error;
   for (int links = 0; fs::is_symlink(path, error); ++links) {
-    if (links == 40) throw UsageError(path.string() + ": cannot be written: symbolic links go in a circle");
+    if (links == 40) throw UsageError(path.string() + ": cannot be written: symbolic links form a cycle");
     const auto target = fs::read_symlink(path, error);
     if (error) throw UsageError(path.string() + ": cannot be written: " + error.message());
     path = target.is_absolute() ? target : path.parent_path() / target;
@@ -61,7 +61,7 @@ std::string read_file(const std::string& path) {
     const auto got = ::read(file.fd, bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
-    if (got == 0) break;  // shrunk meanwhile: what is missing will be missed by the seal
+    if (got == 0) break;  // the file has shrunk: the seal will not match
     done += static_cast<std::size_t>(got);
   }
   bytes.resize(done);
@@ -70,7 +70,7 @@ std::string read_file(const std::string& path) {
 
 namespace {
 
-// Gives a whole file its name; false if another has it and is to keep it.
+// Renames a complete file; false if the name exists and must not be replaced.
 bool publish(const fs::path& temporary, const fs::path& path, bool replace) {
   if (replace) {
     if (::rename(temporary.c_str(), path.c_str()) != 0) throw errno;
@@ -94,7 +94,7 @@ bool write(const std::string& given, const std::string& bytes, bool replace) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) {
     if (errno == ENOENT)
-      throw UsageError(given + ": cannot be written: there is no folder " + folder.string() + "; make it first");
+      throw UsageError(given + ": cannot be written: there is no folder " + folder.string() + "; create it first");
     throw fail(errno);
   }
   if (::stat(path.c_str(), &status) == 0) {
@@ -129,7 +129,7 @@ bool write(const std::string& given, const std::string& bytes, bool replace) {
     throw;
   }
   Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  // Some shared file systems do not know fsync of a folder (EINVAL): the rename itself stands.
+  // Some shared file systems do not support fsync of a folder (EINVAL); the rename is still valid.
   if (directory.fd >= 0 && ::fsync(directory.fd) != 0 && errno != EINVAL && errno != ENOTSUP) throw fail(errno);
   return true;
 }

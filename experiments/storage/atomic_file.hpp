@@ -1,4 +1,4 @@
-// Whole files in and out: a file is either the old one or the new one, never a part.
+// Atomic reading and writing of complete files: a path holds the old file or the new one, never part of one.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,27 @@ namespace hardgrad::storage {
 /// All bytes of a regular file. InputError if it is missing, a folder or unreadable.
 std::string read_file(const std::string& path);
 
-/// Temporary name that no other process has, in the same folder, write, fsync, rename, fsync of the folder. A symbolic link
-/// keeps pointing to what it did. UsageError (and no trace left) if the folder is missing or cannot be written, the disk is
-/// full, or the path is a folder or a device.
+/// Writes a temporary file with a unique name in the same folder, then fsync, rename, fsync of the folder. A symbolic link
+/// keeps its target. UsageError (and no file left) if the folder is missing or cannot be written, the disk is full, or the
+/// path is a folder or a device.
 void write_file(const std::string& path, const std::string& bytes);
 
-/// The same, but what is there already stays as it is: then false. Of several processes at most one makes the file.
+/// The same, but an existing file is kept: then returns false. At most one of several processes creates the file.
 bool write_new_file(const std::string& path, const std::string& bytes);
 
-/// The time as a folder's file system counts it, in seconds: another machine may have stamped its files. Where nothing can be
-/// written, our own.
+/// The current time of a folder's file system, in seconds; it can differ from this machine's. This machine's time if the folder
+/// is not writable.
 std::time_t folder_time(const std::string& folder);
 
-/// A file that a process began and did not finish: it was killed, or is at work still.
+/// An incomplete file of a process that was killed or is still writing.
 struct Leftover {
   std::string path;
   std::size_t bytes = 0;
-  bool abandoned = false;  ///< nobody will finish it: its process is dead or, where that cannot be told, it is an hour old
+  bool abandoned = false;  ///< its process is dead or, if that is unknown, the file is an hour old
 };
-/// Those in a folder; of the file `name` alone, if it is given. None if the folder cannot be read.
+/// The leftovers in a folder, or only those of the file `name`. Empty if the folder cannot be read.
 std::vector<Leftover> leftovers(const std::string& folder, const std::string& name = "");
-/// Removes what is abandoned; how many there were.
+/// Removes abandoned files; returns their number.
 std::size_t remove_leftovers(const std::string& folder, const std::string& name = "");
 
 }  // namespace hardgrad::storage

@@ -1,4 +1,4 @@
-// Cells: the columns of one run, its labels, and a seal that tells its state.
+// Cells: the columns of one run, its labels, and a seal with its state.
 #include "experiments/storage/cell.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t largest_mean = 1000;  // parameters whose mean gradient is kept
 
-// By step; of several points at one step the last.
+// Sorted by step; of several points at one step, the last.
 template <class Point>
 void put_in_order(std::vector<Point>& points) {
   std::map<int, Point> by_step;
@@ -124,7 +124,7 @@ CellRecord cell_of(const Archive& archive) {
   record.checkpoint_hash = text(data.attributes, "checkpoint_hash");
   record.cell_hash = scalar<std::string>(data, "cell_hash", path);
   record.estimator_settings = scalar<std::string>(data, "estimator_settings", path);
-  if (data.values<std::string>("run_settings"))  // an earlier version did not write it
+  if (data.values<std::string>("run_settings"))  // missing in files of an earlier version
     record.run_settings = scalar<std::string>(data, "run_settings", path);
   const auto status = scalar<std::uint8_t>(data, "status", path);
   if (status > 2) throw InputError(path + ": has an unknown status " + std::to_string(status));

@@ -1,4 +1,4 @@
-// Looks files over: everything reading verifies, and what a kind of file must hold.
+// Checks of files: everything that reading verifies, and the required content of each kind.
 #include "experiments/storage/check.hpp"
 
 #include <set>

@@ -1,4 +1,4 @@
-// Looks a file over.
+// Checks a file.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace hardgrad::storage {
 
-/// What is wrong with a cell, result, gradient or checkpoint file, in words, one line each (starting with the
-/// path); empty if nothing is.
+/// The faults of a cell, result, gradient or checkpoint file in words, one line each (starting with the path); empty if it
+/// has none.
 std::vector<std::string> check_file(const std::string& path);
 
 }  // namespace hardgrad::storage

@@ -112,10 +112,10 @@ void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterS
     const auto start = where + ": parameter \"" + p.name + "\" ";
     if (!found) throw InputError(start + "is missing: the checkpoint is of another model or estimator");
     if (found->value.shape != p.value.shape)
-      throw InputError(start + "has shape " + shape_text(found->value.shape) + ", the model wants " +
+      throw InputError(start + "has shape " + shape_text(found->value.shape) + ", the model needs " +
                        shape_text(p.value.shape));
     for (double x : found->value.data)
-      if (!std::isfinite(x)) throw InputError(start + "holds a number that is not finite");
+      if (!std::isfinite(x)) throw InputError(start + "has a non-finite value");
   }
   if (saved.size() != wanted)
     for (const auto& a : saved)

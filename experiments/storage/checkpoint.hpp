@@ -1,4 +1,4 @@
-// A run's parameters and learned state, saved and taken up again.
+// Saves and restores a run's parameters and learned state.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hardgrad::storage {
 
-/// Numbers are kept in double: a float run loses nothing.
+/// Numbers are stored in double, which is exact for float runs.
 struct Checkpoint {
   std::vector<NamedArray<double>> parameters, own_parameters;
   std::vector<double> optimizer, own_optimizer, estimator_state;
@@ -21,32 +21,32 @@ struct Checkpoint {
   std::string precision;  ///< float | double
 };
 
-/// The groups of a file that holds it: what is no parameter in the group `root`.
+/// The groups of its file; everything except parameters is in the group `root`.
 std::vector<Archive::Group> groups_of(const Checkpoint& checkpoint, const std::string& root);
 Checkpoint checkpoint_of(const Archive& archive, const std::string& root);
 /// Atomic; UsageError if it cannot be written.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
-/// InputError if missing, damaged or no checkpoint.
+/// InputError if missing, damaged or not a checkpoint.
 Checkpoint load_checkpoint(const std::string& path);
 
 /// The named arrays of a group; InputError if one is not in double.
 std::vector<NamedArray<double>> arrays_of(const Dataset& data, const std::string& path);
-/// Copies into a set; InputError `<where>: parameter "x" ...` naming what is missing, too much, of another
-/// shape or not finite. The set is untouched if anything is wrong.
+/// Copies into a set. InputError `<where>: parameter "x" ...` if a parameter is missing, unknown, of another shape or not
+/// finite; the set is then unchanged.
 template <class T>
 void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set, const std::string& where);
-/// The same between networks of one shape of which either may have a learned posterior that the other lacks: copies what both
-/// have; InputError as above for what `needed`, the network without a posterior, has.
+/// The same between networks of one shape where either may have a learned posterior that the other lacks. Copies the common
+/// parameters. InputError as above for the parameters in `needed`, the network without a posterior.
 template <class T>
 void restore_shared(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set, const ParameterSet<T>& needed,
                     const std::string& where);
 template <class T>
 std::vector<NamedArray<double>> save_parameters(const ParameterSet<T>& set);
 
-/// All of a training. The specs and the seed are the caller's to fill in.
+/// The complete state of a training. The caller fills in the specs and the seed.
 template <class T>
 Checkpoint checkpoint_of(const training::Training<T>& training);
-/// Puts a checkpoint back into a training made from the same specs.
+/// Restores a checkpoint into a training made from the same specs.
 template <class T>
 void restore(const Checkpoint& checkpoint, training::Training<T>& training, const std::string& where);
 

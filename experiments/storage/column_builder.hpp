@@ -1,5 +1,4 @@
-// Builds the columns of results: axes of labels, then variables over runs and axes. For the files that fill
-// them (results*.cpp) alone.
+// Builds the columns of results: axes of labels, then variables over runs and axes. Only for results*.cpp, which fill them.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace hardgrad::storage {
 
 using Records = std::vector<CellRecord>;
 
-/// A dataset in the making; one row per run, or a single one without the axis run.
+/// A dataset under construction; one row per run, or a single row without the axis run.
 class ColumnBuilder {
  public:
   ColumnBuilder(std::size_t runs, bool with_runs) : runs_(runs), with_runs_(with_runs) {
@@ -25,14 +24,14 @@ class ColumnBuilder {
     data_.axes.push_back({"run", std::move(labels), {{"long_name", "number of the run, in the plan's order"}}});
   }
 
-  /// An axis of distinct labels, sorted if `place` is asked; left out if there are none.
+  /// An axis of distinct labels, sorted if `place` is used; omitted if there are none.
   template <template <class...> class C, class L>
   void axis(const std::string& name, const C<L>& labels, const std::string& long_name) {
     if (!labels.empty()) data_.axes.push_back({name, std::vector<L>(labels.begin(), labels.end()), {{"long_name", long_name}}});
   }
 
-  /// A column over run and `inner`; null if one of these has no label. `fill` stands where nothing is put.
-  /// The pointer holds until the next column.
+  /// A column over run and `inner`, initialised to `fill`; null if an axis has no label. The pointer is valid until the next
+  /// column.
   template <class V>
   std::vector<V>* column(const std::string& name, std::vector<std::string> inner, V fill, Attributes attributes) {
     std::size_t count = runs_;
@@ -46,7 +45,7 @@ class ColumnBuilder {
     return &std::get<std::vector<V>>(data_.variables.back().values);
   }
 
-  /// Where in the axis a label stands.
+  /// The position of a label in the axis.
   template <class L>
   std::size_t place(const std::string& axis, const L& label) const {
     const auto& labels = std::get<std::vector<L>>(data_.axis(axis)->labels);
@@ -65,14 +64,14 @@ class ColumnBuilder {
   Dataset data_;
 };
 
-/// A name fit for a variable: other characters than letters, digits, "_", "." and "-" become "_".
+/// A valid variable name: characters other than letters, digits, "_", "." and "-" become "_".
 inline std::string safe_name(std::string name) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.' && c != '-') c = '_';
   return name;
 }
 
-/// The attributes and, for reading, to which map of numbers the column belongs and under which key.
+/// The attributes and, for reading, the map and key that the column belongs to.
 inline Attributes keyed(Attributes attributes, const std::string& family, const std::string& key) {
   attributes.emplace_back("family", family);
   attributes.emplace_back("key", key);
@@ -81,7 +80,7 @@ inline Attributes keyed(Attributes attributes, const std::string& family, const 
 
 /// One value per run: labels, costs.
 void add_runs(ColumnBuilder& b, const Records& records);
-/// What was logged, evaluated and measured, over the steps.
+/// The logged, evaluated and measured values, over the steps.
 void add_training(ColumnBuilder& b, const Records& records);
 void add_evaluations(ColumnBuilder& b, const Records& records);
 void add_measurements(ColumnBuilder& b, const Records& records);

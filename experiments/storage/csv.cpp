@@ -19,7 +19,7 @@ std::string quoted(const std::string& s) {
   return out + "\"";
 }
 
-// The value at a place; numbers so that they read back as the same double, NaN as nothing.
+// The value at a position. Numbers are exact when read back; NaN is empty.
 std::string cell_text(const Values& values, std::size_t i) {
   return std::visit(
       [&](const auto& v) -> std::string {
@@ -38,7 +38,7 @@ std::string cell_text(const Values& values, std::size_t i) {
       values);
 }
 
-// Flags as their words.
+// Flags as names.
 std::string value_text(const Variable& v, std::size_t i) {
   const auto meanings = text(v.attributes, "flag_meanings");
   auto* codes = std::get_if<std::vector<std::uint8_t>>(&v.values);
@@ -50,7 +50,7 @@ std::string value_text(const Variable& v, std::size_t i) {
   return meanings.substr(from, meanings.find(' ', from) - from);
 }
 
-// One row per run and label of `axes`; `present` says which rows there are.
+// One row per run and label of `axes`, for the rows in `present`.
 std::string table(const Dataset& data, const std::vector<std::string>& axes) {
   std::vector<const Variable*> labels, columns;
   for (const auto& v : data.variables) {
@@ -84,7 +84,7 @@ std::string table(const Dataset& data, const std::vector<std::string>& axes) {
   }
   out += '\n';
   for (std::size_t i = 0; i < count; ++i) {
-    bool present = axes.size() == 1;  // rows with no number at all are those a run does not have
+    bool present = axes.size() == 1;  // a row without any number does not exist for its run
     for (auto* v : columns)
       if (auto* numbers = std::get_if<std::vector<double>>(&v->values); numbers && v->axes.size() == axes.size())
         present = present || !std::isnan((*numbers)[i]);
@@ -117,7 +117,7 @@ std::vector<std::string> export_csv(const std::string& path, const std::string& 
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error || !std::filesystem::is_directory(folder))
-    throw UsageError(folder + ": the folder cannot be made: " + (error ? error.message() : "a file is in its place"));
+    throw UsageError(folder + ": the folder cannot be created: " + (error ? error.message() : "a file has its name"));
   std::vector<std::string> written;
   const std::pair<const char*, std::vector<std::string>> tables[] = {
       {"runs.csv", {"run"}},

@@ -1,4 +1,4 @@
-// Labelled tables: look-ups and the rules they keep.
+// Labelled tables: look-ups and validation.
 #include "experiments/storage/dataset.hpp"
 
 #include <limits>
@@ -48,7 +48,7 @@ std::vector<std::size_t> Dataset::shape(const Variable& variable) const {
   std::vector<std::size_t> result;
   for (const auto& name : variable.axes) {
     auto* a = axis(name);
-    if (!a) throw Bug("variable " + variable.name + " has an axis " + name + " that nobody declared");
+    if (!a) throw Bug("variable " + variable.name + " has an axis " + name + " that is not declared");
     result.push_back(a->size());
   }
   return result;

@@ -1,5 +1,4 @@
-// A labelled table in memory: named axes with labels, variables over them, attributes. Every file is made of
-// these.
+// A labelled table in memory: named axes with labels, variables over them, attributes. Every file consists of these.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +61,7 @@ struct Dataset {
   void validate() const;
 };
 
-/// `units` and `long_name`, as most variables carry them.
+/// `units` and `long_name`, the usual attributes of variables.
 Attributes described(std::string units, std::string long_name);
 /// Attributes of a uint8 variable whose values are names: flag_values, flag_meanings.
 Attributes flags(std::string long_name, const std::vector<std::string>& meanings);

@@ -1,4 +1,4 @@
-// A gradient's file: arrays as they are, with named axes.
+// A gradient's file: arrays with named axes.
 #include "experiments/storage/gradient.hpp"
 
 #include "core/support/error.hpp"
@@ -15,7 +15,7 @@ std::vector<V> count_up(std::size_t n) {
   return labels;
 }
 
-// Adds an array along the given axes, declaring those that are new. Empty arrays are left out.
+// Adds an array along the given axes and declares new ones. Empty arrays are omitted.
 template <class V>
 void add(Dataset& data, const std::string& name, const Array<V>& array, std::vector<std::string> axes, const std::string& units,
          const std::string& long_name) {
@@ -34,8 +34,7 @@ void add(Dataset& data, const std::string& name, const Array<V>& array, std::vec
       {name, std::move(axes), std::vector<Kept>(array.data.begin(), array.data.end()), described(units, long_name)});
 }
 
-// "rows_64", "columns_32", "axis2_7": the same name for the same length, so that few scales serve many
-// arrays.
+// "rows_64", "columns_32", "axis2_7": axes of the same position and length share a name, so that few scales are needed.
 std::vector<std::string> axes_by_length(const std::vector<std::size_t>& shape) {
   std::vector<std::string> axes;
   for (std::size_t i = 0; i < shape.size(); ++i)
@@ -50,7 +49,7 @@ void add_field(Dataset& data, const std::string& name, const Array<V>& array) {
   add(data, name, array, axes, "1", "field " + name + " of the batch");
 }
 
-// Moves a group's axes to the root, so that the group holds the named arrays and nothing else.
+// Moves a group's axes to the root, so that the group holds only the named arrays.
 void lift_axes(Dataset& group, Dataset& root) {
   for (auto& axis : group.axes) {
     if (!root.axis(axis.name)) root.axes.push_back(axis);
@@ -90,7 +89,7 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
                      : dump.numbers.empty() ? 0
                                             : dump.numbers[0].value.extent(0);
   const bool aligned = steps == 0 || dump.loss.extent(0) == steps;
-  const bool columns = dump.logits.shape.size() == 4;  // a question asks for several choices
+  const bool columns = dump.logits.shape.size() == 4;  // a query asks for several choices
   const auto of_choices = columns ? std::vector<std::string>{"step", "row", "column"} : std::vector<std::string>{"step", "row"};
   auto of_options = of_choices;
   of_options.emplace_back("option");
@@ -109,7 +108,7 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
         : log_density   ? "log-density of the number chosen"
                         : name + " of its distribution");
   }
-  add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the model that was asked");
+  add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the query in the model");
   add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat",
       "loss incurred at the step; divergences of target=elbo are losses, too");
   add(root, "row_example", Array<int>({dump.row_example.size()}, dump.row_example), {"row"}, "1",

@@ -1,4 +1,4 @@
-// Files in memory behind one lock: opened, complained about, closed.
+// Files in memory behind one lock: opening, errors, closing.
 #include "experiments/storage/hdf5.hpp"
 
 #include <cstring>
@@ -13,7 +13,7 @@ std::recursive_mutex& mutex() {
   return one;
 }
 
-// The innermost complaint on HDF5's error stack, which is emptied.
+// The innermost message on HDF5's error stack; clears the stack.
 std::string complaint() {
   std::string words;
   H5Ewalk2(
@@ -27,14 +27,14 @@ std::string complaint() {
   return words;
 }
 
-// HDF5 wants a name even for a file in memory, and trips over a real file that has it: this one cannot exist.
+// HDF5 needs a name even for a file in memory, and fails if a real file has it. This name cannot exist.
 std::string unreal_name() {
   static unsigned count = 0;  // under the lock
   return "/dev/null/hardgrad-" + std::to_string(count++);
 }
 
-// Keeps the memory of a file in a block when HDF5 closes it. (H5Fget_file_image of 1.10 clears a flag in the
-// superblock and leaves its checksum wrong.)
+// Keeps a file's memory in a block when HDF5 closes the file. (H5Fget_file_image of 1.10 clears a flag in the superblock
+// without updating its checksum.)
 H5FD_file_image_callbacks_t keep_in(File::Block& block) {
   H5FD_file_image_callbacks_t calls{};
   calls.image_malloc = [](std::size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); };
@@ -100,11 +100,11 @@ File::File(const std::string& bytes, const std::string& name) : lock_(mutex()), 
 
 std::string File::image() && {
   if (H5Fflush(file_, H5F_SCOPE_GLOBAL) < 0) fail("cannot be flushed");
-  file_ = Id();  // closing hands the memory to block_
+  file_ = Id();  // closing moves the memory to block_
   std::uint64_t end = 0;
   const char* bytes = block_->memory.get();
   if (bytes && block_->size >= 48) std::memcpy(&end, bytes + 28, 8);  // the superblock's end-of-file address
-  if (end < 48 || end > block_->size) fail("was left open");
+  if (end < 48 || end > block_->size) fail("it was not closed");
   return {bytes, static_cast<std::size_t>(end)};
 }
 

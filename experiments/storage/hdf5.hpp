@@ -1,8 +1,7 @@
-// A thin layer over HDF5's C interface: handles that close themselves, errors in one line, one caller at a
-// time.
+// A thin layer over HDF5's C interface: handles that close themselves, one-line errors, one caller at a time.
 //
-// Only the files hdf5* and archive.cpp know HDF5. Debian's library is not thread-safe, so a File holds
-// the one lock of the process for as long as it lives.
+// Only the files hdf5* and archive.cpp use HDF5. Debian's library is not thread-safe, so a File holds the process's only lock
+// during its lifetime.
 #pragma once
 
 #include <hdf5.h>
@@ -39,13 +38,13 @@ class Id {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// A file in memory. Creation order of links is tracked, library bounds are V18. That of attributes is not:
-/// HDF5 1.10 then breaks a group of more than 8 attributes when a user changes one.
+/// A file in memory. Library bounds are V18. The creation order of links is tracked, but not that of attributes: HDF5 1.10
+/// then corrupts a group of more than 8 attributes when a user changes one.
 class File {
  public:
   /// A new, empty file.
   File();
-  /// The file whose bytes these are, read-only; `name` is for messages. InputError if they are no HDF5.
+  /// Opens the file in `bytes`, read-only; `name` is for messages. InputError if they are not HDF5.
   File(const std::string& bytes, const std::string& name);
   /// Closes the file and returns all its bytes; every handle into it must be closed before.
   std::string image() &&;
@@ -54,13 +53,12 @@ class File {
   /// A new group below the root.
   Id make_group(const std::string& name);
   Id open_group(const std::string& name);
-  /// Names below the root, in order of creation: groups only.
+  /// Names of the groups below the root, in order of creation.
   std::vector<std::string> groups();
 
-  /// Writes axes (as dimension scales), variables and attributes. `compress`: numbers in chunks with shuffle,
-  /// gzip, fletcher32.
+  /// Writes axes (as dimension scales), variables and attributes. `compress`: numbers in chunks with shuffle, gzip, fletcher32.
   void write(hid_t group, const Dataset& data, bool compress);
-  /// Reads all that `write` wrote; InputError on anything else.
+  /// Reads the output of `write`; InputError for anything else.
   Dataset read(hid_t group);
   void write_attributes(hid_t object, const Attributes& attributes);
 
@@ -80,13 +78,13 @@ class File {
   Values read_array(hid_t dataset, const std::string& name, std::vector<hsize_t>& shape);
   Attribute read_attribute(hid_t object, const std::string& name);
   Attributes read_attributes(hid_t object);
-  /// The scale of an axis that `group` has, or inherits: then it stands in the root.
+  /// The scale of an axis of `group`; an inherited one is in the root.
   Id open_scale(hid_t group, const Axis& axis);
 
   std::unique_lock<std::recursive_mutex> lock_;  // first in, last out
   std::string name_;
   bool reading_ = false;
-  std::unique_ptr<Block> block_;  // what the file leaves behind; outlives it
+  std::unique_ptr<Block> block_;  // memory of the closed file; outlives it
   Id file_;
 };
 

@@ -1,4 +1,4 @@
-// One dataset's values, to HDF5 and back.
+// Writing and reading one dataset's values.
 #include <hdf5_hl.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::vector<hsize_t> chunk_of(std::vector<hsize_t> shape) {
   }
 }
 
-/// How `count` texts are converted. By itself HDF5 clears a megabyte for that, however few they are.
+/// Conversion settings for `count` texts. By default HDF5 clears a megabyte for any number of them.
 Id converting(std::size_t count) {
   Id transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
   H5Pset_buffer(transfer, std::clamp<std::size_t>(count, 1, 1 << 16) * sizeof(hvl_t), nullptr, nullptr);
@@ -110,7 +110,7 @@ Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>
         fail("strings of " + name + " cannot be read");
       return take(raw, memory, space);
     }
-    default: fail(name + " is of a type this version does not know");
+    default: fail(name + " has a type that this version does not support");
   }
 }
 

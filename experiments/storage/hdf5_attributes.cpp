@@ -1,4 +1,4 @@
-// Attributes of a group or a dataset, to HDF5 and back.
+// Writing and reading attributes of a group or a dataset.
 #include <algorithm>
 
 #include "experiments/storage/hdf5.hpp"
@@ -7,7 +7,7 @@
 namespace hardgrad::storage::hdf5 {
 namespace {
 
-// Attributes that the dimension-scale layer, this layer or netCDF put there.
+// Attributes of the dimension-scale layer, this layer or netCDF.
 bool internal(const std::string& name) {
   static const char* names[] = {"CLASS",      "NAME",          "REFERENCE_LIST",      "DIMENSION_LIST", "DIMENSION_LABELS",
                                 "_FillValue", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"};
@@ -40,7 +40,7 @@ void File::write_attributes(hid_t object, const Attributes& attributes) {
           } else if constexpr (std::is_arithmetic_v<V>) {
             put(number_type<V>().file, number_type<V>().memory, scalar, &value);
           } else {
-            if (value.empty()) return;  // no attribute is the same as an empty list: null dataspaces trouble readers
+            if (value.empty()) return;  // an empty list is a missing attribute: some readers fail on null dataspaces
             const hsize_t count = value.size();
             const Id line(H5Screate_simple(1, &count, nullptr), H5Sclose);
             if constexpr (std::is_same_v<V, std::vector<std::string>>) {
@@ -82,12 +82,12 @@ Attribute File::read_attribute(hid_t object, const std::string& name) {
     case H5T_INTEGER:
       if (H5Tget_size(type) == 1 && !scalar) return numbers(std::uint8_t{});
       return one_or_all(numbers(std::int64_t{}), scalar);
-    default: fail("attribute " + name + " is of a type this version does not know");
+    default: fail("attribute " + name + " has a type that this version does not support");
   }
 }
 
 Attributes File::read_attributes(hid_t object) {
-  std::vector<std::string> names;  // all at once: opening the i-th of them sorts them anew each time
+  std::vector<std::string> names;  // all at once: opening the i-th attribute sorts all of them each time
   const auto collect = [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
     if (!internal(name)) static_cast<std::vector<std::string>*>(out)->emplace_back(name);
     return 0;

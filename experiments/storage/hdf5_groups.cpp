@@ -1,4 +1,4 @@
-// Groups and what they hold: axes as dimension scales, variables along them.
+// Groups and their content: axes as dimension scales, variables along them.
 #include <hdf5_hl.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 struct Member {
   std::string name;
-  haddr_t address;  ///< where in the file its header is: what references to it hold
+  haddr_t address;  ///< of its header in the file, as in references to it
 };
 
 /// A group's members of one type, in order of creation if the file tracks it; nothing if they cannot be listed.
@@ -37,7 +37,7 @@ std::optional<std::vector<Member>> members(hid_t group, H5O_type_t wanted) {
   return context.found;
 }
 
-/// What stands at a dataset's axes: the address of the first scale of each; nothing if they are not to be had so.
+/// The address of the first scale of each axis of a dataset; empty if they cannot be read this way.
 std::vector<haddr_t> scales_at(hid_t set, std::size_t rank) {
   static_assert(sizeof(hobj_ref_t) == sizeof(haddr_t));
   if (rank == 0 || H5Aexists(set, "DIMENSION_LIST") <= 0) return {};
@@ -57,7 +57,7 @@ std::vector<haddr_t> scales_at(hid_t set, std::size_t rank) {
 std::string axis_of(hid_t set, unsigned i) {
   std::string axis;
   const auto visit = [](hid_t, unsigned, hid_t scale, void* out) -> herr_t {
-    char buffer[512] = {};  // its own note of its name: to ask HDF5 for it is to search the whole file
+    char buffer[512] = {};  // the name stored with the scale: HDF5's own look-up searches the whole file
     if (H5DSget_scale_name(scale, buffer, sizeof buffer) <= 0) H5Iget_name(scale, buffer, sizeof buffer);
     const std::string path = buffer;
     *static_cast<std::string*>(out) = path.substr(path.rfind('/') + 1);
@@ -146,7 +146,7 @@ Dataset File::read(hid_t group) {
   } catch (const Bug& bug) {
     fail(bug.what());
   } catch (const std::bad_alloc&) {
-    fail("it claims more data than this machine can hold");
+    fail("it declares more data than fits in memory");
   }
   return data;
 }

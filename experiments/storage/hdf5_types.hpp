@@ -1,4 +1,4 @@
-// Types of numbers and texts in a file and in memory, strings as pointers. For the files hdf5*.cpp alone.
+// Types of numbers and texts in a file and in memory, strings as pointers. Only for hdf5*.cpp.
 #pragma once
 
 #include <hdf5.h>
@@ -38,7 +38,7 @@ NumberType number_type() {
     return {H5T_STD_U8LE, H5T_NATIVE_UINT8};
 }
 
-/// What HDF5 writes of strings; they must outlive it.
+/// Pointers to strings, for writing; the strings must outlive them.
 inline std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   std::vector<const char*> result;
   result.reserve(strings.size());
@@ -46,7 +46,7 @@ inline std::vector<const char*> pointers(const std::vector<std::string>& strings
   return result;
 }
 
-/// The strings HDF5 read, whose memory it gets back.
+/// Copies strings read by HDF5 and frees its memory.
 inline std::vector<std::string> take(std::vector<char*>& raw, hid_t type, hid_t space) {
   std::vector<std::string> result;
   result.reserve(raw.size());

@@ -1,4 +1,4 @@
-// Merging: columns over all runs, and what they were made of.
+// Merging: columns over all runs, and their provenance.
 #include "experiments/storage/merge.hpp"
 
 #include <algorithm>
@@ -19,14 +19,14 @@ void add(Dataset& data, const std::vector<CellRecord>& records, const std::strin
   data.variables.push_back({name, {"run"}, std::move(values), std::move(attributes)});
 }
 
-// Of runs that are reported: how their settings were found. Axes that were tuned are no longer axes of the grid.
+// For reported runs: the search that found their settings. Tuned axes are no longer axes of the grid.
 void add_reported_roles(Dataset& data, const std::vector<CellRecord>& records, const std::set<std::string>& tuned) {
   for (auto& variable : data.variables)
     for (auto& [name, value] : variable.attributes)
       if (name == "grid_axis" && tuned.contains(std::get<std::string>(value))) name = "tuned_axis";
   if (!records.front().tuning) return;
   using Role = TuningRole;
-  add<std::string>(data, records, "tuning_edge", {{"long_name", "what of the setting lies at the end of what was tried"}},
+  add<std::string>(data, records, "tuning_edge", {{"long_name", "settings at the end of the tried range"}},
                    [](const Role& role) { return role.edge; });
   add<std::int32_t>(data, records, "tuning_setting", described("1", "number of its setting among those tried"),
                     [](const Role& role) { return role.setting; });
@@ -46,18 +46,18 @@ void add_trial_roles(Dataset& data, const std::vector<CellRecord>& records) {
                     [](const Role& role) { return role.setting; });
   add<std::string>(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}},
                    [](const Role& role) { return role.estimator; });
-  add<double>(data, records, "tuning_score", described("1", "what the trial was judged by"),
+  add<double>(data, records, "tuning_score", described("1", "value of the tuning criterion"),
               [](const Role& role) { return role.score; });
-  add<std::string>(data, records, "tuning_quantity", {{"long_name", "what the score is"}},
+  add<std::string>(data, records, "tuning_quantity", {{"long_name", "tuning criterion of the score"}},
                    [](const Role& role) { return role.quantity; });
-  add<std::uint8_t>(data, records, "tuning_kept", flags("whether its setting went on, or was chosen", {"no", "yes"}),
+  add<std::uint8_t>(data, records, "tuning_kept",
+                    flags("whether its setting continued to the next round, or was chosen", {"no", "yes"}),
                     [](const Role& role) { return static_cast<std::uint8_t>(role.kept); });
 }
 
 }  // namespace
 
-// Provenance all runs share becomes attributes; where they differ, a label per run and the attribute
-// "various".
+// Provenance that all runs share becomes attributes. If it differs, there is a label per run and the attribute "various".
 Merger::Provenance Merger::merge_provenance(Dataset& data) const {
   std::set<std::string> keys;
   for (const auto& made : provenances_)
@@ -86,7 +86,7 @@ void Merger::add(CellRecord record) {
     throw InputError("cells " + first->cell_hash + " and " + record.cell_hash + " belong to different plans (" +
                      first->plan_hash + ", " + record.plan_hash + ")");
   if (!record.cell_hash.empty() && !hashes_.insert(record.cell_hash).second)
-    throw InputError("cell " + record.cell_hash + " is there twice");
+    throw InputError("cell " + record.cell_hash + " was added twice");
   if (settings_.configuration.empty()) settings_.configuration = record.configuration;
   const bool trial = record.tuning && record.tuning->round > 0;
   if (!trial) {
@@ -94,7 +94,7 @@ void Merger::add(CellRecord record) {
     made_by_.push_back(static_cast<std::size_t>(found - provenances_.begin()));
     if (found == provenances_.end()) provenances_.push_back(std::move(record.provenance));
   }
-  // What a merged file does not have; an emptied text would keep its memory.
+  // A merged file does not contain these. Clearing the texts would keep their memory.
   record.provenance.clear();
   for (auto* words : {&record.configuration, &record.identity}) std::string().swap(*words);
   for (auto& point : record.result.measurements)
@@ -103,10 +103,10 @@ void Merger::add(CellRecord record) {
 }
 
 Archive Merger::result() && {
-  const auto records = std::move(records_), trials = std::move(trials_);  // gone when the result is to be written
+  const auto records = std::move(records_), trials = std::move(trials_);  // freed before the result is written
   if (records.empty())
     throw InputError(trials.empty() ? "there are no cells to merge"
-                                    : "no run that is reported is over: the search for settings goes on");
+                                    : "no reported run is finished: the search for settings continues");
   auto data = columns(records, true);
   std::set<std::string> axes;
   std::size_t not_ok = 0;
@@ -120,7 +120,7 @@ Archive Merger::result() && {
   data.variables.push_back(
       {"configuration", {}, std::vector<std::string>{settings_.configuration}, {{"long_name", "configuration, TOML"}}});
 
-  // xarray makes these coordinates: every array then carries the labels of its runs.
+  // xarray makes these coordinates, so that every array has the labels of its runs.
   std::string coordinates;
   for (const auto& v : data.variables)
     if (v.axes.size() == 1 && v.axes[0] == "run" &&

@@ -1,4 +1,4 @@
-// Names of processes, from what Linux tells under /proc.
+// Names of processes, from Linux's /proc.
 #include "experiments/storage/process.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace hardgrad::storage {
 namespace {
 
 std::string place() {
-  // Containers share the machine's boot; their process numbers are those of their namespace.
+  // Containers share the machine's boot id; their process ids belong to their namespace.
   auto text = file_contents("/proc/sys/kernel/random/boot_id").value_or("");
   char link[64] = "";
   if (::readlink("/proc/self/ns/pid", link, sizeof link - 1) > 0) text += link;
@@ -34,16 +34,16 @@ std::string place() {
   return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0));
 }
 
-/// Start of a process in ticks since the boot; nothing if it does not run, 0 if it does but does not tell.
+/// Start of a process in ticks since boot; empty if it does not run, 0 if it runs but its start is unreadable.
 std::optional<unsigned long long> start_of(long long pid) {
-  char self[32] = "";  // a /proc of another namespace has other processes by our numbers
+  char self[32] = "";  // in the /proc of another namespace, pids mean other processes
   const bool ours = ::readlink("/proc/self", self, sizeof self - 1) > 0 && self == std::to_string(::getpid());
   const auto stat = ours ? file_contents("/proc/" + std::to_string(pid) + "/stat") : std::nullopt;
   if (!stat || stat->empty()) {
     if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return {};
     return 0;
   }
-  std::istringstream fields(stat->substr(stat->rfind(')') + 1));  // the name before it may hold anything
+  std::istringstream fields(stat->substr(stat->rfind(')') + 1));  // the process name before it may contain any character
   std::string field;
   for (int i = 3; i <= 22 && fields >> field; ++i)
     if (i == 3 && (field == "Z" || field == "X")) return {};
@@ -53,7 +53,7 @@ std::optional<unsigned long long> start_of(long long pid) {
 }  // namespace
 
 const std::string& this_process() {
-  thread_local std::string name;  // asked anew after a fork
+  thread_local std::string name;  // computed again after a fork
   thread_local pid_t of = 0;
   if (const auto pid = ::getpid(); of != pid) {
     name = place() + "-" + std::to_string(pid) + "-" + std::to_string(start_of(pid).value_or(0));

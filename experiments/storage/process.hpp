@@ -1,23 +1,23 @@
-// Who a process is, among all that may write to one folder: other machines and containers have our process numbers too.
+// Unique names of processes that write to one folder. Process ids alone repeat on other machines and in containers.
 #pragma once
 
 #include <string>
 
 namespace hardgrad::storage {
 
-/// "<place>-<pid>-<start>": the place is a hash of machine, boot and pid namespace; the start, in ticks since that boot, tells
-/// processes apart that had one number after the other.
+/// "<place>-<pid>-<start>": the place is a hash of machine, boot and pid namespace; the start, in ticks since that boot,
+/// distinguishes processes that had the same pid at different times.
 const std::string& this_process();
 
 enum class Life {
   alive,
   dead,
-  elsewhere  ///< of another place, or no name of a process: nobody here can tell
+  elsewhere  ///< another place, or not the name of a process: unknown
 };
-/// Whether the process of such a name still runs.
+/// Whether the process with this name still runs.
 Life life_of(const std::string& process);
 
-/// 16 hexadecimal digits that no other process has drawn.
+/// 16 random hexadecimal digits, unique among processes.
 std::string random_name();
 
 }  // namespace hardgrad::storage

@@ -1,5 +1,5 @@
-# Run at every build: writes what the build was made of, and touches the file only if that changed.
-# Wants SOURCE, OUTPUT, VERSION, COMPILER, FLAGS.
+# Run at every build: writes the build's provenance, and changes the file only if the provenance changed.
+# Needs SOURCE, OUTPUT, VERSION, COMPILER, FLAGS.
 find_package(Git QUIET)
 set(commit "unknown")
 set(dirty "unknown")

@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<int> threads_in_use{0};
 
-// Asked by name at run time: storage itself does no linear algebra and need not be linked to one.
+// Looked up by name at run time: storage uses no linear algebra and is not linked to OpenBLAS.
 std::string openblas(const char* function) {
   using Ask = char* (*)();
   if (auto ask = reinterpret_cast<Ask>(::dlsym(RTLD_DEFAULT, function)))

@@ -1,4 +1,4 @@
-// Where numbers come from: build, machine, BLAS kernel, time.
+// Provenance of results: build, machine, BLAS kernel, time.
 #pragma once
 
 #include <map>

@@ -23,16 +23,17 @@ const std::vector<MeasurementField>& measurement_fields() {
        "smallest p-value of no bias along the gradient and random directions, Bonferroni-corrected"},
       {"replicates", &M::replicates, "1", "gradients drawn"},
       {"effective_sample_size", &M::effective_sample_size, "1",
-       "replicates of equal weight that would tell the variance as well"},
+       "number of equally weighted replicates that would estimate the variance as precisely"},
       {"tail_index", &M::tail_index, "1", "Hill's tail index of the replicates' squared deviations"},
       {"unvisited_mass", &M::unvisited_mass, "1", "probability of the choices that no replicate made"},
-      {"exact_variance", &M::exact_variance, "1", "the variance by visiting every outcome, beside the sampled one"},
-      {"exact_squared_bias", &M::exact_squared_bias, "1", "the squared bias by visiting every outcome, beside the sampled one"},
-      {"exact_cosine", &M::exact_cosine, "1", "the mean cosine by visiting every outcome, beside the sampled one"},
+      {"exact_variance", &M::exact_variance, "1", "exact variance over all outcomes, for comparison with the sampled one"},
+      {"exact_squared_bias", &M::exact_squared_bias, "1",
+       "exact squared bias over all outcomes, for comparison with the sampled one"},
+      {"exact_cosine", &M::exact_cosine, "1", "exact mean cosine over all outcomes, for comparison with the sampled one"},
       {"rows", &M::rows, "1", "model rows per gradient"},
       {"attention_values", &M::attention_values, "1", "attention values computed per gradient"},
       {"missed_hints", &M::missed_hints, "1",
-       "output layers per gradient whose hinted loss weights did not fit, so that they were worked out again"},
+       "output layers per gradient that were recomputed because their hinted loss weights did not match"},
       {"seconds", &M::seconds, "s", "wall time per gradient"},
       {"work_normalised_variance", &M::work_normalised_variance, "1", "variance times rows"},
       {"outcomes", &M::outcomes, "1", "outcomes visited by an exact measurement"},
@@ -60,7 +61,7 @@ Dataset columns(const std::vector<CellRecord>& records, bool with_runs) {
   b.axis("evaluation_step", evaluations, "training steps done before the evaluation");
   b.axis("measurement_step", measurements, "training steps done before the measurement");
   b.axis("parameter_group", groups, "group of parameters");
-  b.axis("site", sites, "site of the model: where it chooses");
+  b.axis("site", sites, "site of the model's choices");
   b.axis("target", targets, "objective whose gradient is the truth");
   if (intervals) b.axis("bound", std::vector<std::string>{"low", "high"}, "end of an interval");
   add_runs(b, records);

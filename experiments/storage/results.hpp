@@ -1,4 +1,4 @@
-// What cells and merged results share: names of fields, how points become columns and back.
+// Shared by cells and merged results: names of fields, and conversion between points and columns.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace hardgrad::storage {
 
-/// A number of a Measurement that becomes a variable of the same name.
+/// A field of a Measurement that is stored as a variable of the same name.
 struct MeasurementField {
   const char* name;
   double measurement::Measurement::*value;
@@ -17,11 +17,11 @@ struct MeasurementField {
 };
 const std::vector<MeasurementField>& measurement_fields();
 
-/// The columns of results: every number of the records over axes run, step, evaluation_step,
-/// measurement_step, parameter_group, target, bound. `with_runs` false (one record): the same without the
-/// axis run. Axes nobody has a label for are left out, with all that stands over them.
+/// The columns of results: every number of the records over axes run, step, evaluation_step, measurement_step,
+/// parameter_group, target, bound. `with_runs` false (one record): the same without the axis run. Axes without labels are
+/// omitted, with the variables over them.
 Dataset columns(const std::vector<CellRecord>& records, bool with_runs);
-/// The record behind columns without runs, the inverse of the above; labels and hashes are not its business.
+/// The record of columns without runs: the inverse of the above, without labels and hashes.
 training::TrainResult from_columns(const Dataset& data);
 
 }  // namespace hardgrad::storage

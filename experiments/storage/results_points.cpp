@@ -1,4 +1,4 @@
-// Columns over steps: what was logged, evaluated and measured.
+// Columns over steps: logged, evaluated and measured values.
 #include <functional>
 #include <map>
 #include <set>
@@ -54,7 +54,7 @@ void add_evaluations(ColumnBuilder& b, const Records& records) {
 void add_measurements(ColumnBuilder& b, const Records& records) {
   const std::size_t n = b.length("measurement_step");
   if (n == 0) return;
-  // Calls f(flat place, measurement) for every measurement there is.
+  // Calls f(flat index, measurement) for every measurement.
   const auto each = [&](const std::function<void(std::size_t, const measurement::Measurement&)>& f) {
     for (std::size_t r = 0; r < records.size(); ++r)
       for (const auto& point : records[r].result.measurements)
@@ -100,7 +100,7 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
          &measurement::Measurement::variance_by_group);
   family("attention_entropy_by_site", "site", "mean entropy of one choice at a site of the network",
          &measurement::Measurement::entropy_by_site, "nat");
-  family("bias_against", "target", "squared bias against each target that can be had", &measurement::Measurement::bias_against);
+  family("bias_against", "target", "squared bias against each available target", &measurement::Measurement::bias_against);
 }
 
 }  // namespace hardgrad::storage

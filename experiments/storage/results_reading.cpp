@@ -1,4 +1,4 @@
-// Columns without runs become the record they were made of.
+// Converts columns without runs to their record.
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@ bool only_nan(const std::vector<double>& values, std::size_t first = 0, std::siz
   return true;
 }
 
-/// What a cell's variables are looked up by; InputError says which is missing.
+/// Look-up of a cell's variables; InputError names a missing one.
 class Columns {
  public:
   explicit Columns(const Dataset& data) : data_(data) {}
@@ -35,7 +35,7 @@ class Columns {
     return *found;
   }
   double number(const std::string& name, std::size_t i) const { return values<double>(name).at(i); }
-  /// No number at all in entries first, first + stride, ...: then NaN is what was put there, and means no absence.
+  /// True if entries first, first + stride, ... are all NaN: they were then stored as NaN and are not absent.
   bool only_nan(const std::string& name, std::size_t first, std::size_t stride) const {
     return storage::only_nan(values<double>(name), first, stride);
   }
@@ -66,7 +66,7 @@ measurement::Measurement measurement(const Columns& columns, std::size_t i) {
   return m;
 }
 
-// Columns that are one key of a map each: losses, metrics, intervals.
+// Columns for one key of a map each: losses, metrics, intervals.
 void take_keyed(const Dataset& data, training::TrainResult& result) {
   for (const auto& variable : data.variables) {
     const auto kind = text(variable.attributes, "family"), key = text(variable.attributes, "key");
@@ -90,7 +90,7 @@ training::TrainResult from_columns(const Dataset& data) {
   result.seconds = columns.number("total_seconds", 0);
   result.rows = columns.number("total_rows", 0);
   result.attention_values = columns.number("total_attention_values", 0);
-  if (data.variable("ended_by")) result.ended_by = columns.word("ended_by", 0);  // an earlier version did not write it
+  if (data.variable("ended_by")) result.ended_by = columns.word("ended_by", 0);  // missing in files of an earlier version
   for (auto step : columns.labels<std::int64_t>("step")) {
     const auto i = result.log.size();
     result.log.push_back({static_cast<int>(step), columns.number("train_loss", i), columns.number("train_seconds", i),

@@ -1,4 +1,4 @@
-// Columns with one value per run: what it was, how it ended, what it cost.
+// Columns with one value per run: settings, ending, costs.
 #include <map>
 #include <set>
 
@@ -26,7 +26,7 @@ void add_state(ColumnBuilder& b, const Records& records) {
   add<std::uint8_t>(b, records, "status", flags("how the run ended", {"ok", "failed", "skipped"}),
                     [](auto& r) { return static_cast<std::uint8_t>(r.status); });
   strings("reason", "why the run failed or was skipped", [](auto& r) { return r.reason; });
-  strings("log", "what the run printed", [](auto& r) { return r.log; });
+  strings("log", "printed output of the run", [](auto& r) { return r.log; });
   strings("ended_by", "what ended the training: steps, rows, attention_values, cpu_seconds, target_loss, patience",
           [](auto& r) { return r.result.ended_by; });
   strings("checkpoint", "file of the final parameters, relative to the cells' folder", [](auto& r) { return r.checkpoint; });

@@ -1,4 +1,4 @@
-// Seeds as text: 64 bits, which no number of a file holds for every reader.
+// Seeds as text: not every reader of a file supports unsigned 64-bit numbers.
 #pragma once
 
 #include <cstdint>

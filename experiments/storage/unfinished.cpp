@@ -1,5 +1,5 @@
-// An unfinished cell: the variables of a cell in the root, the groups of a checkpoint, and what the training has come to as
-// attributes of the group `training`.
+// An unfinished cell: the variables of a cell in the root, the groups of a checkpoint, and the state of training as attributes
+// of the group `training`.
 #include "experiments/storage/unfinished.hpp"
 
 #include <sstream>
@@ -9,7 +9,7 @@
 namespace hardgrad::storage {
 namespace {
 
-// Numbers of a training that no variable of a cell has.
+// Numbers of a training that are not among a cell's variables.
 struct Field {
   const char* name;
   double (*get)(const training::SoFar&);
@@ -100,7 +100,7 @@ template <class T>
 void take_up(const Unfinished& unfinished, training::Training<T>& training, const std::string& where) {
   training.so_far = unfinished.so_far;
   training.best_values.clear();
-  if (!unfinished.best.empty()) {  // by way of the network, which knows names and shapes
+  if (!unfinished.best.empty()) {  // through the network, which has the names and shapes
     restore_parameters(unfinished.best, training.model->parameters(), where);
     for (const auto& p : training.model->parameters()) training.best_values.push_back(p.value.data);
   }

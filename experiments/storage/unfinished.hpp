@@ -1,4 +1,4 @@
-// A cell that is not done: what it has found so far, and the training from which it goes on.
+// An unfinished cell: its results so far, and the state of training.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@ namespace hardgrad::storage {
 
 struct Unfinished {
   CellRecord record;                     ///< labels; its result is that of `so_far`
-  Checkpoint checkpoint;                 ///< network, estimator, optimisers, as they are
+  Checkpoint checkpoint;                 ///< current network, estimator, optimisers
   training::SoFar so_far;                ///< with the curves
-  bool starting = false;                 ///< the training is the one that makes the network to start from
-  std::vector<NamedArray<double>> best;  ///< parameters of the best evaluation, if training goes back to them
+  bool starting = false;                 ///< this is the training of the network to start from
+  std::vector<NamedArray<double>> best;  ///< parameters of the best evaluation, if training returns to them
 };
 
 /// Atomic; UsageError if it cannot be written.
 void write_unfinished(const std::string& path, const Unfinished& unfinished);
-/// InputError if it is missing, damaged or no unfinished cell.
+/// InputError if it is missing, damaged or not an unfinished cell.
 Unfinished read_unfinished(const std::string& path);
 Unfinished unfinished_of(const Archive& archive);
 
-/// What the seal tells without opening HDF5.
+/// The content of the seal, read without HDF5.
 struct UnfinishedSummary {
   std::string cell_hash;
   int step = 0;
@@ -30,11 +30,11 @@ struct UnfinishedSummary {
 /// InputError as above.
 UnfinishedSummary peek_unfinished(const std::string& path);
 
-/// A training that was interrupted between two steps, put away in `unfinished`, but for the record's labels.
+/// Stores a training interrupted between two steps in `unfinished`, except for the record's labels.
 template <class T>
 void put_away(const training::Training<T>& training, Unfinished& unfinished);
-/// Takes it up in a training made from the same specs and settings. InputError if it does not fit: the training is then good
-/// for nothing.
+/// Restores it into a training made from the same specs and settings. InputError if it does not match; the training is then
+/// unusable.
 template <class T>
 void take_up(const Unfinished& unfinished, training::Training<T>& training, const std::string& where);
 

@@ -9,7 +9,7 @@
 
 namespace hardgrad {
 
-/// Threads that help: as many as asked for (0: all there can be), at most one for each core that we may use.
+/// Number of useful threads: the requested number (0: the maximum), at most one per available core.
 inline int useful_jobs(int asked) {
   const int cores = tbb::this_task_arena::max_concurrency();
   return asked > 0 ? std::min(asked, cores) : cores;
@@ -21,8 +21,8 @@ void parallel_for(int count, F&& f) {
   tbb::parallel_for(0, count, f, tbb::simple_partitioner{});
 }
 
-/// f(lane, i) for i in [0, count), begun in order. What carries the number `lane` < lanes() runs one after the other: a lane
-/// may have memory of its own.
+/// f(lane, i) for i in [0, count), started in order. Calls with the same `lane` < lanes() run one after another, so each lane
+/// can have its own memory.
 inline int lanes() { return tbb::this_task_arena::max_concurrency(); }
 template <class F>
 void parallel_in_order(int count, F&& f) {

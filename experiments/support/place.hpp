@@ -1,4 +1,4 @@
-// What stands at a path, asked so that every answer but a clear one is an error of one line.
+// The kind of file at a path, with a one-line error if it cannot be determined.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,14 +11,14 @@
 
 namespace hardgrad {
 
-/// An error number of the system, in words.
+/// The message for a system error number.
 inline std::string system_words(int error) {
   switch (error) {
     case ENOSPC:
     case EDQUOT: return "the disk is full";
     case EFBIG: return "the file would exceed the largest size allowed";
     case EROFS: return "the file system is read-only";
-    case ELOOP: return "symbolic links go in a circle";
+    case ELOOP: return "symbolic links form a cycle";
     case EACCES:
     case EPERM: return "no permission";
     default: return std::strerror(error);
@@ -27,18 +27,18 @@ inline std::string system_words(int error) {
 
 enum class Place { nothing, file, folder, other };
 
-/// Symbolic links are followed. `E`, an error of the caller's blame, if it cannot be told: a folder on the way is shut, a
-/// name is too long, links go in a circle.
+/// Follows symbolic links. Throws `E` if the kind cannot be determined: no permission for a folder of the path, too long a
+/// name, or a cycle of links.
 template <class E = InputError>
 Place place_of(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0)
     return S_ISREG(status.st_mode) ? Place::file : S_ISDIR(status.st_mode) ? Place::folder : Place::other;
   if (errno == ENOENT || errno == ENOTDIR) return Place::nothing;
-  throw E(path + ": cannot be looked at: " + system_words(errno));
+  throw E(path + ": cannot be read: " + system_words(errno));
 }
 
-/// Refuses what is neither a file nor nothing: reading a FIFO or a device may never end, or fill memory.
+/// Throws unless the path is a regular file or does not exist: reading a FIFO or a device may never end, or fill memory.
 template <class E = InputError>
 void refuse_strange(const std::string& path) {
   const auto place = place_of<E>(path);

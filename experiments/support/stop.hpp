@@ -1,22 +1,22 @@
-// How long work is asked to stop.
+// Requests to stop long work.
 #pragma once
 
 #include <functional>
 
 namespace hardgrad {
 
-/// Thrown out of work that was asked to stop.
+/// Thrown from work after a request to stop.
 struct Interrupted {};
 
-/// Says whether to stop. Asked between pieces of work, from any thread; empty: never.
+/// Returns whether to stop. Called between pieces of work, from any thread; empty: never stop.
 using Stop = std::function<bool()>;
 
-/// Throws Interrupted if `stop` says so.
+/// Throws Interrupted if `stop` returns true.
 inline void poll(const Stop& stop) {
   if (stop && stop()) throw Interrupted{};
 }
 
-/// `poll`, as what a Tape pauses for.
+/// `poll` as the callback of a Tape.
 inline std::function<void()> polling(const Stop& stop) {
   if (!stop) return {};
   return [stop] { poll(stop); };

@@ -1,4 +1,4 @@
-// Text of any origin, made fit for a file or a terminal.
+// Converts arbitrary text for files and terminals.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace hardgrad {
 
-/// Bytes of the character of UTF-8 that begins at `i`; 0 if none does.
+/// Bytes of the UTF-8 character that starts at `i`; 0 if none does.
 inline std::size_t utf8_length(std::string_view s, std::size_t i) {
   const auto at = [&](std::size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };
   const unsigned c = at(i), d = at(i + 1);
@@ -37,7 +37,7 @@ inline bool is_utf8(std::string_view s) {
   return true;
 }
 
-/// Valid UTF-8 without NUL; what is not becomes U+FFFD.
+/// Valid UTF-8 without NUL; each invalid byte becomes U+FFFD.
 inline std::string valid_utf8(std::string_view s) {
   std::string out;
   for (std::size_t i = 0; i < s.size();) {
@@ -48,13 +48,13 @@ inline std::string valid_utf8(std::string_view s) {
   return out;
 }
 
-/// One line that does nothing to a terminal: control characters and bytes that are no UTF-8 are written \n, \x1b.
+/// One line that is safe for a terminal: control characters and invalid UTF-8 bytes are escaped (\n, \x1b).
 inline std::string printable(std::string_view s) {
   std::string out;
   for (std::size_t i = 0; i < s.size();) {
     const auto length = utf8_length(s, i);
     const auto c = static_cast<unsigned char>(s[i]);
-    // C1 controls, U+0080 to U+009F, are two bytes of UTF-8; a terminal may obey them as it does an escape.
+    // C1 controls, U+0080 to U+009F, are two bytes of UTF-8; a terminal may interpret them as escapes.
     const bool control = c < 0x20 || c == 0x7F || (length == 2 && c == 0xC2 && static_cast<unsigned char>(s[i + 1]) < 0xA0);
     if (length > 0 && !control) {
       out.append(s, i, length);

@@ -34,7 +34,7 @@ struct Claim {
   bool standing = false;
 };
 
-// Nothing if there is none, or no more. InputError if it cannot be read.
+// The text of a file; empty if it does not exist (any more). InputError if it cannot be read.
 std::optional<std::string> text_at(const std::string& path) {
   try {
     return storage::read_file(path);
@@ -44,10 +44,10 @@ std::optional<std::string> text_at(const std::string& path) {
   }
 }
 
-// Nothing if there is none. `now`: the file system's time.
+// The claim at a path, if there is one. `now`: the file system's time.
 std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t now) {
   struct stat status {};
-  const auto text = text_at(path);  // empty: its maker is just writing it, where a file cannot have two names
+  const auto text = text_at(path);  // empty: being written, on a file system without hard links
   if (!text || ::stat(path.c_str(), &status) != 0) return {};
   const auto said = nlohmann::json::parse(*text, nullptr, false);
   const auto process = said.is_object() && said.contains("process") && said["process"].is_string()
@@ -58,7 +58,7 @@ std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t
   return Claim{*text, life == storage::Life::alive || (life == storage::Life::elsewhere && fresh)};
 }
 
-// Takes a void claim away. Another may have done so meanwhile, and made its own: that one goes back to where it was.
+// Removes a void claim. If another process has replaced it in the meantime, its claim is restored.
 void remove_claim(const std::filesystem::path& path, const std::string& text) {
   const auto aside = path.parent_path() / fmt::format(".{}.{}.{}.partial", path.filename().string(), storage::this_process(),
                                                       storage::random_name());
@@ -96,8 +96,7 @@ Claims::~Claims() {
 bool Claims::take(const std::string& name) {
   const auto file = path(name), text = own_text();
   for (int attempt = 0; attempt < 10; ++attempt) {
-    // With its text at once: an empty claim, of a process that was killed or a machine that lost power, would stand for a
-    // lease.
+    // Written with its text in one step: after a crash, an empty claim would remain valid for a lease.
     if (place_of<UsageError>(file) == Place::nothing && storage::write_new_file(file, text)) {
       std::lock_guard guard(mutex_);
       ours_[name] = text;
@@ -120,8 +119,8 @@ void Claims::give_back(const std::string& name) {
     ours_.erase(it);
   }
   try {
-    if (text_at(path(name)) == text) ::unlink(path(name).c_str());  // another's, if ours was thought void
-  } catch (const InputError&) {                                     // what stands there now is not ours
+    if (text_at(path(name)) == text) ::unlink(path(name).c_str());  // it is another's if ours was considered void
+  } catch (const InputError&) {                                     // the current file is not ours
   }
 }
 

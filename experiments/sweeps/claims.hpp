@@ -1,8 +1,8 @@
-// Who works on which cell of a folder, so that runs that share one share the work too.
+// Claims of cells, so that runs with a common folder share the work.
 //
-// A claim is a small file, made so that only one process can make it, and touched now and then for as long as the work goes on:
-// a lease. It needs no locks, which some shared file systems lack. That a cell is run by one process alone is a matter of
-// thrift: two that ran it all the same would write the same file.
+// A claim is a small file that only one process can create, and that this process touches regularly while it works: a lease.
+// Claims need no locks, which some shared file systems lack. They only avoid duplicate work: two processes that run the same
+// cell write the same file.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ namespace hardgrad::sweeps {
 
 class Claims {
  public:
-  /// Claims in `folder`. A claim that nobody touched for `lease` seconds is void, unless its process is known to be alive; so
-  /// is one whose process is known to be dead.
+  /// Claims in `folder`. A claim is void if its process is known to be dead, or if it was not touched for `lease` seconds and
+  /// its process is not known to be alive.
   explicit Claims(std::string folder, double lease = 600);
-  /// Gives all back.
+  /// Releases all claims.
   ~Claims();
   Claims(const Claims&) = delete;
   Claims& operator=(const Claims&) = delete;
 
-  /// True if the name is now ours; false if another's claim stands.
+  /// True if this process now has the name; false if another process has a valid claim.
   bool take(const std::string& name);
   void give_back(const std::string& name);
   void give_all_back();
@@ -36,15 +36,14 @@ class Claims {
   const std::string folder_;
   const double lease_;
   std::mutex mutex_;
-  std::map<std::string, std::string> ours_;  ///< name -> what our claim says
+  std::map<std::string, std::string> ours_;  ///< name -> text of our claim
   std::jthread heart_;
 };
 
-/// The claims that stand in a folder: name -> who holds it, in words ("process 12 on host"). None if it cannot be read.
+/// The valid claims in a folder: name -> holder ("process 12 on host"). Empty if the folder cannot be read.
 std::map<std::string, std::string> standing_claims(const std::string& folder, double lease = 600);
 
-/// Removes those that no longer stand; how many there were. (A process killed between writing a cell and giving it back leaves
-/// one.)
+/// Removes void claims; returns their number. (A process killed between writing a cell and releasing its claim leaves one.)
 std::size_t remove_void_claims(const std::string& folder, double lease = 600);
 
 }  // namespace hardgrad::sweeps

@@ -1,4 +1,4 @@
-// Which cells a condition means.
+// The cells that match a condition.
 #include <algorithm>
 
 #include "experiments/sweeps/config.hpp"

@@ -47,7 +47,7 @@ Condition ConfigReader::condition(const toml::table& table, const std::string& s
       if (const auto* text = item.as_string(); text && text->get().find_first_of("*?") != std::string::npos)
         result.patterns[name].push_back(text->get());
       else if (text && !find_setting(name) && name != "seed" && text->get().find('[') == std::string::npos)
-        // A bare name stands for every spec of that name; it must exist.
+        // A bare name matches every spec of that name; it must exist.
         source_.located(item, path + ": ", path, [&] {
           canonical_spec(name, text->get());
           result.patterns[name].push_back(text->get());
@@ -80,7 +80,7 @@ SettingValues ConfigReader::setting_values(const toml::table& table, const std::
 void ConfigReader::top_level(SweepConfig& config) const {
   const std::vector<std::string> known{"name", "description", "seed",    "out",     "precision", "plugins", "grid",
                                        "zip",  "train",       "measure", "exclude", "override",  "tune"};
-  auto known_too = known;  // a setting without its section is likelier meant than another key
+  auto known_too = known;  // a setting without its section is a likelier intention than another key
   for (const auto& setting : settings_table()) known_too.push_back(setting.path);
   const auto full_name = [](std::string_view key) {
     for (const auto& setting : settings_table())
@@ -116,7 +116,7 @@ void ConfigReader::top_level(SweepConfig& config) const {
   }
 }
 
-// A plugin's path counts from the file's folder, or else from here.
+// A plugin's path is relative to the file's folder, or else to the working directory.
 void ConfigReader::load(SweepConfig& config, const std::string& path, const toml::node& node) const {
   const auto beside = std::filesystem::path(source_.file()).parent_path() / path;
   const auto found = place_of<UsageError>(beside) == Place::nothing ? path : beside.string();
@@ -203,7 +203,7 @@ SweepConfig ConfigReader::read() {
     for (auto& item : setting_values(source_.table_of(*set, "override.set"), "override.set")) {
       if (axes.contains(item.first->path)) source_.fail(*set, "override.set." + item.first->path, "it is an axis of the sweep");
       if (std::find(source_.sets().begin(), source_.sets().end(), item.first->path) ==
-          source_.sets().end())  // --set is stronger
+          source_.sets().end())  // --set takes precedence
         result.set.push_back(std::move(item));
     }
     config.overrides.push_back(std::move(result));

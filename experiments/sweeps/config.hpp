@@ -19,7 +19,7 @@ struct GridAxis {
   std::vector<std::string> values;
 };
 
-/// GridAxis values by name: what tells one cell from another.
+/// GridAxis values by name, which identify a cell.
 using AxisValues = std::map<std::string, std::string>;
 
 /// All named axes must match one of their patterns.
@@ -42,12 +42,12 @@ struct SweepConfig {
   std::string precision = "float";          ///< float | double
   std::vector<std::string> plugins;         ///< shared libraries, as found
   std::uint64_t seed = 0;                   ///< root of all random streams
-  std::vector<std::vector<GridAxis>> axes;  ///< the product of these; within one, lists are walked together
+  std::vector<std::vector<GridAxis>> axes;  ///< the product of these; within one, lists are zipped
   std::vector<Condition> excludes;
   std::vector<Override> overrides;
-  std::optional<TuneConfig> tune;  ///< settings that are chosen before the cells of the grid are run
+  std::optional<TuneConfig> tune;  ///< the search for settings before the grid runs
   CellSettings base;
-  SettingValues forced;  ///< from --set: stronger than overrides
+  SettingValues forced;  ///< from --set, which takes precedence over overrides
   std::string echo;      ///< the resolved configuration as TOML
 };
 
@@ -55,13 +55,13 @@ struct SweepConfig {
 /// InputError if the file cannot be read.
 SweepConfig read_config(const std::string& path, const std::vector<std::string>& sets = {});
 
-/// The configuration with every default filled in, as TOML that reads as the same sweep.
+/// The configuration with every default filled in, as TOML; reading it gives the same sweep.
 std::string echo(const SweepConfig& config);
 
-/// `*` and `?` match; a pattern without wildcards and brackets also matches a spec by its name alone.
+/// `*` and `?` match; a pattern without wildcards and brackets also matches every spec of that name.
 bool pattern_matches(const std::string& pattern, const std::string& text);
 
-/// A registered task's, model's or estimator's spec in canonical spelling; UsageError on anything unknown.
+/// The spec of a registered task, model or estimator in canonical spelling; UsageError if a name is unknown.
 std::string canonical_spec(const std::string& kind, const std::string& text);
 /// Every parameter of the spec by name, defaults included, as a JSON object.
 std::string settings_json(const std::string& kind, const std::string& text);

@@ -1,4 +1,4 @@
-// The resolved configuration as TOML: read again, it is the same sweep.
+// The resolved configuration as TOML; reading it gives the same sweep.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Type = ParameterInfo::Type;
 
-// A number as it was given: 3, not 3.0, where it is whole.
+// A number in its given form: 3, not 3.0, if it is an integer.
 void add_number(toml::table& table, const std::string& key, double x) {
   if (x == std::floor(x) && std::abs(x) < 1e15)
     table.insert(key, static_cast<std::int64_t>(x));
@@ -21,7 +21,7 @@ void add_number(toml::table& table, const std::string& key, double x) {
     table.insert(key, x);
 }
 
-// A choice as a node of the type that it is read back from.
+// A choice as a node of the type that is read back.
 void add_choice(toml::array& list, const TunedAxis& axis, const std::string& text) {
   const auto* setting = find_setting(axis.name);
   if (!setting) return list.push_back(text);
@@ -142,7 +142,7 @@ toml::table echo_table(const SweepConfig& config) {
 std::string echo(const SweepConfig& config) {
   std::ostringstream text;
   text << toml::toml_formatter(echo_table(config)) << "\n";
-  // toml++ writes 0.95 with all its digits; the shortest number that reads back the same is what the user wrote.
+  // toml++ writes 0.95 with all digits. The shortest number with the same value is the user's text.
   static const std::regex number(R"((^|\n)(\w+ = )(-?\d+\.\d{15,})(?=\n))");
   const auto all = text.str();
   std::string result;

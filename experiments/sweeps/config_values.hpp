@@ -6,10 +6,11 @@
 
 namespace hardgrad::sweeps {
 
-/// The node as the text of a value of the declared type; no silent conversions. All here throw UsageError with the place.
+/// The node as the text of a value of the declared type, without silent conversions. All functions here throw UsageError with
+/// the position.
 std::string text_of(const TomlSource& source, const toml::node& node, const std::string& path, const ParameterInfo& info);
 Value setting_value(const TomlSource& source, const toml::node& node, const std::string& path, const SettingInfo& setting);
-/// The same as a plain text, which `checked_setting` reads: texts stand as they are, without quotes.
+/// The same as plain text for `checked_setting`: texts are unquoted.
 std::string setting_text(const TomlSource& source, const toml::node& node, const std::string& path, const SettingInfo& setting);
 /// The value of an axis (task, model, estimator, seed or a setting) in canonical spelling.
 std::string axis_value(const TomlSource& source, const toml::node& node, const std::string& path, const std::string& axis);

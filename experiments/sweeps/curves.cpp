@@ -17,7 +17,7 @@ const training::TrainResult* Curves::read(const std::string& path, bool done) {
   if (known.time != time) {
     try {
       known.result = done ? storage::read_cell(path).result : storage::read_unfinished(path).so_far.result;
-    } catch (const InputError&) {  // gone meanwhile, or damaged, which `check` tells
+    } catch (const InputError&) {  // removed in the meantime, or damaged, which `check` reports
       known.result = {};
     }
     known.time = time;
@@ -66,7 +66,7 @@ std::vector<CellCurve> Curves::look() {
       if (event.contains("loss") && (curve.training.empty() || curve.training.back().step < event.value("logged", 0)))
         curve.training.push_back(
             {event.value("logged", 0), event.value("rows", 0.0), event.value("cpu_seconds", 0.0), event.value("loss", 0.0)});
-    } catch (const nlohmann::json::exception&) {  // a line of another shape says nothing
+    } catch (const nlohmann::json::exception&) {  // ignores a line of another format
     }
   }
   return curves;

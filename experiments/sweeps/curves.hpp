@@ -1,4 +1,4 @@
-// The curves of a sweep's cells, done or on their way, as far as its folder tells.
+// The curves of a sweep's finished and unfinished cells, from its folder.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace hardgrad::sweeps {
 
-/// A point of a curve: what training had cost by then, and the loss.
+/// A point of a curve: the cost of training so far, and the loss.
 struct CurvePoint {
   int step = 0;
   double rows = 0, cpu_seconds = 0, loss = 0;
@@ -21,20 +21,20 @@ struct CurvePoint {
 struct CellCurve {
   AxisValues axes;
   CellStatusLine line;
-  int step = 0;                                   ///< as far as is known
-  std::optional<double> share;                    ///< of its budget; 1 if it is over
-  std::vector<CurvePoint> training;               ///< mean losses as they were logged
+  int step = 0;                                   ///< the last known one
+  std::optional<double> share;                    ///< of its budget; 1 if it is finished
+  std::vector<CurvePoint> training;               ///< logged mean losses
   std::map<std::string, double> losses, metrics;  ///< of the last evaluation
   std::string ended_by;                           ///< TrainResult::ended_by
 };
 
-/// Looks into a folder again and again; files that did not change are not read again.
+/// Reads a folder repeatedly; unchanged files are not read again.
 class Curves {
  public:
   explicit Curves(SweepFolder folder) : folder_(std::move(folder)) {}
-  /// Of all cells that are not skipped, in the plan's order. InputError if there is no plan.
+  /// The curves of all cells that are not skipped, in the plan's order. InputError if there is no plan.
   std::vector<CellCurve> look();
-  /// How far the sweep was when it was looked at.
+  /// The status of the sweep at the last look().
   const SweepStatus& status() const { return status_; }
 
  private:

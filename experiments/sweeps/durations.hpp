@@ -1,4 +1,4 @@
-// What cells cost, learnt from those that are over: how long the others will take.
+// Predicts the time of cells from finished cells.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace hardgrad::sweeps {
 
-/// Cells of a kind cost alike: those that differ in the seed alone.
+/// The kind of a cell: cells that differ only in the seed have similar costs.
 std::string kind_of(const AxisValues& axes);
 
 class Durations {
  public:
-  /// Work still to be done, by kind: 1 for a cell, less for a trial that trains for a share of a cell's time.
+  /// Remaining work by kind: 1 for a cell, less for a trial with a fraction of a cell's training.
   using Left = std::map<std::string, double>;
 
-  /// So much work of this kind took so many seconds.
+  /// Records that `work` of this kind took `seconds`.
   void add(const std::string& kind, double seconds, double work = 1);
-  /// Seconds of work, one cell after another. A kind of which none is over is taken for the mean kind of its task.
-  /// Nothing while more than half of the work is of tasks of which nothing is known.
+  /// Seconds of work, one cell after another. A kind without finished cells counts as the mean kind of its task. Empty while
+  /// more than half of the work belongs to tasks without finished cells.
   std::optional<double> seconds(const Left& left) const;
 
  private:

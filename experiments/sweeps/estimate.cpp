@@ -22,18 +22,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-constexpr double bytes_per_log = 48, bytes_per_point = 1000;  // six numbers; names of losses and metrics aside
+constexpr double bytes_per_log = 48, bytes_per_point = 1000;  // six numbers, without the names of losses and metrics
 
-// What one kind of cell costs: seconds on one core, for one of each.
+// The unit costs of one kind of cell: seconds on one core.
 struct Trial {
-  double load = 0;                        // of the data, shared by all cells of a task and seed
-  double prepare = 0;                     // network and estimator
-  double step = 0;                        // and example of the batch
-  double rows = 0, attention_values = 0;  // of a step, and example
-  double evaluation = 0;                  // and example
-  double truth = 0;                       // and example measured on; all of an exact measurement
-  double replicate = 0;                   // and example measured on
-  double write = 0;                       // the file
+  double load = 0;                        // loading data, shared by all cells of a task and seed
+  double prepare = 0;                     // creating network and estimator
+  double step = 0;                        // per example of the batch
+  double rows = 0, attention_values = 0;  // per step and example
+  double evaluation = 0;                  // per example
+  double truth = 0;                       // per measured example; an exact measurement completely
+  double replicate = 0;                   // per measured example
+  double write = 0;                       // writing the file
   double bytes = 0, checkpoint_bytes = 0, point_bytes = 0;
   bool cut = false;
 
@@ -62,7 +62,7 @@ double measured(const tasks::Task& task, const training::TrainSettings& settings
   return std::min<double>(settings.measure_batch, static_cast<double>(task.size(tasks::Split::train)));
 }
 
-// A file's size, by writing one that is taken away again; no seconds are counted twice.
+// A file's size, from writing and removing one. Seconds are counted only once.
 template <class F>
 double size_of_written(F write) {
   const auto path = (std::filesystem::temp_directory_path() / ("hardgrad-trial-" + storage::random_name() + ".h5")).string();
@@ -93,17 +93,17 @@ measurement::Measurement try_measurement(Trial& trial, const training::Training<
     }
     return since(start);
   };
-  const double cold = timed();  // with the exact gradients and the entropy, which no replicate needs
+  const double cold = timed();  // with the exact gradients and the entropy, which replicates do not need
   trial.truth = cold / examples;
   if (how.exact || trial.cut) return result;
-  timed();                                                                      // of warm replicates
-  const double replicate = std::isfinite(result.seconds) ? result.seconds : 0;  // a measurement that was skipped has none
+  timed();                                                                      // warm replicates
+  const double replicate = std::isfinite(result.seconds) ? result.seconds : 0;  // NaN if the measurement was skipped
   trial.replicate = replicate / examples;
   trial.truth = std::max(0.0, cold - how.replicates * replicate) / examples;
   return result;
 }
 
-// Some steps, and an evaluation of one batch.
+// Runs some steps, and an evaluation of one batch.
 template <class T>
 training::TrainResult try_training(Trial& trial, training::Training<T>& training, training::TrainSettings settings,
                                    const training::RunKeys& keys, const Stop& stop) {
@@ -115,7 +115,7 @@ training::TrainResult try_training(Trial& trial, training::Training<T>& training
   settings.measure_at.clear();
   settings.log_every = 1;
   training::TrainResult result;
-  for (int more : {3, 30, 300}) {  // more only if it was quick so far
+  for (int more : {3, 30, 300}) {  // more only if the first were quick
     settings.steps = std::min(steps, training.step + more);
     const auto start = Clock::now();
     result = train(training, settings, keys, stop);
@@ -157,7 +157,7 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
   measurement::Measurement measurement;
   try {
     if (!settings.measure_at.empty()) measurement = try_measurement(trial, training, settings, keys.noise, stop);
-  } catch (const NotExact&) {  // the run will say so
+  } catch (const NotExact&) {  // the run will report it
   }
   try {
     start = Clock::now();
@@ -173,14 +173,14 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
     storage::write_cell(path, record);
     write = since(start);
   });
-  trial.bytes -= bytes_per_log * static_cast<double>(record.result.log.size());  // counted by the steps of each cell
+  trial.bytes -= bytes_per_log * static_cast<double>(record.result.log.size());  // counted separately by each cell's steps
   trial.write = write;
   if (cell.settings.checkpoint)
     trial.checkpoint_bytes =
         size_of_written([&](const std::string& path) { storage::save_checkpoint(path, storage::checkpoint_of(training)); });
 }
 
-// The mean of some trials, cost by cost.
+// The mean of each cost over some trials.
 Trial mean_of(const std::vector<const Trial*>& trials) {
   Trial mean;
   for (const auto* trial : trials) {
@@ -208,7 +208,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
   std::map<std::string, Kind> kinds;
   for (const auto* cell : cells)
     if (cell->skip.empty()) kinds.emplace(kind_name(*cell), Kind{.cell = cell, .trial = {}});
-  std::vector<std::pair<std::string, Kind*>> order;  // mixed, so that time that runs out leaves some of all out
+  std::vector<std::pair<std::string, Kind*>> order;  // shuffled, so that running out of time omits kinds at random
   order.reserve(kinds.size());
   for (auto& [name, kind] : kinds) order.emplace_back(text_hash(name), &kind);
   std::sort(order.begin(), order.end());
@@ -227,7 +227,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
         try_cell<double>(kind.trial, plan, *kind.cell, tasks, stop);
       else
         try_cell<float>(kind.trial, plan, *kind.cell, tasks, stop);
-    } catch (const std::exception&) {  // the run will tell
+    } catch (const std::exception&) {  // the run will report it
     }
     kind.tried = true;
     ++total.tried;
@@ -254,9 +254,9 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     const auto settings = cell->settings.resolved();
     const auto data = CellKeys(plan.seed, cell->axes).data;
     if (loaded.insert({cell->axes.at("task"), data.value()}).second) total.core_seconds += trial.load;
-    // The data of another seed are as large.
+    // Data of other seeds have the same size.
     const auto task = tasks.get(kind.cell->axes.at("task"), CellKeys(plan.seed, kind.cell->axes).data);
-    // A target that is reached or patience that ends make it less.
+    // A reached target or patience can shorten it.
     const double trained = trained_on(*task, settings);
     double steps = settings.steps;
     for (const auto& [limit, cost] : {std::pair{settings.rows, trial.rows},
@@ -264,7 +264,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
                                       {settings.cpu_seconds, trial.step}})
       if (limit > 0 && cost > 0) steps = std::min(steps, std::ceil(limit / (cost * trained)));
     const auto points = static_cast<double>(settings.measure_at.size());
-    double evaluations = settings.keep_best;  // besides the last
+    double evaluations = settings.keep_best;  // in addition to the last
     if (settings.evaluate_every > 0) evaluations += std::ceil(steps / settings.evaluate_every);
     const double replicates = settings.measure.exact ? 0 : settings.measure.replicates;
     const double seconds = trial.prepare + trial.step * (steps + cell->settings.start_steps) * trained +
@@ -280,7 +280,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
                    std::max(0.0, points - 1) * trial.point_bytes + bytes_per_log * steps / settings.log_every +
                    100 * (evaluations + 1);
   }
-  // Cells are written one at a time, and no cell ends before its own steps are done.
+  // Cells are written one at a time, and the longest cell is a lower bound.
   total.seconds = std::max({total.core_seconds / std::max(1, jobs), total.longest, writing});
   return total;
 }

@@ -56,20 +56,20 @@ std::optional<int> unfinished_step(const SweepFolder& folder, const std::string&
     if (place_of(path) == Place::nothing) return {};
     const auto summary = storage::peek_unfinished(path);
     return summary.cell_hash == hash ? std::optional(summary.step) : std::nullopt;
-  } catch (const InputError&) {  // `check` names what is damaged
+  } catch (const InputError&) {  // `check` names the damage
     return {};
   }
 }
 
 bool is_done(CellState state, const Cell& cell) {
-  // A trial that failed has shown that its setting is none to choose.
+  // A failed trial is done: its setting is excluded.
   return state == CellState::ok || (state == CellState::skipped && !cell.skip.empty()) ||
          (state == CellState::failed && cell.round > 0);
 }
 
 namespace {
 
-// Keys are in order and numbers are whole: what is read again has the same text.
+// Keys are sorted and numbers are integers, so that reading and writing gives the same text.
 std::string text_of(const nlohmann::json& plan, int indent) {
   return plan.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -97,7 +97,7 @@ nlohmann::json read_plan(const SweepFolder& folder) {
       good = good && cell.is_object() && text(cell, "hash") && text(cell, "skip") && cell.contains("axes") &&
              cell.at("axes").is_object() && text(cell.at("axes"), "task") && text(cell.at("axes"), "model") &&
              text(cell.at("axes"), "estimator") && text(cell.at("axes"), "seed");
-  const auto remedy = "`hardgrad run --force` writes it anew, finished cells are kept";
+  const auto remedy = "`hardgrad run --force` rewrites it and keeps finished cells";
   if (good && plan.value("format", 0) == 1)
     throw InputError(fmt::format("{}: is of an older release; {}", folder.plan(), remedy));
   if (good && text(plan, "checksum")) {
@@ -126,9 +126,9 @@ std::size_t SweepStatus::failed_trials() const {
 namespace {
 
 struct History {
-  std::map<std::string, std::string> reasons;  // cell -> why it failed
+  std::map<std::string, std::string> reasons;  // cell -> reason of its failure
   std::map<std::string, double> seconds;
-  std::map<std::string, std::pair<double, double>> progress;  // what a cell at work last took, and had left
+  std::map<std::string, std::pair<double, double>> progress;  // of running cells: last elapsed and remaining seconds
 };
 
 History history_of(const SweepFolder& folder) {
@@ -143,7 +143,7 @@ History history_of(const SweepFolder& folder) {
       if (kind != "end" && kind != "interrupted") continue;
       history.reasons[cell] = event.value("reason", "");
       if (event.value("status", "") == "ok") history.seconds[cell] = event.value("seconds", 0.0);
-    } catch (const nlohmann::json::exception&) {  // a line of another shape says nothing
+    } catch (const nlohmann::json::exception&) {  // ignores a line of another format
     }
   }
   return history;

@@ -36,7 +36,7 @@ Journal::~Journal() {
 void Journal::append(nlohmann::json event) {
   event["time"] = now_utc();
   const auto line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  // At once, so that lines of several processes stay whole; if less than all was taken, the rest has an error that says why.
+  // One write, so that lines of several processes stay intact. After a partial write, writing the rest reports the error.
   for (std::size_t done = 0; done < line.size();) {
     const auto put = ::write(file_, line.data() + done, line.size() - done);
     if (put < 0) throw UsageError(fmt::format("{}: cannot be written: {}", path_, system_words(errno)));

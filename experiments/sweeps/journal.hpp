@@ -1,4 +1,4 @@
-// The journal of a sweep: one JSON object a line, only ever appended; a torn last line is no harm.
+// The journal of a sweep: one JSON object per line, append-only; an incomplete last line is ignored.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,16 +9,15 @@ namespace hardgrad::sweeps {
 
 class Journal {
  public:
-  /// Opens for appending, creating it; a torn last line is closed with a newline first. UsageError if it
-  /// cannot be.
+  /// Opens for appending and creates the file if needed; first ends an incomplete last line. UsageError on failure.
   explicit Journal(const std::string& path);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
-  /// Adds the time and writes the line in one call, so that lines of several processes never mix.
+  /// Adds the time and writes the line in one call, so that lines of several processes do not mix.
   void append(nlohmann::json event);
 
-  /// All readable lines, in order; none if there is no file.
+  /// All readable lines in order; empty if there is no file.
   static std::vector<nlohmann::json> read(const std::string& path);
 
  private:
@@ -26,7 +25,7 @@ class Journal {
   int file_ = -1;
 };
 
-/// The present time as 2024-05-01T12:00:00Z.
+/// The current time as 2024-05-01T12:00:00Z.
 std::string now_utc();
 
 }  // namespace hardgrad::sweeps

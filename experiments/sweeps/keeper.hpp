@@ -1,4 +1,4 @@
-// A training as it goes on: saved, and told about, now and then.
+// Saves a running training and reports its progress at intervals.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace hardgrad::sweeps {
 template <class T>
 class Keeper {
  public:
-  /// All must outlive it. `began`: thread_seconds() when the cell was begun.
+  /// The arguments must outlive it. `began`: thread_seconds() at the start of the cell.
   Keeper(const training::Training<T>& training, const training::TrainSettings& settings, const CellSettings& cell,
          const CellHooks& hooks, const storage::CellRecord& record, double began, bool starting)
       : training_(training),
@@ -28,7 +28,7 @@ class Keeper {
     return {[this] { return due(); }, [this] { act(); }};
   }
 
-  /// Saves, if there is anything to be kept.
+  /// Saves if there is anything to save.
   void save() {
     last_step_ = training_.step;
     saved_ = Clock::now();

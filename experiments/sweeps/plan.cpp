@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t most_cells = 1'000'000;
 
-// What an estimator must know of a (task, model) pair, or why there is none.
+// The properties of a (task, model) pair that estimators need, or why the pair does not work.
 struct Fit {
   std::shared_ptr<const Model<float>> model;
   std::string refusal;
@@ -86,7 +86,7 @@ CellKeys::CellKeys(std::uint64_t root_seed, const AxisValues& axes)
       init(Key(run_seed(root_seed, axes)) / "init" / axes.at("model")),
       order(Key(run_seed(root_seed, axes)) / "order"),
       noise(Key(root_seed) / "noise") {
-  for (const auto& [name, value] : axes) noise = noise / name / value;  // a map: by name, whatever the order
+  for (const auto& [name, value] : axes) noise = noise / name / value;  // a map, so sorted by name
 }
 
 std::shared_ptr<const tasks::Task> TaskPool::get(const std::string& spec, Key data) {
@@ -97,7 +97,7 @@ std::shared_ptr<const tasks::Task> TaskPool::get(const std::string& spec, Key da
     if (!place) place = std::make_shared<Slot>();
     slot = place;
   }
-  std::lock_guard guard(slot->loading);  // others wait for the one that loads
+  std::lock_guard guard(slot->loading);  // others wait for the loading thread
   if (!slot->task) slot->task = tasks::make_task(Spec::parse(spec), data);
   auto task = slot->task;
   if (slot->users > 0 && --slot->users == 0) slot->task.reset();
@@ -135,7 +135,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
   for (std::size_t number = 0; number < total; ++number) {
     Cell cell;
     std::size_t rest = number;
-    for (auto group = config.axes.rbegin(); group != config.axes.rend(); ++group) {  // the last walks fastest
+    for (auto group = config.axes.rbegin(); group != config.axes.rend(); ++group) {  // the last varies fastest
       const auto length = group->front().values.size();
       for (const auto& axis : *group) cell.axes[axis.name] = axis.values[rest % length];
       rest /= length;
@@ -157,7 +157,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     }
     if (const auto& train = cell.settings.train; train.evaluate_split == train.judging_split())
       for (const auto& [name, what] : train.choosing()) flattering.insert(name);
-    // Metrics are the task's, whatever the seed of its data.
+    // Metrics depend on the task, not on the seed of its data.
     if (const auto& what = cell.settings.train.monitor; what != "loss" && monitored.insert({cell.axes.at("task"), what}).second)
       more_is_better(config, "train.monitor", what, cell, tasks);
     if (cell.settings.train.measure.exact && config.precision != "double")
@@ -182,10 +182,10 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
   for (std::size_t i = 0; i < excluded.size(); ++i)
     if (!excluded[i]) plan.warnings.push_back(config.excludes[i].where + ": this [[exclude]] matches no cell");
   for (const auto& name : flattering)
-    plan.warnings.push_back(fmt::format(
-        "{}: train.{}: chooses by the examples that the last evaluation is of: what is chosen looks better there than "
-        "it is; train.final_split = \"test\" takes others",
-        config.file, name));
+    plan.warnings.push_back(
+        fmt::format("{}: train.{}: selects by the split of the last evaluation, whose results are then optimistic; "
+                    "train.final_split = \"test\" uses the other split",
+                    config.file, name));
   for (std::size_t i = 0; i < overridden.size(); ++i)
     if (!overridden[i]) plan.warnings.push_back(config.overrides[i].when.where + ": this [[override]] matches no cell");
   if (plan.cells.empty()) throw UsageError(config.file + ": exclude: nothing is left to run");
@@ -211,7 +211,7 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
       for (const auto& [axis, value] : cell.axes) names.push_back(axis);
       throw UsageError(fmt::format("--only {}: no axis \"{}\"{}", filter, name, did_you_mean(name, names)));
     }
-    // Of a spec a part will do; of a number, seed=1 is not seed=10.
+    // Part of a spec matches, but seed=1 does not match seed=10.
     const bool spec = name == "task" || name == "model" || name == "estimator";
     return pattern_matches(pattern, it->second) || (spec && it->second.find(pattern) != std::string::npos);
   });

@@ -1,4 +1,4 @@
-// A plan: every cell of a sweep, with its hash, its random streams, and why it is skipped if it is.
+// A plan: every cell of a sweep, with its hash, random streams and, if it is skipped, the reason.
 #pragma once
 
 #include <cstdint>
@@ -16,83 +16,82 @@
 
 namespace hardgrad::sweeps {
 
-/// What a plan with [tune] grows by.
+/// The part of a plan with [tune] that grows.
 struct Tuning {
   std::shared_ptr<const SweepConfig> config;
   std::vector<Search> searches;  ///< one for each estimator and network
-  std::vector<Cell> skipped;     ///< what no search is worth making for
-  std::vector<Cell> to_come;     ///< cells whose settings are not chosen yet, with the first settings in their place
+  std::vector<Cell> skipped;     ///< skipped cells, without a search
+  std::vector<Cell> to_come;     ///< cells whose settings are not chosen yet, with the first settings as placeholders
 };
 
 struct Plan {
   std::string name, precision, config;  ///< config: the resolved TOML
   std::uint64_t seed = 0;
-  std::vector<Cell> cells;            ///< that are known, in order; with [tune] more come as trials end (`grow`)
+  std::vector<Cell> cells;            ///< the known cells in order; with [tune], finished trials add more (`grow`)
   std::vector<std::string> warnings;  ///< e.g. an exclusion that matches nothing
-  std::string hash;                   ///< 16 hex digits over all that is asked for
+  std::string hash;                   ///< 16 hex digits over all cells
   std::optional<Tuning> tuning = {};  ///< of a sweep with [tune]
 
-  /// As frozen in plan.json, from which `status` and `merge` read.
+  /// The content of plan.json, which `status` and `merge` read.
   nlohmann::json json() const;
 };
 
-/// The number that a task's data in a cell are made from: `measure --seed` with it sees the same data.
+/// The seed of a cell's data: `measure --seed` with it uses the same data.
 std::uint64_t run_seed(std::uint64_t root_seed, const AxisValues& axes);
 
-/// Streams of one cell, made of names and values, never of an order. Cells that share a task and seed share
-/// data and the order of batches; those that share the model besides start from the same parameters; noise is
-/// each cell's own.
+/// Random streams of one cell, derived from names and values and not from order. Cells with the same task and seed share data
+/// and the order of batches. With the same model they also share initial parameters. Noise differs between all cells.
 struct CellKeys {
   Key data, init, order, noise;
   CellKeys(std::uint64_t root_seed, const AxisValues& axes);
 };
 
-/// Tasks shared between cells: each is loaded once and dropped after its last user.
+/// Tasks shared between cells: each is loaded once and released after its last use.
 class TaskPool {
  public:
-  /// The task of a spec and stream; throws what loading throws, prefixed by the spec.
+  /// The task of a spec and stream. Exceptions of loading are rethrown with the spec as prefix.
   std::shared_ptr<const tasks::Task> get(const std::string& spec, Key data);
   using Users = std::map<std::pair<std::string, std::uint64_t>, int>;
-  /// How often each task (spec, value of its stream) will still be asked for; all others are forgotten.
+  /// Sets the remaining number of uses of each task (spec, value of its stream); all others are released.
   void expect(const Users& users);
 
  private:
   struct Slot {
     std::mutex loading;
     std::shared_ptr<const tasks::Task> task;
-    int users = -1;  ///< left; negative: keep for ever
+    int users = -1;  ///< remaining; negative: never released
   };
   std::mutex mutex_;
   std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Slot>> slots_;
 };
 
-/// All that a cell's numbers depend on: `name=value` lines of its axes, settings, precision, root seed and plugins'
-/// builds. The cell's hash is the hash of this text.
+/// Everything that determines a cell's numbers: `name=value` lines of its axes, settings, precision, root seed and builds of
+/// plugins. The cell's hash is the hash of this text.
 std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell);
 
 /// 16 hex digits of a text's hash.
 std::string text_hash(const std::string& text);
 
-/// The axes and settings of a cell as the sweep has them. `used`: which overrides applied.
+/// The settings of a cell in the sweep. `used`: receives which overrides applied.
 CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std::vector<bool>* used = nullptr);
 
-/// Expands the configuration; builds each (task, model) once to learn which estimators it supports.
+/// Expands the configuration. Builds each (task, model) once to find the supported estimators.
 Plan make_plan(const SweepConfig& config, TaskPool& tasks);
 
-/// Cells a filter keeps: `estimator=rloo*`, `seed=1`, a bare glob on any value; all filters must match.
-/// UsageError if an axis does not exist.
+/// Whether filters keep a cell: `estimator=rloo*`, `seed=1`, a bare glob on any value; all must match. UsageError if an axis
+/// does not exist.
 bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell);
-/// Cells of the k-th of n shards that the filters keep, in the plan's order; `to_come`: of those that are not known yet,
-/// instead of those that are. UsageError, with what may have been meant, if a filter keeps no cell of the whole plan.
+/// Cells of the k-th of n shards that the filters keep, in the plan's order. `to_come`: those not known yet, instead of the
+/// known ones. UsageError with suggestions if a filter keeps no cell of the whole plan.
 std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std::string>& filters, std::size_t shard,
                                         std::size_t shards, bool to_come = false);
-/// Whether more is better of what the cell's evaluations have by this name; UsageError if they never do. `setting` asked.
+/// Whether larger values of `what` are better in the cell's evaluations; UsageError, naming `setting`, if they never have it.
 bool more_is_better(const SweepConfig& config, const std::string& setting, const std::string& what, const Cell& cell,
                     TaskPool& tasks);
-/// What these cells are to do, by kind.
+/// The work of these cells, by kind.
 Durations::Left work_of(const std::vector<const Cell*>& cells);
 
-/// What differs between a frozen plan and this one, in one line; empty if nothing.
+/// The difference between a frozen plan and this one, in one line; empty if they are equal.
 std::string plan_difference(const nlohmann::json& frozen, const Plan& plan);
 
 }  // namespace hardgrad::sweeps

@@ -33,7 +33,7 @@ Progress::Progress(std::size_t total, ProgressMode mode, std::function<void(cons
       std::fflush(stderr);
     };
   if (!bar_ && !plain_) return;
-  ticker_ = std::jthread([this](std::stop_token stop) {  // the clock moves on while a long cell runs
+  ticker_ = std::jthread([this](std::stop_token stop) {  // updates the clock while a long cell runs
     std::mutex sleep;
     std::condition_variable_any wake;
     std::unique_lock lock(sleep);

@@ -1,4 +1,4 @@
-// How long work shows that it moves: a bar on a terminal, a line now and then elsewhere, always on stderr.
+// Progress of long work on stderr: a bar on a terminal, occasional lines elsewhere.
 #pragma once
 
 #include <chrono>
@@ -11,23 +11,23 @@
 
 namespace hardgrad::sweeps {
 
-/// `bar`: one on a terminal, nothing elsewhere.
+/// `bar`: a bar on a terminal, nothing elsewhere.
 enum class ProgressMode { automatic, plain, bar, none };
 
 class Progress {
  public:
-  /// `total` of what `of` names, to be done. `print` is for tests; by default lines go to stderr. `left`: the seconds that they
-  /// will take still, if that is known; asked from any thread, whenever a line is written.
+  /// `total` items with the name `of`. `print` is for tests; by default lines go to stderr. `left`: the remaining seconds, if
+  /// known; called from any thread, for each line.
   Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print = {},
            std::function<std::optional<double>()> left = {}, std::string of = "cells");
   ~Progress();
-  /// How many there are in all, where that has become known better.
+  /// Updates the total number.
   void expect(std::size_t total);
-  /// One more is over.
+  /// Counts one finished item.
   void advance(bool failed);
-  /// A line of its own, whatever the mode: failures are always told.
+  /// Writes a separate line in every mode: failures are always reported.
   void say(const std::string& line);
-  /// Removes the bar; nothing is drawn after.
+  /// Removes the bar and stops drawing.
   void finish();
 
   /// "12/40 cells, 1 failed, about 0:35 left"

@@ -13,7 +13,7 @@
 namespace hardgrad::sweeps {
 namespace {
 
-// What makes two cells versions of one another.
+// The axes that two versions of a cell share.
 std::string core_of(const AxisValues& axes) {
   std::string core;
   for (const char* name : {"task", "model", "estimator", "seed"})
@@ -34,7 +34,7 @@ void Reasons::look_for_others() {
     try {
       const auto record = storage::read_cell(file.string());
       if (!record.identity.empty()) (*others_)[core_of(record.axes)].push_back({file.string(), record.identity});
-    } catch (const InputError&) {  // `check` names what is damaged
+    } catch (const InputError&) {  // `check` names the damage
     }
   }
 }
@@ -44,7 +44,7 @@ std::string Reasons::operator()(const Cell& cell) {
   const auto path = folder_.cell(cell.hash);
   const auto reason = [&] { return storage::read_cell(path).reason; };
   switch (cell_state(folder_, cell.hash)) {
-    case CellState::ok: return fmt::format("done: {} is whole and of this hash", path);
+    case CellState::ok: return fmt::format("done: {} is complete and has this hash", path);
     case CellState::failed:
       return (cell.round ? "done: the trial failed, and is never chosen: " : "run again: it failed: ") + reason();
     case CellState::skipped: return "run again: it was skipped: " + reason();
@@ -62,7 +62,7 @@ std::string Reasons::operator()(const Cell& cell) {
         least = std::move(found);
       }
   if (const auto step = unfinished_step(folder_, cell.hash))
-    return fmt::format("run: {} goes on from step {}", folder_.unfinished(cell.hash), *step);
+    return fmt::format("run: {} resumes at step {}", folder_.unfinished(cell.hash), *step);
   if (!nearest) return fmt::format("run: there is no {}", path);
   return fmt::format("stale: {} differs: {}", nearest->path, fmt::join(least, ", "));
 }

@@ -1,4 +1,4 @@
-// Why a cell would run, or would not.
+// The reason why a cell would run or not.
 #pragma once
 
 #include <map>
@@ -14,8 +14,7 @@ namespace hardgrad::sweeps {
 class Reasons {
  public:
   Reasons(const Plan& plan, const SweepFolder& folder) : plan_(plan), folder_(folder) {}
-  /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (a file of another identity is the
-  /// nearest there is).
+  /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (the nearest file has another identity).
   std::string operator()(const Cell& cell);
 
  private:
@@ -25,7 +24,7 @@ class Reasons {
   void look_for_others();
   const Plan& plan_;
   SweepFolder folder_;
-  std::optional<std::map<std::string, std::vector<Other>>> others_;  ///< cells of no plan of now, by task, model, ...
+  std::optional<std::map<std::string, std::vector<Other>>> others_;  ///< of other plans, by task, model, ...
 };
 
 }  // namespace hardgrad::sweeps

@@ -23,20 +23,20 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// Freezes the plan in the folder, or makes sure that the one there is the same. Of two plans that come at once, one is first.
+// Freezes the plan in the folder, or checks that its plan is the same. Of two simultaneous plans, only one is accepted.
 void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   std::error_code error;
   std::filesystem::create_directories(folder.cells(), error);
-  if (error) throw UsageError(fmt::format("{}: cannot be made: {}; give another --out", folder.cells(), error.message()));
+  if (error) throw UsageError(fmt::format("{}: cannot be created: {}; give another --out", folder.cells(), error.message()));
   const auto text = frozen(plan);
   if (place_of<UsageError>(folder.plan()) == Place::nothing && storage::write_new_file(folder.plan(), text)) return;
   if (!force)
     if (const auto difference = plan_difference(read_plan(folder), plan); !difference.empty())
       throw UsageError(
-          fmt::format("{}: holds another plan: {}; give another --out, or --force to go on here with the "
-                      "new plan (finished cells it shares are kept)",
+          fmt::format("{}: holds another plan: {}; give another --out, or --force to continue here with "
+                      "the new plan (finished cells of both are kept)",
                       folder.path, difference));
-  // A plan that grows may have grown further there than we know yet.
+  // A growing plan may already have more cells in the folder.
   if ((!plan.tuning || !plan_difference(read_plan(folder), plan).empty()) && storage::read_file(folder.plan()) != text)
     storage::write_file(folder.plan(), text);
 }
@@ -75,7 +75,7 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   journal_->append(line);
 }
 
-// Those of our cells that are new in the plan.
+// Selects our cells that are new in the plan.
 void Run::select() {
   todo_.clear();
   TaskPool::Users users;
@@ -86,7 +86,7 @@ void Run::select() {
     if (is_done(state, *cell)) {
       ++report_.already;
       ended_.insert(cell->hash);
-      remove_unfinished(*cell);  // of a process that was killed between two lines
+      remove_unfinished(*cell);  // left by a process that was killed between two statements
       continue;
     }
     todo_.push_back({cell, state == CellState::pending ? "" : seal_of(folder_.cell(cell->hash))});
@@ -114,7 +114,7 @@ RunReport Run::finish() {
     std::condition_variable over;
     bool is_over = false;
   };
-  // Outlives this call, as the thread may.
+  // Outlives this call, because the thread may.
   const auto shared = std::make_shared<Shared>();
   std::thread thread([this, shared] {
     try {
@@ -137,7 +137,7 @@ RunReport Run::finish() {
           std::chrono::duration<double>(Clock::now() - *asked).count() > options_.patience()) {
         lock.unlock();
         std::lock_guard guard(writing_);
-        closed_ = true;  // what they come to is nobody's business any more
+        closed_ = true;  // their results are discarded
         for (const auto* cell : at_work_) journal_->append(here("interrupted", *cell));
         claims_->give_all_back();
         progress_->finish();
@@ -164,7 +164,7 @@ RunReport Run::finish() {
 RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options) {
   auto run = std::make_unique<Run>(plan, tasks, options);
   auto report = run->finish();
-  if (report.abandoned) (void)run.release();  // its threads go on in it
+  if (report.abandoned) (void)run.release();  // its threads still use it
   return report;
 }
 

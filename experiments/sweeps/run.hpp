@@ -1,5 +1,5 @@
-// Runs the cells of a plan in TBB. Running again is resuming: cells whose file is whole are not run again. Runs at the same
-// time share the work: each cell is claimed before it is begun, and what others are at work on is waited for.
+// Runs the cells of a plan in TBB. Running again resumes: cells with a complete file are not run again. Simultaneous runs share
+// the work: each cell is claimed before it starts, and a run waits for the cells of others.
 #pragma once
 
 #include <functional>
@@ -16,36 +16,36 @@ namespace hardgrad::sweeps {
 
 struct RunOptions {
   std::string out = {};
-  int jobs = 0;                        ///< cells at a time, at most one a core; 0: as many
+  int jobs = 0;                        ///< parallel cells, at most one per core; 0: one per core
   std::vector<std::string> only = {};  ///< filters
   std::size_t shard = 1, shards = 1;
   bool fail_fast = false;
-  bool force = false;  ///< take up a folder that holds another plan
+  bool force = false;  ///< use a folder that has another plan
   ProgressMode progress = ProgressMode::automatic;
-  Stop interrupted = [] { return false; };  ///< polled; cells at work then stop
-  std::function<double()> patience = {};    ///< seconds that they are waited for then; empty: for ever
-  int looks = 20;  ///< with [tune]: so many tenths of a second nobody may be at work on trials that are waited for
+  Stop interrupted = [] { return false; };  ///< polled; running cells then stop
+  std::function<double()> patience = {};    ///< seconds to wait for them; empty: without limit
+  int looks = 20;  ///< with [tune]: tenths of a second without any process on the awaited trials before giving up
   std::function<void(const std::string&)> print = {};  ///< for tests; by default stderr
 };
 
-// NOLINTNEXTLINE(bugprone-exception-escape): that a JSON value may throw as it goes is not so of this one
+// NOLINTNEXTLINE(bugprone-exception-escape): destroying this JSON value does not throw
 struct RunReport {
   std::size_t selected = 0;  ///< cells of this shard and filter
-  std::size_t already = 0;   ///< of these, done before, or by another run meanwhile
+  std::size_t already = 0;   ///< of these, done before, or by another run in the meantime
   std::size_t ok = 0, skipped = 0;
-  std::size_t leftovers = 0;          ///< files that killed processes left half-written here, now removed
+  std::size_t leftovers = 0;          ///< number of removed half-written files of killed processes
   std::vector<std::string> failures;  ///< "label: reason"
-  std::size_t failed_trials = 0;      ///< of the search for settings: they are never chosen, and no failure of the sweep
-  std::size_t waiting = 0;            ///< cells that others have to run before this shard (or filter) has something to do again
-  std::vector<std::string> tuned;     ///< with [tune]: a line a search, what was chosen
-  nlohmann::json searches;            ///< the same as plan.json has it; null without [tune]
+  std::size_t failed_trials = 0;      ///< of the search for settings: never chosen, and not failures of the sweep
+  std::size_t waiting = 0;            ///< cells that others must run before this shard (or filter) can continue
+  std::vector<std::string> tuned;     ///< with [tune]: one line per search with the chosen setting
+  nlohmann::json searches;            ///< the same as in plan.json; null without [tune]
   bool interrupted = false;
-  bool abandoned = false;  ///< threads are still at work on the plan and the tasks, in vain: leave by std::_Exit
-  /// 0, 1 if cells failed, 4 if it is others' turn, 130 if interrupted.
+  bool abandoned = false;  ///< threads still use the plan and the tasks: leave by std::_Exit
+  /// 0, 1 if cells failed, 4 if it waits for other shards, 130 if interrupted.
   int exit_status() const { return interrupted ? 130 : !failures.empty() ? 1 : waiting ? 4 : 0; }
 };
 
-/// UsageError if the folder cannot be written or holds another plan.
+/// UsageError if the folder cannot be written or has another plan.
 RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options);
 
 }  // namespace hardgrad::sweeps

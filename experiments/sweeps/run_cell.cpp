@@ -1,4 +1,4 @@
-// One cell: train and measure; whatever goes wrong becomes part of the record.
+// One cell: train and measure; errors become part of the record.
 #include "experiments/sweeps/run_cell.hpp"
 
 #include <fmt/format.h>
@@ -16,21 +16,21 @@
 namespace hardgrad::sweeps {
 namespace {
 
-// What the cell came to in an earlier run; nothing if there is no such file, or it is of no use.
+// The cell's state from an earlier run; empty if the file is missing or unusable.
 std::optional<storage::Unfinished> earlier(const std::string& path, storage::CellRecord& record) {
   if (path.empty()) return {};
   try {
     if (place_of(path) == Place::nothing) return {};
     auto found = storage::read_unfinished(path);
     if (found.record.cell_hash == record.cell_hash) return found;
-    record.log += path + ": is of another cell; begun anew\n";
+    record.log += path + ": is of another cell; started again\n";
   } catch (const InputError& error) {
-    record.log += error.what() + std::string("; begun anew\n");
+    record.log += error.what() + std::string("; started again\n");
   }
   return {};
 }
 
-// Where the steps so far were made, if that was not here.
+// The provenance of the earlier steps, if it differs from this process.
 std::string elsewhere(const storage::Unfinished& found) {
   std::string text;
   for (const auto& [name, value] : storage::provenance())
@@ -40,7 +40,7 @@ std::string elsewhere(const storage::Unfinished& found) {
   return text.empty() ? "" : fmt::format("up to step {} by{}\n", found.checkpoint.step, text);
 }
 
-// A cell's training, and the one before it that makes the network to start from.
+// A cell's training, after an optional training of the network to start from.
 template <class T>
 class CellTraining {
  public:
@@ -76,7 +76,7 @@ class CellTraining {
     try {
       storage::take_up(found, training, hooks_.unfinished);
     } catch (const InputError& error) {
-      record_.log += error.what() + std::string("; begun anew\n");
+      record_.log += error.what() + std::string("; started again\n");
       return false;
     }
     record_.costs = found.record.costs;
@@ -95,7 +95,7 @@ class CellTraining {
     }
   }
 
-  /// The network that train.start asks for, in place of the one of random parameters.
+  /// Replaces the random parameters by the network of train.start.
   void start(training::Training<T>& training, const storage::Unfinished* found) {
     const auto& from = cell_.settings.start;
     if (from.empty()) return;
@@ -111,7 +111,7 @@ class CellTraining {
     how.target_loss = none.target_loss;
     how.anneal.clear();
     how.patience = how.evaluate_every = 0;
-    how.evaluate_examples = 1;  // what comes out of it is not kept
+    how.evaluate_examples = 1;  // its result is not kept
     how.decode = how.keep_best = false;
     how.measure_at.clear();
     const training::RunKeys keys{keys_.init, keys_.order / "start", keys_.init / "start"};  // shared by all estimators

@@ -12,27 +12,27 @@
 
 namespace hardgrad::sweeps {
 
-/// How far a cell is.
+/// The progress of a cell.
 struct CellProgress {
   int step = 0;
   double share = 0;                                    ///< of its budget
   double seconds = 0;                                  ///< wall time so far: steps, measurements, evaluations
-  std::optional<double> left;                          ///< that the rest will take
+  std::optional<double> left;                          ///< remaining seconds
   std::optional<training::LogPoint> logged;            ///< the last point
   std::optional<training::EvaluationPoint> evaluated;  ///< the last one
 };
 
-/// What a cell reads, writes and tells beside its record; empty: does not.
+/// Input and output of a cell besides its record; empty ones are not used.
 struct CellHooks {
   Stop stop = {};
-  std::string checkpoint = {};                                ///< file of the trained network, where it is wanted
-  std::string unfinished = {};                                ///< file that it goes on from, if that is of this cell
+  std::string checkpoint = {};                                ///< file of the trained network, if requested
+  std::string unfinished = {};                                ///< file to resume from, if it belongs to this cell
   std::function<void(const storage::Unfinished&)> save = {};  ///< writes that file
-  std::function<void(const CellProgress&)> progress = {};     ///< told between steps, about once a second
+  std::function<void(const CellProgress&)> progress = {};     ///< called between steps, about once a second
 };
 
-/// Runs one cell: trains and measures. Interrupted passes through, when what there is has been saved; what else goes wrong
-/// becomes a failed or skipped record.
+/// Runs one cell: trains and measures. Interrupted is rethrown after the cell is saved; other exceptions give a failed or
+/// skipped record.
 storage::CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks);
 
 }  // namespace hardgrad::sweeps

@@ -1,4 +1,4 @@
-// What a run says of its cells, on their way and at their end: in the journal, in files, to the terminal.
+// Reports about running and finished cells: in the journal, in files, on the terminal.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -11,11 +11,11 @@
 namespace hardgrad::sweeps {
 namespace {
 
-constexpr double between_lines = 5;  // seconds between what the journal says of a cell at work
+constexpr double between_lines = 5;  // seconds between journal entries of a running cell
 
 }  // namespace
 
-// To be called with `writing_` held.
+// Call with `writing_` locked.
 void Run::tell_end(const Cell& cell, storage::CellStatus status, const std::string& reason, double seconds) {
   if (status == storage::CellStatus::failed && cell.round > 0) {
     ++report_.failed_trials;
@@ -32,11 +32,11 @@ void Run::tell_end(const Cell& cell, storage::CellStatus status, const std::stri
   progress_->advance(status == storage::CellStatus::failed);
 }
 
-// Cells that something else took away while the run went on: they are not done.
+// Reports cells whose file was removed during the run: they are not done.
 void Run::miss_removed() {
   for (const auto& cell : plan_.cells)
     if (ended_.contains(cell.hash) && place_of(folder_.cell(cell.hash)) == Place::nothing)
-      report_.failures.push_back(cell.label() + ": its file was removed while the run went on: " + folder_.cell(cell.hash));
+      report_.failures.push_back(cell.label() + ": its file was removed during the run: " + folder_.cell(cell.hash));
 }
 
 void Run::save(const Cell& cell, const storage::Unfinished& unfinished) {
@@ -44,8 +44,8 @@ void Run::save(const Cell& cell, const storage::Unfinished& unfinished) {
   if (closed_) return;
   try {
     storage::write_unfinished(folder_.unfinished(cell.hash), unfinished);
-  } catch (const UsageError& error) {  // the cell may end well all the same
-    if (!std::exchange(cannot_save_, true)) progress_->say(fmt::format("not saved on its way: {}", error.what()));
+  } catch (const UsageError& error) {  // the cell may still succeed
+    if (!std::exchange(cannot_save_, true)) progress_->say(fmt::format("a running cell was not saved: {}", error.what()));
   }
 }
 
@@ -67,7 +67,7 @@ void Run::tell(const Cell& cell, const CellProgress& progress, double& told) {
   std::lock_guard guard(writing_);
   try {
     if (!closed_) journal_->append(line);
-  } catch (const UsageError&) {  // what matters will be tried again
+  } catch (const UsageError&) {  // later writes will report the error
   }
 }
 

@@ -1,4 +1,4 @@
-// The cells of a run, many at a time: claimed, computed, and written.
+// The cells of a run: claimed, computed and written in parallel.
 #include <fmt/format.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
@@ -36,20 +36,20 @@ void Run::compute(const Cell& cell) {
     at_work_.insert(&cell);
   }
   const auto start = Clock::now();
-  double told = -std::numeric_limits<double>::infinity();  // the journal: never
+  double told = -std::numeric_limits<double>::infinity();  // last journal entry: never
   const auto record = run_cell(plan_, cell, tasks_,
                                {.stop = [this] { return stop(); },
                                 .checkpoint = folder_.checkpoint(cell.hash),
                                 .unfinished = folder_.unfinished(cell.hash),
                                 .save = [&](const storage::Unfinished& unfinished) { save(cell, unfinished); },
                                 .progress = [&](const CellProgress& progress) { tell(cell, progress, told); }});
-  // With the training of earlier runs that it went on from.
+  // Includes the training in earlier runs.
   const double seconds = std::max(record.result.seconds, std::chrono::duration<double>(Clock::now() - start).count());
   std::lock_guard guard(writing_);
   if (closed_) return;
   at_work_.erase(&cell);
   storage::write_cell(folder_.cell(cell.hash), record);
-  // What failed is tried again from there; but a trial that failed is over.
+  // A failed cell resumes from there; a failed trial is done.
   if (record.status != storage::CellStatus::failed || cell.round > 0) remove_unfinished(cell);
   auto event = here("end", cell);
   event.update({{"status", to_string(record.status)}, {"reason", record.reason}, {"seconds", seconds}});
@@ -59,7 +59,7 @@ void Run::compute(const Cell& cell) {
   tell_end(cell, record.status, record.reason, seconds);
 }
 
-// Whether another run has ended the cell since we looked; then its end is ours.
+// Whether another run has finished the cell since the last check; its result then counts as ours.
 bool Run::done_elsewhere(const Todo& todo) {
   const auto& cell = *todo.cell;
   const auto state = cell_state(folder_, cell.hash);
@@ -89,7 +89,7 @@ void Run::work(const Todo& todo) {
     if (!closed_) journal_->append(here("interrupted", cell));
     at_work_.erase(&cell);
     left_.given_up(cell.hash);
-  } catch (...) {  // the folder cannot be written any more: no use to go on
+  } catch (...) {  // the folder is no longer writable: stop
     std::lock_guard guard(writing_);
     if (!broken_) broken_ = std::current_exception();
     at_work_.erase(&cell);
@@ -99,7 +99,7 @@ void Run::work(const Todo& todo) {
 }
 
 void Run::round(const std::vector<Todo>& todo) {
-  // TBB's own workers besides the one that waits here; `next` hands the cells out in the plan's order.
+  // TBB's workers in addition to the waiting thread; `next` distributes the cells in the plan's order.
   tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs_));
   tbb::task_arena arena(jobs_);
   std::atomic<std::size_t> next = 0;
@@ -118,9 +118,9 @@ void Run::run_todo() {
     if (!told) {
       const auto holders = standing_claims(folder_.cells());
       const auto it = holders.find(waiting.front().cell->hash);
-      progress_->say(fmt::format("waiting for {} that another run is at work on ({})",
+      progress_->say(fmt::format("waiting for {} of another run ({})",
                                  waiting.size() == 1 ? "a cell" : fmt::format("{} cells", waiting.size()),
-                                 it == holders.end() ? "just over" : it->second));
+                                 it == holders.end() ? "just finished" : it->second));
       told = true;
     }
     round(waiting);

@@ -1,4 +1,4 @@
-// A plan that grows while it runs: trials that are over decide the cells that follow.
+// A plan that grows during a run: finished trials determine the next cells.
 #include <fmt/format.h>
 
 #include <thread>
@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 
 }  // namespace
 
-// Takes in the trials that are over, and freezes the plan anew. One process at a time does so: what it writes then knows all
-// that was written before.
+// Adds the cells that finished trials determine, and freezes the plan again. Only one process at a time does so, so that each
+// version includes the earlier ones.
 void Run::grow_plan() {
   if (!plan_.tuning) return;
   while (!claims_->take("plan")) {
@@ -27,8 +27,8 @@ void Run::grow_plan() {
   claims_->give_back("plan");
 }
 
-// After all that we could do. True if the plan has grown by cells of ours; false if it is complete, or if nobody is at work on
-// the trials that it waits for.
+// Called when this process has no cells left. True if the plan has grown by cells of ours; false if it is complete, or if no
+// process runs the awaited trials.
 bool Run::wait_for_trials() {
   if (!plan_.tuning) return false;
   std::size_t before = 0;
@@ -53,9 +53,9 @@ bool Run::wait_for_trials() {
     report_.waiting = open;
     quiet = at_work || open != before ? 0 : quiet + 1;
     before = open;
-    if (quiet == options_.looks) return false;  // not at once: between two cells others hold no claim
+    if (quiet == options_.looks) return false;  // not immediately: others hold no claim between two cells
     if (!std::exchange(told, true))
-      progress_->say(fmt::format("waiting for {} of this round of the search that others have to run",
+      progress_->say(fmt::format("waiting for other processes to run {} of this search round",
                                  open == 1 ? "a trial" : fmt::format("{} trials", open)));
     std::this_thread::sleep_for(100ms);
   }

@@ -1,4 +1,4 @@
-// A run at work: what the parts of run.cpp share.
+// The state of a run, shared by the run_*.cpp files.
 #pragma once
 
 #include <atomic>
@@ -20,21 +20,21 @@
 
 namespace hardgrad::sweeps {
 
-/// Seconds of a clock that only goes forward.
+/// Seconds of a monotonic clock.
 inline double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// A cell that is to be run.
+/// A cell to run.
 struct Todo {
   const Cell* cell;
-  std::string seal;  ///< of the file that is there and is not good: another one is another run's work
+  std::string seal;  ///< of the existing invalid file; if it changes, another run has written the cell
 };
 
-/// Of the cell's file as it is; empty if there is none that can be read.
+/// The seal of the cell's current file; empty if it is missing or unreadable.
 std::string seal_of(const std::string& path);
 
-/// A run: lives for as long as one of its threads does.
+/// A run; it outlives its threads.
 class Run {
  public:
   Run(const Plan& plan, TaskPool& tasks, const RunOptions& options);
@@ -66,20 +66,20 @@ class Run {
   RunReport report_;
   Outcomes outcomes_;
   std::set<std::string> selected_;  // hashes
-  std::set<std::string> ended_;     // of those that are over: each has its file
+  std::set<std::string> ended_;     // hashes of finished cells, which have files
   std::vector<Todo> todo_, deferred_;
-  std::size_t to_come_ = 0;  // cells that the plan will grow by
+  std::size_t to_come_ = 0;  // cells that will be added to the plan
   WorkLeft left_;
-  std::size_t over_ = 0;  // cells that ended
+  std::size_t over_ = 0;  // number of finished cells
   int jobs_ = 1;
   char host_[256] = "";
   std::optional<Journal> journal_;
   std::optional<Claims> claims_;
   std::optional<Progress> progress_;
-  std::mutex writing_;  // HDF5, the journal and the report belong to whoever holds it
+  std::mutex writing_;  // guards HDF5, the journal and the report
   std::set<const Cell*> at_work_;
-  bool closed_ = false;       // nothing is written any more
-  bool cannot_save_ = false;  // and that has been said
+  bool closed_ = false;       // no more writing
+  bool cannot_save_ = false;  // already reported
   std::atomic<bool> halt_ = false;
   std::exception_ptr broken_;
 };

@@ -14,11 +14,11 @@
 namespace hardgrad::sweeps {
 namespace {
 
-// The cell with tuned values in the place of what was open.
+// The cell with tuned values filled in.
 Cell with_values(const SweepConfig& config, Cell cell, const TunedValues& values) {
   for (const auto& [name, value] : values)
     if (find_setting(name)) cell.axes[name] = value;
-  cell.settings = settings_of(config, cell.axes);  // overrides know the estimator as the sweep names it
+  cell.settings = settings_of(config, cell.axes);  // overrides match the estimator's name in the sweep
   for (const auto& [name, value] : values)
     if (!find_setting(name))
       cell.axes["estimator"] =
@@ -26,17 +26,17 @@ Cell with_values(const SweepConfig& config, Cell cell, const TunedValues& values
   return cell;
 }
 
-// A trial trains as a reported run does, but for a share of the time (its schedule in miniature), and is judged on another
-// split. It measures nothing.
+// A trial trains like a reported run for a share of the time (with the schedule scaled to it), and is evaluated on another
+// split. It has no measurements.
 void shorten(CellSettings& settings, const TuneConfig& tune, double share) {
   const auto scaled = [&](int steps, int least) { return std::max(least, static_cast<int>(std::lround(share * steps))); };
   auto& optimizer = settings.train.optimizer;
   auto& train = settings.train;
-  train.steps = scaled(train.steps, train.steps > 0);  // 0: another limit alone ends it
+  train.steps = scaled(train.steps, train.steps > 0);  // 0: only another limit applies
   for (double* limit : {&train.rows, &train.attention_values, &train.cpu_seconds}) *limit *= share;
   settings.start_steps = scaled(settings.start_steps, settings.start_steps > 0);
   optimizer.warmup = scaled(optimizer.warmup, 0);
-  for (int trained : {train.steps, settings.start_steps})  // rounded, it may be no less than they are
+  for (int trained : {train.steps, settings.start_steps})  // after rounding, warmup may not be less than these
     if (optimizer.has_horizon() && trained > 0) optimizer.warmup = std::min(optimizer.warmup, trained - 1);
   optimizer.drop_every = scaled(optimizer.drop_every, optimizer.drop_every > 0);
   train.evaluate_split = tune.split;
@@ -45,7 +45,7 @@ void shorten(CellSettings& settings, const TuneConfig& tune, double share) {
   settings.checkpoint = false;
 }
 
-// NaN unless the text is a number and no more.
+// NaN unless the whole text is a number.
 double number_in(const std::string& text) {
   double value = measurement::not_a_number;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -71,7 +71,7 @@ void Search::grow(const SweepConfig& config, const Outcomes& outcomes, std::vect
     cell.number = number;
     return into.emplace_back(std::move(cell));
   };
-  bool open = false;  // from here on it is not known which settings there are
+  bool open = false;  // from here on the settings are unknown
   std::string first_failure;
   std::vector<std::size_t> in(settings.size());
   std::iota(in.begin(), in.end(), std::size_t{0});
@@ -117,14 +117,14 @@ void Search::grow(const SweepConfig& config, const Outcomes& outcomes, std::vect
       open = true;
       continue;
     }
-    std::vector<std::size_t> order;  // the best first; of equals, that of the lower number
+    std::vector<std::size_t> order;  // best first; ties by index
     for (std::size_t i = 0; i < in.size(); ++i)
       if (!std::isnan(round.scores[i])) order.push_back(i);
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
       return higher_is_better ? round.scores[a] > round.scores[b] : round.scores[a] < round.scores[b];
     });
     if (order.empty()) {
-      stuck = fmt::format("no setting can be chosen: none of {} ended with a number in round {} of the search ({})", in.size(),
+      stuck = fmt::format("no setting can be chosen: none of {} has a finite result in round {} of the search ({})", in.size(),
                           r + 1, first_failure);
       break;
     }

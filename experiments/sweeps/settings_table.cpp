@@ -1,4 +1,4 @@
-// The table itself: one line a setting.
+// The table: one entry per setting.
 #include "experiments/sweeps/settings_table.hpp"
 
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ SettingInfo setting(const std::string& section, Info info, Member member) {
   return result;
 }
 
-// No number of a result depends on it.
+// A setting that does not affect results.
 SettingInfo apart(SettingInfo setting) {
   setting.in_identity = false;
   return setting;
@@ -83,105 +83,105 @@ SettingInfo apart(SettingInfo setting) {
 
 std::vector<SettingInfo> make_table() {
   return {
-      TRAIN(Info::integer("steps", 0, 0, many,
-                          "training steps; 0 measures the untrained network, or leaves it to most_rows, most_attention_values "
-                          "or most_cpu_seconds"),
-            steps),
-      TRAIN(Info::real("most_rows", 0, 0, endless, "training ends at so many rows of the network, too; 0: no limit"), rows),
-      TRAIN(Info::real("most_attention_values", 0, 0, endless, "training ends at so many of them, too; 0: no limit"),
+      TRAIN(
+          Info::integer("steps", 0, 0, many,
+                        "training steps; 0: measure the untrained network, or train until most_rows, most_attention_values or "
+                        "most_cpu_seconds"),
+          steps),
+      TRAIN(Info::real("most_rows", 0, 0, endless, "training also ends at this number of rows of the network; 0: no limit"),
+            rows),
+      TRAIN(Info::real("most_attention_values", 0, 0, endless,
+                       "training also ends at this number of attention values; 0: no limit"),
             attention_values),
-      TRAIN(Info::real(
-                "most_cpu_seconds", 0, 0, endless,
-                "training ends after so many seconds of its thread, too, which no two runs do at the same step; 0: no limit"),
+      TRAIN(Info::real("most_cpu_seconds", 0, 0, endless,
+                       "training also ends after this CPU time of its thread, in seconds; not reproducible; 0: no limit"),
             cpu_seconds),
-      TRAIN(Info::real("target_loss", 0, -endless, endless, "training ends at an evaluation whose loss is no higher, too"),
+      TRAIN(Info::real("target_loss", 0, -endless, endless, "training also ends when an evaluation's loss is at or below this"),
             target_loss),
       TRAIN(Info::integer("patience", 0, 0, many,
-                          "training ends after so many evaluations in a row without a better one, too; 0: never"),
+                          "training also ends after this many evaluations in a row without improvement; 0: never"),
             patience),
-      TRAIN(Info::text("monitor", "",
-                       "what an evaluation is better by, for patience and keep_best: loss (of the estimator's own target), a "
-                       "loss by its name, or a metric"),
-            monitor),
+      TRAIN(
+          Info::text("monitor", "",
+                     "quantity for patience and keep_best: loss (of the estimator's target), a loss by its name, or a metric"),
+          monitor),
       TRAIN(Info::integer("batch", 0, 1, 1e6, "examples per training step"), batch),
       TRAIN(Info::choice("optimizer", "", {"sgd", "rmsprop", "adam"}, "optimiser of the network"), optimizer.name),
-      TRAIN(Info::real("learning_rate", 0, 0, endless, "its step size").above(), optimizer.learning_rate),
-      TRAIN(Info::real("momentum", 0, 0, 1, "of sgd").below(), optimizer.momentum),
-      TRAIN(Info::real("decay", 0, 0, 1, "of rmsprop's average of squares").below(), optimizer.decay),
-      TRAIN(Info::real("beta1", 0, 0, 1, "adam's average of gradients").below(), optimizer.beta1),
-      TRAIN(Info::real("beta2", 0, 0, 1, "adam's average of squares").below(), optimizer.beta2),
+      TRAIN(Info::real("learning_rate", 0, 0, endless, "step size of the optimiser").above(), optimizer.learning_rate),
+      TRAIN(Info::real("momentum", 0, 0, 1, "momentum of sgd").below(), optimizer.momentum),
+      TRAIN(Info::real("decay", 0, 0, 1, "decay of rmsprop's average of squares").below(), optimizer.decay),
+      TRAIN(Info::real("beta1", 0, 0, 1, "decay of adam's average of gradients").below(), optimizer.beta1),
+      TRAIN(Info::real("beta2", 0, 0, 1, "decay of adam's average of squares").below(), optimizer.beta2),
       TRAIN(Info::real("epsilon", 0, 0, endless, "added to adam's and rmsprop's divisor").above(), optimizer.epsilon),
       TRAIN(Info::real("clip", 0, 0, endless, "largest norm of the gradient; 0 is no limit"), optimizer.clip),
       TRAIN(Info::real("weight_decay", 0, 0, endless,
-                       "taken off every parameter each step, times the learning rate (decoupled, as AdamW's)"),
+                       "decoupled weight decay, as in AdamW: each step subtracts this times learning rate times parameter"),
             optimizer.weight_decay),
-      TRAIN(Info::choice("schedule", "", {"constant", "linear", "cosine", "step"}, "of the learning rate"), optimizer.schedule),
+      TRAIN(Info::choice("schedule", "", {"constant", "linear", "cosine", "step"}, "schedule of the learning rate"),
+            optimizer.schedule),
       TRAIN(Info::integer("warmup", 0, 0, many, "steps of linear increase at the start"), optimizer.warmup),
-      TRAIN(Info::real("floor", 0, 0, 1, "learning rate at the end, as a share of the first"), optimizer.floor),
-      TRAIN(Info::real("drop", 0, 0, 1, "schedule=step: the factor applied").above(), optimizer.drop),
-      TRAIN(Info::integer("drop_every", 0, 0, many, "schedule=step: every so many steps"), optimizer.drop_every),
-      TRAIN(
-          Info::text("apart", "",
-                     "parameters that have an optimiser of their own, on the same schedule: a name, or how it begins before a "
-                     "dot (\"prior\")"),
-          apart),
-      TRAIN(Info::choice("apart_optimizer", "", {"sgd", "rmsprop", "adam"}, "which"), apart_optimizer),
-      TRAIN(Info::real("apart_learning_rate", 0, 0, endless, "its step size").above(), apart_learning_rate),
-      TRAIN(Info::real("own_learning_rate", 0, 0, endless, "of the estimator's own networks (Adam, on the same schedule)")
+      TRAIN(Info::real("floor", 0, 0, 1, "final learning rate as a fraction of the initial one"), optimizer.floor),
+      TRAIN(Info::real("drop", 0, 0, 1, "schedule=step: factor of each drop").above(), optimizer.drop),
+      TRAIN(Info::integer("drop_every", 0, 0, many, "schedule=step: steps between drops"), optimizer.drop_every),
+      TRAIN(Info::text(
+                "apart", "",
+                "parameters with a separate optimiser on the same schedule: a name, or its prefix before a dot (\"prior\")"),
+            apart),
+      TRAIN(Info::choice("apart_optimizer", "", {"sgd", "rmsprop", "adam"}, "the separate optimiser"), apart_optimizer),
+      TRAIN(Info::real("apart_learning_rate", 0, 0, endless, "step size of the separate optimiser").above(),
+            apart_learning_rate),
+      TRAIN(Info::real("own_learning_rate", 0, 0, endless,
+                       "learning rate of the estimator's networks (Adam, on the same schedule)")
                 .above(),
             own_learning_rate),
       TRAIN(Info::text("anneal", "",
-                       "real settings of the estimator that go in a straight line to these values, reached at train.steps: "
+                       "real settings of the estimator that change linearly to these values, reached at train.steps: "
                        "\"temperature=0.1\""),
             anneal),
       TRAIN(Info::integer("log_every", 0, 1, many, "steps between logged training losses"), log_every),
       TRAIN(Info::integer("evaluate_every", 0, 0, many, "steps between evaluations; 0: only at the end"), evaluate_every),
       TRAIN(Info::integer("evaluate_examples", 0, 0, many, "examples per evaluation; 0 is the whole split"), evaluate_examples),
-      TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "the split evaluated on"), evaluate_split),
+      TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "split of the evaluations"), evaluate_split),
       TRAIN(Info::choice("final_split", "", {"same", "heldout", "test"},
-                         "the split of the last evaluation, by which the run is judged: \"test\" where keep_best, patience or "
-                         "target_loss choose by held-out examples; same: evaluate_split"),
+                         "split of the last evaluation, which judges the run: \"test\" if keep_best, patience or target_loss "
+                         "select by held-out examples; same: evaluate_split"),
             final_split),
-      TRAIN(Info::flag("decode", false, "also decode freely in the last evaluation"), decode),
-      TRAIN(Info::integer("beam", 0, 1, 1000, "decode: by beam search with so many beginnings of a sentence; 1: greedily"),
-            beam),
-      TRAIN(Info::flag("keep_best", false, "go back to the best evaluation's parameters before the last one"), keep_best),
+      TRAIN(Info::flag("decode", false, "also decode without teacher forcing in the last evaluation"), decode),
+      TRAIN(Info::integer("beam", 0, 1, 1000, "decode: width of the beam search; 1: greedily"), beam),
+      TRAIN(Info::flag("keep_best", false, "restore the best evaluation's parameters before the last evaluation"), keep_best),
       CELL("train",
-           Info::text("start", "",
-                      "a network to start from: a checkpoint of it (FILE.h5), or an estimator that first trains it"),
+           Info::text("start", "", "network to start from: a checkpoint (FILE.h5), or an estimator that trains it first"),
            start),
-      CELL("train", Info::integer("start_steps", 0, 0, many, "steps that this estimator trains, with the same settings"),
+      CELL("train", Info::integer("start_steps", 0, 0, many, "training steps with the start estimator, with the same settings"),
            start_steps),
       CELL("train",
            Info::flag("checkpoint", false, "save the trained network beside the cell, for measure, gradient and evaluate"),
            checkpoint),
       apart(CELL("train",
                  Info::real("save_seconds", 0, 0, endless,
-                            "how often a cell is saved on its way, so that a run that is killed goes on from there; 0: never"),
+                            "seconds between checkpoints of a running cell, from which a killed run resumes; 0: never"),
                  save_seconds)),
-      apart(CELL("train", Info::integer("save_every", 0, 0, many, "the same, by steps; 0: by the clock alone"), save_every)),
-      MEASURE(Info::text("at", "", "when bias and variance are measured: a list of steps, \"start\", \"end\", \"50%\""),
+      apart(CELL("train", Info::integer("save_every", 0, 0, many, "the same in steps; 0: only by time"), save_every)),
+      MEASURE(Info::text("at", "", "when to measure bias and variance: a list of steps, \"start\", \"end\", \"50%\""),
               measure_at),
-      MEASURE(Info::integer("replicates", 0, 2, many, "gradients drawn per measurement"), train.measure.replicates),
-      MEASURE(
-          Info::integer("most_replicates", 0, 0, many,
-                        "where they do not support their intervals, as many more are drawn, and again, up to this; 0: never"),
-          train.measure.most_replicates),
+      MEASURE(Info::integer("replicates", 0, 2, many, "sampled gradients per measurement"), train.measure.replicates),
+      MEASURE(Info::integer("most_replicates", 0, 0, many,
+                            "replicates are doubled up to this number while they do not support their intervals; 0: never"),
+              train.measure.most_replicates),
       MEASURE(Info::integer("batch", 0, 1, 1e6, "examples measured on: the first of the training split"), train.measure_batch),
-      MEASURE(
-          Info::integer("adapt", 0, 0, many,
-                        "steps that what an estimator learns (averages, critics, control variates) is trained by itself, the "
-                        "network held, before it is measured"),
-          train.measure_adapt),
+      MEASURE(Info::integer(
+                  "adapt", 0, 0, many,
+                  "steps for which the estimator's state (averages, critics, control variates) is trained with the network "
+                  "fixed, before it is measured"),
+              train.measure_adapt),
       MEASURE(Info::flag("exact", false, "visit every outcome instead of sampling (precision = \"double\")"),
               train.measure.exact),
       MEASURE(Info::choice("estimand", "", {"any", "enumerated", "none"},
-                           "the true gradient: by a long run if it cannot be enumerated, enumerated only, or none"),
+                           "true gradient: estimated by a long run if it cannot be enumerated, enumerated only, or none"),
               train.measure.estimand),
-      MEASURE(Info::integer("directions", 0, 0, 1e4, "random directions of the bias test"), train.measure.directions),
-      MEASURE(Info::real("level", 0, 0, 1, "of the confidence intervals").above().below(), train.measure.level),
-      MEASURE(Info::real("leaf_cap", 0, 1, endless, "most leaves of the tree behind the exact gradient"),
-              train.measure.leaf_cap),
+      MEASURE(Info::integer("directions", 0, 0, 1e4, "random directions in the bias test"), train.measure.directions),
+      MEASURE(Info::real("level", 0, 0, 1, "level of the confidence intervals").above().below(), train.measure.level),
+      MEASURE(Info::real("leaf_cap", 0, 1, endless, "most leaves of the tree for the exact gradient"), train.measure.leaf_cap),
       MEASURE(Info::real("outcome_cap", 0, 1, endless, "most outcomes an exact measurement may visit"),
               train.measure.outcome_cap),
   };
@@ -192,39 +192,39 @@ std::vector<SettingInfo> make_table() {
 training::TrainSettings CellSettings::resolved() const {
   auto result = train;
   const bool by_cost = train.rows > 0 || train.attention_values > 0 || train.cpu_seconds > 0;
-  const bool open = train.steps == 0 && by_cost;  // the number of steps is not known beforehand
+  const bool open = train.steps == 0 && by_cost;  // the number of steps is unknown in advance
   if (open) result.steps = static_cast<int>(many);
   result.optimizer.total_steps = train.steps;
   const auto& schedule = train.optimizer.schedule;
   if (open && train.optimizer.has_horizon())
-    throw UsageError(fmt::format("train.schedule = \"{}\": needs train.steps, over which it goes down", schedule));
+    throw UsageError(fmt::format("train.schedule = \"{}\": needs train.steps, the length of its decay", schedule));
   for (int trained : {train.steps, start_steps})
     if (trained > 0 && train.optimizer.has_horizon() && trained <= train.optimizer.warmup)
       throw UsageError(
-          fmt::format("train.warmup: after {} steps of it, of {} no step is left for schedule = \"{}\" to go down; lower it",
+          fmt::format("train.warmup: {} warm-up steps of {} leave none for the decay of schedule = \"{}\"; lower it",
                       train.optimizer.warmup, trained, schedule));
   if (schedule == "step" && train.optimizer.drop_every == 0)
     throw UsageError("train.schedule = \"step\": needs train.drop_every, the steps between two drops");
   if (train.beam > 1 && !train.decode) throw UsageError(fmt::format("train.beam = {}: needs train.decode = true", train.beam));
   if (!train.anneal.empty() && train.steps == 0)
-    throw UsageError(fmt::format("train.anneal = \"{}\": needs train.steps, over which it goes", train.anneal));
+    throw UsageError(fmt::format("train.anneal = \"{}\": needs train.steps, the length of the annealing", train.anneal));
   if (train.evaluate_split == "test")
     for (const auto& [name, what] : train.choosing())
       throw UsageError(
-          fmt::format("train.{}: would {} on test, the split that judges what was chosen; set train.evaluate_split = "
+          fmt::format("train.{}: would {} on test, the split that judges the chosen network; set train.evaluate_split = "
                       "\"heldout\" and train.final_split = \"test\"",
                       name, what));
   const bool has_target = train.target_loss > training::TrainSettings{}.target_loss;
   for (const auto& [set, name] : {std::pair{has_target, "target_loss"}, {train.patience > 0, "patience"}}) {
     if (set && train.evaluate_every == 0)
-      throw UsageError(fmt::format("train.{}: needs train.evaluate_every: it is evaluations that it is about", name));
+      throw UsageError(fmt::format("train.{}: needs train.evaluate_every: it depends on evaluations", name));
     if (set && train.steps == 0 && !by_cost)
-      throw UsageError(fmt::format("train.{}: needs a limit beside it, such as train.steps: it may never be reached", name));
+      throw UsageError(fmt::format("train.{}: needs another limit, such as train.steps: it may never be reached", name));
   }
   if ((start_steps > 0) != (!start.empty() && !is_checkpoint(start)))
     throw UsageError(start_steps > 0
-                         ? "train.start_steps: needs train.start, an estimator that trains for them"
-                         : fmt::format("train.start = \"{}\": needs train.start_steps, for which it trains", start));
+                         ? "train.start_steps: needs train.start, an estimator to train with"
+                         : fmt::format("train.start = \"{}\": needs train.start_steps, its number of steps", start));
   if (start_steps > 0) canonical_spec("estimator", start);
   std::set<int> steps;
   for (const auto& part : split(measure_at)) {
@@ -233,7 +233,7 @@ training::TrainSettings CellSettings::resolved() const {
     const double step = point(part, result.steps);
     if (step > result.steps)
       throw UsageError(
-          fmt::format("measure.at: step {} lies beyond train.steps = {}; \"end\" is always the last one", part, result.steps));
+          fmt::format("measure.at: step {} is after train.steps = {}; \"end\" is always the last step", part, result.steps));
     steps.insert(static_cast<int>(step));
   }
   result.measure_at.assign(steps.begin(), steps.end());

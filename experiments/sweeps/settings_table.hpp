@@ -1,5 +1,4 @@
-// Every setting of a cell in one declarative table: it drives validation, --set, `describe sweep` and the
-// echo.
+// Every setting of a cell in one declarative table, for validation, --set, `describe sweep` and the echo.
 #pragma once
 
 #include <functional>
@@ -11,32 +10,32 @@
 
 namespace hardgrad::sweeps {
 
-/// How one cell is trained and measured.
+/// The settings for training and measuring one cell.
 struct CellSettings {
   training::TrainSettings train;
   std::string measure_at = "start;end";  ///< steps, "start", "end" or "50%", separated by ';'
   std::string start;                     ///< empty, file of a checkpoint, or spec of an estimator
   int start_steps = 0;                   ///< of that estimator
   bool checkpoint = false;               ///< save parameters and learned state at the end
-  double save_seconds = 60;              ///< between two savings of a cell on its way; 0: never
+  double save_seconds = 60;              ///< between two checkpoints of a running cell; 0: never
   int save_every = 0;                    ///< steps between them
 
-  /// `train` with what depends on other settings filled in: measure_at as steps, the horizon of schedules, no limit of steps
-  /// where only costs are limited. Throws UsageError where settings do not go together: a point of measurement beyond the last
-  /// step, a target that may never be reached.
+  /// `train` with the values that depend on other settings: measure_at as steps, the horizon of schedules, no limit of steps if
+  /// only costs are limited. UsageError if settings contradict each other, such as a measurement after the last step or a
+  /// target that may never be reached.
   training::TrainSettings resolved() const;
 };
 
-/// One setting: its place in the file (`train.steps`), what it may be, and the member it sets.
+/// One setting: its path in the file (`train.steps`), its allowed values, and the member it sets.
 struct SettingInfo {
   std::string path;
   ParameterInfo info;  ///< named as the path's last part; the fallback is the member's default
   std::function<void(CellSettings&, const Value&)> set;
   std::function<Value(const CellSettings&)> get;
-  bool in_identity = true;  ///< cells that differ in it alone are the same
+  bool in_identity = true;  ///< false: cells that differ only in it are the same
 };
 
-/// Whether train.start names a file, and no estimator.
+/// Whether train.start names a file rather than an estimator.
 inline bool is_checkpoint(const std::string& start) { return start.ends_with(".h5"); }
 
 /// All settings of [train] and [measure], in order of documentation.

@@ -1,4 +1,4 @@
-// Specs of registered things, checked and spelt in full.
+// Specs of registered names, checked and in canonical spelling.
 #include <nlohmann/json.hpp>
 
 #include "core/estimator/estimator.hpp"
@@ -32,7 +32,7 @@ std::string settings_json(const std::string& kind, const std::string& text) {
   const auto settings = settings_of(kind, text);
   for (const auto& [name, value] : settings.values())
     json[name] = std::visit([](const auto& v) { return nlohmann::json(v); }, value);
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a text may hold any bytes
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a text may contain any bytes
 }
 
 }  // namespace hardgrad::sweeps

@@ -1,3 +1,3 @@
-// The one place where toml++ is compiled.
+// The only file that compiles toml++.
 #define TOML_IMPLEMENTATION
 #include <toml++/toml.h>

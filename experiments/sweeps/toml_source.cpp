@@ -42,7 +42,7 @@ void TomlSource::set(const std::string& text) {
   if (parts[0] == "zip" || parts[0] == "exclude" || parts[0] == "override")
     throw UsageError(fmt::format("--set {}: [[{}]] blocks can only be changed in the file", path, parts[0]));
 
-  toml::table parsed;  // a value is TOML if it reads as TOML, otherwise a text: rloo[samples=4] needs no quotes
+  toml::table parsed;  // a value that does not parse as TOML is a text: rloo[samples=4] needs no quotes
   try {
     parsed = toml::parse("x = " + value);
     if (parsed.size() != 1) parsed.clear();
@@ -57,7 +57,7 @@ void TomlSource::set(const std::string& text) {
     for (std::size_t j = i; j < parts.size(); ++j) rest += (j > i ? "." : "") + parts[j];
     const bool last = i + 1 == parts.size();
     if (last || table->contains(rest)) {
-      // A copied node has no place in the file.
+      // A copied node has no position in the file.
       parsed.get("x")->visit([&](const auto& node) { table->insert_or_assign(rest, node); });
       return;
     }

@@ -1,4 +1,4 @@
-// A sweep's file as TOML with what --set changed in it, and where each node stands, for messages.
+// A sweep's file as TOML with the changes of --set, and the position of each node for messages.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace hardgrad::sweeps {
 
-/// What a node is, in a message: its value, "a table", "a list".
+/// Description of a node in a message: its value, "a table", "a list".
 std::string described(const toml::node& node);
 
 class TomlSource {
@@ -22,21 +22,21 @@ class TomlSource {
 
   TomlSource(std::string file, toml::table root) : file_(std::move(file)), root_(std::move(root)) {}
 
-  /// Takes `a.b=VALUE` for what the file says. UsageError if it cannot be read, or goes into an array of tables.
+  /// Replaces the file's value by `a.b=VALUE`. UsageError if it cannot be parsed, or is inside an array of tables.
   void set(const std::string& text);
 
   const std::string& file() const { return file_; }
   const toml::table& root() const { return root_; }
   const std::vector<std::string>& sets() const { return sets_; }  ///< paths given to `set`
 
-  /// "sweep.toml:12:5"; "--set a.b" for what has no place in the file.
+  /// "sweep.toml:12:5"; "--set a.b" for values that are not in the file.
   std::string where(const toml::source_region& source, const std::string& path) const;
   /// UsageError `where: path: what`.
   [[noreturn]] void fail(const toml::source_region& source, const std::string& path, const std::string& what) const;
   [[noreturn]] void fail(const toml::node& node, const std::string& path, const std::string& what) const {
     fail(node.source(), path, what);
   }
-  /// Runs `check`, putting the place before what it complains about.
+  /// Runs `check` and prefixes its errors with the position.
   template <class F>
   auto located(const toml::node& node, const std::string& prefix, const std::string& path, F check) const {
     try {

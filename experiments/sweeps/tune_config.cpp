@@ -12,7 +12,7 @@
 namespace hardgrad::sweeps {
 namespace {
 
-// Three digits: nobody needs more of a learning rate, and they are read off a table.
+// Three significant digits are enough for a learning rate and short in a table.
 std::string drawn(const TunedAxis& axis, Key key) {
   const double u = static_cast<double>(key.value() >> 11) * 0x1p-53;
   if (!axis.choices.empty()) return axis.choices[static_cast<std::size_t>(u * static_cast<double>(axis.choices.size()))];
@@ -71,7 +71,7 @@ std::vector<TunedValues> settings_to_try(const TuneConfig& tune, std::uint64_t r
   const auto key = Key(root_seed) / "tune";
   std::vector<TunedValues> found;
   std::set<TunedValues> seen;
-  // As often as needed to find all of a few: each of n equally likely settings is missed with probability exp(-100) or so.
+  // Enough samples to find all of a few: each of n equally likely settings is missed with probability about exp(-100).
   for (std::size_t draw = 0; found.size() < tune.trials && draw < 100 * tune.trials; ++draw) {
     TunedValues values;
     for (const auto* axis : axes) values[axis->name] = drawn(*axis, key / axis->name / draw);

@@ -1,4 +1,4 @@
-// What [tune] says: what is tuned, which settings are tried, and how they are judged.
+// The configuration of [tune]: the tuned settings, their candidate values and the criterion.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace hardgrad::sweeps {
 
-/// One thing that is tuned: choices, or a range to draw from.
+/// One tuned setting: choices, or a range to sample from.
 struct TunedAxis {
   std::string name;                  ///< a setting's path (train.learning_rate), or estimator.<parameter>
   std::vector<std::string> choices;  ///< in canonical spelling; none: a range
   double low = 0, high = 0;          ///< the range, both ends in it
-  bool log = true, whole = false;    ///< drawn log-uniformly, else uniformly; whole numbers
-  double least = -std::numeric_limits<double>::infinity();  ///< what the setting itself allows: nothing lies beyond
+  bool log = true, whole = false;    ///< sampled log-uniformly, else uniformly; integers
+  double least = -std::numeric_limits<double>::infinity();  ///< smallest allowed value of the setting
   double most = std::numeric_limits<double>::infinity();
 
   bool of_estimator() const { return name.starts_with("estimator."); }
@@ -25,28 +25,28 @@ struct TunedAxis {
 
 struct TuneConfig {
   std::vector<TunedAxis> axes;
-  std::size_t trials = 0;          ///< settings drawn at random; 0: all combinations of the choices
-  std::vector<std::string> seeds;  ///< of the trials: none of those that are reported
-  std::vector<double> rounds{1};   ///< shares of the training budget, ascending: settings are tried at ever longer ones
-  double keep = 1.0 / 3;           ///< the share of a round's settings that goes on to the next
-  std::string metric = "loss";     ///< a held-out loss or metric; "loss": the one that ranks
+  std::size_t trials = 0;          ///< number of settings sampled at random; 0: all combinations of the choices
+  std::vector<std::string> seeds;  ///< of the trials: none of the reported ones
+  std::vector<double> rounds{1};   ///< fractions of the training budget, ascending
+  double keep = 1.0 / 3;           ///< the fraction of a round's settings that continue to the next
+  std::string metric = "loss";     ///< a held-out loss or metric; "loss": the ranking one
   std::string split = "heldout";   ///< heldout | test
 
-  /// `name=value` lines: all that decides what is tried and chosen.
+  /// `name=value` lines: everything that determines the trials and the choice.
   std::string text() const;
-  /// How many of `settings` are tried in each round; none where a single one is left: there is nothing to choose.
+  /// The number of `settings` tried in each round; empty if there is only one, so that no choice is needed.
   std::vector<std::size_t> sizes(std::size_t settings) const;
 };
 
-/// By name the values of what is tuned: one setting to try.
+/// Values of the tuned settings by name: one candidate.
 using TunedValues = std::map<std::string, std::string>;
 
-/// Whether what is tuned is a parameter of this estimator, or no estimator's.
+/// Whether the tuned setting applies: it is a parameter of this estimator, or not an estimator's parameter.
 bool applies(const TunedAxis& axis, const std::string& estimator);
 
-/// The settings to try of an estimator, all different, in order: every combination of the choices (the last named walks
-/// fastest), or draws (Bergstra & Bengio 2012, random search) from a stream that depends on the root seed, the name of what is
-/// tuned and the number of the draw alone, so that all estimators try the same. Fewer than asked for where there are no more.
+/// The distinct settings to try for an estimator, in order: every combination of the choices (the last varies fastest), or
+/// random samples (random search, Bergstra & Bengio 2012). The random stream depends only on the root seed, the name of the
+/// tuned setting and the index of the sample, so that all estimators try the same. Fewer than requested if no more exist.
 std::vector<TunedValues> settings_to_try(const TuneConfig& tune, std::uint64_t root_seed, const std::string& estimator);
 
 }  // namespace hardgrad::sweeps

@@ -12,7 +12,7 @@ namespace {
 
 const std::vector<std::string> keys{"trials", "seeds", "rounds", "keep", "metric", "split"};
 
-// What tells a trial how long and by what it is judged is not tuned.
+// Settings of a trial's length and criterion are not tunable.
 bool tunable(const std::string& path) {
   static const std::set<std::string> fixed{"most_rows",
                                            "most_attention_values",
@@ -69,7 +69,7 @@ std::vector<std::string> TuneReader::estimators_with(const std::string& paramete
   return found;
 }
 
-// `train.warmup.low` is a part of the range of `train.warmup`.
+// `train.warmup.low` is part of the range of `train.warmup`.
 void TuneReader::add_part(std::map<std::string, TomlSource::Flat>& axes, const std::string& name,
                           const toml::node& node) const {
   const auto dot = name.rfind('.');
@@ -115,14 +115,14 @@ void TuneReader::range(TunedAxis& axis, const TomlSource::Flat& parts) const {
   constexpr double endless = std::numeric_limits<double>::infinity();
   axis.low = number(*low, path + ".low", -endless, endless);
   axis.high = number(*high, path + ".high", -endless, endless);
-  value(axis, *low, path + ".low");  // both are within what the setting allows, and so is what lies between
+  value(axis, *low, path + ".low");  // if both ends are allowed, so are the values between
   value(axis, *high, path + ".high");
   if (axis.low >= axis.high)
     source_.fail(*high, path,
                  fmt::format("a range goes from low to high: {} is not below {}", described(*low), described(*high)));
   if (axis.log && axis.low <= 0)
     source_.fail(*low, path + ".low",
-                 fmt::format("a range is drawn log-uniformly, so low must be above 0, got {}; or say scale = \"linear\"",
+                 fmt::format("a range is drawn log-uniformly, so low must be above 0, got {}; or set scale = \"linear\"",
                              described(*low)));
 }
 
@@ -142,8 +142,7 @@ TunedAxis TuneReader::axis(const std::string& name, const TomlSource::Flat& part
     }
     for (const auto& estimator : having)
       for (const auto& [key, value] : Spec::parse(estimator).arguments)
-        if (key == result.parameter())
-          source_.fail(node, path, fmt::format("{} sets it; leave it out there, or here", estimator));
+        if (key == result.parameter()) source_.fail(node, path, fmt::format("{} sets it; remove it there or here", estimator));
     for (const auto& declared : Estimators::instance().at(Spec::parse(having.front()).name).parameters)
       if (declared.name == result.parameter()) info = declared;
   } else {
@@ -155,7 +154,7 @@ TunedAxis TuneReader::axis(const std::string& name, const TomlSource::Flat& part
       source_.fail(node, path, "unknown setting" + did_you_mean(name, names));
     }
     if (!tunable(name))
-      source_.fail(node, path, "cannot be tuned: it is not what the network is trained by, or how long it is");
+      source_.fail(node, path, "cannot be tuned: it does not affect training, or sets its length or criterion");
     if (!values_of(config_, name).empty()) source_.fail(node, path, "it is an axis of the sweep: compared or tuned, not both");
     for (const auto& override : config_.overrides)
       for (const auto& [set, value] : override.set)
@@ -170,7 +169,7 @@ TunedAxis TuneReader::axis(const std::string& name, const TomlSource::Flat& part
   if (!parts.front().first.empty()) {
     if (!result.whole && info.type != ParameterInfo::Type::real)
       source_.fail(node, path,
-                   fmt::format("is no number, so it has no range: give a list of choices (it is: {})", info.type_name()));
+                   fmt::format("is not a number, so it has no range: give a list of choices (it is: {})", info.type_name()));
     range(result, parts);
     return result;
   }
@@ -189,7 +188,7 @@ TunedAxis TuneReader::axis(const std::string& name, const TomlSource::Flat& part
 void TuneReader::seeds(TuneConfig& tune, const toml::table& table) const {
   const auto* node = table.get("seeds");
   if (!node)
-    source_.fail(table, "tune.seeds", "missing: give seeds for the trials that the grid does not report, such as [101, 102]");
+    source_.fail(table, "tune.seeds", "missing: give seeds for the trials that are not in the grid, such as [101, 102]");
   const auto* list = node->as_array();
   if (!list || list->empty())
     source_.fail(*node, "tune.seeds", "must be a list of seeds, such as [101, 102], got " + described(*node));
@@ -201,7 +200,7 @@ void TuneReader::seeds(TuneConfig& tune, const toml::table& table) const {
     if (std::find(reported.begin(), reported.end(), tune.seeds[i]) != reported.end())
       source_.fail(
           *node, "tune.seeds",
-          fmt::format("{} is a seed of the grid: settings chosen by it would look better there than they are", tune.seeds[i]));
+          fmt::format("{} is a seed of the grid: its results would be optimistic for settings chosen by it", tune.seeds[i]));
   }
 }
 
@@ -216,14 +215,13 @@ void TuneReader::rounds(TuneConfig& tune, const toml::table& table) const {
       const double share = number(item, "tune.rounds", 0, 1);
       if (share <= 0 || (!tune.rounds.empty() && share <= tune.rounds.back()))
         source_.fail(item, "tune.rounds",
-                     fmt::format("shares of the training must be above 0 and grow, got {}", described(item)));
+                     fmt::format("shares of the training must be above 0 and increase, got {}", described(item)));
       tune.rounds.push_back(share);
     }
   }
   if (const auto* node = table.get("keep")) {
     tune.keep = number(*node, "tune.keep", 0, 1);
-    if (tune.keep <= 0)
-      source_.fail(*node, "tune.keep", "the share of the settings that go on must be above 0, got " + described(*node));
+    if (tune.keep <= 0) source_.fail(*node, "tune.keep", "the share of settings kept must be above 0, got " + described(*node));
   }
 }
 
@@ -244,7 +242,7 @@ TuneConfig TuneReader::read(const toml::table& table) {
     for (const auto& axis : tune.axes)
       if (axis.choices.empty())
         source_.fail(table, "tune.trials",
-                     fmt::format("missing: how many settings are to be drawn, as {} is a range", axis.name));
+                     fmt::format("missing: the number of settings to sample, as {} is a range", axis.name));
   }
   seeds(tune, table);
   rounds(tune, table);

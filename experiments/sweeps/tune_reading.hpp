@@ -8,7 +8,7 @@
 
 namespace hardgrad::sweeps {
 
-/// Nothing if there is no [tune]. `config`: its axes and base settings are read already. UsageError with the place.
+/// Empty if there is no [tune]. The axes and base settings of `config` must be read already. UsageError with the position.
 std::optional<TuneConfig> read_tune(const TomlSource& source, const SweepConfig& config);
 
 }  // namespace hardgrad::sweeps

@@ -20,14 +20,14 @@ void check(const SweepConfig& config, const Cell& cell) {
   const auto other = judge == "heldout" ? "test" : "heldout";
   if (judge == config.tune->split)
     throw UsageError(
-        fmt::format("{}: tune.split: settings would be chosen on the split that the reported runs are judged on, {}; "
+        fmt::format("{}: tune.split: settings would be chosen on the split that judges the reported runs, {}; "
                     "set train.{} to {}",
                     config.file, judge, train.final_split == "same" ? "evaluate_split" : "final_split", other));
   if (train.evaluate_split == judge)
     for (const auto& [name, what] : train.choosing())
       throw UsageError(
-          fmt::format("{}: train.{}: would {} on {}, the split that the reported runs are judged on; leave it out, or let "
-                      "train.evaluate_split be another than train.final_split",
+          fmt::format("{}: train.{}: would {} on {}, the split that judges the reported runs; remove it, or set "
+                      "train.evaluate_split and train.final_split to different splits",
                       config.file, name, what, judge));
 }
 
@@ -60,7 +60,7 @@ void begin_searches(Plan& plan, const SweepConfig& config, TaskPool& tasks) {
                                  .failures = {}});
       if (const auto found = tuning.searches.back().settings.size(); found < config.tune->trials)
         plan.warnings.push_back(
-            fmt::format("{}: tune.trials: of {} there are only {} different settings", config.file, estimator, found));
+            fmt::format("{}: tune.trials: {} has only {} different settings", config.file, estimator, found));
     }
     cell.search = it->second;
     tuning.searches[it->second].wanted.push_back(cell);
@@ -96,7 +96,7 @@ Outcome outcome_of(const storage::CellRecord& record, const std::string& metric)
   if (!found) return {.score = measurement::not_a_number, .quantity = {}, .reason = training::nothing_to_monitor(last, metric)};
   return {.score = found->value,
           .quantity = found->quantity,
-          .reason = std::isfinite(found->value) ? "" : fmt::format("{} is no finite number", found->quantity)};
+          .reason = std::isfinite(found->value) ? "" : fmt::format("{} is not finite", found->quantity)};
 }
 
 Outcomes outcomes_in(const SweepFolder& folder, const std::string& metric) {
@@ -146,7 +146,7 @@ std::vector<std::string> tuning_lines(const Plan& plan, bool over) {
     auto line = "tuned: " + search.label() + ": ";
     if (search.chosen) {
       line += search.settings.size() == 1
-                  ? fmt::format("{} alone was to be tried", search.setting_text(*search.chosen))
+                  ? fmt::format("{}, the only setting to try", search.setting_text(*search.chosen))
                   : fmt::format("{}, the best of {} settings", search.setting_text(*search.chosen), search.settings.size());
       if (const auto edge = search.edge(tune); !edge.empty()) line += fmt::format("; {}: look further", edge);
     } else if (!search.stuck.empty()) {
@@ -154,7 +154,7 @@ std::vector<std::string> tuning_lines(const Plan& plan, bool over) {
     } else {
       const auto now =
           std::find_if(search.rounds.begin(), search.rounds.end(), [](const auto& round) { return round.scores.empty(); });
-      line += fmt::format("round {} of {} is not over", now->number, search.rounds.size());
+      line += fmt::format("round {} of {} is not finished", now->number, search.rounds.size());
     }
     if (search.chosen && !search.failures.empty())
       line += fmt::format("; {} of its trials failed and {} never chosen, the first: {}", search.failures.size(),

@@ -1,5 +1,5 @@
-// A plan with [tune] grows: from what its trials came to follow the trials of the next round, and at last the runs that are
-// reported. How it grows depends on the finished cells alone, so that every process that shares a folder sees the same plan.
+// A plan with [tune] grows: the outcomes of its trials determine the trials of the next round, and finally the reported runs.
+// The growth depends only on finished cells, so that all processes with a common folder have the same plan.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,23 +11,23 @@
 
 namespace hardgrad::sweeps {
 
-/// Makes a plan of what the sweep wants (cells with their settings open) one that begins with searches. UsageError if the
-/// settings would be chosen on the split that the reported runs are judged on, or by a metric that a task has not.
+/// Changes a plan of the reported cells, without tuned settings, to one that starts with searches. UsageError if settings would
+/// be chosen on the split that judges the reported runs, or by a metric that a task does not have.
 void begin_searches(Plan& plan, const SweepConfig& config, TaskPool& tasks);
 
-/// Takes in what is over. Cells already known stay; true if there are more.
+/// Adds the cells that the outcomes determine; known cells stay. True if there are new ones.
 bool grow(Plan& plan, const Outcomes& outcomes);
 
-/// What a finished trial came to, by the metric that [tune] names.
+/// The outcome of a finished trial by the metric of [tune].
 Outcome outcome_of(const storage::CellRecord& record, const std::string& metric);
 
-/// The outcomes of the trials that are over in a folder; each file is read once.
+/// The outcomes of the finished trials in a folder; each file is read once.
 Outcomes outcomes_in(const SweepFolder& folder, const std::string& metric);
 
-/// The searches as plan.json has them: axes, settings, rounds, and what is chosen.
+/// The searches for plan.json: axes, settings, rounds and chosen settings.
 nlohmann::json tuning_json(const Plan& plan);
 
-/// A line a search: what was chosen of how many, what lies at an edge, which trials failed. `over`: of those that are over.
+/// One line per search: the chosen setting and their number, values at an edge, failed trials. `over`: only finished searches.
 std::vector<std::string> tuning_lines(const Plan& plan, bool over = false);
 
 }  // namespace hardgrad::sweeps

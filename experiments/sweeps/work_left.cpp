@@ -45,7 +45,7 @@ std::optional<double> WorkLeft::one_by_one(double now) const {
       continue;
     }
     begun += it->second.rest(now);
-    // Others of its kind will take as long.
+    // Other cells of its kind will take the same time.
     durations.add(expected.kind, it->second.seconds + it->second.left, expected.work);
   }
   const auto others = durations.seconds(left);

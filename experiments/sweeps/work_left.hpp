@@ -1,4 +1,4 @@
-// How long a run still takes: what its cells that are over took, and how far those at work are.
+// The remaining time of a run, from the times of finished cells and the progress of running ones.
 #pragma once
 
 #include <algorithm>
@@ -11,25 +11,25 @@
 
 namespace hardgrad::sweeps {
 
-/// Told about cells by name, their kind and times in seconds of any one clock. May be told and asked from any thread.
+/// Receives events of cells by name, with their kind, and times in seconds of a common clock. Thread-safe.
 class WorkLeft {
  public:
-  /// A cell that is to be run; `work` as in Durations::Left.
+  /// A cell to run; `work` as in Durations::Left.
   void expect(const std::string& cell, const std::string& kind, double work = 1);
-  /// Besides these, all that will be known only when others are over; said anew, it takes the place of what was said before.
+  /// Further work that becomes known when other cells finish; each call replaces the earlier value.
   void to_come(Durations::Left work);
-  /// It has been at work for `seconds` and will be for `left` more.
+  /// The cell has run for `seconds` and will run for `left` more.
   void at_work(const std::string& cell, double seconds, double left, double now);
-  /// It is at work no more, and not over.
+  /// The cell stopped before its end.
   void given_up(const std::string& cell);
-  /// It is over, or not to be run any more.
+  /// The cell is finished, or will not be run.
   void over(const std::string& cell);
-  /// So much work of this kind took so long.
+  /// `work` of this kind took `seconds`.
   void took(const std::string& kind, double seconds, double work = 1);
 
-  /// Seconds of work, one cell after another; nothing while too little is known.
+  /// Seconds of work, one cell after another; empty while too little is known.
   std::optional<double> one_by_one(double now) const;
-  /// Seconds until all is done, so many at a time: no less than the longest of those at work.
+  /// Seconds until all cells are finished with `jobs` in parallel: at least the longest of the running ones.
   std::optional<double> together(int jobs, double now) const;
 
  private:
@@ -42,7 +42,7 @@ class WorkLeft {
     double work;
   };
   mutable std::mutex mutex_;
-  std::map<std::string, Expected> cells_;  // that are not over
+  std::map<std::string, Expected> cells_;  // unfinished ones
   Durations::Left to_come_;
   std::map<std::string, Working> working_;
   Durations durations_;

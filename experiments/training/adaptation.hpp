@@ -1,4 +1,4 @@
-// What an estimator learns beside the network: averages, baselines, control variates, temperatures.
+// The learned state of an estimator: averages, baselines, control variates, temperatures.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace hardgrad::training {
 
-/// True if there is anything that it learns.
+/// True if the estimator learns anything.
 template <class T>
 bool learns(const Estimator<T>& estimator) {
   return estimator.own_parameters().size() > 0 || !estimator.state().empty();
 }
 
-/// Adam for what it learns, by the schedule of `like`.
+/// Adam for the estimator's parameters, with the schedule of `like`.
 template <class T>
 std::unique_ptr<Optimizer<T>> own_optimizer(const Estimator<T>& estimator, double learning_rate, OptimizerSettings like = {}) {
   like.name = "adam";
@@ -27,22 +27,22 @@ std::unique_ptr<Optimizer<T>> own_optimizer(const Estimator<T>& estimator, doubl
   return make_optimizer<T>(like, estimator.own_parameters().size());
 }
 
-/// One step of learning from an estimate made with Problem::learning; `gradient` is scratch.
+/// One learning step from an estimate made with Problem::learning; `gradient` is scratch.
 template <class T>
 void learn_from(const Estimate<T>& estimate, Estimator<T>& estimator, Optimizer<T>& optimizer, std::vector<T>& gradient);
 
-/// The same estimator in the same learned state.
+/// A copy of the estimator with its learned state.
 template <class T>
 std::unique_ptr<Estimator<T>> copied(const Spec& spec, const Estimator<T>& estimator, const Structure& structure);
 
 struct AdaptSettings {
   int steps = 0;
-  int batch = 32;               ///< examples a step, of the training split
-  double learning_rate = 1e-3;  ///< of its own parameters (Adam)
+  int batch = 32;               ///< examples per step, from the training split
+  double learning_rate = 1e-3;  ///< of the estimator's parameters (Adam)
 };
 
-/// Lets the estimator learn at a network that stays as it is, on batches and noise of `key`: so that it can be measured on a
-/// network trained with another as if it had been there all along. Does nothing to one that learns nothing.
+/// Trains the estimator's learned state with the network fixed, on batches and noise of `key`. It can then be measured fairly
+/// on a network that another estimator has trained. Does nothing if the estimator has no learned state.
 template <class T>
 void adapt(Estimator<T>& estimator, const Model<T>& model, const tasks::Task& task, const AdaptSettings& settings, Key key,
            const Stop& stop = {});

@@ -1,4 +1,4 @@
-// Settings of an estimator that change while it trains: the weight of an entropy, a temperature.
+// Settings of an estimator that change during training, such as an entropy weight or a temperature.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace hardgrad::training {
 
-/// The estimator's spec when `share` (0 to 1) of its training is over: the real settings that `text` names ("temperature=0.1,
-/// lambda_e=0") on a straight line from their own values to those. UsageError if one is no real setting of the estimator, or
-/// the value none that it may have.
+/// The estimator's spec after the fraction `share` (0 to 1) of training. The real settings in `text` ("temperature=0.1,
+/// lambda_e=0") change linearly from their values in the spec to these. UsageError if a name is not a real setting of the
+/// estimator, or its value is invalid.
 Spec annealed(const Spec& estimator, const std::string& text, double share);
 
 }  // namespace hardgrad::training

@@ -11,7 +11,7 @@
 namespace hardgrad::training {
 namespace {
 
-/// Row b K + k of the run is sample k of example b: all say the same.
+/// Row b K + k of the run is sample k of example b. All rows of an example output the same label.
 template <class T>
 class Average final : public Observer<T> {
  public:
@@ -51,9 +51,9 @@ class Average final : public Observer<T> {
 template <class T>
 Array<int> averaged_answers(const Model<T>& model, const Batch& batch, int samples, Tape<T>& tape, Randomness& random) {
   if (!model.structure().dreams)
-    throw UsageError("answers are averaged where a network says labels, by their probabilities; this one answers otherwise");
+    throw UsageError("averaging needs a network that predicts labels with probabilities; this one does not");
   std::vector<int> copies;
-  std::vector<std::uint32_t> id;  // of each copy's draws
+  std::vector<std::uint32_t> id;  // of each copy, for its random numbers
   for (std::size_t b = 0; b < batch.id.size(); ++b)
     for (int k = 0; k < samples; ++k) {
       copies.push_back(static_cast<int>(b));

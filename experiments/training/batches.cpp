@@ -12,7 +12,7 @@ Batches::Batches(const tasks::Task& task, int batch, Key order) : task_(task), o
   examples_ = task.size(tasks::Split::train);
   if (examples_ == 0) throw InputError("the training split is empty");
   size_ = std::min<std::size_t>(batch, examples_);
-  per_epoch_ = examples_ / size_;  // the rest of an epoch is left out, so that batches are equal
+  per_epoch_ = examples_ / size_;  // the remainder of an epoch is dropped, so that batches have equal sizes
 }
 
 Batch Batches::at(int step) {

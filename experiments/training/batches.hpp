@@ -8,10 +8,10 @@
 
 namespace hardgrad::training {
 
-/// Each epoch in its own keyed order: any step can be asked for.
+/// Each epoch has its own keyed order, so any step can be computed directly.
 class Batches {
  public:
-  /// InputError if the split is empty. Batches are smaller where the split is.
+  /// InputError if the split is empty. Batches are never larger than the split.
   Batches(const tasks::Task& task, int batch, Key order);
   Batch at(int step);
 

@@ -11,7 +11,7 @@
 namespace hardgrad::training {
 namespace {
 
-/// Row b k + j of the run says the beginning of rank j of example b.
+/// Row b k + j of the run outputs the prefix of rank j of example b.
 template <class T>
 class Search final : public Observer<T> {
  public:
@@ -27,12 +27,12 @@ class Search final : public Observer<T> {
     const std::vector<int> labels(row.size(), static_cast<int>(logits.cols()));
     const auto log_p = log_softmax(logits, std::span<const int>(labels)).value();
     std::iota(from_.begin(), from_.end(), 0);
-    std::vector<int> said(beginnings_.size(), end_);  // where nothing goes on, all is over
+    std::vector<int> said(beginnings_.size(), end_);  // an example without prefixes is finished
     for (std::size_t first = 0; first < row.size();) {
       const std::size_t b = row[first] / width_;
       std::vector<Candidate> candidates;
       for (; first < row.size() && row[first] / width_ == b; ++first) {
-        if (place == 0 && row[first] % width_ > 0) continue;  // all are the same, empty
+        if (place == 0 && row[first] % width_ > 0) continue;  // at the start all prefixes are empty
         for (int label = 0; label < labels[first]; ++label)
           candidates.push_back({row[first], label, beginnings_[row[first]].log_p + static_cast<double>(log_p(first, label))});
       }
@@ -51,9 +51,9 @@ class Search final : public Observer<T> {
     double log_p;
   };
 
-  // The likeliest ways on, until the beam is full; those that end on the way are found.
+  // Takes the most probable continuations until the beam is full; complete sentences are recorded.
   void grow(std::size_t b, std::vector<Candidate> candidates, bool last, std::vector<int>& said) {
-    // Each of `width` rows can end but once: no more candidates are needed.
+    // Each of `width` rows can end only once, so more candidates are not needed.
     const auto needed = std::min(candidates.size(), 2 * width_);
     std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(needed), candidates.end(),
                       [](const Candidate& x, const Candidate& y) {
@@ -63,7 +63,7 @@ class Search final : public Observer<T> {
     std::vector<Found> next;
     std::vector<int> parent;
     for (const auto& candidate : candidates) {
-      if (next.size() == width_ || candidate.log_p <= found_[b].log_p) break;  // what goes on only becomes less likely
+      if (next.size() == width_ || candidate.log_p <= found_[b].log_p) break;  // continuations are never more probable
       Found longer{beginnings_[candidate.row].labels, candidate.log_p};
       if (candidate.label != end_) longer.labels.push_back(candidate.label);
       if (candidate.label == end_ || last) {
@@ -74,7 +74,7 @@ class Search final : public Observer<T> {
       }
     }
     for (std::size_t j = 0; j < width_ && !next.empty(); ++j) {
-      const std::size_t r = b * width_ + j, copied = j < next.size() ? j : 0;  // a spare row repeats the first, and cannot win
+      const std::size_t r = b * width_ + j, copied = j < next.size() ? j : 0;  // an unused row repeats the first and cannot win
       from_[r] = parent[copied];
       said[r] = next[copied].labels.back();
       beginnings_[r] = next[copied];
@@ -85,7 +85,7 @@ class Search final : public Observer<T> {
   int end_, places_;
   std::size_t width_;
   std::vector<Found> beginnings_;  // [B k]
-  std::vector<int> from_;          // [B k] the row whose past each goes on from
+  std::vector<int> from_;          // [B k] the row that each continues
   std::vector<Found> found_;       // [B] the best so far
 };
 
@@ -95,7 +95,7 @@ template <class T>
 std::vector<Found> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width, Tape<T>& tape) {
   const auto* dreams = model.structure().dreams;
   if (!dreams || dreams->last_label < 0)
-    throw UsageError("beam search is for networks that say sentences; this one answers otherwise: decode greedily");
+    throw UsageError("beam search needs a network that generates sentences; this one does not: decode greedily");
   std::vector<int> copies;
   for (int b = 0; b < batch.examples(); ++b) copies.insert(copies.end(), width, b);
   const auto hypotheses = batch.select(copies);

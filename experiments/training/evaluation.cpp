@@ -16,14 +16,14 @@
 namespace hardgrad::training {
 namespace {
 
-/// The answers metrics are taken of: the most probable options, or the expected weights.
+/// The choices for metrics: the most probable options, or the expected weights.
 template <class T>
 std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
   if (target.name() == "soft") return std::make_unique<ExpectedChooser<T>>();
   return std::make_unique<GreedyChooser<T>>();
 }
 
-/// Mean over all rows of each cost, summed: the loss of a run with one row per example.
+/// Sum over costs of their mean over rows: the loss of a run with one row per example.
 template <class T>
 double plain_loss(const Episode<T>& episode, Tape<T>& tape) {
   auto total = tape.constant(1, 1);
@@ -31,7 +31,7 @@ double plain_loss(const Episode<T>& episode, Tape<T>& tape) {
   return static_cast<double>(total.item());
 }
 
-/// What the model says by itself, without the words it should have said.
+/// The model's output without teacher forcing.
 template <class T>
 tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int beam) {
   if (beam == 1) {
@@ -49,7 +49,7 @@ tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& ba
   return seen;
 }
 
-/// Answers averaged over samples, at most `row_cap` rows at a time.
+/// Predictions averaged over samples, at most `row_cap` rows at a time.
 template <class T>
 Array<int> averaged(Tape<T>& tape, const Model<T>& model, const Batch& batch, const EvaluationSettings& settings, Key noise) {
   const int B = batch.examples(), together = std::max(1, static_cast<int>(settings.row_cap / settings.average));
@@ -73,7 +73,7 @@ Array<int> averaged(Tape<T>& tape, const Model<T>& model, const Batch& batch, co
   return all;
 }
 
-/// Cuts a batch so that each part enumerates to at most `row_cap` rows; empty if one example alone has more.
+/// Splits a batch so that each part enumerates to at most `row_cap` rows; empty if a single example has more.
 template <class T>
 std::vector<std::vector<int>> enumerable_parts(const Model<T>& model, const Batch& batch, double row_cap) {
   std::vector<std::vector<int>> parts;
@@ -92,7 +92,7 @@ std::vector<std::vector<int>> enumerable_parts(const Model<T>& model, const Batc
   return parts;
 }
 
-/// Adds the losses of a batch by enumeration, each example in full.
+/// Adds the losses of a batch by complete enumeration of each example.
 template <class T>
 void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Model<T>& model, const Batch& batch,
                     const std::vector<std::vector<int>>& parts, bool elbo, const Stop& stop) {
@@ -102,7 +102,7 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
     tape.clear();
     EnumerateChooser<T> chooser(model.structure());
     const auto some = batch.select(part);
-    KeyedRandomness none{Key()};  // an enumeration draws nothing
+    KeyedRandomness none{Key()};  // an enumeration needs no random numbers
     const Problem<T> problem{tape, model, some, none};
     const auto run = problem.run(chooser);
     auto& episode = *run;
@@ -112,7 +112,7 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
   }
 }
 
-/// Mean loss of one sample an example from the posterior, its divergence in full.
+/// Mean loss of one posterior sample per example, with the analytic divergence.
 template <class T>
 double sampled_elbo(Tape<T>& tape, const Model<T>& model, const Batch& batch, Key noise) {
   tape.clear();
@@ -121,7 +121,7 @@ double sampled_elbo(Tape<T>& tape, const Model<T>& model, const Batch& batch, Ke
   return Sampled<T>({.tape = tape, .model = model, .batch = batch, .random = random, .terms = terms}, 1).mean_loss();
 }
 
-/// Sum over the examples of the bound of `samples` samples, of which at most `row_cap` rows are drawn at a time.
+/// Sum over the examples of the bound with `samples` samples; draws at most `row_cap` rows at a time.
 template <class T>
 double sampled_bound(Tape<T>& tape, const Model<T>& model, const Batch& batch, DrawnFrom drawn_from, int samples,
                      double row_cap, Key noise, const Stop& stop) {
@@ -198,7 +198,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
   double examples = 0;
   auto metrics = task.metrics();
   std::map<std::string, double> sums;
-  bool enumerable = !model.structure().numbers();  // a quadrature's error would go unseen
+  bool enumerable = !model.structure().numbers();  // a quadrature's error would not be reported
   Tape<T> tape(polling(settings.stop));
   for_each_batch(task, settings, [&](const Batch& batch) {
     examples += batch.examples();
@@ -221,7 +221,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
                                               : decoded(tape, model, batch, *plain, settings.beam),
                          metrics);
     }
-    if (target.name() == "soft") return;  // its loss is the plain run's
+    if (target.name() == "soft") return;  // its loss is that of the plain run
     const auto drawn_from = target.terms().drawn_from;
     if (drawn_from == DrawnFrom::posterior)
       sums["sampled_elbo"] += batch.examples() * sampled_elbo(tape, model, batch, noise / "elbo");
@@ -235,7 +235,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
     enumerable = !parts.empty();
     add_enumerated(sums, tape, model, batch, parts, drawn_from == DrawnFrom::posterior, settings.stop);
   });
-  if (!enumerable)  // a mean over some of the examples would be a silent bias
+  if (!enumerable)  // a mean over a subset of the examples would be biased
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);
   EvaluationPoint point{};
   for (const auto& [name, sum] : sums) measurement::require_finite(point.losses[name] = sum / examples, name.c_str());

@@ -1,4 +1,4 @@
-// Evaluation: losses and metrics of a model on a split, answered as its target would have it.
+// Evaluation: losses and metrics of a model on a split, with choices according to its target.
 #pragma once
 
 #include <algorithm>
@@ -15,32 +15,33 @@ struct EvaluationSettings {
   tasks::Split split = tasks::Split::heldout;
   int examples = 0;  ///< the first of the split; 0 is all
   int batch = 64;
-  bool decode = false;  ///< also run freely, for the task's decoding metrics
-  int beam = 1;         ///< beginnings of a sentence that go on together as it does; 1: the likeliest word at every step
-  DrawnFrom attention = DrawnFrom::prior;  ///< whose most probable choices metrics are taken of (decoding: always the prior's)
+  bool decode = false;                     ///< also generate without teacher forcing, for the task's decoding metrics
+  int beam = 1;                            ///< width of the beam for decoding; 1: the most probable word at every step
+  DrawnFrom attention = DrawnFrom::prior;  ///< source of the most probable choices for metrics (decoding: always the prior)
   int average =
-      0;  ///< metrics are of answers averaged over so many samples (averaged_answers.hpp); 0: of the most probable choices
-  int bound_samples = 0;   ///< also the bound of so many samples; 0: none
-  double row_cap = 20000;  ///< most rows of one enumeration: batches are cut to it, larger examples are not enumerated
+      0;  ///< number of samples over which predictions are averaged (averaged_answers.hpp); 0: the most probable choices
+  int bound_samples = 0;   ///< number of samples of the sampled bound; 0: none
+  double row_cap = 20000;  ///< most rows per enumeration: batches are split to fit; larger examples are not enumerated
   Stop stop = {};          ///< polled between batches and parts of them
 };
 
-/// Losses per example, in the model's units: for the soft target `soft`; for the others `expected_loss` and
-/// `marginal_likelihood` by enumeration where every example's choices are few enough (with `elbo` if the target draws from a
-/// posterior), `sampled_loss` under one sample of the prior, `greedy_loss` under the most probable choices; for targets that
-/// draw from a posterior `sampled_elbo` under one sample of it. `sampled_bound` is -log 1/K sum_k p(z_k) exp(-f(z_k)) / r(z_k),
-/// z_k drawn from the target's distribution r: with the loss -log p(y | z) no less than the marginal likelihood's, on average
-/// (Burda, Grosse & Salakhutdinov 2016). Metrics are those of the most probable choices (of the expected weights for the soft
-/// target).
+/// Losses per example, in the model's units. For the soft target: `soft`. For others:
+/// - `expected_loss` and `marginal_likelihood` by enumeration if every example has few enough choices (with `elbo` if the
+///   target draws from a posterior);
+/// - `sampled_loss` under one sample of the prior, `greedy_loss` under the most probable choices;
+/// - `sampled_elbo` under one sample of the posterior, for targets that draw from it;
+/// - `sampled_bound`: -log 1/K sum_k p(z_k) exp(-f(z_k)) / r(z_k), z_k drawn from the target's distribution r. With the loss
+///   -log p(y | z) it is on average no less than that of the marginal likelihood (Burda, Grosse & Salakhutdinov 2016).
+/// Metrics use the most probable choices (for the soft target, the expected weights).
 template <class T>
 EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const Target& target,
                          const EvaluationSettings& settings, Key noise);
 
-/// What the model does with a batch, fed with the truth, under the most probable choices (for the soft target, the weights).
+/// The model's output for a batch with teacher forcing, under the most probable choices (for the soft target, the weights).
 template <class T>
 tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention);
 
-/// Calls f with the examples to evaluate, a batch at a time; polls `stop` before each.
+/// Calls f with batches of the examples to evaluate; polls `stop` before each.
 template <class F>
 void for_each_batch(const tasks::Task& task, const EvaluationSettings& settings, F f) {
   const auto all = task.size(settings.split);
@@ -53,7 +54,7 @@ void for_each_batch(const tasks::Task& task, const EvaluationSettings& settings,
   }
 }
 
-/// What an episode of one row per example showed.
+/// The observation from an episode with one row per example.
 template <class T>
 tasks::Observation observe(const Episode<T>& episode);
 

@@ -1,11 +1,11 @@
-// What a training is made of, before its first step.
+// Creates a training before its first step.
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::training {
 
 template <class T>
-// NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved, which is not seen in a template
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved, which clang-tidy does not see in a template
 Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, const Spec& estimator,
                     const TrainSettings& settings, const RunKeys& keys) {
   Training<T> training;

@@ -12,7 +12,7 @@ namespace hardgrad::training {
 
 void require_same_words(const tasks::Task& trained, const tasks::Task& task, const EvaluationSettings& settings,
                         const std::string& where) {
-  std::map<std::string, std::set<int>> seen;  // numbers of each field
+  std::map<std::string, std::set<int>> seen;  // indices of each field
   for_each_batch(task, settings, [&](const Batch& batch) {
     for (const auto& [field, values] : batch.integers)
       for (int number : values.data) {
@@ -27,7 +27,7 @@ void require_same_words(const tasks::Task& trained, const tasks::Task& task, con
         if (here != there)
           throw InputError(
               fmt::format("{}: the network was trained on other words: number {} of `{}` is \"{}\" here and \"{}\" "
-                          "there, and this task takes over no vocabulary",
+                          "there, and this task cannot reuse the training vocabulary",
                           where, number, field, here, there));
       }
   });

@@ -1,4 +1,4 @@
-// Whether data read as what a network was trained on: the guard of tasks that take over no vocabulary.
+// Checks that data has the training vocabulary, for tasks that cannot reuse a vocabulary.
 #pragma once
 
 #include <string>
@@ -7,8 +7,7 @@
 
 namespace hardgrad::training {
 
-/// InputError `<where>: ...` if a number stands for one word where the network was trained and for another in the examples to
-/// evaluate on.
+/// InputError `<where>: ...` if an index means one word in the training data and another in the examples to evaluate.
 void require_same_words(const tasks::Task& trained, const tasks::Task& task, const EvaluationSettings& settings,
                         const std::string& where);
 

@@ -30,7 +30,7 @@ void put_values(ParameterSet<T>& set, const std::vector<std::vector<T>>& values)
   for (auto& p : set) p.value.data = values[i++];
 }
 
-/// The number by which evaluations are ranked: the loss of the estimator's own target where it was had.
+/// The value that ranks evaluations: the loss of the estimator's target if it was computed.
 double own_loss(const EvaluationPoint& point, const Target& target) {
   for (const auto& name :
        {target.name(), std::string("sampled_elbo"), std::string("expected_loss"), std::string("sampled_loss")})
@@ -43,7 +43,7 @@ bool has(const std::vector<Point>& points, int step) {
   return !points.empty() && points.back().step == step;
 }
 
-/// Seconds of the wall clock, and of this thread's processor.
+/// Wall seconds, and CPU seconds of this thread.
 struct Seconds {
   double wall = 0, cpu = 0;
   static Seconds now() {
@@ -53,8 +53,8 @@ struct Seconds {
   Seconds operator+(const Seconds& other) const { return {wall + other.wall, cpu + other.cpu}; }
 };
 
-/// One call of `train`. Whatever a training may be interrupted in leaves the training as it stands between two steps: what a
-/// measurement or an evaluation finds is put down when it is over.
+/// One call of `train`. After an interruption the training is in a state between two steps: results of a measurement or an
+/// evaluation are stored only when it is finished.
 template <class T>
 class Loop {
  public:
@@ -116,7 +116,7 @@ class Loop {
     return !why.empty();
   }
 
-  /// The estimator with its settings as they are at this step. What is measured is measured against its target as it is then.
+  /// Sets the estimator's annealed settings for this step. Measurements use its target with these settings.
   void anneal() {
     if (settings_.anneal.empty()) return;
     auto spec = annealed(own_spec_, settings_.anneal, static_cast<double>(training_.step) / settings_.steps);
@@ -164,7 +164,7 @@ class Loop {
     state.since = 0;
   }
 
-  /// What is not training has its time elsewhere.
+  /// Measures the time of work that is not training.
   template <class F>
   void aside(double& seconds, F work) {
     const auto began = Seconds::now();
@@ -199,7 +199,7 @@ class Loop {
       auto how = settings_.measure;
       how.stop = stop_;
       const auto& estimator = *training_.estimator;
-      std::unique_ptr<Estimator<T>> adapted;  // what it learns for the measurement is not training's
+      std::unique_ptr<Estimator<T>> adapted;  // its learning for the measurement does not affect training
       if (settings_.measure_adapt > 0 && learns(estimator)) {
         adapted = copied(training_.estimator_spec, estimator, training_.model->structure());
         adapt(*adapted, *training_.model, task, {settings_.measure_adapt, settings_.batch, settings_.own_learning_rate},
@@ -234,7 +234,7 @@ class Loop {
     const auto found = monitored(point, settings_.monitor);
     if (!found) throw UsageError("train.monitor: " + nothing_to_monitor(point, settings_.monitor));
     if (!std::isfinite(found->value))
-      throw UsageError(fmt::format("train.monitor: {} is not known before the last evaluation, which alone decodes freely",
+      throw UsageError(fmt::format("train.monitor: {} is computed only in the last evaluation, which alone decodes freely",
                                    found->quantity));
     return sign_ * found->value;
   }
@@ -260,7 +260,7 @@ class Loop {
     return std::find(settings_.measure_at.begin(), settings_.measure_at.end(), step) != settings_.measure_at.end();
   }
 
-  /// Between two steps; nothing is done twice if training goes on from here.
+  /// Between two steps; nothing is repeated if training resumes from here.
   void look() {
     const int step = training_.step;
     if (asked_for(step) && !has(result().measurements, step)) measure_now();
@@ -291,12 +291,12 @@ class Loop {
   const Stop& stop_;
   const Between& between_;
   const Spec own_spec_;
-  const double sign_;  // of what is monitored
+  const double sign_;  // of the monitored value
   Batches batches_;
   Tape<T> tape_;
   std::vector<T> gradient_, own_gradient_;
   const Seconds before_, start_ = Seconds::now();
-  Seconds aside_;  // what is not training
+  Seconds aside_;  // time that is not training
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Training: steps of one estimator on one model and task, with losses, metrics and measurements on the way.
+// Training: steps of one estimator on one model and task, with losses, metrics and measurements at intervals.
 #pragma once
 
 #include <functional>
@@ -20,37 +20,37 @@ namespace hardgrad::training {
 struct TrainSettings {
   // Training ends as soon as one of these is reached (TrainResult::ended_by).
   int steps = 0;                 ///< always a limit
-  double rows = 0;               ///< of the network, by all training gradients; 0: no limit, as of those below
-  double attention_values = 0;   ///< computed by them
-  double cpu_seconds = 0;        ///< of the thread that trains, without measurements and evaluations: results depend on it then
-  double target_loss = -1e300;   ///< of an evaluation, at or below it; the default is none
-  int patience = 0;              ///< evaluations in a row that are no better than the best before them
-  std::string monitor = "loss";  ///< what they are better by (patience, keep_best): the loss of the estimator's own target, a
-                                 ///< loss by its name, or a metric
+  double rows = 0;               ///< of the network, in all training gradients; 0: no limit (also below)
+  double attention_values = 0;   ///< computed in all training gradients
+  double cpu_seconds = 0;        ///< of the training thread, without measurements and evaluations; not reproducible
+  double target_loss = -1e300;   ///< of an evaluation: training stops at or below it; the default is no limit
+  int patience = 0;              ///< evaluations in a row without improvement
+  std::string monitor = "loss";  ///< quantity for patience and keep_best: the loss of the estimator's target, a loss by its
+                                 ///< name, or a metric
 
   int batch = 32;
-  OptimizerSettings optimizer;             ///< of the model
-  std::string apart;                       ///< parameters of the model that have another: a name, or its beginning before a dot
-  std::string apart_optimizer = "sgd";     ///< theirs, on the same schedule
+  OptimizerSettings optimizer;  ///< of the model
+  std::string apart;            ///< parameters of the model with a separate optimiser: a name, or its prefix before a dot
+  std::string apart_optimizer = "sgd";     ///< their optimiser, on the same schedule
   double apart_learning_rate = 1e-2;       ///< its step size
-  std::string anneal;                      ///< settings of the estimator and the values they go to, see annealing.hpp
+  std::string anneal;                      ///< settings of the estimator and their final values, see annealing.hpp
   double own_learning_rate = 1e-3;         ///< of the estimator's own networks (Adam, on the model's schedule)
   int log_every = 10;                      ///< steps between logged training losses (each the mean since the last)
   int evaluate_every = 0;                  ///< steps between evaluations; 0: only at the end
   int evaluate_examples = 0;               ///< of the held-out split; 0 is all
-  std::string evaluate_split = "heldout";  ///< heldout | test: where evaluations choose, see keep_best
+  std::string evaluate_split = "heldout";  ///< heldout | test: the split of evaluations that select a network
   std::string final_split = "same";        ///< of the last evaluation: heldout | test | same
-  bool decode = false;                     ///< also decode freely in the last evaluation, where the task wants it
-  int beam = 1;                            ///< decode: beginnings of a sentence that go on together; 1: greedily
-  bool keep_best = false;                  ///< go back to the best evaluation's parameters before the last one
+  bool decode = false;                     ///< also decode freely in the last evaluation, if the task has decoding metrics
+  int beam = 1;                            ///< decode: width of the beam; 1: greedily
+  bool keep_best = false;                  ///< restore the best evaluation's parameters before the last evaluation
   std::vector<int> measure_at;             ///< steps before which bias and variance are measured; `steps` is the end
   int measure_batch = 16;                  ///< examples measured on: the first of the training split
-  int measure_adapt = 0;  ///< steps that a copy of the estimator learns at the network as it is, before it is measured
+  int measure_adapt = 0;  ///< steps for which a copy of the estimator learns with the network fixed, before it is measured
   measurement::MeasureSettings measure;
 
-  /// The split that the last evaluation is of, by which the run is judged.
+  /// The split of the last evaluation, which judges the run.
   const std::string& judging_split() const { return final_split == "same" ? evaluate_split : final_split; }
-  /// Settings by which evaluations choose what network comes out, and what they would do.
+  /// Settings with which evaluations select the final network, and their effects.
   std::vector<std::pair<std::string, std::string>> choosing() const {
     std::vector<std::pair<std::string, std::string>> found;
     if (keep_best) found.emplace_back("keep_best", "choose the best evaluation");
@@ -60,8 +60,8 @@ struct TrainSettings {
   }
 };
 
-/// One logged point of training; seconds (without measurements and evaluations), rows, attention values and processor seconds
-/// of the thread that trains so far. Others on the machine change the wall time, not the processor's.
+/// One logged point of training: seconds (without measurements and evaluations), rows, attention values and CPU seconds of the
+/// training thread so far. Other processes affect the wall time, not the CPU time.
 struct LogPoint {
   int step;
   double loss, seconds, gradient_norm;
@@ -71,7 +71,7 @@ struct LogPoint {
 /// One evaluation.
 struct EvaluationPoint {
   int step;
-  std::map<std::string, double> losses;   ///< per example (nats): expected_loss, marginal_likelihood, ... what can be had
+  std::map<std::string, double> losses;   ///< per example (nats): expected_loss, marginal_likelihood, ..., as available
   std::map<std::string, double> metrics;  ///< by metric name
 };
 struct MeasurementPoint {
@@ -85,74 +85,72 @@ struct TrainResult {
   std::vector<MeasurementPoint> measurements;
   double seconds = 0;                     ///< of the steps, without measurements and evaluations
   double rows = 0, attention_values = 0;  ///< of all training gradients
-  double tape_bytes = 0;                  ///< most memory a gradient took for its values and cotangents
+  double tape_bytes = 0;                  ///< largest memory of a gradient for values and cotangents
   double missed_hints = 0;                ///< Tape::missed_hints of all training gradients
   std::string ended_by;  ///< steps | rows | attention_values | cpu_seconds | target_loss | patience; empty before the end
 };
 
-/// What a training has come to, beside its network, estimator and optimisers.
+/// The state of a training, apart from its network, estimator and optimisers.
 struct SoFar {
   TrainResult result;
-  double cpu_seconds = 0;    ///< of training; result.seconds is its wall time
-  double loss = 0;           ///< sum over the steps since the last logged one
-  int since = 0;             ///< how many these are
-  double gradient_norm = 0;  ///< of the last step
-  double measuring = 0;      ///< wall seconds of all measurements; not of the numbers
-  double evaluating = 0;     ///< of all evaluations
-  double best =
-      std::numeric_limits<double>::infinity();  ///< of the evaluations, by what is monitored, with a sign: less is better
-  int stale = 0;                                ///< evaluations since
-  bool at_best = false;                         ///< the end: the best evaluation's parameters were put back
+  double cpu_seconds = 0;                                 ///< of training; result.seconds is its wall time
+  double loss = 0;                                        ///< sum over the steps since the last logged one
+  int since = 0;                                          ///< number of these steps
+  double gradient_norm = 0;                               ///< of the last step
+  double measuring = 0;                                   ///< wall seconds of all measurements; not part of the results
+  double evaluating = 0;                                  ///< of all evaluations
+  double best = std::numeric_limits<double>::infinity();  ///< best monitored value, with a sign: less is better
+  int stale = 0;                                          ///< evaluations since
+  bool at_best = false;                                   ///< at the end: the best evaluation's parameters are restored
 };
 
-/// A model being trained, and all that goes with it. From its values training goes on to the same bits.
+/// A model in training with all its state. Training resumed from these values is bit-identical.
 template <class T>
 struct Training {
   std::shared_ptr<const tasks::Task> task;
   std::unique_ptr<Model<T>> model;
   std::unique_ptr<Estimator<T>> estimator;
-  Spec estimator_spec;  ///< with the values that annealed settings have at this step
+  Spec estimator_spec;  ///< with the values of annealed settings at this step
   std::unique_ptr<Optimizer<T>> optimizer, own_optimizer;
   int step = 0;
-  SoFar so_far;                             ///< nothing before a training, and after it
+  SoFar so_far;                             ///< empty before and after training
   std::vector<std::vector<T>> best_values;  ///< parameters of its best evaluation, if keep_best
 };
 
-/// The streams of one run. Runs that share `init` and `order` start alike and see the same batches, so that estimators
-/// are compared on common random numbers.
+/// The random streams of one run. Runs with the same `init` and `order` have the same initial parameters and batches, so that
+/// estimators are compared with common random numbers.
 struct RunKeys {
   Key init;   ///< initial parameters
   Key order;  ///< order of the training examples
   Key noise;  ///< the estimator's noise
 };
 
-/// Asked between steps, where a training can be saved: whether `act` is due.
+/// Called between steps, where a training can be saved, if `act` is due.
 struct Between {
   std::function<bool()> due = {};
   std::function<void()> act = {};
 };
 
-/// Trains from `training.step` until the budget is used up. `stop` is polled between steps, and within measurements and
-/// evaluations; Interrupted is thrown if it says so. The training can then be saved, and trained again with the same settings
-/// and keys, also by another process: what comes out is the same bit for bit, but for times.
+/// Trains from `training.step` until the budget is used up. Polls `stop` between steps and within measurements and evaluations;
+/// throws Interrupted if it returns true. The training can then be saved and resumed with the same settings and keys, also by
+/// another process. Results are bit-identical, except times.
 template <class T>
 TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop = {},
                   const Between& between = {});
 
-/// Share of the budget that is used up, 0 to 1: of the limit that is nearest.
+/// Used fraction of the budget, 0 to 1, for the nearest limit.
 template <class T>
 double share_done(const Training<T>& training, const TrainSettings& settings);
-/// Wall seconds that the rest will take, by what steps, measurements and evaluations took so far; nothing before the first
-/// step.
+/// Estimated remaining wall seconds, from the times of earlier steps, measurements and evaluations; empty before the first.
 template <class T>
 std::optional<double> seconds_left(const Training<T>& training, const TrainSettings& settings);
 
-/// Thrown where an estimator does not support a model: what() is the reason.
+/// Thrown if an estimator does not support a model: what() is the reason.
 struct Unsupported : UsageError {
   using UsageError::UsageError;
 };
-/// Makes the model and the estimator for one run on a task; the model gets a posterior if the estimator proposes from
-/// one. Throws UsageError, Unsupported.
+/// Creates the model and the estimator for one run on a task. The model gets a posterior if the estimator samples from one.
+/// Throws UsageError, Unsupported.
 template <class T>
 Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, const Spec& estimator,
                     const TrainSettings& settings, const RunKeys& keys);

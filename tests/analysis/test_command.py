@@ -255,7 +255,7 @@ def test_bad_output_places(result, tmp_path, monkeypatch):
     monkeypatch.setattr("analysis.__main__.report", None)  # the path is checked before the report is made
     (tmp_path / "file").write_text("x")
     assert "cannot be written" in complaint(2, "report", result, "--out", tmp_path / "none" / "r.html")
-    assert "cannot be made" in complaint(2, "draw", result, "--out", tmp_path / "file" / "below")
+    assert "cannot be created" in complaint(2, "draw", result, "--out", tmp_path / "file" / "below")
     assert run("paint", result).returncode == 2
 
 

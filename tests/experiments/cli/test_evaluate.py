@@ -83,7 +83,7 @@ def test_averages_over_samples(networks):
     assert eight == again and eight["average"] == 8 and math.isfinite(eight["metrics"]["bleu"])
     assert one["metrics"]["token_accuracy"] == eight["metrics"]["token_accuracy"]  # teacher forcing, no sampled answers
     assert "draws no samples" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--average", 2)
-    assert "two ways to find an answer" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--beam", 2)
+    assert "--average and --beam exclude each other" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--beam", 2)
 
 
 def test_other_settings_of_the_network(tmp_path):
@@ -144,19 +144,19 @@ def test_what_does_not_fit_is_one_line(networks, tmp_path):
     bad.write_bytes(path.read_bytes()[:5000])
     assert "bad.h5" in refusal("evaluate", "--checkpoint", bad, status=3)
     (tmp_path / "file").write_text("")
-    assert "cannot be made" in refusal("evaluate", "--checkpoint", path, "--alignments", tmp_path / "file" / "a")
+    assert "cannot be created" in refusal("evaluate", "--checkpoint", path, "--alignments", tmp_path / "file" / "a")
     pairs = ('[grid]\ntask = "pairs[kind=phrase,words=2,examples=40]"\nmodel = "sentence_pair[width=3]"\nestimator = "soft"\n'
              '[train]\nsteps = 1\ncheckpoint = true\n')
     (network,) = trained(tmp_path, pairs).values()
     got = as_json("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=2,examples=40]", "--split", "train")
     assert 0 <= got["metrics"]["accuracy"] <= 1
-    assert "--beam 3: beam search is for sentences" in refusal("evaluate", "--checkpoint", network, "--beam", 3, "--split", "train")
+    assert "--beam 3: beam search needs sentences" in refusal("evaluate", "--checkpoint", network, "--beam", 3, "--split", "train")
     other = as_json("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=5,examples=90]")
     assert 0 <= other["metrics"]["accuracy"] <= 1  # other words, most of them unknown
     (tmp_path / "pairs.tsv").write_text("maybe\ta0\ta0\n")
     refused = refusal("evaluate", "--checkpoint", network, "--task", f"pairs[path={tmp_path / 'pairs.tsv'}]", status=3)
     assert '"maybe" is a label that the network cannot give' in refused
-    assert "--alignments is for networks that attend to a source word" in refusal("evaluate", "--checkpoint", network, "--alignments", tmp_path / "a")
+    assert "--alignments needs a network that attends to a source word" in refusal("evaluate", "--checkpoint", network, "--alignments", tmp_path / "a")
 
 
 def test_stories_of_another_world(tmp_path):

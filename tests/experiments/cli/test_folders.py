@@ -56,7 +56,7 @@ def test_what_a_killed_process_left_is_told_and_removed(tmp_path):
     told = "2 files that killed processes left half-written (2 kB): the next run removes them"
     assert as_json("status", out)["leftovers"] == as_json("check", out)["leftovers"] == 2
     assert told in run("status", out).stdout and told in run("check", out).stdout
-    assert "2 files that killed processes had left half-written removed" in run("run", sweep, "--out", out).stdout
+    assert "removed 2 files that killed processes had left half-written" in run("run", sweep, "--out", out).stdout
     assert as_json("run", sweep, "--out", out)["leftovers"] == as_json("status", out)["leftovers"] == 0
     assert list(out.rglob(".*.partial")) == [fresh]
     old = tmp_path / f".all.h5.{dead.pid}.0.partial"

@@ -78,7 +78,7 @@ def test_slurm_script_does_all_cells(sweep, tmp_path):
     assert as_json("status", tmp_path / "a run")["ok"] == 6
     merge = next(line for line in script.splitlines() if " merge " in line)
     assert shlex.split(merge.lstrip("# "))[1:3] == ["merge", str(tmp_path / "a run")]
-    assert "leave --shard out" in refusal("plan", sweep, "--slurm", "--shard", "1/2")
+    assert "remove --shard" in refusal("plan", sweep, "--slurm", "--shard", "1/2")
 
 
 @pytest.mark.parametrize("cancelled", [False, True])

@@ -106,10 +106,10 @@ def test_a_time_limit_saves(tmp_path):
     status = as_json("status", tmp_path / "run")
     step = status["cells"][0]["step"]
     assert step > 0 and status["pending"] == 1 and status["running"] == 0
-    assert f"goes on from step {step}: task=qa" in run("status", tmp_path / "run").stdout
+    assert f"resumes at step {step}: task=qa" in run("status", tmp_path / "run").stdout
     plan = as_json("plan", tmp_path / "s.toml", "--out", tmp_path / "run", "--quick")
     shown = run("plan", tmp_path / "s.toml", "--out", tmp_path / "run", "--quick", "--why", "nvil").stdout
-    assert plan["counts"]["run"] == 1 and f"goes on from step {step}" in shown
+    assert plan["counts"]["run"] == 1 and f"resumes at step {step}" in shown
     assert as_json("check", tmp_path / "run")["ok"]
     # The curves of running cells are in the journal; those of stopped cells are in their files.
     watched = as_json("watch", tmp_path / "run")["cells"][0]
@@ -119,7 +119,7 @@ def test_a_time_limit_saves(tmp_path):
     bytes_[len(bytes_) // 2] ^= 1
     path.write_bytes(bytes_)
     problems = as_json("check", tmp_path / "run", status=3)["problems"]
-    assert len(problems) == 1 and problems[0].endswith("; the cell begins anew")
+    assert len(problems) == 1 and problems[0].endswith("; the cell starts again")
 
 
 def test_watch_of_a_sweep(tmp_path):

@@ -113,7 +113,7 @@ def test_no_more_jobs_than_help(sweep, tmp_path):
     cores = len(os.sched_getaffinity(0))
     for arguments in (("run", sweep, "--out", tmp_path / "run"), ("measure", "--task", "bits", "--exact")):
         said = run(*arguments, "--jobs", 4096).stderr
-        assert f"hardgrad: note: --jobs 4096: {cores} at a time, more would not help on {cores} core" in said
+        assert f"hardgrad: note: --jobs 4096: using {cores}, more would not help on {cores} core" in said
         assert "--jobs" not in run(*arguments, "--jobs", 1).stderr
     started = json.loads((tmp_path / "run" / "journal.jsonl").read_text().splitlines()[0])
     assert started["event"] == "run" and started["jobs"] == cores

@@ -209,7 +209,7 @@ def test_bad_configurations_end_with_their_place(sweep, tmp_path):
     assert refusal("plan", sweep, "--set", "train.steps=-1") == "--set train.steps: train.steps: value must be at least 0, got -1"
     assert refusal("run", sweep, "--out", tmp_path / "r", "--only", "task=nothing") == "--only task=nothing: matches no cell (there are: bits, not_gate, qa, qa[memory=6,stories=30,people=2,places=3])"
     (tmp_path / "file").write_text("")
-    assert "cannot be made" in refusal("run", sweep, "--out", tmp_path / "file" / "run")
+    assert "cannot be created" in refusal("run", sweep, "--out", tmp_path / "file" / "run")
     bad.write_text(SWEEP.replace('"bits", ', '"qa[path=/nothing.txt]", '))
     assert "/nothing.txt" in refusal("run", bad, "--out", tmp_path / "r", status=3)
 

@@ -73,7 +73,7 @@ def test_plan_shows_the_rounds_and_what_is_to_come(sweep, result, tmp_path):
     assert after["hash"] == before["hash"] and after["conflict"] == ""
     assert all(search["chosen"] in search["settings"] for search in after["searches"])
     words = run("plan", sweep, "--out", tmp_path / "nothing").stdout
-    assert "to come: the best of the round before" in words and "21 more to come as the search goes on" in words
+    assert "to come: the best of the round before" in words and "21 more to come during the search" in words
 
 
 def test_run_says_what_it_chose(sweep, result):
@@ -118,7 +118,7 @@ def test_shards_take_turns(sweep, result, tmp_path):
             break
     assert statuses[0] == 4 and statuses[-1] == 0 and set(statuses) == {0, 4}
     words = run("run", sweep, "--out", tmp_path / "half", "--shard", "1/2", status=4).stdout
-    assert "18 trials of the search left out by --shard or --only, and nobody at work on them" in words
+    assert "18 trials of the search excluded by --shard or --only, and no process runs them" in words
     assert "are not done" in refusal("merge", tmp_path / "half", "--out", tmp_path / "half.h5", status=1)
     assert as_json("run", sweep, "--out", out)["searches"] == result[1]["searches"]
     assert as_json("status", out)["to_come"] == 0

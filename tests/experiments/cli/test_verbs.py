@@ -47,8 +47,8 @@ def test_every_verb_has_help(verb):
     (("measure", "--task", "qa", "--estimator", "arm"), "measure: arm: needs bits; site `sentence` has up to 10 options"),
     (("measure", "--task", "bits", "--estimator", "disarm[samples=3]"), "measure: disarm[samples=3]: samples=3 does not make pairs"),
     (("test", "rlo"), 'test: there is no estimator, model or task named "rlo" (did you mean "rloo"?)'),
-    (("test", "bits"), "test: bits is a model and a task: say --model bits or --task bits"),
-    (("test", "rloo", "--task", "bits"), "test: --task is what a model is tested on; rloo is an estimator"),
+    (("test", "bits"), "test: bits is a model and a task: give --model bits or --task bits"),
+    (("test", "rloo", "--task", "bits"), "test: --task gives the data to test a model; rloo is an estimator"),
     (("test", "translator", "--task", "qa"), "model translator does not fit this task: the task has no "),
     (("test", "translator[hiden=3]"), 'translator: unknown parameter "hiden" (did you mean "hidden"?)'),
     (("test", "--plugin", "/nonexistent.so", "x"), "plugin /nonexistent.so: no such file"),
@@ -56,7 +56,7 @@ def test_every_verb_has_help(verb):
     (("list", "estimator"), 'list: what: unknown "estimator" (did you mean "estimators"?)'),
     (("run", "x.toml", "--progress", "plian"), 'run: --progress: unknown "plian" (did you mean "plain"?)'),
     (("measure", "--task", "bits", "--estimand", "non"), 'measure: --estimand: unknown "non" (did you mean "none"?)'),
-    (("measure", "--task", "bits", "--exact", "--estimand", "none"), "--estimand none: --exact visits outcomes around the true gradient"),
+    (("measure", "--task", "bits", "--exact", "--estimand", "none"), "--estimand none: --exact needs the true gradient"),
     (("gradient", "--task", "bits"), "gradient: --estimator is required"),
     (("measure", "--task", "bits", "--seed", "-1"), "measure: "),
     (("measure", "--task", "bits", "--replicates", "1"), "measure: --replicates"),
@@ -145,7 +145,7 @@ def test_exact_says_how_many_samples_would_fit():
     seen = 0
     for name in ("rloo", "reinforce", "vargrad"):
         said = refusal("measure", *BITS, "--estimator", f"{name}[samples=50]", "--exact", *cap)
-        most = int(re.search(r"the most that would fit: samples=(\d+)$", said)[1])
+        most = int(re.search(r"the largest that fits: samples=(\d+)$", said)[1])
         measured = as_json("measure", *BITS, "--estimator", f"{name}[samples={most}]", "--exact", *cap)["results"][0]
         assert measured["status"] == "ok" and measured["outcomes"] <= 100
         assert f"samples={most}" in refusal("measure", *BITS, "--estimator", f"{name}[samples={most + 1}]", "--exact", *cap)
@@ -165,7 +165,7 @@ def test_test_tells_right_from_wrong():
     scaled = as_json("test", "nvil[normalise=true,samples=2]")[0]
     off = [float(re.search(r"off by (\S+)", c["detail"])[1]) for c in scaled["checks"] if c["check"] == "exact mean"]
     assert scaled["passed"] and max(off) > 1e-2 and verdict["claims_unbiased"] and not scaled["claims_unbiased"]
-    assert "biased as it says" in run("test", "straight_through").stdout
+    assert "biased as declared" in run("test", "straight_through").stdout
 
 
 def test_test_of_models_and_tasks():

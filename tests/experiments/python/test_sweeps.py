@@ -127,7 +127,7 @@ def test_an_interrupt_loses_nothing(tmp_path):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     said, complaints = process.communicate()
-    assert process.returncode == 0 and said == "stopped\n" and "stopping; cells at work are saved" in complaints
+    assert process.returncode == 0 and said == "stopped\n" and "stopping; running cells are saved" in complaints
     data = hardgrad.run({**config, "override": []}, out="cells", only="estimator=exact", force=True, progress=False)
     assert data.estimator.values.tolist() == ["exact"]
     assert journal.read_text().count('"start"') == 2  # not run again

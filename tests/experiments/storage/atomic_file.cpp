@@ -56,7 +56,7 @@ TEST_CASE("paths that cannot be written are usage errors of one line") {
     CHECK(words.find(path) == 0);
     CHECK(words.find('\n') == std::string::npos);
   }
-  CHECK(message<UsageError>([&] { write_file(folder / "missing/file", "x"); }).find("make it first") != std::string::npos);
+  CHECK(message<UsageError>([&] { write_file(folder / "missing/file", "x"); }).find("create it first") != std::string::npos);
   CHECK(folder.files() == 2);
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("exporting reports files that it cannot read or write") {
   CHECK(message<InputError>([&] { export_csv(folder / "cell.h5", folder / "csv"); }).find("is a cell file") !=
         std::string::npos);
   write_merged(folder / "r.h5", sample_sweep(1));
-  CHECK(message<UsageError>([&] { export_csv(folder / "r.h5", folder / "cell.h5"); }).find("cannot be made") !=
+  CHECK(message<UsageError>([&] { export_csv(folder / "r.h5", folder / "cell.h5"); }).find("cannot be created") !=
         std::string::npos);
 }
 

@@ -72,8 +72,8 @@ TEST_CASE("a checkpoint of another model is rejected, the parameter is named, an
   };
   refused([](auto& a) { a.pop_back(); }, "square.weight\" is missing");
   refused([](auto& a) { a.push_back({"more", Array<double>({1}, 1.0)}); }, "more\" is unknown");
-  refused([](auto& a) { a[0].value.shape = {3, 2}; }, "shape 3 x 2, the model wants 2 x 3");
-  refused([](auto& a) { a[1].value.data[0] = NAN; }, "encoder.bias\" holds a number that is not finite");
+  refused([](auto& a) { a[0].value.shape = {3, 2}; }, "shape 3 x 2, the model needs 2 x 3");
+  refused([](auto& a) { a[1].value.data[0] = NAN; }, "encoder.bias\" has a non-finite value");
 }
 
 TEST_CASE("a gradient file has every array in its shape, and a wrong gradient is detected") {

@@ -69,7 +69,7 @@ TEST_CASE("cells whose files are removed during a run are reported, and run agai
   CHECK(report.ok == 16);
   CHECK(report.exit_status() == 1);
   REQUIRE(report.failures.size() == 1);
-  CHECK(report.failures[0].ends_with(": its file was removed while the run went on: " + gone));
+  CHECK(report.failures[0].ends_with(": its file was removed during the run: " + gone));
   const auto again = run(out, {.jobs = 1});
   CHECK((again.ok == 1 && again.already == 15 && again.exit_status() == 0));
 }
@@ -129,7 +129,7 @@ TEST_CASE("a plan with one bit flipped is rejected, or its contents are the same
     sweeps::read_plan(sweep_folder);
     FAIL("accepted");
   } catch (const InputError& e) {
-    CHECK(std::string(e.what()).find("of an older release; `hardgrad run --force` writes it anew") != std::string::npos);
+    CHECK(std::string(e.what()).find("of an older release; `hardgrad run --force` rewrites it") != std::string::npos);
   }
 }
 

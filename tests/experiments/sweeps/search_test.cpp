@@ -194,7 +194,7 @@ TEST_CASE("a setting with a failed trial is reported and never chosen, and if al
   const auto none = cells_of(p.plan, "exact", 0);
   REQUIRE(none.size() == 3);
   for (const auto* cell : none)
-    CHECK(cell->skip == "no setting can be chosen: none of 4 ended with a number in round 1 of the search (it burst)");
+    CHECK(cell->skip == "no setting can be chosen: none of 4 has a finite result in round 1 of the search (it burst)");
   CHECK(cells_of(p.plan, "exact", 2).empty());
   check_numbers(p.plan, 45);
   CHECK(cells_of(p.plan, "rloo", 0).at(0)->skip == "");
@@ -235,7 +235,7 @@ TEST_CASE("the score of a trial is that of its last evaluation") {
   CHECK(outcome_of(record, "bleu").reason == "its evaluation has no bleu; it has: expected_loss, soft, accuracy");
   CHECK(std::isnan(outcome_of(record, "bleu").score));
   record.result.evaluations.back().losses["expected_loss"] = not_a_number;
-  CHECK(outcome_of(record, "loss").reason == "heldout_expected_loss is no finite number");
+  CHECK(outcome_of(record, "loss").reason == "heldout_expected_loss is not finite");
   record.result.evaluations.clear();
   CHECK(outcome_of(record, "loss").reason == "nothing was evaluated");
   record.status = CellStatus::failed;

@@ -54,10 +54,9 @@ TEST_CASE("an error in [tune] is reported in one line, with its place") {
   };
   const std::vector<Case> cases{
       {seeds, "sweep.toml:11:1: tune: names nothing to tune; add e.g. train.learning_rate = { low = 1e-4, high = 1e-1 }"},
-      {two,
-       "sweep.toml:11:1: tune.seeds: missing: give seeds for the trials that the grid does not report, such as [101, 102]"},
+      {two, "sweep.toml:11:1: tune.seeds: missing: give seeds for the trials that are not in the grid, such as [101, 102]"},
       {"seeds = [2]\n" + two,
-       "sweep.toml:12:9: tune.seeds: 2 is a seed of the grid: settings chosen by it would look better there than they are"},
+       "sweep.toml:12:9: tune.seeds: 2 is a seed of the grid: its results would be optimistic for settings chosen by it"},
       {"seeds = [-1]\n" + two, "sweep.toml:12:10: tune.seeds: must be an integer of at least 0, got -1"},
       {"seeds = []\n" + two, "sweep.toml:12:9: tune.seeds: must be a list of seeds, such as [101, 102], got a list"},
       {"seeds = [7, 7]\n" + two, "sweep.toml:12:9: tune.seeds: 7 is given twice"},
@@ -71,24 +70,24 @@ TEST_CASE("an error in [tune] is reported in one line, with its place") {
       {seeds + "trials = 3\ntrain.learning_rate = { low = 0.2 }\n",
        "sweep.toml:14:31: tune.train.learning_rate: a range needs both ends: { low = ..., high = ... }"},
       {seeds + "trials = 3\ntrain.warmup = { low = 0, high = 10 }\n",
-       "sweep.toml:14:24: tune.train.warmup.low: a range is drawn log-uniformly, so low must be above 0, got 0; or say scale = "
+       "sweep.toml:14:24: tune.train.warmup.low: a range is drawn log-uniformly, so low must be above 0, got 0; or set scale = "
        "\"linear\""},
       {seeds + "trials = 3\ntrain.warmup = { low = 0.5, high = 10 }\n",
        "sweep.toml:14:24: tune.train.warmup.low: must be an integer, got 0.5"},
       {seeds + "trials = 3\ntrain.warmup = { low = 1, high = 10, scale = \"square\" }\n",
        "sweep.toml:14:46: tune.train.warmup.scale: must be \"log\" or \"linear\", got \"square\""},
       {seeds + "trials = 3\ntrain.optimizer = { low = 1, high = 10 }\n",
-       "sweep.toml:14:37: tune.train.optimizer: is no number, so it has no range: give a list of choices (it is: choice)"},
+       "sweep.toml:14:37: tune.train.optimizer: is not a number, so it has no range: give a list of choices (it is: choice)"},
       {seeds + rate,
-       "sweep.toml:11:1: tune.trials: missing: how many settings are to be drawn, as train.learning_rate is a range"},
+       "sweep.toml:11:1: tune.trials: missing: the number of settings to sample, as train.learning_rate is a range"},
       {seeds + "trials = 0\n" + rate, "sweep.toml:13:10: tune.trials: must be an integer from 1 to 100000, got 0"},
       {seeds + "train.learning_rat = [1]\n",
        "sweep.toml:13:22: tune.train.learning_rat: unknown setting (did you mean \"train.learning_rate\"?)"},
       {seeds + "train.steps = [1, 2]\n",
-       "sweep.toml:13:15: tune.train.steps: cannot be tuned: it is not what the network is trained by, or how long it is"},
+       "sweep.toml:13:15: tune.train.steps: cannot be tuned: it does not affect training, or sets its length or criterion"},
       {seeds + "measure.replicates = [5]\n",
-       "sweep.toml:13:22: tune.measure.replicates: cannot be tuned: it is not what the network is trained by, or how long it "
-       "is"},
+       "sweep.toml:13:22: tune.measure.replicates: cannot be tuned: it does not affect training, or sets its length or "
+       "criterion"},
       {seeds + "estimator.temperatur = [1]\n",
        "sweep.toml:13:24: tune.estimator.temperatur: no estimator of the sweep has it (did you mean "
        "\"estimator.temperature\"?)"},
@@ -96,11 +95,11 @@ TEST_CASE("an error in [tune] is reported in one line, with its place") {
        "sweep.toml:13:26: tune.estimator.temperature: gumbel_softmax: temperature must be "
        "above 0, got -1"},
       {seeds + two + "rounds = [0.5, 0.2]\n",
-       "sweep.toml:14:16: tune.rounds: shares of the training must be above 0 and grow, got 0.2"},
+       "sweep.toml:14:16: tune.rounds: shares of the training must be above 0 and increase, got 0.2"},
       {seeds + two + "rounds = [0.5, 2]\n", "sweep.toml:14:16: tune.rounds: must be from 0 to 1, got 2"},
       {seeds + two + "rounds = []\n",
        "sweep.toml:14:10: tune.rounds: must be a list of shares of the training, such as [0.1, 0.3, 1], got a list"},
-      {seeds + two + "keep = 0\n", "sweep.toml:14:8: tune.keep: the share of the settings that go on must be above 0, got 0"},
+      {seeds + two + "keep = 0\n", "sweep.toml:14:8: tune.keep: the share of settings kept must be above 0, got 0"},
       {seeds + two + "split = \"train\"\n", "sweep.toml:14:9: tune.split: must be heldout or test, got \"train\""},
   };
   for (const auto& [tune, complaint] : cases) {
@@ -114,7 +113,7 @@ TEST_CASE("an error in [tune] is reported in one line, with its place") {
   CHECK(said(seeds + two + "[[override]]\nwhen = { task = \"bits\" }\nset = { train.learning_rate = 1 }\n")
             .ends_with("an [[override]] sets it: overridden or tuned, not both"));
   CHECK(said(seeds + "estimator.temperature = [1]\n", {"grid.estimator=[\"gumbel_softmax[temperature=0.3]\"]"})
-            .ends_with("gumbel_softmax[temperature=0.3] sets it; leave it out there, or here"));
+            .ends_with("gumbel_softmax[temperature=0.3] sets it; remove it there or here"));
   CHECK(said(seeds + two, {"tune.trials=1.5"}) ==
         "--set tune.trials: tune.trials: must be an integer from 1 to 100000, got 1.5");
 }
@@ -134,12 +133,11 @@ TEST_CASE("settings are not chosen on the split that judges the reported runs") 
   // Settings chosen on one split may be judged on another.
   const std::string heldout = "train.evaluate_split=heldout", test = "train.final_split=test";
   CHECK(said_of_plan(tune, {"train.keep_best=true", heldout, test}) == "");
-  CHECK(
-      said_of_plan(tune, {"train.keep_best=true", heldout, "tune.split=test"})
-          .find(
-              "train.keep_best: would choose the best evaluation on heldout, the split that the reported runs are judged on") !=
-      std::string::npos);
-  CHECK(said_of_plan(tune, {heldout, test, "tune.split=test"}).ends_with("judged on, test; set train.final_split to heldout"));
+  CHECK(said_of_plan(tune, {"train.keep_best=true", heldout, "tune.split=test"})
+            .find("train.keep_best: would choose the best evaluation on heldout, the split that judges the reported runs") !=
+        std::string::npos);
+  CHECK(said_of_plan(tune, {heldout, test, "tune.split=test"})
+            .ends_with("reported runs, test; set train.final_split to heldout"));
   CHECK(said_of_plan(tune, {"train.steps=0"}).find("nothing is trained") != std::string::npos);
   CHECK(said_of_plan(tune, {"tune.metric=expected_los"}).find("did you mean \"expected_loss\"?") != std::string::npos);
 }

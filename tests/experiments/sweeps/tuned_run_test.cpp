@@ -165,7 +165,7 @@ TEST_CASE("a diverged trial does not fail the sweep and is not repeated, but if 
                         {burst[1], burst[2], burst[3], burst[4], burst[5], burst[6], "tune.train.learning_rate=[1e29, 1e30]"});
   CHECK(none.exit_status() == 1);
   REQUIRE(none.failures.size() == 1);
-  CHECK(none.failures[0].find("no setting can be chosen: none of 2 ended with a number") != std::string::npos);
+  CHECK(none.failures[0].find("no setting can be chosen: none of 2 has a finite result") != std::string::npos);
   CHECK(none.skipped == 2);
 }
 

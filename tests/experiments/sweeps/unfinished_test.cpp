@@ -64,7 +64,7 @@ TEST_CASE("a stopped cell resumes from its step and ends in the same bits, with 
       const auto plan = plan_of(sweep);
       for (const auto& cell : plan.cells)
         if (cell.hash == hash)
-          CHECK(Reasons(plan, {out})(cell).find("goes on from step " + std::to_string(step)) != std::string::npos);
+          CHECK(Reasons(plan, {out})(cell).find("resumes at step " + std::to_string(step)) != std::string::npos);
     }
     run(out, {.jobs = 2});
     CHECK(numbers(out) == expected);
@@ -91,19 +91,20 @@ TEST_CASE("an unfinished file that is damaged or of another cell is reported and
     CHECK_FALSE(std::filesystem::exists(place.unfinished(hash)));
     return read_cell(place.cell(hash)).log;
   };
-  CHECK(log_after(good).find("anew") == std::string::npos);
-  CHECK(log_after(good.substr(0, good.size() / 2)).find("begun anew") != std::string::npos);
+  CHECK(log_after(good).find("started again") == std::string::npos);
+  CHECK(log_after(good.substr(0, good.size() / 2)).find("started again") != std::string::npos);
   auto flipped = good;
   flipped[flipped.size() / 2] ^= 4;
-  CHECK(log_after(flipped).find("damaged: its bytes do not match the checksum in its seal; begun anew") != std::string::npos);
-  CHECK(log_after("").find("is empty; begun anew") != std::string::npos);
+  CHECK(log_after(flipped).find("damaged: its bytes do not match the checksum in its seal; started again") !=
+        std::string::npos);
+  CHECK(log_after("").find("is empty; started again") != std::string::npos);
 
   const auto elsewhere = folder / "elsewhere";  // a cell with another root seed
   std::string other = sweep;
   other.replace(other.find("seed = 5"), 8, "seed = 6");
   const auto others = stopped(elsewhere, 300, other);
   REQUIRE(others.size() == 1);
-  CHECK(log_after(get(SweepFolder{elsewhere}.unfinished(others.begin()->first))).find("is of another cell; begun anew") !=
+  CHECK(log_after(get(SweepFolder{elsewhere}.unfinished(others.begin()->first))).find("is of another cell; started again") !=
         std::string::npos);
 
   put(place.unfinished(hash), good);  // the state after a kill just after the cell was written
@@ -199,26 +200,26 @@ TEST_CASE("incompatible settings of budget and start are rejected") {
   CHECK(refused("start_steps = 5").find("train.start_steps: needs train.start") != std::string::npos);
   CHECK(refused("start = \"rlo\"\nstart_steps = 5").find("rloo") != std::string::npos);
   CHECK(refused("schedule = \"cosine\"\nwarmup = 11").empty());
-  CHECK(refused("schedule = \"cosine\"\nwarmup = 12").find("train.warmup: after 12 steps of it, of 12 no step is left") !=
+  CHECK(refused("schedule = \"cosine\"\nwarmup = 12").find("train.warmup: 12 warm-up steps of 12 leave none") !=
         std::string::npos);
-  CHECK(refused("schedule = \"linear\"\nwarmup = 5\nstart = \"rloo\"\nstart_steps = 5").find("of 5 no step is left") !=
+  CHECK(refused("schedule = \"linear\"\nwarmup = 5\nstart = \"rloo\"\nstart_steps = 5").find("of 5 leave none") !=
         std::string::npos);
   CHECK(refused("schedule = \"step\"").find("needs train.drop_every") != std::string::npos);
-  CHECK(refused("schedule = \"cosine\"", open).find("needs train.steps, over which it goes down") != std::string::npos);
+  CHECK(refused("schedule = \"cosine\"", open).find("needs train.steps, the length of its decay") != std::string::npos);
   std::string never = sweep;
   never.replace(never.find("steps = 12"), 10, "steps = 0");
   never.replace(never.find(", \"50%\""), 7, "");
-  CHECK(refused("patience = 2", never).find("train.patience: needs a limit beside it") != std::string::npos);
+  CHECK(refused("patience = 2", never).find("train.patience: needs another limit") != std::string::npos);
   std::string blind = sweep;
   blind.replace(blind.find("evaluate_every = 6"), 18, "evaluate_every = 0");
   CHECK(refused("target_loss = 0.1", blind).find("train.target_loss: needs train.evaluate_every") != std::string::npos);
   for (const auto* choice : {"keep_best = true", "patience = 2", "target_loss = 0.1"}) {
     const auto said = refused(std::string("evaluate_split = \"test\"\n") + choice);
-    CHECK(said.find("on test, the split that judges what was chosen; set train.evaluate_split = \"heldout\" and "
+    CHECK(said.find("on test, the split that judges the chosen network; set train.evaluate_split = \"heldout\" and "
                     "train.final_split = \"test\"") != std::string::npos);
     const auto warnings = plan_of(with(choice)).warnings;
     REQUIRE(warnings.size() == 1);
-    CHECK(warnings[0].find("chooses by the examples that the last evaluation is of") != std::string::npos);
+    CHECK(warnings[0].find("selects by the split of the last evaluation") != std::string::npos);
     CHECK(plan_of(with(std::string("final_split = \"test\"\n") + choice)).warnings.empty());
   }
   std::string share = sweep;

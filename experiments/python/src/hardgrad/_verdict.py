@@ -40,7 +40,7 @@ class Verdict:
 
     def __str__(self) -> str:
         failed = [f"  failed   {check.check}, {check.where}: {check.detail}" for check in self.checks if check.outcome == "failed"]
-        verdict = "passed" if self.passed else "FAILED" if failed else "FAILED, it works on no network"
+        verdict = "passed" if self.passed else "FAILED" if failed else "FAILED, it supports no network"
         return "\n".join(failed + [f"{self.estimator}: {verdict}, {self.count('passed')} of {len(self.checks)} checks passed, "
                                    f"{self.count('skipped')} skipped"])
 
