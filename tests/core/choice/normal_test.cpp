@@ -136,7 +136,7 @@ TEST_CASE("the mean has no probability, and asking numbers for options is a bug"
   CHECK_THROWS_AS(mean.one_hot(two.tape, 2), Bug);
   Question<double> question;
   question.distribution = two.distribution;
-  CHECK_THROWS_WITH_AS(question.require_options(), doctest::Contains("whose choices are numbers"), Bug);
+  CHECK_THROWS_WITH_AS(question.require_options(), doctest::Contains("choices are numbers"), Bug);
 }
 
 }  // namespace

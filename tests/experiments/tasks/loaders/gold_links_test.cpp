@@ -1,4 +1,4 @@
-// Gold links: both formats, what cannot be a link, and damaged files.
+// Gold links: the two formats, rejected input, and the task that holds them.
 #include "experiments/tasks/loaders/gold_links.hpp"
 
 #include "tests/experiments/tasks/support.hpp"

@@ -1,0 +1,159 @@
+"""The pages of this tree and its API reference as one site: `cmake --build --preset release --target docs`.
+
+Sources are the Markdown pages where they stand, the comments of the C++ headers and the docstrings of the Python packages. A page may
+link to any file of the tree; the site links to pages and shows other files by their path.
+"""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[2]
+sys.path[:0] = [os.environ["HARDGRAD_PACKAGE"], str(TREE)]  # the built package `hardgrad`; `analysis`
+
+project = "Hardgrad"
+author = "the Hardgrad developers"
+version = release = re.search(r"project\(\w+ VERSION ([\d.]+)", (TREE / "CMakeLists.txt").read_text())[1]
+project_copyright = author
+
+extensions = ["myst_parser", "breathe", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+root_doc = "README"
+include_patterns = ["*.md", "core/**.md", "estimators/**.md", "experiments/**.md", "results/**.md", "tests/**.md"]
+exclude_patterns = ["build", "**/build"]
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+html_theme = "furo"
+html_title = f"Hardgrad {version}"
+html_copy_source = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+suppress_warnings = ["myst.header"]  # a page may begin below its title
+
+# The C++ interface, by the pages of `cpp.md`: what an estimator, a model or a task includes.
+INTERFACE = {
+    "Choices": ["core/choice/rows.hpp", "core/choice/structure.hpp", "core/choice/choice.hpp", "core/choice/episode.hpp",
+                "core/choice/choosers.hpp", "core/choice/distribution.hpp"],
+    "Estimators": ["core/estimator/estimator.hpp", "core/estimator/target.hpp", "core/estimator/needs.hpp",
+                   "core/estimator/promises.hpp", "core/estimator/evaluations.hpp", "core/estimator/choices.hpp"],
+    "Models": ["core/models/model.hpp", "core/models/batch.hpp"],
+    "Tasks": ["experiments/tasks/task.hpp"],
+    "Automatic differentiation": ["core/autodiff/tape.hpp", "core/autodiff/parameter.hpp", "core/autodiff/elementwise.hpp",
+                                  "core/autodiff/product.hpp", "core/autodiff/reduce.hpp", "core/autodiff/softmax.hpp",
+                                  "core/autodiff/gradient.hpp"],
+    "Random numbers": ["core/random/key.hpp", "core/random/randomness.hpp"],
+    "Measurement": ["experiments/measurement/measure.hpp", "experiments/measurement/exact_moments.hpp",
+                    "experiments/measurement/truth.hpp"],
+    "Registry": ["core/registry/registry.hpp", "core/registry/settings.hpp", "core/registry/plugins.hpp"],
+}
+XML = Path(os.environ["HARDGRAD_XML"])
+breathe_projects = {"hardgrad": str(XML)}
+breathe_default_project = "hardgrad"
+breathe_default_members = ("members", "undoc-members")
+
+SITE = """
+```{toctree}
+:hidden:
+:caption: Guides
+
+estimators/choosing
+experiments/configs/README
+experiments/cli/README
+experiments/python/README
+results/README
+```
+
+```{toctree}
+:hidden:
+:caption: Reference
+
+estimators/README
+core/models/README
+experiments/tasks/README
+experiments/docs/equations
+experiments/docs/python
+experiments/docs/cpp
+results/reference/README
+results/reference/every_estimator
+results/reference/trained
+results/reference/coverage
+```
+
+```{toctree}
+:hidden:
+:caption: Development
+
+core/README
+core/autodiff/README
+CONTRIBUTING
+CHANGELOG
+tests/README
+tests/peers/README
+```
+"""
+
+
+def headed(folder: str) -> str:
+    """One section per source of a folder: the comment at its head."""
+    sections = []
+    for path in sorted((TREE / folder).glob("*.cpp")):
+        head = re.match(r"(?://.*\n)+", path.read_text("utf-8"))
+        if head is None:
+            continue
+        text = re.sub(r"^// ?", "", head[0], flags=re.M)
+        sections.append(f"### {path.stem}\n\n```{{code-block}} text\n:class: equations\n\n{text}```\n")
+    return "\n".join(sections)
+
+
+def interface() -> str:
+    return "\n".join(f"## {title}\n\n" + "\n".join(f"```{{doxygenfile}} {header}\n```\n" for header in group)
+                     for title, group in INTERFACE.items())
+
+
+def linked(text: str, page: Path) -> str:
+    """Links that lead to a file that is not a page, or to a folder: the folder's page if it has one, otherwise the text alone."""
+    def replaced(found: re.Match) -> str:
+        label, target = found[1], found[2]
+        path, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target) or not path or path.endswith((".md", ".png")):
+            return found[0]
+        at = (page.parent / path).resolve()
+        if (at / "README.md").exists():
+            return f"[{label}]({path.rstrip('/')}/README.md{'#' + anchor if anchor else ''})"
+        return label
+    return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", replaced, text)
+
+
+def read(app, name: str, source: list[str]) -> None:
+    page = TREE / f"{name}.md"
+    text = linked(source[0], page)
+    text = re.sub(r"^```(\w+) guide$", r"```\1", text, flags=re.M)  # commands that a test runs
+    if name == root_doc:
+        text += SITE
+    text = re.sub(r"^<!-- equations of (\S+) -->$", lambda found: headed(found[1]), text, flags=re.M)
+    source[0] = text.replace("<!-- interface -->", interface())
+
+
+def run_doxygen() -> None:
+    XML.mkdir(parents=True, exist_ok=True)
+    options = {"INPUT": " ".join(str(TREE / header) for group in INTERFACE.values() for header in group), "XML_OUTPUT": XML,
+               "OUTPUT_DIRECTORY": XML.parent, "STRIP_FROM_PATH": TREE, "GENERATE_XML": "YES", "GENERATE_HTML": "NO",
+               "GENERATE_LATEX": "NO", "EXTRACT_ALL": "YES", "QUIET": "YES", "WARN_AS_ERROR": "FAIL_ON_WARNINGS",
+               "WARN_IF_UNDOCUMENTED": "NO",
+               "INPUT_FILTER": "\"sed -E 's/^namespace hardgrad[a-z:]* \\{$//; s#^}  // namespace hardgrad.*##'\""}  # names without it
+    subprocess.run(["doxygen", "-"], input="\n".join(f"{name} = {value}" for name, value in options.items()), text=True, check=True)
+
+
+def documented(app, what, name, object, options, lines: list[str]) -> None:
+    """Docstrings list arguments as `name: text`; a field list shows them. `|bias|` is an absolute value."""
+    for number, line in enumerate(lines):
+        line = re.sub(r"^([a-z_]+(?:, [a-z_]+)*): ", r":\1: ", line)
+        lines[number] = line.replace("|", r"\|") if not line.startswith("    ") else line
+
+
+def setup(app) -> None:
+    run_doxygen()
+    app.connect("autodoc-process-docstring", documented)
+    app.connect("source-read", read)
