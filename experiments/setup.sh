@@ -11,6 +11,7 @@ hardgrad_test_packages=(clang-format python3-pytest python3-mpmath)
 hardgrad_long_packages=(
   clang-tidy python3-torch python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip python3-venv python3-tomli-w
   python3-nbclient python3-ipykernel zsh fish
+  python3-sphinx python3-myst-parser python3-breathe furo doxygen
   r-base-core r-bioc-rhdf5 qemu-user slurmctld slurmd slurm-client munge)
 
 # hardgrad_setup [tests] [long]: installs the packages for building and running, and those for the tests and the long tests.
@@ -67,7 +68,7 @@ hardgrad_explain() {
   xtensor 0.24, xtensor-blas 0.20, xsimd 8, OpenBLAS (with its CMake file), oneTBB, HDF5 1.10 (C library), Boost headers,
   zlib, fmt 9, pybind11 2.10, nlohmann-json 3.11, CLI11 2.1 or later, toml++ 3.3, Random123, xxHash, doctest, Google Benchmark
   Python 3 with numpy, h5py, h5netcdf, xarray, scipy, pandas, matplotlib (tests also: clang-format and clang-tidy 14, torch, pytest, netCDF4, selenium
-  with Chromium, mypy, pip, tomli-w, nbclient, ipykernel; zsh, fish; R with rhdf5; qemu-user; Slurm and munge)
+  with Chromium, mypy, pip, tomli-w, nbclient, ipykernel, sphinx, myst-parser, breathe, furo, doxygen; zsh, fish; R with rhdf5; qemu-user; Slurm and munge)
 On Debian 12 these are the packages:
 TEXT
   echo "  ${hardgrad_packages[*]}"

@@ -32,7 +32,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 suppress_warnings = ["myst.header"]  # a page may begin below its title
 
-# The C++ interface, by the pages of `cpp.md`: what an estimator, a model or a task includes.
+# The headers on the page `cpp.md`, which an estimator, a model or a task includes.
 INTERFACE = {
     "Choices": ["core/choice/rows.hpp", "core/choice/structure.hpp", "core/choice/choice.hpp", "core/choice/episode.hpp",
                 "core/choice/choosers.hpp", "core/choice/distribution.hpp"],
@@ -136,13 +136,17 @@ def read(app, name: str, source: list[str]) -> None:
     source[0] = text.replace("<!-- interface -->", interface())
 
 
+# Names without the project's namespace, and inherited overloads only where they are declared.
+FILTER = r"'s/^namespace hardgrad[a-z:]* \{$//; s#^}  // namespace hardgrad.*##; /^ *using [A-Za-z]+::[a-z_]+;$/d'"
+
+
 def run_doxygen() -> None:
     XML.mkdir(parents=True, exist_ok=True)
     options = {"INPUT": " ".join(str(TREE / header) for group in INTERFACE.values() for header in group), "XML_OUTPUT": XML,
                "OUTPUT_DIRECTORY": XML.parent, "STRIP_FROM_PATH": TREE, "GENERATE_XML": "YES", "GENERATE_HTML": "NO",
                "GENERATE_LATEX": "NO", "EXTRACT_ALL": "YES", "QUIET": "YES", "WARN_AS_ERROR": "FAIL_ON_WARNINGS",
                "WARN_IF_UNDOCUMENTED": "NO",
-               "INPUT_FILTER": "\"sed -E 's/^namespace hardgrad[a-z:]* \\{$//; s#^}  // namespace hardgrad.*##'\""}  # names without it
+               "INPUT_FILTER": f'"sed -E {FILTER}"'}
     subprocess.run(["doxygen", "-"], input="\n".join(f"{name} = {value}" for name, value in options.items()), text=True, check=True)
 
 

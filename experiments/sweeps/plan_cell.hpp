@@ -10,10 +10,10 @@
 namespace hardgrad::sweeps {
 
 struct Cell {
-  AxisValues axes;          ///< always task, model, estimator and seed; then the other axes of the grid and of [tune]
-  CellSettings settings;    ///< with overrides applied
-  std::string hash;         ///< 16 hex digits over axes, settings, precision and root seed
-  std::string skip;         ///< why it is skipped; empty if it is run
+  AxisValues axes;        ///< always task, model, estimator and seed; then the other axes of the grid and of [tune]
+  CellSettings settings;  ///< with overrides applied
+  std::string hash;       ///< 16 hex digits over axes, settings, precision and root seed
+  std::string skip;       ///< why it is skipped; empty if it is run
   /// stated_rows of its estimator during training; empty for a skipped cell, or if the cost is not a formula
   std::optional<double> rows = {};
   std::size_t number = 0;   ///< its position in the whole plan, which selects its shard; known before the cell is

@@ -73,7 +73,7 @@ def test_beam_posterior_and_splits(networks):
     assert prior["losses"]["greedy_loss"] != other["losses"]["greedy_loss"] and prior["examples"] > 40
     beam = as_json("evaluate", "--checkpoint", posterior, "--beam", 3, "--split", "train", "--bound-samples", 5)
     assert beam["beam"] == 3 and math.isfinite(beam["metrics"]["bleu"]) and math.isfinite(beam["losses"]["sampled_bound"])
-    assert "learns none" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "posterior")
+    assert "learns no posterior" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "posterior")
 
 
 def test_averages_over_samples(networks):

@@ -101,7 +101,7 @@ def test_plan_and_run(sweep, tmp_path, expected):
     status = as_json("status", out)
     assert status["ok"] == 18 and status["pending"] == 0 and status["running"] == 0
     assert as_json("plan", sweep, "--out", out, "--quick")["counts"]["done"] == 18
-    assert "is whole" in run("plan", sweep, "--out", out, "--why", "--quick").stdout
+    assert "is complete" in run("plan", sweep, "--out", out, "--why", "--quick").stdout
     assert all(path.endswith(".csv") for path in as_json("export", tmp_path / "all.h5", "--csv", tmp_path / "csv")["files"])
 
 

@@ -24,7 +24,7 @@ def wheel(tmp_path_factory):
 
 
 def test_a_wheel_holds_the_package(wheel):
-    assert wheel.name.startswith(f"hardgrad-0.1.0-cp3{sys.version_info[1]}-") and "linux" in wheel.name
+    assert wheel.name.startswith(f"hardgrad-0.2.0-cp3{sys.version_info[1]}-") and "linux" in wheel.name
     held = {name.split("/")[-1] for name in zipfile.ZipFile(wheel).namelist() if name.startswith("hardgrad/")}
     ours = {path.name for path in (TREE / "experiments/python/src/hardgrad").iterdir() if path.name != "__pycache__"}
     assert ours <= held and {"hardgrad", "report.py"} <= held and any(name.startswith("_core.") and name.endswith(".so") for name in held) and len(ours) >= 8

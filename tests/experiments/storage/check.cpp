@@ -71,7 +71,7 @@ TEST_CASE("files of another version and incomplete files are named") {
   CHECK(check_file(folder / "bare.h5").at(0).find("no axis run") != std::string::npos);
   archive.status = "";
   write_archive(folder / "unfinished.h5", archive, false);
-  CHECK(check_file(folder / "unfinished.h5").at(0).find("never finished") != std::string::npos);
+  CHECK(check_file(folder / "unfinished.h5").at(0).find("is incomplete") != std::string::npos);
 }
 
 }  // namespace hardgrad::testing::check_test

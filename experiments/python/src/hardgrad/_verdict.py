@@ -64,4 +64,4 @@ def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool
     return Verdict(name, passed, claims, tuple(Check(*check) for check in checks))
 
 
-test.__test__ = False  # pytest must not collect it
+test.__test__ = False  # type: ignore[attr-defined]  # not a test for pytest
