@@ -73,6 +73,14 @@ def test_no_banned_phrases():
     assert Counter(path.suffix for path in read)[".cpp"] >= 400 and len(read) >= 800
 
 
+def test_lines_of_pages_are_at_most_120_columns():
+    """Except in tables and in code. Inline code is blanked, not removed, so that columns count."""
+    read = [path for path in sources() if path.suffix == ".md"]
+    wide = [f"{path.relative_to(TREE)}:{number}" for path in read for number, line in spoken(path)
+            if len(line.rstrip()) > 120 and not line.startswith(("|", "!["))]
+    assert not wide and len(read) >= 19
+
+
 def test_they_would_be_found(tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "TREE", tmp_path)
     (tmp_path / "a.cpp").write_text('int nobody = 1;  // nobody knows\nf("what is left");  // of which\n')
