@@ -190,9 +190,10 @@ std::vector<std::string> completions(const CLI::App& app, const TypedLine& line)
     const auto name = word.substr(0, word.find('='));
     const auto plugin = awaiting == "--plugin" ? word : name == "--plugin" && name != word ? word.substr(9) : "";
     try {
-      if (plugin.empty()) continue;
-      refuse_strange(plugin);
-      load_plugin(plugin);
+      if (!plugin.empty()) {
+        refuse_strange(plugin);
+        load_plugin(plugin);
+      }
     } catch (const Error&) {  // the command itself will report it
     }
     const bool value = !awaiting.empty();

@@ -171,7 +171,7 @@ def test_a_truncated_plugin_is_refused(built, hardgrad, tmp_path):
     for length in lengths:
         cut.write_bytes(whole[:length])
         said = hardgrad("list", "--plugin", cut, status=2).stderr
-        assert "damaged" in said or "is no plugin" in said
+        assert "damaged" in said or "is not a hardgrad plugin" in said
     assert len(lengths) > 40
     cut.write_bytes(whole)
     assert "median_baseline" in hardgrad("list", "--plugin", cut).stdout
@@ -184,7 +184,7 @@ def test_damage_anywhere_is_refused_before_a_plugin_runs(built, hardgrad, tmp_pa
     for place in places:
         damaged.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1:])
         said = hardgrad("list", "--plugin", damaged, status=2).stderr
-        assert "damaged" in said or "is no plugin" in said, (place, said)
+        assert "damaged" in said or "is not a hardgrad plugin" in said, (place, said)
     assert len(places) > 60
     damaged.write_bytes(whole)
     call("strip", "--strip-debug", damaged)  # an intended change
