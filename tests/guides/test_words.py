@@ -4,12 +4,12 @@ Each entry is a pattern and what to write instead. Names of functions and variab
 """
 import io
 import re
-import subprocess
 import tokenize
 from collections import Counter
 from pathlib import Path
 
-TREE = Path(__file__).resolve().parents[2]
+from test_links import TREE, git_files
+
 BANNED = {
     r"whoever|nobody|no one\b": "name the subject: the caller, the user, no estimator",
     r"\bof (which|what|whom)\b": "a sentence of its own, or `whose`",
@@ -55,10 +55,10 @@ def spoken(path: Path) -> list[tuple[int, str]]:
 
 def sources() -> list[Path]:
     kinds = ["*.md", "*.py", "*.cpp", "*.hpp", "*.c", "*.toml", "*.sh", "CMakeLists.txt", "**/CMakeLists.txt"]
-    listed = subprocess.run(["git", "-C", str(TREE), "ls-files", "-z", "--", *kinds], capture_output=True, text=True)
-    names = listed.stdout.split("\0") if listed.returncode == 0 else [str(p.relative_to(TREE)) for k in kinds for p in TREE.rglob(k)]
-    skipped = ("build/", "tests/guides/test_words.py", "core/random/words")
-    return [TREE / name for name in names if name and not name.startswith(skipped) and (TREE / name).exists()]
+    listed = git_files("--", *kinds)
+    if listed is None:
+        listed = [path for kind in kinds for path in TREE.rglob(kind) if "build" not in path.relative_to(TREE).parts]
+    return [path for path in listed if path.exists() and path != Path(__file__).resolve()]
 
 
 def stumbles(path: Path) -> list[str]:
