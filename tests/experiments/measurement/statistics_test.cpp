@@ -118,7 +118,8 @@ double kolmogorov(std::vector<double> p) {
   return most * std::sqrt(n);
 }
 
-TEST_CASE("intervals of bias and variance contain the truth at their level, for few and many parameters and replicates") {
+TEST_CASE("intervals of bias and variance contain the truth at their level, for few and many parameters and replicates" *
+          doctest::test_suite("long")) {
   int visited = 0;
   std::uint64_t place = 0;
   for (const auto& noise :

@@ -117,7 +117,8 @@ TEST_CASE("an estimator that is wrong beyond its defaults is detected, and the c
   CHECK(caught.size() == 12);
 }
 
-TEST_CASE("unusual right estimators pass, although their samples may not be permuted and they do not declare it") {
+TEST_CASE("unusual right estimators pass, although their samples may not be permuted and they do not declare it" *
+          doctest::test_suite("long")) {
   int passed = 0;
   for (const std::string fault : {"none", "neighbour", "first alone", "rising weights", "first as baseline"}) {
     CAPTURE(fault);
