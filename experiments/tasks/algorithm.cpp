@@ -121,10 +121,8 @@ class Algorithm final : public Task, public Graded {
         ++count;
       }
       auto* const of = &metrics[longer.data[b] ? 2 : 0];
-      of[0].numerator += wrong;
-      of[0].denominator += static_cast<double>(count);
-      of[1].numerator += wrong == 0;
-      of[1].denominator += 1;
+      of[0].add(wrong, static_cast<double>(count));
+      of[1].add(wrong == 0);
     }
   }
 

@@ -59,10 +59,9 @@ class Canvas final : public Task {
       for (int predicted : seen.predictions.row(b))
         if (predicted >= 0) place = predicted;
       if (place < 0) continue;
-      for (auto& metric : metrics) metric.denominator += 1;
       const auto box = batch.ints("box").row(b);
       const int before = (window - 1) / 2, top = place / C - before, left = place % C - before;
-      metrics[0].numerator += std::hypot(top - box[0], left - box[1]);
+      metrics[0].add(std::hypot(top - box[0], left - box[1]));
       const auto image = batch.numbers("image").row(b);
       double all = 0, inside = 0;
       for (int y = 0; y < C; ++y)
@@ -70,7 +69,7 @@ class Canvas final : public Task {
           all += image[y * C + x];
           if (y >= top && y < top + window && x >= left && x < left + window) inside += image[y * C + x];
         }
-      metrics[1].numerator += all > 0 ? inside / all : 1;
+      metrics[1].add(all > 0 ? inside / all : 1);
     }
   }
 

@@ -79,9 +79,8 @@ class Glimpse final : public Task {
       auto said = given(seen.predictions.row(b));
       if (digits_ == 1 && said.size() > 1) said = {said.back()};
       const bool right = said == given(label.row(b));
-      metrics[0].numerator += !right;
-      metrics[1].numerator += right;
-      for (auto& metric : metrics) metric.denominator += 1;
+      metrics[0].add(!right);
+      metrics[1].add(right);
     }
   }
 

@@ -85,18 +85,11 @@ class Puzzle final : public Task {
         ++count;
         right += i < said.size() && said[i] == wanted[i];
       }
-      metrics[0].numerator += right;
-      metrics[0].denominator += count;
+      metrics[0].add(right, count);
       const bool harder = 2 * static_cast<std::size_t>(difficulty.data[b]) > least_ + size_;
-      for (auto* metric : {&metrics[1], &metrics[harder ? 3 : 2]}) {
-        metric->numerator += right == count;
-        metric->denominator += 1;
-      }
+      for (auto* metric : {&metrics[1], &metrics[harder ? 3 : 2]}) metric->add(right == count);
       if (said.size() <= wanted.size() || said[wanted.size()] < 0) continue;
-      for (auto* metric : {&metrics[4], &metrics[harder ? 6 : 5]}) {
-        metric->numerator += said[wanted.size()] / 1000.0;
-        metric->denominator += 1;
-      }
+      for (auto* metric : {&metrics[4], &metrics[harder ? 6 : 5]}) metric->add(said[wanted.size()] / 1000.0);
     }
   }
 

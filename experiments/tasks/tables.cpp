@@ -77,9 +77,8 @@ class Tables final : public Task {
             throw InputError(fmt::format("{}: the network knows no column \"{}\": it was trained on other tables", provenance_,
                                          excerpt(name)));
     } else {
-      for (const auto& word : question_words()) vocabulary_.count(word);
-      for (const auto& table : tables_)
-        for (const auto& name : table.names) vocabulary_.count(name);
+      vocabulary_.count(question_words());
+      for (const auto& table : tables_) vocabulary_.count(table.names);
       vocabulary_.close(1);
     }
   }
@@ -167,9 +166,8 @@ class Tables final : public Task {
         program.push_back({static_cast<TableOperation>(chosen[c]), chosen[c + 1]});
       const auto operation = batch.ints("gold_operation").row(b), column = batch.ints("gold_column").row(b);
       for (std::size_t t = 0; t < operation.size(); ++t) gold.push_back({static_cast<TableOperation>(operation[t]), column[t]});
-      metrics[0].numerator += right;
-      metrics[1].numerator += !program.empty() && meaning(program) == meaning(gold);
-      for (auto& metric : metrics) metric.denominator += 1;
+      metrics[0].add(right);
+      metrics[1].add(!program.empty() && meaning(program) == meaning(gold));
     }
   }
 
