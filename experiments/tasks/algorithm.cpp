@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <numeric>
@@ -11,7 +10,7 @@
 
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/graded.hpp"
-#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/on_demand.hpp"
 
 namespace hardgrad::tasks::algorithm {
 namespace {
@@ -55,10 +54,11 @@ class Script {
 /// Fields: "input" [B, T, I] the bits, then one or two channels of marks; "answer" [B, T, O], -1 at steps without an answer;
 /// "length" [B] steps; "longer" [B] 1 if the sequence is longer than those of training. Examples are made on demand from their
 /// ids. With a curriculum, training begins with sequences of min_length.
-class Algorithm final : public Task, public Graded {
+class Algorithm final : public OnDemand, public Graded {
  public:
   Algorithm(const Settings& settings, Key key)
-      : key_(key),
+      : OnDemand(settings),
+        key_(key),
         kind_(settings.text("kind")),
         bits_(settings.integer("bits")),
         least_(settings.integer("min_length")),
@@ -66,9 +66,6 @@ class Algorithm final : public Task, public Graded {
         longer_(settings.integer("longer")),
         repeats_(settings.integer("repeats")),
         curriculum_(static_cast<std::uint64_t>(settings.integer("curriculum"))) {
-    const auto examples = static_cast<std::size_t>(settings.integer("examples"));
-    sizes_ = {examples, static_cast<std::size_t>(settings.integer("heldout")),
-              static_cast<std::size_t>(settings.integer("test"))};
     if (least_ > most_)
       throw UsageError(fmt::format("algorithm: min_length must be at most max_length, {}, got {}", most_, least_));
     if (longer_ != 0 && longer_ <= most_)
@@ -86,7 +83,6 @@ class Algorithm final : public Task, public Graded {
             {"shown_steps", static_cast<int>(steps(longest) - wanted(longest))},
             {"vectors", static_cast<int>(vectors)}};
   }
-  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
 
   Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, most_, key_); }
   /// The maximum length grows linearly from min_length to max_length over the first `curriculum` sequences. A fifth of the
@@ -137,9 +133,7 @@ class Algorithm final : public Task, public Graded {
     Array<int> length({B}), longer({B});
     for (std::size_t b = 0; b < B; ++b) {
       const auto i = static_cast<std::size_t>(indices[b]);
-      if (indices[b] < 0 || i >= size(split)) throw Bug("no such sequence");
-      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
-      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      batch.id.push_back(id_of(split, indices[b]));
       scripts.push_back(written(split, i, batch.id[b], longest, epoch));
       T = std::max(T, scripts[b].steps);
       length.data[b] = static_cast<int>(scripts[b].steps);
@@ -238,7 +232,6 @@ class Algorithm final : public Task, public Graded {
   std::string kind_;
   std::size_t bits_, least_, most_, longer_, repeats_;
   std::uint64_t curriculum_;
-  std::array<std::size_t, 3> sizes_{};
 };
 
 using P = ParameterInfo;

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "core/random/randomness.hpp"
-#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/on_demand.hpp"
 
 namespace hardgrad::tasks::puzzle {
 namespace {
@@ -20,12 +19,14 @@ constexpr int digits = 10;  // decimal
 ///             no digit); labels: the P = size + 1 digits of the sum, the last first, -1 beyond difficulty + 1
 ///   sort      x: `difficulty` numbers in (-1, 1), then `size` flags that mark them, I = 2 size; label k: the index of the
 ///             k-th smallest number, P = size
-class Puzzle final : public Task {
+class Puzzle final : public OnDemand {
  public:
   Puzzle(const Settings& settings, Key key)
-      : key_(key), kind_(settings.text("kind")), least_(settings.integer("least")), size_(settings.integer("size")) {
-    sizes_ = {static_cast<std::size_t>(settings.integer("examples")), static_cast<std::size_t>(settings.integer("heldout")),
-              static_cast<std::size_t>(settings.integer("test"))};
+      : OnDemand(settings),
+        key_(key),
+        kind_(settings.text("kind")),
+        least_(settings.integer("least")),
+        size_(settings.integer("size")) {
     if (least_ > size_) throw UsageError(fmt::format("puzzle: least must be at most size, {}, got {}", size_, least_));
   }
 
@@ -42,7 +43,6 @@ class Puzzle final : public Task {
                        : addition ? digits
                                   : n}};
   }
-  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
 
   Batch batch(Split split, const std::vector<int>& indices) const override {
     auto needs = dimensions();
@@ -52,10 +52,7 @@ class Puzzle final : public Task {
     Array<double> x({B, I});
     Array<int> label({B, P}, -1), difficulty({B});
     for (std::size_t b = 0; b < B; ++b) {
-      const auto i = static_cast<std::size_t>(indices[b]);
-      if (indices[b] < 0 || i >= size(split)) throw Bug("no such puzzle");
-      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
-      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      batch.id.push_back(id_of(split, indices[b]));
       difficulty.data[b] = set(batch.id[b], x.row(b), label.row(b));
     }
     batch.reals = {{"x", std::move(x)}};
@@ -141,7 +138,6 @@ class Puzzle final : public Task {
   Key key_;
   std::string kind_;
   std::size_t least_, size_;
-  std::array<std::size_t, 3> sizes_{};
 };
 
 using P = ParameterInfo;

@@ -13,8 +13,8 @@
 #include "experiments/tasks/loaders/csv_table.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/made_like.hpp"
+#include "experiments/tasks/on_demand.hpp"
 #include "experiments/tasks/table_programs.hpp"
-#include "experiments/tasks/task.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
 namespace hardgrad::tasks::tables {
@@ -50,10 +50,11 @@ std::vector<std::string> csv_files(const std::string& path) {
 ///   gold_operation, gold_column    [B, T] the program after leading resets; column -1 if the operation reads none
 /// Examples are made on demand from their ids. With `like`, the task that a network was trained on, words and column names are
 /// those of that task.
-class Tables final : public Task {
+class Tables final : public OnDemand {
  public:
   Tables(const Settings& settings, Key key, const Tables* like)
-      : key_(key),
+      : OnDemand(settings),
+        key_(key),
         steps_(settings.integer("steps")),
         columns_(settings.integer("columns")),
         least_(settings.integer("min_rows")),
@@ -61,8 +62,6 @@ class Tables final : public Task {
         range_(settings.integer("range")),
         lists_(settings.flag("lists")),
         shuffle_(settings.flag("shuffle")) {
-    sizes_ = {static_cast<std::size_t>(settings.integer("examples")), static_cast<std::size_t>(settings.integer("heldout")),
-              static_cast<std::size_t>(settings.integer("test"))};
     if (least_ > most_) throw UsageError(fmt::format("tables: min_rows must be at most max_rows, {}, got {}", most_, least_));
     if (const auto path = find_input(settings.text("path")); !path.empty())
       read(path);
@@ -88,7 +87,6 @@ class Tables final : public Task {
             {"table_columns", static_cast<int>(widest_)},
             {"program_steps", longest_program(steps_)}};
   }
-  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
   std::string provenance() const override { return provenance_; }
   std::string word(const std::string& field, int number) const override {
     if (field == "gold_operation") return std::string(table_operations.at(static_cast<std::size_t>(number)));
@@ -102,10 +100,7 @@ class Tables final : public Task {
     std::vector<Example> examples;
     std::size_t W = 0, R = 0, C = 0;
     for (int index : indices) {
-      const auto i = static_cast<std::size_t>(index);
-      if (index < 0 || i >= size(split)) throw Bug("no such question");
-      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
-      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      batch.id.push_back(id_of(split, index));
       examples.push_back(drawn(batch.id.back()));
       W = std::max(W, examples.back().question.words.size());
       R = std::max(R, examples.back().cells.extent(0));
@@ -244,7 +239,6 @@ class Tables final : public Task {
   Key key_;
   std::size_t steps_, columns_, least_, most_, range_, widest_ = 0;
   bool lists_, shuffle_;
-  std::array<std::size_t, 3> sizes_{};
   std::vector<CsvTable> tables_;  // generated: names only
   Vocabulary vocabulary_;
   std::string provenance_;
