@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/support/text.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/text.hpp"
 

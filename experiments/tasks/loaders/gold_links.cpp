@@ -7,24 +7,10 @@
 #include <string_view>
 
 #include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 namespace {
-
-struct Piece {
-  std::string_view text;
-  std::size_t column;  // from 1
-};
-
-std::vector<Piece> pieces_of(std::string_view line) {
-  std::vector<Piece> pieces;
-  for (std::size_t at = 0; (at = line.find_first_not_of(" \t", at)) != std::string_view::npos;) {
-    const auto end = std::min(line.find_first_of(" \t", at), line.size());
-    pieces.push_back({line.substr(at, end - at), at + 1});
-    at = end;
-  }
-  return pieces;
-}
 
 std::optional<int> number(std::string_view text) {
   int value = 0;
