@@ -9,6 +9,7 @@
 #include <span>
 
 #include "core/random/randomness.hpp"
+#include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/graded.hpp"
 #include "experiments/tasks/on_demand.hpp"
 
@@ -171,16 +172,13 @@ class Algorithm final : public OnDemand, public Graded {
 
   /// Training and held-out sequences have lengths from min_length to max_length; test sequences max_length or `longer`.
   Script written(Split split, std::size_t i, std::uint32_t id, std::size_t longest, Key epoch) const {
-    KeyedRandomness random(key_ / "sequence");
-    auto below = [&, draws = 0u](std::size_t bound) mutable {
-      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
-    };
+    Draws draw(key_ / "sequence", id);
     if (longest < most_ && KeyedRandomness(epoch / "curriculum").uniform({.example = id}) < any_length) longest = most_;
-    const auto n = split != Split::test ? least_ + below(longest - least_ + 1) : is_longer(split, i) ? longer_ : most_;
+    const auto n = split != Split::test ? least_ + draw.below(longest - least_ + 1) : is_longer(split, i) ? longer_ : most_;
     const auto drawn = [&](std::size_t count) {
       std::vector<std::vector<int>> all(count, std::vector<int>(bits_));
       for (auto& vector : all)
-        for (int& bit : vector) bit = static_cast<int>(below(2));
+        for (int& bit : vector) bit = static_cast<int>(draw.below(2));
       return all;
     };
     Script script(inputs(), outputs());
@@ -191,7 +189,7 @@ class Algorithm final : public OnDemand, public Graded {
         script.mark(bits_);
         for (const auto& vector : item(k)) script.show(vector);
       }
-      const auto asked = below(n - 1);
+      const auto asked = draw.below(n - 1);
       script.mark(bits_ + 1);
       for (const auto& vector : item(asked)) script.show(vector);
       script.mark(bits_ + 1);
@@ -200,7 +198,7 @@ class Algorithm final : public OnDemand, public Graded {
       const auto all = drawn(n);
       std::vector<double> priority(n);
       for (std::size_t k = 0; k < n; ++k) {
-        priority[k] = 2 * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(k)}) - 1;
+        priority[k] = 2 * draw.numbered(static_cast<std::uint32_t>(k)) - 1;
         script.show(all[k], bits_, priority[k]);
       }
       std::vector<std::size_t> order(n);
@@ -213,7 +211,7 @@ class Algorithm final : public OnDemand, public Graded {
       for (const auto& vector : all)
         for (std::size_t k = 0; k < (kind_ == "duplicated_input" ? duplicates : 1); ++k) script.show(vector);
       if (kind_ == "reverse") std::reverse(all.begin(), all.end());
-      const auto times = kind_ != "repeat_copy" ? 1 : split == Split::test ? repeats_ : 1 + below(repeats_);
+      const auto times = kind_ != "repeat_copy" ? 1 : split == Split::test ? repeats_ : 1 + draw.below(repeats_);
       if (kind_ == "repeat_copy") {  // the number of repetitions, normalised to mean 0 and variance 1
         const auto R = static_cast<double>(repeats_);
         script.show({}, bits_ + 1, R > 1 ? (static_cast<double>(times) - (R + 1) / 2) / std::sqrt((R * R - 1) / 12) : 0);

@@ -5,8 +5,8 @@
 #include <array>
 #include <iterator>
 
-#include "core/random/randomness.hpp"
 #include "experiments/tasks/digits.hpp"
+#include "experiments/tasks/draws.hpp"
 
 namespace hardgrad::tasks::glimpse {
 namespace {
@@ -99,22 +99,19 @@ class Glimpse final : public DigitTask {
   /// Example i of a split at a random place. With several digits it is one of 1 to digits_; the split provides the others.
   std::vector<Placed> placed(Split split, std::size_t i, std::uint32_t id, Key key) const {
     const auto rows = of(Split::train).images.rows, cols = of(Split::train).images.cols;
-    KeyedRandomness random(key / "canvas");
     if (digits_ == 1) {
-      const auto top = random.below(rows_ - rows + 1, {.example = id});
-      return {{i, top, random.below(cols_ - cols + 1, {.example = id, .step = 1})}};
+      Draws draw(key / "canvas", id);
+      const auto top = draw.below(rows_ - rows + 1);
+      return {{i, top, draw.below(cols_ - cols + 1)}};
     }
-    KeyedRandomness several(key / "digits");
-    auto below = [&, draws = 0u](std::size_t bound) mutable {
-      return static_cast<std::size_t>(several.below(bound, {.example = id, .step = draws++}));
-    };
-    const auto n = 1 + below(digits_), own = below(n);
+    Draws draw(key / "digits", id);
+    const auto n = 1 + draw.below(digits_), own = draw.below(n);
     std::vector<Placed> all;
     std::vector<std::size_t> gap;  // space to the left of each digit, not counting the other digits
     for (std::size_t k = 0; k < n; ++k) {
-      const auto image = below(size(split));
-      all.push_back({k == own ? i : image, below(rows_ - rows + 1), 0});
-      gap.push_back(below(cols_ - n * cols + 1));
+      const auto image = draw.below(size(split));
+      all.push_back({k == own ? i : image, draw.below(rows_ - rows + 1), 0});
+      gap.push_back(draw.below(cols_ - n * cols + 1));
     }
     std::sort(gap.begin(), gap.end());
     for (std::size_t k = 0; k < n; ++k) all[k].left = gap[k] + k * cols;
@@ -124,11 +121,7 @@ class Glimpse final : public DigitTask {
   void paint(const IdxImages& digit, const std::vector<Placed>& digits, std::uint32_t id, Key key,
              std::span<double> image) const {
     const auto rows = of(Split::train).images.rows, cols = of(Split::train).images.cols;
-    KeyedRandomness random(key / "canvas");
-    std::uint32_t draws = 2;  // draws 0 and 1 are the place
-    const auto below = [&](std::size_t bound) {
-      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
-    };
+    Draws draw(key / "canvas", id, 2);  // draws 0 and 1 are the place
     const auto copy = [&](const std::uint8_t* from, std::size_t height, std::size_t width, std::size_t top, std::size_t left) {
       for (std::size_t r = 0; r < height; ++r)
         for (std::size_t c = 0; c < width; ++c) {
@@ -138,16 +131,15 @@ class Glimpse final : public DigitTask {
     };
     // Clutter (Mnih et al. 2014): pieces of other training digits at random places.
     for (int k = 0; k < clutter_; ++k) {
-      const auto* other = of(Split::train).images.image(below(size(Split::train)));
-      const auto from = below(rows - piece_ + 1) * cols + below(cols - piece_ + 1);
-      const auto r = below(rows_ - piece_ + 1), c = below(cols_ - piece_ + 1);
+      const auto* other = of(Split::train).images.image(draw.below(size(Split::train)));
+      const auto from = draw.below(rows - piece_ + 1) * cols + draw.below(cols - piece_ + 1);
+      const auto r = draw.below(rows_ - piece_ + 1), c = draw.below(cols_ - piece_ + 1);
       copy(other + from, piece_, piece_, r, c);
     }
     for (const auto& [number, top, left] : digits) copy(digit.image(number), rows, cols, top, left);
     if (noise_ > 0)
       for (std::size_t p = 0; p < image.size(); ++p)
-        image[p] = std::min(
-            1.0, image[p] + noise_ * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(p)}));
+        image[p] = std::min(1.0, image[p] + noise_ * draw.numbered(static_cast<std::uint32_t>(p)));
   }
 
   /// The box around a digit's ink.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/random/randomness.hpp"
+#include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/on_demand.hpp"
 
 namespace hardgrad::tasks::puzzle {
@@ -92,19 +92,15 @@ class Puzzle final : public OnDemand {
 
  private:
   int set(std::uint32_t id, std::span<double> x, std::span<int> label) const {
-    KeyedRandomness random(key_ / "puzzle");
-    auto draw = [&, draws = 0u](std::size_t bound) mutable {
-      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
-    };
-
-    const std::size_t n = least_ + draw(size_ - least_ + 1);
+    Draws numbers(key_ / "puzzle", id);
+    const std::size_t n = least_ + numbers.below(size_ - least_ + 1);
     if (kind_ == "parity") {
       std::vector<std::size_t> place(size_);
       std::iota(place.begin(), place.end(), 0);
       std::size_t ones = 0;
       for (std::size_t k = 0; k < n; ++k) {  // the first n of a shuffle
-        std::swap(place[k], place[k + draw(size_ - k)]);
-        const bool one = draw(2) == 1;
+        std::swap(place[k], place[k + numbers.below(size_ - k)]);
+        const bool one = numbers.below(2) == 1;
         x[place[k]] = one ? 1 : -1;
         ones += one;
       }
@@ -114,7 +110,7 @@ class Puzzle final : public OnDemand {
       for (std::size_t k = 0; k < size_; ++k) {
         std::size_t sum = carry;
         for (std::size_t number = 0; number < 2; ++number) {
-          const std::size_t digit = k < n ? draw(digits) : digits;
+          const std::size_t digit = k < n ? numbers.below(digits) : digits;
           x[(number * size_ + k) * (digits + 1) + digit] = 1;
           sum += k < n ? digit : 0;
         }
@@ -126,7 +122,7 @@ class Puzzle final : public OnDemand {
       std::vector<std::size_t> order(n);
       std::iota(order.begin(), order.end(), 0);
       for (std::size_t k = 0; k < n; ++k) {
-        x[k] = 2 * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(k)}) - 1;
+        x[k] = 2 * numbers.numbered(static_cast<std::uint32_t>(k)) - 1;
         x[size_ + k] = 1;
       }
       std::sort(order.begin(), order.end(), [&](auto a, auto b) { return x[a] < x[b]; });

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <numeric>
 
-#include "core/random/randomness.hpp"
 #include "core/support/text.hpp"
+#include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/loaders/csv_table.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/made_like.hpp"
@@ -213,10 +213,8 @@ class Tables final : public OnDemand {
   }
 
   Example drawn(std::uint32_t id) const {
-    KeyedRandomness random(key_ / "question");
-    auto below = [&, draws = 0u](std::size_t bound) mutable {
-      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
-    };
+    Draws draw(key_ / "question", id);
+    const auto below = [&](std::size_t bound) { return draw.below(bound); };
     const auto& table = tables_[tables_.size() > 1 ? below(tables_.size()) : 0];
     const bool generated = table.cells.size() == 0;
     const auto C = table.names.size(), R = generated ? most_ : std::min(most_, table.cells.extent(0));
@@ -232,7 +230,7 @@ class Tables final : public OnDemand {
       for (std::size_t j = 0; j < C; ++j)
         example.cells.row(i)[j] = generated ? static_cast<double>(below(2 * range_ + 1)) - static_cast<double>(range_)
                                             : table.cells.row(row[i])[column[j]];
-    example.question = draw_question(example.names, example.cells, steps_, lists_, std::ref(below));
+    example.question = draw_question(example.names, example.cells, steps_, lists_, below);
     return example;
   }
 
