@@ -36,9 +36,7 @@ void add_moments(Dataset& data, const training::TrainResult& result) {
     }
     data.variables.push_back({name, {"measurement_step", "parameter"}, std::move(values), described("1", words)});
   };
-  std::vector<std::int64_t> labels(width);
-  for (std::size_t i = 0; i < width; ++i) labels[i] = static_cast<std::int64_t>(i);
-  data.axes.push_back({"parameter", std::move(labels), {{"long_name", "number of the parameter in the model's order"}}});
+  data.axes.push_back({"parameter", count_up(width), {{"long_name", "number of the parameter in the model's order"}}});
   add("mean_gradient", "mean of the gradient estimates", &measurement::Measurement::mean);
   add("gradient_variances", "variance of each entry of the gradient", &measurement::Measurement::variances);
 }
