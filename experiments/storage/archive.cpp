@@ -13,7 +13,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/hdf5.hpp"
+#include "experiments/storage/hdf5/file.hpp"
 #include "experiments/support/utf8.hpp"
 
 namespace hardgrad::storage {
