@@ -195,6 +195,13 @@ Seal read_seal(const std::string& path) {
   return seal;
 }
 
+std::string Seal::value(const std::string& name) const {
+  const auto at = note.find(" " + name + "=");
+  if (at == std::string::npos) return {};
+  const auto from = at + name.size() + 2;
+  return note.substr(from, note.find(' ', from) - from);
+}
+
 Archive read_archive(const std::string& path, const std::string& kind) {
   Archive archive;
   archive.path = path;
