@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "experiments/support/number.hpp"
 #include "experiments/tasks/bleu.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
@@ -153,13 +153,12 @@ class Caption final : public Listed {
       const auto tab = line.find('\t');
       if (tab == std::string_view::npos)
         refuse_input(path, i + 1, line.size() + 1, "one column only: expected the picture's number, a tab and its caption");
-      Example example{};
-      const auto [end, error] = std::from_chars(line.data(), line.data() + tab, example.picture);
-      if (error != std::errc{} || end != line.data() + tab || example.picture >= shape[0])
+      const auto picture = number_of<std::size_t>(line.substr(0, tab));
+      if (!picture || *picture >= shape[0])
         refuse_input(path, i + 1, 1,
                      fmt::format("\"{}\" is not a picture: {} has numbers 0 to {}",
                                  line.substr(0, std::min<std::size_t>(tab, 40)), features, shape[0] - 1));
-      example.words = tokenize(line.substr(tab + 1), true);
+      Example example{*picture, tokenize(line.substr(tab + 1), true), {}, {}};
       std::erase_if(example.words, [](const std::string& word) { return is_punctuation(word); });
       if (example.words.empty()) refuse_input(path, i + 1, tab + 2, "a caption without words");
       if (example.words.size() > most_words)

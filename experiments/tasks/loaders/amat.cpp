@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "core/support/text.hpp"
+#include "experiments/support/number.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
@@ -17,9 +17,8 @@ IdxImages parse_amat(const TextFile& text) {
     if (trimmed(line).empty()) continue;
     const auto before = images.pixels.size();
     for (const auto& [pixel, column] : pieces_of(line)) {
-      double value = -1;
-      const auto [end, error] = std::from_chars(pixel.data(), pixel.data() + pixel.size(), value);
-      if (error != std::errc{} || end != pixel.data() + pixel.size() || !(value >= 0 && value <= 1))
+      const double value = number_of<double>(pixel).value_or(-1);
+      if (!(value >= 0 && value <= 1))
         refuse_input(text.path, i + 1, column,
                      fmt::format("a pixel must be a number from 0 to 1, got \"{}\"", pixel.substr(0, 20)));
       images.pixels += static_cast<char>(std::lround(255 * value));

@@ -2,22 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "experiments/support/number.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 namespace {
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.starts_with('-')) return {};
-  return value;
-}
+std::optional<int> number(std::string_view text) { return text.starts_with('-') ? std::nullopt : number_of<int>(text); }
 
 std::string cut(std::string_view text) { return std::string(text.substr(0, 40)); }
 
