@@ -69,9 +69,6 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
   const auto all = task->size(split);
   const auto examples = options.examples > 0 ? std::min<std::size_t>(options.examples, all) : all;
   if (options.json) {
-    nlohmann::json losses = nlohmann::json::object(), metrics = losses;
-    for (const auto& [name, value] : point.losses) losses[name] = number(value);
-    for (const auto& [name, value] : point.metrics) metrics[name] = number(value);
     print_json({{"checkpoint", options.checkpoint},
                 {"task", task_spec},
                 {"trained_on", checkpoint.task},
@@ -85,8 +82,8 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
                 {"beam", options.beam},
                 {"average", options.average},
                 {"attention", options.attention},
-                {"losses", losses},
-                {"metrics", metrics},
+                {"losses", numbers(point.losses)},
+                {"metrics", numbers(point.metrics)},
                 {"alignments", options.alignments.empty() ? nlohmann::json() : nlohmann::json(options.alignments)}});
     return 0;
   }

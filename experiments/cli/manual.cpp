@@ -66,6 +66,5 @@ void Manual::definition(const std::string& term, const std::string& text) {
   put("{}{}\n", std::string(indent, ' '), bold(term));
   print_wrapped(text, deeper);
 }
-void Manual::line(const std::string& text) { put("{}{}\n", std::string(indent, ' '), text); }
 
 }  // namespace hardgrad::cli

@@ -23,8 +23,6 @@ class Manual {
   void paragraph(const std::string& text);
   /// A term, and its indented explanation.
   void definition(const std::string& term, const std::string& text);
-  /// An unformatted line.
-  void line(const std::string& text);
 
  private:
   bool begun_ = false;

@@ -25,6 +25,7 @@
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/merge.hpp"
 #include "experiments/storage/provenance.hpp"
+#include "experiments/storage/results.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/plan.hpp"
@@ -48,10 +49,9 @@ struct MeasureArguments {
 
 template <class T>
 nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet<T>& parameters) {
-  nlohmann::json bias = nlohmann::json::object(), intervals = bias, groups = bias, mean;
-  for (const auto& [name, value] : m.bias_against) bias[name] = number(value);
+  auto intervals = nlohmann::json::object();
   for (const auto& [name, ends] : m.intervals) intervals[name] = {number(ends[0]), number(ends[1])};
-  for (const auto& [name, value] : m.variance_by_group) groups[name] = number(value);
+  nlohmann::json mean;
   if (m.status == "ok" && !m.mean.empty() && parameters.size() <= most_listed_parameters) {
     mean = nlohmann::json::object();
     for (const auto& p : parameters) {
@@ -60,9 +60,6 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
       mean[p.name] = list;
     }
   }
-  auto entropies = nlohmann::json::object(), variances = nlohmann::json::object();
-  for (const auto& [site, value] : m.entropy_by_site) entropies[site] = number(value);
-  for (const auto& [site, value] : m.variance_by_site) variances[site] = number(value);
   auto covariance = nlohmann::json::array();
   for (std::size_t i = 0; i < parameters.size() && !m.covariance.empty(); ++i) {
     const auto row = m.covariance.begin() + static_cast<std::ptrdiff_t>(i * parameters.size());
@@ -72,39 +69,17 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
                                {"target", m.target},
                                {"status", m.status},
                                {"reason", m.reason},
-                               {"estimand_norm", number(m.estimand_norm)},
                                {"estimand", m.estimand},
                                {"estimand_standard_error", number(m.estimand_standard_error)},
-                               {"variance", number(m.variance)},
                                {"variance_is_infinite", std::isinf(m.variance)},
-                               {"squared_bias", number(m.squared_bias)},
-                               {"relative_bias", number(m.relative_bias)},
-                               {"mse", number(m.mse)},
-                               {"snr", number(m.snr)},
-                               {"cosine", number(m.cosine)},
-                               {"bias_p_value_plain", number(m.bias_p_value_plain)},
-                               {"bias_p_value", number(m.bias_p_value)},
-                               {"replicates", number(m.replicates)},
-                               {"effective_sample_size", number(m.effective_sample_size)},
-                               {"tail_index", number(m.tail_index)},
-                               {"unvisited_mass", number(m.unvisited_mass)},
-                               {"exact_variance", number(m.exact_variance)},
-                               {"exact_squared_bias", number(m.exact_squared_bias)},
-                               {"exact_cosine", number(m.exact_cosine)},
                                {"unsupported", m.unsupported},
-                               {"rows", number(m.rows)},
-                               {"attention_values", number(m.attention_values)},
-                               {"missed_hints", number(m.missed_hints)},
-                               {"seconds", number(m.seconds)},
-                               {"work_normalised_variance", number(m.work_normalised_variance)},
-                               {"outcomes", number(m.outcomes)},
-                               {"attention_entropy", number(m.attention_entropy)},
-                               {"entropy_by_site", entropies},
-                               {"variance_by_site", variances},
-                               {"bias_against", bias},
+                               {"entropy_by_site", numbers(m.entropy_by_site)},
+                               {"variance_by_site", numbers(m.variance_by_site)},
+                               {"bias_against", numbers(m.bias_against)},
                                {"intervals", intervals},
-                               {"variance_by_group", groups},
+                               {"variance_by_group", numbers(m.variance_by_group)},
                                {"mean_gradient", mean}};
+  for (const auto& field : storage::measurement_fields()) result[field.name] = number(m.*field.value);
   if (!covariance.empty()) result["covariance"] = covariance;
   return result;
 }

@@ -1,6 +1,7 @@
 // A clear error instead of an illegal instruction if a build for one processor runs on an older one.
 //
-// Compiled for any x86-64 and run before all other initialisation; HARDGRAD_NEEDS_<feature> names the features in use.
+// Compiled for any x86-64 and run before all other initialisation; HARDGRAD_CHECKS has a
+// HARDGRAD_CHECK(feature) for each feature in use.
 #ifdef __x86_64__
 #include <unistd.h>
 
@@ -20,35 +21,8 @@ __attribute__((constructor(101))) void check_processor() {
   __builtin_cpu_init();
 #define HARDGRAD_CHECK(feature) \
   if (!__builtin_cpu_supports(#feature)) refuse(#feature);
-#ifdef HARDGRAD_NEEDS_avx
-  HARDGRAD_CHECK(avx)
-#endif
-#ifdef HARDGRAD_NEEDS_fma
-  HARDGRAD_CHECK(fma)
-#endif
-#ifdef HARDGRAD_NEEDS_avx2
-  HARDGRAD_CHECK(avx2)
-#endif
-#ifdef HARDGRAD_NEEDS_bmi2
-  HARDGRAD_CHECK(bmi2)
-#endif
-#ifdef HARDGRAD_NEEDS_avx512f
-  HARDGRAD_CHECK(avx512f)
-#endif
-#ifdef HARDGRAD_NEEDS_avx512bw
-  HARDGRAD_CHECK(avx512bw)
-#endif
-#ifdef HARDGRAD_NEEDS_avx512dq
-  HARDGRAD_CHECK(avx512dq)
-#endif
-#ifdef HARDGRAD_NEEDS_avx512vl
-  HARDGRAD_CHECK(avx512vl)
-#endif
-#ifdef HARDGRAD_NEEDS_avx512vbmi
-  HARDGRAD_CHECK(avx512vbmi)
-#endif
-#ifdef HARDGRAD_NEEDS_avx512er
-  HARDGRAD_CHECK(avx512er)
+#ifdef HARDGRAD_CHECKS
+  HARDGRAD_CHECKS
 #endif
 }
 

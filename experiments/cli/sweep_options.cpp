@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "core/support/error.hpp"
+#include "experiments/support/number.hpp"
 
 namespace hardgrad::cli {
 
@@ -35,12 +34,9 @@ sweeps::RunOptions SweepOptions::run_options(const sweeps::SweepConfig& config) 
                                        : sweeps::ProgressMode::none;
   if (shard.empty()) return run;
   const auto slash = shard.find('/');
-  const auto read = [&](std::string_view text, std::size_t& into) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
-    return error == std::errc{} && end == text.data() + text.size();
-  };
-  if (slash == std::string::npos || !read(std::string_view(shard).substr(0, slash), run.shard) ||
-      !read(std::string_view(shard).substr(slash + 1), run.shards) || run.shard < 1 || run.shard > run.shards)
+  run.shard = number_of<std::size_t>(shard.substr(0, slash)).value_or(0);
+  run.shards = slash == std::string::npos ? 0 : number_of<std::size_t>(shard.substr(slash + 1)).value_or(0);
+  if (run.shard < 1 || run.shard > run.shards)
     throw UsageError(fmt::format("--shard: must be k/n with k from 1 to n, got \"{}\"", shard));
   return run;
 }

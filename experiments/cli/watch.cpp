@@ -221,9 +221,6 @@ nlohmann::json to_json(const sweeps::SweepStatus& status, const std::vector<swee
                         {"rows", number(point.rows)},
                         {"cpu_seconds", number(point.cpu_seconds)},
                         {"loss", number(point.loss)}});
-    auto losses = nlohmann::json::object(), metrics = nlohmann::json::object();
-    for (const auto& [name, value] : curve.losses) losses[name] = number(value);
-    for (const auto& [name, value] : curve.metrics) metrics[name] = number(value);
     cells.push_back({{"hash", curve.line.hash},
                      {"axes", curve.axes},
                      {"state", state_of(curve)},
@@ -231,8 +228,8 @@ nlohmann::json to_json(const sweeps::SweepStatus& status, const std::vector<swee
                      {"share", curve.share ? number(*curve.share) : nlohmann::json()},
                      {"ended_by", curve.ended_by},
                      {"training", points},
-                     {"losses", losses},
-                     {"metrics", metrics}});
+                     {"losses", numbers(curve.losses)},
+                     {"metrics", numbers(curve.metrics)}});
   }
   return {{"name", status.name},
           {"hash", status.hash},

@@ -13,7 +13,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/hdf5.hpp"
+#include "experiments/storage/hdf5/file.hpp"
 #include "experiments/support/utf8.hpp"
 
 namespace hardgrad::storage {
@@ -193,6 +193,13 @@ Seal read_seal(const std::string& path) {
   open_seal(bytes, path, seal.note);
   seal.hash = bytes.substr(bytes.size() - 17, 16);
   return seal;
+}
+
+std::string Seal::value(const std::string& name) const {
+  const auto at = note.find(" " + name + "=");
+  if (at == std::string::npos) return {};
+  const auto from = at + name.size() + 2;
+  return note.substr(from, note.find(' ', from) - from);
 }
 
 Archive read_archive(const std::string& path, const std::string& kind) {

@@ -39,6 +39,10 @@ Archive read_archive(const std::string& path, const std::string& kind);
 struct Seal {
   std::string note;
   std::string hash;  ///< 16 hexadecimal digits: the hash of all bytes before them
+  /// The note's first word: the kind of the file.
+  std::string kind() const { return note.substr(0, note.find(' ')); }
+  /// The value of the note's word `name=value`; empty if there is none.
+  std::string value(const std::string& name) const;
 };
 /// Reads and verifies only the seal, without HDF5; InputError if the file is damaged or truncated.
 Seal read_seal(const std::string& path);

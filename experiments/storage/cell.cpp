@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/provenance.hpp"
@@ -36,9 +35,7 @@ void add_moments(Dataset& data, const training::TrainResult& result) {
     }
     data.variables.push_back({name, {"measurement_step", "parameter"}, std::move(values), described("1", words)});
   };
-  std::vector<std::int64_t> labels(width);
-  for (std::size_t i = 0; i < width; ++i) labels[i] = static_cast<std::int64_t>(i);
-  data.axes.push_back({"parameter", std::move(labels), {{"long_name", "number of the parameter in the model's order"}}});
+  data.axes.push_back({"parameter", count_up(width), {{"long_name", "number of the parameter in the model's order"}}});
   add("mean_gradient", "mean of the gradient estimates", &measurement::Measurement::mean);
   add("gradient_variances", "variance of each entry of the gradient", &measurement::Measurement::variances);
 }
@@ -148,24 +145,12 @@ CellRecord cell_of(const Archive& archive) {
 }
 
 CellSummary peek_cell(const std::string& path) {
-  std::istringstream words(read_seal(path).note);
-  std::string word, status;
-  CellSummary summary;
-  words >> word;
-  if (word != "cell") throw InputError(path + ": is a " + word + " file, not a cell file");
-  while (words >> word) {
-    if (word.rfind("plan=", 0) == 0) summary.plan_hash = word.substr(5);
-    if (word.rfind("hash=", 0) == 0) summary.cell_hash = word.substr(5);
-    if (word.rfind("status=", 0) == 0) status = word.substr(7);
-    if (word.rfind("checkpoint=", 0) == 0) summary.checkpoint = word.substr(11);
-    if (word.rfind("checkpoint_hash=", 0) == 0) summary.checkpoint_hash = word.substr(16);
-  }
-  for (auto s : {CellStatus::ok, CellStatus::failed, CellStatus::skipped})
-    if (to_string(s) == status) {
-      summary.status = s;
-      return summary;
-    }
-  throw InputError(path + ": has an unknown status \"" + status + "\"");
+  const auto seal = read_seal(path);
+  if (seal.kind() != "cell") throw InputError(path + ": is a " + seal.kind() + " file, not a cell file");
+  for (auto status : {CellStatus::ok, CellStatus::failed, CellStatus::skipped})
+    if (to_string(status) == seal.value("status"))
+      return {seal.value("plan"), seal.value("hash"), status, seal.value("checkpoint"), seal.value("checkpoint_hash")};
+  throw InputError(path + ": has an unknown status \"" + seal.value("status") + "\"");
 }
 
 std::string check_checkpoint(const std::string& path, const CellSummary& cell) {

@@ -14,9 +14,7 @@ namespace {
 
 void add_state(Dataset& data, const std::string& name, const std::vector<double>& state, const std::string& what) {
   if (state.empty()) return;
-  std::vector<std::int64_t> labels(state.size());
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i);
-  data.axes.push_back({name + "_entry", std::move(labels)});
+  data.axes.push_back({name + "_entry", count_up(state.size())});
   data.variables.push_back({name, {name + "_entry"}, state, described("1", what)});
 }
 

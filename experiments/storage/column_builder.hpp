@@ -18,10 +18,7 @@ using Records = std::vector<CellRecord>;
 class ColumnBuilder {
  public:
   ColumnBuilder(std::size_t runs, bool with_runs) : runs_(runs), with_runs_(with_runs) {
-    if (!with_runs) return;
-    std::vector<std::int64_t> labels(runs);
-    for (std::size_t i = 0; i < runs; ++i) labels[i] = static_cast<std::int64_t>(i);
-    data_.axes.push_back({"run", std::move(labels), {{"long_name", "number of the run, in the plan's order"}}});
+    if (with_runs) data_.axes.push_back({"run", count_up(runs), {{"long_name", "number of the run, in the plan's order"}}});
   }
 
   /// An axis of distinct labels, sorted if `place` is used; omitted if there are none.

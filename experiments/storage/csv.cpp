@@ -1,8 +1,9 @@
 // Results as text: one tidy table per combination of axes.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
-#include <functional>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
@@ -28,9 +29,7 @@ std::string cell_text(const Values& values, std::size_t i) {
           return quoted(v[i]);
         } else if constexpr (std::is_floating_point_v<E>) {
           if (std::isnan(v[i])) return "";
-          char buffer[40];
-          std::snprintf(buffer, sizeof buffer, "%.17g", static_cast<double>(v[i]));
-          return buffer;
+          return fmt::format("{:.17g}", static_cast<double>(v[i]));
         } else {
           return std::to_string(v[i]);
         }
@@ -50,61 +49,51 @@ std::string value_text(const Variable& v, std::size_t i) {
   return meanings.substr(from, meanings.find(' ', from) - from);
 }
 
-// One row per run and label of `axes`, for the rows in `present`.
+struct Column {
+  const Variable* variable;
+  std::string title;
+  std::size_t width = 1, place = 0;  // numbers of the variable in a row, and which of them
+};
+
+// One row per run and label of `axes`. A row without any number does not exist for its run.
 std::string table(const Dataset& data, const std::vector<std::string>& axes) {
-  std::vector<const Variable*> labels, columns;
+  std::vector<Column> labels, columns;
+  auto with_bound = axes;
+  with_bound.push_back("bound");
   for (const auto& v : data.variables) {
-    if (v.axes == std::vector<std::string>{"run"} && axes.size() > 1 && find(v.attributes, "grid_axis")) labels.push_back(&v);
-    if (v.axes == axes) columns.push_back(&v);
-    // Intervals become two columns.
-    auto with_bound = axes;
-    with_bound.push_back("bound");
-    if (v.axes == with_bound) columns.push_back(&v);
+    if (v.axes == std::vector<std::string>{"run"} && axes.size() > 1 && find(v.attributes, "grid_axis"))
+      labels.push_back({&v, quoted(v.name)});
+    if (v.axes == axes) columns.push_back({&v, quoted(v.name)});
+    if (v.axes != with_bound) continue;  // an interval has a column for each end
+    const auto& ends = *data.axis("bound");
+    for (std::size_t k = 0; k < ends.size(); ++k)
+      columns.push_back({&v, quoted(v.name + "_" + cell_text(ends.labels, k)), ends.size(), k});
   }
   if (columns.empty()) return "";
-  const auto* bound = data.axis("bound");
-  std::string out;
-  const auto add = [&](const std::string& field) {
-    if (!out.empty() && out.back() != '\n') out += ',';
-    out += field;
-  };
-  std::vector<std::size_t> extent;
+  auto row = axes;
+  for (const auto* list : {&labels, &columns})
+    for (const auto& column : *list) row.push_back(column.title);
+  auto out = fmt::format("{}\n", fmt::join(row, ","));
   std::size_t count = 1;
-  for (const auto& a : axes) {
-    add(a);
-    extent.push_back(data.axis(a)->size());
-    count *= extent.back();
-  }
-  for (auto* v : labels) add(quoted(v->name));
-  for (auto* v : columns) {
-    if (v->axes.size() == axes.size())
-      add(quoted(v->name));
-    else
-      for (std::size_t k = 0; k < bound->size(); ++k) add(quoted(v->name + "_" + cell_text(bound->labels, k)));
-  }
-  out += '\n';
+  for (const auto& a : axes) count *= data.axis(a)->size();
   for (std::size_t i = 0; i < count; ++i) {
-    bool present = axes.size() == 1;  // a row without any number does not exist for its run
-    for (auto* v : columns)
-      if (auto* numbers = std::get_if<std::vector<double>>(&v->values); numbers && v->axes.size() == axes.size())
-        present = present || !std::isnan((*numbers)[i]);
-      else if (v->name == "measurement_status")
-        present = present || std::get<std::vector<std::uint8_t>>(v->values)[i] != 2;
-    if (!present) continue;
-    std::string row;
-    std::size_t rest = i, run = i;
-    std::vector<std::string> places(axes.size());
-    for (std::size_t a = axes.size(); a-- > 0; rest /= extent[a]) {
-      places[a] = cell_text(data.axis(axes[a])->labels, rest % extent[a]);
-      if (a == 0) run = rest % extent[a];
+    const auto present = [i](const Column& column) {
+      if (column.variable->name == "measurement_status")
+        return std::get<std::vector<std::uint8_t>>(column.variable->values)[i] != 2;
+      const auto* numbers = std::get_if<std::vector<double>>(&column.variable->values);
+      return numbers && column.width == 1 && !std::isnan((*numbers)[i]);
+    };
+    if (axes.size() > 1 && std::none_of(columns.begin(), columns.end(), present)) continue;
+    row.assign(axes.size(), "");
+    std::size_t run = i;
+    for (std::size_t a = axes.size(); a-- > 0;) {
+      const auto& axis = *data.axis(axes[a]);
+      row[a] = cell_text(axis.labels, run % axis.size());
+      if (a > 0) run /= axis.size();
     }
-    for (const auto& p : places) row += (row.empty() ? "" : ",") + p;
-    for (auto* v : labels) row.append(",").append(value_text(*v, run));
-    for (auto* v : columns) {
-      const auto n = v->axes.size() == axes.size() ? 1 : bound->size();
-      for (std::size_t k = 0; k < n; ++k) row.append(",").append(value_text(*v, i * n + k));
-    }
-    out += row + '\n';
+    for (const auto& label : labels) row.push_back(value_text(*label.variable, run));
+    for (const auto& column : columns) row.push_back(value_text(*column.variable, i * column.width + column.place));
+    out += fmt::format("{}\n", fmt::join(row, ","));
   }
   return out;
 }
@@ -127,9 +116,8 @@ std::vector<std::string> export_csv(const std::string& path, const std::string& 
       {"measurement_groups.csv", {"run", "measurement_step", "parameter_group"}},
       {"measurement_targets.csv", {"run", "measurement_step", "target"}}};
   for (const auto& [name, axes] : tables) {
-    bool there = true;
-    for (const auto& a : axes) there = there && data.axis(a);
-    const auto text = there ? table(data, axes) : "";
+    if (!std::all_of(axes.begin(), axes.end(), [&](const auto& name) { return data.axis(name); })) continue;
+    const auto text = table(data, axes);
     if (text.empty()) continue;
     written.push_back((std::filesystem::path(folder) / name).string());
     write_file(written.back(), text);

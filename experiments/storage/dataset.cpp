@@ -2,6 +2,7 @@
 #include "experiments/storage/dataset.hpp"
 
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "core/support/error.hpp"
@@ -10,6 +11,12 @@ namespace hardgrad::storage {
 
 std::size_t size(const Values& values) {
   return std::visit([](const auto& v) { return v.size(); }, values);
+}
+
+std::vector<std::int64_t> count_up(std::size_t n) {
+  std::vector<std::int64_t> labels(n);
+  std::iota(labels.begin(), labels.end(), 0);
+  return labels;
 }
 
 const Attribute* find(const Attributes& attributes, const std::string& name) {

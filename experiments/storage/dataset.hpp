@@ -14,6 +14,8 @@ namespace hardgrad::storage {
 using Values = std::variant<std::vector<double>, std::vector<float>, std::vector<std::int64_t>, std::vector<std::int32_t>,
                             std::vector<std::uint8_t>, std::vector<std::string>>;
 std::size_t size(const Values& values);
+/// The labels 0, 1, ..., n - 1.
+std::vector<std::int64_t> count_up(std::size_t n);
 
 using Attribute = std::variant<std::string, double, std::int64_t, std::vector<std::string>, std::vector<double>,
                                std::vector<std::int64_t>, std::vector<std::uint8_t>>;

@@ -8,13 +8,6 @@
 namespace hardgrad::storage {
 namespace {
 
-template <class V>
-std::vector<V> count_up(std::size_t n) {
-  std::vector<V> labels(n);
-  for (std::size_t i = 0; i < n; ++i) labels[i] = static_cast<V>(i);
-  return labels;
-}
-
 // Adds an array along the given axes and declares new ones. Empty arrays are omitted.
 template <class V>
 void add(Dataset& data, const std::string& name, const Array<V>& array, std::vector<std::string> axes, const std::string& units,
@@ -24,7 +17,7 @@ void add(Dataset& data, const std::string& name, const Array<V>& array, std::vec
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto* known = data.axis(axes[i]);
     if (!known)
-      data.axes.push_back({axes[i], count_up<std::int64_t>(array.shape[i])});
+      data.axes.push_back({axes[i], count_up(array.shape[i])});
     else if (known->size() != array.shape[i])
       throw Bug("gradient file: " + name + " has " + std::to_string(array.shape[i]) + " along " + axes[i] + ", others have " +
                 std::to_string(known->size()));
@@ -115,7 +108,7 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
       "position in the batch of the row's example");
 
   if (!dump.batch.id.empty()) {
-    batch.axes.push_back({"example", count_up<std::int64_t>(dump.batch.id.size())});
+    batch.axes.push_back({"example", count_up(dump.batch.id.size())});
     batch.variables.push_back({"id",
                                {"example"},
                                std::vector<std::int64_t>(dump.batch.id.begin(), dump.batch.id.end()),

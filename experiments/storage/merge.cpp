@@ -10,12 +10,13 @@
 namespace hardgrad::storage {
 namespace {
 
-// A column with one value per run.
-template <class V, class Get>
-void add(Dataset& data, const std::vector<CellRecord>& records, const std::string& name, Attributes attributes, Get get) {
-  std::vector<V> values;
+// A column with a member of each run's role; flags are stored as bytes.
+template <class M>
+void add(Dataset& data, const std::vector<CellRecord>& records, const std::string& name, Attributes attributes,
+         M TuningRole::*member) {
+  std::vector<std::conditional_t<std::is_same_v<M, bool>, std::uint8_t, M>> values;
   values.reserve(records.size());
-  for (const auto& record : records) values.push_back(get(record.tuning.value_or(TuningRole{})));
+  for (const auto& record : records) values.push_back(record.tuning.value_or(TuningRole{}).*member);
   data.variables.push_back({name, {"run"}, std::move(values), std::move(attributes)});
 }
 
@@ -25,34 +26,21 @@ void add_reported_roles(Dataset& data, const std::vector<CellRecord>& records, c
     for (auto& [name, value] : variable.attributes)
       if (name == "grid_axis" && tuned.contains(std::get<std::string>(value))) name = "tuned_axis";
   if (!records.front().tuning) return;
-  using Role = TuningRole;
-  add<std::string>(data, records, "tuning_edge", {{"long_name", "settings at the end of the tried range"}},
-                   [](const Role& role) { return role.edge; });
-  add<std::int32_t>(data, records, "tuning_setting", described("1", "number of its setting among those tried"),
-                    [](const Role& role) { return role.setting; });
-  add<std::int32_t>(data, records, "tuning_settings", described("1", "settings tried"),
-                    [](const Role& role) { return role.tried; });
-  add<std::int32_t>(data, records, "tuning_failed", described("1", "trials that failed"),
-                    [](const Role& role) { return role.failed; });
-  add<std::string>(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}},
-                   [](const Role& role) { return role.estimator; });
+  add(data, records, "tuning_edge", {{"long_name", "settings at the end of the tried range"}}, &TuningRole::edge);
+  add(data, records, "tuning_setting", described("1", "number of its setting among those tried"), &TuningRole::setting);
+  add(data, records, "tuning_settings", described("1", "settings tried"), &TuningRole::tried);
+  add(data, records, "tuning_failed", described("1", "trials that failed"), &TuningRole::failed);
+  add(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}}, &TuningRole::estimator);
 }
 
 void add_trial_roles(Dataset& data, const std::vector<CellRecord>& records) {
-  using Role = TuningRole;
-  add<std::int32_t>(data, records, "tuning_round", described("1", "round of the search, from 1"),
-                    [](const Role& role) { return role.round; });
-  add<std::int32_t>(data, records, "tuning_setting", described("1", "number of the setting, from 0"),
-                    [](const Role& role) { return role.setting; });
-  add<std::string>(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}},
-                   [](const Role& role) { return role.estimator; });
-  add<double>(data, records, "tuning_score", described("1", "value of the tuning criterion"),
-              [](const Role& role) { return role.score; });
-  add<std::string>(data, records, "tuning_quantity", {{"long_name", "tuning criterion of the score"}},
-                   [](const Role& role) { return role.quantity; });
-  add<std::uint8_t>(data, records, "tuning_kept",
-                    flags("whether its setting continued to the next round, or was chosen", {"no", "yes"}),
-                    [](const Role& role) { return static_cast<std::uint8_t>(role.kept); });
+  add(data, records, "tuning_round", described("1", "round of the search, from 1"), &TuningRole::round);
+  add(data, records, "tuning_setting", described("1", "number of the setting, from 0"), &TuningRole::setting);
+  add(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}}, &TuningRole::estimator);
+  add(data, records, "tuning_score", described("1", "value of the tuning criterion"), &TuningRole::score);
+  add(data, records, "tuning_quantity", {{"long_name", "tuning criterion of the score"}}, &TuningRole::quantity);
+  add(data, records, "tuning_kept", flags("whether its setting continued to the next round, or was chosen", {"no", "yes"}),
+      &TuningRole::kept);
 }
 
 }  // namespace

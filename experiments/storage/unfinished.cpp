@@ -2,8 +2,6 @@
 // of the group `training`.
 #include "experiments/storage/unfinished.hpp"
 
-#include <sstream>
-
 #include "core/support/error.hpp"
 
 namespace hardgrad::storage {
@@ -73,16 +71,10 @@ Unfinished unfinished_of(const Archive& archive) {
 }
 
 UnfinishedSummary peek_unfinished(const std::string& path) {
-  std::istringstream words(read_seal(path).note);
-  std::string word;
-  UnfinishedSummary summary;
-  words >> word;
-  if (word != "unfinished") throw InputError(path + ": is a " + word + " file, not an unfinished cell");
-  while (words >> word) {
-    if (word.rfind("hash=", 0) == 0) summary.cell_hash = word.substr(5);
-    if (word.rfind("step=", 0) == 0) summary.step = std::stoi(word.substr(5));
-  }
-  return summary;
+  const auto seal = read_seal(path);
+  if (seal.kind() != "unfinished") throw InputError(path + ": is a " + seal.kind() + " file, not an unfinished cell");
+  const auto step = seal.value("step");
+  return {seal.value("hash"), step.empty() ? 0 : std::stoi(step)};
 }
 
 template <class T>

@@ -47,8 +47,7 @@ struct SweepConfig {
   std::vector<Override> overrides;
   std::optional<TuneConfig> tune;  ///< the search for settings before the grid runs
   CellSettings base;
-  SettingValues forced;  ///< from --set, which takes precedence over overrides
-  std::string echo;      ///< the resolved configuration as TOML
+  std::string echo;  ///< the resolved configuration as TOML
 };
 
 /// Reads and checks. `sets` holds `a.b=VALUE` texts. UsageError `sweep.toml:12:5: grid.estimator: ...`;

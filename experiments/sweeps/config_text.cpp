@@ -21,15 +21,16 @@ void add_number(toml::table& table, const std::string& key, double x) {
     table.insert(key, x);
 }
 
-// A choice as a node of the type that is read back.
-void add_choice(toml::array& list, const TunedAxis& axis, const std::string& text) {
-  const auto* setting = find_setting(axis.name);
-  if (!setting) return list.push_back(text);
+// A value of an axis as a node of the type that is read back.
+void add_node(toml::array& list, const std::string& axis, const std::string& text) {
+  const auto* setting = find_setting(axis);
+  if (axis == "seed") return list.push_back(static_cast<std::int64_t>(std::stoull(text)));
+  if (!setting || setting->info.type == Type::text) return list.push_back(text);
   std::visit(
       [&](const auto& value) {
         if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, std::vector<double>>) list.push_back(value);
       },
-      setting->info.type == Type::text ? Value{text} : checked_setting(*setting, text));
+      checked_setting(*setting, text));
 }
 
 toml::table tune_table(const TuneConfig& tune) {
@@ -53,7 +54,7 @@ toml::table tune_table(const TuneConfig& tune) {
       continue;
     }
     toml::array list;
-    for (const auto& choice : axis.choices) add_choice(list, axis, choice);
+    for (const auto& choice : axis.choices) add_node(list, axis.name, choice);
     table.insert(axis.name, list);
   }
   return table;
@@ -69,34 +70,15 @@ toml::table echo_table(const SweepConfig& config) {
   };
   const auto values = [&](const GridAxis& axis) {
     toml::array list;
-    for (const auto& value : axis.values) {
-      toml::table holder;
-      if (axis.name == "seed")
-        holder.insert("x", static_cast<std::int64_t>(std::stoull(value)));
-      else if (const auto* setting = find_setting(axis.name))
-        add(holder, "x", setting->info.type == Type::text ? Value{value} : checked_setting(*setting, value));
-      else
-        holder.insert("x", value);
-      holder.get("x")->visit([&](const auto& node) { list.push_back(node); });
-    }
+    for (const auto& value : axis.values) add_node(list, axis.name, value);
     return list;
   };
   const auto patterns = [&](const Condition& condition) {
     toml::table table;
     for (const auto& [name, texts] : condition.patterns) {
       toml::array list;
-      for (const auto& text : texts) {
-        const auto* setting = find_setting(name);
-        const bool wild = text.find_first_of("*?") != std::string::npos;
-        toml::table holder;
-        if (!wild && name == "seed")
-          holder.insert("x", static_cast<std::int64_t>(std::stoull(text)));
-        else if (!wild && setting && setting->info.type != Type::text)
-          add(holder, "x", checked_setting(*setting, text));
-        else
-          holder.insert("x", text);
-        holder.get("x")->visit([&](const auto& node) { list.push_back(node); });
-      }
+      for (const auto& text : texts)
+        text.find_first_of("*?") != std::string::npos ? list.push_back(text) : add_node(list, name, text);
       table.insert(name, list);
     }
     return table;

@@ -34,8 +34,7 @@ std::vector<CellCurve> Curves::look() {
     if (plan.at("cells").at(i).at("skip") != "") continue;
     CellCurve curve;
     curve.line = status_.cells[i];
-    for (const auto& [name, value] : plan.at("cells").at(i).at("axes").items())
-      curve.axes[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    curve.axes = plan.at("cells").at(i).at("axes").get<AxisValues>();
     const auto& hash = curve.line.hash;
     const bool done = curve.line.state == CellState::ok;
     if (const auto* result = read(done ? folder_.cell(hash) : folder_.unfinished(hash), done)) {

@@ -164,8 +164,7 @@ SweepStatus sweep_status(const SweepFolder& folder) {
     CellStatusLine line;
     line.hash = cell.at("hash");
     Cell named;
-    for (const auto& [name, value] : cell.at("axes").items())
-      named.axes[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    named.axes = cell.at("axes").get<AxisValues>();
     named.round = cell.value("round", std::size_t{0});
     named.share = cell.value("share", 1.0);
     named.skip = cell.at("skip").get<std::string>();

@@ -3,21 +3,18 @@
 #include <nlohmann/json.hpp>
 
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
 #include <sstream>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/provenance.hpp"
 #include "experiments/support/place.hpp"
 
 namespace hardgrad::sweeps {
-
-std::string now_utc() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 Journal::Journal(const std::string& path) : path_(path) {
   refuse_strange<UsageError>(path);
@@ -34,7 +31,7 @@ Journal::~Journal() {
 }
 
 void Journal::append(nlohmann::json event) {
-  event["time"] = now_utc();
+  event["time"] = storage::timestamp();
   const auto line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   // One write, so that lines of several processes stay intact. After a partial write, writing the rest reports the error.
   for (std::size_t done = 0; done < line.size();) {

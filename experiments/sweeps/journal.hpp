@@ -25,7 +25,4 @@ class Journal {
   int file_ = -1;
 };
 
-/// The current time as 2024-05-01T12:00:00Z.
-std::string now_utc();
-
 }  // namespace hardgrad::sweeps

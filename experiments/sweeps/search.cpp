@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <set>
 
 #include "core/support/error.hpp"
+#include "experiments/support/number.hpp"
 #include "experiments/sweeps/plan.hpp"
 
 namespace hardgrad::sweeps {
@@ -46,11 +46,7 @@ void shorten(CellSettings& settings, const TuneConfig& tune, double share) {
 }
 
 // NaN unless the whole text is a number.
-double number_in(const std::string& text) {
-  double value = measurement::not_a_number;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? value : measurement::not_a_number;
-}
+double number_in(const std::string& text) { return number_of<double>(text).value_or(measurement::not_a_number); }
 
 }  // namespace
 

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <string_view>
 
 #include "core/support/error.hpp"
+#include "experiments/support/number.hpp"
 #include "experiments/sweeps/config.hpp"
 
 namespace hardgrad::sweeps {
@@ -35,9 +35,8 @@ double point(std::string_view text, double steps) {
   if (text == "end") return steps;
   const bool share = text.ends_with('%');
   if (share) text.remove_suffix(1);
-  double value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0 && value <= many)) return -1;
+  const double value = number_of<double>(text).value_or(-1);
+  if (!(value >= 0 && value <= many)) return -1;
   if (share) return value <= 100 ? std::round(value / 100 * steps) : -1;
   return value == std::floor(value) ? value : -1;
 }

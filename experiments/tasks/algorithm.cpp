@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <numeric>
 #include <span>
 
 #include "core/random/randomness.hpp"
+#include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/graded.hpp"
-#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/on_demand.hpp"
 
 namespace hardgrad::tasks::algorithm {
 namespace {
@@ -55,10 +55,11 @@ class Script {
 /// Fields: "input" [B, T, I] the bits, then one or two channels of marks; "answer" [B, T, O], -1 at steps without an answer;
 /// "length" [B] steps; "longer" [B] 1 if the sequence is longer than those of training. Examples are made on demand from their
 /// ids. With a curriculum, training begins with sequences of min_length.
-class Algorithm final : public Task, public Graded {
+class Algorithm final : public OnDemand, public Graded {
  public:
   Algorithm(const Settings& settings, Key key)
-      : key_(key),
+      : OnDemand(settings),
+        key_(key),
         kind_(settings.text("kind")),
         bits_(settings.integer("bits")),
         least_(settings.integer("min_length")),
@@ -66,9 +67,6 @@ class Algorithm final : public Task, public Graded {
         longer_(settings.integer("longer")),
         repeats_(settings.integer("repeats")),
         curriculum_(static_cast<std::uint64_t>(settings.integer("curriculum"))) {
-    const auto examples = static_cast<std::size_t>(settings.integer("examples"));
-    sizes_ = {examples, static_cast<std::size_t>(settings.integer("heldout")),
-              static_cast<std::size_t>(settings.integer("test"))};
     if (least_ > most_)
       throw UsageError(fmt::format("algorithm: min_length must be at most max_length, {}, got {}", most_, least_));
     if (longer_ != 0 && longer_ <= most_)
@@ -86,7 +84,6 @@ class Algorithm final : public Task, public Graded {
             {"shown_steps", static_cast<int>(steps(longest) - wanted(longest))},
             {"vectors", static_cast<int>(vectors)}};
   }
-  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
 
   Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, most_, key_); }
   /// The maximum length grows linearly from min_length to max_length over the first `curriculum` sequences. A fifth of the
@@ -121,10 +118,8 @@ class Algorithm final : public Task, public Graded {
         ++count;
       }
       auto* const of = &metrics[longer.data[b] ? 2 : 0];
-      of[0].numerator += wrong;
-      of[0].denominator += static_cast<double>(count);
-      of[1].numerator += wrong == 0;
-      of[1].denominator += 1;
+      of[0].add(wrong, static_cast<double>(count));
+      of[1].add(wrong == 0);
     }
   }
 
@@ -139,9 +134,7 @@ class Algorithm final : public Task, public Graded {
     Array<int> length({B}), longer({B});
     for (std::size_t b = 0; b < B; ++b) {
       const auto i = static_cast<std::size_t>(indices[b]);
-      if (indices[b] < 0 || i >= size(split)) throw Bug("no such sequence");
-      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
-      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      batch.id.push_back(id_of(split, indices[b]));
       scripts.push_back(written(split, i, batch.id[b], longest, epoch));
       T = std::max(T, scripts[b].steps);
       length.data[b] = static_cast<int>(scripts[b].steps);
@@ -179,16 +172,13 @@ class Algorithm final : public Task, public Graded {
 
   /// Training and held-out sequences have lengths from min_length to max_length; test sequences max_length or `longer`.
   Script written(Split split, std::size_t i, std::uint32_t id, std::size_t longest, Key epoch) const {
-    KeyedRandomness random(key_ / "sequence");
-    auto below = [&, draws = 0u](std::size_t bound) mutable {
-      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
-    };
+    Draws draw(key_ / "sequence", id);
     if (longest < most_ && KeyedRandomness(epoch / "curriculum").uniform({.example = id}) < any_length) longest = most_;
-    const auto n = split != Split::test ? least_ + below(longest - least_ + 1) : is_longer(split, i) ? longer_ : most_;
+    const auto n = split != Split::test ? least_ + draw.below(longest - least_ + 1) : is_longer(split, i) ? longer_ : most_;
     const auto drawn = [&](std::size_t count) {
       std::vector<std::vector<int>> all(count, std::vector<int>(bits_));
       for (auto& vector : all)
-        for (int& bit : vector) bit = static_cast<int>(below(2));
+        for (int& bit : vector) bit = static_cast<int>(draw.below(2));
       return all;
     };
     Script script(inputs(), outputs());
@@ -199,7 +189,7 @@ class Algorithm final : public Task, public Graded {
         script.mark(bits_);
         for (const auto& vector : item(k)) script.show(vector);
       }
-      const auto asked = below(n - 1);
+      const auto asked = draw.below(n - 1);
       script.mark(bits_ + 1);
       for (const auto& vector : item(asked)) script.show(vector);
       script.mark(bits_ + 1);
@@ -208,7 +198,7 @@ class Algorithm final : public Task, public Graded {
       const auto all = drawn(n);
       std::vector<double> priority(n);
       for (std::size_t k = 0; k < n; ++k) {
-        priority[k] = 2 * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(k)}) - 1;
+        priority[k] = 2 * draw.numbered(static_cast<std::uint32_t>(k)) - 1;
         script.show(all[k], bits_, priority[k]);
       }
       std::vector<std::size_t> order(n);
@@ -221,7 +211,7 @@ class Algorithm final : public Task, public Graded {
       for (const auto& vector : all)
         for (std::size_t k = 0; k < (kind_ == "duplicated_input" ? duplicates : 1); ++k) script.show(vector);
       if (kind_ == "reverse") std::reverse(all.begin(), all.end());
-      const auto times = kind_ != "repeat_copy" ? 1 : split == Split::test ? repeats_ : 1 + below(repeats_);
+      const auto times = kind_ != "repeat_copy" ? 1 : split == Split::test ? repeats_ : 1 + draw.below(repeats_);
       if (kind_ == "repeat_copy") {  // the number of repetitions, normalised to mean 0 and variance 1
         const auto R = static_cast<double>(repeats_);
         script.show({}, bits_ + 1, R > 1 ? (static_cast<double>(times) - (R + 1) / 2) / std::sqrt((R * R - 1) / 12) : 0);
@@ -240,7 +230,6 @@ class Algorithm final : public Task, public Graded {
   std::string kind_;
   std::size_t bits_, least_, most_, longer_, repeats_;
   std::uint64_t curriculum_;
-  std::array<std::size_t, 3> sizes_{};
 };
 
 using P = ParameterInfo;

@@ -2,12 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/digits.hpp"
-#include "experiments/tasks/task.hpp"
 
 namespace hardgrad::tasks::canvas {
 namespace {
@@ -15,36 +13,25 @@ namespace {
 /// Fields: reals "image" [B, C, C] of zeros and ones, "noise" [B, noise] standard normal (if noise > 0); "box" [B, 4] of the
 /// digit's square: first row, first column, last row + 1, last column + 1. The place, the bits (a grey value v is 1 with
 /// probability v / 255) and the noise are drawn anew in every training epoch; `batch` draws them from the example's id.
-class Canvas final : public Task {
+class Canvas final : public DigitTask {
  public:
   Canvas(const Settings& settings, Key key)
-      : key_(key / "canvas"),
+      : DigitTask(read_digits("canvas", settings, key, false), static_cast<std::size_t>(settings.integer("limit")),
+                  key / "canvas"),
         side_(static_cast<std::size_t>(settings.integer("canvas"))),
         noise_(static_cast<std::size_t>(settings.integer("noise"))) {
-    auto digits = read_digits("canvas", settings, key, false);
-    train_ = std::move(digits.train.images);
-    test_ = std::move(digits.test.images);
-    if (train_.rows != train_.cols)
-      throw InputError(fmt::format("{}: images of {}x{}; they must be square", digits.provenance, train_.rows, train_.cols));
-    if (side_ < train_.rows)
-      throw UsageError(fmt::format("canvas: canvas must be at least the digits' own size, {}, got {}", train_.rows, side_));
-    first_heldout_ = train_.count - digits.heldout;
-    const auto limit = static_cast<std::size_t>(settings.integer("limit"));
-    sizes_ = {limit > 0 ? std::min(limit, first_heldout_) : first_heldout_, digits.heldout, test_.count};
-    provenance_ = fmt::format("{}: {} digits of {}x{} to train, {} held out, {} to test, on {}x{} pixels", digits.provenance,
-                              sizes_[0], train_.rows, train_.cols, sizes_[1], sizes_[2], side_, side_);
+    const auto& train = of(Split::train).images;
+    if (train.rows != train.cols)
+      throw InputError(fmt::format("{}: images of {}x{}; they must be square", provenance_, train.rows, train.cols));
+    digit_ = train.rows;
+    if (side_ < digit_)
+      throw UsageError(fmt::format("canvas: canvas must be at least the digits' own size, {}, got {}", digit_, side_));
+    provenance_ += fmt::format("{}, on {}x{} pixels", counts("digits", digit_, digit_), side_, side_);
   }
 
   Dimensions dimensions() const override {
     const auto side = static_cast<int>(side_);
-    return {{"height", side}, {"width", side}, {"window", static_cast<int>(train_.rows)}, {"noise", static_cast<int>(noise_)}};
-  }
-  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
-  std::string provenance() const override { return provenance_; }
-
-  Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, key_); }
-  Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
-    return drawn(Split::train, indices, epoch);
+    return {{"height", side}, {"width", side}, {"window", static_cast<int>(digit_)}, {"noise", static_cast<int>(noise_)}};
   }
 
   std::vector<Metric> metrics() const override {
@@ -53,16 +40,15 @@ class Canvas final : public Task {
   /// Scores the last predicted place, the pixel above and left of the window's middle as row C + column: the distance of its
   /// window from the digit's square, and the share of the ink in it.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
-    const auto C = static_cast<int>(side_), window = static_cast<int>(train_.rows);
+    const auto C = static_cast<int>(side_), window = static_cast<int>(digit_);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       int place = -1;
       for (int predicted : seen.predictions.row(b))
         if (predicted >= 0) place = predicted;
       if (place < 0) continue;
-      for (auto& metric : metrics) metric.denominator += 1;
       const auto box = batch.ints("box").row(b);
       const int before = (window - 1) / 2, top = place / C - before, left = place % C - before;
-      metrics[0].numerator += std::hypot(top - box[0], left - box[1]);
+      metrics[0].add(std::hypot(top - box[0], left - box[1]));
       const auto image = batch.numbers("image").row(b);
       double all = 0, inside = 0;
       for (int y = 0; y < C; ++y)
@@ -70,27 +56,25 @@ class Canvas final : public Task {
           all += image[y * C + x];
           if (y >= top && y < top + window && x >= left && x < left + window) inside += image[y * C + x];
         }
-      metrics[1].numerator += all > 0 ? inside / all : 1;
+      metrics[1].add(all > 0 ? inside / all : 1);
     }
   }
 
  private:
-  Batch drawn(Split split, const std::vector<int>& indices, Key key) const {
-    const auto B = indices.size(), D = train_.rows;
+  Batch drawn(Split split, const std::vector<int>& indices, Key key) const override {
+    const auto B = indices.size(), D = digit_;
     KeyedRandomness bits(key / "bits"), places(key / "place"), numbers(key / "noise");
     Batch batch;
     Array<double> image({B, side_, side_}), noise({B, noise_});
     Array<int> box({B, 4});
     for (std::size_t b = 0; b < B; ++b) {
-      if (indices[b] < 0 || static_cast<std::size_t>(indices[b]) >= size(split)) throw Bug("no such image");
-      const auto i = static_cast<std::size_t>(indices[b]) + (split == Split::heldout ? first_heldout_ : 0);
-      const auto id = static_cast<std::uint32_t>(split == Split::test ? train_.count + i : i);
+      const auto id = id_of(split, indices[b]);
       batch.id.push_back(id);
       const auto bound = static_cast<std::uint32_t>(side_ - D + 1);
       const std::size_t top = places.below(bound, {.example = id}), left = places.below(bound, {.example = id, .step = 1});
       const std::size_t corners[] = {top, left, top + D, left + D};
       std::transform(std::begin(corners), std::end(corners), box.row(b).begin(), [](auto x) { return static_cast<int>(x); });
-      const auto* grey = (split == Split::test ? test_ : train_).image(i);
+      const auto* grey = of(split).images.image(static_cast<std::size_t>(indices[b]));
       for (std::size_t p = 0; p < D * D; ++p)
         image.row(b)[(top + p / D) * side_ + left + p % D] =
             bits.uniform({.example = id, .index = static_cast<std::uint32_t>(p)}) < grey[p] / 255.0;
@@ -103,12 +87,8 @@ class Canvas final : public Task {
     return batch;
   }
 
-  Key key_;
   std::size_t side_, noise_;
-  IdxImages train_, test_;
-  std::size_t first_heldout_ = 0;
-  std::array<std::size_t, 3> sizes_{};
-  std::string provenance_;
+  std::size_t digit_ = 0;  // side of a digit
 };
 
 std::vector<ParameterInfo> parameters() {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "experiments/support/number.hpp"
 #include "experiments/tasks/bleu.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
@@ -40,12 +40,11 @@ class Caption final : public Listed {
     if (like) {
       vocabulary_ = like->vocabulary_;
     } else {
-      for (int i : of(Split::train))
-        for (const auto& word : examples_[i].words) vocabulary_.count(word);
+      for (int i : of(Split::train)) vocabulary_.count(examples_[i].words);
       vocabulary_.close(4, static_cast<std::size_t>(settings.integer("vocabulary")));
     }
     for (auto& example : examples_) {
-      for (const auto& word : example.words) example.target.push_back(vocabulary_.index(word));
+      example.target = vocabulary_.indices(example.words);
       example.target.push_back(Vocabulary::end);
       longest_ = std::max(longest_, example.target.size());
     }
@@ -69,8 +68,7 @@ class Caption final : public Listed {
   Batch batch(Split split, const std::vector<int>& indices) const override {
     Batch batch;
     batch.id = ids(split, indices);
-    auto target = padded(
-        batch.id, [&](auto i) -> auto& { return examples_[i].target; }, Vocabulary::pad);
+    auto target = padded(batch.id, examples_, &Example::target);
     const auto B = indices.size();
     Array<double> picture(side_ > 0 ? std::vector{B, side_, side_, std::size_t{3}}
                                     : std::vector{B, cells_, features_.shape[2]});
@@ -105,11 +103,9 @@ class Caption final : public Listed {
     for (std::size_t b = 0; b < length.size(); ++b) {
       const auto n = static_cast<std::size_t>(length.data[b]);
       for (std::size_t t = 0; t < n; ++t) {
-        metrics[0].numerator += seen.predictions.row(b)[t] == target.row(b)[t];
-        metrics[0].denominator += 1;
+        metrics[0].add(seen.predictions.row(b)[t] == target.row(b)[t]);
         if (gold.row(b)[t] < 0 || seen.choices.row(b)[t] < 0) continue;
-        metrics[3].numerator += seen.choices.row(b)[t] == gold.row(b)[t];
-        metrics[3].denominator += 1;
+        metrics[3].add(seen.choices.row(b)[t] == gold.row(b)[t]);
       }
     }
   }
@@ -120,8 +116,7 @@ class Caption final : public Listed {
       const auto reference = target.row(b).first(static_cast<std::size_t>(length.data[b]) - 1);
       const auto answer = before_end(seen.predictions.row(b), Vocabulary::end);
       add_bleu(answer, reference, Vocabulary::unknown, metrics[1].sums);
-      metrics[2].numerator += std::equal(answer.begin(), answer.end(), reference.begin(), reference.end());
-      metrics[2].denominator += 1;
+      metrics[2].add(std::equal(answer.begin(), answer.end(), reference.begin(), reference.end()));
     }
   }
 
@@ -158,13 +153,12 @@ class Caption final : public Listed {
       const auto tab = line.find('\t');
       if (tab == std::string_view::npos)
         refuse_input(path, i + 1, line.size() + 1, "one column only: expected the picture's number, a tab and its caption");
-      Example example{};
-      const auto [end, error] = std::from_chars(line.data(), line.data() + tab, example.picture);
-      if (error != std::errc{} || end != line.data() + tab || example.picture >= shape[0])
+      const auto picture = number_of<std::size_t>(line.substr(0, tab));
+      if (!picture || *picture >= shape[0])
         refuse_input(path, i + 1, 1,
                      fmt::format("\"{}\" is not a picture: {} has numbers 0 to {}",
                                  line.substr(0, std::min<std::size_t>(tab, 40)), features, shape[0] - 1));
-      example.words = tokenize(line.substr(tab + 1), true);
+      Example example{*picture, tokenize(line.substr(tab + 1), true), {}, {}};
       std::erase_if(example.words, [](const std::string& word) { return is_punctuation(word); });
       if (example.words.empty()) refuse_input(path, i + 1, tab + 2, "a caption without words");
       if (example.words.size() > most_words)

@@ -60,10 +60,7 @@ class Cloze final : public Listed {
   Batch batch(Split split, const std::vector<int>& indices) const override {
     Batch batch;
     batch.id = ids(split, indices);
-    auto document = padded(
-        batch.id, [&](auto i) -> auto& { return examples_[i].document; }, Vocabulary::pad);
-    auto question = padded(
-        batch.id, [&](auto i) -> auto& { return examples_[i].question; }, Vocabulary::pad);
+    auto document = padded(batch.id, examples_, &Example::document), question = padded(batch.id, examples_, &Example::question);
     Array<int> answer({batch.id.size()}), support(document.values.shape);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       for (auto token : examples_[batch.id[b]].support) support.row(b)[token] = 1;
@@ -97,18 +94,15 @@ class Cloze final : public Listed {
     };
     const auto& lengths = batch.ints("question_length");
     for (std::size_t b = 0; b < answer.size(); ++b) {
-      metrics[0].numerator += last_of(seen.predictions.row(b)) == answer.data[b];
-      metrics[0].denominator += 1;
+      metrics[0].add(last_of(seen.predictions.row(b)) == answer.data[b]);
       // An impatient reader reads once per token of the question; later entries are padding.
       const auto reads = seen.choices.row(b);
       const int read = last_of(reads.first(std::min<std::size_t>(reads.size(), lengths.data[b])));
       if (read < 0) continue;
-      metrics[1].numerator += document.row(b)[read] == placeholder_token() + 1 + answer.data[b];
-      metrics[1].denominator += 1;
+      metrics[1].add(document.row(b)[read] == placeholder_token() + 1 + answer.data[b]);
       const auto sentence = support.row(b);
       if (std::count(sentence.begin(), sentence.end(), 1) == 0) continue;
-      metrics[2].numerator += sentence[read];
-      metrics[2].denominator += 1;
+      metrics[2].add(sentence[read]);
     }
   }
 

@@ -39,6 +39,19 @@ LabelledImages drawn(std::size_t count, int size, Key key) {
   return result;
 }
 
+/// Images [from, to) of a set.
+LabelledImages part(const LabelledImages& all, std::size_t from, std::size_t to) {
+  const auto& [count, rows, cols, pixels] = all.images;
+  return {{to - from, rows, cols, pixels.substr(from * rows * cols, (to - from) * rows * cols)},
+          all.labels.empty() ? "" : all.labels.substr(from, to - from)};
+}
+
+/// The last `heldout` images of `train` are for validation.
+Digits split(const LabelledImages& train, LabelledImages test, std::size_t heldout, std::string provenance) {
+  const auto all = train.images.count;
+  return {{part(train, 0, all - heldout), part(train, all - heldout, all), std::move(test)}, std::move(provenance)};
+}
+
 }  // namespace
 
 std::vector<ParameterInfo> digit_parameters() {
@@ -55,24 +68,40 @@ Digits read_digits(const std::string& task, const Settings& settings, Key key, b
   if (path.empty()) {
     const auto examples = static_cast<std::size_t>(settings.integer("examples"));
     const auto heldout = std::max<std::size_t>(1, examples / 4);
-    return {drawn(examples + heldout, settings.integer("size"), key / "train"),
-            drawn(heldout, settings.integer("size"), key / "test"), heldout, "generated"};
+    return split(drawn(examples + heldout, settings.integer("size"), key / "train"),
+                 drawn(heldout, settings.integer("size"), key / "test"), heldout, "generated");
   }
   if (place_of(path) != Place::folder)
     throw InputError(
         fmt::format("{}: is not a folder, neither here nor below the folder in HARDGRAD_DATA; path must be a folder "
                     "with MNIST's four files",
                     path));
-  Digits result{read_mnist(path, "train", labelled), read_mnist(path, "t10k", labelled),
-                static_cast<std::size_t>(settings.integer("heldout")), path};
-  const auto &train = result.train.images, &test = result.test.images;
-  if (train.rows != test.rows || train.cols != test.cols)
-    throw InputError(fmt::format("{}: training images are {}x{}, but test images {}x{}", path, train.rows, train.cols,
-                                 test.rows, test.cols));
-  if (result.heldout >= train.count)
+  const auto train = read_mnist(path, "train", labelled);
+  auto test = read_mnist(path, "t10k", labelled);
+  const auto heldout = static_cast<std::size_t>(settings.integer("heldout"));
+  if (train.images.rows != test.images.rows || train.images.cols != test.images.cols)
+    throw InputError(fmt::format("{}: training images are {}x{}, but test images {}x{}", path, train.images.rows,
+                                 train.images.cols, test.images.rows, test.images.cols));
+  if (heldout >= train.images.count)
     throw UsageError(
-        fmt::format("{}: heldout must be below the number of training images, {}, got {}", task, train.count, result.heldout));
-  return result;
+        fmt::format("{}: heldout must be below the number of training images, {}, got {}", task, train.images.count, heldout));
+  return split(train, std::move(test), heldout, path);
+}
+
+DigitTask::DigitTask(Digits digits, std::size_t limit, Key key)
+    : key_(key), provenance_(std::move(digits.provenance)), of_split_(std::move(digits.of_split)) {
+  for (std::size_t s = 1; s < 3; ++s) first_id_[s] = first_id_[s - 1] + of_split_[s - 1].images.count;
+  if (limit > 0 && limit < of_split_[0].images.count) of_split_[0] = part(of_split_[0], 0, limit);
+}
+
+std::uint32_t DigitTask::id_of(Split split, int index) const {
+  if (index < 0 || static_cast<std::size_t>(index) >= size(split)) throw Bug("no such image");
+  return static_cast<std::uint32_t>(first_id_[static_cast<std::size_t>(split)]) + static_cast<std::uint32_t>(index);
+}
+
+std::string DigitTask::counts(const std::string& what, std::size_t rows, std::size_t cols) const {
+  return fmt::format(": {} {} of {}x{} to train, {} held out, {} to test", size(Split::train), what, rows, cols,
+                     size(Split::heldout), size(Split::test));
 }
 
 }  // namespace hardgrad::tasks

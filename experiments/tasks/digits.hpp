@@ -1,12 +1,15 @@
 // Images of digits for tasks: drawn digits, or files in MNIST's format (e.g. also Fashion-MNIST).
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/random/key.hpp"
 #include "core/registry/settings.hpp"
 #include "experiments/tasks/loaders/idx.hpp"
+#include "experiments/tasks/task.hpp"
 
 namespace hardgrad::tasks {
 
@@ -16,10 +19,9 @@ struct LabelledImages {
   std::string labels;
 };
 
-/// Training and test images of one size. The last `heldout` of `train` are for validation.
+/// Images of one size for training, validation and test.
 struct Digits {
-  LabelledImages train, test;
-  std::size_t heldout;
+  std::array<LabelledImages, 3> of_split;
   std::string provenance;  ///< "generated" or the path
 };
 
@@ -29,5 +31,34 @@ constexpr int digit_classes = 10;
 std::vector<ParameterInfo> digit_parameters();
 /// Reads or draws digits by a task's settings. InputError; UsageError in the name of `task`.
 Digits read_digits(const std::string& task, const Settings& settings, Key key, bool labelled);
+
+/// Base of tasks over images whose bits, places or noise are drawn from a key: in training, anew in every epoch.
+class DigitTask : public Task {
+ public:
+  std::size_t size(Split split) const override { return of(split).images.count; }
+  std::string provenance() const override { return provenance_; }
+  Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, key_); }
+  Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
+    return drawn(Split::train, indices, epoch);
+  }
+
+ protected:
+  /// Trains on the first `limit` images; 0: on all.
+  DigitTask(Digits digits, std::size_t limit, Key key);
+  virtual Batch drawn(Split split, const std::vector<int>& indices, Key key) const = 0;
+
+  const LabelledImages& of(Split split) const { return of_split_[static_cast<std::size_t>(split)]; }
+  /// The id of an image, unique over all splits.
+  std::uint32_t id_of(Split split, int index) const;
+  /// ": N images of HxW to train, N held out, N to test"
+  std::string counts(const std::string& what, std::size_t rows, std::size_t cols) const;
+
+  Key key_;
+  std::string provenance_;
+
+ private:
+  std::array<LabelledImages, 3> of_split_;
+  std::array<std::size_t, 3> first_id_{};
+};
 
 }  // namespace hardgrad::tasks

@@ -1,13 +1,12 @@
 // Digits drawn with seven-segment strokes.
 #include "experiments/tasks/drawn_digits.hpp"
+#include "experiments/tasks/draws.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
 #include <vector>
-
-#include "core/random/randomness.hpp"
 
 namespace hardgrad::tasks {
 namespace {
@@ -36,14 +35,13 @@ double distance(Point p, const Stroke& s) {
   return std::hypot(p.x - s.from.x - along * dx, p.y - s.from.y - along * dy);
 }
 
-void draw(std::uint8_t* pixels, int size, std::size_t digit, KeyedRandomness random) {
-  std::uint32_t draws = 0;
-  const auto between = [&](double low, double high) { return low + (high - low) * random.uniform({.step = draws++}); };
-  const double pen = std::max(0.5, size * between(0.03, 0.055));  // half the stroke's width
-  const double height = size * between(0.5, 0.7), width = height * between(0.45, 0.65), slant = between(-0.2, 0.2);
+void draw(std::uint8_t* pixels, int size, std::size_t digit, Draws numbers) {
+  const double pen = std::max(0.5, size * numbers.between(0.03, 0.055));  // half the stroke's width
+  const double height = size * numbers.between(0.5, 0.7), width = height * numbers.between(0.45, 0.65),
+               slant = numbers.between(-0.2, 0.2);
   const double lean = std::abs(slant) * height / 2;
   const double room_x = std::max(0.0, (size - width) / 2 - lean - pen), room_y = std::max(0.0, (size - height) / 2 - pen);
-  const Point centre{size / 2.0 + between(-0.7, 0.7) * room_x, size / 2.0 + between(-0.7, 0.7) * room_y};
+  const Point centre{size / 2.0 + numbers.between(-0.7, 0.7) * room_x, size / 2.0 + numbers.between(-0.7, 0.7) * room_y};
   const auto placed = [&](Point p) {
     return Point{centre.x + (p.x - 0.5) * width - slant * (p.y - 0.5) * height, centre.y + (p.y - 0.5) * height};
   };
@@ -67,7 +65,7 @@ IdxImages draw_digits(std::size_t count, int size, Key key) {
   IdxImages images{count, side, side, std::string(count * side * side, '\0')};
   for (std::size_t i = 0; i < count; ++i)
     draw(reinterpret_cast<std::uint8_t*>(images.pixels.data()) + i * side * side, size, i % 10,
-         KeyedRandomness(key / static_cast<std::uint64_t>(i)));
+         Draws(key / static_cast<std::uint64_t>(i)));
   return images;
 }
 

@@ -5,9 +5,8 @@
 #include <array>
 #include <iterator>
 
-#include "core/random/randomness.hpp"
 #include "experiments/tasks/digits.hpp"
-#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/draws.hpp"
 
 namespace hardgrad::tasks::glimpse {
 namespace {
@@ -16,36 +15,28 @@ namespace {
 /// column, last row + 1, last column + 1. With several digits (Ba, Mnih & Kavukcuoglu 2015, sec. 4.1), from left to right and
 /// never above each other: "label" [B, digits + 1] ends with the end class, "box" [B, 4 digits]; -1 pads. Images are stored as
 /// bytes. Places, clutter and noise are drawn from the example's id; in training, anew in every epoch.
-class Glimpse final : public Task {
+class Glimpse final : public DigitTask {
  public:
   Glimpse(const Settings& settings, Key key)
-      : key_(key),
+      : DigitTask(read_digits("glimpse", settings, key, true), static_cast<std::size_t>(settings.integer("limit")), key),
         digits_(static_cast<std::size_t>(settings.integer("digits"))),
         canvas_(static_cast<std::size_t>(settings.integer("canvas"))),
         clutter_(settings.integer("clutter")),
         piece_(static_cast<std::size_t>(settings.integer("clutter_size"))),
         noise_(settings.real("noise")) {
-    auto digits = read_digits("glimpse", settings, key, true);
-    train_ = std::move(digits.train);
-    test_ = std::move(digits.test);
-    provenance_ = digits.provenance;
-    const auto heldout = digits.heldout;
-    const auto limit = static_cast<std::size_t>(settings.integer("limit"));
-    first_heldout_ = train_.images.count - heldout;
-    sizes_ = {limit > 0 ? std::min(limit, first_heldout_) : first_heldout_, heldout, test_.images.count};
-    rows_ = canvas_ ? canvas_ : digits_ * train_.images.rows;
-    cols_ = canvas_ ? canvas_ : digits_ * train_.images.cols;
-    if (rows_ < train_.images.rows || cols_ < train_.images.cols)
-      throw UsageError(fmt::format("glimpse: canvas must be at least the digits' own size, {}, got {}",
-                                   std::max(train_.images.rows, train_.images.cols), canvas_));
-    if (cols_ < digits_ * train_.images.cols)
+    const auto& [count, rows, cols, pixels] = of(Split::train).images;
+    rows_ = canvas_ ? canvas_ : digits_ * rows;
+    cols_ = canvas_ ? canvas_ : digits_ * cols;
+    if (rows_ < rows || cols_ < cols)
+      throw UsageError(
+          fmt::format("glimpse: canvas must be at least the digits' own size, {}, got {}", std::max(rows, cols), canvas_));
+    if (cols_ < digits_ * cols)
       throw UsageError(fmt::format("glimpse: {} digits side by side take {} pixels, but the canvas has {}; give canvas={}",
-                                   digits_, digits_ * train_.images.cols, cols_, digits_ * train_.images.cols));
-    if (clutter_ > 0 && piece_ > std::min(train_.images.rows, train_.images.cols))
-      throw UsageError(fmt::format("glimpse: clutter_size must be at most the digits' own size, {}, got {}",
-                                   std::min(train_.images.rows, train_.images.cols), piece_));
-    provenance_ +=
-        fmt::format(": {} images of {}x{} to train, {} held out, {} to test", sizes_[0], rows_, cols_, sizes_[1], sizes_[2]);
+                                   digits_, digits_ * cols, cols_, digits_ * cols));
+    if (clutter_ > 0 && piece_ > std::min(rows, cols))
+      throw UsageError(
+          fmt::format("glimpse: clutter_size must be at most the digits' own size, {}, got {}", std::min(rows, cols), piece_));
+    provenance_ += counts("images", rows_, cols_);
   }
 
   Dimensions dimensions() const override {
@@ -55,13 +46,6 @@ class Glimpse final : public Task {
       all["labels_in_a_row"] = static_cast<int>(digits_) + 1;
     }
     return all;
-  }
-  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
-  std::string provenance() const override { return provenance_; }
-
-  Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, key_); }
-  Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
-    return drawn(Split::train, indices, epoch);
   }
 
   std::vector<Metric> metrics() const override {
@@ -79,9 +63,8 @@ class Glimpse final : public Task {
       auto said = given(seen.predictions.row(b));
       if (digits_ == 1 && said.size() > 1) said = {said.back()};
       const bool right = said == given(label.row(b));
-      metrics[0].numerator += !right;
-      metrics[1].numerator += right;
-      for (auto& metric : metrics) metric.denominator += 1;
+      metrics[0].add(!right);
+      metrics[1].add(right);
     }
   }
 
@@ -91,18 +74,16 @@ class Glimpse final : public Task {
     std::size_t image, top, left;
   };
 
-  Batch drawn(Split split, const std::vector<int>& indices, Key key) const {
+  Batch drawn(Split split, const std::vector<int>& indices, Key key) const override {
     const auto B = indices.size();
     Batch batch;
     Array<double> image({B, rows_, cols_});
     Array<int> label = digits_ == 1 ? Array<int>({B}) : Array<int>({B, digits_ + 1}, -1), box({B, 4 * digits_}, -1);
     for (std::size_t b = 0; b < B; ++b) {
-      if (indices[b] < 0 || static_cast<std::size_t>(indices[b]) >= size(split)) throw Bug("no such image");
-      const auto i = static_cast<std::size_t>(indices[b]) + first(split);
-      const auto& set = split == Split::test ? test_ : train_;
-      const auto id = static_cast<std::uint32_t>(split == Split::test ? train_.images.count + i : i);
+      const auto& set = of(split);
+      const auto id = id_of(split, indices[b]);
       batch.id.push_back(id);
-      const auto digits = placed(split, i, id, key);
+      const auto digits = placed(split, static_cast<std::size_t>(indices[b]), id, key);
       for (std::size_t k = 0; k < digits.size(); ++k) {
         label.row(b)[k] = static_cast<unsigned char>(set.labels[digits[k].image]);
         bound(set.images.image(digits[k].image), digits[k], box.row(b).subspan(4 * k, 4));
@@ -115,27 +96,22 @@ class Glimpse final : public Task {
     return batch;
   }
 
-  std::size_t first(Split split) const { return split == Split::heldout ? first_heldout_ : 0; }
-
   /// Example i of a split at a random place. With several digits it is one of 1 to digits_; the split provides the others.
   std::vector<Placed> placed(Split split, std::size_t i, std::uint32_t id, Key key) const {
-    const auto rows = train_.images.rows, cols = train_.images.cols;
-    KeyedRandomness random(key / "canvas");
+    const auto rows = of(Split::train).images.rows, cols = of(Split::train).images.cols;
     if (digits_ == 1) {
-      const auto top = random.below(rows_ - rows + 1, {.example = id});
-      return {{i, top, random.below(cols_ - cols + 1, {.example = id, .step = 1})}};
+      Draws draw(key / "canvas", id);
+      const auto top = draw.below(rows_ - rows + 1);
+      return {{i, top, draw.below(cols_ - cols + 1)}};
     }
-    KeyedRandomness several(key / "digits");
-    auto below = [&, draws = 0u](std::size_t bound) mutable {
-      return static_cast<std::size_t>(several.below(bound, {.example = id, .step = draws++}));
-    };
-    const auto n = 1 + below(digits_), own = below(n);
+    Draws draw(key / "digits", id);
+    const auto n = 1 + draw.below(digits_), own = draw.below(n);
     std::vector<Placed> all;
     std::vector<std::size_t> gap;  // space to the left of each digit, not counting the other digits
     for (std::size_t k = 0; k < n; ++k) {
-      const auto image = below(size(split));
-      all.push_back({k == own ? i : image + first(split), below(rows_ - rows + 1), 0});
-      gap.push_back(below(cols_ - n * cols + 1));
+      const auto image = draw.below(size(split));
+      all.push_back({k == own ? i : image, draw.below(rows_ - rows + 1), 0});
+      gap.push_back(draw.below(cols_ - n * cols + 1));
     }
     std::sort(gap.begin(), gap.end());
     for (std::size_t k = 0; k < n; ++k) all[k].left = gap[k] + k * cols;
@@ -144,12 +120,8 @@ class Glimpse final : public Task {
 
   void paint(const IdxImages& digit, const std::vector<Placed>& digits, std::uint32_t id, Key key,
              std::span<double> image) const {
-    const auto rows = train_.images.rows, cols = train_.images.cols;
-    KeyedRandomness random(key / "canvas");
-    std::uint32_t draws = 2;  // draws 0 and 1 are the place
-    const auto below = [&](std::size_t bound) {
-      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
-    };
+    const auto rows = of(Split::train).images.rows, cols = of(Split::train).images.cols;
+    Draws draw(key / "canvas", id, 2);  // draws 0 and 1 are the place
     const auto copy = [&](const std::uint8_t* from, std::size_t height, std::size_t width, std::size_t top, std::size_t left) {
       for (std::size_t r = 0; r < height; ++r)
         for (std::size_t c = 0; c < width; ++c) {
@@ -159,21 +131,20 @@ class Glimpse final : public Task {
     };
     // Clutter (Mnih et al. 2014): pieces of other training digits at random places.
     for (int k = 0; k < clutter_; ++k) {
-      const auto* other = train_.images.image(below(sizes_[0]));
-      const auto from = below(rows - piece_ + 1) * cols + below(cols - piece_ + 1);
-      const auto r = below(rows_ - piece_ + 1), c = below(cols_ - piece_ + 1);
+      const auto* other = of(Split::train).images.image(draw.below(size(Split::train)));
+      const auto from = draw.below(rows - piece_ + 1) * cols + draw.below(cols - piece_ + 1);
+      const auto r = draw.below(rows_ - piece_ + 1), c = draw.below(cols_ - piece_ + 1);
       copy(other + from, piece_, piece_, r, c);
     }
     for (const auto& [number, top, left] : digits) copy(digit.image(number), rows, cols, top, left);
     if (noise_ > 0)
       for (std::size_t p = 0; p < image.size(); ++p)
-        image[p] = std::min(
-            1.0, image[p] + noise_ * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(p)}));
+        image[p] = std::min(1.0, image[p] + noise_ * draw.numbered(static_cast<std::uint32_t>(p)));
   }
 
   /// The box around a digit's ink.
   void bound(const std::uint8_t* digit, const Placed& where, std::span<int> box) const {
-    const auto rows = train_.images.rows, cols = train_.images.cols;
+    const auto rows = of(Split::train).images.rows, cols = of(Split::train).images.cols;
     constexpr std::uint8_t ink = 26;  // a tenth of full black
     std::size_t first_row = rows, first_col = cols, end_row = 0, end_col = 0;
     for (std::size_t r = 0; r < rows; ++r)
@@ -188,15 +159,11 @@ class Glimpse final : public Task {
     std::transform(corners.begin(), corners.end(), box.begin(), [](auto x) { return static_cast<int>(x); });
   }
 
-  Key key_;
   std::size_t digits_, canvas_;
   int clutter_;
   std::size_t piece_;
   double noise_;
-  LabelledImages train_, test_;
-  std::size_t first_heldout_ = 0, rows_ = 0, cols_ = 0;
-  std::array<std::size_t, 3> sizes_{};
-  std::string provenance_;
+  std::size_t rows_ = 0, cols_ = 0;
 };
 
 std::vector<ParameterInfo> parameters() {

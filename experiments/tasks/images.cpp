@@ -9,7 +9,6 @@
 #include "experiments/support/place.hpp"
 #include "experiments/tasks/digits.hpp"
 #include "experiments/tasks/loaders/amat.hpp"
-#include "experiments/tasks/task.hpp"
 
 namespace hardgrad::tasks::images {
 namespace {
@@ -22,79 +21,59 @@ std::string amat_file(const std::string& folder, const std::string& part) {
   return {};
 }
 
-/// Images [from, to) of a set.
-IdxImages part(const IdxImages& all, std::size_t from, std::size_t to) {
-  const auto each = all.rows * all.cols;
-  return {to - from, all.rows, all.cols, all.pixels.substr(from * each, (to - from) * each)};
+Digits read_amat(const std::string& folder) {
+  Digits digits{{}, folder};
+  const auto& first = digits.of_split[0].images;
+  for (std::size_t next = 0; const auto* part : {"train", "valid", "test"}) {
+    const auto path = amat_file(folder, part);
+    if (path.empty())
+      throw InputError(
+          fmt::format("{}: there is no binarized_mnist_{}.amat, plain or .gz, next to the training file", folder, part));
+    auto& images = digits.of_split[next++].images;
+    images = parse_amat(read_text(path));
+    if (images.rows != first.rows)
+      throw InputError(fmt::format("{}: images of {}x{}, but training images are {}x{}", path, images.rows, images.cols,
+                                   first.rows, first.cols));
+  }
+  return digits;
+}
+
+Digits read(const Settings& settings, Key key) {
+  const auto path = find_input(settings.text("path"));
+  return !path.empty() && !amat_file(path, "train").empty() ? read_amat(path) : read_digits("images", settings, key, false);
 }
 
 /// Field: reals "image" [B, H, W] of zeros and ones. A grey value v becomes 1 with probability v / 255, drawn once from the
 /// example's id (static) or anew in every training epoch (dynamic); or it becomes 1 if v / 255 exceeds a threshold.
-class Images final : public Task {
+class Images final : public DigitTask {
  public:
   Images(const Settings& settings, Key key)
-      : key_(key / "bits"),
+      : DigitTask(read(settings, key), static_cast<std::size_t>(settings.integer("limit")), key / "bits"),
         dynamic_(settings.text("binarise") == "dynamic"),
         thresholded_(settings.text("binarise") == "thresholded"),
         threshold_(settings.real("threshold")),
         bound_samples_(settings.integer("bound_samples")) {
-    const auto path = find_input(settings.text("path"));
-    if (!path.empty() && !amat_file(path, "train").empty()) {
-      read_amat(path);
-      provenance_ = path;
-    } else {
-      const auto digits = read_digits("images", settings, key, false);
-      const auto& train = digits.train.images;
-      const auto first_heldout = train.count - digits.heldout;
-      sets_ = {part(train, 0, first_heldout), part(train, first_heldout, train.count), digits.test.images};
-      provenance_ = digits.provenance;
-    }
-    for (std::size_t s = 1; s < 3; ++s) first_[s] = first_[s - 1] + sets_[s - 1].count;
-    const auto limit = static_cast<std::size_t>(settings.integer("limit"));
-    if (limit > 0 && limit < sets_[0].count) sets_[0] = part(sets_[0], 0, limit);
-    provenance_ += fmt::format(": {} images of {}x{} to train, {} held out, {} to test, binarisation {}", sets_[0].count,
-                               sets_[0].rows, sets_[0].cols, sets_[1].count, sets_[2].count, settings.text("binarise"));
+    const auto& train = of(Split::train).images;
+    provenance_ += fmt::format("{}, binarisation {}", counts("images", train.rows, train.cols), settings.text("binarise"));
   }
 
   Dimensions dimensions() const override {
-    return {{"height", static_cast<int>(sets_[0].rows)}, {"width", static_cast<int>(sets_[0].cols)}, {"levels", 2}};
+    const auto& train = of(Split::train).images;
+    return {{"height", static_cast<int>(train.rows)}, {"width", static_cast<int>(train.cols)}, {"levels", 2}};
   }
-  std::size_t size(Split split) const override { return set(split).count; }
-  std::string provenance() const override { return provenance_; }
   int bound_samples() const override { return bound_samples_; }
-
-  Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, key_); }
   Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
     return drawn(Split::train, indices, dynamic_ ? epoch : key_);
   }
 
  private:
-  const IdxImages& set(Split split) const { return sets_[static_cast<std::size_t>(split)]; }
-
-  void read_amat(const std::string& folder) {
-    std::size_t next = 0;
-    for (const auto* part : {"train", "valid", "test"}) {
-      const auto path = amat_file(folder, part);
-      if (path.empty())
-        throw InputError(
-            fmt::format("{}: there is no binarized_mnist_{}.amat, plain or .gz, next to the training file", folder, part));
-      auto& images = sets_[next++];
-      images = parse_amat(read_text(path));
-      if (images.rows != sets_[0].rows)
-        throw InputError(fmt::format("{}: images of {}x{}, but training images are {}x{}", path, images.rows, images.cols,
-                                     sets_[0].rows, sets_[0].cols));
-    }
-  }
-
-  Batch drawn(Split split, const std::vector<int>& indices, Key key) const {
-    const auto& images = set(split);
-    const auto first = first_[static_cast<std::size_t>(split)];
+  Batch drawn(Split split, const std::vector<int>& indices, Key key) const override {
+    const auto& images = of(split).images;
     KeyedRandomness random(key);
     Batch batch;
     Array<double> bits({indices.size(), images.rows, images.cols});
     for (std::size_t b = 0; b < indices.size(); ++b) {
-      if (indices[b] < 0 || static_cast<std::size_t>(indices[b]) >= images.count) throw Bug("no such image");
-      batch.id.push_back(static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(indices[b]));
+      batch.id.push_back(id_of(split, indices[b]));
       const auto* grey = images.image(indices[b]);
       const auto image = bits.row(b);
       for (std::size_t p = 0; p < image.size(); ++p) {
@@ -110,13 +89,9 @@ class Images final : public Task {
     return batch;
   }
 
-  Key key_;
   bool dynamic_, thresholded_;
   double threshold_;
   int bound_samples_;
-  std::array<IdxImages, 3> sets_;
-  std::array<std::size_t, 3> first_{};  // id of the first image of each set
-  std::string provenance_;
 };
 
 std::vector<ParameterInfo> parameters() {

@@ -25,6 +25,11 @@ struct AlignmentErrors {
   double wrong = 0;  ///< |A| + |S| - |A and S| - |A and P|
   double all = 0;    ///< |A| + |S|
 };
-AlignmentErrors alignment_errors(const std::set<Link>& found, const GoldLinks& gold);
+inline AlignmentErrors alignment_errors(const std::set<Link>& found, const GoldLinks& gold) {
+  const auto all = static_cast<double>(found.size() + gold.sure.size());
+  double right = 0;
+  for (const auto& link : found) right += static_cast<double>(gold.sure.count(link) + gold.possible.count(link));
+  return {all - right, all};
+}
 
 }  // namespace hardgrad::tasks

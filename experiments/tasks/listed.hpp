@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "experiments/tasks/task.hpp"
+#include "experiments/tasks/vocabulary.hpp"
 
 namespace hardgrad::tasks {
 
@@ -17,14 +18,14 @@ struct Padded {
   Array<int> values;  ///< [n, most]
   Array<int> length;  ///< [n]
 };
-/// The sequences sequence(id), padded with `pad`.
-template <class F>
-Padded padded(const std::vector<std::uint32_t>& id, F sequence, int pad) {
+/// The sequences `sequence` (a member, or a function) of the examples `id`, padded with Vocabulary::pad.
+template <class Example, class F>
+Padded padded(const std::vector<std::uint32_t>& id, const std::vector<Example>& examples, F sequence) {
   std::size_t most = 0;
-  for (auto i : id) most = std::max(most, std::span<const int>(sequence(i)).size());
-  Padded result{Array<int>({id.size(), most}, pad), Array<int>({id.size()})};
+  for (auto i : id) most = std::max(most, std::invoke(sequence, examples[i]).size());
+  Padded result{Array<int>({id.size(), most}, Vocabulary::pad), Array<int>({id.size()})};
   for (std::size_t b = 0; b < id.size(); ++b) {
-    const std::span<const int> values(sequence(id[b]));
+    const std::vector<int>& values = std::invoke(sequence, examples[id[b]]);
     std::copy(values.begin(), values.end(), result.values.row(b).begin());
     result.length.data[b] = static_cast<int>(values.size());
   }

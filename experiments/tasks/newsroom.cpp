@@ -1,9 +1,8 @@
 // Generated reports with cloze questions.
 #include "experiments/tasks/newsroom.hpp"
+#include "experiments/tasks/draws.hpp"
 
 #include <array>
-
-#include "core/random/randomness.hpp"
 
 namespace hardgrad::tasks {
 namespace {
@@ -31,30 +30,26 @@ struct Fact {
 int newsroom_relations() { return static_cast<int>(relation_words.size()); }
 
 ClozeQuestion Newsroom::report(Key key) const {
-  KeyedRandomness random(key);
-  std::uint32_t draws = 0;
-  const auto below = [&](int bound) {
-    return static_cast<int>(random.below(static_cast<std::uint64_t>(bound), {.step = draws++}));
-  };
+  Draws draw(key);
   const auto entity = [](int who) { return "@entity" + std::to_string(who); };
   const auto any_fact = [&] {
-    Fact fact{below(entities), below(relations), below(entities - 1)};
+    Fact fact{draw.below(entities), draw.below(relations), draw.below(entities - 1)};
     fact.object += fact.object >= fact.subject;
     return fact;
   };
 
   const auto asked = any_fact();
-  const bool of_subject = below(2) == 0;  // the question asks for the subject, else for the object
+  const bool of_subject = draw.below(2) == 0;  // the question asks for the subject, else for the object
   const auto answers = [&](const Fact& fact) {
     return fact.relation == asked.relation && (of_subject ? fact.object == asked.object : fact.subject == asked.subject);
   };
   ClozeQuestion result;
-  const int place = below(facts);
+  const int place = draw.below(facts);
   for (int i = 0; i < facts; ++i) {
     auto fact = i == place ? asked : any_fact();
     while (i != place && answers(fact)) fact = any_fact();
     const auto first = result.document.size();
-    for (const auto* word : leads[below(leads.size())])
+    for (const auto* word : leads[draw.below(leads.size())])
       if (word) result.document.emplace_back(word);
     for (const auto& word : {entity(fact.subject), std::string(relation_words[fact.relation].told), entity(fact.object)})
       result.document.push_back(word);
@@ -64,7 +59,7 @@ ClozeQuestion Newsroom::report(Key key) const {
   const auto who = of_subject ? std::string(placeholder) : entity(asked.subject);
   const auto whom = of_subject ? entity(asked.object) : std::string(placeholder);
   const std::string verb = relation_words[asked.relation].asked;
-  if (below(2) == 0)
+  if (draw.below(2) == 0)
     result.question = {whom, verb, "by", who};
   else
     result.question = {who, verb, whom};

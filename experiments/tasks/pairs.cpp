@@ -73,7 +73,7 @@ class Pairs final : public Listed {
     batch.id = ids(split, indices);
     for (std::size_t side = 0; side < 2; ++side) {
       auto sentence = padded(
-          batch.id, [&](auto i) -> auto& { return examples_[i].sentence[side]; }, Vocabulary::pad);
+          batch.id, examples_, [side](const Example& example) -> auto& { return example.sentence[side]; });
       batch.integers[names[side]] = std::move(sentence.values);
       batch.integers[std::string(names[side]) + "_length"] = std::move(sentence.length);
     }
@@ -97,8 +97,7 @@ class Pairs final : public Listed {
       int answer = -1;
       for (int predicted : seen.predictions.row(b))
         if (predicted >= 0) answer = predicted;
-      metrics[0].numerator += answer == label.data[b];
-      metrics[0].denominator += 1;
+      metrics[0].add(answer == label.data[b]);
     }
   }
 
@@ -142,8 +141,7 @@ class Pairs final : public Listed {
       labels_.assign(labels.begin(), labels.end());
       for (std::size_t i = 0; i < pairs.size(); ++i)
         for (const auto* sentence : {&pairs[i].first, &pairs[i].second})
-          for (const auto& word : *sentence)
-            if (splits[i] == Split::train) vocabulary_.count(word);
+          if (splits[i] == Split::train) vocabulary_.count(*sentence);
       vocabulary_.close(2, static_cast<std::size_t>(settings.integer("vocabulary")));
     }
     for (const auto& pair : pairs) {
@@ -154,7 +152,7 @@ class Pairs final : public Listed {
       Example example{{}, static_cast<int>(label - labels_.begin())};
       for (std::size_t side = 0; side < 2; ++side) {
         const auto& sentence = side == 0 ? pair.first : pair.second;
-        for (const auto& word : sentence) example.sentence[side].push_back(vocabulary_.index(word));
+        example.sentence[side] = vocabulary_.indices(sentence);
         if (!like) longest_[side] = std::max(longest_[side], sentence.size());
       }
       examples_.push_back(std::move(example));

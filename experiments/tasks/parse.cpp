@@ -66,10 +66,8 @@ class Parsing final : public SequenceTask {
         }
     }
     const auto count = [](const std::vector<std::string>& all) { return std::count_if(all.begin(), all.end(), opens); };
-    own[0].numerator += 2 * static_cast<double>(right);
-    own[0].denominator += static_cast<double>(count(row) + count(wanted_row));
-    own[1].numerator += given.has_value();
-    own[1].denominator += 1;
+    own[0].add(2 * static_cast<double>(right), static_cast<double>(count(row) + count(wanted_row)));
+    own[1].add(given.has_value());
   }
 
  private:

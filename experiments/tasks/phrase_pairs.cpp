@@ -1,11 +1,10 @@
 #include "experiments/tasks/phrase_pairs.hpp"
+#include "experiments/tasks/draws.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <utility>
-
-#include "core/random/randomness.hpp"
 
 namespace hardgrad::tasks {
 namespace {
@@ -23,15 +22,11 @@ struct Event {
 }  // namespace
 
 LabelledPair PhrasePairs::generate(Key key) const {
-  KeyedRandomness random(key);
-  std::uint32_t draws = 0;
-  const auto below = [&](int bound) {
-    return static_cast<int>(random.below(static_cast<std::uint64_t>(bound), {.step = draws++}));
-  };
-  const auto another = [&](int word) { return (word + 1 + below(words - 1)) % words; };
+  Draws draw(key);
+  const auto another = [&](int word) { return (word + 1 + draw.below(words - 1)) % words; };
   using Sentence = std::vector<std::string>;
   const auto say = [&](Sentence& sentence, char what, int word, bool synonyms) {
-    sentence.push_back(fmt::format("{}{}{}", what, word, synonyms && below(2) ? "s" : ""));
+    sentence.push_back(fmt::format("{}{}{}", what, word, synonyms && draw.below(2) ? "s" : ""));
   };
   const auto say_phrase = [&](Sentence& sentence, const Phrase& it, bool synonyms) {
     if (it.adjective >= 0) say(sentence, it.opposite ? 'u' : 'a', it.adjective, synonyms);
@@ -51,15 +46,15 @@ LabelledPair PhrasePairs::generate(Key key) const {
     say_phrase(sentence, event.who[!event.passive], synonyms);
     return sentence;
   };
-  const auto any_phrase = [&] { return Phrase{below(2) ? below(words) : -1, below(words)}; };
+  const auto any_phrase = [&] { return Phrase{draw.below(2) ? draw.below(words) : -1, draw.below(words)}; };
 
   LabelledPair pair;
   if (kind == Kind::phrase) {
     const auto first = any_phrase();
     auto second = first;
-    pair.label = below(2) ? "same" : "other";
+    pair.label = draw.below(2) ? "same" : "other";
     if (pair.label == "other") {
-      auto& word = second.adjective >= 0 && below(2) ? second.adjective : second.noun;
+      auto& word = second.adjective >= 0 && draw.below(2) ? second.adjective : second.noun;
       word = another(word);
     }
     say_phrase(pair.first, first, false);
@@ -69,30 +64,30 @@ LabelledPair PhrasePairs::generate(Key key) const {
   Event first{};
   for (auto& phrase : first.who) phrase = any_phrase();
   first.who[1].noun = another(first.who[0].noun);
-  first.verb = below(words);
+  first.verb = draw.below(words);
   auto second = first;
   if (kind == Kind::paraphrase) {
-    second.passive = below(2) == 0;
-    pair.label = below(2) ? "same" : "other";
-    if (pair.label == "other") switch (below(3)) {
+    second.passive = draw.below(2) == 0;
+    pair.label = draw.below(2) ? "same" : "other";
+    if (pair.label == "other") switch (draw.below(3)) {
         case 0: std::swap(second.who[0], second.who[1]); break;
         case 1: second.verb = another(second.verb); break;
         default: {
-          auto& noun = second.who[below(2)].noun;
+          auto& noun = second.who[draw.below(2)].noun;
           noun = another(noun);
         }
       }
   } else {
     constexpr std::array labels = {"entails", "neutral", "contradicts"};
-    const int label = below(3), one = below(2);
+    const int label = draw.below(3), one = draw.below(2);
     pair.label = labels[label];
-    for (auto& phrase : second.who) phrase.kind = below(2) == 0;
+    for (auto& phrase : second.who) phrase.kind = draw.below(2) == 0;
     if (label == 0) {
-      if (below(2)) second.who[one].adjective = -1;
+      if (draw.below(2)) second.who[one].adjective = -1;
     } else if (label == 1) {  // the second sentence adds an adjective to a noun without one
       first.who[one].adjective = -1;
-      second.who[one].adjective = below(words);
-    } else if (first.who[one].adjective >= 0 && below(2)) {
+      second.who[one].adjective = draw.below(words);
+    } else if (first.who[one].adjective >= 0 && draw.below(2)) {
       second.who[one].opposite = true;
     } else {
       second.denied = true;

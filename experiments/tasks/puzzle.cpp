@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
-#include "core/random/randomness.hpp"
-#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/draws.hpp"
+#include "experiments/tasks/on_demand.hpp"
 
 namespace hardgrad::tasks::puzzle {
 namespace {
@@ -20,12 +19,14 @@ constexpr int digits = 10;  // decimal
 ///             no digit); labels: the P = size + 1 digits of the sum, the last first, -1 beyond difficulty + 1
 ///   sort      x: `difficulty` numbers in (-1, 1), then `size` flags that mark them, I = 2 size; label k: the index of the
 ///             k-th smallest number, P = size
-class Puzzle final : public Task {
+class Puzzle final : public OnDemand {
  public:
   Puzzle(const Settings& settings, Key key)
-      : key_(key), kind_(settings.text("kind")), least_(settings.integer("least")), size_(settings.integer("size")) {
-    sizes_ = {static_cast<std::size_t>(settings.integer("examples")), static_cast<std::size_t>(settings.integer("heldout")),
-              static_cast<std::size_t>(settings.integer("test"))};
+      : OnDemand(settings),
+        key_(key),
+        kind_(settings.text("kind")),
+        least_(settings.integer("least")),
+        size_(settings.integer("size")) {
     if (least_ > size_) throw UsageError(fmt::format("puzzle: least must be at most size, {}, got {}", size_, least_));
   }
 
@@ -42,7 +43,6 @@ class Puzzle final : public Task {
                        : addition ? digits
                                   : n}};
   }
-  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
 
   Batch batch(Split split, const std::vector<int>& indices) const override {
     auto needs = dimensions();
@@ -52,10 +52,7 @@ class Puzzle final : public Task {
     Array<double> x({B, I});
     Array<int> label({B, P}, -1), difficulty({B});
     for (std::size_t b = 0; b < B; ++b) {
-      const auto i = static_cast<std::size_t>(indices[b]);
-      if (indices[b] < 0 || i >= size(split)) throw Bug("no such puzzle");
-      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
-      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      batch.id.push_back(id_of(split, indices[b]));
       difficulty.data[b] = set(batch.id[b], x.row(b), label.row(b));
     }
     batch.reals = {{"x", std::move(x)}};
@@ -85,36 +82,25 @@ class Puzzle final : public Task {
         ++count;
         right += i < said.size() && said[i] == wanted[i];
       }
-      metrics[0].numerator += right;
-      metrics[0].denominator += count;
+      metrics[0].add(right, count);
       const bool harder = 2 * static_cast<std::size_t>(difficulty.data[b]) > least_ + size_;
-      for (auto* metric : {&metrics[1], &metrics[harder ? 3 : 2]}) {
-        metric->numerator += right == count;
-        metric->denominator += 1;
-      }
+      for (auto* metric : {&metrics[1], &metrics[harder ? 3 : 2]}) metric->add(right == count);
       if (said.size() <= wanted.size() || said[wanted.size()] < 0) continue;
-      for (auto* metric : {&metrics[4], &metrics[harder ? 6 : 5]}) {
-        metric->numerator += said[wanted.size()] / 1000.0;
-        metric->denominator += 1;
-      }
+      for (auto* metric : {&metrics[4], &metrics[harder ? 6 : 5]}) metric->add(said[wanted.size()] / 1000.0);
     }
   }
 
  private:
   int set(std::uint32_t id, std::span<double> x, std::span<int> label) const {
-    KeyedRandomness random(key_ / "puzzle");
-    auto draw = [&, draws = 0u](std::size_t bound) mutable {
-      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
-    };
-
-    const std::size_t n = least_ + draw(size_ - least_ + 1);
+    Draws numbers(key_ / "puzzle", id);
+    const std::size_t n = least_ + numbers.below(size_ - least_ + 1);
     if (kind_ == "parity") {
       std::vector<std::size_t> place(size_);
       std::iota(place.begin(), place.end(), 0);
       std::size_t ones = 0;
       for (std::size_t k = 0; k < n; ++k) {  // the first n of a shuffle
-        std::swap(place[k], place[k + draw(size_ - k)]);
-        const bool one = draw(2) == 1;
+        std::swap(place[k], place[k + numbers.below(size_ - k)]);
+        const bool one = numbers.below(2) == 1;
         x[place[k]] = one ? 1 : -1;
         ones += one;
       }
@@ -124,7 +110,7 @@ class Puzzle final : public Task {
       for (std::size_t k = 0; k < size_; ++k) {
         std::size_t sum = carry;
         for (std::size_t number = 0; number < 2; ++number) {
-          const std::size_t digit = k < n ? draw(digits) : digits;
+          const std::size_t digit = k < n ? numbers.below(digits) : digits;
           x[(number * size_ + k) * (digits + 1) + digit] = 1;
           sum += k < n ? digit : 0;
         }
@@ -136,7 +122,7 @@ class Puzzle final : public Task {
       std::vector<std::size_t> order(n);
       std::iota(order.begin(), order.end(), 0);
       for (std::size_t k = 0; k < n; ++k) {
-        x[k] = 2 * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(k)}) - 1;
+        x[k] = 2 * numbers.numbered(static_cast<std::uint32_t>(k)) - 1;
         x[size_ + k] = 1;
       }
       std::sort(order.begin(), order.end(), [&](auto a, auto b) { return x[a] < x[b]; });
@@ -148,7 +134,6 @@ class Puzzle final : public Task {
   Key key_;
   std::string kind_;
   std::size_t least_, size_;
-  std::array<std::size_t, 3> sizes_{};
 };
 
 using P = ParameterInfo;

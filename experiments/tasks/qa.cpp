@@ -156,19 +156,15 @@ class QuestionAnswering final : public Listed {
     for (std::size_t b = 0; b < answer.size(); ++b) {
       const auto predicted = seen.predictions.row(b);
       const bool right = !predicted.empty() && predicted.front() == answer.data[b];
-      for (auto* metric : {&metrics[0], files_.empty() ? nullptr : &metrics[2 + questions_[batch.id[b]].file]})
-        if (metric) {
-          metric->numerator += right;
-          metric->denominator += 1;
-        }
+      metrics[0].add(right);
+      if (!files_.empty()) metrics[2 + questions_[batch.id[b]].file].add(right);
       const auto facts = support.row(b);
       const auto chosen = seen.choices.row(b);
       const auto known = [](int choice) { return choice >= 0; };
       if (std::count(facts.begin(), facts.end(), 1) == 0 || std::none_of(chosen.begin(), chosen.end(), known)) continue;
-      metrics[1].numerator += std::any_of(chosen.begin(), chosen.end(), [&](int choice) {
+      metrics[1].add(std::any_of(chosen.begin(), chosen.end(), [&](int choice) {
         return choice >= 0 && static_cast<std::size_t>(choice) < facts.size() && facts[static_cast<std::size_t>(choice)] == 1;
-      });
-      metrics[1].denominator += 1;
+      }));
     }
   }
 
@@ -232,10 +228,9 @@ class QuestionAnswering final : public Listed {
       for (const auto& question : stories.questions) {
         answers_.insert(question.answer);
         if (*split++ != Split::train) continue;
-        for (const auto& word : question.words) vocabulary_.count(word);
+        vocabulary_.count(question.words);
         for (auto s = question.first; s < question.end; ++s)
-          if (counted.insert(s).second)
-            for (const auto& word : stories.sentences[s]) vocabulary_.count(word);
+          if (counted.insert(s).second) vocabulary_.count(stories.sentences[s]);
       }
     }
     vocabulary_.begin_with({answers_.begin(), answers_.end()});
@@ -243,11 +238,8 @@ class QuestionAnswering final : public Listed {
   }
 
   std::vector<int> indices(const std::vector<std::string>& words) {
-    std::vector<int> result;
-    result.reserve(words.size());
-    for (const auto& word : words) result.push_back(vocabulary_.index(word));
-    words_ = std::max(words_, result.size());
-    return result;
+    words_ = std::max(words_, words.size());
+    return vocabulary_.indices(words);
   }
 
   void add(const BabiStories& stories, std::size_t file) {

@@ -1,11 +1,10 @@
 // Pictures of coloured shapes.
 #include "experiments/tasks/scene_painter.hpp"
+#include "experiments/tasks/draws.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "core/random/randomness.hpp"
 
 namespace hardgrad::tasks {
 namespace {
@@ -34,23 +33,20 @@ bool inside(int shape, double x, double y) {
 }  // namespace
 
 CaptionedScene ScenePainter::paint(Key key) const {
-  KeyedRandomness random(key);
-  std::uint32_t draws = 0;
-  const auto below = [&](std::size_t bound) { return static_cast<int>(random.below(bound, {.step = draws++})); };
-  const auto between = [&](double low, double high) { return low + (high - low) * random.uniform({.step = draws++}); };
+  Draws draw(key);
 
   CaptionedScene scene;
   scene.image.assign(side() * side() * 3, 0);
   auto place = permutation(static_cast<std::size_t>(grid) * grid, key / "places");
-  place.resize(std::min<std::size_t>(place.size(), 1 + below(objects)));
+  place.resize(std::min<std::size_t>(place.size(), 1 + draw.below(objects)));
   std::sort(place.begin(), place.end());  // in reading order
   for (std::size_t k = 0; k < place.size(); ++k) {
     const int row = place[k] / grid, col = place[k] % grid;
-    const auto& colour = colours[below(colours.size())];
-    const int shape = below(shapes.size());
-    const double radius = between(2.6, 3.4);
-    const double middle_y = row * double(cell) + cell / 2.0 + between(-0.5, 0.5);
-    const double middle_x = col * double(cell) + cell / 2.0 + between(-0.5, 0.5);
+    const auto& colour = colours[draw.below(colours.size())];
+    const int shape = draw.below(shapes.size());
+    const double radius = draw.between(2.6, 3.4);
+    const double middle_y = row * double(cell) + cell / 2.0 + draw.between(-0.5, 0.5);
+    const double middle_x = col * double(cell) + cell / 2.0 + draw.between(-0.5, 0.5);
     for (std::size_t i = row * cell; i < (row + 1) * cell; ++i)
       for (std::size_t j = col * cell; j < (col + 1) * cell; ++j)
         if (inside(shape, (j + 0.5 - middle_x) / radius, (i + 0.5 - middle_y) / radius))
@@ -73,8 +69,7 @@ CaptionedScene ScenePainter::paint(Key key) const {
   }
   if (noise > 0)
     for (std::uint32_t p = 0; p < scene.image.size(); ++p)
-      scene.image[p] = static_cast<std::uint8_t>(
-          std::min(255.0, scene.image[p] + 255 * noise * random.uniform({.step = 1u << 20, .index = p})));
+      scene.image[p] = static_cast<std::uint8_t>(std::min(255.0, scene.image[p] + 255 * noise * draw.numbered(p)));
   return scene;
 }
 

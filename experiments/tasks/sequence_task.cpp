@@ -12,11 +12,6 @@ namespace {
 
 enum : std::size_t { token_accuracy, exact_match, exact_match_decoded, positions_used, alignment_error_rate };
 
-void add(Metric& metric, double numerator, double denominator) {
-  metric.numerator += numerator;
-  metric.denominator += denominator;
-}
-
 }  // namespace
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
@@ -29,17 +24,15 @@ void SequenceTask::take(std::vector<SequencePair> pairs, const std::vector<Split
     target_words_ = trained->target_words_;
   } else {
     for (int i : of(Split::train)) {
-      for (const auto& word : pairs[i].source) source_words_.count(word);
-      for (const auto& word : pairs[i].target) target_words_.count(word);
+      source_words_.count(pairs[i].source);
+      target_words_.count(pairs[i].target);
     }
     source_words_.close(4, vocabulary);
     target_words_.close(4, vocabulary);
   }
   std::size_t words = 0, source_length = 0, target_length = 0;
   for (auto& pair : pairs) {
-    Example example;
-    for (const auto& word : pair.source) example.source.push_back(source_words_.index(word));
-    for (const auto& word : pair.target) example.target.push_back(target_words_.index(word));
+    Example example{source_words_.indices(pair.source), target_words_.indices(pair.target), {}, {}};
     unknown_ += static_cast<double>(std::count(example.target.begin(), example.target.end(), Vocabulary::unknown));
     words += example.target.size();
     example.target.push_back(Vocabulary::end);
@@ -66,10 +59,7 @@ void SequenceTask::take(std::vector<SequencePair> pairs, const std::vector<Split
 Batch SequenceTask::batch(Split split, const std::vector<int>& indices) const {
   Batch batch;
   batch.id = ids(split, indices);
-  auto source = padded(
-      batch.id, [&](auto i) -> auto& { return examples_[i].source; }, Vocabulary::pad);
-  auto target = padded(
-      batch.id, [&](auto i) -> auto& { return examples_[i].target; }, Vocabulary::pad);
+  auto source = padded(batch.id, examples_, &Example::source), target = padded(batch.id, examples_, &Example::target);
   if (has_gold_) {
     auto& alignment = batch.integers["alignment"] = Array<int>(target.values.shape, -1);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
@@ -108,8 +98,8 @@ void SequenceTask::score(const Batch& batch, const Observation& seen, std::vecto
     std::size_t right = 0;
     for (std::size_t t = 0; t < std::min(n, steps(seen.predictions)); ++t)
       right += seen.predictions.row(b)[t] == target.row(b)[t];
-    add(metrics[token_accuracy], static_cast<double>(right), static_cast<double>(n));
-    add(metrics[exact_match], right == n, 1);
+    metrics[token_accuracy].add(static_cast<double>(right), static_cast<double>(n));
+    metrics[exact_match].add(right == n);
     if (steps(seen.choices) == 0) continue;
     const auto& example = examples_[batch.id[b]];
     const auto heads = std::max<std::size_t>(steps(seen.choices) / std::max<std::size_t>(steps(seen.predictions), 1), 1);
@@ -122,10 +112,10 @@ void SequenceTask::score(const Batch& batch, const Observation& seen, std::vecto
         if (i >= 0 && static_cast<std::size_t>(i) < example.source.size()) found.emplace(i, static_cast<int>(t));
       }
       if (const auto most = std::min(example.source.size(), n - 1); most > 1)
-        add(metrics[positions_used], static_cast<double>(positions.size()) - 1, static_cast<double>(most) - 1);
+        metrics[positions_used].add(static_cast<double>(positions.size()) - 1, static_cast<double>(most) - 1);
       if (example.gold.empty()) continue;
       const auto [wrong, all] = alignment_errors(found, example.gold);
-      add(metrics[alignment_error_rate], wrong, all);
+      metrics[alignment_error_rate].add(wrong, all);
     }
   }
 }
@@ -135,7 +125,7 @@ void SequenceTask::score_decoded(const Batch& batch, const Observation& seen, st
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
     const auto right = reference(batch.id[b]);
     const auto answer = before_end(seen.predictions.row(b), Vocabulary::end);
-    add(metrics[exact_match_decoded], std::equal(answer.begin(), answer.end(), right.begin(), right.end()), 1);
+    metrics[exact_match_decoded].add(std::equal(answer.begin(), answer.end(), right.begin(), right.end()));
     judge(batch.id[b], answer, own);
   }
   std::move(own.begin(), own.end(), metrics.end() - static_cast<std::ptrdiff_t>(own.size()));

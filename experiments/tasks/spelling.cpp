@@ -1,9 +1,8 @@
 #include "experiments/tasks/spelling.hpp"
+#include "experiments/tasks/draws.hpp"
 
 #include <array>
 #include <string_view>
-
-#include "core/random/randomness.hpp"
 
 namespace hardgrad::tasks {
 namespace {
@@ -52,18 +51,16 @@ SequencePair pronounced(const std::string& letters) {
 
 SequencePair Spelling::generate(Key key) const {
   constexpr std::array onsets = {"b", "c", "d", "f", "g", "l", "m", "n", "p", "r", "s", "t", "sh", "ch", "th"};
-  KeyedRandomness random(key);
-  std::uint32_t draws = 0;
-  const auto below = [&](std::size_t bound) { return random.below(bound, {.step = draws++}); };
+  Draws draw(key);
   std::string letters;
-  const auto count = 1 + below(static_cast<std::size_t>(syllables));
+  const auto count = 1 + draw.below(static_cast<std::size_t>(syllables));
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::string onset = onsets[below(onsets.size())];
-    if (i > 0 && onset.size() == 1 && below(4) == 0) onset += onset;
-    letters += onset + vowels[below(vowels.size())];
+    std::string onset = onsets[draw.below(onsets.size())];
+    if (i > 0 && onset.size() == 1 && draw.below(4) == 0) onset += onset;
+    letters += onset + vowels[draw.below(vowels.size())];
   }
-  const auto ending = below(3);
-  if (ending > 0) letters += "bdklmnpt"[below(8)];
+  const auto ending = draw.below(3);
+  if (ending > 0) letters += "bdklmnpt"[draw.below(8)];
   if (ending > 1) letters += 'e';
   return pronounced(letters);
 }

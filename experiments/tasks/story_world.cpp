@@ -1,11 +1,10 @@
 // Generated stories in bAbI's format.
 #include "experiments/tasks/story_world.hpp"
+#include "experiments/tasks/draws.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
-
-#include "core/random/randomness.hpp"
 
 namespace hardgrad::tasks {
 namespace {
@@ -27,17 +26,15 @@ struct Thing {
 
 struct Story {
   const StoryWorld& world;
-  KeyedRandomness random;
+  Draws draw;
   std::vector<std::string>& lines;
-  std::uint32_t draws = 0;
   int number = 0;
   std::vector<Person> people = std::vector<Person>(world.people);
   std::vector<Thing> things = std::vector<Thing>(thing_names.size());
 
-  int below(std::size_t bound) { return static_cast<int>(random.below(bound, {.step = draws++})); }
   template <class Words>
   const char* any(const Words& words) {
-    return words[below(words.size())];
+    return words[draw.below(words.size())];
   }
   int say(const std::string& text) {
     lines.push_back(fmt::format("{} {}", ++number, text));
@@ -46,7 +43,7 @@ struct Story {
 
   void walk(int who) {
     auto& person = people[who];
-    int place = below(world.places - (person.place >= 0));
+    int place = draw.below(world.places - (person.place >= 0));
     if (person.place >= 0 && place >= person.place) ++place;  // another place
     person.place = place;
     person.moved = say(fmt::format("{} {} the {}.", people_names[who], any(go), place_names[place]));
@@ -57,7 +54,7 @@ struct Story {
   // Takes or drops a random thing; false if it is out of reach.
   bool handle(int who) {
     const auto& person = people[who];
-    const int what = below(things.size());
+    const int what = draw.below(things.size());
     auto& thing = things[what];
     if (thing.holder == who) {
       thing.touched = say(fmt::format("{} {} the {}.", people_names[who], any(leave), thing_names[what]));
@@ -77,7 +74,7 @@ struct Story {
     const int candidates = where_is_thing ? static_cast<int>(things.size()) : world.people;
     for (int i = 0; i < candidates; ++i)
       if (where_is_thing ? things[i].place >= 0 : people[i].place >= 0) known.push_back(i);
-    const int which = known[below(known.size())];
+    const int which = known[draw.below(known.size())];
     if (where_is_thing)
       say(fmt::format("Where is the {}? \t{}\t{} {}", thing_names[which], place_names[things[which].place],
                       things[which].touched, things[which].moved));
@@ -89,8 +86,8 @@ struct Story {
     for (int q = 0; q < world.questions; ++q) {
       bool askable = false;
       for (int sentence = 0; sentence < 2 || !askable; ++sentence) {
-        const int who = below(people.size());
-        if (world.supporting_facts == 1 || below(2) || !handle(who)) walk(who);
+        const int who = draw.below(people.size());
+        if (world.supporting_facts == 1 || draw.below(2) || !handle(who)) walk(who);
         askable = world.supporting_facts == 1;
         for (const auto& thing : things) askable = askable || thing.place >= 0;
       }
@@ -104,7 +101,7 @@ struct Story {
 TextFile StoryWorld::tell(Key key) const {
   TextFile text{"generated stories", {}};
   for (int i = 0; i < stories; ++i)
-    Story{.world = *this, .random = KeyedRandomness(key / static_cast<std::uint64_t>(i)), .lines = text.lines}.tell();
+    Story{.world = *this, .draw = Draws(key / static_cast<std::uint64_t>(i)), .lines = text.lines}.tell();
   return text;
 }
 

@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <numeric>
 
-#include "core/random/randomness.hpp"
 #include "core/support/text.hpp"
+#include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/loaders/csv_table.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/made_like.hpp"
+#include "experiments/tasks/on_demand.hpp"
 #include "experiments/tasks/table_programs.hpp"
-#include "experiments/tasks/task.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
 namespace hardgrad::tasks::tables {
@@ -50,10 +50,11 @@ std::vector<std::string> csv_files(const std::string& path) {
 ///   gold_operation, gold_column    [B, T] the program after leading resets; column -1 if the operation reads none
 /// Examples are made on demand from their ids. With `like`, the task that a network was trained on, words and column names are
 /// those of that task.
-class Tables final : public Task {
+class Tables final : public OnDemand {
  public:
   Tables(const Settings& settings, Key key, const Tables* like)
-      : key_(key),
+      : OnDemand(settings),
+        key_(key),
         steps_(settings.integer("steps")),
         columns_(settings.integer("columns")),
         least_(settings.integer("min_rows")),
@@ -61,8 +62,6 @@ class Tables final : public Task {
         range_(settings.integer("range")),
         lists_(settings.flag("lists")),
         shuffle_(settings.flag("shuffle")) {
-    sizes_ = {static_cast<std::size_t>(settings.integer("examples")), static_cast<std::size_t>(settings.integer("heldout")),
-              static_cast<std::size_t>(settings.integer("test"))};
     if (least_ > most_) throw UsageError(fmt::format("tables: min_rows must be at most max_rows, {}, got {}", most_, least_));
     if (const auto path = find_input(settings.text("path")); !path.empty())
       read(path);
@@ -77,9 +76,8 @@ class Tables final : public Task {
             throw InputError(fmt::format("{}: the network knows no column \"{}\": it was trained on other tables", provenance_,
                                          excerpt(name)));
     } else {
-      for (const auto& word : question_words()) vocabulary_.count(word);
-      for (const auto& table : tables_)
-        for (const auto& name : table.names) vocabulary_.count(name);
+      vocabulary_.count(question_words());
+      for (const auto& table : tables_) vocabulary_.count(table.names);
       vocabulary_.close(1);
     }
   }
@@ -89,7 +87,6 @@ class Tables final : public Task {
             {"table_columns", static_cast<int>(widest_)},
             {"program_steps", longest_program(steps_)}};
   }
-  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
   std::string provenance() const override { return provenance_; }
   std::string word(const std::string& field, int number) const override {
     if (field == "gold_operation") return std::string(table_operations.at(static_cast<std::size_t>(number)));
@@ -103,10 +100,7 @@ class Tables final : public Task {
     std::vector<Example> examples;
     std::size_t W = 0, R = 0, C = 0;
     for (int index : indices) {
-      const auto i = static_cast<std::size_t>(index);
-      if (index < 0 || i >= size(split)) throw Bug("no such question");
-      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
-      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      batch.id.push_back(id_of(split, index));
       examples.push_back(drawn(batch.id.back()));
       W = std::max(W, examples.back().question.words.size());
       R = std::max(R, examples.back().cells.extent(0));
@@ -167,9 +161,8 @@ class Tables final : public Task {
         program.push_back({static_cast<TableOperation>(chosen[c]), chosen[c + 1]});
       const auto operation = batch.ints("gold_operation").row(b), column = batch.ints("gold_column").row(b);
       for (std::size_t t = 0; t < operation.size(); ++t) gold.push_back({static_cast<TableOperation>(operation[t]), column[t]});
-      metrics[0].numerator += right;
-      metrics[1].numerator += !program.empty() && meaning(program) == meaning(gold);
-      for (auto& metric : metrics) metric.denominator += 1;
+      metrics[0].add(right);
+      metrics[1].add(!program.empty() && meaning(program) == meaning(gold));
     }
   }
 
@@ -220,10 +213,8 @@ class Tables final : public Task {
   }
 
   Example drawn(std::uint32_t id) const {
-    KeyedRandomness random(key_ / "question");
-    auto below = [&, draws = 0u](std::size_t bound) mutable {
-      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
-    };
+    Draws draw(key_ / "question", id);
+    const auto below = [&](std::size_t bound) { return draw.below(bound); };
     const auto& table = tables_[tables_.size() > 1 ? below(tables_.size()) : 0];
     const bool generated = table.cells.size() == 0;
     const auto C = table.names.size(), R = generated ? most_ : std::min(most_, table.cells.extent(0));
@@ -239,14 +230,13 @@ class Tables final : public Task {
       for (std::size_t j = 0; j < C; ++j)
         example.cells.row(i)[j] = generated ? static_cast<double>(below(2 * range_ + 1)) - static_cast<double>(range_)
                                             : table.cells.row(row[i])[column[j]];
-    example.question = draw_question(example.names, example.cells, steps_, lists_, std::ref(below));
+    example.question = draw_question(example.names, example.cells, steps_, lists_, below);
     return example;
   }
 
   Key key_;
   std::size_t steps_, columns_, least_, most_, range_, widest_ = 0;
   bool lists_, shuffle_;
-  std::array<std::size_t, 3> sizes_{};
   std::vector<CsvTable> tables_;  // generated: names only
   Vocabulary vocabulary_;
   std::string provenance_;

@@ -32,6 +32,11 @@ struct Metric {
   double numerator = 0, denominator = 0;
   std::vector<double> sums = {};  ///< arguments of `formula`, e.g. BLEU's n-gram counts
   double (*formula)(const std::vector<double>& sums) = nullptr;
+  /// Adds to the mean: a sum, and the number of its terms.
+  void add(double sum, double count = 1) {
+    numerator += sum;
+    denominator += count;
+  }
   double value() const {
     if (formula) return formula(sums);
     return denominator > 0 ? numerator / denominator : std::numeric_limits<double>::quiet_NaN();

@@ -72,13 +72,19 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-std::vector<std::string> between_blanks(std::string_view text) {
-  std::vector<std::string> result;
-  for (std::size_t at = 0; (at = text.find_first_not_of(" \t", at)) != std::string_view::npos;) {
-    const auto end = std::min(text.find_first_of(" \t", at), text.size());
-    result.emplace_back(text.substr(at, end - at));
+std::vector<Piece> pieces_of(std::string_view line) {
+  std::vector<Piece> pieces;
+  for (std::size_t at = 0; (at = line.find_first_not_of(" \t", at)) != std::string_view::npos;) {
+    const auto end = std::min(line.find_first_of(" \t", at), line.size());
+    pieces.push_back({line.substr(at, end - at), at + 1});
     at = end;
   }
+  return pieces;
+}
+
+std::vector<std::string> between_blanks(std::string_view text) {
+  std::vector<std::string> result;
+  for (const auto& piece : pieces_of(text)) result.emplace_back(piece.text);
   return result;
 }
 

@@ -67,10 +67,8 @@ class Transduction final : public SequenceTask {
         least = errors;
         length = reference(other).size();
       }
-    own[0].numerator += static_cast<double>(least);
-    own[0].denominator += static_cast<double>(length);
-    own[1].numerator += least > 0;
-    own[1].denominator += 1;
+    own[0].add(static_cast<double>(least), static_cast<double>(length));
+    own[1].add(least > 0);
   }
 
  private:

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/random/randomness.hpp"
+#include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/linear_tree.hpp"
 
 namespace hardgrad::tasks {
@@ -12,13 +12,10 @@ namespace {
 /// Writes a sentence from left to right. Brackets are closed as late as possible.
 struct TreeWriter {
   const TreeGrammar& grammar;
-  KeyedRandomness random;
-  std::uint32_t draws = 0;
+  Draws draw;
   SequencePair pair = {};
   std::vector<std::string> labels = {};  // of the open brackets
 
-  int below(int bound) { return static_cast<int>(random.below(static_cast<std::uint64_t>(bound), {.step = draws++})); }
-  bool chance(double share) { return random.uniform({.step = draws++}) < share; }
   void open(const std::string& label) {
     pair.target.push_back("(" + label);
     labels.push_back(label);
@@ -34,29 +31,29 @@ struct TreeWriter {
   void noun_phrase(int noun) {
     open("NP");
     say("the");
-    if (chance(0.3)) say("a" + std::to_string(below(grammar.words)));
+    if (draw.chance(0.3)) say("a" + std::to_string(draw.below(grammar.words)));
     say("n" + std::to_string(noun));
   }
 
   void sentence() {
     open("S");
-    noun_phrase(below(grammar.words));
-    if (chance(0.2)) {
+    noun_phrase(draw.below(grammar.words));
+    if (draw.chance(0.2)) {
       open("PP");
       say("of");
-      noun_phrase(below(grammar.words));
+      noun_phrase(draw.below(grammar.words));
     }
     close_to(1);
     open("VP");
-    const int verb = below(grammar.words);
+    const int verb = draw.below(grammar.words);
     say("v" + std::to_string(verb));
     const auto of_verb = labels.size();
-    noun_phrase(below(grammar.words));
-    for (int left = below(grammar.phrases + 1); left > 0; --left) {
+    noun_phrase(draw.below(grammar.words));
+    for (int left = draw.below(grammar.phrases + 1); left > 0; --left) {
       constexpr std::array prepositions = {"of", "with", "in"};
-      const int preposition = below(3), noun = below(grammar.words);
+      const int preposition = draw.below(3), noun = draw.below(grammar.words);
       bool to_verb = (preposition == 1 && verb % 2 == 0 && noun % 2 == 0) || (preposition == 2 && noun % 3 == 0);
-      if (preposition > 0 && chance(grammar.ambiguity)) to_verb = !to_verb;
+      if (preposition > 0 && draw.chance(grammar.ambiguity)) to_verb = !to_verb;
       if (to_verb) close_to(of_verb);  // else it attaches to the last NP
       open("PP");
       say(prepositions[static_cast<std::size_t>(preposition)]);
@@ -69,7 +66,7 @@ struct TreeWriter {
 }  // namespace
 
 SequencePair TreeGrammar::generate(Key key) const {
-  TreeWriter writer{*this, KeyedRandomness(key)};
+  TreeWriter writer{*this, Draws(key)};
   writer.sentence();
   return std::move(writer.pair);
 }

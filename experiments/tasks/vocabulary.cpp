@@ -23,4 +23,11 @@ int Vocabulary::index(const std::string& word) const {
   return it == index_.end() ? unknown : it->second;
 }
 
+std::vector<int> Vocabulary::indices(const std::vector<std::string>& words) const {
+  std::vector<int> result;
+  result.reserve(words.size());
+  for (const auto& word : words) result.push_back(index(word));
+  return result;
+}
+
 }  // namespace hardgrad::tasks

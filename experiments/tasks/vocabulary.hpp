@@ -13,8 +13,11 @@ class Vocabulary {
  public:
   static constexpr int pad = 0, unknown = 1, begin = 2, end = 3;
 
-  /// Counts a word; only before `close`.
+  /// Counts a word, or several; only before `close`.
   void count(const std::string& word) { ++counts_[word]; }
+  void count(const std::vector<std::string>& words) {
+    for (const auto& word : words) count(word);
+  }
   /// Words that are numbered before all others, in this order; only before `close`.
   void begin_with(std::vector<std::string> words) { first_ = std::move(words); }
   /// Numbers the entries, at most `limit` (0: no limit): first the `specials` first of <pad> <unk> <bos> <eos>, then the words
@@ -24,6 +27,7 @@ class Vocabulary {
   int size() const { return static_cast<int>(words_.size()); }
   /// A word's number; `unknown` if it has none.
   int index(const std::string& word) const;
+  std::vector<int> indices(const std::vector<std::string>& words) const;
   const std::string& word(int index) const { return words_.at(static_cast<std::size_t>(index)); }
 
  private:

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "core/support/text.hpp"
+#include "experiments/support/number.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 
@@ -15,20 +16,12 @@ IdxImages parse_amat(const TextFile& text) {
     const std::string_view line = text.lines[i];
     if (trimmed(line).empty()) continue;
     const auto before = images.pixels.size();
-    for (std::size_t at = 0; at < line.size();) {
-      if (line[at] == ' ' || line[at] == '\t') {
-        ++at;
-        continue;
-      }
-      double value = -1;
-      const auto [end, error] = std::from_chars(line.data() + at, line.data() + line.size(), value);
-      const bool whole = end == line.data() + line.size() || *end == ' ' || *end == '\t';
-      if (error != std::errc{} || !whole || !(value >= 0 && value <= 1))
-        refuse_input(text.path, i + 1, at + 1,
-                     fmt::format("a pixel must be a number from 0 to 1, got \"{}\"",
-                                 line.substr(at, std::min(line.find_first_of(" \t", at) - at, std::size_t{20}))));
+    for (const auto& [pixel, column] : pieces_of(line)) {
+      const double value = number_of<double>(pixel).value_or(-1);
+      if (!(value >= 0 && value <= 1))
+        refuse_input(text.path, i + 1, column,
+                     fmt::format("a pixel must be a number from 0 to 1, got \"{}\"", pixel.substr(0, 20)));
       images.pixels += static_cast<char>(std::lround(255 * value));
-      at = static_cast<std::size_t>(end - line.data());
     }
     const auto pixels = images.pixels.size() - before;
     if (images.count == 0) {

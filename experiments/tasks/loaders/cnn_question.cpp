@@ -8,20 +8,10 @@
 
 #include "core/support/text.hpp"
 #include "experiments/support/place.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 namespace {
-
-std::vector<std::string> tokens_of(std::string_view line) {
-  std::vector<std::string> tokens;
-  for (std::size_t at = 0; at < line.size();) {
-    const auto start = line.find_first_not_of(" \t", at);
-    if (start == std::string_view::npos) break;
-    at = std::min(line.find_first_of(" \t", start), line.size());
-    tokens.emplace_back(line.substr(start, at - start));
-  }
-  return tokens;
-}
 
 /// Iterates over the parts of a file, lines separated by blank lines.
 class Parts {
@@ -76,8 +66,8 @@ ClozeQuestion parse_cnn_question(const TextFile& text) {
   ClozeQuestion result;
   Parts parts(text);
   parts.next("the address of the article");
-  result.document = tokens_of(parts.next("the document"));
-  result.question = tokens_of(parts.next("the question"));
+  result.document = between_blanks(parts.next("the document"));
+  result.question = between_blanks(parts.next("the question"));
   if (std::count(result.question.begin(), result.question.end(), placeholder) == 0)
     parts.refuse_last(1, fmt::format("a question must have {} where the entity is missing", placeholder));
   const auto answer = parts.next("the answer");

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
+#include "core/support/text.hpp"
+#include "experiments/support/number.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/text.hpp"
 
@@ -57,9 +58,8 @@ double number_in(const TextFile& file, std::size_t line, const Field& field, con
                  fmt::format("a missing value in column \"{}\"; give every number, or leave the row out", name.substr(0, 40)));
   std::string_view text = field.text;
   if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+  const auto value = number_of<double>(text);
+  if (!value || !std::isfinite(*value))
     refuse_input(file.path, line + 1, field.at,
                  fmt::format("\"{}\" in column \"{}\" is not a number; give columns of numbers only", field.text.substr(0, 40),
                              name.substr(0, 40)));
@@ -67,7 +67,7 @@ double number_in(const TextFile& file, std::size_t line, const Field& field, con
     const auto digits = std::min(text.find_first_of("eE", point), text.size()) - point - 1;
     decimals = std::max(decimals, static_cast<int>(std::min<std::size_t>(digits, 9)));
   }
-  return value;
+  return *value;
 }
 
 }  // namespace

@@ -2,36 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "experiments/support/number.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 namespace {
 
-struct Piece {
-  std::string_view text;
-  std::size_t column;  // from 1
-};
-
-std::vector<Piece> pieces_of(std::string_view line) {
-  std::vector<Piece> pieces;
-  for (std::size_t at = 0; (at = line.find_first_not_of(" \t", at)) != std::string_view::npos;) {
-    const auto end = std::min(line.find_first_of(" \t", at), line.size());
-    pieces.push_back({line.substr(at, end - at), at + 1});
-    at = end;
-  }
-  return pieces;
-}
-
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.starts_with('-')) return {};
-  return value;
-}
+std::optional<int> number(std::string_view text) { return text.starts_with('-') ? std::nullopt : number_of<int>(text); }
 
 std::string cut(std::string_view text) { return std::string(text.substr(0, 40)); }
 

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "core/support/error.hpp"
+#include "experiments/support/number.hpp"
 #include "experiments/support/place.hpp"
 #include "experiments/support/utf8.hpp"
 
@@ -35,11 +35,9 @@ void refuse_input(const std::string& path, std::size_t line, std::size_t column,
 std::size_t input_limit() {
   const char* given = std::getenv("HARDGRAD_INPUT_LIMIT");
   if (!given || !*given) return usual_limit * megabyte;
-  const std::string_view text = given;
-  std::size_t megabytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), megabytes);
-  if (error != std::errc{} || end != text.data() + text.size() || megabytes == 0 || megabytes > 1000 * megabyte)
-    throw UsageError(fmt::format("HARDGRAD_INPUT_LIMIT: must be a number of megabytes, got \"{}\"", text));
+  const auto megabytes = number_of<std::size_t>(given).value_or(0);
+  if (megabytes == 0 || megabytes > 1000 * megabyte)
+    throw UsageError(fmt::format("HARDGRAD_INPUT_LIMIT: must be a number of megabytes, got \"{}\"", given));
   return megabytes * megabyte;
 }
 

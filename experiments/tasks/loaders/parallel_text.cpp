@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 namespace {
@@ -65,20 +66,15 @@ std::vector<Pronunciation> read_cmudict(const std::string& path) {
     line = line.substr(0, line.find(" #"));
     if (blank(line)) continue;
     Pronunciation entry;
-    std::size_t at = 0;
-    while (at < line.size()) {
-      const auto start = line.find_first_not_of(" \t", at);
-      if (start == std::string_view::npos) break;
-      at = std::min(line.find_first_of(" \t", start), line.size());
-      const auto piece = line.substr(start, at - start);
+    for (const auto& [piece, column] : pieces_of(line)) {
       if (entry.word.empty()) {
         entry.word = piece;
-      } else {
-        if (!is_phoneme(piece))
-          refuse_input(path, i + 1, start + 1,
-                       fmt::format("\"{}\" is not a phoneme; expected \"word PH OW1 N IY0 M Z\"", piece.substr(0, 40)));
-        entry.phonemes.emplace_back(piece);
+        continue;
       }
+      if (!is_phoneme(piece))
+        refuse_input(path, i + 1, column,
+                     fmt::format("\"{}\" is not a phoneme; expected \"word PH OW1 N IY0 M Z\"", piece.substr(0, 40)));
+      entry.phonemes.emplace_back(piece);
     }
     if (entry.phonemes.empty()) refuse_input(path, i + 1, line.size() + 1, "a word without phonemes");
     if (const auto open = entry.word.find('('); open != std::string::npos && open > 0) {

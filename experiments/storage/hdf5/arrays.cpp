@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "experiments/storage/hdf5.hpp"
-#include "experiments/storage/hdf5_types.hpp"
+#include "experiments/storage/hdf5/file.hpp"
+#include "experiments/storage/hdf5/types.hpp"
 
 namespace hardgrad::storage::hdf5 {
 namespace {

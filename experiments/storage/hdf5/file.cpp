@@ -1,5 +1,5 @@
 // Files in memory behind one lock: opening, errors, closing.
-#include "experiments/storage/hdf5.hpp"
+#include "experiments/storage/hdf5/file.hpp"
 
 #include <cstring>
 

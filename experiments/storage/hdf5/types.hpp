@@ -1,4 +1,4 @@
-// Types of numbers and texts in a file and in memory, strings as pointers. Only for hdf5*.cpp.
+// Types of numbers and texts in a file and in memory, strings as pointers. Only for this folder.
 #pragma once
 
 #include <hdf5.h>
@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "experiments/storage/hdf5.hpp"
+#include "experiments/storage/hdf5/file.hpp"
 
 namespace hardgrad::storage::hdf5 {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/hdf5.hpp"
+#include "experiments/storage/hdf5/file.hpp"
 
 namespace hardgrad::storage::hdf5 {
 namespace {

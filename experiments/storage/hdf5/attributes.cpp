@@ -1,8 +1,8 @@
 // Writing and reading attributes of a group or a dataset.
 #include <algorithm>
 
-#include "experiments/storage/hdf5.hpp"
-#include "experiments/storage/hdf5_types.hpp"
+#include "experiments/storage/hdf5/file.hpp"
+#include "experiments/storage/hdf5/types.hpp"
 
 namespace hardgrad::storage::hdf5 {
 namespace {

@@ -1,6 +1,6 @@
 // A thin layer over HDF5's C interface: handles that close themselves, one-line errors, one caller at a time.
 //
-// Only the files hdf5* and archive.cpp use HDF5. Debian's library is not thread-safe, so a File holds the process's only lock
+// Only this folder and archive.cpp use HDF5. Debian's library is not thread-safe, so a File holds the process's only lock
 // during its lifetime.
 #pragma once
 
