@@ -1,5 +1,7 @@
 #include "experiments/verification/promised.hpp"
 
+#include <algorithm>
+
 #include "experiments/verification/promise_trials.hpp"
 
 namespace hardgrad::verification {
@@ -39,9 +41,11 @@ void judge(Trials& trials) {
 
 }  // namespace
 
-std::vector<Check> keeps_promises(const Spec& spec) {
+std::vector<Check> keeps_promises(const Spec& spec, bool to_the_first_failure) {
   std::vector<Check> checks;
+  const auto failed = [](const Check& check) { return check.outcome == Check::Outcome::failed; };
   for (const auto& promise : Estimators::instance().at(spec.name).promises) {
+    if (to_the_first_failure && std::any_of(checks.begin(), checks.end(), failed)) break;
     Trials trials(spec, promise, checks);
     try {
       judge(trials);

@@ -8,6 +8,7 @@
 namespace hardgrad::verification {
 
 /// One check for each promise and each small network that tests it. A promise that no network could test has failed.
-std::vector<Check> keeps_promises(const Spec& spec);
+/// With `to_the_first_failure`, promises after the first broken one are not checked.
+std::vector<Check> keeps_promises(const Spec& spec, bool to_the_first_failure = false);
 
 }  // namespace hardgrad::verification

@@ -57,7 +57,7 @@ class EstimatorVerifier {
     // The most sensitive first.
     for (const auto& tested : models_) step("exact mean", tested.name, [&] { on_model(tested, draws); });
     step("promises", "", [&] {
-      for (auto& check : keeps_promises(spec_)) verdict_.checks.push_back(std::move(check));
+      for (auto& check : keeps_promises(spec_, to_the_first_failure_)) verdict_.checks.push_back(std::move(check));
     });
     other_options();
     other_numbers();

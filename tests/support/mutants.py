@@ -9,12 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def changed(text, old, new):
-    """The text with its only occurrence of `old` replaced."""
-    assert text.count(old) == 1, old
-    return text.replace(old, new)
-
-
 def renamed(text, suffix):
     """An estimator's source with the suffix appended to its registered name, which avoids clashes."""
     name = re.search(r'\.name = "\w+', text)[0]

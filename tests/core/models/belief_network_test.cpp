@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::belief_network_test {
 namespace {
@@ -34,61 +34,21 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-TEST_CASE("belief_network: gradients of losses, log probabilities and states, in every parameter") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    auto model = testing::lively(c.spec, dimensions), with_posterior = testing::lively(c.spec, dimensions, true);
-    testing::check_gradients(*model, *with_posterior, three_images(), c.forced, c.columns);
-  }
-}
-
-TEST_CASE("belief_network: the gradient check detects a missing score term") {
-  const auto c = cases()[1];
-  auto model = testing::lively(c.spec, dimensions);
-  const auto make = [&] { return std::make_unique<ForcedChooser<double>>(c.forced); };
-  CHECK(testing::gradient_error(*model, three_images(), make, true).first > 1e-2);
-}
-
-TEST_CASE("belief_network: an image alone, copies of a row and one-hot weights cost the same") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    const auto model = testing::lively(c.spec, dimensions);
-    ForcedChooser<double> once(c.forced), thrice(testing::copied(c.forced, 3, c.columns));
-    testing::ForcedWeights one_hot(testing::copied(c.forced, 3, c.columns), 1.0);
-    const auto loss = testing::losses(*model, three_images(), once), three = testing::losses(*model, three_images(), thrice);
-    const auto weighted = losses(*model, three_images(), one_hot);
-    REQUIRE(three.size() == 9);
-    for (int b = 0; b < 3; ++b) {
-      ForcedChooser<double> alone(testing::of_example(c.forced, b, c.columns));
-      CHECK(testing::losses(*model, three_images().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-    }
-    for (int r = 0; r < 9; ++r) {
-      CHECK(three[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
-      CHECK(weighted[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
-    }
-  }
-}
-
-TEST_CASE("belief_network: enumerated rows sum to the expectation over all paths") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    const auto model = testing::lively(c.spec, dimensions);
-    CHECK(model->structure().dependence() == (c.layers == 1 ? "joint cost" : "sequential"));
-    const auto batch = three_images();
-    const std::vector<int> options(c.layers * c.columns, c.options);
-    double total = 0;
-    for (int b = 0; b < 3; ++b) {
-      total += testing::expected_loss_by_paths(*model, batch.select({b}), options, c.columns);
-      CHECK(model->outcomes(batch)[b] == std::pow(c.options, c.layers * c.columns));
-    }
-    CHECK(testing::expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
-  }
+TEST_CASE("belief_network: gradients, copies of rows and all outcomes") {
+  for (const auto& c : cases())
+    check_model({.spec = c.spec,
+                 .dimensions = dimensions,
+                 .batch = three_images(),
+                 .forced = c.forced,
+                 .columns = c.columns,
+                 .dependence = c.layers == 1 ? "joint cost" : "sequential",
+                 .outcomes = std::vector<double>(3, std::pow(c.options, c.layers * c.columns))});
 }
 
 TEST_CASE("belief_network: the likelihoods of all images sum to one, and those of all lower halves for every upper half") {
   for (const auto& c : cases()) {
     CAPTURE(c.spec);
-    const auto model = testing::lively(c.spec, dimensions);
+    const auto model = lively(c.spec, dimensions);
     const std::size_t given = c.spec.find("conditional") == std::string::npos ? 0 : 2;
     std::vector<double> mass(1u << given);
     for (int image = 0; image < 64; ++image) {
@@ -109,8 +69,7 @@ TEST_CASE("belief_network: the likelihoods of all images sum to one, and those o
 }
 
 TEST_CASE("belief_network: one row of pixels has no upper half") {
-  CHECK_THROWS_AS(testing::lively("belief_network[units=2,conditional=true]", {{"height", 1}, {"width", 6}, {"levels", 2}}),
-                  UsageError);
+  CHECK_THROWS_AS(lively("belief_network[units=2,conditional=true]", {{"height", 1}, {"width", 6}, {"levels", 2}}), UsageError);
 }
 
 }  // namespace hardgrad::testing::belief_network_test

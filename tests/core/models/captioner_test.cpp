@@ -1,7 +1,7 @@
 // The captioner: gradients, captions of different lengths, the gate and the penalty, relaxed and enumerated answers.
 #include <doctest/doctest.h>
 
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::captioner_test {
 namespace {
@@ -36,75 +36,26 @@ std::vector<Case> cases() {
 }
 const Options forced{{1, 0, 1}, {0, 1, 0}, {1, 0, 1}};
 const Options among_three{{2, 0, 1}, {0, 1, 2}, {1, 0, 2}};
-const Options& options_of(const Case& c) { return c.images ? forced : among_three; }
-const Dimensions& dimensions_of(const Case& c) { return c.images ? from_images : from_features; }
 
 }  // namespace
 
-TEST_CASE("captioner: gradients of losses, log probabilities and states, in every parameter") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    const auto& options = options_of(c);
-    const auto batch = three_pictures(c.images);
-    auto model = testing::lively(c.spec, dimensions_of(c)), with_posterior = testing::lively(c.spec, dimensions_of(c), true);
-    testing::check_gradients(*model, *with_posterior, batch, options);
-  }
-}
-
-TEST_CASE("captioner: the gradient check detects a missing score term") {
-  auto model = testing::lively(cases()[0].spec, from_features);
-  const auto make = [] { return std::make_unique<ForcedChooser<double>>(among_three); };
-  CHECK(testing::gradient_error(*model, three_pictures(false), make, true).first > 1e-2);
-}
-
-TEST_CASE("captioner: padding and other examples do not matter, copies cost the same, one-hot weights are hard choices") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    const auto& options = options_of(c);
-    const auto model = testing::lively(c.spec, dimensions_of(c));
-    const auto batch = three_pictures(c.images);
-    ForcedChooser<double> together(options), garbage(options), thrice(testing::copied(options, 3));
-    testing::ForcedWeights one_hot(testing::copied(options, 3), 1.0);
-    ExpectedChooser<double> soft;
-    const auto loss = testing::losses(*model, batch, together), relaxed = testing::losses(*model, batch, soft);
-    const auto filled = testing::losses(*model, three_pictures(c.images, 4), garbage);
-    const auto three = testing::losses(*model, batch, thrice), weighted = losses(*model, batch, one_hot);
-    REQUIRE(three.size() == 9);
-    for (int b = 0; b < 3; ++b) {
-      ForcedChooser<double> alone(testing::of_example(options, b));
-      CHECK(testing::losses(*model, batch.select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(testing::losses(*model, batch.select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-      CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-    }
-    for (int r = 0; r < 9; ++r) {
-      CHECK(three[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
-      CHECK(weighted[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
-    }
-  }
-}
-
-TEST_CASE("captioner: enumerated rows sum to the expectation over all paths") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    const auto model = testing::lively(c.spec, dimensions_of(c));
-    const auto batch = three_pictures(c.images);
-    CHECK(model->structure().dependence() == "sequential");
-    double total = 0;
-    for (int b = 0; b < 3; ++b) {
-      const int cells = dimensions_of(c).at("cells"), words = batch.ints("target_length").data[b];
-      total += testing::expected_loss_by_paths(*model, batch.select({b}), std::vector<int>(words, cells));
-      CHECK(model->outcomes(batch)[b] == doctest::Approx(std::pow(cells, words)));
-    }
-    CHECK(testing::expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
-  }
+TEST_CASE("captioner: gradients, padding, copies of rows and all outcomes") {
+  for (const auto& [spec, images] : cases())
+    check_model({.spec = spec,
+                 .dimensions = images ? from_images : from_features,
+                 .batch = three_pictures(images),
+                 .forced = images ? forced : among_three,
+                 .padded = {three_pictures(images, 4)},
+                 .dependence = "sequential",
+                 .outcomes = images ? std::vector<double>{8, 4, 8} : std::vector<double>{27, 9, 27}});
 }
 
 TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each caption, for any chooser") {
-  const auto plain = testing::lively("captioner[embedding=2,hidden=3]", from_features);
-  const auto penalised = testing::lively("captioner[embedding=2,hidden=3,doubly_stochastic=0.7]", from_features);
+  const auto plain = lively("captioner[embedding=2,hidden=3]", from_features);
+  const auto penalised = lively("captioner[embedding=2,hidden=3,doubly_stochastic=0.7]", from_features);
   const auto batch = three_pictures(false);
-  ForcedChooser<double> once(testing::copied(among_three, 2)), again(testing::copied(among_three, 2));
-  const auto loss = testing::losses(*plain, batch, once);
+  ForcedChooser<double> once(copied(among_three, 2)), again(copied(among_three, 2));
+  const auto loss = losses(*plain, batch, once);
   Tape<double> tape;
   Episode<double> episode(tape, again, 3);
   penalised->run(batch, episode);
@@ -125,7 +76,7 @@ TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each
 }
 
 TEST_CASE("captioner: a cell sees only its pixels, and its position") {
-  const auto model = testing::lively("captioner[embedding=2,hidden=2,channels=2,features=3]", from_images);
+  const auto model = lively("captioner[embedding=2,hidden=2,channels=2,features=3]", from_images);
   const auto batch = three_pictures(true).select({0});
   auto right = batch;  // the pixels of the left and the right cell swapped
   auto& image = right.reals.at("image").data;
@@ -134,7 +85,7 @@ TEST_CASE("captioner: a cell sees only its pixels, and its position") {
   auto& place = model->parameters().find("encoder.place.weight")->value;
   const auto look = [&](const Batch& picture, int cell) {
     ForcedChooser<double> chooser({{cell}, {cell}, {cell}});
-    return testing::losses(*model, picture, chooser)[0];
+    return losses(*model, picture, chooser)[0];
   };
   CHECK(look(batch, 0) != doctest::Approx(look(right, 1)).epsilon(1e-6));
   for (std::size_t d = 0; d < 3; ++d) place.row(1)[d] = place.row(0)[d];

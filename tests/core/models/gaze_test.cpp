@@ -7,7 +7,7 @@
 namespace hardgrad::testing::gaze_test {
 namespace {
 
-const Dimensions dimensions = testing::two_images_dimensions;
+const Dimensions dimensions = two_images_dimensions;
 
 std::vector<std::string> specs() {
   return {"glimpse_reader[policy=gaussian,patch=2,glimpses=2,features=3,hidden=4]",
@@ -37,39 +37,34 @@ class Fixed final : public Chooser<double> {
 }  // namespace
 
 TEST_CASE("gaze: gradients of losses, log probabilities and states, at given places and through the draws") {
-  const auto batch = testing::two_images();
+  const auto batch = two_images();
   for (const auto& spec : specs()) {
     CAPTURE(spec);
-    auto model = testing::lively(spec, dimensions), with_posterior = testing::lively(spec, dimensions, true);
-    const auto check = [&](const char* how, Model<double>& m, const MakeChooser& make, TargetTerms terms = {}) {
-      CAPTURE(how);
-      const auto [error, where] = testing::gradient_error(m, batch, make, false, terms);
-      CAPTURE(where);
-      CHECK(error < 1e-6);
+    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    const auto check = [&](const char* how, Model<double>& m, int copies, bool noise, TargetTerms terms = {}) {
+      check_gradient(
+          how, m, batch, [&] { return std::make_unique<Fixed>(copies, noise); }, terms, 1e-6);
     };
-    check("given places", *model, [] { return std::make_unique<Fixed>(1, false); });
-    check("more rows", *model, [] { return std::make_unique<Fixed>(3, false); });
-    check("through the draws", *model, [] { return std::make_unique<Fixed>(3, true); });
-    check(
-        "posterior", *with_posterior, [] { return std::make_unique<Fixed>(2, false); }, testing::with_posterior_terms);
-    check(
-        "posterior, through the draws", *with_posterior, [] { return std::make_unique<Fixed>(2, true); },
-        testing::with_posterior_terms);
+    check("given places", *model, 1, false);
+    check("more rows", *model, 3, false);
+    check("through the draws", *model, 3, true);
+    check("posterior", *with_posterior, 2, false, with_posterior_terms);
+    check("posterior, through the draws", *with_posterior, 2, true, with_posterior_terms);
   }
 }
 
 TEST_CASE("gaze: the gradient check detects a missing score term") {
-  auto model = testing::lively(specs()[0], dimensions);
-  CHECK(testing::gradient_error(
-            *model, testing::two_images(), [] { return std::make_unique<Fixed>(1, false); }, true)
+  auto model = lively(specs()[0], dimensions);
+  CHECK(gradient_error(
+            *model, two_images(), [] { return std::make_unique<Fixed>(1, false); }, true)
             .first > 1e-2);
 }
 
 TEST_CASE(
     "gaze: one site of two columns, a mean within the image, the scale of the settings, and nothing visible outside the "
     "image") {
-  const auto model = testing::lively(specs()[1], dimensions);
-  const auto batch = testing::two_images();
+  const auto model = lively(specs()[1], dimensions);
+  const auto batch = two_images();
   const auto& site = model->structure().sites[0];
   CHECK(site.kind == SiteKind::normal);
   CHECK(site.columns == 2);
@@ -100,7 +95,7 @@ TEST_CASE(
   auto same_label = batch;
   same_label.integers["label"] = {{2}, std::vector<int>{1, 1}};
   At away(-7), centre(0.1);
-  const auto blind = testing::losses(*model, same_label, away), seeing = testing::losses(*model, same_label, centre);
+  const auto blind = losses(*model, same_label, away), seeing = losses(*model, same_label, centre);
   CHECK(blind[0] == blind[1]);
   CHECK(std::abs(seeing[0] - seeing[1]) > 1e-3);
 }

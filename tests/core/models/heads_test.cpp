@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::heads_test {
 namespace {
@@ -42,61 +42,17 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE("heads: gradients of losses, log probabilities and states, in every parameter") {
-  const auto batch = three_sentences();
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    check_gradient("two rows each", *model, batch,
-                   [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2, 2)); });
-    check_gradient("weights", *model, batch, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
-    check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check_gradient(
-        "posterior", *with_posterior, batch, [] { return std::make_unique<ForcedChooser<double>>(forced); },
-        with_posterior_terms);
-  }
-}
-
-TEST_CASE("heads: padding, other examples and copies of a row do not matter, and one-hot weights are hard choices") {
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
-    ForcedChooser<double> once(forced), garbage(forced), thrice(copied(forced, 3, 2));
-    ForcedWeights one_hot(copied(forced, 3, 2), 1.0);
-    ExpectedChooser<double> soft;
-    const auto loss = losses(*model, three_sentences(), once), relaxed = losses(*model, three_sentences(), soft);
-    CHECK(distance(loss, losses(*model, three_sentences(3), garbage)) < 1e-12);
-    const auto three = losses(*model, three_sentences(), thrice), weighted = losses(*model, three_sentences(), one_hot);
-    for (int b = 0; b < 3; ++b) {
-      ForcedChooser<double> alone(of_example(forced, b, 2));
-      CHECK(losses(*model, three_sentences(3).select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, three_sentences(3).select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-      for (int r = 3 * b; r < 3 * b + 3; ++r) {
-        CHECK(three.at(r) == doctest::Approx(loss[b]).epsilon(1e-12));
-        CHECK(weighted.at(r) == doctest::Approx(loss[b]).epsilon(1e-12));
-      }
-    }
-  }
-}
-
-TEST_CASE("heads: enumerated rows sum to the expectation over all separately run paths") {
-  const auto batch = three_sentences();
-  for (int heads : {2, 4})
-    for (const auto* feed : {"none", "soft", "sampled"}) {
-      CAPTURE(heads);
-      CAPTURE(feed);
-      const auto model = lively(translator("scaled_dot", feed, heads), dimensions);
-      for (int b : {0, 1}) {  // 2 words of 3 positions, 1 of 2
-        if (heads == 4 && b == 0) continue;
-        const int words = batch.ints("target_length").data[b], positions = batch.ints("source_length").data[b];
-        const std::vector<int> options(words * heads, positions);
-        const auto one = batch.select({b});
-        CHECK(expected_loss_by_rows(*model, one) ==
-              doctest::Approx(expected_loss_by_paths(*model, one, options, heads)).epsilon(1e-12));
-        CHECK(model->outcomes(one)[0] == std::pow(positions, words * heads));
-      }
-    }
+TEST_CASE("heads: gradients, padding, copies of rows and all outcomes") {
+  for (const auto& spec : specs())
+    check_model({.spec = spec,
+                 .dimensions = dimensions,
+                 .batch = three_sentences(),
+                 .forced = forced,
+                 .columns = 2,
+                 .padded = {three_sentences(3)},
+                 .outcomes = {81, 4, 81}});
+  for (const auto* feed : {"none", "soft", "sampled"})
+    check_outcomes(*lively(translator("scaled_dot", feed, 4), dimensions), three_sentences(), {6561, 16, 6561}, 4);
 }
 
 TEST_CASE("heads: two heads with equal matrices have distinct readers") {

@@ -1,7 +1,7 @@
 // The memory reader: gradients, padding, branching, relaxed and enumerated answers.
 #include <doctest/doctest.h>
 
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::memory_reader_test {
 namespace {
@@ -42,70 +42,19 @@ std::vector<std::string> specs() {
 
 }  // namespace
 
-TEST_CASE("memory_reader: gradients of losses, log probabilities and states, in every parameter") {
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    check_gradients(*model, *with_posterior, three_stories(), forced);
-  }
-}
-
-TEST_CASE("memory_reader: the gradient check detects a missing score term") {
-  auto model = lively(specs()[0], dimensions);
-  const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
-  CHECK(gradient_error(*model, three_stories(), make, true).first > 1e-2);
-}
-
-TEST_CASE("memory_reader: padding and other examples do not matter") {
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
-    ForcedChooser<double> together(forced), garbage(forced), wide(forced);
-    ExpectedChooser<double> soft;
-    const auto loss = losses(*model, three_stories(), together), relaxed = losses(*model, three_stories(), soft);
-    const auto filled = losses(*model, three_stories(5), garbage), wider = losses(*model, three_stories(0, true), wide);
-    const auto relaxed_filled = losses(*model, three_stories(5), soft);
-    for (int b = 0; b < 3; ++b) {
-      ForcedChooser<double> alone(of_example(forced, b));
-      CHECK(losses(*model, three_stories().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, three_stories().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-      CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(wider[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(relaxed_filled[b] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-    }
-  }
-}
-
-TEST_CASE("memory_reader: copies of a row cost the same, and one-hot weights are hard choices") {
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
-    ForcedChooser<double> once(forced), thrice(copied(forced, 3));
-    ForcedWeights one_hot(copied(forced, 3), 1.0);
-    const auto loss = losses(*model, three_stories(), once), three = losses(*model, three_stories(), thrice);
-    const auto weighted = losses(*model, three_stories(), one_hot);
-    REQUIRE(three.size() == 9);
-    for (int r = 0; r < 9; ++r) {
-      CHECK(three[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
-      CHECK(weighted[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
-    }
-  }
-}
-
-TEST_CASE("memory_reader: enumerated rows sum to the expectation over all paths") {
-  for (int hops : {1, 2, 3}) {
-    CAPTURE(hops);
-    const auto model = lively("memory_reader[embedding=4,hops=" + std::to_string(hops) + "]", dimensions);
-    CHECK(model->structure().dependence() == (hops == 1 ? "one choice" : "sequential"));
-    const auto batch = three_stories();
-    double total = 0;
-    for (int b = 0; b < 3; ++b) {
-      const int n = batch.ints("story_length").data[b];
-      total += expected_loss_by_paths(*model, batch.select({b}), std::vector<int>(hops, n));
-      CHECK(model->outcomes(batch)[b] == doctest::Approx(std::pow(n, hops)));
-    }
-    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
-  }
+TEST_CASE("memory_reader: gradients, padding, copies of rows and all outcomes") {
+  const auto check = [](const std::string& spec, const std::string& dependence, const Options& choices, int hops) {
+    check_model({.spec = spec,
+                 .dimensions = dimensions,
+                 .batch = three_stories(),
+                 .forced = choices,
+                 .padded = {three_stories(5), three_stories(0, true)},
+                 .dependence = dependence,
+                 .outcomes = {std::pow(4, hops), std::pow(2, hops), std::pow(3, hops)}});
+  };
+  for (const auto& spec : specs()) check(spec, "sequential", forced, 2);
+  check("memory_reader[embedding=4,hops=1]", "one choice", {forced[0]}, 1);
+  check("memory_reader[embedding=4,hops=3]", "sequential", {forced[0], forced[1], forced[0]}, 3);
 }
 
 TEST_CASE("memory_reader: tied answers are rows of the last table, if the task names them and hops have separate tables") {

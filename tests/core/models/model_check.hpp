@@ -67,16 +67,15 @@ inline std::unique_ptr<Model<double>> lively(const std::string& spec, const Dime
   return model;
 }
 
-/// Sum of an example's costs on one path of a run without branching: [B].
+/// The sum of the costs of each row, in a run that branches only at the first choice. Costs before it count for each row.
 inline std::vector<double> losses(const Model<double>& model, const Batch& batch, Chooser<double>& chooser) {
   Tape<double> tape;
   Episode<double> episode(tape, chooser, batch.examples());
   model.run(batch, episode);
-  std::vector<double> total;
-  for (const auto& cost : episode.costs()) {
-    total.resize(cost.rows->size());
-    for (std::size_t r = 0; r < total.size(); ++r) total[r] += cost.loss.value().data[r];
-  }
+  const auto& example = episode.costs().back().rows->example;
+  std::vector<double> total(example.size());
+  for (const auto& cost : episode.costs())
+    for (std::size_t r = 0; r < total.size(); ++r) total[r] += cost.loss.value().data[cost.rows->is_root() ? example[r] : r];
   return total;
 }
 
@@ -120,11 +119,11 @@ inline std::pair<double, std::string> gradient_error(Model<double>& model, const
 
 /// Checks that the gradient error is small. `how` names the answers in messages.
 inline void check_gradient(const char* how, Model<double>& model, const Batch& batch, const MakeChooser& make,
-                           TargetTerms terms = {}) {
+                           TargetTerms terms = {}, double tolerance = 1e-7) {
   CAPTURE(how);
   const auto [error, where] = gradient_error(model, batch, make, false, terms);
   CAPTURE(where);
-  CHECK(error < 1e-7);
+  CHECK(error < tolerance);
 }
 
 /// Every sequence of one option out of `options[t]` at each step t, as one example's choices.
@@ -196,20 +195,6 @@ inline Options copied(const Options& options, int copies, int columns = 1) {
       for (int c = 0; c < copies; ++c) result.back().insert(result.back().end(), row, row + columns);
   }
   return result;
-}
-
-/// Checks gradients with every kind of answer: the `forced` choices, with one row and with two per example; weights; expected
-/// weights; every outcome (unless they are too many); two rows under the posterior, with its divergence. `columns`:
-/// simultaneous choices.
-inline void check_gradients(Model<double>& model, Model<double>& with_posterior, const Batch& batch, const Options& forced,
-                            int columns = 1, bool enumerate = true) {
-  const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2, columns)); };
-  check_gradient("forced", model, batch, [&] { return std::make_unique<ForcedChooser<double>>(forced); });
-  check_gradient("two rows each", model, batch, twice);
-  check_gradient("weights", model, batch, [&] { return std::make_unique<ForcedWeights>(forced, 0.6); });
-  check_gradient("expected", model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
-  if (enumerate) check_gradient("enumerated", model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
-  check_gradient("posterior", with_posterior, batch, twice, with_posterior_terms);
 }
 
 }  // namespace hardgrad::testing

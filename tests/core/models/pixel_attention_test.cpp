@@ -1,5 +1,5 @@
 // Pixel attention: gradients, hard and relaxed windows, enumerated answers, and the loss computed pixel by pixel.
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 #include "tests/support/gradient_check.hpp"
 
 #include "core/models/parts/mean_window.hpp"
@@ -33,47 +33,14 @@ const Options forced{{3, 1}};
 
 }  // namespace
 
-TEST_CASE("pixel_attention: gradients of losses, log probabilities and states, in every parameter") {
-  for (const auto& c : cases) {
-    CAPTURE(c.spec);
-    auto model = lively(c.spec, dimensions(c.noise)), with_posterior = lively(c.spec, dimensions(c.noise), true);
-    check_gradients(*model, *with_posterior, two_canvases(c.noise), forced);
-  }
-}
-
-TEST_CASE("pixel_attention: the gradient check detects a missing score term") {
-  auto model = lively(cases[0].spec, dimensions(2));
-  const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
-  CHECK(gradient_error(*model, two_canvases(2), make, true).first > 1e-2);
-}
-
-TEST_CASE("pixel_attention: other examples do not matter, and one-hot weights are hard choices") {
-  for (const auto& c : cases) {
-    CAPTURE(c.spec);
-    const auto model = lively(c.spec, dimensions(c.noise));
-    const auto batch = two_canvases(c.noise);
-    ForcedChooser<double> once(forced), thrice(copied(forced, 3));
-    ForcedWeights one_hot(forced, 1.0);
-    const auto loss = losses(*model, batch, once), weighted = losses(*model, batch, one_hot);
-    for (int b = 0; b < 2; ++b) {
-      ForcedChooser<double> alone(of_example(forced, b));
-      CHECK(losses(*model, batch.select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-    }
-  }
-}
-
-TEST_CASE("pixel_attention: enumerated rows sum to the expectation over all places") {
-  for (const auto& c : cases) {
-    CAPTURE(c.spec);
-    const auto model = lively(c.spec, dimensions(c.noise));
-    const auto batch = two_canvases(c.noise);
-    CHECK(model->structure().dependence() == "one choice");
-    CHECK(model->outcomes(batch) == std::vector<double>(2, c.places));
-    double total = 0;
-    for (int b = 0; b < 2; ++b) total += expected_loss_by_paths(*model, batch.select({b}), {c.places});
-    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
-  }
+TEST_CASE("pixel_attention: gradients, copies of rows and all outcomes") {
+  for (const auto& [spec, noise, places] : cases)
+    check_model({.spec = spec,
+                 .dimensions = dimensions(noise),
+                 .batch = two_canvases(noise),
+                 .forced = forced,
+                 .dependence = "one choice",
+                 .outcomes = std::vector<double>(2, places)});
 }
 
 TEST_CASE("pixel_attention: with all parameters zero the loss is that of even odds in the window, and of ink outside") {

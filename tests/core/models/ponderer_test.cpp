@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/estimator/enumeration/objectives.hpp"
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::ponderer_test {
 namespace {
@@ -32,8 +32,8 @@ std::vector<std::string> specs() {
     for (const auto* ask : {"ask=bits", "ask=step"}) all.push_back(spec(law + "," + ask));
   return all;
 }
-std::unique_ptr<Model<double>> patient(const std::string& text, bool posterior = false) {
-  auto model = lively(text, dimensions, posterior);
+std::unique_ptr<Model<double>> patient(const std::string& text, const Dimensions& of = dimensions, bool posterior = false) {
+  auto model = lively(text, of, posterior);
   for (auto& p : model->parameters())
     if (p.name == "halt.bias" || p.name == "posterior.halt.bias") p.value.data[0] = -1.3;
   return model;
@@ -41,12 +41,9 @@ std::unique_ptr<Model<double>> patient(const std::string& text, bool posterior =
 
 }  // namespace
 
-TEST_CASE("ponderer: gradients of losses, log probabilities and states, in every parameter") {
-  for (const auto& text : specs()) {
-    CAPTURE(text);
-    auto model = patient(text), with_posterior = patient(text, true);
-    check_gradients(*model, *with_posterior, two_puzzles(), forced(text), 1, false);
-  }
+TEST_CASE("ponderer: gradients and copies of rows") {
+  for (const auto& text : specs())
+    check_model({.spec = text, .dimensions = dimensions, .batch = two_puzzles(), .forced = forced(text), .make = patient});
 }
 
 TEST_CASE("ponderer: a law that ends early has the gradient of its remainder") {
@@ -61,33 +58,6 @@ TEST_CASE("ponderer: a law that ends early has the gradient of its remainder") {
     Episode<double> episode(tape, chooser, 2);
     model->run(two_puzzles(), episode);
     CHECK(episode.costs().back().rows->size() == 4);  // two possible steps to halt, for two examples
-  }
-}
-
-TEST_CASE("ponderer: the gradient check detects a missing score term") {
-  auto model = patient(specs()[0]);
-  CHECK(gradient_error(
-            *model, two_puzzles(), [] { return std::make_unique<ForcedChooser<double>>(bits); }, true)
-            .first > 1e-2);
-}
-
-TEST_CASE("ponderer: other examples do not matter, and one-hot weights are hard choices") {
-  for (const auto& text : specs()) {
-    CAPTURE(text);
-    const auto model = patient(text);
-    const auto options = forced(text);
-    ForcedChooser<double> together(options);
-    ForcedWeights one_hot(options, 1.0);
-    ExpectedChooser<double> soft;
-    const auto loss = losses(*model, two_puzzles(), together), relaxed = losses(*model, two_puzzles(), soft);
-    const auto weighted = losses(*model, two_puzzles(), one_hot);
-    for (int b = 0; b < 2; ++b) {
-      ForcedChooser<double> alone(of_example(options, b));
-      CHECK(losses(*model, two_puzzles().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, two_puzzles().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-      CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(std::abs(relaxed[b] - loss[b]) > 1e-4);
-    }
   }
 }
 

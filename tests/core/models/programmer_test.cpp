@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/models/parts/table_operations.hpp"
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::programmer_test {
 namespace {
@@ -42,41 +42,19 @@ const Options forced{{op::greater, 1, op::lesser, 2}, {op::greater, 0, op::eithe
 
 }  // namespace
 
-TEST_CASE("programmer: gradients of losses, log probabilities and states, in every parameter") {
+TEST_CASE("programmer: gradients, padding and copies of rows") {
   for (const Options& options :
        {forced, Options{{op::count, 0, op::greater, 1}, {op::reset, 1, op::lesser, 0}, {op::difference, 1, op::both, 2}},
-        Options{{op::lesser, 0, op::count, 0}, {op::greater, 1, op::reset, 0}, {op::both, 0, op::assign, 2}}}) {
-    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    check_gradients(*model, *with_posterior, two_questions(), options, 2, false);
-  }
+        Options{{op::lesser, 0, op::count, 0}, {op::greater, 1, op::reset, 0}, {op::both, 0, op::assign, 2}}})
+    check_gradients({.spec = spec, .dimensions = dimensions, .batch = two_questions(), .forced = options, .columns = 2});
+  check_rows({.spec = spec,
+              .dimensions = dimensions,
+              .batch = two_questions(),
+              .forced = forced,
+              .columns = 2,
+              .padded = {two_questions(7)}});
   auto model = lively("programmer[steps=1,hidden=2,embedding=2]", dimensions);
   check_gradient("enumerated", *model, two_questions(), [] { return std::make_unique<EnumerateChooser<double>>(); });
-}
-
-TEST_CASE("programmer: the gradient check detects a missing score term") {
-  auto model = lively(spec, dimensions);
-  CHECK(gradient_error(
-            *model, two_questions(), [] { return std::make_unique<ForcedChooser<double>>(forced); }, true)
-            .first > 1e-2);
-}
-
-TEST_CASE("programmer: padding and other examples do not matter, copies cost the same, and one-hot weights are hard choices") {
-  const auto model = lively(spec, dimensions);
-  ForcedChooser<double> together(forced), garbage(forced), thrice(copied(forced, 3, 2));
-  ForcedWeights one_hot(forced, 1.0);
-  ExpectedChooser<double> soft;
-  const auto loss = losses(*model, two_questions(), together), relaxed = losses(*model, two_questions(), soft);
-  const auto filled = losses(*model, two_questions(7), garbage), weighted = losses(*model, two_questions(), one_hot);
-  const auto three = losses(*model, two_questions(), thrice);
-  for (int b = 0; b < 2; ++b) {
-    ForcedChooser<double> alone(of_example(forced, b, 2));
-    CHECK(losses(*model, two_questions().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-    CHECK(losses(*model, two_questions().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-    CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-    CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-    CHECK(std::abs(relaxed[b] - loss[b]) > 1e-3);
-    for (int r = 3 * b; r < 3 * b + 3; ++r) CHECK(three[r] == doctest::Approx(loss[b]).epsilon(1e-12));
-  }
 }
 
 TEST_CASE("programmer: two steps of nine operations on three columns are 729 leaves, and their sum is the expectation") {
@@ -85,15 +63,7 @@ TEST_CASE("programmer: two steps of nine operations on three columns are 729 lea
   const auto model = lively("programmer[steps=2,hidden=2,embedding=2]", needs);
   CHECK(model->structure().dependence() == "sequential");
   CHECK(lively("programmer[steps=1]", dimensions)->structure().dependence() == "joint cost");
-  CHECK(model->outcomes(two_questions()) == std::vector<double>{18 * 18, 27 * 27});
-  double sum_of_both = 0;
-  for (int b = 0; b < 2; ++b) {
-    const auto one = two_questions().select({b});
-    const double total = expected_loss_by_paths(*model, one, {9, b == 0 ? 2 : 3, 9, b == 0 ? 2 : 3}, 2);
-    CHECK(expected_loss_by_rows(*model, one) == doctest::Approx(total).epsilon(1e-12));
-    sum_of_both += total;
-  }
-  CHECK(expected_loss_by_rows(*model, two_questions()) == doctest::Approx(sum_of_both).epsilon(1e-12));
+  check_outcomes(*model, two_questions(), {18 * 18, 27 * 27}, 2);
 }
 
 TEST_CASE("programmer: the result of a program follows from its operations") {

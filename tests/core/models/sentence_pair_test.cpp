@@ -1,6 +1,6 @@
 // Pairs of sentences: gradients, padding and other examples, relaxed and enumerated answers, and the published network computed
 // explicitly.
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::sentence_pair_test {
 namespace {
@@ -29,91 +29,40 @@ const std::vector<int> units{0, 1, 1, 0, 1, /**/ 1, 0, 1, 0, 0, /**/ 1, 0, 1, 0,
 struct Case {
   std::string spec;
   Options forced;
-  const char* dependence;
+  std::string dependence;
+  std::vector<double> outcomes;
 };
 std::vector<Case> cases() {
-  return {{spec("bottom"), {partners}, "joint cost"},
-          {spec("top"), {units}, "joint cost"},
-          {spec("both"), {partners, units}, "sequential"},
-          {spec("bottom", ",layers=2"), {partners, partners}, "sequential"}};
+  return {{spec("bottom"), {partners}, "joint cost", {72, 2, 2}},  // 2 2 2 3 3 partners, one word of two, two of one
+          {spec("top"), {units}, "joint cost", {32, 8, 8}},
+          {spec("both"), {partners, units}, "sequential", {2304, 16, 16}},
+          {spec("bottom", ",layers=2"), {partners, partners}, "sequential", {5184, 4, 4}}};
 }
 
 }  // namespace
 
-TEST_CASE("sentence_pair: gradients of losses, log probabilities and states, in every parameter") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    auto model = lively(c.spec, dimensions), with_posterior = lively(c.spec, dimensions, true);
-    check_gradients(*model, *with_posterior, three_pairs(), c.forced, 5, c.forced.size() == 1);
-  }
+TEST_CASE("sentence_pair: gradients, padding, copies of rows and all outcomes") {
+  const auto cut = [](const Batch& all, int b) {  // to its length
+    auto alone = all.select({b});
+    for (const auto* side : {"first", "second"}) {
+      auto& words = alone.integers.at(side);
+      const auto length = static_cast<std::size_t>(alone.ints(std::string(side) + "_length").data[0]);
+      words = {{1, length}, std::vector<int>(words.data.begin(), words.data.begin() + length)};
+    }
+    return alone;
+  };
+  for (const auto& [spec, forced, dependence, outcomes] : cases())
+    check_model({.spec = spec,
+                 .dimensions = dimensions,
+                 .batch = three_pairs(),
+                 .forced = forced,
+                 .columns = 5,
+                 .dependence = dependence,
+                 .outcomes = outcomes,
+                 .alone = cut});
   auto none = lively(spec("none", ",layers=2"), dimensions);
   CHECK(none->structure().sites.empty());
   check_gradient("no attention", *none, three_pairs(), [] { return std::make_unique<ExpectedChooser<double>>(); });
-}
-
-TEST_CASE("sentence_pair: the gradient check detects a missing score term") {
-  for (const auto& c : cases()) {
-    auto model = lively(c.spec, dimensions);
-    const auto make = [&] { return std::make_unique<ForcedChooser<double>>(c.forced); };
-    CHECK(gradient_error(*model, three_pairs(), make, true).first > 1e-2);
-  }
-}
-
-TEST_CASE(
-    "sentence_pair: padding and other examples do not matter, copies cost the same, and one-hot weights are hard choices") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    const auto model = lively(c.spec, dimensions);
-    ForcedChooser<double> once(c.forced), thrice(copied(c.forced, 3, 5));
-    ForcedWeights one_hot(c.forced, 1.0);
-    ExpectedChooser<double> soft;
-    const auto loss = losses(*model, three_pairs(), once), three = losses(*model, three_pairs(), thrice);
-    const auto weighted = losses(*model, three_pairs(), one_hot), relaxed = losses(*model, three_pairs(), soft);
-    REQUIRE(three.size() == 9);
-    for (int b = 0; b < 3; ++b) {
-      auto alone = three_pairs().select({b});
-      for (const auto* side : {"first", "second"}) {  // cut to its length
-        auto& words = alone.integers.at(side);
-        const auto length = static_cast<std::size_t>(alone.ints(std::string(side) + "_length").data[0]);
-        words = {{1, length}, std::vector<int>(words.data.begin(), words.data.begin() + length)};
-      }
-      ForcedChooser<double> chooser(of_example(c.forced, b, 5));
-      CHECK(losses(*model, alone, chooser)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, alone, soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-      CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-      for (int copy = 0; copy < 3; ++copy) CHECK(three[3 * b + copy] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(std::abs(relaxed[b] - loss[b]) > 1e-4);
-    }
-  }
-}
-
-TEST_CASE("sentence_pair: enumerated rows sum to the expectation over all partners and units") {
-  for (const auto& c : cases()) {
-    CAPTURE(c.spec);
-    const auto model = lively(c.spec, dimensions);
-    CHECK(model->structure().dependence() == c.dependence);
-    const auto batch = three_pairs();
-    const auto outcomes = model->outcomes(batch);
-    double total = 0;
-    for (int b = 0; b < 3; ++b) {
-      std::vector<int> options;
-      double product = 1;
-      for (std::size_t site = 0; site < model->structure().sites.size(); ++site) {
-        const auto asked = model->asked(batch, site, b);
-        for (int t = 0; t < asked.times; ++t) options.insert(options.end(), asked.options.begin(), asked.options.end());
-      }
-      for (int n : options) product *= n;
-      CHECK(outcomes[b] == product);
-      if (product <= 1100) total += expected_loss_by_paths(*model, batch.select({b}), options, 5);
-      CHECK((product <= 1100 || c.forced.size() == 2));
-    }
-    double by_rows = 0;
-    for (int b = 0; b < 3; ++b)
-      if (outcomes[b] <= 1100) by_rows += expected_loss_by_rows(*model, batch.select({b}));
-    CHECK(by_rows == doctest::Approx(total).epsilon(1e-12));
-  }
-  const auto model = lively(spec("bottom"), dimensions);  // 2 2 2 3 3 partners; one word of two; two of one
-  CHECK(model->outcomes(three_pairs()) == std::vector<double>{72, 2, 2});
 }
 
 TEST_CASE("sentence_pair: relaxed to its mean it equals the published network, word by word") {

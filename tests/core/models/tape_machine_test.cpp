@@ -1,11 +1,10 @@
 // The tape machine: gradients, lengths, branching, relaxed and enumerated answers, the latest time to write, tapes that are too
 // short.
-// short.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::tape_machine_test {
 namespace {
@@ -45,48 +44,21 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-TEST_CASE("tape_machine: gradients of losses, log probabilities and states, in every parameter") {
-  for (const auto& [spec, forced] : cases()) {
-    CAPTURE(spec);
-    auto model = testing::lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    testing::check_gradients(*model, *with_posterior, two_sequences(), forced, 3, false);
-  }
-}
-
-TEST_CASE("tape_machine: the gradient check detects a missing score term") {
-  auto model = testing::lively(cases()[0].spec, dimensions);
-  const auto make = [] { return std::make_unique<ForcedChooser<double>>(cases()[0].forced); };
-  CHECK(testing::gradient_error(*model, two_sequences(), make, true).first > 1e-2);
-}
-
-TEST_CASE(
-    "tape_machine: padding and other examples do not matter, copies cost the same, and one-hot weights are hard choices") {
-  for (const auto& [spec, forced] : cases()) {
-    CAPTURE(spec);
-    const auto model = testing::lively(spec, dimensions);
-    ForcedChooser<double> together(forced), garbage(forced), thrice(testing::copied(forced, 3, 3));
-    testing::ForcedWeights one_hot(forced, 1.0);
-    ExpectedChooser<double> soft;
-    const auto loss = testing::losses(*model, two_sequences(), together), relaxed = losses(*model, two_sequences(), soft);
-    const auto filled = testing::losses(*model, two_sequences(7), garbage), weighted = losses(*model, two_sequences(), one_hot);
-    const auto three = testing::losses(*model, two_sequences(), thrice);
-    for (int b = 0; b < 2; ++b) {
-      ForcedChooser<double> alone(testing::of_example(forced, b, 3));
-      CHECK(testing::losses(*model, two_sequences().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(testing::losses(*model, two_sequences().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-      CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(std::abs(relaxed[b] - loss[b]) > 1e-4);
-      for (int r = 3 * b; r < 3 * b + 3; ++r) CHECK(three[r] == doctest::Approx(loss[b]).epsilon(1e-12));
-    }
-  }
+TEST_CASE("tape_machine: gradients, padding and copies of rows") {
+  for (const auto& [spec, forced] : cases())
+    check_model({.spec = spec,
+                 .dimensions = dimensions,
+                 .batch = two_sequences(),
+                 .forced = forced,
+                 .columns = 3,
+                 .padded = {two_sequences(7)},
+                 .dependence = "sequential"});
 }
 
 TEST_CASE("tape_machine: every row writes every symbol once, in time, and the rows' probabilities sum to 1") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = testing::lively(spec, dimensions);
-    CHECK(model->structure().dependence() == "sequential");
+    const auto model = lively(spec, dimensions);
     Tape<double> tape;
     EnumerateChooser<double> chooser;
     Episode<double> episode(tape, chooser, 2);
@@ -111,7 +83,7 @@ TEST_CASE("tape_machine: every row writes every symbol once, in time, and the ro
 }
 
 TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths") {
-  const auto model = testing::lively("tape_machine[cells=3,width=2,hidden=3]", dimensions);
+  const auto model = lively("tape_machine[cells=3,width=2,hidden=3]", dimensions);
   // The second example has three steps: the first has all options; the later ones depend on whether it wrote.
   const auto one = two_sequences().select({1});
   double total = 0, mass = 0;
@@ -136,7 +108,7 @@ TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths")
           for (int l = 0; l < 3; ++l)
             for (int w = 0; w < (o == now ? 2 : 1); ++w) visit({{i, j, o}, {k, l, w}});
   CHECK(mass == doctest::Approx(1).epsilon(1e-12));
-  CHECK(testing::expected_loss_by_rows(*model, one) == doctest::Approx(total).epsilon(1e-12));
+  CHECK(expected_loss_by_rows(*model, one) == doctest::Approx(total).epsilon(1e-12));
 }
 
 TEST_CASE("tape_machine: a tape shorter than the longest sequence is rejected, with a remedy") {

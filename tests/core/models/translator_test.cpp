@@ -3,7 +3,7 @@
 
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/models/parts/dropout.hpp"
-#include "tests/core/models/model_check.hpp"
+#include "tests/core/models/given_choices.hpp"
 
 namespace hardgrad::testing::translator_test {
 namespace {
@@ -37,76 +37,14 @@ std::vector<std::string> specs() {
 
 }  // namespace
 
-TEST_CASE("translator: gradients of losses, log probabilities and states, in every parameter") {
-  const auto batch = three_sentences();
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    auto model = testing::lively(spec, dimensions);
-    testing::check_gradient("forced", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(forced); });
-    testing::check_gradient("two rows each", *model, batch,
-                            [] { return std::make_unique<ForcedChooser<double>>(testing::copied(forced, 2)); });
-    testing::check_gradient("weights", *model, batch, [] { return std::make_unique<testing::ForcedWeights>(forced, 0.6); });
-    testing::check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
-    testing::check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
-  }
-}
-
-TEST_CASE("translator: gradients with a posterior") {
-  const auto batch = three_sentences();
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    auto model = testing::lively(spec, dimensions, true);
-    REQUIRE(model->structure().posterior);
-    const auto [error, where] = testing::gradient_error(
-        *model, batch, [] { return std::make_unique<ForcedChooser<double>>(testing::copied(forced, 2)); }, false,
-        testing::with_posterior_terms);
-    CAPTURE(where);
-    CHECK(error < 1e-7);
-  }
-}
-
-TEST_CASE("translator: the gradient check detects a missing score term") {
-  auto model = testing::lively("translator[" + sizes + "feed=sampled]", dimensions);
-  const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
-  CHECK(testing::gradient_error(*model, three_sentences(), make, true).first > 1e-2);
-}
-
-TEST_CASE("translator: padding and other examples do not matter") {
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    const auto model = testing::lively(spec, dimensions);
-    ForcedChooser<double> together(forced), garbage(forced);
-    const auto loss = testing::losses(*model, three_sentences(), together);
-    const auto filled = testing::losses(*model, three_sentences(3), garbage);
-    for (int b = 0; b < 3; ++b) {
-      ForcedChooser<double> alone(testing::of_example(forced, b));
-      CHECK(testing::losses(*model, three_sentences().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-    }
-    ExpectedChooser<double> soft;
-    const auto relaxed = testing::losses(*model, three_sentences(), soft);
-    for (int b = 0; b < 3; ++b)
-      CHECK(testing::losses(*model, three_sentences(3).select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
-  }
-}
-
-TEST_CASE("translator: copies of a row cost the same, and one-hot weights are hard choices") {
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    const auto model = testing::lively(spec, dimensions);
-    ForcedChooser<double> once(forced), thrice(testing::copied(forced, 3));
-    testing::ForcedWeights one_hot(forced, 1.0), one_hot_copies(testing::copied(forced, 3), 1.0);
-    const auto loss = testing::losses(*model, three_sentences(), once),
-               three = testing::losses(*model, three_sentences(), thrice);
-    const auto weighted = losses(*model, three_sentences(), one_hot);
-    const auto both = losses(*model, three_sentences(), one_hot_copies);
-    REQUIRE(three.size() == 9);
-    for (int r = 0; r < 9; ++r) {
-      CHECK(three[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
-      CHECK(both[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
-    }
-    for (int b = 0; b < 3; ++b) CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
-  }
+TEST_CASE("translator: gradients, padding, copies of rows and all outcomes") {
+  for (const auto& spec : specs())
+    check_model({.spec = spec,
+                 .dimensions = dimensions,
+                 .batch = three_sentences(),
+                 .forced = forced,
+                 .padded = {three_sentences(3)},
+                 .outcomes = {64, 2, 9}});
 }
 
 TEST_CASE("translator: hard and relaxed answers may alternate within a run") {
@@ -119,43 +57,28 @@ TEST_CASE("translator: hard and relaxed answers may alternate within a run") {
   };
   for (const auto& spec : specs()) {
     CAPTURE(spec);
-    const auto model = testing::lively(spec, dimensions);
+    const auto model = lively(spec, dimensions);
     ForcedChooser<double> hard(forced);
     Alternating mixed;
-    const auto a = testing::losses(*model, three_sentences(), hard), b = testing::losses(*model, three_sentences(), mixed);
+    const auto a = losses(*model, three_sentences(), hard), b = losses(*model, three_sentences(), mixed);
     for (int n = 0; n < 3; ++n) CHECK(a[n] == doctest::Approx(b[n]).epsilon(1e-12));
   }
 }
 
-TEST_CASE("translator: enumerated rows sum to the expectation over all paths") {
-  for (const auto& spec : specs()) {
-    CAPTURE(spec);
-    const auto model = testing::lively(spec, dimensions);
-    const auto batch = three_sentences();
-    double total = 0;
-    for (int b = 0; b < 3; ++b) {
-      const std::vector<int> options(batch.ints("target_length").data[b], batch.ints("source_length").data[b]);
-      total += testing::expected_loss_by_paths(*model, batch.select({b}), options);
-    }
-    CHECK(testing::expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
-    CHECK(model->outcomes(batch) == std::vector<double>{64, 2, 9});
-  }
-}
-
 TEST_CASE("translator: fed with expectations, soft and sampled feeding are the same network") {
-  auto soft = testing::lively("translator[" + sizes + "feed=soft]", dimensions);
-  auto sampled = testing::lively("translator[" + sizes + "feed=sampled]", dimensions);
+  auto soft = lively("translator[" + sizes + "feed=soft]", dimensions);
+  auto sampled = lively("translator[" + sizes + "feed=sampled]", dimensions);
   CHECK(soft->structure().dependence() == "factorised");
   CHECK(sampled->structure().dependence() == "sequential");
   ExpectedChooser<double> chooser;
-  const auto a = testing::losses(*soft, three_sentences(), chooser), b = testing::losses(*sampled, three_sentences(), chooser);
+  const auto a = losses(*soft, three_sentences(), chooser), b = losses(*sampled, three_sentences(), chooser);
   for (int n = 0; n < 3; ++n) CHECK(a[n] == doctest::Approx(b[n]).epsilon(1e-12));
 }
 
 TEST_CASE("translator: teacher forcing with its own answers repeats a free run") {
   for (const auto& spec : specs()) {
     CAPTURE(spec);
-    const auto model = testing::lively(spec, dimensions);
+    const auto model = lively(spec, dimensions);
     auto batch = three_sentences();
     const auto decode = [&](bool freely) {
       GreedyChooser<double> chooser;
@@ -188,7 +111,7 @@ TEST_CASE("translator: float agrees with double") {
   auto narrow = make_model<float>(Spec::parse(spec), dimensions, Key(3));
   ForcedChooser<double> chooser(forced);
   ForcedChooser<float> narrow_chooser(forced);
-  const auto loss = testing::losses(*wide, three_sentences(), chooser);
+  const auto loss = losses(*wide, three_sentences(), chooser);
   Tape<float> tape;
   Episode<float> episode(tape, narrow_chooser, 3);
   narrow->run(three_sentences(), episode);
@@ -229,7 +152,7 @@ TEST_CASE("translator: with the hint of averaged costs, each row's share is righ
   const auto batch = three_sentences();  // 6 samples of up to 4 options: rows are shared
   for (const auto& spec : specs()) {
     CAPTURE(spec);
-    auto model = testing::lively(spec, dimensions);
+    auto model = lively(spec, dimensions);
     const auto plain = sampled_gradient(*model, batch, Costs::weighted, true);
     CHECK(distance(plain, sampled_gradient(*model, batch, Costs::averaged, true)) < 1e-14);
     CHECK(distance(plain, sampled_gradient(*model, batch, Costs::averaged, true, true)) < 1e-14);
@@ -270,16 +193,15 @@ TEST_CASE("translator: without attention there is no choice, and the decoder rea
         return "translator[" + sizes + "attention=none,encoder=" + encoder + ",feed=" + feed + ",source=" + source + "]";
       };
       CAPTURE(spec("forward"));
-      auto model = testing::lively(spec("forward"), dimensions);
+      auto model = lively(spec("forward"), dimensions);
       CHECK(model->structure().dependence() == "no choice");
       CHECK(model->structure().dreams);
       for (const auto& p : model->parameters()) CHECK_FALSE(p.name.starts_with("attention."));
-      testing::check_gradient("plain", *model, batch,
-                              [] { return std::make_unique<ForcedChooser<double>>(testing::Options{}); });
+      check_gradient("plain", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(Options{}); });
 
       const auto run = [&](const std::string& source, const Batch& data) {
         ForcedChooser<double> none({});
-        return testing::losses(*testing::lively(spec(source), dimensions), data, none);
+        return losses(*lively(spec(source), dimensions), data, none);
       };
       const auto plain = run("forward", batch), backwards = run("reversed", batch), twice = run("twice", batch);
       for (int b = 0; b < 3; ++b) {
@@ -290,20 +212,20 @@ TEST_CASE("translator: without attention there is no choice, and the decoder rea
         CHECK(std::abs(twice[b] - plain[b]) > 1e-6);
       }
     }
-  CHECK_THROWS_AS(testing::lively("translator[" + sizes + "attention=none,heads=3]", dimensions), UsageError);
-  CHECK_THROWS_AS(testing::lively("translator[" + sizes + "attention=none,null=true]", dimensions), UsageError);
+  CHECK_THROWS_AS(lively("translator[" + sizes + "attention=none,heads=3]", dimensions), UsageError);
+  CHECK_THROWS_AS(lively("translator[" + sizes + "attention=none,null=true]", dimensions), UsageError);
 }
 
 TEST_CASE("translator: a position is a word of the source, in any reading order") {
   const std::string spec = "translator[" + sizes + "feed=sampled,source=";
   const auto batch = three_sentences();
   ForcedChooser<double> here(forced);
-  const auto reversed = testing::losses(*testing::lively(spec + "reversed]", dimensions), batch, here);
+  const auto reversed = losses(*lively(spec + "reversed]", dimensions), batch, here);
   auto mirrored = forced;
   for (auto& step : mirrored)
     for (int b = 0; b < 3; ++b) step[b] = std::max(batch.ints("source_length").data[b] - 1 - step[b], 0);
   ForcedChooser<double> there(mirrored);
-  const auto backwards = testing::losses(*testing::lively(spec + "forward]", dimensions), written(batch, true), there);
+  const auto backwards = losses(*lively(spec + "forward]", dimensions), written(batch, true), there);
   CHECK(reversed[0] == doctest::Approx(backwards[0]).epsilon(1e-12));
   CHECK(reversed[2] == doctest::Approx(backwards[2]).epsilon(1e-12));
 }
@@ -312,16 +234,16 @@ TEST_CASE("translator: the null position is an additional choice, after the last
   for (const auto& spec :
        {"translator[" + sizes + "null=true,feed=sampled]", "translator[" + sizes + "null=true,score=dot,source=twice]"}) {
     CAPTURE(spec);
-    auto model = testing::lively(spec, dimensions);
+    auto model = lively(spec, dimensions);
     CHECK(model->structure().sites[0].options == 6);
     CHECK(model->outcomes(three_sentences()) == std::vector<double>{125, 3, 16});
     const Options null{{4, 2, 0}, {3, 0, 3}, {4, 0, 0}};
-    testing::check_gradient("forced", *model, three_sentences(), [&] { return std::make_unique<ForcedChooser<double>>(null); });
-    auto moved = testing::lively(spec, dimensions);
+    check_gradient("forced", *model, three_sentences(), [&] { return std::make_unique<ForcedChooser<double>>(null); });
+    auto moved = lively(spec, dimensions);
     for (double& x : moved->parameters().find("attention.null.weight")->value.data) x += 0.1;
     for (auto* options : {&null, &forced}) {
       ForcedChooser<double> one(*options), other(*options);
-      const auto a = testing::losses(*model, three_sentences(), one), b = testing::losses(*moved, three_sentences(), other);
+      const auto a = losses(*model, three_sentences(), one), b = losses(*moved, three_sentences(), other);
       CHECK((std::abs(a[0] - b[0]) > 1e-6) == (options == &null));  // only if it is read
     }
   }
@@ -329,22 +251,21 @@ TEST_CASE("translator: the null position is an additional choice, after the last
 
 TEST_CASE("translator: dropout depends on the example, and a batch without a key has none") {
   const std::string spec = "translator[" + sizes + "feed=sampled,dropout=";
-  auto model = testing::lively(spec + "0.4]", dimensions);
+  auto model = lively(spec + "0.4]", dimensions);
   const auto run = [&](const Model<double>& network, const Batch& batch, const Options& options) {
     ForcedChooser<double> chooser(options);
     return losses(network, batch, chooser);
   };
-  const auto whole = run(*testing::lively(spec + "0]", dimensions), three_sentences(), forced);
+  const auto whole = run(*lively(spec + "0]", dimensions), three_sentences(), forced);
   CHECK(run(*model, three_sentences(), forced) == whole);
   auto batch = three_sentences();
   add_dropout(batch, Key(3));
   const auto less = run(*model, batch, forced);
   for (int b = 0; b < 3; ++b) {
     CHECK(std::abs(less[b] - whole[b]) > 1e-6);
-    CHECK(run(*model, batch.select({b}), testing::of_example(forced, b))[0] == doctest::Approx(less[b]).epsilon(1e-12));
+    CHECK(run(*model, batch.select({b}), of_example(forced, b))[0] == doctest::Approx(less[b]).epsilon(1e-12));
   }
-  testing::check_gradient("dropout", *model, batch,
-                          [] { return std::make_unique<ForcedChooser<double>>(testing::copied(forced, 2)); });
+  check_gradient("dropout", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
   auto later = three_sentences();
   add_dropout(later, Key(4));
   Tape<double> tape;  // a rewound tape keeps values that no choice affects: not those of another key

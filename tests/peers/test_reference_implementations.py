@@ -1,4 +1,4 @@
-"""Compares `hardgrad gradient` with the PyTorch twins, in several configurations and both precisions. HARDGRAD_BINARY is the path of
+"""Compares `hardgrad gradient` with the reference implementations in PyTorch, in several configurations and both precisions. HARDGRAD_BINARY is the path of
 the program."""
 
 import json
@@ -16,7 +16,7 @@ TOYS = {"bits", "gaussians", "not_gate"}  # tested by closed forms instead
 
 
 
-def test_every_network_has_a_twin():
+def test_every_network_has_a_reference():
     listed = subprocess.run([os.environ["HARDGRAD_BINARY"], "list", "models", "--json"], capture_output=True, text=True, check=True)
     assert {model["name"] for model in json.loads(listed.stdout)} == set(TWINS) | TOYS
 
@@ -42,14 +42,14 @@ def dump(tmp_path, model, task, settings, precision, estimator="reinforce[sample
 
 @pytest.mark.parametrize("precision, tolerance", [("double", 1e-10), ("float", 1e-5)])
 @pytest.mark.parametrize("model, task, settings", CASES)
-def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
+def test_equals_its_reference(tmp_path, model, task, settings, precision, tolerance):
     found = compare(dump(tmp_path, model, task, settings, precision), TWINS[model])
     assert found.loss < tolerance and found.log_prob < tolerance and found.surrogate < tolerance, found
     assert found.gradient < tolerance and found.entry < tolerance, found
 
 
 @pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "belief_network"])
-def test_the_lower_bound_of_a_belief_network_equals_its_twin(tmp_path, settings):
+def test_the_lower_bound_of_a_belief_network_equals_its_reference(tmp_path, settings):
     file = dump(tmp_path, "belief_network", "images[size=8]", settings, "double", estimator="reinforce[samples=2,target=elbo,kl=sampled]")
     assert "posterior.layer1.1.weight" in file.gradient
     found = compare(file, TWINS["belief_network"])
@@ -59,7 +59,7 @@ def test_the_lower_bound_of_a_belief_network_equals_its_twin(tmp_path, settings)
 
 
 @pytest.mark.parametrize("model, task, settings", SOFT)
-def test_its_soft_form_equals_its_twin(tmp_path, model, task, settings):
+def test_its_soft_form_equals_its_reference(tmp_path, model, task, settings):
     file = dump(tmp_path, model, task, settings, "double", estimator="soft")
     assert file.choices is None
     found = compare(file, TWINS[model])
@@ -71,7 +71,7 @@ def test_its_soft_form_equals_its_twin(tmp_path, model, task, settings):
 
 
 @pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "memory_reader"])
-def test_a_linear_start_equals_its_twin(tmp_path, settings):
+def test_a_linear_start_equals_its_reference(tmp_path, settings):
     file = dump(tmp_path, "memory_reader", "qa", settings, "double", estimator="soft[linear_start=1]")
     found = compare(file, lambda f, example, _: TWINS["memory_reader"](f, example, "linear"))
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
@@ -79,7 +79,7 @@ def test_a_linear_start_equals_its_twin(tmp_path, settings):
 
 
 @pytest.mark.parametrize("settings", [settings for _, settings in translator.FIXED])
-def test_the_fixed_vector_equals_its_twin(tmp_path, settings):
+def test_the_fixed_vector_equals_its_reference(tmp_path, settings):
     file = dump(tmp_path, "translator", "translation", settings, "double", estimator="soft")
     assert not any(name.startswith("attention.") for name in file.gradient)
     found = compare(file, TWINS["translator"])

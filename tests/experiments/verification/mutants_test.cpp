@@ -1,4 +1,4 @@
-// `hardgrad test` on models and tasks: right ones pass, and every wrong twin is detected by its check.
+// `hardgrad test` on models and tasks: right ones pass, and every mutant is detected by its check.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include "experiments/verification/estimates.hpp"
 #include "experiments/verification/verify_model.hpp"
 #include "experiments/verification/verify_task.hpp"
-#include "tests/experiments/verification/twins.hpp"
+#include "tests/experiments/verification/mutants.hpp"
 
-namespace hardgrad::testing::twins_test {
+namespace hardgrad::testing::mutants_test {
 using namespace measurement;
 using namespace tasks;
 namespace {
@@ -46,28 +46,28 @@ std::pair<std::set<std::string>, std::string> failed(const Verdict& verdict) {
 }
 
 /// A fault, its check, and a required part of the check's message.
-struct Twin {
+struct Mutant {
   std::string fault, check, words;
 };
 
-void judge(const Twin& twin, const Verdict& verdict) {
-  CAPTURE(twin.fault);
+void judge(const Mutant& mutant, const Verdict& verdict) {
+  CAPTURE(mutant.fault);
   const auto [checks, why] = failed(verdict);
   CAPTURE(why);
-  CHECK(checks.contains(twin.check));
+  CHECK(checks.contains(mutant.check));
   CHECK(std::any_of(verdict.checks.begin(), verdict.checks.end(), [&](const auto& check) {
-    return check.outcome == Check::Outcome::failed && check.what == twin.check &&
-           check.detail.find(twin.words) != std::string::npos;
+    return check.outcome == Check::Outcome::failed && check.what == mutant.check &&
+           check.detail.find(mutant.words) != std::string::npos;
   }));
 }
 
-/// The number of checks with a twin; `verify` runs with the given fault.
+/// The number of checks with a mutant; `verify` runs with the given fault.
 template <class Verify>
-std::size_t judge_all(const std::vector<Twin>& twins, Verify verify) {
+std::size_t judge_all(const std::vector<Mutant>& mutants, Verify verify) {
   std::set<std::string> checks;
-  for (const auto& twin : twins) {
-    judge(twin, verify(twin.fault));
-    checks.insert(twin.check);
+  for (const auto& mutant : mutants) {
+    judge(mutant, verify(mutant.fault));
+    checks.insert(mutant.check);
   }
   return checks.size();
 }
@@ -86,8 +86,8 @@ TEST_CASE("a right model passes every check") {
   CHECK(verdict.checks.size() == 11);
 }
 
-TEST_CASE("every wrong twin of a model is detected by its check") {
-  const std::vector<Twin> twins{
+TEST_CASE("every mutant of a model is detected by its check") {
+  const std::vector<Mutant> mutants{
       {"steps", "sites", "site `place` is asked too many times: 2, declared 1"},
       {"site name", "sites", "site `place` is asked, but not declared"},
       {"columns", "sites", "columns: 2, declared 1"},
@@ -116,8 +116,8 @@ TEST_CASE("every wrong twin of a model is detected by its check") {
       {"hard answers", "one-hot", "with all weight on them"},
   };
   const auto checks =
-      judge_all(twins, [](const auto& fault) { return verification::verify_model(with_fault("walker", fault)); });
-  CHECK(checks == 11);  // every check has a twin
+      judge_all(mutants, [](const auto& fault) { return verification::verify_model(with_fault("walker", fault)); });
+  CHECK(checks == 11);  // every check has a mutant
 }
 
 TEST_CASE("every estimator rejects a model that breaks its declaration, in one line") {
@@ -152,8 +152,8 @@ TEST_CASE("a right task passes every check") {
   CHECK(verdict.checks.size() == 2 * 4 + 3);  // fields, order, padding, dimensions of two splits; ids, seed, training
 }
 
-TEST_CASE("every wrong twin of a task is detected by its check") {
-  const std::vector<Twin> twins{
+TEST_CASE("every mutant of a task is detected by its check") {
+  const std::vector<Mutant> mutants{
       {"empty", "fields", "the training split is empty"},
       {"fields", "fields", "field y has the shape [13] for 12 examples"},
       {"not finite", "fields", "field y has a number that is nan"},
@@ -167,7 +167,7 @@ TEST_CASE("every wrong twin of a task is detected by its check") {
       {"metrics", "dimensions", "two metrics have the name error"},
       {"infinite metric", "dimensions", "metric error is inf"},
   };
-  CHECK(judge_all(twins, [](const auto& fault) { return verification::verify_task(with_fault("walks", fault)); }) == 7);
+  CHECK(judge_all(mutants, [](const auto& fault) { return verification::verify_task(with_fault("walks", fault)); }) == 7);
 }
 
 TEST_CASE("every model of the registry passes, on each of its scenes") {
@@ -233,4 +233,4 @@ TEST_CASE("every task of the registry passes, in a small version") {
   }
 }
 
-}  // namespace hardgrad::testing::twins_test
+}  // namespace hardgrad::testing::mutants_test

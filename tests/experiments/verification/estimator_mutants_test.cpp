@@ -10,7 +10,7 @@
 #include "core/estimator/score_function/score_function.hpp"
 #include "experiments/verification/verify.hpp"
 
-namespace hardgrad::testing::estimator_twins_test {
+namespace hardgrad::testing::estimator_mutants_test {
 namespace {
 
 /// The score function with a leave-one-out baseline, changed by `fault`.
@@ -134,4 +134,4 @@ TEST_CASE("unusual right estimators pass, although their samples may not be perm
   CHECK(passed == 5);
 }
 
-}  // namespace hardgrad::testing::estimator_twins_test
+}  // namespace hardgrad::testing::estimator_mutants_test

@@ -1,4 +1,4 @@
-// A small right network and its data, and a deliberately wrong variant ("twin") for every fault: `hardgrad test` must
+// A small right network and its data, and a deliberately wrong variant ("mutant") for every fault: `hardgrad test` must
 // distinguish them.
 #pragma once
 
