@@ -4,6 +4,7 @@
 # doctest messages that use structured bindings.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[ -f build/develop/compile_commands.json ] || cmake --preset develop >/dev/null  # it compiles every file separately
-cmake --build --preset develop --target hardgrad_provenance >/dev/null  # a generated header
+. experiments/setup.sh
+[ -f build/develop/compile_commands.json ] || "$hardgrad_cmake" --preset develop >/dev/null  # it compiles every file separately
+"$hardgrad_cmake" --build --preset develop --target hardgrad_provenance >/dev/null  # a generated header
 exec run-clang-tidy -quiet -p build/develop -extra-arg=-Wno-unknown-warning-option "${@:-^(?!.*/tests/).*/(core|estimators|experiments)/.*\.cpp$}"

@@ -22,7 +22,7 @@
 //   soft         sum_i softmax(e_{t-1})_i a_i, not the chosen     factorised
 //   sampled      z_{t-1}, the chosen one                          sequential
 //
-//   other settings
+//   other settings: each changes a term above or the order of reading, so this is one network
 //   heads=M          Each step chooses M positions at once, the columns of site `head`. Head h has its own scores e^h_t, and
 //                    z_t = [a_{i^1_t}; ...; a_{i^M_t}]. Head h takes the h-th D of the H numbers of q, k, v and b_k (score=dot:
 //                    of s as well), as in Vaswani et al. With score=general it has its own matrix W^h_k [H, C].

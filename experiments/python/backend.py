@@ -23,13 +23,9 @@ TREE = Path(__file__).resolve().parents[2]
 
 
 def chosen_cmake() -> str:
-    """Debian's, if it is new enough, otherwise the first on the path: as hardgrad_choose in experiments/setup.sh."""
-    try:
-        said = subprocess.run(["/usr/bin/cmake", "--version"], capture_output=True, text=True).stdout
-    except OSError:
-        return "cmake"
-    version = re.match(r"cmake version (\d+)\.(\d+)", said)
-    return "/usr/bin/cmake" if version and tuple(map(int, version.groups())) >= (3, 25) else "cmake"
+    """The choice of experiments/setup.sh."""
+    return subprocess.run(["bash", "-c", '. experiments/setup.sh; echo "$hardgrad_cmake"'], cwd=TREE, check=True, capture_output=True,
+                          text=True).stdout.strip()
 
 
 def is_of(build: Path, tree: Path) -> Optional[bool]:

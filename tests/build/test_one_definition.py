@@ -10,7 +10,7 @@ import pytest
 TREE = Path(__file__).resolve().parents[2]
 FLAGS = next(preset for preset in json.loads((TREE / "CMakePresets.json").read_text())["configurePresets"]
              if preset["name"] == "one-definition")["cacheVariables"]["CMAKE_CXX_FLAGS"].split()
-CMAKE = "/usr/bin/cmake" if os.access("/usr/bin/cmake", os.X_OK) else "cmake"
+CMAKE = os.environ["HARDGRAD_CMAKE"]
 
 
 def run(*command, cwd=TREE):

@@ -13,6 +13,7 @@ import pytest
 from mutants import changed
 
 EXAMPLE = Path(__file__).parent / "example"
+CMAKE = os.environ["HARDGRAD_CMAKE"]
 
 
 def call(*command, **options):
@@ -25,16 +26,16 @@ def call(*command, **options):
 def built(tmp_path_factory):
     """The installed program, and the folder of plugins built against it."""
     folder = tmp_path_factory.mktemp("plugin")
-    call("cmake", "--install", os.environ["HARDGRAD_BUILD"], "--component", "hardgrad", "--prefix", folder / "installed")
+    call(CMAKE, "--install", os.environ["HARDGRAD_BUILD"], "--component", "hardgrad", "--prefix", folder / "installed")
     flags = [f"-DCMAKE_CXX_FLAGS=-fsanitize={s}" for s in [os.environ.get("HARDGRAD_SANITIZE")] if s]
     source = shutil.copytree(EXAMPLE, folder / "source")
     wrong = source / "wrong_target.cpp"  # its gradient is not that of its value
     wrong.write_text(changed((EXAMPLE / "second_moment.cpp").read_text(), "result.value += p * f * f", "result.value += p * f"))
     with (source / "CMakeLists.txt").open("a") as more:
         more.write(f"hardgrad_add_plugin(wrong_target_estimators {wrong.name})\n")
-    call("cmake", "-S", source, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}",
+    call(CMAKE, "-S", source, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}",
          "-DCMAKE_BUILD_TYPE=Release", *flags)
-    call("cmake", "--build", folder / "build")
+    call(CMAKE, "--build", folder / "build")
     return folder
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# oneTBB for the thread sanitizer: instrumented_tbb.sh FOLDER builds the installed version from Debian's source and installs it in
-# FOLDER. The sanitizer cannot observe the synchronisation of the packaged library (the begin and end of a loop).
+# oneTBB for the thread sanitizer: instrumented_tbb.sh FOLDER CMAKE builds the installed version from Debian's source with
+# this CMake and installs it in FOLDER. The sanitizer cannot observe the synchronisation of the packaged library (the begin
+# and end of a loop).
 set -euo pipefail
-prefix=$1
+prefix=$1 cmake=$2
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 version="$(dpkg-query -W -f '${source:Version}' libtbb-dev)"
@@ -16,9 +17,9 @@ cd "$work/source"
 "${apt[@]}" update
 "${apt[@]}" source --download-only "onetbb=$version"
 tar -xf onetbb_*.orig.tar.* --strip-components=1
-cmake -S . -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTBB_SANITIZE=thread -DTBB_TEST=OFF -DTBBMALLOC_BUILD=OFF \
+"$cmake" -S . -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTBB_SANITIZE=thread -DTBB_TEST=OFF -DTBBMALLOC_BUILD=OFF \
   -DTBB_STRICT=OFF
-cmake --build "$work/build"
+"$cmake" --build "$work/build"
 rm -rf "$prefix.partial"
-cmake --install "$work/build" --prefix "$prefix.partial"
+"$cmake" --install "$work/build" --prefix "$prefix.partial"
 mv "$prefix.partial" "$prefix"
