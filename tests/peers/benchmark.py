@@ -1,20 +1,27 @@
-"""Hardgrad against PyTorch: the same network, parameters, batch, choices, precision (float) and BLAS, one thread each.
+"""Hardgrad against PyTorch and JAX: the same network, parameters, batch, choices and precision (float), one thread each.
 
-    /usr/bin/python3 tests/peers/benchmark.py [--hardgrad build/release/hardgrad] [--rows REGEX] [--rounds N] [--quick]
+    /usr/bin/python3 tests/peers/benchmark.py [--hardgrad build/release/hardgrad] [--python PATH]... [--venv FOLDER] [--forms REGEX]
+        [--rows REGEX] [--compiled-rows REGEX] [--rounds N] [--cache FOLDER] [--quick] [--json FILE]
 
-Each row first compares gradients. It then times Hardgrad, plain PyTorch (`plain.py`) and tuned PyTorch (`tuned.py`, malloc keeps its
-memory), alternating on one pinned core. Times are the thread's processor time including system calls, medians over all rounds, so
-other load on the machine does not count.
+`--python` names the Pythons whose libraries are the peers; it may be repeated. The default is the one that runs this file. `--venv`
+makes a virtual environment with the versions of `requirements.txt`, if it is not there, and adds its Python. The forms are `plain`
+(`plain.py`, `networks`), `tuned` (`tuned.py`; malloc keeps its memory), `compiled` (plain by torch.compile, PyTorch 2) and `jit` (the
+same code in JAX). `--forms torch.1` is Debian's PyTorch alone.
 
-`ratio`: time of plain PyTorch over Hardgrad's. `best`: the same for the faster form; where matrices are small, tuning adds more Python
-time than it saves. `peak`: useful arithmetic (the products, forward and backward, once per example if they do not depend on a choice)
-relative to the best rate of square sgemms timed in the same rounds.
+Each row first compares gradients. It then times Hardgrad and every form, alternating on one pinned core. Times are processor time
+including system calls, medians over all rounds, so other load on the machine does not count. Compilation is told, not counted. A form
+that fails or does not compile in `--compile-limit` seconds is a cell with the reason.
 
-In the rows of bits (`vectors.py`) PyTorch draws different noise, so the mean of 4,000 gradients is compared with the exact gradient; in
+`plain`: time of the first plain form over Hardgrad's. `best`: the same for the fastest form, and in brackets the smallest and the
+largest of the rounds. `goal`: of `best`. `peak`: useful arithmetic (the products, forward and backward, once per example if they do
+not depend on a choice) relative to the best rate of square sgemms timed in the same rounds.
+
+In the rows of bits (`vectors.py`) peers draw different noise, so the mean of 4,000 gradients is compared with the exact gradient; in
 those of the belief network (`belief.py`), the mean of 2,000 on a network of 4 bits. Rows of replicates time `hardgrad measure`: 64
 gradients of one batch with their statistics (128 less 64, which excludes reading and building), of all parameters or at the logits,
-against 64 gradients of PyTorch. The last row is a sweep's wall time on one thread over that on two. Memory is that of the process, less
-its memory before the first gradient. Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
+against 64 gradients of the peer. Rows of training time whole steps: a batch of the data, drawn choices, the gradient, Adam (Hardgrad:
+two runs of different length, subtracted). The last row is a sweep's wall time on one thread over that on two. Memory is that of the
+process, less its memory before the first gradient. Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
 
 from __future__ import annotations
 
@@ -22,7 +29,6 @@ import argparse
 import ctypes
 import json
 import os
-import random
 import re
 import resource
 import shutil
@@ -31,114 +37,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-try:
-    import torch  # noqa: F401  (the workers import it; its absence is reported here)
-except ImportError:
-    print("benchmark: PyTorch is missing; on Debian: apt-get install python3-torch, and run this with /usr/bin/python3",
-          file=sys.stderr)
-    sys.exit(2)
+from peers import HERE, Failed, environment, forms
+from rows import rows
 
-HERE = Path(__file__).resolve().parent
 TOLERANCE = 1e-3  # of a gradient in float
-SIZES = {"small": (100, 32, 1, 10), "mid": (2000, 64, 8, 20), "large": (4000, 256, 8, 20)}  # V, H, K, L = T
-QUICK = {"tiny": (24, 8, 2, 4)}
-
-
-@dataclass
-class Row:
-    name: str
-    task: str
-    model: str
-    estimator: str
-    samples: int = 1
-    batch: int = 32
-    flops: float = 0  # useful arithmetic
-    replicates: str = ""  # empty: one gradient; else many, of all "parameters" or at the "logits"
-
-    noise: bool = False     # PyTorch draws different noise: means are compared
-    small: str = ""         # the network of that comparison, if the row's has too many outcomes
-    target: str = ""
-
-    def spec(self):
-        settings = [f"samples={self.samples}"] if self.samples > 1 or self.estimator in ("reinforce", "rloo") else []
-        settings += [f"target={self.target}"] if self.target else []
-        return f"{self.estimator}[{','.join(settings)}]" if settings else self.estimator
-
-
-def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0) -> str:
-    """Parallel texts with a vocabulary of V words, including four special words. Sentences have one length, or lengths from `shortest`
-    to it."""
-    rng, words = random.Random(V), [f"w{i}" for i in range(V - 4)]
-    lines = max(64, 2 * V // length)
-    for side, most in (("source", length), ("target", length - 1)):  # the end mark counts as a word
-        pool, sentences = [], []
-        for _ in range(lines):
-            n = rng.randint(shortest, most) if shortest else most
-            while len(pool) < n:
-                pool += rng.sample(words, len(words))
-            sentences.append(" ".join(pool[:n]))
-            del pool[:n]
-        (folder / f"{name}.{side}").write_text("\n".join(sentences) + "\n")
-    return (f"translation[data=text,path={folder / name}.source,target_path={folder / name}.target,vocabulary={V},"
-            f"max_length={length},heldout=0,test=0]")
-
-
-def translator_flops(V, H, K, L, B, estimator):
-    T, R, hard = L, B * K, estimator in ("reinforce", "rloo")
-    decoder = B + (T - 1) * R if hard else T * B  # rows of the decoder: samples differ after the first choice
-    said = {"soft": T * B}.get(estimator, T * R if hard else T * B * L)
-    products = (2 * (min(V, B * L) + B * L) * H * 4 * H + B * L * 2 * H * (2 * H + (4 * H if hard else 0)) + B * 2 * H * H
-                + min(V, B * T) * H * 5 * H + decoder * H * 6 * H + said * H * V)
-    return 6.0 * products
-
-
-def rows(folder: Path, quick: bool):
-    for name, (V, H, K, L) in (QUICK if quick else SIZES).items():
-        task = write_texts(folder, name, V, L)
-        for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
-            hard, B = estimator in ("reinforce", "rloo"), 4 if quick else 32
-            k = max(K, 2) if estimator == "rloo" else K
-            model = f"translator[embedding={H},hidden={H},feed={'sampled' if hard else 'none'}]"
-            flops = translator_flops(V, H, k, L, B, estimator)
-            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B, flops)
-            if estimator == "reinforce" and name != "large":
-                for of in ("parameters", "logits"):
-                    yield Row(f"{name}: 64, {of}", task, model, estimator, k, B, replicates=of)
-    for estimator in ("reinforce", "rloo", "disarm", "arms", "straight_through", "rebar"):
-        bits = 8 if quick else 200
-        yield Row(f"{bits} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True)
-    B, units, side = (4, 6, 8) if quick else (50, 200, 28)
-    for estimator in ("rloo", "disarm", "rebar", "relax"):
-        product, relaxed = 2.0 * B * side * side * units, 2 if estimator == "rebar" else 0  # of one image
-        yield Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
-                  product * (2 + 2 * 2 + 2 * 2 * relaxed), noise=True, small="belief_network[units=4]", target="elbo")
-    B = 4 if quick else 32
-    V, H, K, L = QUICK["tiny"] if quick else SIZES["mid"]
-    task = write_texts(folder, "ragged", V, L, max(1, L // 6))
-    for estimator in ("rloo", "exact", "exact_marginal", "soft"):
-        feed = "sampled" if estimator == "rloo" else "none"
-        yield Row("translator ragged", task, f"translator[embedding={H},hidden={H},feed={feed}]", estimator,
-                  K if estimator == "rloo" else 1, B)
-    for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
-        k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
-        yield Row("memory reader", "qa", f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3}]",
-                  estimator, k, B)
-    for estimator in ("reinforce", "rloo", "soft"):
-        k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
-        yield Row("glimpse reader", "glimpse", "glimpse_reader[features=8,hidden=8,glimpses=2]" if quick else
-                  "glimpse_reader", estimator, k, B)
-    for estimator in ("exact", "exact_marginal"):
-        yield Row("glimpse reader, 2", "glimpse", "glimpse_reader[features=8,hidden=8,grid=3,glimpses=2]" if quick else
-                  "glimpse_reader[glimpses=2]", estimator, 1, B)
-
-
-class Failed(Exception):
-    pass
 
 
 class Hardgrad:
@@ -171,33 +78,34 @@ class Hardgrad:
             used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         return (used[0] - used[1]) / scale
 
+    def training(self, row, once, folder):
+        """Processor seconds of one training step: the difference of two runs, per step."""
+        config, steps, used = folder / "training.toml", max(20, min(400, int(1 / once))), []
+        config.write_text(TRAINING.format(task=row.task, model=row.model, estimator=row.spec(), batch=row.batch))
+        for count in (2 * steps, steps):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = subprocess.run([self.command[0], "run", str(config), "--out", str(folder / "trained"), "--jobs", "1", "--progress",
+                                   "none", "--set", f"train.steps={count}"], capture_output=True, text=True, env=self.environment)
+            if done.returncode:
+                raise Failed(f"hardgrad run: {done.stderr.strip()}")
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            shutil.rmtree(folder / "trained")
+        return (used[0] - used[1]) / steps
 
-class Peer:
-    def __init__(self, form, row, paths, environment):
-        environment = dict(environment)
-        if form == "tuned":  # malloc keeps its memory, in large pages
-            environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 33), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
-                            "MALLOC_TOP_PAD_": str(1 << 26), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-        model = row.model.split("[")[0]
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), form, model, row.estimator, str(row.samples), *paths],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        self.first = self.read()
 
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise Failed("the PyTorch worker ended")
-        return json.loads(line)
-
-    def time(self, n):
-        self.process.stdin.write(f"{n}\n")
-        self.process.stdin.flush()
-        return self.read()
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+TRAINING = """name = "training"
+[grid]
+task = ["{task}"]
+model = ["{model}"]
+estimator = ["{estimator}"]
+[train]
+batch = {batch}
+log_every = 1000000
+save_seconds = 0
+[measure]
+at = []
+"""
 
 
 def sgemm_rate():
@@ -250,102 +158,186 @@ def blas_kernel():
     return library.openblas_get_corename().decode()
 
 
-def compare(row, program, environment, folder, rounds):
+def title(row):
+    return f"{row.name} {row.spec()}"
+
+
+def prepare(row, ours, peers, program, folder, options):
+    """Compares every form's gradient. -> what the forms say, the reasons of those that fail."""
     paths = [str(folder / "gradient.h5")]
-    ours = Hardgrad(program, row, environment)
-    exact = Hardgrad(program, replace(row, estimator="exact", samples=1, model=row.small or row.model), environment)
-    (exact if row.noise and not row.small else ours).run("--out", paths[0])
+    exact = Hardgrad(program, replace(row, estimator="exact", samples=1, model=row.small or row.model), ours.environment)
+    whole = Hardgrad(program, replace(row, batch=row.training), ours.environment) if row.training else ours  # all of the data
+    (exact if row.noise and not row.small else whole).run("--out", paths[0])
     if row.small:
         paths.append(str(folder / "small.h5"))
         exact.run("--out", paths[1])
-    peers = {form: Peer(form, row, paths, environment) for form in (("vectors",) if row.noise else ("plain", "tuned"))}
+    said, failed = {}, {}
+    for form in peers:
+        if form.has(row) and not (form.form == "compiled" and not re.search(options.compiled_rows, title(row))):
+            try:
+                said[form] = form.load(row, paths, options.compile_limit)
+            except Failed as error:
+                said[form] = {"failed": str(error)}
+            if "failed" in said[form]:
+                failed[form] = said.pop(form)["failed"]
     for path in paths:
         os.unlink(path)
-    times = {form: [] for form in ("hardgrad", *peers)}
-    rates = []
-    try:
-        once = ours.time(1)["cpu_seconds"][-1]
-        n = {"hardgrad": max(1, min(200, int(0.2 / once)))}
-        for form, peer in peers.items():
-            n[form] = max(1, min(100, int(0.2 / peer.time(1)[0])))
-        for _ in range(rounds):
-            rates.append(sgemm_rate())
-            timing = ours.time(n["hardgrad"])
-            times["hardgrad"] += [ours.replicates(row.replicates, once)] if row.replicates else timing["cpu_seconds"][2:]
-            for form, peer in peers.items():
-                times[form] += [t * (64 if row.replicates else 1) for t in peer.time(n[form])]
-    finally:
-        for peer in peers.values():
-            peer.close()
-    median = {form: statistics.median(t) for form, t in times.items()}
-    if row.noise:  # PyTorch has one form here
-        peers = {"plain": peers["vectors"], "tuned": peers["vectors"]}
-        median["plain"] = median["tuned"] = median.pop("vectors")
-    kernel = {timing["blas_kernel"], blas_kernel()}
+    return said, failed
+
+
+def compare(row, peers, program, variables, folder, options):
+    ours = Hardgrad(program, row, variables)
+    said, failed = prepare(row, ours, peers, program, folder, options)
+    if not said:
+        raise Failed("; ".join(f"{form.name}: {why}" for form, why in failed.items()))
+    times, rates = [], []  # of each round: form -> seconds
+    once = ours.time(1)["cpu_seconds"][-1]
+    n = max(1, min(200, int(options.seconds / once)))
+    often = {form: 1 if options.quick else max(1, min(100, int(options.seconds / min(form.time(2))))) for form in said}
+    for _ in range(options.rounds):
+        rates.append(sgemm_rate())
+        timing = ours.time(n)
+        one = {"hardgrad": statistics.median(timing["cpu_seconds"][2:])}
+        if row.replicates:
+            one["hardgrad"] = ours.replicates(row.replicates, once)
+        if row.training:
+            one["hardgrad"] = ours.training(row, once, folder)
+        for form, count in often.items():
+            one[form.name] = statistics.median(form.time(count)) * (64 if row.replicates else 1)
+        times.append(one)
+    for form in said:
+        form.drop()
+    median = {name: statistics.median(one[name] for one in times) for name in times[0]}
+    best = min((name for name in median if name != "hardgrad"), key=median.get)
+    plain = next((form for form in said if form.form == "plain"), next(iter(said)))
+    ratios = [min(t for name, t in one.items() if name != "hardgrad") / one["hardgrad"] for one in times]
     return {"row": row.name, "estimator": row.spec(), "ms": {form: 1e3 * t for form, t in median.items()},
-            "plain_ratio": median["plain"] / median["hardgrad"],
-            "best_ratio": min(median["plain"], median["tuned"]) / median["hardgrad"],
-            "peak": row.flops / median["hardgrad"] / max(rates) if row.flops else None,
-            "bytes": {"hardgrad": timing["bytes"]} | {form: peer.first["bytes"] for form, peer in peers.items()},
-            "difference": max(peer.first["difference"] for peer in peers.values()),
-            "capability": peers["plain"].first["capability"], "kernel": "/".join(sorted(kernel)),
-            "sgemm_gflops": max(rates) / 1e9}
+            "plain_ratio": median[plain.name] / median["hardgrad"], "best": best, "goal": row.goal,
+            "best_ratio": median[best] / median["hardgrad"], "best_range": [min(ratios), max(ratios)],
+            "peak": row.flops / median["hardgrad"] / max(rates) if row.flops and not (row.training or row.replicates) else None,
+            "bytes": {"hardgrad": timing["bytes"]} | {form.name: one["bytes"] for form, one in said.items() if one["bytes"]},
+            "compile_seconds": {form.name: one["compile_seconds"] for form, one in said.items() if one["compile_seconds"] is not None},
+            "difference": max(one["difference"] for one in said.values()), "compared": not row.training,
+            "failed": {form.name: why for form, why in failed.items()},
+            "kernel": "/".join(sorted({timing["blas_kernel"], blas_kernel()})), "sgemm_gflops": max(rates) / 1e9}
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--hardgrad", default=os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad"))
+    parser.add_argument("--python", action="append", default=[], help="a Python whose libraries are peers; may be repeated")
+    parser.add_argument("--venv", help="make a virtual environment with today's peers here, if absent, and add its Python")
+    parser.add_argument("--forms", default="", help="only forms whose name matches, as in the table")
     parser.add_argument("--rows", default="", help="only rows whose name and estimator match")
+    parser.add_argument("--compiled-rows", default="", help="torch.compile only in rows that match: it takes minutes in some")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.2, help="processor seconds of each form in a round")
+    parser.add_argument("--cache", default="", help="keep compiled code in this folder")
+    parser.add_argument("--compile-limit", type=float, default=300, help="seconds of compilation of a form")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: checks only that it runs")
     parser.add_argument("--json", help="also write the figures here")
     options = parser.parse_args()
-    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
-    with open("/proc/cpuinfo") as info:
-        wide = "avx512bw" in info.read()
-    environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    if wide:  # PyTorch 1.13 uses AVX2 by default
-        environment["ATEN_CPU_CAPABILITY"] = "avx512"
+    if options.quick:
+        options.rounds, options.seconds = 1, 0.001
+    if options.venv:
+        options.python.append(make_environment(Path(options.venv)))
+    options.python = options.python or [sys.executable]
+    return options
+
+
+def make_environment(folder):
+    """-> the Python of a virtual environment with the versions of `requirements.txt`."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        for command in ([sys.executable, "-m", "venv", str(folder)],
+                        [str(python), "-m", "pip", "install", "--quiet", "-r", str(HERE / "requirements.txt")]):
+            if subprocess.run(command).returncode:
+                sys.exit(2)
+    return str(python)
+
+
+def cells(r, peers):
+    """The row's cells in the table, in the order of `heading`."""
+    ms, mb = r["ms"], {form: b / 1e6 for form, b in r["bytes"].items()}
+    same = r["difference"] < TOLERANCE
+    one = lambda name: f"{ms[name]:.3g}" if name in ms else "fails" if name in r["failed"] else "-"
+    low, high = r["best_range"]
+    return [r["row"], r["estimator"], f"{ms['hardgrad']:.3g}", *(one(form.name) for form in peers), f"{r['plain_ratio']:.1f}",
+            f"{r['best_ratio']:.2f} [{low:.2f}, {high:.2f}]", f"{r['goal']:g}{'' if r['best_ratio'] >= r['goal'] else ' missed'}",
+            f"{r['peak']:.0%}" if r["peak"] else "-", f"{mb.pop('hardgrad'):.1f}", f"{next(iter(mb.values())):.0f}" if mb else "-",
+            f"{r['difference']:.0e}{'' if same else ' DIFFERS'}" if r["compared"] else "-"]
+
+
+def heading(peers):
+    return ["row", "estimator", "ours, ms", *(form.name for form in peers), "plain", "best", "goal", "peak", "MB", "plain MB",
+            "difference"]
+
+
+def run_sweep(options, variables, folder, cores):
+    pairs = [sweep_seconds(options.hardgrad, variables, folder, cores, options.quick) for _ in range(options.rounds)]
+    one, two = (statistics.median(column) for column in zip(*pairs))
+    print(f"sweep of 16 cells: {one:.2f} s on one thread, {two:.2f} s on two: {one / two:.2f} times faster")
+    return {"row": "sweep", "seconds": {"1": one, "2": two}}
+
+
+def main():
+    options, variables = arguments(), environment()
     if os.environ.get("OPENBLAS_CORETYPE") or os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # BLAS reads these variables when it starts
-        os.execve(sys.executable, [sys.executable, __file__, *sys.argv[1:]], environment)
+        os.execve(sys.executable, [sys.executable, __file__, *sys.argv[1:]], variables)
+    variables = environment(options.cache)
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
+    peers = forms(options.python, variables, re.compile(options.forms))
+    if not peers:
+        print(f"benchmark: no PyTorch in {', '.join(options.python)}; on Debian: apt-get install python3-torch, and run this with "
+              "/usr/bin/python3; or --venv FOLDER makes an environment with PyTorch 2 and JAX", file=sys.stderr)
+        return 2
     results, wrong = [], False
-    with tempfile.TemporaryDirectory() as folder:
-        print(f"{'row':20s} {'estimator':22s} {'ms: ours':>9s} {'plain':>8s} {'tuned':>8s} {'ratio':>6s} {'best':>6s} "
-              f"{'peak':>5s} {'MB: ours':>9s} {'plain':>7s} {'tuned':>7s} {'difference':>10s}")
-        for row in rows(Path(folder), options.quick):
-            if not re.search(options.rows, f"{row.name} {row.spec()}"):
-                continue
-            try:
-                r = compare(row, options.hardgrad, environment, Path(folder), 1 if options.quick else options.rounds)
-            except (Failed, OSError) as error:
-                print(f"{row.name} {row.spec()}: {error}", file=sys.stderr)
-                return 2
-            results.append(r)
-            same = r["difference"] < TOLERANCE
-            wrong |= not same
-            peak = f"{r['peak']:5.0%}" if r["peak"] else "    -"
-            ms, mb = r["ms"], {form: b / 1e6 for form, b in r["bytes"].items()}
-            print(f"{r['row']:20s} {r['estimator']:22s} {ms['hardgrad']:9.3g} {ms['plain']:8.3g} {ms['tuned']:8.3g} "
-                  f"{r['plain_ratio']:6.1f} {r['best_ratio']:6.1f} {peak} {mb['hardgrad']:9.1f} {mb['plain']:7.1f} "
-                  f"{mb['tuned']:7.1f} {r['difference']:10.1e}{'' if same else '  DIFFERS'}", flush=True)
-        if re.search(options.rows, "sweep") and len(cores) > 1:
-            try:
-                pairs = [sweep_seconds(options.hardgrad, environment, Path(folder), cores, options.quick)
-                         for _ in range(1 if options.quick else options.rounds)]
-            except (Failed, OSError) as error:
-                print(f"sweep: {error}", file=sys.stderr)
-                return 2
-            one, two = (statistics.median(column) for column in zip(*pairs))
-            print(f"sweep of 16 cells: {one:.2f} s on one thread, {two:.2f} s on two: {one / two:.2f} times faster")
-            results.append({"row": "sweep", "seconds": {"1": one, "2": two}})
-    if results and "kernel" in results[0]:
-        print(f"BLAS kernel {results[0]['kernel']} on both sides, sgemm {max(r.get('sgemm_gflops', 0) for r in results):.0f} "
-              f"GFLOP/s; PyTorch's own kernels: {results[0]['capability']}")
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            print("| " + " | ".join(heading(peers)) + " |\n" + "|---" * len(heading(peers)) + "|", flush=True)
+            for row in rows(folder, options.quick):
+                if not re.search(options.rows, title(row)):
+                    continue
+                try:
+                    r = compare(row, peers, options.hardgrad, variables, folder, options)
+                except (Failed, OSError) as error:
+                    print(f"{title(row)}: {error}", file=sys.stderr)
+                    return 2
+                results.append(r)
+                wrong |= not r["difference"] < TOLERANCE
+                print("| " + " | ".join(cells(r, peers)) + " |", flush=True)
+                if options.json:  # after each row: a long run may be ended
+                    Path(options.json).write_text(json.dumps(results, indent=1))
+                for form, why in r["failed"].items():
+                    print(f"{r['row']} {r['estimator']}, {form}: {why}", file=sys.stderr)
+            if re.search(options.rows, "sweep") and len(cores) > 1:
+                try:
+                    results.append(run_sweep(options, variables, folder, cores))
+                except (Failed, OSError) as error:
+                    print(f"sweep: {error}", file=sys.stderr)
+                    return 2
+    finally:
+        for form in peers:
+            form.worker.close()
+    tell(results, peers)
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1))
     return 1 if wrong else 0
+
+
+def tell(results, peers):
+    """Versions, kernels and compile times."""
+    rates = [r["sgemm_gflops"] for r in results if "sgemm_gflops" in r]
+    if rates:
+        print(f"Hardgrad: BLAS kernel {next(r['kernel'] for r in results if 'kernel' in r)}, sgemm {max(rates):.0f} GFLOP/s")
+    for about in {form.about["library"] + form.about["version"]: form.about for form in peers}.values():
+        print(f"{about['library']} {about['version']}: {about['kernels']}, sgemm {about['sgemm'] / 1e9:.0f} GFLOP/s")
+    for form in peers:
+        spent = [r["compile_seconds"][form.name] for r in results if form.name in r.get("compile_seconds", {})]
+        if spent:
+            print(f"{form.name}: {min(spent):.1f} to {max(spent):.1f} s of compilation per row, median {statistics.median(spent):.1f}")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,50 @@
-"""A gradient file as float tensors for the batched networks. Values that do not depend on parameters are precomputed."""
+"""A gradient file as arrays for the batched networks. Values that do not depend on parameters are precomputed."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
+import belief
+import networks
+import plain
+import vectors
 from gradient_file import GradientFile
 
 
-def tensors(file: GradientFile, model: str, K: int):
-    """-> parameters (float leaves), data."""
-    p = {k: v.detach().float().requires_grad_() for k, v in file.parameters.items()}
-    batch = {k: torch.tensor(v) for k, v in file.batch.items() if v.dtype != object}  # not strings
-    data = {"translator": _translation, "memory_reader": _story, "glimpse_reader": _image}[model](file, batch)
-    if file.choices is not None and len(file.row_example) == K * len(batch["id"]):
-        choices = torch.tensor(file.choices).clamp_(min=0)  # -1: no choice
-        data["choices"] = choices
-        data["places"] = choices + torch.tensor(file.row_example) * data["items"]
-    return p, data
+def problem(file: GradientFile, model: str, K: int, noise: bool = False):
+    """-> parameters (float arrays), data (arrays and numbers), the network as people write it, and its module. `noise`: the network
+    draws its own choices and noise."""
+    p = {k: v.detach().numpy().astype(np.float32) for k, v in file.parameters.items()}
+    data = {}
+    if model == "bits":
+        module, network, data = vectors, vectors.bits, {"t": np.full(p["bits.logits"].size, 0.45)}
+    elif noise:
+        module, network, data = belief, belief.belief_network, belief.prepare(file)
+    elif model in ("translator", "memory_reader") or "locator.weight" in p and "policy" not in file.settings:
+        module, network = plain, getattr(plain, model)
+        batch = {k: torch.tensor(v) for k, v in file.batch.items() if v.dtype != object}  # not strings
+        data = {"translator": _translation, "memory_reader": _story, "glimpse_reader": _image}[model](file, batch)
+    else:
+        module = networks
+        prepare, network = networks.load(model)
+        data = prepare(file)
+    if not noise and file.choices is not None and len(file.row_example) == K * len(file.batch["id"]):
+        choices = np.maximum(file.choices, 0)  # -1: no choice
+        data.setdefault("choices", choices)
+        if module is plain:
+            data["places"] = choices + file.row_example * data["items"]
+    if file.value is not None:
+        data["value"] = file.value
+    return p, {k: _plain(v) for k, v in data.items()}, network, module
+
+
+def _plain(value):
+    """Floats are single, whole numbers int64."""
+    if isinstance(value, (int, float)):
+        return value
+    value = value.numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    return np.ascontiguousarray(value, np.float32 if value.dtype.kind == "f" else np.int64 if value.dtype.kind in "iu" else value.dtype)
 
 
 def _translation(file, batch):
@@ -50,7 +78,7 @@ def _story(file, batch):
     at = torch.arange(N)
     return {"story": story, "question": question, "story_place": _places(story, width),
             "question_place": _places(question, width), "mask": (at < length[:, None]).float(),
-            "age": (length[:, None] - 1 - at).clamp(min=0), "answer": batch["answer"].long(), "items": N}
+            "gone": torch.where(at < length[:, None], 0.0, float("-inf")), "age": (length[:, None] - 1 - at).clamp(min=0), "answer": batch["answer"].long(), "items": N}
 
 
 def _image(file, batch):

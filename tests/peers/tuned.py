@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import plain
+import torch_ops
 from fused import AdditiveScores, Cell, Classify, Shared
 from surrogates import enumerated, sampled
 
@@ -106,10 +107,10 @@ def translator(p, data, K, estimator):
     if hard:
         log_p = torch.cat([v.expand(B, K, L) for v in scores]).view(T, B * K, L)
         chosen = log_p.gather(2, data["choices"][:, :, None]).view(T, B, K)
-        return sampled(estimator, (chosen if said is None else chosen * said).sum(0).flatten(), loss.sum(0).flatten(), K)
+        return sampled(torch_ops, estimator, (chosen if said is None else chosen * said).sum(0).flatten(), loss.sum(0).flatten(), K)
     if estimator == "soft":
         return loss.sum() / B
-    return enumerated(estimator, torch.stack(scores)[:, :, 0], loss, B)
+    return enumerated(torch_ops, estimator, torch.stack(scores)[:, :, 0], loss, B)
 
 
 def memory_reader(p, data, K, estimator):
@@ -127,7 +128,7 @@ def memory_reader(p, data, K, estimator):
     u = (F.embedding(data["question"], p["memory.0.weight"]) * data["question_place"]).sum(1)[:, None]  # [B, 1, D]
     gone = torch.where(mask.bool(), 0.0, float("-inf"))
     if not hard and estimator != "soft":
-        return plain.memory_tree(p, memory, u[:, 0], gone, data["answer"], hops, estimator)
+        return plain.memory_tree(torch_ops, p, memory, u[:, 0], gone, data["answer"], hops, estimator)
     log_prob = 0
     for k in range(hops):
         log_p = F.log_softmax(torch.bmm(u, memory[k].transpose(1, 2)) + gone[:, None], 2)  # [B, 1 or K, N]
@@ -139,7 +140,7 @@ def memory_reader(p, data, K, estimator):
             u = u + torch.bmm(log_p.exp(), memory[k + 1])
     label = data["answer"][:, None].expand(u.shape[:2]).reshape(-1)
     loss = Classify.apply(u.flatten(0, 1), p["answer.weight"], None, label)
-    return sampled(estimator, log_prob, loss, K) if hard else loss.mean()
+    return sampled(torch_ops, estimator, log_prob, loss, K) if hard else loss.mean()
 
 
 def glimpse_reader(p, data, K, estimator):
@@ -153,7 +154,7 @@ def glimpse_reader(p, data, K, estimator):
         return linear("core.input", torch.relu_(linear("glimpse.what", torch.relu_(linear("glimpse.patch", patch))) + place))
 
     if estimator == "soft":
-        return plain.glimpse_reader(p, data, K, estimator)
+        return plain.glimpse_reader(torch_ops, p, data, K, estimator)
     recurrent, locator = Shared(p["core.recurrent.weight"]), Shared(p["locator.weight"])
     h, log_prob = p["core.initial"], 0
     once = not hard or B * cells < B * K * T  # all cells are computed once
@@ -169,7 +170,7 @@ def glimpse_reader(p, data, K, estimator):
             look = shared.rows(data["places"][t]) if once else seen(pixels[example[:, None], table[choice]], where[choice])
             h = torch.relu_(recurrent.linear(h) + look)
         label = data["label"].repeat_interleave(K, 0)
-        return sampled(estimator, log_prob,
+        return sampled(torch_ops, estimator, log_prob,
                        Classify.apply(h, p["classifier.weight"], p["classifier.bias"], label), K)
     every = every.view(B, 1, cells, -1)
     h, log_path = h.expand(B, -1), h.new_zeros(B, 1)
@@ -179,4 +180,4 @@ def glimpse_reader(p, data, K, estimator):
         h = torch.relu_(recurrent.linear(h).view(B, -1, 1, h.shape[1]) + every).flatten(0, 2)
     label = data["label"][:, None].expand(B, len(h) // B).reshape(-1)
     loss = Classify.apply(h, p["classifier.weight"], p["classifier.bias"], label).view(B, -1)
-    return enumerated(estimator, log_path[None], loss[None], B)
+    return enumerated(torch_ops, estimator, log_path[None], loss[None], B)

@@ -1,25 +1,25 @@
-"""One network in PyTorch, in a separate process: `worker.py plain|tuned|vectors MODEL ESTIMATOR K GRADIENT.h5 [SMALL.h5]`.
+"""Networks in PyTorch or JAX, in a separate process: `worker.py torch|jax`. It first says which version it is. Each line on its input is
+a request in JSON; the answer is a line in JSON, too.
 
-Prints a JSON line with the relative difference (norms) between its gradient and the file's, and its memory. Then, for each number n
-on its input, it prints a JSON line with the processor seconds of n gradients. `vectors` draws different noise: there, the difference is
-between its mean and the exact gradient in the file, in units of five standard errors, times the tolerance. With a file of a small
-network, that network is used."""
+{"load": {...}} prepares a row in one form and answers with the relative difference (norms) between its gradient and the file's, the
+seconds of compilation, and the memory of the first gradient. A form that fails answers {"failed": reason}. {"time": n, "form": ...}
+answers with the processor seconds of n gradients. {"drop": form} frees the row. In rows with noise, the difference is between the mean
+and the exact gradient in the file, in units of five standard errors, times the tolerance; with a file of a small network, that network
+is used."""
 
 from __future__ import annotations
 
+import ctypes
+import importlib
 import json
+import os
+import resource
 import sys
 import time
 
 import numpy as np
-import torch
 
-import belief
-import plain
-import tuned
-import vectors
-from gradient_file import load
-from problem import tensors
+TOLERANCE = 1e-3  # of a gradient in float
 
 
 def memory(field):
@@ -27,82 +27,106 @@ def memory(field):
         return next(1024 * int(line.split()[1]) for line in status if line.startswith(field + ":"))
 
 
-TOLERANCE = 1e-3  # of a gradient in float
+def processor_seconds():
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
 
 
-def network(form, model, estimator, K, file):
-    """-> a function that computes one gradient, and a function that returns its difference from the file's."""
-    p, data = tensors(file, model, K)
-    network = getattr({"plain": plain, "tuned": tuned}[form], model)
-
-    def gradient():
-        for parameter in p.values():
-            parameter.grad = None
-        surrogate = network(p, data, K, estimator)
-        surrogate.backward()
-
-    def difference():
-        flat = lambda arrays: np.concatenate([np.ravel(arrays[k]) for k in sorted(file.gradient)]).astype(np.float64)
-        ours = flat({k: np.zeros(v.shape) if v.grad is None else v.grad.numpy() for k, v in p.items()})
-        theirs = flat(file.gradient)
-        return np.linalg.norm(ours - theirs) / np.linalg.norm(theirs)
-
-    return gradient, difference
+def flat(gradient, names):
+    return np.concatenate([np.ravel(gradient[k]) for k in sorted(names)]).astype(np.float64)
 
 
-def bits(estimator, K, file, draws=4000):
-    phi = file.parameters["bits.logits"].detach().float().flatten().requires_grad_()
-    t = torch.full_like(phi, 0.45).detach()
-    gradient = lambda: vectors.gradient(estimator, phi, t, K)
-
-    def difference():
-        if estimator == "straight_through":  # biased: there is no reference
-            return 0.0
-        all_ = np.array([gradient().numpy().astype(np.float64) for _ in range(draws)])
-        error = all_.std(0, ddof=1) / draws ** 0.5
-        return TOLERANCE * float(np.max(np.abs(all_.mean(0) - np.ravel(file.gradient["bits.logits"])) / (5 * error)))
-
-    return gradient, difference
+def difference(file, row):
+    theirs = flat(file.gradient, file.gradient)
+    return float(np.linalg.norm(flat(row.result(), file.gradient) - theirs) / np.linalg.norm(theirs))
 
 
-def belief_network(estimator, K, file, small, draws=2000):
-    timed, checked = belief.Belief(file, K), belief.Belief(small, K)
-
-    def difference():
-        flat = lambda of: np.concatenate([np.ravel(of[k]).astype(np.float64) for k in sorted(small.gradient)])
-        exact = flat(small.gradient)
-        all_ = np.array([flat({k: g.numpy() for k, g in checked.gradient(estimator).items()}) for _ in range(draws)])
-        error = np.maximum(all_.std(0, ddof=1) / draws ** 0.5, 1e-6 * np.abs(exact).max())  # some have no noise
-        return TOLERANCE * float(np.max(np.abs(all_.mean(0) - exact) / (5 * error)))
-
-    return lambda: timed.gradient(estimator), difference
+def difference_of_means(file, row, draws):
+    exact, all_ = flat(file.gradient, file.gradient), []
+    for _ in range(draws):
+        row.gradient()
+        all_.append(flat(row.result(), file.gradient))
+    all_ = np.array(all_)
+    error = np.maximum(all_.std(0, ddof=1) / draws ** 0.5, 1e-6 * np.abs(exact).max())  # some have no noise
+    return TOLERANCE * float(np.max(np.abs(all_.mean(0) - exact) / (5 * error)))
 
 
-def main(form, model, estimator, K, path, small=None):
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    file, K = load(path), int(K)
-    if small:
-        gradient, difference = belief_network(estimator, K, file, load(small))
-    else:
-        gradient, difference = bits(estimator, K, file) if form == "vectors" else network(form, model, estimator, K, file)
+def make(library, asked, path):
+    """-> the gradient file and the row in the form asked for."""
+    from gradient_file import load  # imports PyTorch, which may be missing
+    from problem import problem
+
+    file = load(path)
+    p, data, network, module = problem(file, asked["model"], asked["samples"], asked["noise"])
+    return file, library.Row(asked["form"], p, data, network, module, asked)
+
+
+def answer(library, asked):
+    paths = asked["paths"]
+    file, row = make(library, asked, paths[0])
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as refs:
         refs.write("5")  # reset the peak memory
-    before = memory("VmRSS")
-    gradient()
-    differs = difference()
-    gradient()
-    print(json.dumps({"difference": differs,
-                      "bytes": memory("VmHWM") - before,
-                      "capability": torch.__config__.show().split("CPU capability usage: ")[1].split()[0]}), flush=True)
+    before, started = memory("VmRSS"), processor_seconds()
+    row.gradient()  # compiles
+    first, most = processor_seconds() - started, memory("VmHWM") - before
+    if asked["training"]:
+        differs = 0.0  # the row of one gradient compares
+    elif len(paths) > 1:
+        small, checked = make(library, asked, paths[1])
+        checked.gradient()
+        differs = difference_of_means(small, checked, 2000)
+    elif asked["noise"]:
+        differs = 0.0 if asked["estimator"] == "straight_through" else difference_of_means(file, row, 4000)  # biased: no reference
+    else:
+        differs = difference(file, row)
+    started = processor_seconds()
+    row.gradient()
+    once = processor_seconds() - started
+    compiled = asked["form"] in ("compiled", "jit")
+    return row, {"difference": differs, "compile_seconds": max(0.0, first - once) if compiled else None,
+                 "bytes": None if compiled or asked["form"] == "tuned" else most}
+
+
+def reason(error):
+    """The first line of an error, in at most eight words."""
+    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return " ".join(f"{type(error).__name__}: {lines[0]}".split()[:8])
+
+
+def main(name):
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a compiler prints is no answer
+
+    def say(what):
+        print(json.dumps(what), file=out, flush=True)
+
+    try:
+        importlib.import_module("torch")  # JAX's rows need it, too: it reads the gradient file
+        library, rows = importlib.import_module(f"{name}_rows"), {}
+    except ImportError:
+        say({"missing": name})
+        return
+    say(library.about())
     for line in sys.stdin:
-        seconds = []
-        for _ in range(int(line)):
-            start = time.thread_time()
-            gradient()
-            seconds.append(time.thread_time() - start)
-        print(json.dumps(seconds), flush=True)
+        request = json.loads(line)
+        if "load" in request:
+            asked = request["load"]
+            try:
+                rows[asked["form"]], first = answer(library, asked)
+                say(first)
+            except Exception as error:  # noqa: BLE001  (compilers fail in many ways)
+                say({"failed": reason(error)})
+        elif "drop" in request:
+            say(rows.pop(request["drop"], None) is not None)
+        else:
+            row, seconds = rows[request["form"]], []
+            for _ in range(request["time"]):
+                start = time.process_time()
+                row.gradient()
+                seconds.append(time.process_time() - start)
+            say(seconds)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

@@ -1,0 +1,69 @@
+"""One row of the benchmark in JAX: `jit` of the network in `plain.py`, `networks`, `vectors.py` or `belief.py`."""
+
+from __future__ import annotations
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jax_ops
+
+jax.config.update("jax_enable_x64", True)  # signals are computed in double; parameters and data are single
+jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+def sgemm_rate():
+    a, product, rates = jnp.ones((1024, 1024), jnp.float32), jax.jit(jnp.matmul), []
+    for _ in range(5):
+        start = time.process_time()
+        product(a, a).block_until_ready()
+        rates.append(2 * 1024 ** 3 / (time.process_time() - start))
+    return max(rates)
+
+
+def about():
+    return {"library": "jax", "version": jax.__version__, "sgemm": sgemm_rate(), "kernels": "XLA"}
+
+
+class Row:
+    def __init__(self, form, p, data, network, module, asked):
+        fixed = {k: v for k, v in data.items() if isinstance(v, (int, float))}
+        self.p = {k: jnp.asarray(v) for k, v in p.items()}
+        self.data = {k: jnp.asarray(v) for k, v in data.items() if k not in fixed}
+        K, estimator, self.seed, self.batch = asked["samples"], asked["estimator"], 0, asked["training"]
+
+        def loss(p, data, key):
+            jax_ops.set_key(key)
+            return network(jax_ops, p, fixed | data, K, estimator)
+
+        def gradient(p, data, seed):
+            return jax.grad(loss)(p, data, jax.random.key(seed))
+
+        def step(p, m, v, n, data, seed):
+            """A batch of the data, drawn choices, the gradient, Adam."""
+            key, draw = jax.random.split(jax.random.key(seed))
+            chosen = jax.random.randint(draw, (self.batch,), 0, len(data["source"]))
+            g = jax.grad(loss)(p, {k: value[chosen] for k, value in data.items()}, key)
+            m = jax.tree.map(lambda a, b: jnp.float32(0.9) * a + jnp.float32(0.1) * b, m, g)
+            v = jax.tree.map(lambda a, b: jnp.float32(0.999) * a + jnp.float32(0.001) * b * b, v, g)
+            a, b = (jnp.float32(1 / (1 - rate ** n)) for rate in (0.9, 0.999))
+            p = jax.tree.map(lambda w, m, v: w - jnp.float32(1e-3) * m * a / (jnp.sqrt(v * b) + jnp.float32(1e-8)), p, m, v)
+            return p, m, v
+
+        self.one = jax.jit(gradient)
+        if self.batch:
+            self.data = {k: self.data[k] for k in ("source", "target")}
+            self.step, self.state = jax.jit(step, donate_argnums=(0, 1, 2)), tuple(jax.tree.map(jnp.zeros_like, self.p) for _ in "mv")
+
+    def gradient(self):
+        self.seed += 1
+        if self.batch:
+            self.p, *self.state = self.step(self.p, *self.state, np.float64(self.seed), self.data, np.uint32(self.seed))
+            jax.block_until_ready(self.p)
+        else:
+            self.found = jax.block_until_ready(self.one(self.p, self.data, np.uint32(self.seed)))
+
+    def result(self):
+        return {k: np.asarray(v) for k, v in self.found.items()}

@@ -1,0 +1,130 @@
+"""The benchmark's rows: networks, sizes, estimators and goals."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+SIZES = {"small": (100, 32, 1, 10), "mid": (2000, 64, 8, 20), "large": (4000, 256, 8, 20)}  # V, H, K, L = T
+QUICK = {"tiny": (24, 8, 2, 4)}
+GOALS = {"tiny": 1, "small": 6, "mid": 2, "large": 1.3}  # times faster than the best peer
+
+
+@dataclass
+class Row:
+    name: str
+    task: str
+    model: str
+    estimator: str
+    samples: int = 1
+    batch: int = 32
+    flops: float = 0  # useful arithmetic
+    replicates: str = ""  # empty: one gradient; else many, of all "parameters" or at the "logits"
+    training: int = 0  # examples of the data: whole training steps; choices are drawn
+    noise: bool = False  # the peers draw different noise: means are compared
+    small: str = ""  # the network of that comparison, if the row's has too many outcomes
+    target: str = ""  # further settings of the estimator
+    goal: float = 1  # times faster than the best peer
+
+    def spec(self):
+        settings = [f"samples={self.samples}"] if self.samples > 1 or self.estimator in ("reinforce", "rloo") else []
+        settings += [self.target] if self.target else []
+        return f"{self.estimator}[{','.join(settings)}]" if settings else self.estimator
+
+
+def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0) -> str:
+    """Parallel texts with a vocabulary of V words, including four special words. Sentences have one length, or lengths from `shortest`
+    to it."""
+    rng, words = random.Random(V), [f"w{i}" for i in range(V - 4)]
+    lines = max(64, 2 * V // length)
+    for side, most in (("source", length), ("target", length - 1)):  # the end mark counts as a word
+        pool, sentences = [], []
+        for _ in range(lines):
+            n = rng.randint(shortest, most) if shortest else most
+            while len(pool) < n:
+                pool += rng.sample(words, len(words))
+            sentences.append(" ".join(pool[:n]))
+            del pool[:n]
+        (folder / f"{name}.{side}").write_text("\n".join(sentences) + "\n")
+    return (f"translation[data=text,path={folder / name}.source,target_path={folder / name}.target,vocabulary={V},"
+            f"max_length={length},heldout=0,test=0]")
+
+
+def translator_flops(V, H, K, L, B, estimator):
+    T, R, hard = L, B * K, estimator in ("reinforce", "rloo")
+    decoder = B + (T - 1) * R if hard else T * B  # rows of the decoder: samples differ after the first choice
+    said = {"soft": T * B}.get(estimator, T * R if hard else T * B * L)
+    products = (2 * (min(V, B * L) + B * L) * H * 4 * H + B * L * 2 * H * (2 * H + (4 * H if hard else 0)) + B * 2 * H * H
+                + min(V, B * T) * H * 5 * H + decoder * H * 6 * H + said * H * V)
+    return 6.0 * products
+
+
+def rows(folder: Path, quick: bool):
+    for name, (V, H, K, L) in (QUICK if quick else SIZES).items():
+        task = write_texts(folder, name, V, L)
+        for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
+            hard, B = estimator in ("reinforce", "rloo"), 4 if quick else 32
+            k = max(K, 2) if estimator == "rloo" else K
+            model = f"translator[embedding={H},hidden={H},feed={'sampled' if hard else 'none'}]"
+            flops = translator_flops(V, H, k, L, B, estimator)
+            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B, flops, goal=GOALS[name])
+            if estimator == "reinforce" and name != "large":
+                for of in ("parameters", "logits"):
+                    yield Row(f"{name}: 64, {of}", task, model, estimator, k, B, replicates=of)
+            if estimator == ("rloo" if name == "mid" else "reinforce") and name != "large":
+                yield Row(f"{name}: training", task, model, estimator, k, B, training=max(64, 2 * V // L), goal=GOALS[name])
+    for estimator in ("reinforce", "rloo", "disarm", "arms", "straight_through", "rebar"):
+        bits = 8 if quick else 200
+        yield Row(f"{bits} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True)
+    B, units, side = (4, 6, 8) if quick else (50, 200, 28)
+    for estimator in ("rloo", "disarm", "rebar", "relax"):
+        product, relaxed = 2.0 * B * side * side * units, 2 if estimator == "rebar" else 0  # of one image
+        yield Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
+                  product * (2 + 2 * 2 + 2 * 2 * relaxed), noise=True, small="belief_network[units=4]", target="target=elbo",
+                  goal=2 if estimator in ("rloo", "disarm") else 1.6)
+    B = 4 if quick else 32
+    V, H, K, L = QUICK["tiny"] if quick else SIZES["mid"]
+    task = write_texts(folder, "ragged", V, L, max(1, L // 6))
+    for estimator in ("rloo", "exact", "exact_marginal", "soft"):
+        feed = "sampled" if estimator == "rloo" else "none"
+        yield Row("translator ragged", task, f"translator[embedding={H},hidden={H},feed={feed}]", estimator,
+                  K if estimator == "rloo" else 1, B, goal=1 if quick else 2)
+    for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
+        k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
+        yield Row("memory reader", "qa", f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3}]",
+                  estimator, k, B, goal=8)
+    for estimator in ("reinforce", "rloo", "soft"):
+        k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
+        yield Row("glimpse reader", "glimpse", "glimpse_reader[features=8,hidden=8,glimpses=2]" if quick else
+                  "glimpse_reader", estimator, k, B, goal=2)
+    for estimator in ("exact", "exact_marginal"):
+        yield Row("glimpse reader, 2", "glimpse", "glimpse_reader[features=8,hidden=8,grid=3,glimpses=2]" if quick else
+                  "glimpse_reader[glimpses=2]", estimator, 1, B, goal=2)
+    yield from other_networks(quick, B)
+
+
+def other_networks(quick: bool, B: int):
+    """One row of each network in `networks`, or two."""
+    small = lambda settings: f"[{settings}]" if quick else ""
+    sequence = "algorithm[bits=3,min_length=1,max_length=3]" if quick else "algorithm"
+    bits, maps = ("units=6", "hidden=5") if quick else ("units=200", "hidden=200")
+    pictures = "images[size=8]" if quick else "images"
+    for name, task, model, estimator, K, goal in (
+            ("captioner", "caption", "captioner" + small("embedding=6,hidden=5,channels=4,features=7"), "rloo", 4, 2),
+            ("attentive reader", "cloze", "attentive_reader" + small("embedding=6,hidden=5"), "rloo", 4, 2),
+            ("impatient reader", "cloze", f"attentive_reader[kind=impatient{',embedding=6,hidden=5' if quick else ''}]", "rloo", 4, 2),
+            ("sentence pair", "pairs", "sentence_pair" + small("width=5"), "rloo", 4, 2),
+            ("pixel attention", "canvas[size=8,canvas=14,noise=3]" if quick else "canvas",
+             "pixel_attention" + small("layers=2,channels=3,hidden=6,code=3"), "rloo", 4, 1),
+            ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "rloo", 4, 5),
+            ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "soft", 1, 5),
+            ("tape machine", sequence, "tape_machine" + small("cells=4,width=3,hidden=5"), "rloo", 4, 5),
+            ("ponderer", "puzzle", "ponderer" + small("hidden=6,steps=4"), "rloo", 4, 5),
+            ("programmer", "tables", "programmer" + small("hidden=6,embedding=5"), "rloo", 4, 1),
+            ("Gaussian glimpses", "glimpse", f"glimpse_reader[policy=gaussian{',features=9,hidden=8,glimpses=2' if quick else ''}]",
+             "rloo", 4, 2),
+            ("belief, two layers", pictures, f"belief_network[layers=2,hidden_layers=1,{bits},{maps}]", "rloo", 2, 2),
+            ("belief, K samples", pictures, f"belief_network[{bits}]", "vimco", 5, 1)):
+        yield Row(name, task, model, estimator, K, max(B, 16), target="target=elbo,kl=sampled" if name == "belief, two layers" else "",
+                  goal=1 if quick else goal)

@@ -1,0 +1,60 @@
+"""One row of the benchmark in PyTorch: `plain`, `tuned` or `compiled` (plain by torch.compile)."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+import torch_ops
+import tuned
+
+torch.set_num_threads(1)
+torch.manual_seed(1)
+
+
+def sgemm_rate():
+    a, rates = torch.ones(1024, 1024), []
+    for _ in range(4):
+        start = time.process_time()
+        a @ a
+        rates.append(2 * 1024 ** 3 / (time.process_time() - start))
+    return max(rates)
+
+
+def about():
+    return {"library": "torch", "version": torch.__version__.split("+")[0], "sgemm": sgemm_rate(),
+            "kernels": torch.__config__.show().split("CPU capability usage: ")[1].split()[0]}
+
+
+class Row:
+    def __init__(self, form, p, data, network, module, asked):
+        if form == "tuned":
+            written = getattr(tuned, network.__name__)
+            network = lambda _, *arguments: written(*arguments)
+        self.p = {k: torch.tensor(v).requires_grad_() for k, v in p.items()}
+        self.data = {k: v if isinstance(v, (int, float)) else torch.tensor(v) for k, v in data.items()}
+        K, estimator = asked["samples"], asked["estimator"]
+        self.loss = lambda p, data: network(torch_ops, p, data, K, estimator)
+        if form == "compiled":
+            torch._dynamo.reset()
+            self.loss = torch.compile(self.loss, dynamic=False)
+        self.batch = asked["training"]
+        if self.batch:  # whole training steps: a batch of the data, drawn choices, the gradient, Adam
+            self.pool = {k: self.data[k] for k in ("source", "target")}
+            self.data = {"items": self.data["items"]}
+            self.optimizer = torch.optim.Adam(self.p.values())
+
+    def gradient(self):
+        for parameter in self.p.values():
+            parameter.grad = None
+        data = self.data
+        if self.batch:
+            chosen = torch.randint(len(self.pool["source"]), (self.batch,))
+            data = data | {k: v[chosen] for k, v in self.pool.items()}
+        self.loss(self.p, data).backward()
+        if self.batch:
+            self.optimizer.step()
+
+    def result(self):
+        return {k: (torch.zeros_like(v) if v.grad is None else v.grad).numpy().copy() for k, v in self.p.items()}
