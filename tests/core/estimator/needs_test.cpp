@@ -34,7 +34,8 @@ TEST_CASE("a rejection names the site and its kind of choice") {
         "needs at most 8 options; site `word` has up to 20 options (eight rows each): take local_expectation or disarm_tree");
   CHECK(!unmet({need::options(20, "")}, categories));
   CHECK(*unmet({need::relaxable, need::posterior}, categories) == "the model has no learned posterior");
-  CHECK(unmet({need::log_density, need::dreams}, categories)->find("nothing to dream") != std::string::npos);
+  CHECK(unmet({need::log_density, need::dreams}, categories)->find("predicts no labels, so it cannot dream: use wake_wake") !=
+        std::string::npos);
 }
 
 TEST_CASE("every site must meet the needs, also the second one") {
