@@ -162,6 +162,17 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
   CHECK(visited.size() == Models::instance().names().size());
 }
 
+TEST_CASE("pixel_attention: its attention is the posterior, so estimators that learn another one are rejected") {
+  const auto model = make_model<double>(Spec::parse("pixel_attention[layers=1]"),
+                                        {{"height", 4}, {"width", 4}, {"window", 2}, {"noise", 0}}, Key(1), true);
+  CHECK_FALSE(model->structure().posterior);
+  for (const auto& p : model->parameters()) CHECK_FALSE(p.name.starts_with("posterior"));
+  for (const char* estimator : {"rloo[target=elbo]", "vimco", "variational_bound"})
+    CHECK(unsupported(Spec::parse(estimator), model->structure()) ==
+          "the model has no learned posterior: its attention already is q(c | y), and its loss has the divergence");
+  CHECK(unsupported(Spec::parse("rloo"), model->structure()).empty());
+}
+
 TEST_CASE("targets: names, numbers and terms, an unknown one is rejected") {
   CHECK(Target().name() == "expected_loss");
   CHECK(Target("importance_bound[samples=4]") == Target("importance_bound[ samples = 4 ]"));

@@ -199,16 +199,22 @@ inline Options copied(const Options& options, int copies, int columns = 1) {
 }
 
 /// Checks gradients with every kind of answer: the `forced` choices, with one row and with two per example; weights; expected
-/// weights; every outcome (unless they are too many); two rows under the posterior, with its divergence. `columns`:
-/// simultaneous choices.
-inline void check_gradients(Model<double>& model, Model<double>& with_posterior, const Batch& batch, const Options& forced,
-                            int columns = 1, bool enumerate = true) {
+/// weights; every outcome (unless they are too many). `columns`: simultaneous choices.
+inline void check_gradients(Model<double>& model, const Batch& batch, const Options& forced, int columns = 1,
+                            bool enumerate = true) {
   const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2, columns)); };
   check_gradient("forced", model, batch, [&] { return std::make_unique<ForcedChooser<double>>(forced); });
   check_gradient("two rows each", model, batch, twice);
   check_gradient("weights", model, batch, [&] { return std::make_unique<ForcedWeights>(forced, 0.6); });
   check_gradient("expected", model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
   if (enumerate) check_gradient("enumerated", model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
+}
+
+/// The same, and two rows under the posterior, with its divergence.
+inline void check_gradients(Model<double>& model, Model<double>& with_posterior, const Batch& batch, const Options& forced,
+                            int columns = 1, bool enumerate = true) {
+  check_gradients(model, batch, forced, columns, enumerate);
+  const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2, columns)); };
   check_gradient("posterior", with_posterior, batch, twice, with_posterior_terms);
 }
 
