@@ -43,10 +43,15 @@ struct SiteDeclaration {
 struct Structure {
   std::vector<SiteDeclaration> sites;  ///< in the order in which they are first asked; empty: the model makes no choice
   bool posterior = false;              ///< every site has a learned posterior
+  const char* no_posterior = "";       ///< why the model never has a learned posterior; empty if it can have one
   /// If the loss's slope is infinite at a point between the options, like |distance|^a, the exponent a < 0; otherwise 0.
   double steepest = 0;
   const Dreams* dreams = nullptr;  ///< draws labels from the model (core/models/parts/dreams.hpp); null if it cannot
 
+  /// The message where a learned posterior is needed and missing.
+  std::string lacks_posterior() const {
+    return std::string("the model has no learned posterior") + (*no_posterior ? ": " : "") + no_posterior;
+  }
   /// Questions in the longest run.
   int steps() const {
     int sum = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/models/parts/dreams.hpp"
+
 namespace hardgrad {
 namespace {
 
@@ -88,9 +90,8 @@ std::optional<std::string> unmet(const std::vector<Need>& needs, const Structure
   const auto lists = [&](const Need& need) { return std::find(needs.begin(), needs.end(), need) != needs.end(); };
   if (structure.sites.empty() && !lists(need::no_choice)) return "the model makes no choice";
   for (const auto& need : needs) {
-    if (need == need::posterior && !structure.posterior) return "the model has no learned posterior";
-    if (need == need::dreams && !structure.dreams)
-      return "the model has nothing to dream (an answer, a label, a sentence): use wake_wake";
+    if (need == need::posterior && !structure.posterior) return structure.lacks_posterior();
+    if (need == need::dreams && !structure.dreams) return std::string(lacks_dreams) + ": use wake_wake";
     if (of_network(need)) continue;
     for (const auto& site : structure.sites)
       if (const auto has = missing(need, site))

@@ -11,17 +11,18 @@
 //   l      = W_4 tanh(W_3 z + b_3) + b_4                     log odds of the window's pixels
 //   loss   = - log p(y | c, z) + KL(Normal(m, exp s) || Normal(0, 1)) + beta KL(softmax(e) || uniform)
 // The loss is the negative evidence lower bound of the canvas. Pixels in the window are Bernoulli(sig(l)), those outside are
-// Bernoulli(background): each pixel of ink outside the window costs -log(background). A window that extends beyond the canvas
-// has empty pixels there, and their cost counts as well. Without noise the code has no divergence: a plain autoencoder.
+// Bernoulli(background): each pixel of ink outside the window costs -log(background), each empty one -log(1 - background). A
+// window that extends beyond the canvas has empty pixels there, whose cost under the decoder counts as well; outside are the
+// pixels of the canvas that the window does not cover. Without noise the code has no divergence: a plain autoencoder.
 //
 // As the noise is part of the data, the loss is a function of the place, and its exact gradient can be enumerated. Its mean
 // over the noise is the bound, as with one reparameterised draw (Kingma & Welling 2014).
-// Posterior (if asked for): softmax of the scores of a second network of the form of e.
+// Posterior: none beside softmax(e), which already is q(c | y), with its divergence in the loss. Targets that draw from a
+// learned posterior are rejected.
 //
 // Parameters (C channels, h = hidden, D = code, N = (H - 2n)(W - 2n)):
 //   attention.1.{weight [C, 3 3 1] (K_1), bias [C] (k_1)}, attention.2.{weight [C, 3 3 C], bias [C]} ..,
-//   attention.n.{weight [1, 3 3 C], bias [1]}, attention.place.{weight [G G, N] (W_e), bias [G G] (b_e)};
-//   posterior.attention.* likewise
+//   attention.n.{weight [1, 3 3 C], bias [1]}, attention.place.{weight [G G, N] (W_e), bias [G G] (b_e)}
 //   encoder.1.{weight [h, P P], bias [h]}, encoder.2.{weight [2D, h], bias [2D]}
 //   decoder.1.{weight [h, D], bias [h]}, decoder.2.{weight [P P, h], bias [P P]}
 #include <fmt/format.h>
@@ -84,7 +85,9 @@ class PixelAttention final : public Model<T> {
   explicit PixelAttention(const Blueprint& b)
       : beta_(static_cast<T>(b.settings.real("beta"))), background_(b.settings.real("background")) {
     auto& set = this->parameters_;
-    const auto& [settings, dimensions, init, posterior] = b;
+    const auto& settings = b.settings;
+    const auto& dimensions = b.dimensions;
+    const Key init = b.init;
     const int height = dimensions.at("height"), width = dimensions.at("width"), window = dimensions.at("window");
     const int every = settings.integer("grid"), layers = settings.integer("layers");
     code_ = settings.integer("code");
@@ -106,12 +109,11 @@ class PixelAttention final : public Model<T> {
     encoder_[1] = {set, "encoder.2", h, 2 * code_, init};
     decoder_[0] = {set, "decoder.1", code_, h, init};
     decoder_[1] = {set, "decoder.2", h, sensor_.values(), init};
-    if (posterior) posterior_ = {set, "posterior.attention", static_cast<std::size_t>(layers), C, sensor_, init};
     structure_.sites = {{.name = "place",
                          .options = static_cast<int>(sensor_.cells()),
                          .state_width = static_cast<int>(attention_.values()),
                          .reach = Reach::own_costs}};
-    structure_.posterior = posterior;
+    structure_.no_posterior = "its attention already is q(c | y), and its loss has the divergence";
   }
 
   const Structure& structure() const override { return structure_; }
@@ -129,15 +131,13 @@ class PixelAttention final : public Model<T> {
     if (beta_ != 0)
       past.cost(affine(entropy(log_softmax(e, std::span<const int>(canvas.options))), -beta_, beta_ * std::log(places)));
 
-    Ask<T> ask{.name = "place", .scores = e, .items = canvas.places, .state = a};
-    if (structure_.posterior) ask.posterior = [&] { return posterior_(canvas.y).e; };
-    const auto c = past.choose(ask);
+    const auto c = past.choose({.name = "place", .scores = e, .items = canvas.places, .state = a});
 
     const auto x = c.hard() ? sensor_.patches(tape, data.numbers("image"), c.example(), c.options())
                             : mean_window(sensor_, canvas.y, c.example(), c.weights());
     const auto code = encoder_[1](tanh(encoder_[0](x)));
     auto z = slice_columns(code, 0, code_);  // m
-    Var<T> loss = missed(c.after(canvas.ink), row_sums(x));
+    Var<T> loss = missed(c.after(canvas.ink), row_sums(x), c.of_table(canvas.covered));
     if (noise_ > 0) {  // z = m + exp(s) n, KL(Normal(m, exp s) || Normal(0, 1)) = sum (m^2 + exp(2 s) - 1) / 2 - s
       const auto m = z, s = slice_columns(code, code_, code_), scale = exp(s);
       z = add(m, multiply(scale, Var<T>(c.after(slice_columns(constant_of(tape, data, "noise"), 0, code_)))));
@@ -155,6 +155,7 @@ class PixelAttention final : public Model<T> {
     Items places;
     std::vector<int> options;  // [D] the number of places
     Var<T> y, ink;             // [D, H W], [D, 1] its sum
+    Var<T> covered;            // [G G, 1] pixels of the canvas in the window of each place
     typename Scorer<T>::Scores scores;
   };
   // Values that depend on no choice: computed once for all runs on the tape over equal canvases.
@@ -165,15 +166,28 @@ class PixelAttention final : public Model<T> {
         [&] {
           const auto y = constant_of(tape, data, "image");
           const std::vector<int> options(y.rows(), static_cast<int>(sensor_.cells()));
-          return Canvas{image, Items(options), options, y, row_sums(y), attention_(y)};
+          return Canvas{image, Items(options), options, y, row_sums(y), covered(tape), attention_(y)};
         });
   }
 
-  // - log p of the pixels outside the window, from the ink of the canvas and of the window.
-  Var<T> missed(Var<T> ink, Var<T> in_window) const {
-    const auto outside = static_cast<double>(sensor_.height * sensor_.width) - static_cast<double>(sensor_.values());
+  Var<T> covered(Tape<T>& tape) const {
+    const auto along = [&](int i, int extent) {
+      const int first = sensor_.first(i, extent, sensor_.patch);
+      return std::max(0, std::min(extent, first + sensor_.patch) - std::max(0, first));
+    };
+    const auto pixels = tape.constant(sensor_.cells(), 1);
+    for (int c = 0; c < static_cast<int>(sensor_.cells()); ++c)
+      tape.mutable_value(pixels).data[c] =
+          static_cast<T>(along(c / sensor_.grid, sensor_.height) * along(c % sensor_.grid, sensor_.width));
+    return pixels;
+  }
+
+  // - log p of the pixels outside the window, from the ink of the canvas and of the window, and the pixels that it covers.
+  Var<T> missed(Var<T> ink, Var<T> in_window, Var<T> covered) const {
+    const auto all = static_cast<double>(sensor_.height * sensor_.width);
     const double empty = -std::log1p(-background_), inked = -std::log(background_);
-    return affine(subtract(ink, in_window), static_cast<T>(inked - empty), static_cast<T>(outside * empty));
+    return add(affine(subtract(ink, in_window), static_cast<T>(inked - empty)),
+               affine(covered, static_cast<T>(-empty), static_cast<T>(all * empty)));
   }
 
   // [N] the pixel above and left of the middle of the chosen window (relaxed: the likeliest), as row W + column.
@@ -196,7 +210,7 @@ class PixelAttention final : public Model<T> {
   T beta_;
   double background_;
   std::size_t code_ = 0, noise_ = 0;
-  Scorer<T> attention_, posterior_;
+  Scorer<T> attention_;
   std::array<Linear<T>, 2> encoder_, decoder_;
 };
 

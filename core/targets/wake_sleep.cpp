@@ -42,7 +42,7 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
 template <class T>
 std::vector<double> terms(const Target&, const Model<T>& model, const Batch& batch) {
   const auto* dreams = model.structure().dreams;
-  if (!dreams) throw UsageError("wake_sleep: the model predicts no labels, so it cannot dream");
+  if (!dreams) throw UsageError(std::string("wake_sleep: ") + lacks_dreams);
   auto count = model.outcomes(batch);
   const int label = dreams->last_label == 0 ? 1 : 0;  // a label that does not end the sentence
   const std::vector<std::vector<int>> longest(dreams->places, std::vector<int>(batch.examples(), label));

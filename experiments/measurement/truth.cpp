@@ -9,6 +9,7 @@
 
 #include "core/autodiff/gradient.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
+#include "core/models/parts/dreams.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/quadrature.hpp"
@@ -80,11 +81,11 @@ template <class T>
 const Truth* Truths<T>::of(const Target& target) {
   const auto& structure = model_.structure();
   if (target.terms().drawn_from == DrawnFrom::posterior && !structure.posterior) {
-    why_ = "the model has no learned posterior";
+    why_ = structure.lacks_posterior();
     return nullptr;
   }
   if (target.entry().dreams && !structure.dreams) {
-    why_ = "the model is judged by nothing it could dream";
+    why_ = lacks_dreams;
     return nullptr;
   }
   const auto& name = target.text();

@@ -42,8 +42,8 @@ void add_evaluations(ColumnBuilder& b, const Records& records) {
             (*out)[r * n + b.place<std::int64_t>("evaluation_step", point.step)] = it->second;
     }
   };
-  family("heldout", "held-out loss per example: ", &training::EvaluationPoint::losses);
-  family("metric", "held-out metric: ", &training::EvaluationPoint::metrics);
+  family("heldout", "loss per example on the split of the evaluation: ", &training::EvaluationPoint::losses);
+  family("metric", "metric on the split of the evaluation: ", &training::EvaluationPoint::metrics);
   if (auto* out = b.column("evaluated", {"evaluation_step"}, std::uint8_t{},
                            flags("whether the run was evaluated at the step", {"no", "yes"})))
     for (std::size_t r = 0; r < records.size(); ++r)

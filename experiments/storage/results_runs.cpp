@@ -73,11 +73,13 @@ void add_costs(ColumnBuilder& b, const Records& records) {
   std::set<std::string> names;
   for (const auto& record : records)
     for (const auto& [name, value] : record.costs) names.insert(name);
-  for (const auto& name : names)
-    numbers("cost_" + safe_name(name), keyed(described("1", "cost: " + name), "cost", name), [&](auto& r) {
+  for (const auto& name : names) {
+    const char* units = name.ends_with("seconds") ? "s" : name.ends_with("bytes") ? "bytes" : "1";
+    numbers("cost_" + safe_name(name), keyed(described(units, "cost: " + name), "cost", name), [&](auto& r) {
       auto it = r.costs.find(name);
       return it == r.costs.end() ? measurement::not_a_number : it->second;
     });
+  }
 }
 
 }  // namespace

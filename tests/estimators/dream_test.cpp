@@ -256,7 +256,7 @@ TEST_CASE("dreams: a model that cannot draw observations throws an error") {
 
 TEST_CASE("wake_sleep: a model without dreams is rejected, and so is a truth beyond the cap") {
   auto bits = model_of("bits", true);
-  CHECK_THROWS_WITH_AS(estimator_of("wake_sleep", *bits), doctest::Contains("nothing to dream"), UsageError);
+  CHECK_THROWS_WITH_AS(estimator_of("wake_sleep", *bits), doctest::Contains("it cannot dream: use wake_wake"), UsageError);
   const auto batch = one_example();
   Truths<double> truths(*bits, batch, 1e6);
   CHECK(truths.of("wake_sleep") == nullptr);

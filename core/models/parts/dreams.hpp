@@ -11,6 +11,9 @@
 
 namespace hardgrad {
 
+/// The message where a model without dreams is asked for them.
+inline constexpr const char* lacks_dreams = "the model predicts no labels, so it cannot dream";
+
 /// A model whose observations are sequences of labels that it can draw. With an Episode::observer a run passes every prediction
 /// to the observer instead of a cost.
 struct Dreams {

@@ -34,7 +34,8 @@ TEST_CASE("a rejection names the site and its kind of choice") {
         "needs at most 8 options; site `word` has up to 20 options (eight rows each): take local_expectation or disarm_tree");
   CHECK(!unmet({need::options(20, "")}, categories));
   CHECK(*unmet({need::relaxable, need::posterior}, categories) == "the model has no learned posterior");
-  CHECK(unmet({need::log_density, need::dreams}, categories)->find("nothing to dream") != std::string::npos);
+  CHECK(unmet({need::log_density, need::dreams}, categories)->find("predicts no labels, so it cannot dream: use wake_wake") !=
+        std::string::npos);
 }
 
 TEST_CASE("every site must meet the needs, also the second one") {
@@ -159,6 +160,17 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
     visited.insert(parsed.name);
   }
   CHECK(visited.size() == Models::instance().names().size());
+}
+
+TEST_CASE("pixel_attention: its attention is the posterior, so estimators that learn another one are rejected") {
+  const auto model = make_model<double>(Spec::parse("pixel_attention[layers=1]"),
+                                        {{"height", 4}, {"width", 4}, {"window", 2}, {"noise", 0}}, Key(1), true);
+  CHECK_FALSE(model->structure().posterior);
+  for (const auto& p : model->parameters()) CHECK_FALSE(p.name.starts_with("posterior"));
+  for (const char* estimator : {"rloo[target=elbo]", "vimco", "variational_bound"})
+    CHECK(unsupported(Spec::parse(estimator), model->structure()) ==
+          "the model has no learned posterior: its attention already is q(c | y), and its loss has the divergence");
+  CHECK(unsupported(Spec::parse("rloo"), model->structure()).empty());
 }
 
 TEST_CASE("targets: names, numbers and terms, an unknown one is rejected") {

@@ -17,6 +17,7 @@ struct Given {
   std::vector<Batch> padded = {};     ///< the batch with other padding
   std::string dependence = {};        ///< as Structure::dependence
   std::vector<double> outcomes = {};  ///< [B] sets of choices of each example; empty: not enumerated
+  bool posterior = true;              ///< false: the model has no learned posterior beside its choices
   decltype(&lively) make = lively;    ///< (spec, dimensions, posterior)
   Batch (*alone)(const Batch&, int) = [](const Batch& all, int b) { return all.select({b}); };  ///< one example
 };
@@ -26,9 +27,7 @@ constexpr double enumerable = 1100;  ///< outcomes of an example
 /// weights; every outcome (unless they are too many); two rows under the posterior, with its divergence. A missing term of the
 /// gradient must be detected.
 inline void check_gradients(const Given& given) {
-  const auto model = given.make(given.spec, given.dimensions, false),
-             with_posterior = given.make(given.spec, given.dimensions, true);
-  REQUIRE(with_posterior->structure().posterior);
+  const auto model = given.make(given.spec, given.dimensions, false);
   const auto& batch = given.batch;
   const auto once = [&] { return std::make_unique<ForcedChooser<double>>(given.forced); };
   const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(given.forced, 2, given.columns)); };
@@ -38,7 +37,11 @@ inline void check_gradients(const Given& given) {
   check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
   if (!given.outcomes.empty() && *std::max_element(given.outcomes.begin(), given.outcomes.end()) < 100)
     check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
-  check_gradient("posterior", *with_posterior, batch, twice, with_posterior_terms);
+  if (given.posterior) {
+    const auto with_posterior = given.make(given.spec, given.dimensions, true);
+    REQUIRE(with_posterior->structure().posterior);
+    check_gradient("posterior", *with_posterior, batch, twice, with_posterior_terms);
+  }
   CHECK(gradient_error(*model, batch, once, true).first > 1e-2);
 }
 

@@ -40,7 +40,8 @@ TEST_CASE("pixel_attention: gradients, copies of rows and all outcomes") {
                  .batch = two_canvases(noise),
                  .forced = forced,
                  .dependence = "one choice",
-                 .outcomes = std::vector<double>(2, places)});
+                 .outcomes = std::vector<double>(2, places),
+                 .posterior = false});
 }
 
 TEST_CASE("pixel_attention: with all parameters zero the loss is that of even odds in the window, and of ink outside") {
@@ -53,13 +54,27 @@ TEST_CASE("pixel_attention: with all parameters zero the loss is that of even od
     const auto loss = losses(*model, batch, chooser);
     for (int b = 0; b < 2; ++b) {
       const auto image = batch.numbers("image").row(b);
-      double outside = 0;
+      double inked = 0, empty = 0;
       for (int p = 0; p < 36; ++p)
-        if (std::abs(p / 6 - place / 6) > 1 || std::abs(p % 6 - place % 6) > 1) outside += image[p];
-      CHECK(loss[b] ==
-            doctest::Approx(9 * std::log(2) - outside * std::log(0.03) - (27 - outside) * std::log(0.97)).epsilon(1e-12));
+        if (std::abs(p / 6 - place / 6) > 1 || std::abs(p % 6 - place % 6) > 1) (image[p] ? inked : empty) += 1;
+      CHECK(loss[b] == doctest::Approx(9 * std::log(2) - inked * std::log(0.03) - empty * std::log(0.97)).epsilon(1e-12));
     }
   }
+}
+
+TEST_CASE("pixel_attention: under weights, the pixels outside are counted as the mean over the windows") {
+  auto model = make_model<double>(Spec::parse(spec("layers=2")), dimensions(0), Key(1));
+  for (auto& p : model->parameters()) std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
+  auto batch = two_canvases(0);
+  std::fill(batch.reals["image"].data.begin(), batch.reals["image"].data.end(), 0.0);  // no ink: only empty pixels cost
+  ExpectedChooser<double> uniform;
+  double outside = 0;  // mean over the 36 places: a window covers 2 or 3 rows and columns
+  for (int place = 0; place < 36; ++place) {
+    const auto along = [](int i) { return i == 0 || i == 5 ? 2 : 3; };
+    outside += (36 - along(place / 6) * along(place % 6)) / 36.0;
+  }
+  for (double loss : losses(*model, batch, uniform))
+    CHECK(loss == doctest::Approx(9 * std::log(2) - outside * std::log(0.97)).epsilon(1e-12));
 }
 
 TEST_CASE("pixel_attention: divergences equal their definitions") {

@@ -17,6 +17,19 @@ using namespace storage;
 using namespace tasks;
 using namespace training;
 
+TEST_CASE("costs have their units") {
+  auto record = sample_cell("bits", "bits", "rloo[samples=4]", 1, 1, 0);
+  record.costs = {{"cpu_seconds", 1.5}, {"start_cpu_seconds", 0}, {"tape_bytes", 4096}, {"missed_hints", 2}, {"start_rows", 1}};
+  const auto archive = merge({record});
+  const auto& data = archive.group("");
+  for (const auto& [name, units] : {std::pair{"cost_cpu_seconds", "s"},
+                                    {"cost_start_cpu_seconds", "s"},
+                                    {"cost_tape_bytes", "bytes"},
+                                    {"cost_missed_hints", "1"},
+                                    {"cost_start_rows", "1"}})
+    CHECK_MESSAGE(text(data.variable(name)->attributes, "units") == units, name);
+}
+
 TEST_CASE("numbers are at the positions of their labels") {
   auto first = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
   auto second = sample_cell("bits", "bits", "rloo[samples=4]", 2, 1, 0);

@@ -13,6 +13,7 @@ CASES = [
     ("canvas[size=8,canvas=14,noise=3]", "layers=2,channels=3,hidden=6,code=3"),
     ("canvas[size=9,canvas=13,noise=4]", "grid=4,layers=3,channels=2,hidden=5,code=2,beta=2.5,background=0.01"),
     ("canvas[size=8,canvas=11,noise=0]", "layers=1,hidden=6,code=3,beta=0"),
+    ("canvas[size=8,canvas=10,noise=2]", "layers=1,hidden=6,code=2,background=0.1"),  # windows reach beyond the canvas
 ]
 SOFT = True
 
@@ -33,19 +34,20 @@ def pixel_attention(file: GradientFile, example: int, options):
         a = F.conv2d(torch.relu(a) if k > 1 else a, kernel, p[f"attention.{k}.bias"])
     log_p = F.log_softmax(lin("attention.place", a.flatten()), dim=0)
 
-    padded = F.pad(y, (P, P, P, P))
+    padded, inside = F.pad(y, (P, P, P, P)), F.pad(torch.ones_like(y), (P, P, P, P))
     first = lambda i: ((2 * i + 1) * side - P * G + G) // (2 * G) + P  # in the padded canvas
-    window = lambda c: padded[first(c // G): first(c // G) + P, first(c % G): first(c % G) + P].flatten()
+    window = lambda of, c: of[first(c // G): first(c // G) + P, first(c % G): first(c % G) + P].flatten()
     if options is None:
-        x = sum(log_p[c].exp() * window(c) for c in range(places))
+        x, covered = (sum(log_p[c].exp() * window(of, c) for c in range(places)) for of in (padded, inside))
         log_probs = []
     else:
-        x, log_probs = window(int(options[0])), [log_p[int(options[0])]]
+        x, covered = (window(of, int(options[0])) for of in (padded, inside))
+        log_probs = [log_p[int(options[0])]]
     code = lin("encoder.2", torch.tanh(lin("encoder.1", x)))
     z, s = code.chunk(2)
     ink = float(file.settings.get("background", 1e-8))
     missed = y.sum() - x.sum()
-    losses = [-missed * math.log(ink) - (side * side - P * P - missed) * math.log1p(-ink)]
+    losses = [-missed * math.log(ink) - (side * side - covered.sum() - missed) * math.log1p(-ink)]
     if "noise" in file.batch:
         losses.append((z.square() + (2 * s).exp() - 1 - 2 * s).sum() / 2)
         z = z + s.exp() * torch.tensor(file.batch["noise"][example][: len(z)], dtype=torch.float64)
