@@ -56,7 +56,7 @@ TEST_CASE("bounds: the exact mean is the gradient on a recurrent model, dependen
       CAPTURE(spec);
       const bool large = spec.find("samples=3") != std::string::npos || spec.find("auxiliary=2") != std::string::npos;
       const auto batch = large ? Recurrent<double>::batch().select({1}) : Recurrent<double>::batch();
-      CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-10);
+      CHECK(bias_of(spec, model, batch) < 1e-10);
     }
   }
 }
@@ -67,7 +67,7 @@ TEST_CASE("bounds: the exact mean is the gradient on all bit models") {
       CAPTURE(toy);
       CAPTURE(spec);
       auto model = toy_of(toy);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
 }
 
@@ -255,8 +255,8 @@ TEST_CASE("wake_wake and wsram have the means given by their definitions at fini
   for (int samples : {2, 3}) {
     CAPTURE(samples);
     const auto k = "[samples=" + std::to_string(samples) + "]";
-    const auto wake = mean_of(*estimator_of("wake_wake" + k, *toy.model), *toy.model, one_example());
-    const auto wsram = mean_of(*estimator_of("wsram" + k, *toy.model), *toy.model, one_example());
+    const auto wake = mean_of("wake_wake" + k, *toy.model);
+    const auto wsram = mean_of("wsram" + k, *toy.model);
     for (int i = 0; i < 2; ++i) {
       const auto weighted = [&](const double* logit, bool with_loss) {
         return toy.expect(samples, [&](const auto& z) {
@@ -287,8 +287,8 @@ TEST_CASE("the bias of ovis with gamma is gamma times the wake phase of the post
     for (double gamma : {0.25, 1.0}) {
       const auto number = std::to_string(samples);
       const auto spec = "ovis[variant=asymptotic,gamma=" + std::to_string(gamma) + ",samples=" + number + "]";
-      const auto mean = mean_of(*estimator_of(spec, *toy.model), *toy.model, one_example());
-      const auto wake = mean_of(*estimator_of("wake_wake[samples=" + number + "]", *toy.model), *toy.model, one_example());
+      const auto mean = mean_of(spec, *toy.model);
+      const auto wake = mean_of("wake_wake[samples=" + number + "]", *toy.model);
       const auto bound = exact_truth(bound_of(samples), *toy.model, one_example(), 1e6);
       for (int i = 0; i < 2; ++i) {
         CHECK(std::abs(mean[i] - bound.gradient[i]) < 1e-13);
@@ -303,7 +303,7 @@ TEST_CASE("the bias of self-normalised weights falls as 1 / K") {
     CAPTURE(name);
     double before = 0;
     for (int samples : {8, 16, 32, 64}) {
-      const double bias = bias_of(*estimator_of(name + "[samples=" + std::to_string(samples) + "]", *bit), *bit, one_example());
+      const double bias = bias_of(name + "[samples=" + std::to_string(samples) + "]", *bit);
       if (before > 0) CHECK(before / bias == doctest::Approx(2).epsilon(0.15));
       before = bias;
     }
@@ -314,9 +314,9 @@ TEST_CASE("the bias of self-normalised weights falls as 1 / K") {
   const auto batch = Recurrent<double>::batch().select({1});
   for (const std::string name : {"wake_wake", "wsram", "tvo"}) {
     CAPTURE(name);
-    const double two = bias_of(*estimator_of(name + "[samples=2]", model), model, batch);
+    const double two = bias_of(name + "[samples=2]", model, batch);
     CHECK(two > 1e-6);
-    CHECK(bias_of(*estimator_of(name + "[samples=4]", model), model, batch) < 0.75 * two);
+    CHECK(bias_of(name + "[samples=4]", model, batch) < 0.75 * two);
   }
 }
 
@@ -326,9 +326,7 @@ TEST_CASE("separate learning signals and control variates lower the variance") {
   const auto batch = Recurrent<double>::batch().select({1});
   const std::vector<std::pair<const Model<double>*, Batch>> problems = {{toy.get(), one_example()}, {&recurrent, batch}};
   for (const auto& [model, examples] : problems) {
-    const auto variance = [m = model, &e = examples](const std::string& spec) {
-      return variance_of(*estimator_of(spec, *m), *m, e);
-    };
+    const auto variance = [m = model, &e = examples](const std::string& spec) { return variance_of(spec, *m, e); };
     const double naive = variance("iwae_reinforce[samples=3]");
     CHECK(variance("vimco[samples=3]") < naive);
     CHECK(variance("vimco[samples=3,mean=arithmetic]") < naive);
@@ -347,7 +345,7 @@ TEST_CASE("with equal weights there is no learning signal") {
     CHECK(largest(mean_of(*estimator, *model, one_example())) < 1e-15);
   }
   // The derivative -1/K grad log w of the bound remains, a score of both; only the learning signal vanishes.
-  const auto vimco = variance_of(*estimator_of("vimco[samples=3]", *model), *model, one_example());
+  const auto vimco = variance_of("vimco[samples=3]", *model);
   const auto v = 0.25 / std::pow(std::cosh(0.35), 2);  // p (1 - p)
   CHECK(vimco == doctest::Approx(4 * v / 3).epsilon(1e-12));
 }
@@ -440,7 +438,7 @@ TEST_CASE("with a nearly certain posterior, bounds and slopes are finite") {
     if (target.name() == "importance_bound") CHECK(truth.value == doctest::Approx(-log_w).epsilon(1e-12));
   }
   for (const auto* spec : {"vimco", "ovis", "tvo", "wake_wake", "wsram"})
-    for (double g : mean_of(*estimator_of(spec, *model), *model, one_example())) CHECK(std::isfinite(g));
+    for (double g : mean_of(spec, *model)) CHECK(std::isfinite(g));
 }
 
 TEST_CASE("targets of one kind with different settings have different truths") {

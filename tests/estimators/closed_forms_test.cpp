@@ -12,9 +12,7 @@ struct OneBit {
   double p = 1 / (1 + std::exp(-phi)), v = p * (1 - p), d = 1 - 2 * t;
   double f0 = t * t, f1 = (1 - t) * (1 - t);
   std::unique_ptr<Model<double>> model = model_of("bits[t=" + std::to_string(t) + ",logit=" + std::to_string(phi) + "]");
-  double variance(const std::string& estimator) const {
-    return variance_of(*estimator_of(estimator, *model), *model, one_example());
-  }
+  double variance(const std::string& estimator) const { return variance_of(estimator, *model); }
 };
 
 TEST_CASE("gradient, REINFORCE and leave-one-out on one bit equal their closed forms") {
@@ -60,15 +58,15 @@ TEST_CASE("baselines on one bit equal their closed forms") {
 
 TEST_CASE("relations that are theorems") {
   auto constant = model_of("bits[bits=3,t=0.5,logit=0.7]");  // f = 3/4 for all bits
-  CHECK(variance_of(*estimator_of("rloo[samples=3]", *constant), *constant, one_example()) == 0);
+  CHECK(variance_of("rloo[samples=3]", *constant) == 0);
   auto model = model_of("bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4]");
   for (const auto* exact : {"exact", "exact_marginal", "soft"}) {
     CAPTURE(exact);
-    CHECK(variance_of(*estimator_of(exact, *model), *model, one_example()) < 1e-30);
+    CHECK(variance_of(exact, *model) < 1e-30);
   }
   // Samples are independent: K of them divide REINFORCE's variance by K.
-  const double one = variance_of(*estimator_of("reinforce", *model), *model, one_example());
-  const double four = variance_of(*estimator_of("reinforce[samples=4]", *model), *model, one_example());
+  const double one = variance_of("reinforce", *model);
+  const double four = variance_of("reinforce[samples=4]", *model);
   CHECK(four == doctest::Approx(one / 4).epsilon(1e-12));
 }
 

@@ -90,9 +90,7 @@ TEST_CASE("columns: independent steps cost the product of their options each, de
   const auto rows = [](bool feeding) {
     const Recurrent<double> model(feeding, Key(5), 3, 0, 2);
     const auto batch = Recurrent<double>::batch(3).select({1});  // two steps of 3 x 2
-    Tape<double> tape;
-    KeyedRandomness random(Key(1));
-    return estimator_of("exact", model)->draw({tape, model, batch, random}).rows();
+    return Drawn("exact", model, batch).estimate.rows();
   };
   CHECK(rows(false) == 6 + 6 + 1);
   CHECK(rows(true) == 6 + 36 + 36);
@@ -161,7 +159,7 @@ TEST_CASE("columns of bits: antithetic ones have the gradient as mean, for any o
           "disarm[target=elbo]", "disarm[target=elbo,kl=sampled]", "disarm[reward_to_go=true]", "mvd", "mvd[target=elbo]"}) {
       CAPTURE(feeding);
       CAPTURE(spec);
-      CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-9);
+      CHECK(bias_of(spec, model, batch) < 1e-9);
       ++visited;
     }
   }
@@ -211,8 +209,8 @@ TEST_CASE("columns with separate costs: credit by column reduces the variance wi
     double variance[2];
     for (bool to_go : {false, true}) {
       const auto spec = name + (settings ? "," : "[") + "reward_to_go=" + (to_go ? "true]" : "false]");
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-12);
-      variance[to_go] = variance_of(*estimator_of(spec, *model), *model, one_example());
+      CHECK(bias_of(spec, *model) < 1e-12);
+      variance[to_go] = variance_of(spec, *model);
     }
     CHECK(variance[1] < variance[0] + 1e-15);
     ++visited;

@@ -52,11 +52,11 @@ TEST_CASE("the variance of muprop on one bit equals the closed form, and is zero
     for (double t : {0.45, 0.1}) {
       const double p = 1 / (1 + std::exp(-phi)), v = p * (1 - p);
       const auto model = model_of(fmt::format("bits[t={},logit={}]", t, phi));
-      CHECK(variance_of(*estimator_of("muprop", *model), *model, one_example()) ==
+      CHECK(variance_of("muprop", *model) ==
             doctest::Approx(v * (std::pow(1 - p, 5) + std::pow(p, 5)) - v * v * (1 - 2 * p) * (1 - 2 * p)).epsilon(1e-10));
     }
   const auto linear = model_of("bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]");
-  CHECK(variance_of(*estimator_of("muprop", *linear), *linear, one_example()) < 1e-28);
+  CHECK(variance_of("muprop", *linear) < 1e-28);
 }
 
 /// muprop for dependent choices in its simplest form (own term only), right or with one mistake in the compensation.
@@ -124,15 +124,13 @@ TEST_CASE("double_cv is unbiased, with dependent and independent choices") {
 
 TEST_CASE("double_cv is exact for linear f, leave-one-out at alpha = 0, and better than that on a sum of squares") {
   const auto linear = model_of("bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]");
-  CHECK(variance_of(*estimator_of("double_cv[samples=2,alpha=-1]", *linear), *linear, one_example()) < 1e-28);
+  CHECK(variance_of("double_cv[samples=2,alpha=-1]", *linear) < 1e-28);
   const auto square = model_of("bits[bits=4,t=0.45,logit=0.3]");
-  const double plain = variance_of(*estimator_of("rloo[samples=2]", *square), *square, one_example());
-  CHECK(variance_of(*estimator_of("double_cv[samples=2]", *square), *square, one_example()) ==
-        doctest::Approx(plain).epsilon(1e-10));
+  const double plain = variance_of("rloo[samples=2]", *square);
+  CHECK(variance_of("double_cv[samples=2]", *square) == doctest::Approx(plain).epsilon(1e-10));
   double best = plain;
   for (double alpha : {-0.01, -0.02, -0.05, -0.1, -0.2})
-    best = std::min(
-        best, variance_of(*estimator_of(fmt::format("double_cv[samples=2,alpha={}]", alpha), *square), *square, one_example()));
+    best = std::min(best, variance_of(fmt::format("double_cv[samples=2,alpha={}]", alpha), *square));
   CHECK(best < 0.97 * plain);
 }
 
@@ -204,14 +202,13 @@ TEST_CASE("relax is unbiased: quadrature over its noise, dependent and independe
 TEST_CASE("rebar without its control is REINFORCE") {
   for (const auto* toy : {"bits[logit=2,t=0.3]", "bits[t=0.45]"}) {
     const auto model = model_of(toy);
-    CHECK(variance_of(*estimator_of("rebar[eta=0,coupled=true]", *model), *model, one_example()) ==
-          doctest::Approx(variance_of(*estimator_of("reinforce", *model), *model, one_example())).epsilon(1e-9));
+    CHECK(variance_of("rebar[eta=0,coupled=true]", *model) == doctest::Approx(variance_of("reinforce", *model)).epsilon(1e-9));
   }
 }
 
 TEST_CASE("the variance of rebar on one bit, for both ways to draw the noise given the choice") {
   const auto model = model_of("bits[t=0.45]");
-  CHECK(variance_of(*estimator_of("rebar", *model), *model, one_example()) == doctest::Approx(2.265e-2).epsilon(2e-4));
+  CHECK(variance_of("rebar", *model) == doctest::Approx(2.265e-2).epsilon(2e-4));
   // Coupled, by the midpoint rule: p = 1/2, u the noise, s = b - p, z~ = -log(1/v - 1 ...) held in v.
   double mean = 0, square = 0;
   const int n = 400000;
@@ -224,8 +221,7 @@ TEST_CASE("the variance of rebar on one bit, for both ways to draw the noise giv
     square += g * g / n;
   }
   CHECK(mean == doctest::Approx(0.025).epsilon(1e-6));
-  CHECK(variance_of(*estimator_of("rebar[coupled=true]", *model), *model, one_example()) ==
-        doctest::Approx(square - mean * mean).epsilon(1e-6));
+  CHECK(variance_of("rebar[coupled=true]", *model) == doctest::Approx(square - mean * mean).epsilon(1e-6));
 }
 
 /// Largest deviation of a sampled mean from the exact gradient, in standard errors.
@@ -381,9 +377,7 @@ struct Trained {
     }
   }
   double variance() const { return variance_of(*training.estimator, *training.model, one_example()); }
-  double variance(const std::string& other) const {
-    return variance_of(*estimator_of(other, *training.model), *training.model, one_example());
-  }
+  double variance(const std::string& other) const { return variance_of(other, *training.model); }
 };
 
 TEST_CASE("trained on bits, the learned controls have less variance than leave-one-out at the same parameters") {
@@ -412,8 +406,8 @@ TEST_CASE("rodeo is unbiased, with dependent and independent choices") {
 TEST_CASE("untrained rodeo is leave-one-out") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
-  CHECK(variance_of(*estimator_of("rodeo[samples=2]", model), model, batch) ==
-        doctest::Approx(variance_of(*estimator_of("rloo[samples=2]", model), model, batch)).epsilon(1e-10));
+  CHECK(variance_of("rodeo[samples=2]", model, batch) ==
+        doctest::Approx(variance_of("rloo[samples=2]", model, batch)).epsilon(1e-10));
 }
 
 }  // namespace

@@ -40,14 +40,13 @@ TEST_CASE("coupled categories have the gradient of the expected loss as mean, de
     for (bool feeding : {false, true}) {
       CAPTURE(feeding);
       Recurrent<double> model(feeding);
-      CHECK(bias_of(*estimator_of(spec, model), model, affordable(Recurrent<double>::batch(), has_many_outcomes(spec))) <
-            1e-10);
+      CHECK(bias_of(spec, model, affordable(Recurrent<double>::batch(), has_many_outcomes(spec))) < 1e-10);
     }
     for (const auto* toy : {linear_bits, "bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]",
                             "bits[options=5,function=linear,logit=0.2;-2;0.4;1;0]", "bits[options=4,logit=-3;0.1;0.4;1]"}) {
       CAPTURE(toy);
       const auto model = model_of(toy);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
   }
 }
@@ -118,17 +117,16 @@ TEST_CASE("disarm_iw weights a pair by the distribution of sequentially broken s
   }
   for (const auto* bits : {table_bits, three_bits}) {
     const auto model = model_of(bits);
-    CHECK(variance_of(*estimator_of("disarm_iw", *model), *model, one_example()) ==
-          doctest::Approx(variance_of(*estimator_of("disarm", *model), *model, one_example())).epsilon(1e-12));
+    CHECK(variance_of("disarm_iw", *model) == doctest::Approx(variance_of("disarm", *model)).epsilon(1e-12));
   }
 }
 
 TEST_CASE("five of seven categories, drawn jointly") {
   const auto model = model_of("bits[options=4,function=linear,logit=0.2;-1.5;0.4;1]");
-  CHECK(bias_of(*estimator_of("carms[samples=5]", *model), *model, one_example()) < 1e-10);
+  CHECK(bias_of("carms[samples=5]", *model) < 1e-10);
   const auto wide = model_of("bits[options=7,function=linear,logit=0.2;-1.5;0.4;1;0;-4;2]");
-  CHECK(bias_of(*estimator_of("carms[samples=3]", *wide), *wide, one_example()) < 1e-10);
-  CHECK(bias_of(*estimator_of("disarm_tree", *wide), *wide, one_example()) < 1e-10);
+  CHECK(bias_of("carms[samples=3]", *wide) < 1e-10);
+  CHECK(bias_of("disarm_tree", *wide) < 1e-10);
 }
 
 // 4.2 is beyond the two-sided level of 1e-3 with Bonferroni's correction for 40 parameters.
@@ -161,7 +159,7 @@ TEST_CASE("swaps are exact if all choices have two of three options") {
       CAPTURE(spec);
       CAPTURE(feeding);
       Recurrent<double> model(feeding);
-      CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-10);
+      CHECK(bias_of(spec, model, batch) < 1e-10);
     }
 }
 
@@ -186,7 +184,7 @@ TEST_CASE("a constant cost gives zero per draw, and a shift changes nothing") {
   specs.insert(specs.end(), {"ars", "arsm"});
   for (const auto& spec : specs) {
     CAPTURE(spec);
-    CHECK(variance_of(*estimator_of(spec, *binary), *binary, one_example()) == 0);
+    CHECK(variance_of(spec, *binary) == 0);
     const auto estimator = estimator_of(spec, *table);
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       KeyedRandomness random{Key(seed)};
@@ -247,8 +245,7 @@ TEST_CASE("impossible combinations are rejected with a remedy") {
   refused("arsm", "bits[options=65]", "S (S - 1) / 2 rows each");
   refused("carms", "bits[options=65]", "one of S (S - 1) / 2 orders");
   const auto model = model_of("bits[options=3,function=linear]");
-  CHECK_THROWS_WITH_AS(variance_of(*estimator_of("arsm", *model), *model, one_example()),
-                       doctest::Contains("sample replicates"), UsageError);
+  CHECK_THROWS_WITH_AS(variance_of("arsm", *model), doctest::Contains("sample replicates"), UsageError);
 }
 
 TEST_CASE("wrong couplings of categories are detected") {

@@ -44,14 +44,13 @@ TEST_CASE("coupled bits have the gradient of the expected loss as mean, dependen
     for (bool feeding : {false, true}) {
       CAPTURE(feeding);
       Recurrent<double> model(feeding, Key(5), 2);
-      CHECK(bias_of(*estimator_of(spec, model), model, affordable(Recurrent<double>::batch(2), has_many_outcomes(spec))) <
-            1e-10);
+      CHECK(bias_of(spec, model, affordable(Recurrent<double>::batch(2), has_many_outcomes(spec))) < 1e-10);
     }
     for (const auto* toy : {"bits[bits=2,t=0.6;0.51,shared_logit=true,logit=-1]", table_bits,
                             "bits[bits=2,function=norm,reduce=mean,t=0.3]", "bits[logit=2]"}) {
       CAPTURE(toy);
       const auto model = model_of(toy);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
   }
 }
@@ -62,26 +61,25 @@ TEST_CASE("three bits that share a logit, and a table over three") {
       CAPTURE(spec);
       CAPTURE(toy);
       const auto model = model_of(toy);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
 }
 
 TEST_CASE("all sequential choices of the longest example, with continuous noise") {
   Recurrent<double> model(true, Key(5), 2);
   for (const auto* spec : {"arm", "arms[samples=3]"})
-    CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch(2).select({0})) < 1e-10);
+    CHECK(bias_of(spec, model, Recurrent<double>::batch(2).select({0})) < 1e-10);
 }
 
 TEST_CASE("many bits in one set have the same mean") {
   const auto model = model_of("bits[logit=-0.3,t=0.2]");
-  for (int k : {8, 12})
-    CHECK(bias_of(*estimator_of(fmt::format("arms[samples={}]", k), *model), *model, one_example()) < 1e-10);
+  for (int k : {8, 12}) CHECK(bias_of(fmt::format("arms[samples={}]", k), *model) < 1e-10);
 }
 
 struct OneBit {
   double phi, t = 0.45, p = 1 / (1 + std::exp(-phi)), m = std::min(p, 1 - p), v = p * (1 - p), D = 1 - 2 * t;
   std::unique_ptr<Model<double>> model = model_of(fmt::format("bits[t={},logit={}]", t, phi));
-  double variance(const std::string& spec) const { return variance_of(*estimator_of(spec, *model), *model, one_example()); }
+  double variance(const std::string& spec) const { return variance_of(spec, *model); }
 };
 
 TEST_CASE("the variances of disarm and arm on one bit equal the closed forms") {
@@ -114,8 +112,7 @@ TEST_CASE("disarm is the mean of arm given the pair, and its variance is not lar
     }
   }
   const auto compare = [](const Model<double>& model, const Batch& batch) {
-    CHECK(variance_of(*estimator_of("disarm", model), model, batch) <=
-          variance_of(*estimator_of("arm", model), model, batch) + 1e-15);
+    CHECK(variance_of("disarm", model, batch) <= variance_of("arm", model, batch) + 1e-15);
   };
   for (const auto* toy :
        {table_bits, "bits[bits=3,function=table,table_seed=4,logit=-2;0.1;1]", "bits[bits=2,function=norm,t=0.3,logit=1;-1]"})
@@ -125,10 +122,10 @@ TEST_CASE("disarm is the mean of arm given the pair, and its variance is not lar
 
 TEST_CASE("two antithetic bits or categories equal disarm, four have less variance than two pairs on one bit") {
   const auto same = [](const Model<double>& model, const Batch& batch, std::vector<std::string> specs) {
-    const double variance = variance_of(*estimator_of("disarm", model), model, batch);
+    const double variance = variance_of("disarm", model, batch);
     for (const auto& spec : specs) {
       CAPTURE(spec);
-      CHECK(variance_of(*estimator_of(spec, model), model, batch) == doctest::Approx(variance).epsilon(1e-10));
+      CHECK(variance_of(spec, model, batch) == doctest::Approx(variance).epsilon(1e-10));
     }
   };
   const std::vector<std::string> pairs = {"arms[samples=2]", "carms[samples=2]", "disarm_tree", "disarm_stick",
@@ -151,7 +148,7 @@ TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and wit
   Recurrent<double> feeding(true, Key(5), 2);
   for (const auto& spec : for_bits) {
     CAPTURE(spec);
-    CHECK(variance_of(*estimator_of(spec, *constant), *constant, one_example()) == 0);
+    CHECK(variance_of(spec, *constant) == 0);
     for (const Model<double>* model :
          {static_cast<const Model<double>*>(table.get()), static_cast<const Model<double>*>(&feeding)}) {
       const auto batch = model == &feeding ? Recurrent<double>::batch(2) : one_example();
@@ -163,7 +160,7 @@ TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and wit
     }
   }
   const auto separate = model_of("bits[bits=3,t=0.6;0.51;0.48,logit=-1;0.2;3]");
-  CHECK(variance_of(*estimator_of("mvd", *separate), *separate, one_example()) < 1e-30);
+  CHECK(variance_of("mvd", *separate) < 1e-30);
 }
 
 TEST_CASE("nearly certain choices give finite results") {
@@ -182,20 +179,14 @@ TEST_CASE("nearly certain choices give finite results") {
 
 TEST_CASE("rows of runs: joint and branching members") {
   const auto table = model_of("bits[bits=3,function=table]"), separate = model_of("bits[bits=3]");
-  const auto rows = [](const std::string& spec, const Model<double>& model) {
-    Tape<double> tape;
-    KeyedRandomness random(Key(1));
-    return estimator_of(spec, model)->draw({tape, model, one_example(), random}).rows();
-  };
+  const auto rows = [](const std::string& spec, const Model<double>& model) { return Drawn(spec, model).estimate.rows(); };
   CHECK(rows("arms", *table) == 4);
   CHECK(rows("mvd", *table) == 1 + 3);  // each bit's flip has a row
   CHECK(rows("mvd", *separate) == 2);   // all flips share one row, with separate costs
   const verification::Recurrent<double> fed(true, Key(5), 2), chain(false, Key(5), 2);
   const auto of_recurrent = [](const std::string& spec, const Model<double>& model) {
-    Tape<double> tape;
-    KeyedRandomness random(Key(1));
     const auto batch = verification::Recurrent<double>::batch(2).select({1});  // two steps, and one finished step
-    return estimator_of(spec, model)->draw({tape, model, batch, random}).rows();
+    return Drawn(spec, model, batch).estimate.rows();
   };
   CHECK(of_recurrent("arms", fed) == 4 + 7 + 10);
   CHECK(of_recurrent("arms", chain) == 3 * 4);

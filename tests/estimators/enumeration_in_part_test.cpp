@@ -21,12 +21,12 @@ TEST_CASE("local expectation has the exact mean, dependent and independent choic
       Recurrent<double> model(feeding);
       CAPTURE(spec);
       CAPTURE(feeding);
-      CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch()) < 1e-10);
+      CHECK(bias_of(spec, model, Recurrent<double>::batch()) < 1e-10);
     }
     for (const auto* toy : {three_bits, linear_bits, table_bits, one_bit, table_of_trits}) {
       CAPTURE(toy);
       auto model = model_of(toy);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
   }
 }
@@ -34,14 +34,13 @@ TEST_CASE("local expectation has the exact mean, dependent and independent choic
 TEST_CASE("local expectation is exact on one choice and on independent ones, with less variance than REINFORCE on others") {
   for (const auto* toy : {three_bits, linear_bits, one_bit}) {
     auto model = model_of(toy);
-    CHECK(variance_of(*estimator_of("local_expectation", *model), *model, one_example()) < 1e-30);
+    CHECK(variance_of("local_expectation", *model) < 1e-30);
   }
   Recurrent<double> model(true);
   // The last example has only one choice, although the model has more.
-  CHECK(variance_of(*estimator_of("local_expectation", model), model, Recurrent<double>::batch().select({2})) < 1e-28);
+  CHECK(variance_of("local_expectation", model, Recurrent<double>::batch().select({2})) < 1e-28);
   const auto batch = Recurrent<double>::batch();
-  CHECK(variance_of(*estimator_of("local_expectation", model), model, batch) <
-        variance_of(*estimator_of("reinforce", model), model, batch));
+  CHECK(variance_of("local_expectation", model, batch) < variance_of("reinforce", model, batch));
   auto estimator = estimator_of("local_expectation", model);
   Tape<double> tape;
   KeyedRandomness random{Key(1)};
@@ -111,8 +110,8 @@ TEST_CASE("kmax_marginal over every option is the exact marginal") {
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto* spec = feeding ? "kmax_marginal[k=9]" : "kmax_marginal[k=3]";
-    CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch()) < 1e-10);
-    CHECK(bias_of(*estimator_of("kmax_marginal[k=1]", model), model, Recurrent<double>::batch()) > 1e-3);
+    CHECK(bias_of(spec, model, Recurrent<double>::batch()) < 1e-10);
+    CHECK(bias_of("kmax_marginal[k=1]", model, Recurrent<double>::batch()) > 1e-3);
   }
 }
 
@@ -152,7 +151,7 @@ TEST_CASE("sparsemax has its target's gradient, and the target's value agrees wi
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
-    CHECK(bias_of(*estimator_of("sparsemax", model), model, batch) < 1e-10);
+    CHECK(bias_of("sparsemax", model, batch) < 1e-10);
     const auto differences = finite_differences("sparsemax", model, batch);
     const auto gradient = exact_gradient("sparsemax", model, batch, 1e6);
     for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(std::abs(gradient[i] - differences[i]) < 1e-7);
@@ -160,7 +159,7 @@ TEST_CASE("sparsemax has its target's gradient, and the target's value agrees wi
   for (const auto* toy : {three_bits, linear_bits, table_bits, one_bit, table_of_trits}) {
     CAPTURE(toy);
     auto model = model_of(toy);
-    CHECK(bias_of(*estimator_of("sparsemax", *model), *model, one_example()) < 1e-10);
+    CHECK(bias_of("sparsemax", *model) < 1e-10);
   }
 }
 
@@ -173,9 +172,8 @@ TEST_CASE("sparsemax in closed form: two options, and a support of one") {
     CHECK(truth.gradient[0] == doctest::Approx(0.2).epsilon(1e-13));
   }
   auto decided = model_of("bits[bits=4,function=table,logit=2]");
-  Tape<double> tape;
-  KeyedRandomness random{Key(1)};
-  const auto estimate = estimator_of("sparsemax", *decided)->draw({tape, *decided, one_example(), random});
+  const Drawn drawn("sparsemax", *decided);
+  const auto& estimate = drawn.estimate;
   CHECK(estimate.episode->rows_evaluated() == 1);  // softmax needs 16
   CHECK_THROWS_WITH_AS(gradient_of(*estimator_of("sparsemax[cap=3]", *model_of("bits[bits=3,function=table]")),
                                    *model_of("bits[bits=3,function=table]"), one_example(), Key(1)),

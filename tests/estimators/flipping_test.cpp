@@ -66,10 +66,7 @@ struct Table {
   double disarm(std::size_t b, std::size_t c, std::size_t i) const {
     return (f[b] - f[c]) * (bit(b, i) - bit(c, i)) / (1 + std::exp(-std::abs(phi[i]))) / 2;
   }
-  Moments found(const std::string& spec) const {
-    const auto truth = exact_truth({}, *model, one_example(), 1e6);
-    return exact_moments(*estimator_of(spec, *model), *model, one_example(), truth.of_example, 1e6);
-  }
+  Moments found(const std::string& spec) const { return moments_of(spec, *model); }
 };
 const std::vector<std::vector<double>> logits = {{0.7}, {0.3, -0.8}, {0.2, -3.5, 2.0}, {-4.0, 5.0, -0.1}};
 
@@ -116,11 +113,10 @@ TEST_CASE(
   for (const auto* phi : {"0.7;-0.2;1", "-4;5;-0.1", "3;-2.5;6", "-1.6;-1.7;-1.5"}) {
     CAPTURE(phi);
     const auto model = model_of(fmt::format("bits[bits=3,t=0.3;0.6;0.1,logit={}]", phi));
-    CHECK(variance_of(*estimator_of("ugc", *model), *model, one_example()) <=
-          variance_of(*estimator_of("disarm", *model), *model, one_example()) * (1 + 1e-12));
+    CHECK(variance_of("ugc", *model) <= variance_of("disarm", *model) * (1 + 1e-12));
   }
   const auto bit = model_of("bits[t=0.3,logit=0.4]");
-  CHECK(variance_of(*estimator_of("ugc", *bit), *bit, one_example()) < 1e-30);
+  CHECK(variance_of("ugc", *bit) < 1e-30);
   const Table table({0.2, -3.5, 2.0});
   CHECK(table.found("ugc").trace > table.found("disarm").trace);
 }
@@ -137,7 +133,7 @@ TEST_CASE("flipping: means are the gradient, with other choices present, ragged 
         CAPTURE(feeding);
         CAPTURE(columns);
         CAPTURE(spec);
-        CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-10);
+        CHECK(bias_of(spec, model, batch) < 1e-10);
         ++visited;
       }
     }
@@ -150,9 +146,7 @@ TEST_CASE("flipping: two rows a sample, for any number of bits") {
   for (int bits : {1, 3, 40}) {
     const auto model = model_of(fmt::format("bits[bits={},t=0.3]", bits));
     for (const auto& [spec, rows] : {std::pair{"bitflip", 2}, {"bitflip[samples=5]", 10}, {"ugc", 3}}) {
-      Tape<double> tape;
-      KeyedRandomness random(Key(1));
-      CHECK(estimator_of(spec, *model)->draw({tape, *model, one_example(), random}).rows() == rows);
+      CHECK(Drawn(spec, *model).estimate.rows() == rows);
     }
   }
 }

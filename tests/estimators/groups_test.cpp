@@ -149,7 +149,7 @@ TEST_CASE("groups: with right and wrong answers maxrl has the gradient of the fi
   const RightOrWrong model;
   const double e0 = std::exp(-0.4), all = e0 + std::exp(0.5) + std::exp(0.2), p = e0 / all;
   for (int samples : {2, 3, 5, 9}) {
-    const auto mean = mean_of(*estimator_of(fmt::format("maxrl[samples={}]", samples), model), model, one_example());
+    const auto mean = mean_of(fmt::format("maxrl[samples={}]", samples), model);
     const double factor = -(1 - std::pow(1 - p, samples - 1));  // -d/dlogits of the terms: times grad log p = e_0 - p
     CHECK(mean[0] == doctest::Approx(factor * (1 - p)).epsilon(1e-12));
     CHECK(mean[1] == doctest::Approx(factor * -std::exp(0.5) / all).epsilon(1e-12));

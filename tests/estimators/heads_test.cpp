@@ -35,9 +35,7 @@ Batch one_sentence() {
 }
 
 std::size_t rows_of_exact(const Model<double>& model, const Batch& batch) {
-  Tape<double> tape;
-  KeyedRandomness random(Key(1));
-  return estimator_of("exact", model)->draw({tape, model, batch, random}).rows();
+  return Drawn("exact", model, batch).estimate.rows();
 }
 
 /// E[f] and its gradient: every path is forced in a separate run, weighted by its probability, and differentiated.
@@ -89,7 +87,7 @@ TEST_CASE("heads: estimators for several choices have the gradient of the sum ov
     for (const auto* spec : {"reinforce", "soft_baseline", "soft", "exact_marginal", "self_critic", "reinforce[target=elbo]"}) {
       CAPTURE(feed);
       CAPTURE(spec);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, batch) < 1e-10);
+      CHECK(bias_of(spec, *model, batch) < 1e-10);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "core/random/randomness.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
+#include "tests/support/logistic.hpp"
 #include "tests/support/toys.hpp"
 
 namespace hardgrad::testing::implicit_mle_test {
@@ -16,14 +17,6 @@ using namespace measurement;
 namespace {
 
 using verification::Recurrent;
-
-std::vector<double> softmax(std::vector<double> x) {
-  double sum = 0;
-  for (double& v : x) sum += v = std::exp(v);
-  for (double& v : x) v /= sum;
-  return x;
-}
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 const std::vector<double> logits = {0.2, -1.5, 0.9, 0.0, 1.1}, move = {0.7, -2.0, 0.1, 3.0, 0.1};
 
@@ -92,12 +85,11 @@ TEST_CASE(
     "implicit_mle: as lambda falls, twice the gradient for a square loss of one bit, the gradient itself for a linear one") {
   const auto bit = model_of("bits[t=0.3,logit=0.4]");
   const double v = sigmoid(0.4) * sigmoid(-0.4);
-  CHECK(mean_of(*estimator_of("implicit_mle[lambda=1e-6]", *bit), *bit, one_example())[0] ==
-        doctest::Approx(2 * v * (1 - 2 * 0.3)).epsilon(1e-5));
+  CHECK(mean_of("implicit_mle[lambda=1e-6]", *bit)[0] == doctest::Approx(2 * v * (1 - 2 * 0.3)).epsilon(1e-5));
   const auto linear = model_of(linear_bits);
   double last = 1;
   for (double lambda : {1.0, 0.1, 0.01, 0.001}) {
-    const double bias = bias_of(*estimator_of(fmt::format("implicit_mle[lambda={}]", lambda), *linear), *linear, one_example());
+    const double bias = bias_of(fmt::format("implicit_mle[lambda={}]", lambda), *linear);
     CHECK(bias < last);
     last = bias / 5;  // in proportion to lambda
   }
@@ -107,7 +99,7 @@ TEST_CASE(
 TEST_CASE("implicit_mle: for linear losses it is the difference of the two distributions, over lambda, column by column") {
   const auto model = model_of(linear_bits);
   const double lambda = 2;
-  const auto found = mean_of(*estimator_of("implicit_mle[lambda=2,samples=2]", *model), *model, one_example());
+  const auto found = mean_of("implicit_mle[lambda=2,samples=2]", *model);
   const std::vector<double> phi = {0.2, -0.1, 0.4};
   for (std::size_t d = 0; d < 2; ++d) {
     // The column's costs, read from the model with nearly certain choices.
@@ -136,7 +128,7 @@ TEST_CASE("implicit_mle: it runs if choices feed later ones, and draws with sepa
   // With separate noise z' would be 0 with 1 - q after a 1, and 1 with r after a 0.
   const double phi = 0.7, p = sigmoid(phi), q = sigmoid(phi - 2 * 0.7), r = sigmoid(phi + 2 * 0.3);
   const auto model = model_of("bits[t=0.3,logit=0.7]");
-  const double mean = mean_of(*estimator_of("implicit_mle", *model), *model, one_example())[0];
+  const double mean = mean_of("implicit_mle", *model)[0];
   CHECK(mean == doctest::Approx(2 * p - q - r).epsilon(1e-12));
   CHECK(std::abs(mean - (p * (1 - q) - (1 - p) * r)) > 0.02);
 }

@@ -64,11 +64,11 @@ TEST_CASE("jumps: the mean is the gradient, on categories of every kind and if c
       for (int columns : {1, 2}) {
         const Recurrent<double> model(feeding, Key(5), 3, 0, columns);
         const auto batch = columns == 1 ? Recurrent<double>::batch() : Recurrent<double>::batch().select({1});
-        CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-10);
+        CHECK(bias_of(spec, model, batch) < 1e-10);
       }
     for (const auto* toy : {linear_bits, table_bits, table_of_trits, "bits[options=5,function=linear,logit=0.2;-2;0.4;1;0]"}) {
       const auto model = model_of(toy, true);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
   }
 }
@@ -78,11 +78,10 @@ TEST_CASE("jumps: all draws of a bit's other option jump to it, and neighbours o
     const auto model = model_of(fmt::format("bits[t=0.3,logit={}]", phi));
     const double p = 1 / (1 + std::exp(-phi)), f1 = 0.49, f0 = 0.09;
     // g = [b = 0] p (f(1) - f(0))
-    CHECK(variance_of(*estimator_of("stochastic_ad", *model), *model, one_example()) ==
-          doctest::Approx(p * (1 - p) * std::pow(p * (f1 - f0), 2)).epsilon(1e-12));
+    CHECK(variance_of("stochastic_ad", *model) == doctest::Approx(p * (1 - p) * std::pow(p * (f1 - f0), 2)).epsilon(1e-12));
   }
   const auto alike = model_of("bits[t=0.5,logit=0.4]");
-  CHECK(variance_of(*estimator_of("stochastic_ad", *alike), *alike, one_example()) == 0);
+  CHECK(variance_of("stochastic_ad", *alike) == 0);
 }
 
 TEST_CASE("jumps: an estimator that ignores the share of jumping draws is detected") {

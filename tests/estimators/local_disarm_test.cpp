@@ -14,20 +14,10 @@ namespace {
 
 using verification::Recurrent;
 
-/// Two bits with a number for each of their four outcomes, prior and posterior logits; a pair of outcomes is one of 16.
-struct Pairs {
-  std::unique_ptr<Model<double>> model = model_of("bits[bits=2,function=table,logit=0.3;-0.8]", true);
-  std::array<double, 2> prior{0.3, -0.8}, q{0.9, -1.7};
-  std::array<double, 4> f;
-
-  Pairs() {
-    std::copy(q.begin(), q.end(), model->parameters().find("posterior.logits")->value.data.begin());
-    for (int z = 0; z < 4; ++z) {  // f is read from the model, with nearly certain bits
-      const auto sure =
-          model_of(fmt::format("bits[bits=2,function=table,logit={};{}]", z / 2 ? 200 : -200, z % 2 ? 200 : -200));
-      f[z] = exact_truth({}, *sure, one_example(), 1e6).value;
-    }
-  }
+/// A pair of outcomes is one of 16.
+struct Pairs : TabledBits {
+  std::array<double, 2> q = posterior;
+  Pairs() : TabledBits({0.9, -1.7}) {}
   static int bit(int z, int i) { return i == 0 ? z / 2 : z % 2; }
   static double p(double phi) { return 1 / (1 + std::exp(-phi)); }
   double weight(int z) const {
@@ -122,7 +112,7 @@ TEST_CASE("local_disarm: the mean is the bound's gradient, on bits of every kind
       CAPTURE(columns);
       CAPTURE(spec);
       const auto batch = columns == 1 ? Recurrent<double>::batch(2) : Recurrent<double>::batch(2).select({2});
-      CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-10);
+      CHECK(bias_of(spec, model, batch) < 1e-10);
     }
   }
   const Recurrent<double> feeding(true, Key(5), 2);
@@ -132,8 +122,8 @@ TEST_CASE("local_disarm: the mean is the bound's gradient, on bits of every kind
 TEST_CASE("local_disarm: for the same bound it has less variance than vimco, at equal rows") {
   const Pairs pairs;
   const auto& model = *pairs.model;
-  const double of_vimco = variance_of(*estimator_of("vimco[samples=2]", model), model, one_example()) / 2;  // the mean of two
-  CHECK(variance_of(*estimator_of("local_disarm[samples=2]", model), model, one_example()) < of_vimco);
+  const double of_vimco = variance_of("vimco[samples=2]", model) / 2;  // the mean of two
+  CHECK(variance_of("local_disarm[samples=2]", model) < of_vimco);
 }
 
 }  // namespace

@@ -228,9 +228,7 @@ TEST_CASE("a programmer: an operation and a column at each of two steps are 900 
   const auto batch = examples(1, Programmer::H, Programmer::H);
   CHECK(model.declared.dependence() == "sequential");
   CHECK(model.outcomes(batch)[0] == 900);
-  Tape<double> tape;
-  KeyedRandomness random(Key(1));
-  CHECK(estimator_of("exact", model)->draw({tape, model, batch, random}).rows() == 30 + 900);
+  CHECK(Drawn("exact", model, batch).estimate.rows() == 30 + 900);
   check(model, batch, {"reinforce", "local_expectation", "self_critic", "muprop"});
 }
 
@@ -248,9 +246,7 @@ TEST_CASE("a ponderer: the number of questions depends on the choices") {
   Ponderer model;
   const auto batch = examples(2, Ponderer::H, 1);
   CHECK(model.outcomes(batch) == std::vector<double>{4, 4});
-  Tape<double> tape;
-  KeyedRandomness random(Key(1));
-  CHECK(estimator_of("exact", model)->draw({tape, model, batch, random}).rows() == 2 * (2 + 3 + 4));
+  CHECK(Drawn("exact", model, batch).estimate.rows() == 2 * (2 + 3 + 4));
   check(model, batch, {"reinforce", "local_expectation", "self_critic", "muprop", "disarm_tree", "disarm", "mvd"});
   const auto one = examples(1, Ponderer::H, 1);
   check(model, one,
@@ -266,9 +262,8 @@ TEST_CASE("a belief network: a column for each unit of a layer, one row for each
         {"reinforce", "rloo[samples=2]", "disarm", "arms[samples=2]", "mvd", "local_expectation", "muprop",
          "double_cv[samples=2,alpha=0.2]", "rodeo[samples=2,hidden=3,alpha=0.2,beta=0.3]", "unordered_set[samples=3]"});
   BeliefNetwork large(200);
-  Tape<double> tape;
-  KeyedRandomness random(Key(1));
-  const auto estimate = estimator_of("rloo[samples=2]", large)->draw({tape, large, examples(50, 1, 2), random});
+  const Drawn drawn("rloo[samples=2]", large, examples(50, 1, 2));
+  const auto& estimate = drawn.estimate;
   CHECK(estimate.rows() == 2 * 50 * 2);  // a row for each sample at each layer: one product
 }
 

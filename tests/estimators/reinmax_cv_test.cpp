@@ -4,29 +4,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <functional>
 #include <tuple>
 
 #include "tests/support/exactness.hpp"
+#include "tests/support/logistic.hpp"
 
 namespace hardgrad::testing::reinmax_cv_test {
 using namespace measurement;
 namespace {
-
-/// E[h(z)] over z = phi + logistic noise between two ends, by the trapezoid rule.
-double over_logistic(double phi, double from, double to, const std::function<double(double)>& h) {
-  const int steps = 100000;
-  double sum = 0;
-  for (int i = 0; i <= steps; ++i) {
-    const double z = from + (to - from) * i / steps, x = 1 / (1 + std::exp(phi - z));
-    sum += (i == 0 || i == steps ? 0.5 : 1) * h(z) * x * (1 - x);
-  }
-  return sum * (to - from) / steps;
-}
-double bump(double z, double temperature) {  // of a relaxed bit, as a function of its logit
-  const double w = 1 / (1 + std::exp(-z / temperature));
-  return w * (1 - w) / temperature;
-}
 
 TEST_CASE(
     "reinmax_cv: a control with noise given the choice has mean zero and only adds variance, the published one has a nonzero "

@@ -23,10 +23,10 @@ TEST_CASE("stratified and systematic samples have the exact mean on a recurrent 
     for (const auto& spec : specs) {
       CAPTURE(feeding);
       CAPTURE(spec);
-      CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch()) < 1e-10);
+      CHECK(bias_of(spec, model, Recurrent<double>::batch()) < 1e-10);
     }
     for (const auto* spec : {"stratified[samples=3]", "systematic[samples=3]"})
-      CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch().select({1})) < 1e-10);
+      CHECK(bias_of(spec, model, Recurrent<double>::batch().select({1})) < 1e-10);
   }
 }
 
@@ -36,7 +36,7 @@ TEST_CASE("stratified and systematic samples have the exact mean on bits") {
     for (const auto& spec : specs) {
       CAPTURE(toy);
       CAPTURE(spec);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
   }
 }
@@ -46,12 +46,12 @@ TEST_CASE("stratified samples have less variance than independent ones on one bi
     auto model = model_of("bits[t=0.3,logit=" + std::to_string(phi) + "]");
     for (int k : {2, 3, 4}) {
       const auto samples = "[samples=" + std::to_string(k) + "]";
-      const double independent = variance_of(*estimator_of("reinforce" + samples, *model), *model, one_example());
+      const double independent = variance_of("reinforce" + samples, *model);
       for (const auto* name : {"stratified", "systematic"}) {
         CAPTURE(phi);
         CAPTURE(k);
         CAPTURE(name);
-        const double v = variance_of(*estimator_of(name + samples, *model), *model, one_example());
+        const double v = variance_of(name + samples, *model);
         CHECK(v < independent);
         // Only the stratum at the edge is undecided: its bit is 1 with probability r, and its term has variance r (1 - r).
         const double p = 1 / (1 + std::exp(-phi)), r = k * (1 - p) - std::floor(k * (1 - p));
@@ -65,9 +65,9 @@ TEST_CASE("stratified samples have less variance than independent ones on one bi
 TEST_CASE("one stratified sample is one plain sample") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
-  const double plain = variance_of(*estimator_of("reinforce", model), model, batch);
+  const double plain = variance_of("reinforce", model, batch);
   for (const auto* spec : {"stratified[samples=1]", "systematic[samples=1]"})
-    CHECK(variance_of(*estimator_of(spec, model), model, batch) == doctest::Approx(plain).epsilon(1e-12));
+    CHECK(variance_of(spec, model, batch) == doctest::Approx(plain).epsilon(1e-12));
 }
 
 /// Fixed strata: sample 0 always gets the lower half.

@@ -39,7 +39,7 @@ TEST_CASE("distinct outcomes: the exact mean on a recurrent model, dependent and
     for (const auto& spec : unbiased) {
       CAPTURE(feeding);
       CAPTURE(spec);
-      CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch()) < 1e-10);
+      CHECK(bias_of(spec, model, Recurrent<double>::batch()) < 1e-10);
     }
   }
 }
@@ -51,11 +51,11 @@ TEST_CASE("distinct outcomes: the exact mean on bits") {
       CAPTURE(toy);
       CAPTURE(spec);
       if (!unsupported(Spec::parse(spec), model->structure()).empty()) continue;  // more samples than outcomes
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
   }
   auto model = model_of(table_of_trits);
-  CHECK(bias_of(*estimator_of("wor_importance[samples=3]", *model), *model, one_example()) < 1e-10);
+  CHECK(bias_of("wor_importance[samples=3]", *model) < 1e-10);
 }
 
 TEST_CASE("distinct options of each choice: the exact mean for independent choices, rejected for others") {
@@ -64,24 +64,23 @@ TEST_CASE("distinct options of each choice: the exact mean for independent choic
        {"unordered_set[samples=2,per_step=true]", "sum_and_sample[samples=2,per_step=true]",
         "sum_and_sample[samples=2,set=sampled,per_step=true]", "unordered_set[samples=1,baseline=false,per_step=true]"}) {
     CAPTURE(spec);
-    CHECK(bias_of(*estimator_of(spec, recurrent), recurrent, Recurrent<double>::batch().select({1})) < 1e-10);
+    CHECK(bias_of(spec, recurrent, Recurrent<double>::batch().select({1})) < 1e-10);
     for (const auto* toy : {three_bits, linear_bits, one_bit}) {
       CAPTURE(toy);
       auto model = model_of(toy);
-      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+      CHECK(bias_of(spec, *model) < 1e-10);
     }
     Recurrent<double> sequential(true);
     CHECK_THROWS_WITH_AS(estimator_of(spec, sequential), doctest::Contains("set per_step=false"), UsageError);
   }
   const auto* weighted = "wor_importance[samples=2,per_step=true,baseline=false]";  // every step has a separate threshold
-  CHECK(bias_of(*estimator_of(weighted, recurrent), recurrent, Recurrent<double>::batch().select({2})) < 1e-10);
+  CHECK(bias_of(weighted, recurrent, Recurrent<double>::batch().select({2})) < 1e-10);
   auto pairs = model_of(three_bits);  // both options of every bit: exact
-  CHECK(variance_of(*estimator_of(weighted, *pairs), *pairs, one_example()) < 1e-30);
+  CHECK(variance_of(weighted, *pairs) < 1e-30);
   auto one = model_of("bits[bits=1,options=4,function=linear,logit=0.2;-0.1;0.4;1]");
   for (const std::string name :
        {"unordered_set[samples=2", "sum_and_sample[samples=2", "wor_importance[samples=2,baseline=false"})
-    CHECK(variance_of(*estimator_of(name + "]", *one), *one, one_example()) ==
-          doctest::Approx(variance_of(*estimator_of(name + ",per_step=true]", *one), *one, one_example())).epsilon(1e-12));
+    CHECK(variance_of(name + "]", *one) == doctest::Approx(variance_of(name + ",per_step=true]", *one)).epsilon(1e-12));
 }
 
 TEST_CASE("settings without an estimate are rejected") {
@@ -133,13 +132,12 @@ TEST_CASE("unordered_set: a constant added to f changes nothing, and a constant 
 
 TEST_CASE("one outcome without baseline is REINFORCE") {
   Recurrent<double> recurrent(true);
-  const double expected = variance_of(*estimator_of("reinforce", recurrent), recurrent, Recurrent<double>::batch());
+  const double expected = variance_of("reinforce", recurrent, Recurrent<double>::batch());
   for (const auto* spec :
        {"unordered_set[samples=1,baseline=false]", "sum_and_sample[samples=1]", "sum_and_sample[samples=1,set=sampled]",
         "wor_importance[samples=1,baseline=false,normalise=true]"}) {
     CAPTURE(spec);
-    CHECK(variance_of(*estimator_of(spec, recurrent), recurrent, Recurrent<double>::batch()) ==
-          doctest::Approx(expected).epsilon(1e-10));
+    CHECK(variance_of(spec, recurrent, Recurrent<double>::batch()) == doctest::Approx(expected).epsilon(1e-10));
   }
 }
 
@@ -249,8 +247,7 @@ TEST_CASE("exact variances of unordered_set and sum_and_sample equal an enumerat
         g[0] += left * all[top[z]].f * all[top[z]].score[0];
         spread.add(all[top[z]].p / left, g);
       }
-      CHECK(std::abs(variance_of(*estimator_of("sum_and_sample[" + samples + "]", *model), *model, one_example()) -
-                     spread.trace()) < 1e-13);
+      CHECK(std::abs(variance_of("sum_and_sample[" + samples + "]", *model) - spread.trace()) < 1e-13);
       if (k > 4 && logit != -1) continue;
       Spread unordered;
       for_sets(8, k, [&](const std::vector<int>& set) {
@@ -263,17 +260,14 @@ TEST_CASE("exact variances of unordered_set and sum_and_sample equal an enumerat
         }
         unordered.add(probability(set, {}), g);
       });
-      CHECK(std::abs(variance_of(*estimator_of("unordered_set[" + samples + "]", *model), *model, one_example()) -
-                     unordered.trace()) < 1e-12);
+      CHECK(std::abs(variance_of("unordered_set[" + samples + "]", *model) - unordered.trace()) < 1e-12);
     }
   }
 }
 
 TEST_CASE("the unordered set has less variance than the importance weights it averages, and than one sample for the rest") {
   auto model = model_of(table_of_trits);
-  const auto variance = [&](const std::string& spec) {
-    return variance_of(*estimator_of(spec, *model), *model, one_example());
-  };
+  const auto variance = [&](const std::string& spec) { return variance_of(spec, *model); };
   const double unordered = variance("unordered_set[samples=2,baseline=false]");
   CHECK(unordered < variance("wor_importance[samples=2,baseline=false]"));
   CHECK(unordered < variance("sum_and_sample[samples=2,set=sampled]"));

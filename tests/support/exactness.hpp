@@ -1,6 +1,8 @@
 // Exact checks of estimators, without sampling.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -67,5 +69,49 @@ inline std::unique_ptr<Model<double>> model_of(const std::string& spec, bool pos
 inline std::unique_ptr<Estimator<double>> estimator_of(const std::string& spec, const Model<double>& model) {
   return make_estimator<double>(Spec::parse(spec), model.structure(), Key(11));
 }
+
+/// Two bits with a number for each of their four outcomes; prior and posterior have separate logits.
+struct TabledBits {
+  std::unique_ptr<Model<double>> model = model_of("bits[bits=2,function=table,logit=0.3;-0.8]", true);
+  std::array<double, 2> prior{0.3, -0.8}, posterior;
+  std::array<double, 4> f;  ///< [2 first bit + second bit]
+
+  explicit TabledBits(std::array<double, 2> q) : posterior(q) {
+    std::copy(q.begin(), q.end(), model->parameters().find("posterior.logits")->value.data.begin());
+    for (int z = 0; z < 4; ++z) {  // f is read from the model, with nearly certain bits
+      const auto spec =
+          std::string("bits[bits=2,function=table,logit=") + (z / 2 ? "200;" : "-200;") + (z % 2 ? "200]" : "-200]");
+      f[z] = measurement::exact_truth({}, *model_of(spec), one_example(), 1e6).value;
+    }
+  }
+};
+
+/// The same quantities of the estimator of a spec.
+inline double bias_of(const std::string& spec, const Model<double>& model, const Batch& batch = one_example(),
+                      double outcome_cap = 1e6) {
+  return bias_of(*estimator_of(spec, model), model, batch, outcome_cap);
+}
+inline std::vector<double> mean_of(const std::string& spec, const Model<double>& model, const Batch& batch = one_example()) {
+  return mean_of(*estimator_of(spec, model), model, batch);
+}
+inline double variance_of(const std::string& spec, const Model<double>& model, const Batch& batch = one_example()) {
+  return variance_of(*estimator_of(spec, model), model, batch);
+}
+/// Its exact moments around the target's gradient.
+inline measurement::Moments moments_of(const std::string& spec, const Model<double>& model,
+                                       const Batch& batch = one_example()) {
+  const auto estimator = estimator_of(spec, model);
+  const auto truth = measurement::exact_truth(estimator->target(), model, batch, 1e6);
+  return measurement::exact_moments(*estimator, model, batch, truth.of_example, 1e6);
+}
+/// One estimate.
+struct Drawn {
+  Drawn(const std::string& spec, const Model<double>& model, const Batch& batch = one_example(), Key key = Key(1))
+      : random(key), estimator(estimator_of(spec, model)), estimate(estimator->draw({tape, model, batch, random})) {}
+  Tape<double> tape;
+  KeyedRandomness random;
+  std::unique_ptr<Estimator<double>> estimator;
+  Estimate<double> estimate;
+};
 
 }  // namespace hardgrad::testing

@@ -14,6 +14,9 @@ template <class T>
 class Wrapped final : public Estimator<T> {
  public:
   Wrapped(const Settings& settings, const Structure& structure, Key init) : fault_(settings) {
+    const auto on = [&](const char* flag) { return settings.values().contains(flag) && settings.flag(flag); };
+    to_go_ = on("reward_to_go");
+    normalised_ = on("normalise");
     const auto& entry = Estimators::instance().at(settings.text("of"));
     if constexpr (std::is_same_v<T, float>)
       right_ = entry.make_float(settings, structure, init);
@@ -35,11 +38,12 @@ class Wrapped final : public Estimator<T> {
     auto& surrogate = estimate.surrogate;
     auto& run = *estimate.episode;
     if (fault_("scale")) surrogate = affine(surrogate, T{1.1});
-    if (fault_("weight of the score")) surrogate = subtract(affine(surrogate, T{2}), path(run));
+    if (fault_("weight of the score") || (normalised_ && fault_("weight of the normalised score")))
+      surrogate = subtract(affine(surrogate, T{2}), path(run));
     if (fault_("sign of the score")) surrogate = subtract(affine(path(run), T{2}), surrogate);
     if (fault_("constant in the signal")) surrogate = add(surrogate, score(run, 0, 0));
-    if (fault_("constant in later columns")) surrogate = add(surrogate, score(run, 1, 0));
-    if (fault_("constant in later examples")) surrogate = add(surrogate, score(run, 0, 1));
+    if (to_go_ && fault_("constant in later columns' reward to go")) surrogate = add(surrogate, score(run, 1, 0));
+    if (to_go_ && fault_("constant in later examples' reward to go")) surrogate = add(surrogate, score(run, 0, 1));
     if (fault_("sign of the sleep phase"))
       for (int t = 0; t < static_cast<int>(estimate.others.back()->steps().size()); ++t)
         surrogate = add(surrogate, sum(estimate.others.back()->log_probability(t), 2.0 / problem.batch.examples()));
@@ -77,6 +81,7 @@ class Wrapped final : public Estimator<T> {
   }
 
   Fault fault_;
+  bool to_go_, normalised_;
   mutable std::once_flag aimed_;
   std::unique_ptr<Estimator<T>> right_;
 };
@@ -87,9 +92,10 @@ TEST_CASE("estimators whose result is changed are rejected") {
   check_mutants<Wrapped>("implicit_mle", {"sign of the score"});
   check_mutants<Wrapped>("local_disarm", {"scale", "constant in the signal"});
   check_mutants<Wrapped>("optimal_baseline", {"weight of the score"});
-  check_mutants<Wrapped>("muprop", {"constant in the signal", "constant in later columns", "constant in later examples"});
+  check_mutants<Wrapped>("muprop", {"constant in the signal", "constant in later columns' reward to go",
+                                    "constant in later examples' reward to go"});
   check_mutants<Wrapped>("wake_sleep", {"sign of the sleep phase"});
-  check_mutants<Wrapped>("nvil", {"weight of the score", "sign of the first average", "scale of the last average",
+  check_mutants<Wrapped>("nvil", {"weight of the normalised score", "sign of the first average", "scale of the last average",
                                   "sign of the own loss", "slope of the last own parameter"});
   check_mutants<Wrapped>("rodeo", {"sign of the first own parameter"});
   check_mutants<Wrapped>("rebar", {"sign of the first average", "slope of the last own parameter"});

@@ -34,12 +34,6 @@ std::vector<std::string> specs() {
   return all;
 }
 
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a.at(i) - b.at(i)));
-  return worst;
-}
-
 }  // namespace
 
 TEST_CASE("heads: gradients, padding, copies of rows and all outcomes") {

@@ -79,6 +79,14 @@ inline std::vector<double> losses(const Model<double>& model, const Batch& batch
   return total;
 }
 
+/// The largest difference of two vectors.
+inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+
 using verification::mixture;
 
 /// Every term that a target may need from a posterior.

@@ -140,12 +140,6 @@ std::vector<double> sampled_gradient(Model<double>& model, const Batch& batch, C
   return gradient;
 }
 
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
-
 }  // namespace
 
 TEST_CASE("translator: with the hint of averaged costs, each row's share is right, and no logits are recomputed") {
