@@ -9,7 +9,7 @@ makes a virtual environment with the versions of `requirements.txt`, if it is no
 same code in JAX). `--forms torch.1` is Debian's PyTorch alone.
 
 Each row first compares gradients. It then times Hardgrad and every form, alternating on one pinned core. Times are processor time
-including system calls, medians over all rounds, so other load on the machine does not count. Compilation is told, not counted. A form
+including system calls, medians over all rounds, so other load on the machine does not count. Compile time is reported, not counted. A form
 that fails or does not compile in `--compile-limit` seconds is a cell with the reason.
 
 `plain`: time of the first plain form over Hardgrad's. `best`: the same for the fastest form, and in brackets the smallest and the
@@ -163,7 +163,7 @@ def title(row):
 
 
 def prepare(row, ours, peers, program, folder, options):
-    """Compares every form's gradient. -> what the forms say, the reasons of those that fail."""
+    """Compares every form's gradient. -> the answers of the forms, and the reasons of those that fail."""
     paths = [str(folder / "gradient.h5")]
     exact = Hardgrad(program, replace(row, estimator="exact", samples=1, model=row.small or row.model), ours.environment)
     whole = Hardgrad(program, replace(row, batch=row.training), ours.environment) if row.training else ours  # all of the data
