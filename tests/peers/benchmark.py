@@ -9,7 +9,7 @@ makes a virtual environment with the versions of `requirements.txt`, if it is no
 same code in JAX). `--forms torch.1` is Debian's PyTorch alone.
 
 Each row first compares gradients. It then times Hardgrad and every form, alternating on one pinned core. Times are processor time
-including system calls, medians over all rounds, so other load on the machine does not count. Compilation is told, not counted. A form
+including system calls, medians over all rounds, so other load on the machine does not count. Compile time is reported, not counted. A form
 that fails or does not compile in `--compile-limit` seconds is a cell with the reason.
 
 `plain`: time of the first plain form over Hardgrad's. `best`: the same for the fastest form, and in brackets the smallest and the
@@ -30,8 +30,6 @@ import ctypes
 import json
 import os
 import re
-import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -42,70 +40,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ours import Hardgrad, sweep_seconds
 from peers import HERE, Failed, environment, forms
 from rows import rows
 
 TOLERANCE = 1e-3  # of a gradient in float
-
-
-class Hardgrad:
-    def __init__(self, program, row, environment):
-        self.command = [program, "gradient", "--task", row.task, "--model", row.model, "--estimator", row.spec(),
-                        "--batch", str(row.batch), "--seed", "3", "--json"]
-        self.environment = environment
-
-    def run(self, *more):
-        done = subprocess.run(self.command + list(more), capture_output=True, text=True, env=self.environment)
-        if done.returncode:
-            raise Failed(f"{' '.join(self.command)}: {done.stderr.strip()}")
-        return json.loads(done.stdout)
-
-    def time(self, n):
-        return self.run("--repeat", str(n + 2))["timing"]  # the first ones warm up
-
-    def replicates(self, of, once, M=64):
-        """Processor seconds of M gradients of `hardgrad measure`. `once`: the seconds of a single gradient."""
-        scale = max(1, min(8, int(0.5 / (M * once))))  # small ones are short compared with the start of the process
-        command = [self.command[0], "measure", *self.command[2:], "--estimand", "none", "--jobs", "1"]
-        command += ["--at-logits"] if of == "logits" else []
-        used = []
-        for count in ((1 + scale) * M, M):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            done = subprocess.run([*command, "--replicates", str(count)], capture_output=True, text=True, env=self.environment)
-            if done.returncode:
-                raise Failed(f"{' '.join(command)}: {done.stderr.strip()}")
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return (used[0] - used[1]) / scale
-
-    def training(self, row, once, folder):
-        """Processor seconds of one training step: the difference of two runs, per step."""
-        config, steps, used = folder / "training.toml", max(20, min(400, int(1 / once))), []
-        config.write_text(TRAINING.format(task=row.task, model=row.model, estimator=row.spec(), batch=row.batch))
-        for count in (2 * steps, steps):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            done = subprocess.run([self.command[0], "run", str(config), "--out", str(folder / "trained"), "--jobs", "1", "--progress",
-                                   "none", "--set", f"train.steps={count}"], capture_output=True, text=True, env=self.environment)
-            if done.returncode:
-                raise Failed(f"hardgrad run: {done.stderr.strip()}")
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-            shutil.rmtree(folder / "trained")
-        return (used[0] - used[1]) / steps
-
-
-TRAINING = """name = "training"
-[grid]
-task = ["{task}"]
-model = ["{model}"]
-estimator = ["{estimator}"]
-[train]
-batch = {batch}
-log_every = 1000000
-save_seconds = 0
-[measure]
-at = []
-"""
 
 
 def sgemm_rate():
@@ -120,38 +59,6 @@ def sgemm_rate():
     return max(rates)
 
 
-SWEEP = """name = "cells"
-[grid]
-task = ["translation[examples=200,max_length=8]"]
-model = ["translator[embedding={width},hidden={width},feed=sampled]"]
-estimator = ["reinforce", "rloo[samples=2]"]
-seed = [1, 2, 3, 4, 5, 6, 7, 8]
-[train]
-steps = 0
-[measure]
-at = ["start"]
-batch = 32
-replicates = {replicates}
-estimand = "none"
-"""
-
-
-def sweep_seconds(program, environment, folder, cores, quick):
-    """Wall seconds of a sweep of 16 cells on one thread and on two."""
-    config, seconds = folder / "cells.toml", []
-    config.write_text(SWEEP.format(width=4 if quick else 32, replicates=8 if quick else 256))
-    for jobs in (1, 2):
-        start = time.monotonic()
-        done = subprocess.run([program, "run", str(config), "--out", str(folder / f"run{jobs}"), "--jobs", str(jobs), "--progress",
-                               "none"], capture_output=True, text=True, env=environment,
-                              preexec_fn=lambda: os.sched_setaffinity(0, cores))
-        seconds.append(time.monotonic() - start)
-        if done.returncode:
-            raise Failed(f"hardgrad run: {done.stderr.strip()}")
-        shutil.rmtree(folder / f"run{jobs}")
-    return seconds
-
-
 def blas_kernel():
     library = ctypes.CDLL("libopenblas.so.0")
     library.openblas_get_corename.restype = ctypes.c_char_p
@@ -163,7 +70,7 @@ def title(row):
 
 
 def prepare(row, ours, peers, program, folder, options):
-    """Compares every form's gradient. -> what the forms say, the reasons of those that fail."""
+    """Compares every form's gradient. -> the answers of the forms, and the reasons of those that fail."""
     paths = [str(folder / "gradient.h5")]
     exact = Hardgrad(program, replace(row, estimator="exact", samples=1, model=row.small or row.model), ours.environment)
     whole = Hardgrad(program, replace(row, batch=row.training), ours.environment) if row.training else ours  # all of the data

@@ -41,7 +41,7 @@ class Worker:
         self.command, self.environment, self.process = [python, str(HERE / "worker.py"), library], environment, None
 
     def start(self):
-        """-> what the library says about itself, or {"missing": its name}."""
+        """-> the library's version and kernels, or {"missing": its name}."""
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment)
         return self.read()
 

@@ -78,7 +78,8 @@ def _story(file, batch):
     at = torch.arange(N)
     return {"story": story, "question": question, "story_place": _places(story, width),
             "question_place": _places(question, width), "mask": (at < length[:, None]).float(),
-            "gone": torch.where(at < length[:, None], 0.0, float("-inf")), "age": (length[:, None] - 1 - at).clamp(min=0), "answer": batch["answer"].long(), "items": N}
+            "gone": torch.where(at < length[:, None], 0.0, float("-inf")),
+            "age": (length[:, None] - 1 - at).clamp(min=0), "answer": batch["answer"].long(), "items": N}
 
 
 def _image(file, batch):

@@ -1,4 +1,4 @@
-"""Networks in PyTorch or JAX, in a separate process: `worker.py torch|jax`. It first says which version it is. Each line on its input is
+"""Networks in PyTorch or JAX, in a separate process: `worker.py torch|jax`. It first reports its version. Each line on its input is
 a request in JSON; the answer is a line in JSON, too.
 
 {"load": {...}} prepares a row in one form and answers with the relative difference (norms) between its gradient and the file's, the
@@ -96,7 +96,7 @@ def reason(error):
 
 def main(name):
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a compiler prints is no answer
+    os.dup2(2, 1)  # a compiler's output is not an answer
 
     def say(what):
         print(json.dumps(what), file=out, flush=True)

@@ -1,4 +1,4 @@
-"""`tape_machine`: hard heads. Positions and what is written are whole numbers that follow from the choices."""
+"""`tape_machine`: hard heads. Positions are whole numbers that follow from the choices."""
 
 from __future__ import annotations
 
