@@ -74,7 +74,7 @@ def known_unbiased(data: xr.Dataset, step: Step) -> np.ndarray:
     known = np.zeros(data.sizes["run"], bool)
     if "known_unbiased" in data.data_vars:
         known = (pick(data, "known_unbiased", step).astype(str) == "yes") & ~biased_runs(data, step)
-    if "exact_squared_bias" in data.data_vars:
+    if {"exact_squared_bias", "squared_bias"} <= set(data.data_vars):
         known |= np.isfinite(pick(data, "exact_squared_bias", step)) & (at_step(data, "squared_bias", step) == 0)
     return known
 
