@@ -19,10 +19,9 @@ from .answer_words import format_answer
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified
-from .figures import FIGURES, draw_all
+from .figures import FIGURES, METRICS, draw_all
 from .frames import select
 from .groups import page
-from .inference import FINAL_LOSS
 from .leading import MOST_SETTINGS
 from .live import follow, program, told
 from .load import load, load_tuning
@@ -59,19 +58,20 @@ def _save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("pn
     return paths
 
 
-def _draw(arguments: argparse.Namespace) -> None:
+def _draw(arguments: argparse.Namespace) -> int:
     data = load(arguments.result, arguments.unverified)
     if arguments.estimator:
         data = select(data, estimator=arguments.estimator)
     data, pages = page(data, arguments.page, MOST_PANELS)
     frame = table(data, arguments.at)
     folder = _folder(arguments)
-    paths = []
+    paths, status = [], 0
     suffix = f"_page{arguments.page}" if pages > 1 else ""
     with sized(SIZES[arguments.size]):
-        for name, figure in draw_all(data, arguments.at, arguments.figure):
+        for name, figure in draw_all(data, arguments.at, arguments.figure, arguments.metric):
             if isinstance(figure, InputError):
                 complain(f"{name}: not drawn: {figure}")
+                status = 3 if arguments.figure or arguments.metric and name in METRICS else status  # it was asked for
                 continue
             paths += _save(figure, folder, name + suffix, arguments.format or ("png", "svg"))
     print(format_table(frame))
@@ -80,6 +80,7 @@ def _draw(arguments: argparse.Namespace) -> None:
         print(path)
     if pages > 1:
         print(f"page {arguments.page} of {pages}, {MOST_PANELS} networks each; use --page N for another")
+    return status
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -92,7 +93,7 @@ def _report(arguments: argparse.Namespace) -> None:
 
 def _answer(arguments: argparse.Namespace) -> None:
     data = load(arguments.result, arguments.unverified)
-    found = answer(data, arguments.by)
+    found = answer(data, arguments.by, arguments.baseline)
     searched = chosen(data, load_tuning(data))
     print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found, searched))
 
@@ -159,7 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
-    def add(name: str, run: Callable[[argparse.Namespace], None], text: str, json: bool = False) -> argparse.ArgumentParser:
+    def add(name: str, run: Callable[[argparse.Namespace], int | None], text: str, json: bool = False) -> argparse.ArgumentParser:
         verb = verbs.add_parser(name, help=text, description=text)
         verb.set_defaults(run=run)
         if json:
@@ -172,14 +173,17 @@ def main(arguments: list[str] | None = None) -> int:
         verb = add(name, run, text)
         verb.add_argument("result", metavar="RESULT.h5", help="merged result")
         verb.add_argument("--out", help=out)
-        verb.add_argument("--at", default="first",
-                          help="step whose bias and variance are shown: first, last or a number (default: first)")
+        verb.add_argument("--at", default="half",
+                          help="step whose bias and variance are shown: first, half, last or a number (default: half, the measured step "
+                               "nearest to half of the training, where baselines are trained)")
         if name == "report":
             verb.add_argument("--settings", type=_count, default=MOST_SETTINGS, metavar="N",
                               help=f"number of settings per network to draw and list in full, best first (default: {MOST_SETTINGS})")
         else:
             verb.add_argument("--figure", action="append", choices=FIGURES, metavar="NAME",
                               help=f"draw this figure; may be repeated (default: all that apply to the result): {', '.join(FIGURES)}")
+            verb.add_argument("--metric", metavar="NAME", help="metric of the metric figures, such as metric_exact_match (default: the first of "
+                              "each task)")
             verb.add_argument("--estimator", action="append", metavar="NAME",
                               help="draw this estimator only, by name or as given in the sweep; may be repeated (default: all)")
             verb.add_argument("--size", choices=SIZES, default="screen",
@@ -187,10 +191,11 @@ def main(arguments: list[str] | None = None) -> int:
             verb.add_argument("--format", action="append", choices=_FORMATS, help="may be repeated (default: png and svg)")
             verb.add_argument("--page", type=int, default=1, metavar="N",
                               help=f"page to draw, with {MOST_PANELS} networks each (default: 1)")
-    verb = add("answer", _answer, "find the best estimator: each at its best settings, at equal cost, with the uncertainty", json=True)
+    verb = add("answer", _answer, "rank the estimators: each at its best settings, at equal cost, with the uncertainty", json=True)
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
-    verb.add_argument("--by", default=FINAL_LOSS, metavar="QUANTITY",
-                      help="a held-out loss or metric, such as metric_accuracy (default: the held-out loss that most runs have)")
+    verb.add_argument("--by", metavar="QUANTITY",
+                      help="a loss or metric of the evaluations, such as heldout_expected_loss (default: the task's metric, or its loss)")
+    verb.add_argument("--baseline", metavar="NAME", help="compare every estimator with this one, instead of with the best")
     verb = add("restarts", _restarts, "choose the run that trained best among runs that differ only in their seed", json=True)
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", default=TRAINING_LOSS, metavar="QUANTITY",
@@ -207,7 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
     verb = add("compare", _compare, "list changes between two results beyond noise", json=True)
     verb.add_argument("result", metavar="FIRST.h5", help="merged result")
     verb.add_argument("second", metavar="SECOND.h5", help="the same sweep run again, or one that shares cells with it")
-    verb.add_argument("--at", default="first", help="step whose bias and variance are compared (default: first)")
+    verb.add_argument("--at", default="first", help="step whose bias and variance are compared: first, half, last or a number (default: first)")
     verb = add("align", _align, "evaluate a network's attention as a word alignment, beside IBM Models 1 and 2", json=True)
     verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
     verb.add_argument("--train", metavar="FOLDER", help="another such folder; the IBM models train on its pairs, too")
@@ -224,7 +229,7 @@ def main(arguments: list[str] | None = None) -> int:
     warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
     status = 0
     try:
-        parsed.run(parsed)
+        status = parsed.run(parsed) or 0
     except InputError as error:
         complain(str(error))
         status = 3

@@ -14,8 +14,9 @@ from .drawing import draw_panels, set_symlog
 from .errors import NotApplicable
 from .groups import Group, panels
 from .load import estimator_settings, need
+from .measured import measured
 from .style import Look
-from .table import measured, measurement_step
+from .steps import measurement_step
 
 
 class Family(NamedTuple):
@@ -84,7 +85,7 @@ def against(data: xr.Dataset, quantity: str, parameter: str, at: str | int = "fi
         ax.set_ylim(0 if min(every) >= 0 else None, 2 * max(every) if max(every) > 0 else None)
         return True
 
-    return draw_panels(found, f"{quantity.replace('_', ' ').capitalize()} against {parameter} (step {step})", panel, parameter,
+    return draw_panels(found, f"{quantity.replace('_', ' ').capitalize()} against {parameter} ({step.words})", panel, parameter,
                        quantity.replace("_", " "))
 
 

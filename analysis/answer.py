@@ -1,4 +1,5 @@
-"""Which estimator is best: each at its best settings, at equal cost, with the uncertainty. `answer_words` formats the answer."""
+"""Which estimator is best, or how each compares to a baseline: at its best settings, at equal cost, with the uncertainty. `answer_words`
+formats the answer."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ import xarray as xr
 
 from .budgets import at_budget, cost_so_far, reached
 from .errors import InputError
-from .groups import Group, by_seed, evaluation_splits, in_common, in_words, panels
-from .inference import FINAL_LOSS, lower_is_better
-from .load import need
-from .statistics import Mean, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, shared_ranks
-from .table import evaluation_names, most_common
+from .frames import matches
+from .groups import Group, evaluation_splits, in_common, in_words, panels
+from .measured import targets_of
+from .quantities import comparable, lower_is_better, ranking_quantity
+from .statistics import Mean, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, ranked
 from .tuning import Near, at_edge, nearest, tuned
 
 #: Budgets at which estimators are compared, and their display names.
@@ -21,41 +22,60 @@ LEVEL = 0.05
 POWER = 0.8
 
 
-def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
-    """One row per task, model, budget and estimator, the best first.
+def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None) -> pd.DataFrame:
+    """The ranking: one row per task, model, budget and estimator, the best first.
 
     Estimators are compared; other axes of the grid, such as learning rates, are tuned. Each estimator is shown at its best setting
     (`setting`); `edge` names values at the end of the range tried. Each seed is scored at the setting that the other seeds chose
-    (`tuning.tuned`). If the sweep has a [tune] section, setting and edge come from it. `quantity` ranks: the held-out loss, or another
-    held-out loss or metric by its variable's name. It is taken at a training cost of `at` steps, rows or processor seconds: the
-    largest cost that every run of the network reached.
+    (`tuning.tuned`). If the sweep has a [tune] section, setting and edge come from it. `quantity` ranks, by its variable's name (default:
+    the task's metric, or the held-out loss: `quantities.ranking_quantity`). It is taken at a training cost of `at` steps, rows or
+    processor seconds: the largest cost that every run of the network reached.
 
     `score`, `low`, `high`: mean over seeds and its 95% interval, for each estimator alone. The best estimator was chosen by its score,
-    so its score is slightly optimistic. `difference`, `difference_low`, `difference_high`: difference to the best, paired over seeds,
-    with a 95% interval; positive is worse. `tests` counts the pairs of estimators in all budgets of the network. Their intervals hold
-    simultaneously, whichever estimator is best (Dunn 1961, `statistics.pairwise_differences`). Both kinds of interval include the
-    uncertainty of a setting that the seeds chose, but not of one that [tune] chose. `p_value` is that of the paired t test,
-    `p_corrected` is `p_value` times `tests`. `verdict`: best; worse (the interval of the difference is above 0); unclear (it is not);
-    alone (no other estimator has a number); none (no number at this cost). `rank`: 1 + the number of estimators that are better beyond
-    noise. `seeds_needed`: seeds at which an unclear difference would be found with 80% probability, if the true difference equals
-    the estimate (`statistics.pairs_needed`).
+    so its score is slightly optimistic. `difference`, `difference_low`, `difference_high`: difference to the `reference`, paired over
+    seeds, with a 95% interval; positive is worse. The reference is `baseline` (an estimator, as the sweep names it or by its bare name),
+    or without it the best estimator. `tests` is the size of the family: a network at one budget is one question. Against a baseline,
+    which is named before, it counts the other estimators; against the best, which the same numbers chose, all pairs. All intervals of a
+    question hold simultaneously (Dunn 1961, `statistics.pairwise_differences`). They include the uncertainty of a setting that the seeds
+    chose, but not of one that [tune] chose. `p_value` is that of the paired t test, `p_corrected` is `p_value` times `tests`.
+
+    `verdict`: best (or baseline); worse or better (the interval of the difference excludes 0); unclear (it does not); alone (no other
+    estimator has a number); none (no number at this cost). `rank`: the place by score among the estimators of the same `target`.
+    Estimators of one network and budget that share one of the `letters` do not differ beyond noise, all pairs tested together.
+    `seeds_needed`: seeds at which an unclear difference would be found with 80% probability, if the true difference equals the estimate
+    (`statistics.pairs_needed`).
 
     `failed` of `runs` failed at the chosen setting, `tried_failed` of `tried` at all settings. A failed run counts as the worst score
     of the network. `settings_close` of an estimator's `settings` do not differ from the chosen one beyond noise. `next_setting` is the
     next best; `next_difference`, `next_low`, `next_high` are its difference to the chosen one and the interval (`tuning.nearest`).
-    InputError if nothing was evaluated.
+    InputError if nothing was evaluated, or if no network has the baseline.
     """
     rows: list[dict[str, object]] = []
-    costs, splits = _costs(data), evaluation_splits(data)
+    costs, splits, aims = _costs(data), evaluation_splits(data), targets_of(data)
     for (task, model), members in panels(data).items():
-        name = _variable(data, members, quantity)
-        if name is not None:
+        name = ranking_quantity(data, members, quantity)
+        reference = _reference(baseline, members) if baseline is not None else None
+        if name is not None and (baseline is None or reference is not None):
             split = in_common(splits[np.concatenate([group.runs for group in members])])
-            rows += [{"task": task, "model": model, "quantity": name, "split": split, **row} for row in _panel(data, members, name, costs)]
+            targets = {group.estimator: in_common(aims[group.runs], "") for group in members}
+            rows += [{"task": task, "model": model, "quantity": name, "split": split, **row}
+                     for row in _panel(data, members, name, costs, targets, reference)]
+    names = dict.fromkeys(group.estimator for members in panels(data).values() for group in members)
+    if baseline is not None and not any(matches(baseline, name) for name in names):
+        raise InputError(f"{data.attrs.get('path', 'result')}: has no estimator {baseline} (estimators are: {', '.join(names)})")
     if not rows:
-        raise InputError(f"{data.attrs.get('path', 'result')}: has no {'held-out loss' if quantity == FINAL_LOSS else quantity}: nothing was "
+        raise InputError(f"{data.attrs.get('path', 'result')}: has no {quantity or 'loss or metric of an evaluation'}: nothing was "
                          "evaluated (set train.steps, and train.evaluate_every for more than the end)")
     return pd.DataFrame(rows)
+
+
+def _reference(wanted: str, members: list[Group]) -> str | None:
+    """The estimator meant by `wanted`: of this name, or the only one of this bare name; None if there is none. InputError if several match."""
+    names = list(dict.fromkeys(group.estimator for group in members))
+    found = [name for name in names if name == wanted] or [name for name in names if matches(wanted, name)]
+    if len(found) > 1:
+        raise InputError(f"{wanted} matches several estimators: {', '.join(found)}; give one of these")
+    return found[0] if found else None
 
 
 def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
@@ -70,53 +90,30 @@ def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
     return found
 
 
-def _variable(data: xr.Dataset, members: list[Group], quantity: str) -> str | None:
-    if quantity != FINAL_LOSS:
-        need(data, quantity, f"evaluated quantities are: {', '.join(evaluation_names(data, 'heldout') + evaluation_names(data, 'metric'))}")
-        return quantity
+def _panel(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray], targets: dict[str, str],
+           reference: str | None) -> list[dict[str, object]]:
+    """Rows of one network: every budget and estimator, with intervals that are simultaneous within a budget."""
+    rows: list[dict[str, object]] = []
     runs = np.concatenate([group.runs for group in members])
-    losses = evaluation_names(data, "heldout")
-    loss = most_common(data, losses, runs)
-    shared = [name for name in evaluation_names(data, "metric") if _had_by_all(data, members, name)]
-    return shared[0] if loss and shared and not _had_by_all(data, members, loss) else loss
-
-
-def _had_by_all(data: xr.Dataset, members: list[Group], name: str) -> bool:
-    """Whether every estimator with any evaluation has this one."""
-    evaluated = evaluation_names(data, "heldout") + evaluation_names(data, "metric")
-    def has(runs: np.ndarray, names: list[str]) -> bool:
-        return any(np.isfinite(data[one].values[runs]).any() for one in names)
-    return all(has(group.runs, [name]) for group in members if has(group.runs, evaluated))
-
-
-def _panel(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray]) -> list[dict[str, object]]:
-    """Rows of one network: every budget and estimator, with simultaneous intervals."""
-    estimators = list(dict.fromkeys(group.estimator for group in members))
-    failed = np.zeros(data.sizes["run"], bool)
-    for group in members:
-        failed[group.runs] = [status == "failed" for status in group.status]
-    runs = np.concatenate([group.runs for group in members])
-    values = data[name].values[runs]
-    sign = 1 if lower_is_better(name) else -1
-    sections: list[_Section] = []
+    failed = np.concatenate([[status == "failed" for status in group.status] for group in members])
+    values, lower = data[name].values[runs], lower_is_better(name)
     for budget, places in costs.items():
-        ends = np.where(failed[runs], np.nan, reached(values, places[runs]))  # a failed run does not limit the budget
+        ends = np.where(failed, np.nan, reached(values, places[runs]))  # a failed run does not limit the budget
         if not np.isfinite(ends).any():
             continue
         limit = float(np.nanmin(ends))
         scores = np.full(data.sizes["run"], np.nan)
-        scores[runs] = sign * at_budget(values, places[runs], limit)
-        scores[failed] = np.nanmax(np.where(failed, np.nan, scores)) if np.isfinite(scores[~failed]).any() else np.nan
-        sections.append(_Section(budget, limit, by_seed(data, members, scores)[0], members, estimators))
-    tests = sum(pairs_tested(section.scores) for section in sections)
-    return [row for section in sections for row in section.rows(tests, sign)]
+        scores[runs] = at_budget(values, places[runs], limit)
+        section = _Section(budget, limit, comparable(data, members, scores, lower), members, targets)
+        rows += section.rows(1 if lower else -1, reference)
+    return rows
 
 
 class _Section:
     """One network at one budget: estimators at their best settings, lower is better."""
 
-    def __init__(self, budget: str, limit: float, scores: np.ndarray, members: list[Group], estimators: list[str]):
-        self.budget, self.limit, self.estimators = budget, limit, estimators
+    def __init__(self, budget: str, limit: float, scores: np.ndarray, members: list[Group], targets: dict[str, str]):
+        self.budget, self.limit, self.estimators, self.targets = budget, limit, list(targets), list(targets.values())
         self.settings: list[list[dict[str, str]]] = []
         self.chosen: list[int] = []
         self.tried: list[int] = []  # runs at all settings; failed ones below
@@ -124,7 +121,7 @@ class _Section:
         self.groups: list[Group] = []  # of each estimator, at its chosen setting
         self.near: list[Near] = []  # how close its other settings are
         best, unsettled = [], []
-        for estimator in estimators:
+        for estimator in self.estimators:
             mine = [i for i, group in enumerate(members) if group.estimator == estimator]
             found = tuned(scores[mine])
             self.settings.append([members[i].others for i in mine])
@@ -137,37 +134,38 @@ class _Section:
             unsettled.append(found.unsettled)
         self.scores, self.unsettled = np.array(best), np.array(unsettled)  # [estimators, seeds], [estimators]
 
-    def rows(self, tests: int, sign: int) -> list[dict[str, object]]:
-        """`tests`: comparisons in all budgets of the network; `sign`: -1 where the scores were negated."""
+    def rows(self, sign: int, reference: str | None) -> list[dict[str, object]]:
+        """`sign`: -1 where the scores were negated. `reference`: the baseline; None: the best."""
         known = np.isfinite(self.scores).any(axis=1)
-        with np.errstate(invalid="ignore"):
-            means = np.array([np.nanmean(row) if there else np.inf for row, there in zip(self.scores, known)])
-        order = np.argsort(means, kind="stable")
-        best, several = int(order[0]), int(known.sum()) > 1
-        found = pairwise_differences(self.scores, tests, 1 - LEVEL, self.unsettled)
-        ranks = shared_ranks(self.scores, found)
+        pairs = pairwise_differences(self.scores, level=1 - LEVEL, unsettled=self.unsettled)  # the family of the letters
+        place = ranked(self.scores, self.targets, pairs)
+        to = int(place.order[0]) if reference is None else self.estimators.index(reference)
+        several = int(known.sum()) > 1
+        others = int((np.isfinite(self.scores) & np.isfinite(self.scores[to])).sum(axis=1)[np.arange(len(known)) != to].astype(bool).sum())
+        tests = pairs_tested(self.scores) if reference is None else others
+        found = pairs if reference is None else pairwise_differences(self.scores, max(tests, 1), 1 - LEVEL, self.unsettled)
         rows = []
-        for i in map(int, order):
+        for i in map(int, place.order):
             mean = self._score(i, sign)
-            here = [float(part[i, best]) if i != best else nothing for part, nothing in zip(found, (0.0, 0.0, 0.0, np.nan, np.nan))]
+            here = [float(part[i, to]) if i != to else nothing for part, nothing in zip(found, (0.0, 0.0, 0.0, np.nan, np.nan))]
             if not known[i]:
                 verdict = "none"
-            elif i == best:
-                verdict = "best" if several else "alone"
+            elif i == to:
+                verdict = ("best" if reference is None else "baseline") if several else "alone"
             else:
-                verdict = "worse" if here[1] > 0 else "unclear"
+                verdict = "worse" if here[1] > 0 else "better" if here[2] < 0 else "unclear"
             group = self.groups[i]
             edges = [f"{name} of {span}" for name, span in at_edge(self.settings[i], self.chosen[i]).items()]
             rows.append({
-                "budget": self.budget, "at": self.limit, "estimator": self.estimators[i],
+                "budget": self.budget, "at": self.limit, "target": self.targets[i], "estimator": self.estimators[i],
                 "setting": in_words({**group.others, **group.tuned}),
                 "edge": "; ".join(edges + ([group.edge] if group.edge else [])),
                 "runs": len(group.runs), "failed": group.status.count("failed"), "tried": self.tried[i], "tried_failed": self.tried_failed[i],
-                "rank": ranks[i],
+                "rank": place.rank[i], "letters": place.letters[i], "reference": self.estimators[to],
                 "score": mean.mean, "low": mean.low, "high": mean.high, "seeds": int(np.isfinite(self.scores[i]).sum()),
                 **dict(zip(("difference", "difference_low", "difference_high", "p_value", "p_corrected"), here)),
                 "tests": tests, "verdict": verdict,
-                "seeds_needed": self._seeds_needed(i, best, tests) if verdict == "unclear" else np.nan,
+                "seeds_needed": self._seeds_needed(i, to, max(tests, 1)) if verdict == "unclear" else np.nan,
                 **self._settings(i)})
         return rows
 

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from .answer import BUDGETS
-from .inference import lower_is_better
-from .table import difference_in_words, with_interval
+from .numbers_in_words import difference_in_words, p_value, quantity_name
+from .numbers_in_words import score as in_percent
+from .quantities import is_share, lower_is_better
 from .tried import said
 
 _MOST_CLOSE = 3  # estimators whose close settings are named
@@ -18,12 +19,20 @@ _MOST_CLOSE = 3  # estimators whose close settings are named
 def subject(found: pd.DataFrame) -> str:
     """The compared quantity: "held-out expected loss, lower is better"."""
     quantity = str(found["quantity"].iloc[0])
-    words = quantity.removeprefix("heldout_").removeprefix("metric_").replace("_", " ")
-    return f"{found['split'].iloc[0]} {words}, {'lower' if lower_is_better(quantity) else 'higher'} is better"
+    return f"{found['split'].iloc[0]} {quantity_name(quantity)}, {'lower' if lower_is_better(quantity) else 'higher'} is better"
 
 
 def _budget(row: pd.Series) -> str:
     return f"{BUDGETS[row['budget']]} ({row['at']:,.0f})" if row["budget"] != "cpu_seconds" else f"{BUDGETS[row['budget']]} ({row['at']:,.3g})"
+
+
+def _reference(part: pd.DataFrame) -> pd.Series:
+    """The row of the estimator to which the others are compared."""
+    return part[part["estimator"] == part["reference"]].iloc[0]
+
+
+def _with_score(row: pd.Series) -> str:
+    return in_percent(row["quantity"], row["score"], row["low"], row["high"])
 
 
 #: Columns of `lines`.
@@ -34,13 +43,13 @@ def lines(found: pd.DataFrame) -> list[list[str]]:
     """The answer for one network as a table, a line for each budget."""
     table = []
     for _, part in found.groupby("budget", sort=False):
-        best, unclear, worse = part.iloc[0], part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
+        best, unclear, worse = _reference(part), part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
         near = unclear.iloc[0] if len(unclear) else None
         if best["verdict"] in ("none", "alone"):
             table.append([_budget(best), "–" if best["verdict"] == "none" else f"– (only {_at(best)} has a value)"] + ["–"] * (len(HEAD) - 2))
             continue
-        table.append([_budget(best), _at(best), with_interval(best["score"], best["low"], best["high"]),
-                      _names(unclear, 1) or "–", _by(near) if near is not None else "–",
+        table.append([_budget(best), _at(best), _with_score(best),
+                      _names(unclear, 1) or "–", difference(near) if near is not None else "–",
                       "–" if near is None or np.isnan(near["seeds_needed"]) else
                       f"{near['seeds_needed']:.0f}" if np.isfinite(near["seeds_needed"]) else "over 1,000",
                       _names(worse, 1) or "–"])
@@ -48,16 +57,19 @@ def lines(found: pd.DataFrame) -> list[list[str]]:
 
 
 def sentences(found: pd.DataFrame) -> list[str]:
-    """The answer for one network in words, a sentence or two for each budget."""
+    """The answer for one network in words, a sentence or two for each budget; against a baseline, all estimators with their differences."""
     said = []
     for _, part in found.groupby("budget", sort=False):
-        best = part.iloc[0]
+        best = _reference(part)
         head = f"At equal {_budget(best)}: "
         if best["verdict"] in ("none", "alone"):
             why = "no" if best["verdict"] == "none" else "only one"
             said.append(head + f"{why} estimator has a value there; evaluate more often (train.evaluate_every).")
             continue
-        words = head + f"{_at(best)}, {with_interval(best['score'], best['low'], best['high'])}"
+        words = head + f"{_at(best)}, {_with_score(best)}"
+        if best["verdict"] == "baseline":
+            said.append(words + f" (the baseline). {_against(part)}")
+            continue
         unclear, worse = part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
         if len(unclear):
             near = unclear.iloc[0]
@@ -67,13 +79,23 @@ def sentences(found: pd.DataFrame) -> list[str]:
             words += "."
         if len(worse):
             near = worse.iloc[0]
-            words += f" {'Next' if not len(unclear) else 'Worse beyond noise'}: {_shown(near)}{_setting(near)}, p {_p(near['p_corrected'])}."
+            words += f" {'Next' if not len(unclear) else 'Worse beyond noise'}: {_shown(near)}{_setting(near)}, {p_value(near['p_corrected'])}."
         said.append(words)
     missing = found[found["verdict"] == "none"]
     for names, budgets in _together(missing).items():
         where = "" if len(budgets) == found["budget"].nunique() else f" at equal {' and '.join(BUDGETS[b] for b in budgets)}"
         said.append(f"No value{where}: {names} (it has another loss, or no evaluation near this cost: train.evaluate_every).")
     return said + _failures(found) + close_settings(found)
+
+
+def _against(part: pd.DataFrame) -> str:
+    """Every estimator against the baseline: better, unclear and worse."""
+    words = []
+    for verdict, title in (("better", "Better beyond noise"), ("unclear", "Not distinguishable"), ("worse", "Worse beyond noise")):
+        each = [_shown(row) + (f" ({p_value(row['p_corrected'])})" if np.isfinite(row["p_corrected"]) else "")
+                for _, row in part[part["verdict"] == verdict].iterrows()]
+        words += [f"{title}: {'; '.join(each)}."] if each else []
+    return " ".join(words)
 
 
 def _failures(found: pd.DataFrame) -> list[str]:
@@ -109,17 +131,19 @@ def _together(missing: pd.DataFrame) -> dict[str, list[str]]:
 def caption(found: pd.DataFrame, beforehand: bool = False) -> str:
     """How to read the answer. `beforehand`: the settings were chosen by other runs."""
     seeds, tests = int(found["seeds"].max()), int(found["tests"].max())
-    words = ("Mean over seeds ± half of its 95% interval. Differences are paired over seeds, with a [95% interval]; positive is worse. "
+    chosen = "the baseline" if "baseline" in set(found["verdict"]) else "the best"
+    words = (f"Mean over seeds ± half of its 95% interval. Differences to {chosen} are paired over seeds, with a [95% interval]; positive is worse. "
              "Each estimator is shown at its best setting, "
              + ("chosen beforehand, on other seeds and another split. Intervals do not include the uncertainty of this choice. "
                 if beforehand else "chosen by the other seeds. ")
-             + "Costs include the training that a run started from. Losses are interpolated linearly between close evaluations; otherwise "
+             + "Costs include the training that a run started from. Scores are interpolated linearly between close evaluations; otherwise "
              "there is no value.")
     if seeds > 1 and tests:
-        words += (f" Intervals of differences and p (paired t tests) are corrected for all comparisons of a network ({tests} at most; Dunn "
-                  "1961): all intervals hold simultaneously. Two estimators are not distinguishable if the interval of their difference "
-                  "contains 0. Intervals of scores are not corrected: the best estimator's score is slightly optimistic. "
-                  f"With {seeds} seeds, a test without assumptions about the noise (sign flips) cannot give a p below {2.0 ** (1 - seeds):.2g}.")
+        family = "comparisons with the baseline" if chosen == "the baseline" else "pairs of estimators, since the same numbers choose the best"
+        words += (f" Each network at one budget is one question: its intervals of differences and p (paired t tests) are corrected for the {tests} "
+                  f"{family} (at most; Dunn 1961), so they hold simultaneously. Two estimators are not distinguishable if the interval of their "
+                  f"difference contains 0. With {seeds} seeds, a test without assumptions about the noise (sign flips) cannot give a p below "
+                  f"{2.0 ** (1 - seeds):.2g}.")
     return words
 
 
@@ -139,21 +163,21 @@ def _names(part: pd.DataFrame, most: int = 3) -> str:
 
 
 def _shown(row: pd.Series) -> str:
-    return f"{row['estimator']} {_by(row)}"
+    return f"{row['estimator']} {difference(row)}"
 
 
-def _by(row: pd.Series) -> str:
-    return difference_in_words(row["difference"], row["difference_low"], row["difference_high"])
+def difference(row: pd.Series) -> str:
+    """The difference to the reference; of shares in percentage points."""
+    points = is_share(str(row["quantity"]))
+    here = (float(row[name]) * (100 if points else 1) for name in ("difference", "difference_low", "difference_high"))
+    words = difference_in_words(*here)
+    return words if not points else words.replace(" (", " points (") if words.endswith(")") else words + " points"
 
 
 def _needed(row: pd.Series) -> str:
     if not np.isfinite(row["seeds_needed"]):
         return "" if np.isnan(row["seeds_needed"]) else ", which needs over 1,000 seeds"
     return f"; {row['seeds_needed']:.0f} seeds would resolve a difference of this size"
-
-
-def _p(value: float) -> str:
-    return "< .0001" if value < 1e-4 else f"{value:.2g}"
 
 
 def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None) -> str:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from .frames import per_run
 from .groups import panels
-from .table import last
+from .quantities import last
 
 #: Share of attended positions (of all that words could attend to) below which attention has collapsed: nearly all words share one.
 COLLAPSED = 0.1

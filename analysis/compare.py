@@ -11,11 +11,11 @@ import xarray as xr
 from .drawing import titles
 from .errors import InputError
 from .frames import per_run
-from .groups import Group, groups, panels
-from .inference import by_seed
+from .groups import Group, by_seed, groups, panels
+from .quantities import evaluation_names, most_common
 from .rounding import at_step, rounding
 from .statistics import Difference, holm, paired_difference, propagated_difference, propagated_mean, welch_difference
-from .table import evaluation_names, measurement_step, most_common
+from .steps import measurement_step
 
 _PROVENANCE = ("version", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel", "instruction_set", "cpu", "threads",
                "plan_hash")

@@ -9,22 +9,24 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from scipy import stats
 
 from .budgets import COSTS, cost_so_far
 from .drawing import draw_panels, letters, readable_log
 from .errors import InputError
-from .groups import Group, evaluated_along, panels
+from .groups import Group, evaluated_along, panels, panels_with
 from .lettering import broken
 from .load import need
+from .quantities import evaluation_names, is_share, most_common
 from .style import Look
-from .table import evaluation_names
 
 def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
            places: np.ndarray | None = None) -> bool:
-    """Mean over seeds with a band from the lowest to the highest seed, one curve per group. (With the usual three seeds, an interval of
-    the mean would exceed the panel.) With `log`, geometric means; groups at zero are named. `places` [run, axis] replaces the steps as
+    """Mean over seeds with its 95% interval as a band (Student's, as in the tables), one curve per group. The axis shows the means and the
+    seeds; a band may go beyond it. With `log`, geometric means; groups at zero are named. `places` [run, axis] replaces the steps as
     horizontal axis; a group is drawn at their mean over seeds. False if there is nothing to draw."""
-    zero, drawn = [], False
+    zero, drawn, seen = [], False, []
     for group in members:
         values = data[name].values[group.runs]
         if not np.isfinite(values).any():
@@ -35,10 +37,11 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
         kept = np.where(np.isfinite(values) & ((values > 0) | (not log)), values, np.nan)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # columns without a number
-            mean = np.exp(np.nanmean(np.log(kept), axis=0)) if log else np.nanmean(kept, axis=0)
+            mean, lower, upper = _band(np.log(kept) if log else kept)
+            if log:
+                mean, lower, upper = np.exp(mean), np.exp(lower), np.exp(upper)
             x = data[axis].values.astype(float) if places is None else np.nanmean(
                 np.where(np.isfinite(kept), places[group.runs], np.nan), axis=0)
-            low, high = np.nanmin(kept, axis=0), np.nanmax(kept, axis=0)
         there = np.isfinite(mean) & np.isfinite(x) & ((x > 0) | (places is None))
         if not there.any():
             continue
@@ -46,8 +49,13 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
         few = there.sum() <= 12
         ax.plot(x[there], mean[there], color=style.colour, linestyle=style.line, marker=style.marker, markevery=1 if few else 0.12,
                 markersize=6 if few else 5, linewidth=1.6, markeredgecolor="white", markeredgewidth=0.5, zorder=3)
-        ax.fill_between(x[there], low[there], high[there], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+        ax.fill_between(x[there], lower[there], upper[there], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+        seen += kept[:, there][np.isfinite(kept[:, there])].tolist()
         drawn = True
+    if drawn:
+        ends = np.log([min(seen), max(seen)]) if log else np.array([min(seen), max(seen)])
+        room = 0.05 * (ends[1] - ends[0] or 0.1 * abs(ends[1]) or 1)
+        ax.set_ylim(*(np.exp(ends + [-room, room]) if log else ends + [-room, room]))
     if zero:
         ax.text(0.98, 0.02, "zero: " + ", ".join(zero), transform=ax.transAxes, ha="right", va="bottom", fontsize=8.5,
                 color="#333333", bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}, zorder=4)
@@ -63,6 +71,14 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
     return drawn or bool(zero)
 
 
+def _band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean over seeds [seeds, axis] and the ends of its 95% interval; NaN ends with a single seed."""
+    count = np.isfinite(values).sum(axis=0)
+    mean = np.nanmean(values, axis=0)
+    half = stats.t.ppf(0.975, np.maximum(count - 1, 1)) * np.nanstd(values, axis=0, ddof=1) / np.sqrt(count)
+    return mean, mean - half, mean + half
+
+
 def _measured(data: xr.Dataset, name: str, why: str, title: str, label: str, log: bool = False,
               finish: Callable[[Axes], object] = lambda ax: None) -> Figure:
     """The variable `name` at the measured steps. `why` explains in the message why it may be missing; `finish` adjusts the axes of
@@ -76,11 +92,11 @@ def _measured(data: xr.Dataset, name: str, why: str, title: str, label: str, log
         return drawn
 
     mean = "geometric mean" if log else "mean"
-    return draw_panels(panels(data), f"{title} ({mean} over seeds; band: their range)", panel, COSTS["steps"], label)
+    return draw_panels(panels_with(data, name), f"{title} ({mean} over seeds; band: 95% interval)", panel, COSTS["steps"], label)
 
 
 def variance_over_training(data: xr.Dataset) -> Figure:
-    """Variance of the gradient at the measured steps: geometric mean over seeds, and their range."""
+    """Variance of the gradient at the measured steps: geometric mean over seeds, and its interval."""
     return _measured(data, "variance", "set measure.at in the sweep", "Variance of the gradient over training", "variance", log=True)
 
 
@@ -101,7 +117,7 @@ def entropy_over_training(data: xr.Dataset) -> Figure:
 
 
 def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "steps") -> Figure:
-    """Training loss (or a held-out loss by its variable's name) against a cost of `COSTS`: mean over seeds, and their range."""
+    """Training loss (or a held-out loss by its variable's name) against a cost of `COSTS`: mean over seeds, and its interval."""
     values = need(data, name, "nothing was trained: set train.steps in the sweep")
     axis = "step" if "step" in values.dims else "evaluation_step"
     what = "Training loss" if name == "train_loss" else f"{evaluated_along(data).capitalize()} loss: " + name.removeprefix("heldout_").replace("_", " ")
@@ -120,7 +136,7 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "step
                     fontsize=8.5 * letters(), color="#333333", bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5})
         return drawn
 
-    return draw_panels(panels(data), f"{what} (mean over seeds; band: their range)", panel, COSTS[against], "loss")
+    return draw_panels(panels_with(data, name), f"{what} (mean over seeds; band: 95% interval)", panel, COSTS[against], "loss")
 
 
 def targets(data: xr.Dataset, runs: np.ndarray) -> list[str]:
@@ -139,24 +155,25 @@ def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:
 
 
 def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "steps") -> Figure:
-    """A held-out metric against a cost of `COSTS`. Without a metric's name, each panel shows its task's first metric."""
-    names = [name] if name else evaluation_names(data, "metric")
-    if not names:
+    """A metric against a cost of `COSTS`. Without a metric's name, each panel shows its task's first one by preference
+    (`quantities.evaluation_names`). InputError if no network has it."""
+    every = evaluation_names(data, "metric")
+    if name is not None:
+        need(data, name, f"evaluated metrics are: {', '.join(every) or 'none'}")
+    shown = {panel: most_common(data, [name] if name else every, np.concatenate([group.runs for group in members]))
+             for panel, members in panels(data).items()}
+    found = {panel: members for panel, members in panels(data).items() if shown[panel]}
+    if not found:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no metric: evaluate a task that has one")
-    for given in names:
-        need(data, given, f"evaluated metrics are: {', '.join(evaluation_names(data, 'metric')) or 'none'}")
     places = None if against == "steps" else cost_so_far(data, "evaluation_step", against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        runs = np.concatenate([group.runs for group in members])
-        for candidate in names:
-            if np.isfinite(data[candidate].values[runs]).any():
-                drawn = curves(data, candidate, "evaluation_step", False, ax, members, look, places)
-                ax.annotate(candidate.removeprefix("metric_").replace("_", " "), (0, 1.0), xytext=(4, -4),
-                            xycoords="axes fraction", textcoords="offset points", va="top", fontsize=9, color="#444444")
-                return drawn
-        return False
+        metric = str(shown[members[0].panel])
+        drawn = curves(data, metric, "evaluation_step", False, ax, members, look, places)
+        if is_share(metric):
+            ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
+        ax.annotate(metric.removeprefix("metric_").replace("_", " "), (0, 1.0), xytext=(4, -4), xycoords="axes fraction",
+                    textcoords="offset points", va="top", fontsize=9, color="#444444")
+        return drawn
 
-    found = {key: members for key, members in panels(data).items()
-             if any(np.isfinite(data[n].values[np.concatenate([group.runs for group in members])]).any() for n in names)}
-    return draw_panels(found, f"{evaluated_along(data).capitalize()} metric (mean over seeds; band: their range)", panel, COSTS[against], "metric")
+    return draw_panels(found, f"{evaluated_along(data).capitalize()} metric (mean over seeds; band: 95% interval)", panel, COSTS[against], "metric")

@@ -18,40 +18,43 @@ from .moments import bias_variance, variance_against_cost
 class Drawing(Protocol):
     """Draws a result; `at` is the step of the measurements."""
 
-    def __call__(self, data: xr.Dataset, at: str | int = "first") -> Figure: ...
+    def __call__(self, data: xr.Dataset, at: str | int = "half") -> Figure: ...
 
 
-#: By file name. Each takes a result and the step of the measurements (first, last or a number). Raises InputError if the result lacks
-#: the data of the figure, NotApplicable if the figure does not apply to the sweep.
+#: Figures of a metric, and the cost on their horizontal axis.
+METRICS = {"metric_curves": "steps", "metric_by_rows": "rows", "metric_by_time": "cpu_seconds"}
+#: By file name. Each takes a result and the step of the measurements (first, half, last or a number). Raises InputError if the result
+#: lacks the data of the figure, NotApplicable if the figure does not apply to the sweep.
 FIGURES: dict[str, Drawing] = {
+    "metric_curves": lambda data, at="half": metric_curves(data),
+    "heldout_loss": lambda data, at="half": heldout_curves(data),
     "bias_variance": bias_variance,
     "variance_against_cost": variance_against_cost,
     "heat_map": heat_map,
-    "variance_over_training": lambda data, at="first": variance_over_training(data),
-    "cosine_over_training": lambda data, at="first": cosine_over_training(data),
-    "attention_entropy": lambda data, at="first": entropy_over_training(data),
-    "loss_curves": lambda data, at="first": loss_curves(data),
-    "loss_by_rows": lambda data, at="first": loss_curves(data, against="rows"),
-    "loss_by_attention_values": lambda data, at="first": loss_curves(data, against="attention_values"),
-    "loss_by_time": lambda data, at="first": loss_curves(data, against="cpu_seconds"),
-    "heldout_loss": lambda data, at="first": heldout_curves(data),
-    "metric_curves": lambda data, at="first": metric_curves(data),
-    "metric_by_rows": lambda data, at="first": metric_curves(data, against="rows"),
-    "metric_by_time": lambda data, at="first": metric_curves(data, against="cpu_seconds"),
+    "variance_over_training": lambda data, at="half": variance_over_training(data),
+    "cosine_over_training": lambda data, at="half": cosine_over_training(data),
+    "attention_entropy": lambda data, at="half": entropy_over_training(data),
+    "loss_curves": lambda data, at="half": loss_curves(data),
+    "loss_by_rows": lambda data, at="half": loss_curves(data, against="rows"),
+    "loss_by_attention_values": lambda data, at="half": loss_curves(data, against="attention_values"),
+    "loss_by_time": lambda data, at="half": loss_curves(data, against="cpu_seconds"),
+    "metric_by_rows": lambda data, at="half": metric_curves(data, against="rows"),
+    "metric_by_time": lambda data, at="half": metric_curves(data, against="cpu_seconds"),
     "variance_against_samples": variance_against_samples,
     "variance_against_temperature": variance_against_temperature,
     "bias_against_temperature": bias_against_temperature,
 }
 
 
-def draw_all(data: xr.Dataset, at: str | int = "first",
-             names: Collection[str] | None = None) -> Iterator[tuple[str, Figure | InputError]]:
-    """Name and figure of every applicable or named figure; an InputError in place of a figure that cannot be drawn."""
+def draw_all(data: xr.Dataset, at: str | int = "half", names: Collection[str] | None = None,
+             metric: str | None = None) -> Iterator[tuple[str, Figure | InputError]]:
+    """Name and figure of every applicable or named figure; an InputError in place of a figure that cannot be drawn. `metric`: the metric
+    that metric figures show, by its variable's name (default: the first one of each task)."""
     for name, draw in FIGURES.items():
         if names and name not in names:
             continue
         try:
-            yield name, draw(data, at)
+            yield name, draw(data, at) if metric is None or name not in METRICS else metric_curves(data, metric, METRICS[name])
         except NotApplicable as error:
             if names:
                 yield name, error

@@ -11,9 +11,11 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
+from .groups import spelled
 from .load import estimator_settings, need, run_settings, status_names
+from .quantities import last
 from .rounding import at_step
-from .table import last, measurement_step
+from .steps import measurement_step
 
 _AXES = ("measurement_step", "evaluation_step", "step", "run")
 
@@ -32,11 +34,12 @@ def select(data: xr.Dataset, **wanted: Any) -> xr.Dataset:
             labels = [str(n) for n in data.variables if data[n].dims == ("run",)]
             raise InputError(f"{where}: runs have no {name}{_suggest(name, labels)}")
         have = status_names(data) if name == "status" else [str(v) for v in data[name].values]
+        also = spelled(data) if name == "estimator" else have  # as displayed
         values = [str(value)] if isinstance(value, str) or not isinstance(value, Iterable) else [str(v) for v in value]
         for one in values:
-            if not any(matches(one, label) for label in have):
+            if not any(matches(one, label) for label in [*have, *also]):
                 raise InputError(f"{where}: no run has {name} {one}{_suggest(one, have)}")
-        kept &= np.array([any(matches(one, label) for one in values) for label in have], dtype=bool)
+        kept &= np.array([any(matches(one, label) for one in values for label in both) for both in zip(have, also)], dtype=bool)
     if not kept.any():
         raise InputError(f"{where}: no run has {', '.join(f'{n}={v}' for n, v in wanted.items())} in combination")
     return data.isel(run=np.flatnonzero(kept))
@@ -98,7 +101,7 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
 
 
 def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndarray:
-    """One number per run, NaN if it has none: a measured quantity at step `at` (first, last or a number), the last value of a quantity
+    """One number per run, NaN if it has none: a measured quantity at step `at` (`steps.measurement_step`), the last value of a quantity
     logged or evaluated over training, or a scalar itself. A bias that rounding explains is 0. InputError if the variable does not
     exist."""
     where = data.attrs.get("path", "result")

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from .errors import InputError
-from .load import run_settings, status_names
+from .load import estimator_settings, run_settings, status_names
 
 
 def in_words(settings: Mapping[str, object]) -> str:
@@ -22,12 +22,29 @@ def labelled(estimator: str, others: Mapping[str, object]) -> str:
     return f"{estimator} {in_words(others)}".strip()
 
 
+def spelled(data: xr.Dataset) -> list[str]:
+    """[run] The estimators as displayed. A sweep omits defaults, so `rloo[samples=4]` would stand as `rloo` beside `rloo[samples=8]` or
+    `vimco[samples=4]`. If an estimator of the file names its samples, all that have samples name them."""
+    names = [str(name) for name in data["estimator"].values]
+    if not any(_SAMPLES in name for name in names):
+        return names
+    try:
+        own = [one.get("samples") for one in estimator_settings(data)]
+    except InputError:  # unreadable settings are reported where they are needed
+        return names
+    return [name if count is None or _SAMPLES in name else
+            f"{name[:-1]},{_SAMPLES}{count}]" if name.endswith("]") else f"{name}[{_SAMPLES}{count}]" for name, count in zip(names, own)]
+
+
+_SAMPLES = "samples="
+
+
 class Group(NamedTuple):
     """Runs that differ only in their seed."""
 
     task: str
     model: str
-    estimator: str
+    estimator: str  # as displayed (`spelled`)
     others: dict[str, str]  # other axes of the grid that vary within the file
     runs: np.ndarray  # positions along `run`
     status: list[str]  # of each run
@@ -55,14 +72,15 @@ def other_axes(data: xr.Dataset) -> list[str]:
 
 
 def overrides(data: xr.Dataset) -> dict[str, list[str]]:
-    """Training and measurement settings that differ between runs without being an axis of the grid (overrides): [run] as text, by
-    path."""
+    """Training and measurement settings that differ between the runs of a network without being an axis of the grid (overrides): [run] as
+    text, by path."""
     settings = run_settings(data)
     axes = {str(data[name].attrs.get("grid_axis")) for name in data.variables}
+    networks = list(zip(data["task"].values.tolist(), data["model"].values.tolist()))
     found = {}
     for path in dict.fromkeys(path for one in settings for path in one):
         values = [str(one[path]) if path in one else "" for one in settings]
-        if len(set(values)) > 1 and path not in axes:
+        if len(set(zip(networks, values))) > len(set(networks)) and path not in axes:
             found[path] = values
     return found
 
@@ -81,10 +99,10 @@ def evaluation_splits(data: xr.Dataset) -> np.ndarray:
     return _splits(data, True)
 
 
-def in_common(splits: np.ndarray) -> str:
-    """The common split; "evaluated" if they differ."""
-    found = set(splits.tolist())
-    return str(found.pop()) if len(found) == 1 else "evaluated"
+def in_common(words: np.ndarray, otherwise: str = "evaluated") -> str:
+    """The common word, such as a split; `otherwise` if they differ."""
+    found = set(words.tolist())
+    return str(found.pop()) if len(found) == 1 else otherwise
 
 
 def evaluated_on(data: xr.Dataset, runs: np.ndarray | None = None) -> str:
@@ -104,7 +122,7 @@ def groups(data: xr.Dataset) -> list[Group]:
     status = status_names(data)
     found: dict[tuple[str, ...], list[int]] = {}
     keys = ["task", "model", "estimator", *others]
-    columns = [[str(value) for value in data[key].values] for key in keys]
+    columns = [spelled(data) if key == "estimator" else [str(value) for value in data[key].values] for key in keys]
     for run, key in enumerate(zip(*columns)):
         found.setdefault(key, []).append(run)
     chosen = {str(data[name].attrs["tuned_axis"]): [str(value) for value in data[name].values]
@@ -148,3 +166,9 @@ def panels(data: xr.Dataset) -> dict[tuple[str, str], list[Group]]:
     for group in groups(data):
         result.setdefault(group.panel, []).append(group)
     return result
+
+
+def panels_with(data: xr.Dataset, name: str) -> dict[tuple[str, str], list[Group]]:
+    """The same, of the networks with a value of this variable."""
+    there = np.isfinite(data[name].values).reshape(data.sizes["run"], -1).any(axis=1)
+    return {panel: members for panel, members in panels(data).items() if any(there[group.runs].any() for group in members)}

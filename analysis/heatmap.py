@@ -16,22 +16,23 @@ from .drawing import FONT, LETTERS, titles
 from .groups import Group, panels
 from .lettering import broken
 from .load import need
-from .table import measured, measurement_step
+from .measured import measured
+from .steps import Step, measurement_step, pick
 
 
-def _why_not(data: xr.Dataset, group: Group, step: int) -> str:
+def _why_not(data: xr.Dataset, group: Group, step: Step) -> str:
     """The reason for a missing number: the run's, or the measurement's."""
     for status, run in zip(group.status, group.runs):
         if status != "ok":
             return f"{status}: {str(data['reason'].values[run]) or 'no reason given'}"
     if "measurement_reason" in data:
-        for text in data["measurement_reason"].sel(measurement_step=step).values[group.runs]:
+        for text in pick(data, "measurement_reason", step)[group.runs]:
             if str(text):
                 return f"not measured: {text}"
     return "not measured"
 
 
-def heat_map(data: xr.Dataset, at: str | int = "first", quantity: str = "work_normalised_variance") -> Figure:
+def heat_map(data: xr.Dataset, at: str | int = "half", quantity: str = "work_normalised_variance") -> Figure:
     """Estimators x tasks and networks: a measured quantity, as a multiple of the smallest positive value in its column, on a logarithmic
     scale. Cells without a number are hatched, with a letter for the reason below. Blank: not in the sweep."""
     step = measurement_step(data, at)
@@ -86,7 +87,7 @@ def heat_map(data: xr.Dataset, at: str | int = "first", quantity: str = "work_no
         bar = figure.colorbar(picture, ax=ax, fraction=0.05, pad=0.02, shrink=min(1, 2.5 / (0.27 * rows)))
         bar.outline.set_visible(False)
         what = quantity.replace("work_normalised_variance", "variance × rows").replace("_", " ")
-        figure.suptitle(f"{what.capitalize()} at step {step}, as a multiple of the column's minimum", x=0.01, y=1 - 0.08 / tall,
+        figure.suptitle(f"{what.capitalize()} at {step.words}, as a multiple of the column's minimum", x=0.01, y=1 - 0.08 / tall,
                         va="top", ha="left", fontsize=12)
         figure.text(0.1 / wide, (below - 0.15) / tall, "\n".join(legend), va="top", fontsize=8.5, linespacing=1.35)
     return figure

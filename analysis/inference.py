@@ -9,13 +9,14 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .frames import matches, per_run
+from .frames import per_run
 from .groups import Group, by_seed, panels
 from .load import need
-from .rounding import doubtful
-from .statistics import (holm, interquartile_mean_interval, paired_difference, pairwise_differences, pareto_front,
-                         probability_of_improvement, ranks)
-from .table import evaluation_names, measurement_step, measurements, most_common
+from .measured import biased_runs, measurements, targets_of
+from .quantities import evaluation_names, lower_is_better, most_common
+from .rounding import at_step, doubtful
+from .statistics import (holm, interquartile_mean_interval, pairwise_differences, pareto_front, probability_of_improvement)
+from .steps import Step, measurement_step
 
 FINAL_LOSS = "final_loss"  # placeholder for the held-out loss that ranks the table
 
@@ -26,19 +27,14 @@ def bias_tests(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -
     (`supported`)."""
     need(data, "bias_p_value", "set measure.at in the sweep")
     step = measurement_step(data, at)
-    p = per_run(data, "bias_p_value", step)
+    p = at_step(data, "bias_p_value", step)
     there = np.flatnonzero(np.isfinite(p))
     frame = pd.DataFrame({name: data[name].values[there] for name in ("run", "task", "model", "estimator", "seed") if name in data.variables})
-    frame["squared_bias"] = per_run(data, "squared_bias", step)[there] if "squared_bias" in data else np.nan
+    frame["squared_bias"] = at_step(data, "squared_bias", step)[there] if "squared_bias" in data else np.nan
     frame["p_value"], frame["p_holm"] = p[there], holm(p[there])
     frame["supported"] = ~doubtful(data, step)[there]
-    frame["biased"] = (frame["p_holm"] < level) & frame["supported"]
+    frame["biased"] = biased_runs(data, step, level)[there]
     return frame
-
-
-def lower_is_better(quantity: str) -> bool:
-    """False for metrics other than error rates, and for cosine and signal-to-noise ratio."""
-    return quantity not in ("cosine", "snr") and not (quantity.startswith("metric_") and "error" not in quantity)
 
 
 def _scores(data: xr.Dataset, quantity: str, at: str | int) -> np.ndarray:
@@ -54,52 +50,6 @@ def _scores(data: xr.Dataset, quantity: str, at: str | int) -> np.ndarray:
     if not np.isfinite(scores).any():
         raise InputError(f"{data.attrs.get('path', 'result')}: has no held-out loss: nothing was evaluated")
     return scores
-
-
-def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | None = None, at: str | int = "first") -> pd.DataFrame:
-    """Every pair of estimators of a panel, or each against `baseline` (a label, or a bare name if only one estimator has it), paired over
-    their common seeds: mean difference with Student's t interval, p-values of the t test and the sign-flip test, and the former
-    corrected for all rows (Holm 1979)."""
-    scores = _scores(data, quantity, at)
-    rows: list[dict[str, object]] = []
-    for (task, model), members in panels(data).items():
-        matrix, _ = by_seed(data, members, scores)
-        labels = [group.label for group in members]
-        against = _label(baseline, members) if baseline is not None else None
-        for i, j in combinations(range(len(members)), 2):
-            if baseline is not None and against not in (labels[i], labels[j]):
-                continue
-            if against == labels[i]:
-                i, j = j, i  # the baseline is second
-            found = paired_difference(matrix[i], matrix[j])
-            if found.count:
-                rows.append({"task": task, "model": model, "first": labels[i], "second": labels[j], **found._asdict()})
-    if not rows:
-        where = data.attrs.get("path", "result")
-        raise InputError(f"{where}: no two runs share a seed and have {quantity}"
-                         + (f" with {baseline}" if baseline is not None else ""))
-    frame = pd.DataFrame(rows)
-    frame["p_holm"] = holm(frame["p_value"].to_numpy())
-    return frame
-
-
-def _label(wanted: str, members: list[Group]) -> str | None:
-    """The label for `wanted`: itself, or the only estimator of that name; None if there is none. InputError if several match."""
-    found = ([group.label for group in members if group.label == wanted]
-             or [group.label for group in members if matches(wanted, group.estimator)])
-    if len(found) > 1:
-        raise InputError(f"{wanted} matches several estimators: {', '.join(found)}; give one of these")
-    return found[0] if found else None
-
-
-def ranking(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
-    """Rank of every estimator in its panel with a bootstrap interval over seeds, and its probability of being the best."""
-    scores, parts = _scores(data, quantity, at), []
-    for (task, model), members in panels(data).items():
-        found = ranks(by_seed(data, members, scores)[0], lower_is_better(quantity))
-        parts.append(pd.DataFrame({"task": task, "model": model, "estimator": [group.label for group in members],
-                                   "rank": found.rank, "rank_low": found.low, "rank_high": found.high, "best": found.best}))
-    return pd.concat(parts, ignore_index=True).sort_values(["task", "model", "rank"], kind="stable", ignore_index=True)
 
 
 def _strata(data: xr.Dataset, scores: np.ndarray) -> dict[str, dict[tuple[str, str], np.ndarray]]:
@@ -154,22 +104,20 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     for name in ("squared_bias", "variance", "rows"):
         need(data, name, "set measure.at in the sweep")
     step = measurement_step(data, at)
-    tests = bias_tests(data, at, level)
-    biased = set(tests.loc[tests["biased"], "run"].tolist())
-    targets = data["own_target"].sel(measurement_step=step).values if "own_target" in data else None
+    biased, targets = biased_runs(data, step, level), targets_of(data)
     rows, every = [], []
     of = [measurements(data, name, step) for name in ("squared_bias", "variance", "rows")]
     for (task, model), members in panels(data).items():
         every += members
         for group in members:
             bias, variance, cost = (one(group).mean for one in of)
-            found = any(run in biased for run in data["run"].values[group.runs])
-            target = next((str(t) for t in targets[group.runs] if str(t)), "") if targets is not None else ""
+            found = biased[group.runs].any()
+            target = str(targets[group.runs][0])
             rows.append({"task": task, "model": model, "target": target, "estimator": group.label,
                          "bias": np.sqrt(max(bias, 0)) if found else 0 * bias, "variance": variance, "rows": cost})
     frame = pd.DataFrame(rows)
     frame["front"] = False
-    numbers = {name: per_run(data, name, step) for name in ("squared_bias", "variance", "rows")}
+    numbers = {name: at_step(data, name, step) for name in ("squared_bias", "variance", "rows")}
     for _, part in frame.groupby(["task", "model", "target"], sort=False):
         members = [every[i] for i in part.index]
         known = np.isfinite(part[["bias", "variance", "rows"]].to_numpy()).all(axis=1)
@@ -181,7 +129,7 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     return frame
 
 
-def _upper_ends(data: xr.Dataset, members: list[Group], name: str, step: int, values: np.ndarray) -> np.ndarray:
+def _upper_ends(data: xr.Dataset, members: list[Group], name: str, step: Step, values: np.ndarray) -> np.ndarray:
     """[groups, groups] upper end of the interval of each difference (row minus column) of `values` [run], the quantity at that step:
     paired over seeds, or from the intervals of single measurements. Without an interval, the difference itself."""
     scores, seeds = by_seed(data, members, values)

@@ -18,7 +18,7 @@ from .curves import loss_curves
 from .errors import InputError
 from .groups import groups
 from .page import page, picture, rows_table
-from .table import last
+from .quantities import last
 
 _STATUS = {"ok": 0, "failed": 1, "skipped": 2}
 _AXES = ("task", "model", "estimator", "seed")

@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 from .drawing import draw_panels, readable_log, set_symlog
-from .groups import Group, panels
+from .groups import Group, panels_with
 from .load import need
+from .measured import measured
 from .statistics import Mean
 from .style import Look
-from .table import measured, measurement_step
+from .steps import measurement_step
 
 _REMEDY = "set measure.at in the sweep"
 
@@ -89,7 +90,7 @@ def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
         _draw_points(ax, points, -np.inf)
         return True
 
-    return draw_panels(panels(data), f"Bias and variance of the gradient at step {step}", panel,
+    return draw_panels(panels_with(data, "variance"), f"Bias and variance of the gradient at {step.words}", panel,
                        "squared bias (unbiased estimate: may fall below 0)", "variance", lines=False)
 
 
@@ -124,5 +125,5 @@ def variance_against_cost(data: xr.Dataset, at: str | int = "first") -> Figure:
         _draw_points(ax, points, 0)
         return True
 
-    return draw_panels(panels(data), f"Variance and cost of one gradient at step {step} (dotted: equal variance × rows)", panel,
+    return draw_panels(panels_with(data, "variance"), f"Variance and cost of one gradient at {step.words} (dotted: equal variance × rows)", panel,
                        "rows of one gradient", "variance", lines=False)

@@ -39,6 +39,10 @@ pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .8rem; o
 .kept thead th { z-index: 2; } .kept thead th:nth-child(-n+2) { z-index: 3; }
 @media (max-width: 40rem) { .kept { --first: 7.5rem; } .kept th:nth-child(2), .kept td:nth-child(2) { white-space: normal; min-width: 5.5rem; }
   .kept th, .kept td { padding: .25rem .4rem; } }
+.block th { color: #555; font-weight: normal; font-style: italic; border-bottom: 1px solid #888; padding-top: .6rem; }
+.ranks td:nth-child(2), .ranks td:nth-child(4) { font-weight: bold; } .found li { margin: .4rem 0; max-width: 56rem; }
+@media (max-width: 40rem) { .ranks th, .ranks td { padding: .25rem .35rem; } .ranks td:nth-child(2) { white-space: normal; overflow-wrap: anywhere;
+  min-width: 7rem; } }
 .warn { border-left: 4px solid #d55e00; padding-left: .8rem; }
 @media print { img { min-width: 0; } .scroll, .tall { overflow: visible; max-height: none; background: none; } input { display: none; }
   p:has(input) { display: none; } table { font-size: .6rem; } th, td { white-space: normal; padding: .15rem .3rem; overflow-wrap: anywhere; }
@@ -86,6 +90,14 @@ def rows_table(cells: Sequence[Sequence[object]], head: Sequence[str], wrap: Seq
     body = "".join("<tr>" + "".join(f'<td class="wrap">{escape(str(c))}</td>' if h in wrap else f"<td>{escape(str(c))}</td>"
                                     for c, h in zip(row, head)) + "</tr>" for row in cells)
     return ('<div class="scroll">' + ('<table class="kept">' if kept else "<table>") + "<thead><tr>" + "".join(f"<th>{escape(h)}</th>" for h in head)
+            + f"</tr></thead><tbody>{body}</tbody></table></div>")
+
+
+def blocks_table(blocks: Sequence[tuple[str, Sequence[Sequence[object]]]], head: Sequence[str]) -> str:
+    """A table in blocks of rows, each under its title (none if empty); the first two columns hold the rank and the name."""
+    body = "".join((f'<tr class="block"><th scope="colgroup" colspan="{len(head)}">{escape(title)}</th></tr>' if title else "")
+                   + "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows) for title, rows in blocks)
+    return ('<div class="scroll"><table class="ranks"><thead><tr>' + "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
             + f"</tr></thead><tbody>{body}</tbody></table></div>")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from html import escape
 from itertools import zip_longest
@@ -12,39 +13,51 @@ import pandas as pd
 import xarray as xr
 
 from .answer import answer
-from .answer_words import HEAD, close_settings, lines, subject
+from .answer_words import HEAD, close_settings, difference, lines, subject
 from .answer_words import caption as caption_of_answer
 from .attending import CERTAIN, certain, collapsed
 from .drawing import titles
 from .errors import InputError
 from .figures import draw_all
+from .findings import findings
 from .frames import per_run
 from .groups import Group, evaluated_on, groups, panels
 from .groups import page as pick_page
-from .inference import pareto, ranking
+from .inference import pareto
 from .leading import MOST_SETTINGS, keys_of, leading, runs_of
-from .page import page, picture, rows_table, sortable_table
+from .numbers_in_words import p_value, quantity_name, score
+from .page import blocks_table, page, picture, rows_table, sortable_table
 from .rounding import marked
-from .table import QUANTITIES, caption, evaluation_names, measurement_step, most_common, readable, table
+from .quantities import evaluation_names, most_common
+from .steps import measurement_step
+from .table import QUANTITIES, caption, readable, table
 from .tried import chosen, tried
 
 _BRIEF = ("rank", "network", "estimator", "final loss", "variance", "runs")  # columns for settings that are not shown in full
 MOST_SHOWN = 6  # tasks and models drawn within the page
 
 
-def report(data: xr.Dataset, at: str | int = "first", trials: xr.Dataset | None = None, most: int = MOST_SETTINGS) -> str:
-    """The page: summary, best estimators, tuning, ranking table, figures, every cell, failures and skips, and how to reproduce the result.
-    `trials`: as returned by `load_tuning`. For each network the `most` best settings (`leading.leading`) are ranked in full, drawn
-    and listed run by run; the others are in a collapsed table."""
+def report(data: xr.Dataset, at: str | int = "half", trials: xr.Dataset | None = None, most: int = MOST_SETTINGS) -> str:
+    """The page: findings, the ranking of each network, figures, the answer at equal cost, tuning, all numbers, every cell, failures and
+    skips, and how to reproduce the result. `trials`: as returned by `load_tuning`. For each network the `most` best settings
+    (`leading.leading`) are ranked in full, drawn and listed run by run; the others are in a collapsed table."""
     sweep = _sweep(data)
     title = sweep.get("name") or Path(str(data.attrs.get("path", ""))).stem or "Results"
     frame = table(data, at)
     kept = leading(frame, most)
     shown = data if kept.all() else runs_of(data, {key for key, here in zip(keys_of(data, frame), kept) if here})
+    found, pages = _answered(data)
+    parts = [*_findings(data, at), *_ranking(data, found, frame, pages, most), *_cautions(data), *_figures(shown, at), *_at_equal_cost(data, found, trials, pages),
+             *_tuning(data, trials), *_numbers(data, at, frame, kept), *_cells(shown, at, len(kept) - int(kept.sum())), *_missing(data),
+             *_origin(data)]
     return page(f"{title}: {data.attrs.get('title', 'results')}",
-                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", ""), trials), *_answer(data, trials), *_tuning(data, trials),
-                 *_ranking(data, at, frame, kept), *_figures(shown, at), *_cells(shown, at, len(kept) - int(kept.sum())),
-                 *_missing(data), *_origin(data)])
+                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", "")), _navigation(parts), *parts])
+
+
+def _navigation(parts: list[str]) -> str:
+    """Links to the sections of the page."""
+    found = re.findall(r'<h2 id="([a-z]+)">([^<]*)</h2>', "".join(parts))
+    return "<nav>" + " ".join(f'<a href="#{name}">{title}</a>' for name, title in found) + "</nav>"
 
 
 def _sweep(data: xr.Dataset) -> dict[str, str]:
@@ -56,49 +69,94 @@ def _sweep(data: xr.Dataset) -> dict[str, str]:
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
-def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> list[str]:
+def _summary(data: xr.Dataset, description: str) -> list[str]:
+    """The size of the sweep, in a line; a warning if the result is incomplete."""
     counted = [status for group in groups(data) for status in group.status]
     found = panels(data)
     labels = {group.label for members in found.values() for group in members}
     kinds = {group.estimator for members in found.values() for group in members}
     at_settings = f" at {len(labels)} settings" if len(labels) > len(kinds) else ""
     seeds = set(data["seed"].values.tolist()) if "seed" in data.variables else set()
+    others = ", ".join(f"{counted.count(s)} {s}" for s in ("failed", "skipped") if counted.count(s))
     parts = ["<p>" + escape(
-        (f"{description[:1].upper()}{description[1:]}. " if description else "")
-        + f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
-        + f". {_counted(len(kinds), 'estimator')}{at_settings} on {_counted(len(found), 'network')}, {_counted(len(seeds), 'seed')} each at most."
-        + (f" {trials.sizes['run']} earlier trials tuned their settings." if trials is not None else "")
-        + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged "
-           f"{str(data.attrs.get('created_at', ''))[:16].replace('T', ' ')} UTC."
-           if "cpu" in data.attrs else "")) + "</p>"]
+        (f"{description[:1].upper()}{description[1:]}: " if description else "")
+        + f"{_counted(len(kinds), 'estimator')}{at_settings} on {_counted(len(found), 'network')} with up to {_counted(len(seeds), 'seed')}, "
+        f"{data.sizes['run']} runs" + (f" ({others})" if others else "") + ".") + "</p>"]
     if data.attrs.get("status") != "complete":
         parts.append('<p class="warn"><strong>This result is incomplete: it lacks cells of the plan.</strong></p>')
-    names = dict(zip(found, titles(list(found))))
-    for panel, estimators in collapsed(data).items():
-        parts.append(f'<p class="warn"><strong>Attention has collapsed</strong> on {escape(names[panel])} with {escape(", ".join(estimators))}: '
-                     "nearly all words of a sentence attend to one position (metric_positions_used). The comparison there is between "
-                     "decoders that practically do not use attention.</p>")
-    for panel, estimators in certain(data).items():
-        parts.append(f'<p class="warn"><strong>The policy is deterministic</strong> on {escape(names[panel])} with '
-                     f"{escape(', '.join(estimators))}: at the last measurement all choices of a network had an entropy below "
-                     f"{CERTAIN:g} nat (attention_entropy). Variance and bias there do not characterise the estimator.</p>")
-    parts.append('<nav><a href="#answer">Answer</a> '
-                 + ('<a href="#tuning">Tuning</a> ' if trials is not None else "") + '<a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
-                 '<a href="#origin">Provenance</a></nav>')
     return parts
 
 
-def _answer(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
-    """The best estimator at equal cost, in words; empty if nothing was trained."""
+def _findings(data: xr.Dataset, at: str | int) -> list[str]:
+    """The findings, in sentences; empty if nothing was trained and nothing measured."""
+    said = findings(data, at)
+    return ['<h2 id="findings">Findings</h2>', "<ul class=\"found\">" + "".join(f"<li>{escape(line)}</li>" for line in said) + "</ul>"] if said else []
+
+
+def _cautions(data: xr.Dataset) -> list[str]:
+    """Networks whose attention does not attend, or is no longer random."""
+    names, said = dict(zip(panels(data), titles(list(panels(data))))), []
+    for panel, estimators in collapsed(data).items():
+        said.append(f"<strong>Attention has collapsed</strong> on {escape(names[panel])} with {escape(', '.join(estimators))}: nearly all words of a "
+                    "sentence attend to one position (metric_positions_used), so these are comparisons of decoders that do not use attention.")
+    for panel, estimators in certain(data).items():
+        said.append(f"<strong>The policy is deterministic</strong> on {escape(names[panel])} with {escape(', '.join(estimators))}: at the last measurement "
+                    f"all choices of a network had an entropy below {CERTAIN:g} nat (attention_entropy); its variance there is not that of learning.")
+    return [f'<p class="warn">{line}</p>' for line in said]
+
+
+def _answered(data: xr.Dataset) -> tuple[pd.DataFrame, int]:
+    """The ranking of the first networks, empty if nothing was evaluated; and the number of pages of networks."""
     shown, pages = pick_page(data, 1, MOST_SHOWN)
     try:
-        found = answer(shown)
+        return answer(shown), pages
     except InputError:
+        return pd.DataFrame(), pages
+
+
+def _ranking(data: xr.Dataset, found: pd.DataFrame, frame: pd.DataFrame, pages: int, most: int) -> list[str]:
+    """A table for each network: its `most` best estimators by target and score at equal steps; empty if nothing was evaluated."""
+    if not len(found):
         return []
-    parts = ['<h2 id="answer">Which estimator is best?</h2>']
     names = dict(zip(panels(data), titles(list(panels(data)))))
+    parts = ['<h2 id="ranking">Ranking</h2>']
+    text = readable(frame)
+    moments = [name for name in ("relative bias", "squared bias", "variance") if name in text]
+    several = frame[["task", "model", "estimator"]].duplicated(keep=False).to_numpy()  # settings that were tuned: their moments are below
+    measured = {key: list(row) for key, row, more in zip(zip(frame["task"], frame["model"], frame["estimator"]), text[moments].to_numpy(), several) if not more}
+    for panel, part in found[found["budget"] == "steps"].groupby(["task", "model"], sort=False):
+        count, part = len(part), part.head(most)
+        blocks: list[tuple[str, list[list[object]]]] = []
+        targets = list(dict.fromkeys(part["target"]))
+        for target in targets:
+            rows = [[f"{row['rank']:.0f}" if np.isfinite(row["rank"]) else "–", str(row["estimator"]) + (f" ({row['setting']})" if row["setting"] else ""),
+                     score(row["quantity"], row["score"], row["low"], row["high"]), row["letters"],
+                     "best" if row["verdict"] == "best" else difference(row) if np.isfinite(row["difference"]) else "–",
+                     p_value(row["p_corrected"]).removeprefix("p ").removeprefix("= "), *measured.get((str(panel[0]), str(panel[1]), row["estimator"]), [""] * len(moments))]
+                    for _, row in part[part["target"] == target].iterrows()]
+            blocks.append((f"target: {target.replace('_', ' ')}" if target else "" if len(targets) == 1 else "target not recorded", rows))
+        head = ["rank", "estimator", quantity_name(str(part["quantity"].iloc[0])), "letters", "behind the best", "p", *moments]
+        parts.append(f"<h3>{escape(names[panel])}: {escape(subject(part))}, at {part['at'].iloc[0]:,.0f} steps</h3>{blocks_table(blocks, head)}")
+        parts += [f"<p>The best {most} of {count} estimators.</p>"] if count > most else []
+    tests, seeds = int(found["tests"].max()), int(found["seeds"].max())
+    words = (f"Mean of {seeds} seeds ± half of its 95% interval. " if seeds > 1 else "One seed. ")
+    if tests and seeds > 1:
+        words += (f"Estimators of a network that share a letter do not differ beyond noise: paired t tests over seeds, corrected for all {tests} pairs of the "
+                  "network (Dunn 1961). p and the difference to the best are of these tests; ranks are by the mean, within one target. ")
+    if frame.attrs.get("measured_at"):
+        words += (f"Bias (of the gradient's mean, relative to the true gradient's norm) and variance at {frame.attrs['measured_at']}; “unbiased” is known, "
+                  "by derivation or by exact moments; “<”: within noise of zero, with the upper end of the 95% interval.")
     if pages > 1:
-        parts.append(f"<p>The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> lists all.</p>")
+        words += f" The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> lists all."
+    return [*parts, f"<p>{words}</p>"]
+
+
+def _at_equal_cost(data: xr.Dataset, found: pd.DataFrame, trials: xr.Dataset | None, pages: int) -> list[str]:
+    """The best estimator at equal steps, rows and processor time, collapsed; empty if nothing was evaluated."""
+    if not len(found):
+        return []
+    parts = ['<h2 id="answer">Which estimator is best at equal cost?</h2>']
+    names = dict(zip(panels(data), titles(list(panels(data)))))
     rows, missing, close = [], [], []
     for panel, part in found.groupby(["task", "model"], sort=False):
         rows += [[name, *line] for name, line in zip_longest([names[panel], *subject(part).split(", ")], lines(part), fillvalue="")]
@@ -107,7 +165,7 @@ def _answer(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
         missing += [f"{names[panel]}: {', '.join(sorted(never))}"] if never else []
     words = caption_of_answer(found, trials is not None)
     if missing:
-        words += f" Not compared, because they do not define this loss: {'; '.join(missing)}."
+        words += f" Without a value: {'; '.join(missing)}."
     return [*parts, rows_table(rows, ["network", *HEAD], wrap=("best",), kept=True), *close, f"<p>{escape(words)}</p>"]
 
 
@@ -138,39 +196,31 @@ def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
     return [*parts, f"<details><summary>All settings tried</summary>{''.join(folded)}</details>"]
 
 
-def _ranking(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndarray) -> list[str]:
-    """The ranking table; rows that are not `kept` follow in a collapsed table with only the columns of the ranking."""
+def _numbers(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndarray) -> list[str]:
+    """Bias, variance, cost and scores of every setting; rows that are not `kept` follow in a collapsed table with only the columns of the ranking."""
     text = readable(frame)
     keys = keys_of(data, frame)
     names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data))))}
     text.insert(0, "network", [names[task, model] for task, model, _ in keys])
-    for column in ("rank", "final loss", "estimator"):  # final order: estimator, final loss, rank
+    main = "metric" if frame["ranked_by"].str.startswith("metric_").any() else "final loss"
+    for column in ("letters", "rank", main, "estimator"):  # final order: estimator, score, rank, letters
         if column in text:
             text.insert(0, column, text.pop(column))
-    try:
-        ranked = ranking(data).set_index(["task", "model", "estimator"])
-        frame["ranks first"] = [ranked.at[key, "best"] for key in keys]
-        text.insert(text.columns.get_loc("rank") + 1, "ranks first", ["–" if not np.isfinite(best) else f"{100 * best:.0f}%" for best in frame["ranks first"]])
-    except InputError:
-        pass  # nothing was trained
     try:
         front = pareto(data, at).set_index(["task", "model", "estimator"])["front"]
         text["front"] = ["yes" if front[key] else "" for key in keys]
     except InputError:
         pass  # nothing was measured
-    columns = {title: name for name, title in QUANTITIES} | {"rank": "rank", "ranks first": "ranks first"}
+    columns = {title: name for name, title in QUANTITIES} | {"rank": "rank"}
 
     def values(title: str) -> list[object]:
         return frame[columns[title]].tolist() if title in columns else text[title].tolist()
 
     cells = [row for row, here in zip(zip(*(zip(text[title].astype(str), values(title)) for title in text)), kept) if here]
     words = caption(frame)
-    if "ranks first" in text:
-        words += (" “ranks first” is the share of bootstrap resamples over seeds in which its mean is the best; it is overconfident with few "
-                  "seeds.")
     if "front" in text:
         words += " “front”: on the Pareto front of bias, variance and rows among estimators of the same target."
-    parts = ['<h2 id="ranking">Ranking</h2>', sortable_table("ranking-table", cells, list(text.columns)), f"<p>{escape(words)}</p>"]
+    parts = ['<h2 id="numbers">All numbers</h2>', sortable_table("ranking-table", cells, list(text.columns)), f"<p>{escape(words)}</p>"]
     if kept.all():
         return parts
     brief = text.loc[~kept, [column for column in _BRIEF if column in text]]
@@ -186,15 +236,16 @@ def _figures(data: xr.Dataset, at: str | int) -> list[str]:
     if pages > 1:
         parts.append(f"<p>The first {MOST_SHOWN} of {len(panels(data))} networks are drawn here; "
                      "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws all.</p>")
-    links, drawn = [], []
+    links, drawn, without = [], [], []
     for name, figure in draw_all(shown, at):
         title = name.replace("_", " ").replace("bias v", "bias and v").replace("heldout", evaluated_on(data)).capitalize()
         if isinstance(figure, InputError):
-            drawn.append(f"<p>{escape(title)}: not drawn: {escape(str(figure))}</p>")
+            without.append(f"<li>{escape(title)}: {escape(str(figure))}</li>")
         else:
             links.append(f'<a href="#{name}">{escape(title)}</a>')
             drawn.append(f'<h3 id="{name}">{escape(title)}</h3>{picture(figure, title)}')
-    return [*parts, f"<nav>{' '.join(links)}</nav>", *drawn]
+    lacking = [f"<details><summary>Figures that this result lacks</summary><ul>{''.join(without)}</ul></details>"] if without else []
+    return [*parts, f"<nav>{' '.join(links)}</nav>", *drawn, *lacking] if drawn else lacking
 
 
 def _cells(data: xr.Dataset, at: str | int, others: int = 0) -> list[str]:

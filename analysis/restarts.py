@@ -9,8 +9,7 @@ import xarray as xr
 from .errors import InputError
 from .frames import per_run
 from .groups import Group, groups
-from .inference import lower_is_better
-from .table import evaluation_names, last, most_common
+from .quantities import evaluation_names, last, lower_is_better, most_common
 
 TRAINING_LOSS = "train_loss"
 _TAIL = 0.1  # share of the logged losses to average, since single batches are noisy

@@ -3,111 +3,63 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .groups import Group, by_seed, evaluation_splits, in_common, overrides, panels
-from .load import need
-from .rounding import at_step, marked
-from .statistics import Mean, mean_interval, shared_ranks
+from .groups import evaluation_splits, in_common, overrides, panels
+from .measured import known_unbiased, measurements, targets_of
+from .numbers_in_words import number, quantity_name, with_interval
+from .numbers_in_words import score as in_percent
+from .quantities import comparable, evaluation_names, last, lower_is_better, most_common, ranking_quantity
+from .rounding import marked
+from .statistics import Mean, mean_interval, ranked
+from .steps import Step, measurement_step
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
 #: The table's numeric columns, and their display names.
 QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
               ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
-# The held-out loss that ranks, if a task and model have several: the first one that most runs have. (The search for settings uses
-# the same order.)
-_LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo", "heldout_sampled_elbo",
-           "heldout_sampled_loss", "heldout_sampled_bound", "heldout_greedy_loss")
 
 
-def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:
-    """The step for "first", "last" or a number. At the first step, 0, estimators that share a seed are measured at the same
-    parameters, so the comparison is fair."""
-    steps = [int(step) for step in need(data, "measurement_step", "set measure.at in the sweep").values]
-    if at == "first":
-        return steps[0]
-    if at == "last":
-        return steps[-1]
-    try:
-        step = int(at)
-    except ValueError:
-        step = -1
-    if step not in steps:
-        raise InputError(f"{data.attrs.get('path', 'result')}: nothing was measured at step {at} "
-                         f"(there are: {', '.join(map(str, steps))})")
-    return step
-
-
-def measurements(data: xr.Dataset, name: str, step: int) -> Callable[[Group], Mean]:
-    """By group: the mean of a measured quantity over its seeds; for a single seed, with the measurement's own interval."""
-    values = at_step(data, name, step)
-    interval = f"{name}_interval"
-    own = at_step(data, interval, step) if interval in data else None
-
-    def of(group: Group) -> Mean:
-        mean = mean_interval(values[group.runs])
-        if mean.count == 1 and own is not None:
-            low, high = own[group.runs][np.isfinite(values[group.runs])][0]
-            mean = mean._replace(low=float(low), high=float(high))
-        return mean
-
-    return of
-
-
-def measured(data: xr.Dataset, group: Group, name: str, step: int) -> Mean:
-    """The same for one group."""
-    return measurements(data, name, step)(group)
-
-
-def last(data: xr.Dataset, name: str) -> np.ndarray:
-    """[run] The last value of each run of a quantity evaluated or logged over training, NaN without any."""
-    return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in data[name].values])
-
-
-def most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
-    """The first of the variables that most of these runs have."""
-    counts = {name: int(np.isfinite(data[name].values[runs]).any(axis=1).sum()) for name in names}
-    best = max(counts.values(), default=0)
-    return next((name for name, count in counts.items() if count == best), None) if best else None
-
-
-def evaluation_names(data: xr.Dataset, prefix: str) -> list[str]:
-    """Variables `<prefix>_*` over evaluation steps; losses ordered by preference."""
-    names = [str(n) for n in data.data_vars if str(n).startswith(prefix + "_") and "evaluation_step" in data[n].dims]
-    return sorted(names, key=lambda n: (_LOSSES.index(n) if n in _LOSSES else len(_LOSSES), n))
-
-
-def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
-    """One row per task, model and estimator (and other axes that vary), ranked by final held-out loss: `rank` is 1 + the number of
-    rows that are better beyond noise (`statistics.shared_ranks`). Settings that were overridden for some runs are columns named by
-    their paths (`train.learning_rate`).
+def table(data: xr.Dataset, at: str | int = "first", by: str | None = None) -> pd.DataFrame:
+    """One row per task, model and estimator (and other axes that vary), by target and then by the mean of the ranking quantity: `by`, or
+    the task's metric, or the held-out loss (`quantities.ranking_quantity`). `rank` is the place among the rows of the same target;
+    rows of one network that share one of the `letters` do not differ beyond noise (`statistics.ranked`). Settings that were overridden
+    for some runs are columns named by their paths (`train.learning_rate`).
 
     `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN for a single seed without an
-    interval of its own). Bias and variance are measured at step `at`: "first", "last" or a number. `<quantity>_doubtful` is true if
-    some are sampled and their replicates do not support them. Failed and skipped runs are counted, not averaged.
+    interval of its own). Bias and variance are measured at step `at` of each network (`steps.measurement_step`). `unbiased`: this is
+    known (`measured.known_unbiased`). `<quantity>_doubtful` is true if some are sampled and their replicates do not support them. Failed
+    and skipped runs are counted, not averaged.
     """
     has_measurements = "measurement_step" in data.dims
-    step = measurement_step(data, at) if has_measurements else 0
+    step = measurement_step(data, at) if has_measurements else Step(np.full(data.sizes["run"], -1), "")
     rows, differing = [], overrides(data)
     losses, metrics = evaluation_names(data, "heldout"), evaluation_names(data, "metric")
-    finals = {name: last(data, name) for name in losses + metrics}
+    finals = {name: last(data, name) for name in dict.fromkeys([*losses, *metrics, *([by] if by is not None and by in data.data_vars else [])])}
     of = {name: measurements(data, name, step) for name in MEASURED if has_measurements and name in data}
     doubted = {name: marked(data, name, step) for name in of}
-    splits = evaluation_splits(data)
+    known = known_unbiased(data, step) if has_measurements else np.zeros(data.sizes["run"], bool)
+    splits, targets, steps = evaluation_splits(data), targets_of(data), data["measurement_step"].values if has_measurements else np.zeros(0, int)
     for (task, model), members in panels(data).items():
         runs = np.concatenate([group.runs for group in members])
         loss, metric = most_common(data, losses, runs), most_common(data, metrics, runs)
-        ranks = shared_ranks(by_seed(data, members, finals[loss])[0] if loss else np.full((len(members), 1), np.nan))
-        for group, rank in zip(members, ranks):
-            row: dict[str, object] = {"task": task, "model": model, "estimator": group.estimator, **group.others,
+        main = ranking_quantity(data, members, by)
+        if main:
+            loss, metric = (main, metric) if main in losses else (loss, main)
+        scores = comparable(data, members, finals[main], lower_is_better(main)) if main else np.full((len(members), 1), np.nan)
+        aims = [in_common(targets[group.runs], "") for group in members]
+        found = ranked(scores, aims)
+        for i in found.in_blocks(aims):
+            group = members[i]
+            row: dict[str, object] = {"task": task, "model": model, "target": aims[i], "estimator": group.estimator, **group.others,
                                       **{path: "; ".join(dict.fromkeys(values[run] for run in group.runs)) for path, values in differing.items()},
-                                      "rank": rank,
-                                      "runs": len(group.runs),
+                                      "rank": found.rank[i], "letters": found.letters[i], "ranked_by": main or "",
+                                      "measured_at": steps[step.places[group.runs[0]]] if step.places[group.runs[0]] >= 0 else -1,
+                                      "runs": len(group.runs), "unbiased": bool(known[group.runs].all()),
                                       **{s: group.status.count(s) for s in ("ok", "failed", "skipped")}}
 
             def put(name: str, mean: Mean, row: dict[str, object] = row) -> None:
@@ -124,61 +76,34 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
             put("metric", mean_interval(finals[metric][group.runs]) if metric else nothing)
             rows.append(row)
     frame = pd.DataFrame(rows)
-    order = {key: i for i, key in enumerate(panels(data))}
-    frame["_panel"] = [order[key] for key in zip(frame["task"], frame["model"])]
-    frame = frame.sort_values(["_panel", "rank", "final_loss", "variance"], kind="stable", na_position="last")
-    frame = frame.drop(columns="_panel").reset_index(drop=True)
-    frame.attrs["measured_at"] = step if has_measurements else None
+    frame.attrs["measured_at"] = step.words if has_measurements else None
     return frame
 
 
-def _number(value: float) -> str:
-    return "–" if not np.isfinite(value) else f"{value:.3g}"
-
-
-def with_interval(mean: float, low: float, high: float) -> str:
-    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if asymmetric, "1.23" without an interval, "1.23457" without noise, "–" without a number."""
-    if not np.isfinite(mean) or not (np.isfinite(low) and np.isfinite(high)):
-        return _number(mean)
-    below, above = mean - low, high - mean
-    if max(below, above) < 1e-9 * abs(mean):
-        return f"{mean:.6g}"  # no noise but rounding: shown with more digits for comparison
-    if abs(below - above) <= 1e-6 * (abs(below) + abs(above)):
-        return _plus_minus(mean, above) if above else _number(mean)
-    return f"{_number(mean)} [{_number(low)}, {_number(high)}]"
-
-
-def difference_in_words(value: float, low: float, high: float) -> str:
-    """"+0.034 [-0.01, 0.078]"; "+0.034 (one seed)" without an interval."""
-    return f"{value:+.3g} (one seed)" if not np.isfinite(low) else f"{value:+.3g} [{low:.3g}, {high:.3g}]"
-
-
-def _plus_minus(mean: float, half: float) -> str:
-    """Both rounded to the second digit of the half width: "0.6603 ± 0.0012", "(0.2 ± 1.6)e-05"."""
-    half = float(f"{half:.1e}")
-    largest = int(np.floor(np.log10(max(abs(mean), half))))
-    shift = largest if not -3 <= largest < 5 else 0
-    mean, half = mean / 10.0**shift, half / 10.0**shift
-    digits = min(max(1 - int(np.floor(np.log10(half))), 0), 9)
-    text = f"{round(mean, digits) + 0.0:.{digits}f} ± {half:.{digits}f}"  # never "-0"
-    return f"({text})e{shift:+03d}" if shift else text
-
-
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table as text for display, one column per quantity."""
-    fixed = ("task", "model", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "rank")
+    """The table as text for display, one column per quantity. Of the biases the relative one is shown if there is one; a bias within noise
+    of zero is an upper limit, unless the estimator is known to be unbiased."""
+    fixed = ("task", "model", "target", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "ranked_by", "rank",
+             "letters", "unbiased", "measured_at")
     others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high", "_doubtful"))]
     out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
                         "estimator": frame["estimator"], **{name: frame[name] for name in others}})
-    noise = (frame["squared_bias_low"] <= 0) & (frame["squared_bias_high"] > 0)
+    if (frame["target"] != "").any():
+        out["target"] = [target.replace("_", " ") for target in frame["target"]]
     for name, title in QUANTITIES:
-        if frame[name].notna().any():
-            numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
-            out[title] = [(f"< {_number(v[2])}" if of_bias and np.isfinite(v[2]) else with_interval(*v)) + (" ?" if doubtful else "")
-                          for v, of_bias, doubtful in zip(numbers, noise & (name in ("squared_bias", "relative_bias")),
-                                                          frame.get(f"{name}_doubtful", pd.Series(False, frame.index)))]
+        if not frame[name].notna().any() or name == "squared_bias" and frame["relative_bias"].notna().any():
+            continue
+        numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
+        noise = (frame[f"{name}_low"] <= 0) & (frame[f"{name}_high"] > 0)
+        of_bias, doubtful = name in ("squared_bias", "relative_bias"), frame.get(f"{name}_doubtful", pd.Series(False, frame.index))
+        out[title] = [in_percent(f"metric_{frame['metric_name'].iloc[i]}", *v) if name == "metric" else
+                      ("unbiased" if of_bias and frame["unbiased"].iloc[i] and np.isfinite(v[0]) else
+                       f"< {number(v[2])}" if of_bias and noise.iloc[i] and np.isfinite(v[2]) else with_interval(*v)) +
+                      (" ?" if doubtful.iloc[i] and not (of_bias and frame["unbiased"].iloc[i]) else "") for i, v in enumerate(numbers)]
     if "metric" in out:
-        out["metric"] = [f"{m} {v}" if v != "–" else v for m, v in zip(frame["metric_name"], out["metric"])]
+        out["metric"] = [f"{quantity_name(m)} {v}" if v != "–" else v for m, v in zip(frame["metric_name"], out["metric"])]
+    if (frame["letters"] != "").any():
+        out["letters"] = frame["letters"]
     out["runs"] = [" ".join(f"{row[s]} {s}" for s in ("ok", "failed", "skipped") if row[s]) for _, row in frame.iterrows()]
     return out
 
@@ -188,12 +113,15 @@ def caption(frame: pd.DataFrame) -> str:
     step = frame.attrs.get("measured_at")
     words = "Mean over seeds ± half of its 95% interval. "
     if step is not None:
-        words += f"Bias and variance are measured at step {step}"
-        words += ", where estimators that share a seed share their parameters. " if step == 0 else ". "
+        words += f"Bias (of the gradient's mean, relative to the true gradient's norm) and variance at {step}"
+        words += ", where estimators that share a seed share their parameters. " if step == "step 0" else ". "
     if any(frame[name].any() for name in frame if name.endswith("_doubtful")):
-        words += "?: sampled, and the replicates do not support the estimate (measurement_unsupported). "
-    return words + (f"A negative estimate of the bias is within noise of zero. Ranked by final {_split(frame)} loss; estimators that do not "
-                    "differ beyond noise (paired t tests over seeds, Dunn, 5%) share a rank.")
+        words += "?: sampled, and its replicates do not support it (measurement_unsupported). "
+    if frame["unbiased"].any():
+        words += "“unbiased” is known, by derivation or by exact moments. "
+    return words + ("“<”: within noise of zero, with the upper end of the 95% interval. Ranked by the mean, within the estimators of one target. Estimators of a "
+                    "network that share a letter do not differ beyond noise (paired t tests over seeds, all pairs of the network together, "
+                    "Dunn, 5%).")
 
 
 def _split(frame: pd.DataFrame) -> str:
@@ -215,9 +143,11 @@ def format_table(frame: pd.DataFrame) -> str:
     blocks = []
     for task, model, index in panel_rows(frame):
         losses = sorted({name for name in frame.loc[index, "loss_name"] if name})
-        head = f"{task} · {model}" + (f" · final loss: {_split(frame.loc[index])} {losses[0]}" if losses else "")
+        ranks = next((quantity_name(name) for name in frame.loc[index, "ranked_by"] if name), "")
+        head = f"{task} · {model}" + (f" · ranked by {_split(frame.loc[index])} {ranks}" if ranks else "") + (
+            f" · final loss: {quantity_name(losses[0])}" if losses and quantity_name(losses[0]) != ranks else "")
         part = text.loc[index]
-        part = part[[c for c in part if c in ("rank", "estimator") or (part[c] != "–").any()]]
+        part = part[[c for c in part if c in ("rank", "estimator") or not part[c].isin(["–", ""]).all()]]
         rows = [list(part.columns), *part.astype(str).values.tolist()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]

@@ -8,10 +8,10 @@ import xarray as xr
 
 from .errors import InputError
 from .groups import in_words
-from .inference import lower_is_better
 from .load import estimator_settings, status_names
+from .numbers_in_words import difference_in_words
+from .quantities import lower_is_better
 from .statistics import pairwise_differences
-from .table import difference_in_words
 
 
 def tried(trials: xr.Dataset) -> pd.DataFrame:

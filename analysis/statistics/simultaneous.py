@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+
+from .letters import letters
 
 
 class Pairwise(NamedTuple):
@@ -66,17 +69,41 @@ def error_factor(count: np.ndarray | float, unsettled: np.ndarray | bool) -> np.
         return 1 / n + np.where(unsettled, 1 / (n - 1), 0)
 
 
-def shared_ranks(scores: np.ndarray, found: Pairwise | None = None) -> np.ndarray:
-    """Ranks [methods] of scores [methods, seeds], lower is better: 1 + the number of methods that are better beyond noise. Methods that
-    do not differ beyond noise share a rank.
+class Ranked(NamedTuple):
+    """Arrays over methods. A method without scores has rank NaN and no letters."""
 
-    Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores) excludes 0. With a single seed
-    there is no test, and the numbers are ranked as they are. NaN: a method without scores.
+    order: np.ndarray  # positions of the methods, the best mean first, those without scores last
+    rank: np.ndarray  # 1 + the number of methods of the same block with a better mean
+    letters: list[str]  # methods that do not differ beyond noise share a letter; empty if there is no test
+
+    def in_blocks(self, blocks: Sequence[object]) -> list[int]:
+        """Positions of the methods by block, the block of the best method first, and by mean within a block."""
+        first = {block: place for place, block in reversed([(place, blocks[i]) for place, i in enumerate(self.order)])}
+        return sorted(map(int, self.order), key=lambda i: first[blocks[i]])
+
+
+def ranked(scores: np.ndarray, blocks: Sequence[object] = (), found: Pairwise | None = None) -> Ranked:
+    """Ranks of scores [methods, seeds], lower is better, by their means, and letters for the pairs that differ beyond noise.
+
+    Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores) excludes 0. Letters join methods of all
+    blocks. `blocks` [methods]: ranks count the methods of the same block only. With a single seed there are no letters.
     """
     known = np.isfinite(scores).any(axis=1)
-    if np.isfinite(scores).any(axis=0).sum() < 2:
-        return stats.rankdata(np.where(known, np.nanmax(np.where(np.isfinite(scores), scores, -np.inf), axis=1), np.nan), "min",
-                              nan_policy="omit") if known.any() else np.full(len(scores), np.nan)
-    found = pairwise_differences(scores) if found is None else found
     with np.errstate(invalid="ignore"):
-        return np.where(known, 1.0 + (found.low > 0).sum(axis=1), np.nan)
+        total = np.where(np.isfinite(scores), scores, 0).sum(axis=1)
+        means = np.where(known, total / np.maximum(np.isfinite(scores).sum(axis=1), 1), np.inf)
+    order = np.argsort(means, kind="stable")
+    own = np.unique([str(block) for block in blocks] or [""] * len(scores), return_inverse=True)[1]
+    rank = np.full(len(scores), np.nan)
+    for block in set(own.tolist()):
+        here = known & (own == block)
+        rank[here] = stats.rankdata(means[here], "min")
+    found = pairwise_differences(scores) if found is None else found
+    marks = [""] * len(scores)
+    places = [i for i in order if known[i]]
+    if np.isfinite(found.low).any():
+        with np.errstate(invalid="ignore"):
+            differs = (found.low > 0) | (found.high < 0)
+        for i, mark in zip(places, letters((differs | differs.T)[np.ix_(places, places)])):
+            marks[i] = mark
+    return Ranked(order, rank, marks)

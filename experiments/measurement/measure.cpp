@@ -323,6 +323,7 @@ Measurement not_made(const Spec& spec, const std::string& status, const std::str
   Measurement m;
   m.estimator = spec.text;
   m.target = target_of(spec).name();
+  m.known_unbiased = claims_unbiased(spec) ? "yes" : "no";
   m.status = status;
   m.reason = reason;
   return m;
@@ -343,6 +344,7 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   Measurement m;
   m.estimator = spec.text;
   m.target = estimator.target().name();
+  m.known_unbiased = claims_unbiased(spec) ? "yes" : "no";
   if (settings.at_logits)
     measure_at_logits(m, estimator, model, batch, settings, noise);
   else if (settings.exact)

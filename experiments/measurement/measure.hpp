@@ -35,6 +35,7 @@ struct MeasureSettings {
 struct Measurement {
   std::string estimator;                 ///< the spec as given
   std::string target = "expected_loss";  ///< name of the estimator's target
+  std::string known_unbiased;            ///< yes | no: claimed with these settings (claims_unbiased)
   std::string status = "ok";             ///< ok | skipped | failed
   std::string reason;                    ///< why status is not ok
   double estimand_norm = not_a_number;   ///< |g*|, the gradient of that target

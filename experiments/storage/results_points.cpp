@@ -72,6 +72,8 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
           [](auto& m) { return m.unsupported; });
   strings("measured_estimator", "estimator measured, as given", [](auto& m) { return m.estimator; });
   strings("own_target", "target the estimator aims at", [](auto& m) { return m.target; });
+  strings("known_unbiased", "whether the estimator is unbiased by its derivation, as its tests confirm: yes or no",
+          [](auto& m) { return m.known_unbiased; });
   for (const auto& field : measurement_fields()) {
     auto& out = *b.column(field.name, {"measurement_step"}, measurement::not_a_number, described(field.units, field.long_name));
     each([&](std::size_t i, const measurement::Measurement& m) { out[i] = m.*field.value; });

@@ -40,6 +40,10 @@ class Columns {
     return storage::only_nan(values<double>(name), first, stride);
   }
   const std::string& word(const std::string& name, std::size_t i) const { return values<std::string>(name).at(i); }
+  /// Empty if a cell of an earlier version lacks the variable.
+  std::string word_if_there(const std::string& name, std::size_t i) const {
+    return data_.values<std::string>(name) ? word(name, i) : std::string();
+  }
 
  private:
   const Dataset& data_;
@@ -52,6 +56,7 @@ measurement::Measurement measurement(const Columns& columns, std::size_t i) {
   m.unsupported = columns.word("measurement_unsupported", i);
   m.status = columns.values<std::uint8_t>("measurement_status").at(i) == 0 ? "ok" : "skipped";
   m.target = columns.word("own_target", i);
+  m.known_unbiased = columns.word_if_there("known_unbiased", i);
   for (const auto& field : measurement_fields()) m.*field.value = columns.number(field.name, i);
   const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
     const auto names = columns.labels<std::string>(axis);

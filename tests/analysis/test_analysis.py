@@ -3,19 +3,21 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import stats
 
-from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, table
+from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, select, table
 from analysis.against import families, variance_against_samples
 from analysis.curves import entropy_over_training
 from analysis.drawing import MOST_PANELS, titles
 from analysis.errors import NotApplicable
 from analysis.frames import per_run, tidy
+from analysis.groups import spelled
 from analysis.heatmap import heat_map
 from analysis.lettering import broken, width_of
 from analysis.moments import variance_against_cost
 from analysis.statistics import mean_interval
-from analysis.style import COLOURS, KNOWN, MARKERS, looks
+from analysis.style import COLOURS, MARKERS, looks
 from analysis.table import with_interval
 from made_up import made_up, sweep
 
@@ -47,7 +49,8 @@ def test_table_of_known_numbers():
     frame = table(made_up())
     assert frame["estimator"].tolist() == ["soft", "rloo"]  # by final loss: 1 against 3
     rloo = frame.set_index("estimator").loc["rloo"]
-    assert rloo["variance"] == 2 and rloo["squared_bias"] == -2 and rloo["final_loss"] == 3 and rloo["rank"] == 1  # no significant difference with two seeds
+    assert rloo["variance"] == 2 and rloo["squared_bias"] == -2 and rloo["final_loss"] == 3
+    assert frame["rank"].tolist() == [1, 2] and frame["letters"].tolist() == ["a", "a"]  # no significant difference with two seeds
     half = stats.t.ppf(0.975, 1) * 1
     assert np.isclose(rloo["variance_high"], 2 + half)
     assert table(made_up(), "last")["variance"].tolist() == [9, 9]
@@ -82,7 +85,7 @@ def test_further_axes_set_groups_apart():
 
 def test_table_of_a_file(data):
     frame = table(data)
-    assert len(frame) == 24 and frame.attrs["measured_at"] == 0
+    assert len(frame) == 24 and frame.attrs["measured_at"] == "step 0"
     soft = frame[(frame.task == "qa") & (frame.estimator == "soft")].iloc[0]
     assert soft["relative_bias"] == pytest.approx(np.sqrt(0.2), rel=1e-6)
     text = format_table(frame)
@@ -208,7 +211,7 @@ def test_heat_map_says_why_there_is_nothing(data):
     assert len(cells) == 24 and cells.count("1") == 4  # the minimum of every column
     assert "soft: bits has no relaxed choices" in figure.texts[-1].get_text()
     assert "more than the cap" in figure.texts[-1].get_text()
-    shown = heat_map(made_up(), quantity="variance")
+    shown = heat_map(made_up(), "first", quantity="variance")
     assert [text.get_text() for text in shown.axes[0].texts] == ["1", "0"]
 
 
@@ -228,11 +231,45 @@ def test_text_is_broken_where_it_fits():
 
 
 def test_looks_are_distinct_and_steady():
-    labels = [f"rloo[samples={k}]" for k in range(2, 12)] + list(KNOWN[1:]) + ["median_baseline", "my_own"]
-    look = looks(labels)
-    assert len({(style.colour, style.marker) for style in look.values()}) == len(labels)
-    assert looks(["soft", "exact"])["exact"] == looks(["exact", "nvil", "arm"])["exact"]
-    assert len(COLOURS) * len(MARKERS) == 70
+    for many in (6, 12):
+        for start in range(40):
+            look = looks([f"estimator_{k}" for k in range(start, start + many)])
+            assert len({style.colour for style in look.values()}) == many, "no two of up to twelve share a colour"
+    labels = [f"rloo[samples={k}]" for k in range(2, 62)] + [f"other_{k}" for k in range(60)]
+    assert len({(style.colour, style.marker) for style in looks(labels).values()}) == len(labels)
+    assert len(set(COLOURS)) == 12 and looks(["soft", "exact"]) == looks(["exact", "soft"])
+    assert looks(["exact"])["exact"] == looks(["exact", "rloo[samples=4]"])["exact"], "a name prefers its own colour"
+
+
+def test_samples_are_named_of_all_or_of_none():
+    settings = np.array(['{"samples": 4}', '{"samples": 4}', '{"samples": 2, "credit": true}', "{}"], object)
+    data = made_up(estimator_settings=("run", settings))
+    data = data.assign_coords(estimator=("run", ["rloo", "rloo[samples=8]", "vimco[credit=true]", "soft"], data["estimator"].attrs))
+    assert spelled(data) == ["rloo[samples=4]", "rloo[samples=8]", "vimco[credit=true,samples=2]", "soft"]
+    assert spelled(data.isel(run=[0, 2, 3])) == ["rloo", "vimco[credit=true]", "soft"]
+    assert select(data, estimator="rloo[samples=4]").sizes["run"] == 1 and "rloo[samples=4]" in format_table(table(data))
+
+
+def test_bands_are_the_intervals_of_the_tables():
+    random = np.random.default_rng(1)
+    data = made_up(train_loss=(("run", "step"), random.normal(size=(4, 2)))).assign_coords(step=[1, 2])
+    band = loss_curves(data).axes[0].collections[0].get_paths()[0].vertices
+    mean = mean_interval(data["train_loss"].values[:2, 0])
+    at_one = band[band[:, 0] == 1, 1]
+    assert at_one.min() == pytest.approx(mean.low) and at_one.max() == pytest.approx(mean.high)
+
+
+def test_each_task_shows_its_own_metric():
+    data = sweep(2, ["a", "b"], 2)
+    own = np.array([str(task) == "t0" for task in data["task"].values])[:, None]
+    data["metric_accuracy"] = data["heldout_expected_loss"].where(xr.DataArray(own, dims=("run", "one")).isel(one=0))
+    data["metric_exact_match"] = data["heldout_expected_loss"].where(xr.DataArray(~own, dims=("run", "one")).isel(one=0))
+    data["metric_nothing"] = data["heldout_expected_loss"] * np.nan
+    words = [[text.get_text() for text in ax.texts] for ax in metric_curves(data).axes]
+    assert words == [["accuracy"], ["exact match"]]
+    assert len(metric_curves(data, "metric_accuracy").axes) == 1, "a network without the metric has no empty panel"
+    with pytest.raises(InputError, match="metric_nothing has no finite value"):
+        metric_curves(data, "metric_nothing")
 
 
 def test_one_seed_and_odd_files_draw(sample):

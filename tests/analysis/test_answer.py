@@ -14,7 +14,7 @@ from analysis.answer_words import format_answer, lines
 from analysis.budgets import at_budget, cost_so_far
 from analysis.groups import in_words, panels
 from analysis.report import report
-from analysis.statistics import pairs_needed, shared_ranks
+from analysis.statistics import pairs_needed
 from analysis.table import readable
 from analysis.tuning import at_edge, nearest, tuned
 from made_up import made_up, sweep
@@ -138,15 +138,57 @@ def test_seeds_that_would_settle_it():
     assert pairs_needed(0, 1) == np.inf and pairs_needed(1e-3, 1) == np.inf and pairs_needed(1, 0) == 2 and np.isnan(pairs_needed(np.nan, 1))
 
 
-def test_ranks_are_shared_within_noise():
-    random = np.random.default_rng(0)
-    shared = random.normal(size=20)
-    scores = np.array([shared + offset + 0.1 * random.normal(size=20) for offset in (0, 0.01, 1, 2)] + [np.full(20, np.nan)])
-    assert np.array_equal(shared_ranks(scores), [1, 1, 3, 4, np.nan], equal_nan=True)
-    assert shared_ranks(scores[:, :1])[:4].tolist() == [1, 2, 3, 4] or shared_ranks(scores[:, :1])[:4].tolist() == [2, 1, 3, 4]
-    assert np.isnan(shared_ranks(scores[4:])).all()
-    assert table(sweep(1, ["a", "b", "c"], 5, effect=0, noise=1))["rank"].tolist() == [1, 1, 1]
-    assert table(sweep(1, ["a", "b", "c"], 5, effect=9, noise=1e-3))["rank"].tolist() == [1, 2, 3]
+def test_the_table_ranks_as_the_answer_does():
+    data = sweep(2, ["a", "b", "c", "d"], 5, effect=0.1, noise=0.1)
+    own = answer(data)
+    by_steps = own[own["budget"] == "steps"].set_index(["task", "estimator"])
+    shown = table(data).set_index(["task", "estimator"])
+    assert (by_steps["rank"] == shown["rank"]).all() and (by_steps["letters"] == shown["letters"]).all() and (by_steps["letters"] != "").all()
+    for _, part in shown.groupby("task"):
+        assert part["final_loss"].is_monotonic_increasing and part["rank"].tolist() == [1, 2, 3, 4]
+    assert set(table(sweep(1, ["a", "b", "c"], 5, effect=0, noise=1))["letters"]) == {"a"}
+    assert table(sweep(1, ["a", "b", "c"], 5, effect=9, noise=1e-3))["letters"].tolist() == ["a", "b", "c"]
+
+
+def test_every_target_has_a_block_of_its_own():
+    data = sweep(1, ["a", "b", "c"], 4, effect=9, noise=1e-3)
+    aims = {"a": "elbo", "b": "expected_loss", "c": "elbo"}
+    data["own_target"] = (("run", "measurement_step"), np.array([[aims[str(e)]] for e in data["estimator"].values], object))
+    frame = table(data)
+    assert frame["estimator"].tolist() == ["a", "c", "b"] and frame["rank"].tolist() == [1, 2, 1] and frame["letters"].tolist() == ["a", "c", "b"]
+    found = answer(data).set_index("estimator")
+    assert found.loc[["a", "b", "c"], "rank"].tolist() == [1, 1, 2] and found.loc["b", "verdict"] == "worse"
+    page = report(data)
+    assert page.index("target: elbo") < page.index("target: expected loss")
+
+
+def test_a_baseline_is_a_question_of_its_own():
+    """Four estimators in steps of 0.1, noise 0.1: against the baseline there are three tests, against the best six."""
+    data = sweep(1, ["a", "b[samples=2]", "c", "d"], 8, effect=0.3, noise=0.1)
+    found = answer(data, baseline="b").set_index("estimator")
+    assert set(found["tests"]) == {3} and set(answer(data)["tests"]) == {6} and set(found["reference"]) == {"b[samples=2]"}
+    assert found.loc[["a", "b[samples=2]", "c", "d"], "verdict"].tolist() == ["better", "baseline", "worse", "worse"]
+    assert (found["p_corrected"].dropna() == np.minimum(3 * found["p_value"].dropna(), 1)).all()
+    assert found.loc["a", "difference"] == pytest.approx(-0.3, abs=0.15) and found.loc["a", "difference_high"] < 0
+    words = " ".join(format_answer(answer(data, baseline="b")).split())
+    assert "(the baseline). Better beyond noise: a -0." in words and "corrected for the 3 comparisons with the baseline" in words
+    with pytest.raises(InputError, match=r"has no estimator e \(estimators are: a, b\[samples=2\], c, d\)"):
+        answer(data, baseline="e")
+    data = sweep(1, ["b[samples=2]", "b[samples=4]"], 2)
+    with pytest.raises(InputError, match="b matches several estimators: b.samples=2., b.samples=4.; give one of these"):
+        answer(data, baseline="b")
+
+
+def test_the_tasks_metric_ranks_unless_another_quantity_is_asked_for():
+    data = sweep(1, ["a", "b"], 4, effect=1, noise=1e-3)
+    data["metric_positions_used"] = data["heldout_expected_loss"] * 0 + 0.5
+    assert set(answer(data)["quantity"]) == {"heldout_expected_loss"}, "a description of attention does not rank"
+    data["metric_exact_match"] = data["heldout_expected_loss"] / 10
+    data["metric_alignment_error_rate"] = -data["heldout_expected_loss"]
+    found = answer(data)
+    assert set(found["quantity"]) == {"metric_exact_match"} and found["estimator"].tolist() == ["b", "a"] == table(data)["estimator"].tolist()
+    assert answer(data, "heldout_expected_loss")["estimator"].tolist() == ["a", "b"] == table(data, by="heldout_expected_loss")["estimator"].tolist()
+    assert "exact match" in format_table(table(data)) and "%" in format_answer(found)
 
 
 def test_equal_estimators_are_rarely_called_different(monkeypatch):
@@ -174,7 +216,7 @@ def test_different_ones_are_found_as_often_as_promised():
 def test_the_answer_in_words_and_json(result, capsys):
     data = tuned_sweep(np.random.default_rng(0), [0, 0.01, 3], noise=0.1)
     words = " ".join(format_answer(answer(data)).split())
-    assert "t · m · held-out expected loss, lower is better" in words and "At equal steps (100): e" in words
+    assert "t · m · held-out expected loss, lower is better" in words and "At equal steps (100): e" in words and "for the 3 pairs of estimators" in words
     assert "not distinguishable from e" in words and "Worse beyond noise: e2[samples=2] +" in words and "cannot give a p below 0.031" in words
     assert "with train_learning_rate=0.1" in words and " seeds would resolve" in words
     close = answer(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0.3, own=0))
@@ -195,17 +237,78 @@ def test_the_answer_in_words_and_json(result, capsys):
     assert "metric_none" in capsys.readouterr().err
     assert "settings not distinguishable from the chosen one: e" in report(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0.3, own=0))
     page = report(data)
-    assert page.index("Which estimator is best?") < page.index('id="ranking"') and "seeds needed" in page
-    assert "Which estimator is best?" not in report(made_up().drop_vars("heldout_expected_loss"))
+    assert page.index('id="findings"') < page.index('id="ranking"') < page.index('id="answer"') and "seeds needed" in page
+    assert "Which estimator is best" not in report(made_up().drop_vars("heldout_expected_loss"))
 
 
-def test_a_bias_within_noise_is_no_size():
-    data = made_up(relative_bias=(("run", "measurement_step"), np.array([[0.1, 1], [0.3, 1], [2, 2], [2, 2]])))
-    data["squared_bias"][:, 0] = [-1.0, 3, 4, 4]
+def biased(squares, norm=1.0, **more):
+    """Two estimators with these squared biases at step 0."""
+    values = np.array([[one, 9.0] for one in squares])
+    return made_up(squared_bias=(("run", "measurement_step"), values), relative_bias=(("run", "measurement_step"), np.sqrt(np.maximum(values, 0))),
+                   estimand_norm=(("run", "measurement_step"), np.full((4, 2), norm)), **more)
+
+
+def test_a_bias_within_noise_is_an_upper_limit():
+    text = readable(table(biased([-1.0, 3, 4, 4], norm=2))).set_index("estimator")
+    # 1 +- 25.4 is within noise, and so is its root over the norm; 4 twice has no noise.
+    assert text.loc["rloo", "relative bias"] == "< 2.57" and text.loc["soft", "relative bias"] == "1"
+    data = biased([-1.0, 3, 4, 4]).drop_vars(["relative_bias", "estimand_norm"])
+    assert readable(table(data)).set_index("estimator")["squared bias"].to_dict() == {"rloo": "< 26.4", "soft": "4"}
+
+
+def test_a_limit_is_no_smaller_than_the_noise_of_the_measurements():
+    """Two estimates of 0 that agree by chance: cutting each at 0 would give "< 0", yet each may be as large as 0.1."""
+    ends = np.zeros((4, 2, 2))
+    ends[:, :, 1] = 0.01
+    frame = table(biased([-1e-4, -1e-4, 4e-2, 4e-2], squared_bias_interval=(("run", "measurement_step", "bound"), ends))).set_index("estimator")
+    high = -1e-4 + np.sqrt(2) * 1.01e-2 / 2
+    assert frame.loc["rloo", "squared_bias"] == -1e-4 and frame.loc["rloo", "squared_bias_high"] == pytest.approx(high)
+    assert frame.loc["rloo", "relative_bias"] == 0 and frame.loc["rloo", "relative_bias_high"] == pytest.approx(np.sqrt(high))
+    assert frame.loc["soft", "relative_bias"] == pytest.approx(0.2)
+
+
+def test_limits_of_a_bias_hold_where_there_is_none():
+    """400 studies of three seeds, each with 64 normal estimates of four parameters with relative bias 0.1. 95% of the limits must hold."""
+    random, held = np.random.default_rng(6), 0
+    for _ in range(400):
+        estimates = 0.05 + random.normal(size=(3, 64, 4))  # |bias|² = 0.01
+        mean, spread = estimates.mean(axis=1), estimates.var(axis=1, ddof=1).sum(axis=1)
+        x = (mean**2).sum(axis=1) - spread / 64
+        half = 1.96 * np.sqrt(2 * 4 / 64**2 + 4 * 0.01 / 64)
+        ends = np.stack([np.maximum(x - half, 0), np.maximum(x + half, 0)], axis=-1)
+        data = biased([*x, 0]).isel(run=[0, 1, 2])
+        data["squared_bias_interval"] = (("run", "measurement_step", "bound"), np.repeat(ends[:, None], 2, axis=1))
+        data = data.assign_coords(estimator=("run", ["rloo"] * 3, data["estimator"].attrs), seed=("run", [1, 2, 3], data["seed"].attrs))
+        held += table(data)["relative_bias_high"][0] >= 0.1
+    assert held >= 370
+
+
+def test_what_is_known_to_be_unbiased_is_said():
+    known = np.array([["yes", "yes"]] * 2 + [["no", "no"]] * 2, object)
+    data = biased([0.1, 0.3, -1, 3], known_unbiased=(("run", "measurement_step"), known))
     text = readable(table(data)).set_index("estimator")
-    # 1 +- 25.4 is within noise, and so is its root; 4 twice has no noise.
-    assert text.loc["rloo", "squared bias"] == "< 26.4" and text.loc["rloo", "relative bias"] == "< 1.47"
-    assert text.loc["soft", "squared bias"] == "4" and text.loc["soft", "relative bias"] == "2"
+    assert text.loc["rloo", "relative bias"] == "unbiased" and text.loc["soft", "relative bias"].startswith("< ")
+    found = data.assign(bias_p_value=(("run", "measurement_step"), np.array([[1e-9, 1], [1, 1], [1, 1], [1, 1]])))
+    assert readable(table(found)).set_index("estimator").loc["rloo", "relative bias"].startswith("< "), "a claim that a test refutes is not repeated"
+    exact = data.assign(exact_squared_bias=(("run", "measurement_step"), np.array([[0.25, 9]] * 2 + [[0, 9]] * 2)))
+    text = readable(table(exact)).set_index("estimator")
+    assert text.loc["soft", "relative bias"] == "unbiased" and table(exact).set_index("estimator").loc["rloo", "relative_bias"] == 0.5
+
+
+def test_half_time_is_each_networks_own():
+    """Two networks that train for 600 and 800 steps: each is shown at its own half, and none loses its bias columns."""
+    data = sweep(2, ["a", "b"], 2)
+    variance = np.full((8, 3), np.nan)
+    variance[:4, 0], variance[4:, 1], variance[4:, 2] = 1, 2, 3
+    data = data.drop_vars(["variance", "squared_bias", "bias_p_value", "rows", "measurement_step"])
+    data["variance"] = (("run", "measurement_step"), variance)
+    data = data.assign_coords(measurement_step=[300, 400, 800])
+    frame = table(data, "half")
+    assert frame["variance"].tolist() == [1, 1, 2, 2] and frame["measured_at"].tolist() == [300, 300, 400, 400]
+    assert frame.attrs["measured_at"] == "steps 300 and 400" and "at steps 300 and 400" in format_table(frame)
+    assert table(data, "last")["variance"].tolist() == [1, 1, 3, 3] and table(data, 400)["variance"].tolist()[2:] == [2, 2]
+    with pytest.raises(InputError, match="nothing was measured at step 500 .there are: first, half, last, 300, 400, 800."):
+        table(data, 500)
 
 
 def test_overrides_are_columns_and_settings_are_in_tidy():

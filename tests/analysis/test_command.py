@@ -38,6 +38,13 @@ def test_as_a_command(tmp_path):
     assert done.stderr == f"analysis: {tmp_path / 'none.h5'}: cannot be read: No such file or directory\n"
 
 
+def test_a_python_without_the_packages_is_told_in_a_line(tmp_path):
+    (tmp_path / "analysis").symlink_to(ROOT / "analysis")
+    done = subprocess.run([sys.executable, "-S", "-E", "-m", "analysis", "report", "x.h5"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"analysis: {sys.executable} lacks numpy, ") and "-m pip install numpy" in done.stderr
+
+
 def test_streams_that_cannot_be_written(sample, tmp_path):
     def ended(*arguments, redirected):
         command = ["/bin/sh", "-c", f'exec "$0" "$@" {redirected}', sys.executable, "-m", "analysis", *map(str, arguments)]
@@ -82,7 +89,15 @@ def test_draw_takes_figures_estimators_sizes_and_formats(result, tmp_path):
     refused = run(*how, "--estimator", "nothing")
     assert refused.returncode == 3 and "no run has estimator nothing" in refused.stderr
     empty = run("draw", result, "--out", tmp_path / "q", "--figure", "variance_against_samples")
-    assert empty.returncode == 0 and "no estimator has several values of samples" in empty.stderr
+    assert empty.returncode == 3 and "no estimator has several values of samples" in empty.stderr, "a figure that was asked for"
+
+
+def test_draw_takes_a_metric(result, tmp_path):
+    done = run("draw", result, "--out", tmp_path / "p", "--figure", "metric_curves", "--metric", "metric_none", "--format", "png")
+    assert done.returncode == 3 and "metric_none" in done.stderr and "evaluated metrics are: " in done.stderr
+    name = re.search(r"evaluated metrics are: (\w+)", done.stderr).group(1)
+    done = run("draw", result, "--out", tmp_path / "p", "--figure", "metric_curves", "--metric", name, "--format", "png")
+    assert done.returncode == 0 and (tmp_path / "p" / "metric_curves.png").exists()
 
 
 def test_draw_turns_pages(result, tmp_path, monkeypatch):

@@ -10,14 +10,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from analysis import FIGURES
 from analysis.drawing import SIZES, sized
 from analysis.groups import evaluated_along, evaluated_on
-from analysis.style import KNOWN
+from analysis.style import MARKERS
 from made_up import sweep
 
+KNOWN = ("rloo", "reinforce", "exact", "nvil", "moving_baseline", "entropy_regularised", "variational_bound", "straight_through", "gumbel_softmax",
+         "local_expectation")
 MODEL = "translator[embedding=64,hidden=128,score=scaled_dot,heads=4,feed=sampled{}]"
 
 
 def drawn(name, panels, estimators, size):
-    labels = [f"{KNOWN[i % len(KNOWN)]}[samples={i + 2},target=elbo,reward_to_go=true]" if i % 3 else KNOWN[i] for i in range(estimators)]
+    labels = [f"{KNOWN[i % len(KNOWN)]}[samples={i + 2},target=elbo,reward_to_go=true]" if i % 3 else f"{KNOWN[i % len(KNOWN)]}{i}" for i in range(estimators)]
     data = sweep(panels, labels, 2)
     task = np.array([f"translation[source=corpus_of_many_words.de,target=corpus_of_many_words.en,part={t}]" for t in data["task"].values], object)
     model = np.array([MODEL.format(f",depth={t[1:]}") for t in data["task"].values], object)
@@ -81,7 +83,7 @@ def test_points_that_coincide_stand_side_by_side():
     for name in ("bias_variance", "variance_against_cost"):
         figure = FIGURES[name](data)
         FigureCanvasAgg(figure).draw()
-        markers = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1 and line.get_marker() in ("o", "s", "^", "D", "v", "P")]
+        markers = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1 and line.get_marker() in MARKERS]
         places = [tuple(line.get_transform().transform((line.get_xdata()[0], line.get_ydata()[0]))) for line in markers]
         assert len(places) == 5
         apart = [np.hypot(a[0] - b[0], a[1] - b[1]) * 72 / figure.dpi for i, a in enumerate(places) for b in places[i + 1:]]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import (Mean, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, mean_interval,
+from analysis.statistics import (Mean, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, letters, mean_interval,
                                  paired_difference, pairs_tested, pairwise_differences, pareto_front, probability_of_improvement, propagated_difference,
-                                 propagated_mean, ranks, scaled, stratified_bootstrap, welch_difference)
+                                 propagated_mean, ranked, scaled, stratified_bootstrap, welch_difference)
 
 
 def coverage_is(hits: np.ndarray, level: float) -> bool:
@@ -178,29 +178,44 @@ def test_probability_of_improvement_is_mann_and_whitneys():
     assert found.low < stats.norm.cdf(0.5 / np.sqrt(2)) < found.high
 
 
-def test_ranks():
+def shares_a_letter(marks, i, j):
+    return bool(set(marks[i]) & set(marks[j]))
+
+
+def test_letters_join_what_does_not_differ_and_only_that():
+    # Sorted by means: the first differs from the last two, the second from the last.
+    differs = np.zeros((4, 4), bool)
+    for i, j in ((0, 2), (0, 3), (1, 3)):
+        differs[i, j] = differs[j, i] = True
+    assert letters(differs) == ["a", "ab", "bc", "c"]
+    assert letters(np.zeros((3, 3), bool)) == ["a"] * 3 and letters(~np.eye(3, dtype=bool)) == ["a", "b", "c"] and letters(np.zeros((0, 0), bool)) == []
+    random = np.random.default_rng(13)
+    for _ in range(200):
+        upper = np.triu(random.random((7, 7)) < random.random(), 1)
+        marks = letters(upper | upper.T)
+        assert all(shares_a_letter(marks, i, j) != upper[i, j] for i in range(7) for j in range(i + 1, 7)), (upper, marks)
+
+
+def test_ranks_are_by_the_mean_and_letters_by_the_tests():
     random = np.random.default_rng(9)
     shared = 10 * random.normal(size=8)
-    scores = np.array([shared + 1, shared, shared + 2 + 0.1 * random.normal(size=8), np.full(8, np.nan)])
-    found = ranks(scores)
-    assert np.array_equal(found.rank, [2, 1, 3, np.nan], equal_nan=True)
-    assert np.array_equal(found.low[:3], [2, 1, 3]) and np.array_equal(found.high[:3], [2, 1, 3])  # effects of seeds cancel
-    assert np.array_equal(found.best[:3], [0, 1, 0])
-    assert ranks(scores, lower_is_better=False).rank[:3].tolist() == [2, 3, 1]
-    same = ranks(np.array([shared, shared]))
-    assert same.rank.tolist() == [1, 1] and same.best.tolist() == [0.5, 0.5]
-
-
-def test_ranks_know_when_they_do_not_know():
-    random = np.random.default_rng(10)
-    found = ranks(random.normal(size=(3, 5)))
-    assert (found.low <= found.rank).all() and (found.rank <= found.high).all() and found.best.sum() == pytest.approx(1)
-    assert (found.low < found.high).sum() == 2  # two methods equal within noise, and a worse one
-    one = ranks(np.array([[1.0], [2.0]]))
-    assert one.rank.tolist() == [1, 2] and np.isnan(one.low).all()
-    holes = ranks(np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan]]))
-    assert holes.rank.tolist() == [1, 2] and np.isfinite(holes.low).all()
-    assert np.isnan(ranks(np.full((2, 3), np.nan)).rank).all()
+    noise = lambda: 0.1 * random.normal(size=8)
+    scores = np.array([shared + 1 + noise(), shared + noise(), shared + 0.01 + noise(), np.full(8, np.nan)])
+    found = ranked(scores)
+    by_mean = np.argsort(np.nanmean(scores[:3], axis=1))
+    assert found.order[0] in (1, 2) and found.order.tolist()[2:] == [0, 3] and found.rank[0] == 3 and np.isnan(found.rank[3])
+    assert [found.rank[i] for i in by_mean] == [1, 2, 3], "the effects of the seeds cancel, and ranks follow the means"
+    assert found.letters == ["b", "a", "a", ""]
+    # A loss of 1.9 with much noise beside .75 and 9: in the order of the means, all joined.
+    wild = ranked(np.array([[1.9 - 9, 1.9 + 9], [0.7, 0.8], [9, 9.1]]))
+    assert wild.rank.tolist() == [2, 1, 3] and shares_a_letter(wild.letters, 0, 1)
+    blocks = ["x", "x", "y", "y"]
+    own = ranked(scores, blocks)
+    assert own.rank.tolist()[:3] == [2, 1, 1] and own.letters == found.letters
+    assert own.in_blocks(blocks) == ([1, 0, 2, 3] if found.order[0] == 1 else [2, 3, 1, 0])
+    one = ranked(np.array([[2.0], [1.0]]))
+    assert one.rank.tolist() == [2, 1] and one.letters == ["", ""]
+    assert ranked(np.array([[1.0, 2], [1.0, 2]])).rank.tolist() == [1, 1] and np.isnan(ranked(np.full((2, 3), np.nan)).rank).all()
 
 
 def differences(rows, half=0.0):

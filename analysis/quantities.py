@@ -1,0 +1,76 @@
+"""Evaluated quantities: their order of preference, and the one that ranks the estimators of a network."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from .groups import Group, by_seed
+from .load import need
+
+# The held-out loss that ranks, if a task and model have several: the first one that most runs have. (The search for settings uses
+# the same order.)
+_LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo", "heldout_sampled_elbo",
+           "heldout_sampled_loss", "heldout_sampled_bound", "heldout_greedy_loss")
+# Metrics of success, in this order; a task may have several. Others follow by name.
+_METRICS = tuple("metric_" + name for name in ("exact_match", "accuracy", "solved", "word_error_rate", "symbol_error_rate", "error_rate",
+                                               "bleu", "token_accuracy"))
+#: Metrics that describe attention or the course of a run, not its success; they never rank unless asked for.
+_DESCRIPTIONS = tuple("metric_" + name for name in ("alignment_error_rate", "positions_used", "supporting_fact_hit", "support_hit", "object_hit",
+                                                    "ink_seen", "well_formed", "gold_program", "steps", "steps_easier", "steps_harder"))
+
+
+def lower_is_better(quantity: str) -> bool:
+    """False for metrics other than error rates, and for cosine and signal-to-noise ratio."""
+    return quantity not in ("cosine", "snr") and not (quantity.startswith("metric_") and "error" not in quantity)
+
+
+def is_share(quantity: str) -> bool:
+    """Whether a quantity is a share from 0 to 1, displayed as a percentage."""
+    return quantity in _METRICS or quantity.startswith("metric_accuracy_")
+
+
+def evaluation_names(data: xr.Dataset, prefix: str) -> list[str]:
+    """Variables `<prefix>_*` over evaluation steps, by preference."""
+    order = {name: place for place, name in enumerate([*_LOSSES, *_METRICS])} | {name: 99 for name in _DESCRIPTIONS}
+    names = [str(n) for n in data.data_vars if str(n).startswith(prefix + "_") and "evaluation_step" in data[n].dims]
+    return sorted(names, key=lambda name: (order.get(name, 50), name))
+
+
+def last(data: xr.Dataset, name: str) -> np.ndarray:
+    """[run] The last value of each run of a quantity evaluated or logged over training, NaN without any."""
+    return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in data[name].values])
+
+
+def most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
+    """The first of the variables that most of these runs have."""
+    counts = {name: int(np.isfinite(data[name].values[runs]).any(axis=1).sum()) for name in names}
+    best = max(counts.values(), default=0)
+    return next((name for name, count in counts.items() if count == best), None) if best else None
+
+
+def ranking_quantity(data: xr.Dataset, members: list[Group], by: str | None = None) -> str | None:
+    """The quantity that ranks the estimators of a network: `by`, or the first that all of them have, of its metrics and then of its losses;
+    without such a quantity the one that most runs have. None if nothing was evaluated. InputError if `by` does not exist."""
+    losses, metrics = evaluation_names(data, "heldout"), evaluation_names(data, "metric")
+    if by is not None:
+        need(data, by, f"evaluated quantities are: {', '.join(losses + metrics)}")
+        return by
+    names = [name for name in metrics if name not in _DESCRIPTIONS] + losses
+    evaluated = {name: [np.isfinite(data[name].values[group.runs]).any() for group in members] for name in losses + metrics}
+    some = np.any(list(evaluated.values()), axis=0) if evaluated else np.zeros(len(members), bool)
+    whole = [name for name in names if some.any() and np.asarray(evaluated[name])[some].all()]
+    runs = np.concatenate([group.runs for group in members])
+    return whole[0] if whole else most_common(data, names, runs) or most_common(data, losses + metrics, runs)
+
+
+def comparable(data: xr.Dataset, members: list[Group], values: np.ndarray, lower: bool) -> np.ndarray:
+    """Scores [groups, seeds] of one network from `values` [run], lower is better: negated if higher values are better. A failed run counts
+    as the worst score of the network; a skipped one has none."""
+    scores = np.where(np.isfinite(values), values if lower else -values, np.nan)
+    runs = np.concatenate([group.runs for group in members])
+    failed = np.concatenate([[status == "failed" for status in group.status] for group in members])
+    scores[runs[failed]] = np.nan
+    there = np.isfinite(scores[runs])
+    scores[runs[failed]] = scores[runs[there]].max() if there.any() else np.nan
+    return by_seed(data, members, scores)[0]
