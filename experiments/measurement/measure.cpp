@@ -13,6 +13,7 @@
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/lengths.hpp"
+#include "experiments/measurement/summary.hpp"
 #include "experiments/measurement/support.hpp"
 
 namespace hardgrad::measurement {
@@ -38,9 +39,6 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   return LongRun{std::move(run), fmt::format("{} x {}", replicates, name)};
 }
 
-/// The distance from zero of the mean of a run around zero.
-SquaredLength of_zero(const Replicates& run) { return run.distance(run.reference()); }
-
 /// Most leaves of an example that are enumerated only for the entropy of its choices.
 constexpr double entropy_leaves = 4096;
 
@@ -56,47 +54,6 @@ void charge(Measurement& m, const Cost& each) {
   m.attention_values = each.attention_values;
   m.missed_hints = each.missed_hints;
   m.seconds = each.seconds;
-}
-
-void take_variance(Measurement& m, const Replicates& replicates, const MeasureSettings& settings) {
-  m.variance = replicates.variance();
-  m.intervals["variance"] = replicates.variance_interval(settings.level);
-}
-
-/// The quotient of two numbers known within bounds; the second is positive.
-Interval quotient(const Interval& a, const Interval& b) {
-  const auto infinite = std::numeric_limits<double>::infinity();
-  return {a[0] / b[1], b[0] > 0 ? a[1] / b[0] : infinite};
-}
-
-/// Bias against the reference, which is the mean of the long run if there is one.
-void take_bias(Measurement& m, const Replicates& replicates, const MeasureSettings& settings, const Replicates* long_run) {
-  const auto distance = replicates.distance(replicates.reference(), long_run);
-  m.squared_bias = distance.unbiased();
-  const auto bias = m.intervals["squared_bias"] = distance.interval(settings.level);
-  m.cosine = replicates.cosine();
-  m.intervals["cosine"] = replicates.cosine_interval(settings.level);
-  const double known = m.estimand_norm * m.estimand_norm;
-  const auto square = long_run ? of_zero(*long_run).interval(settings.level) : Interval{known, known};
-  if (!(square[1] > 0)) return;
-  const auto relative = quotient(bias, square);
-  m.intervals["relative_bias"] = {std::sqrt(relative[0]), std::sqrt(relative[1])};
-  if (m.variance > 0) m.intervals["snr"] = quotient(square, m.intervals["variance"]);
-}
-
-template <class T>
-void test_bias(Measurement& m, const Replicates& replicates, double doubt = 0) {
-  const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative; the floor below is for a gradient of zero
-  const double resolution = rounding * std::max(length_of(replicates.reference()), 1e-6);
-  m.bias_p_value_plain = replicates.bias_p_value(resolution, doubt);
-  if (doubt <= resolution) m.bias_p_value = replicates.corrected_bias_p_value(resolution);
-}
-
-void derive(Measurement& m) {
-  m.relative_bias = m.estimand_norm > 0 ? std::sqrt(std::max(m.squared_bias, 0.0)) / m.estimand_norm : not_a_number;
-  m.mse = m.variance + m.squared_bias;
-  m.snr = m.estimand_norm * m.estimand_norm / m.variance;
-  m.work_normalised_variance = m.variance * m.rows;
 }
 
 template <class T>
@@ -214,9 +171,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
     });
   if (stand_in) {
     m.estimand = stand_in->what;
-    const auto& run = stand_in->replicates;
-    m.estimand_standard_error = std::sqrt(run.variance() / run.count());
-    m.estimand_norm = std::sqrt(std::max(of_zero(run).unbiased(), 0.0));
+    take_long_run(m, stand_in->replicates);
   }
   const bool known = truth || stand_in;
   if (truth) take_truth(m, *truth);
@@ -230,12 +185,10 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   const auto draw_more = [&](Replicates& r) { return draw(r, estimator, model, batch, noise, settings.stop, &visited); };
   charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
            m.unvisited_mass = visited.missing();
-           take_variance(m, replicates, settings);
-           if (known) take_bias(m, replicates, settings, stand_in ? &stand_in->replicates : nullptr);
-           // The noise of a long run and the error of a quadrature count in the length of the difference, not along single
-           // directions.
-           if (truth) test_bias<T>(m, replicates, truth->error);
-           if (stand_in) m.bias_p_value_plain = replicates.distance(reference, &stand_in->replicates).p_value();
+           take_variance(m, replicates, settings.level);
+           if (known) take_bias(m, replicates, settings.level, stand_in ? &stand_in->replicates : nullptr);
+           if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
+           if (stand_in) test_bias(m, replicates, stand_in->replicates);
          }));
   m.mean = replicates.mean();
   m.variances = replicates.variances();
@@ -269,10 +222,10 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
     return each;
   };
   charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
-           take_variance(m, replicates, settings);
+           take_variance(m, replicates, settings.level);
            if (!known) return;
-           take_bias(m, replicates, settings, nullptr);
-           test_bias<T>(m, replicates);
+           take_bias(m, replicates, settings.level, nullptr);
+           test_bias(m, replicates, rounding_of<T>());
          }));
   const auto variances = replicates.variances();
   auto first = variances.begin();
@@ -280,23 +233,6 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
     for (const auto last = first + static_cast<std::ptrdiff_t>(count); first != last; ++first)
       m.variance_by_site[site] += *first;
   derive(m);
-}
-
-/// Sets ratios to NaN where rounding dominates: ratios to a gradient below the rounding of its samples, and ratios to a
-/// variance below the rounding of the gradient. An estimator without variance has an infinite signal-to-noise ratio.
-void drop_ratios_of_rounding(Measurement& m, double epsilon) {
-  const double rounding = 64 * epsilon, spread = std::isfinite(m.variance) ? std::sqrt(std::max(0.0, m.variance)) : 0;
-  const bool gradient_lost = m.estimand_norm <= std::max(rounding * spread, 1e-290);
-  const bool variance_lost = spread > 0 && spread <= rounding * m.estimand_norm;
-  if (gradient_lost) {
-    m.relative_bias = m.cosine = not_a_number;
-    m.intervals.erase("relative_bias");
-    m.intervals.erase("cosine");
-  }
-  if (gradient_lost || variance_lost) {
-    m.snr = not_a_number;
-    m.intervals.erase("snr");
-  }
 }
 
 /// Applies a formula for an infinite variance, which neither a sample nor a sum over visits can show.

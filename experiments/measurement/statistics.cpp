@@ -28,12 +28,13 @@ double dot(std::span<const double> a, std::span<const double> b) {
 
 }  // namespace
 
-Replicates::Replicates(std::vector<double> reference, int directions, int replicates)
+Replicates::Replicates(std::vector<double> reference, int directions, int replicates, int most_blocks)
     : reference_(std::move(reference)),
       reference_norm_(length_of(reference_)),
       probes_(reference_.size(), directions, Key(7) / "direction"),
-      replicates_(replicates) {
-  blocks_.resize(std::min(replicates, 32));
+      replicates_(replicates),
+      most_blocks_(most_blocks) {
+  blocks_.resize(std::min(replicates, most_blocks));
   total_.sum.resize(reference_.size());
   total_.squares.resize(reference_.size());
   total_.along.resize(this->directions());
@@ -100,7 +101,7 @@ void Replicates::grow() {
   const auto before = std::move(blocks_);
   const int filled = replicates_;
   replicates_ *= 2;
-  blocks_ = std::vector<Block>(std::min(replicates_, 32));
+  blocks_ = std::vector<Block>(std::min(replicates_, most_blocks_));
   int place = 0, into = 0;  // first replicate of a block, and the block that it now belongs to: ends of blocks are kept
   for (const auto& block : before) {
     while (range(into)[1] <= place) ++into;
@@ -165,6 +166,13 @@ void Replicates::finish() {
   scatter_ = scatter();
   variance_ = scatter_.variance;
   cosine_ = total_.cosine / total_.count;
+}
+
+void Replicates::finish_early() {
+  std::erase_if(blocks_, [](const Block& block) { return block.count == 0; });
+  replicates_ = 0;
+  for (const auto& block : blocks_) replicates_ += block.count;
+  finish();
 }
 
 std::vector<double> Replicates::centred(std::size_t first, std::size_t n) const {

@@ -16,8 +16,9 @@ namespace hardgrad::measurement {
 /// Deviations d_m = g_m - g* in blocks, whose scatter gives the intervals.
 class Replicates {
  public:
-  /// The bias test uses the reference's direction (unless it is zero) and `directions` random ones.
-  Replicates(std::vector<double> reference, int directions, int replicates);
+  /// The bias test uses the reference's direction (unless it is zero) and `directions` random ones. Each of the blocks, at most
+  /// `most_blocks`, keeps one sum per parameter.
+  Replicates(std::vector<double> reference, int directions, int replicates, int most_blocks = 32);
 
   /// Blocks are independent: each may be filled by a separate thread, with its replicates in order.
   int blocks() const { return static_cast<int>(blocks_.size()); }
@@ -30,6 +31,8 @@ class Replicates {
   void complete(int block);
   /// After all blocks are complete.
   void finish();
+  /// Finishes with the replicates added so far, two or more. Blocks without any are removed.
+  void finish_early();
   /// Doubles the number of replicates, with the same number of blocks: the present replicates fill the first half, and the second
   /// half is to be filled. Then, after `finish`, the sums equal those of twice as many replicates from the start.
   void grow();
@@ -93,7 +96,7 @@ class Replicates {
   std::vector<double> reference_;
   double reference_norm_;
   Probes probes_;
-  int replicates_;
+  int replicates_, most_blocks_;
   std::vector<Block> blocks_;
   Block total_;
   int summed_ = 0;  // blocks in the total

@@ -136,7 +136,7 @@ class RunNetwork final : public Model<T> {
 /// name, options, columns, times, width of the state, and whether no later choice depends on it
 using SiteTuple = std::tuple<std::string, int, int, int, int, bool>;
 
-/// Returns the value [E], and for every input of the runs, in order, its slope and the examples of its rows.
+/// Returns the value [E]; for every input of the runs, in order, its slope and the examples of its rows; and the number of rows.
 template <class T>
 py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const std::vector<SiteTuple>& sites, bool posterior,
                       int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning) {
@@ -180,6 +180,7 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
     };
     add(*estimate.episode);
     for (const auto& other : estimate.others) add(*other);
+    const double rows = estimate.rows();
     // Before learning, which goes back over the same tape.
     const py::gil_scoped_acquire gil;
     py::list slopes;
@@ -192,7 +193,7 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
       slopes.append(py::make_tuple(slope, array_of<std::int64_t>(x.rows->example, {x.shape[0]})));
     }
     if (learning) training::learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
-    return py::make_tuple(array_of<T>(value, {examples}), slopes);
+    return py::make_tuple(array_of<T>(value, {examples}), slopes, rows);
   }
 }
 

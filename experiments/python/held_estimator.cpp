@@ -57,6 +57,12 @@ std::shared_ptr<Held<T>> HeldEstimator::on(const Structure& structure) {
   return held = std::move(made);
 }
 
+bool HeldEstimator::learns() {
+  const std::lock_guard lock(making_);
+  const auto has = [](const auto& held) { return held && held->optimizer; };
+  return has(narrow_.held) || has(wide_.held);
+}
+
 template std::shared_ptr<Held<float>> HeldEstimator::on(const Structure&);
 template std::shared_ptr<Held<double>> HeldEstimator::on(const Structure&);
 

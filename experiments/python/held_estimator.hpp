@@ -39,6 +39,8 @@ class HeldEstimator {
   /// not support the structure, or if it learns and was made for another one.
   template <class T>
   std::shared_ptr<Held<T>> on(const Structure& structure);
+  /// Whether it has a state to learn; false until `on` has made it.
+  bool learns();
   /// Locked during learning.
   std::recursive_mutex& learning() { return learning_; }
 

@@ -18,6 +18,7 @@
 #include "experiments/python/called_loss.hpp"
 #include "experiments/python/draw.hpp"
 #include "experiments/python/episode.hpp"
+#include "experiments/python/replicates.hpp"
 #include "experiments/python/verified.hpp"
 #include "experiments/python/written_estimator.hpp"
 
@@ -191,6 +192,7 @@ PYBIND11_MODULE(_core, module) {
       std::visit([&](const auto* e) { list.push_back(cli::entry_json(*e)); }, entry);
     return list.dump();
   });
+  module.def("claims_unbiased", [](const std::string& spec) { return claims_unbiased(Spec::parse(spec)); });
   module.def("count_options", [](const Numbers<double>& logits, int rank) {
     return array_of<std::int64_t>(given<double>(logits, rank).count, {logits.shape(0), logits.shape(1)});
   });
@@ -207,6 +209,8 @@ It is made for the columns and options of the first logits; an estimator that le
            py::arg("learning_rate") = 1e-3)
       .def_static("_written", &written)
       .def_property_readonly("spec", &HeldEstimator::text, "The spec as given; for an estimator written in Python, its name.")
+      .def_property_readonly("learns", &HeldEstimator::learns,
+                             "Whether it has a state to learn (known after its first use; False before).")
       .def("__repr__", [](const HeldEstimator& e) { return "Estimator('" + e.text() + "')"; });
   declare_drawn<float>(module, "DrawnFloat");
   declare_drawn<double>(module, "DrawnDouble");
@@ -215,6 +219,7 @@ It is made for the columns and options of the first logits; an estimator that le
   module.def("moments", &moments);
   declare_test(module);
   declare_episode(module);
+  declare_replicates(module);
 }
 
 }  // namespace hardgrad::python

@@ -35,6 +35,7 @@ def train(estimator, steps=300, batch=64):
     torch.manual_seed(1)
     encoder = nn.Sequential(nn.Linear(36, 64), nn.Tanh(), nn.Linear(64, D * S))
     decoder = nn.Sequential(nn.Linear(D * S, 64), nn.Tanh(), nn.Linear(64, 36))
+    estimator = hardgrad.Estimator(estimator)  # keeps its state, if it learns
     adam = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 0.01)
     with torch.no_grad():
         seen = bars(2000)

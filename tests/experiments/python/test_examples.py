@@ -9,7 +9,7 @@ import pytest
 import hardgrad
 
 FOLDER = Path(__file__).resolve().parents[3] / "experiments/python/examples"
-PARTS = ["vae", "hard_attention", "own_estimator"]
+PARTS = ["vae", "hard_attention", "own_estimator", "which_estimator"]
 
 
 def example(name):
@@ -56,3 +56,14 @@ def test_own_straight_through_is_found_biased_with_its_number():
     np.testing.assert_allclose(mine.mean, mean, atol=1e-14)
     assert np.linalg.norm(mine.bias) / np.linalg.norm(mine.exact) > 0.05 and np.abs(rloo.bias).max() < 1e-14
     assert np.linalg.norm(reinmax.bias) < np.linalg.norm(mine.bias)
+
+
+def test_estimators_are_compared_along_training():
+    pytest.importorskip("torch").set_num_threads(1)
+    results = example("which_estimator").followed(steps=41, every=40, replicates=60)
+    assert list(results) == [0, 40]
+    for found in results.values():
+        assert found.reference == "exact, without noise" and all(one.status == "ok" for one in found)
+        assert found.biased("F.gumbel_softmax") and not found.biased("rloo[samples=4]")
+        assert found["rloo[samples=4]"].variance < found["by hand"].variance < found["reinforce"].variance
+        assert set(found["nvil"].groups) == {"encoder", "decoder"}

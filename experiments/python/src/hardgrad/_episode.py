@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from . import _core
+from . import _core, _draws as draws
 from ._core import Estimator, UsageError
 from ._losses import given_ids, given_seed
 from ._parked import Parked
@@ -95,9 +95,10 @@ class Run:
 class Episode:
     """The result of `episode`: used in a `with` block, or to run a function."""
 
-    def __init__(self, examples: int, sites: dict[str, Site], estimator: Estimator, posterior: bool, dtype: torch.dtype,
+    def __init__(self, examples: int, sites: dict[str, Site], named: Union[str, Estimator], posterior: bool, dtype: torch.dtype,
                  ids: Any, seed: int):
-        self._examples, self._estimator, self._dtype = examples, estimator, dtype
+        self._examples, self._named, self._estimator, self._dtype = examples, named, draws.held(named), dtype
+        self._learning = False
         self._sites = [(name, site.options, site.columns, site.times, site.state, site.apart) for name, site in sites.items()]
         self._posterior, self._ids, self._seed = posterior, ids, seed
         self._given: list[Tensor] = []
@@ -106,20 +107,20 @@ class Episode:
     def run(self, network: Callable[[Run], Any]) -> Tensor:
         """The expected loss [E] of a network given as a function: it runs once, or more often if the estimator needs that. The gradient is
         the estimator's at the logits of every choice, and the path gradient for parameters of the costs."""
-        self._given = []
+        self._given, self._learning = [], draws.learns_now()
 
         def once(asking: Any) -> None:
             run = self._begun(asking)
             network(run)
             _require_cost(run)
 
-        return self._expected(self._core(once, torch.is_grad_enabled()))
+        return self._expected(self._core(once))
 
     def __enter__(self) -> Run:
         if self._parked is not None:
             raise UsageError("this episode has begun already")
-        self._given, learning = [], torch.is_grad_enabled()
-        self._parked = Parked(lambda network: self._core(network, learning), f"{self._estimator.spec} runs the network more than once: "
+        self._given, self._learning = [], draws.learns_now()
+        self._parked = Parked(self._core, f"{self._estimator.spec} runs the network more than once: "
                               "make it a function, and call episode(...).run(network)")
         self._running = self._begun(self._parked)
         return self._running
@@ -133,14 +134,15 @@ class Episode:
             _require_cost(self._running)
             self._running._expected = self._expected(parked.end())
 
-    def _core(self, network: Callable[[Any], Any], learning: bool) -> Any:
-        return _RUN[self._dtype](self._estimator, network, self._sites, self._posterior, self._examples, self._ids, self._seed, learning)
+    def _core(self, network: Callable[[Any], Any]) -> Any:
+        return _RUN[self._dtype](self._estimator, network, self._sites, self._posterior, self._examples, self._ids, self._seed, self._learning)
 
     def _begun(self, asking: Any) -> Run:
         return Run(asking, self._examples, self._dtype, self._given)
 
     def _expected(self, found: Any) -> Tensor:
-        value, slopes = found
+        value, slopes, rows = found
+        draws.drawn(self._named, self._estimator, rows, self._learning)
         result: Tensor = Estimate.apply(torch.from_numpy(value), [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes],
                                         *self._given)
         return result
@@ -177,5 +179,4 @@ def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimat
         raise UsageError(f"dtype is float32 or float64, got {numbers}")
     if examples < 1 or not sites:
         raise UsageError("an episode needs at least one example and one site")
-    held = estimator if isinstance(estimator, Estimator) else Estimator(estimator)
-    return Episode(examples, sites, held, posterior, numbers, given_ids(ids, examples), given_seed(drawn_seed(seed, generator)))
+    return Episode(examples, sites, estimator, posterior, numbers, given_ids(ids, examples), given_seed(drawn_seed(seed, generator)))

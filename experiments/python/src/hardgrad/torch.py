@@ -3,8 +3,9 @@
     loss = hardgrad.torch.expectation(logits, f, "rloo[samples=4]").mean()
     loss.backward()
 
-Choices that feed later ones are made in an `episode`. The logits get the estimator's gradient, and parameters inside f their path
-gradient, both by PyTorch's `backward`. Tensors must be on the CPU; they share their memory with Hardgrad.
+Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of your own, and `Monitor` does so
+along its training. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's
+`backward`. Tensors must be on the CPU; they share their memory with Hardgrad.
 """
 from __future__ import annotations
 
@@ -15,13 +16,16 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from . import _core
+from . import _core, _draws as draws
 from ._core import Estimator, UsageError
+from ._compare import compare
+from ._comparison import Comparison, Measured
 from ._episode import Choice, Episode, Run, Site, episode
 from ._losses import Takes, check_axes, check_takes, given_ids, given_seed
+from ._monitor import Monitor
 from ._tensors import Estimate, check_losses, drawn_seed, once, shared
 
-__all__ = ["Choice", "Episode", "Run", "Site", "episode", "expectation"]
+__all__ = ["Choice", "Comparison", "Episode", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation"]
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
@@ -51,15 +55,16 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: Union[str, 
     values = shared(logits, "logits")
     check_axes(values.shape)
     batched = values.ndim == 3
-    held = estimator if isinstance(estimator, Estimator) else Estimator(estimator)
+    held, learning = draws.held(estimator), draws.learns_now()
     loss = _Loss(f, takes, batched, logits, held.spec)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
     slope, runs, drawn = _DRAW[logits.dtype](held, shaped, values.ndim, _state(state, logits, batched), given_ids(ids, len(shaped)), None,
                                              loss, takes == "weights", given_seed(drawn_seed(seed, generator)),
-                                             torch.is_grad_enabled(), False, True)
+                                             learning, False, True)
     for way in loss.ways:
         way.drawn = drawn
     value = np.zeros(len(shaped))
+    draws.drawn(estimator, held, sum(len(losses) for _, _, _, losses, _ in runs), learning)
     for _, _, example, losses, share in runs:
         value += np.bincount(example, share * losses, len(shaped))
     slopes: list[tuple[Optional[Tensor], Optional[Tensor]]] = [(torch.from_numpy(slope) if slope.any() else None, None)]

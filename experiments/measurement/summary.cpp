@@ -1,0 +1,79 @@
+#include "experiments/measurement/summary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "experiments/measurement/lengths.hpp"
+
+namespace hardgrad::measurement {
+namespace {
+
+/// The distance from zero of the mean of a run around zero.
+SquaredLength of_zero(const Replicates& run) { return run.distance(run.reference()); }
+
+/// The quotient of two numbers known within bounds; the second is positive.
+Interval quotient(const Interval& a, const Interval& b) {
+  const auto infinite = std::numeric_limits<double>::infinity();
+  return {a[0] / b[1], b[0] > 0 ? a[1] / b[0] : infinite};
+}
+
+}  // namespace
+
+void take_variance(Measurement& m, const Replicates& replicates, double level) {
+  m.variance = replicates.variance();
+  m.intervals["variance"] = replicates.variance_interval(level);
+}
+
+void take_long_run(Measurement& m, const Replicates& long_run) {
+  m.estimand_standard_error = std::sqrt(long_run.variance() / long_run.count());
+  m.estimand_norm = std::sqrt(std::max(of_zero(long_run).unbiased(), 0.0));
+}
+
+void take_bias(Measurement& m, const Replicates& replicates, double level, const Replicates* long_run) {
+  const auto distance = replicates.distance(replicates.reference(), long_run);
+  m.squared_bias = distance.unbiased();
+  const auto bias = m.intervals["squared_bias"] = distance.interval(level);
+  m.cosine = replicates.cosine();
+  m.intervals["cosine"] = replicates.cosine_interval(level);
+  const double known = m.estimand_norm * m.estimand_norm;
+  const auto square = long_run ? of_zero(*long_run).interval(level) : Interval{known, known};
+  if (!(square[1] > 0)) return;
+  const auto relative = quotient(bias, square);
+  m.intervals["relative_bias"] = {std::sqrt(relative[0]), std::sqrt(relative[1])};
+  if (m.variance > 0) m.intervals["snr"] = quotient(square, m.intervals["variance"]);
+}
+
+void test_bias(Measurement& m, const Replicates& replicates, double rounding, double doubt) {
+  const double resolution = rounding * std::max(length_of(replicates.reference()), 1e-6);  // a floor for a gradient of zero
+  m.bias_p_value_plain = replicates.bias_p_value(resolution, doubt);
+  if (doubt <= resolution) m.bias_p_value = replicates.corrected_bias_p_value(resolution);
+}
+
+void test_bias(Measurement& m, const Replicates& replicates, const Replicates& long_run) {
+  m.bias_p_value_plain = replicates.distance(replicates.reference(), &long_run).p_value();
+}
+
+void derive(Measurement& m) {
+  m.relative_bias = m.estimand_norm > 0 ? std::sqrt(std::max(m.squared_bias, 0.0)) / m.estimand_norm : not_a_number;
+  m.mse = m.variance + m.squared_bias;
+  m.snr = m.estimand_norm * m.estimand_norm / m.variance;
+  m.work_normalised_variance = m.variance * m.rows;
+}
+
+void drop_ratios_of_rounding(Measurement& m, double epsilon) {
+  const double rounding = 64 * epsilon, spread = std::isfinite(m.variance) ? std::sqrt(std::max(0.0, m.variance)) : 0;
+  const bool gradient_lost = m.estimand_norm <= std::max(rounding * spread, 1e-290);
+  const bool variance_lost = spread > 0 && spread <= rounding * m.estimand_norm;
+  if (gradient_lost) {
+    m.relative_bias = m.cosine = not_a_number;
+    m.intervals.erase("relative_bias");
+    m.intervals.erase("cosine");
+  }
+  if (gradient_lost || variance_lost) {
+    m.snr = not_a_number;
+    m.intervals.erase("snr");
+  }
+}
+
+}  // namespace hardgrad::measurement

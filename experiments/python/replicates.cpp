@@ -1,0 +1,125 @@
+#include "experiments/python/replicates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/support/error.hpp"
+#include "experiments/measurement/lengths.hpp"
+#include "experiments/measurement/summary.hpp"
+#include "experiments/measurement/support.hpp"
+#include "experiments/python/arrays.hpp"
+
+namespace hardgrad::python {
+namespace {
+
+namespace py = pybind11;
+using measurement::Measurement;
+
+/// Gradients [P] added one after another. Their number need not be known before: blocks of one replicate grow by doubling, so at
+/// any time most of the blocks are full.
+class DrawnReplicates {
+ public:
+  DrawnReplicates(const Numbers<double>& reference, int most_blocks)
+      : replicates_({reference.data(), reference.data() + reference.size()}, measurement::MeasureSettings().directions,
+                    most_blocks, most_blocks) {}
+
+  /// False, and nothing is added, if an entry is not finite.
+  bool add(const Numbers<double>& gradient) {
+    const std::span<const double> numbers(gradient.data(), static_cast<std::size_t>(gradient.size()));
+    if (numbers.size() != replicates_.reference().size()) throw UsageError("a gradient of another size");
+    if (!std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); })) return false;
+    if (added_ == replicates_.range(block_)[1]) replicates_.complete(block_++);
+    if (added_ == replicates_.count()) {
+      replicates_.grow();
+      block_ = replicates_.next();
+    }
+    replicates_.add(block_, numbers);
+    ++added_;
+    return true;
+  }
+  int count() const { return added_; }
+  void finish() {
+    if (added_ < 2) throw UsageError("moments need two gradients or more");
+    replicates_.finish_early();
+  }
+  const measurement::Replicates& finished() const { return replicates_; }
+
+ private:
+  measurement::Replicates replicates_;
+  int added_ = 0, block_ = 0;
+};
+
+/// The fields of a Measurement. `known`: whether the reference, or the mean of `long_run`, is the true gradient.
+py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, bool known, bool single, double rows,
+                 double level) {
+  const auto& replicates = drawn.finished();
+  Measurement m;
+  m.rows = rows;
+  m.replicates = replicates.count();
+  m.effective_sample_size = replicates.effective_sample_size();
+  m.tail_index = replicates.tail().index;
+  measurement::take_variance(m, replicates, level);
+  if (known && long_run) {
+    measurement::take_long_run(m, long_run->finished());
+    measurement::take_bias(m, replicates, level, &long_run->finished());
+    measurement::test_bias(m, replicates, long_run->finished());
+  } else if (known) {
+    m.estimand_norm = measurement::length_of(replicates.reference());
+    measurement::take_bias(m, replicates, level, nullptr);
+    measurement::test_bias(m, replicates, single ? measurement::rounding_of<float>() : measurement::rounding_of<double>());
+  }
+  m.unsupported = measurement::unsupported(m, replicates, false);
+  measurement::derive(m);
+  measurement::drop_ratios_of_rounding(m,
+                                       single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon());
+  py::dict numbers, intervals;
+  const std::pair<const char*, double> all[] = {{"replicates", m.replicates},
+                                                {"variance", m.variance},
+                                                {"squared_bias", m.squared_bias},
+                                                {"relative_bias", m.relative_bias},
+                                                {"mse", m.mse},
+                                                {"snr", m.snr},
+                                                {"cosine", m.cosine},
+                                                {"bias_p_value_plain", m.bias_p_value_plain},
+                                                {"bias_p_value", m.bias_p_value},
+                                                {"effective_sample_size", m.effective_sample_size},
+                                                {"tail_index", m.tail_index},
+                                                {"estimand_norm", m.estimand_norm},
+                                                {"estimand_standard_error", m.estimand_standard_error},
+                                                {"work_normalised_variance", m.work_normalised_variance}};
+  for (const auto& [name, value] : all) numbers[name] = value;
+  for (const auto& [name, bounds] : m.intervals) intervals[name.c_str()] = py::make_tuple(bounds[0], bounds[1]);
+  return py::dict(py::arg("numbers") = numbers, py::arg("intervals") = intervals, py::arg("unsupported") = m.unsupported);
+}
+
+}  // namespace
+
+void declare_replicates(py::module_& module) {
+  py::class_<DrawnReplicates>(module, "Replicates")
+      .def(py::init<const Numbers<double>&, int>())
+      .def("add", &DrawnReplicates::add)
+      .def("finish", &DrawnReplicates::finish)
+      .def_property_readonly("count", &DrawnReplicates::count)
+      .def("mean",
+           [](const DrawnReplicates& drawn) {
+             const auto mean = drawn.finished().mean();
+             return array_of<double>(mean, {static_cast<py::ssize_t>(mean.size())});
+           })
+      .def("variances",
+           [](const DrawnReplicates& drawn) {
+             const auto variances = drawn.finished().variances();
+             return array_of<double>(variances, {static_cast<py::ssize_t>(variances.size())});
+           })
+      .def("variance_interval",
+           [](const DrawnReplicates& drawn, double level) {
+             const auto bounds = drawn.finished().variance_interval(level);
+             return py::make_tuple(bounds[0], bounds[1]);
+           })
+      .def("summary", &summary);
+}
+
+}  // namespace hardgrad::python

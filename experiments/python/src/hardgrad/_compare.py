@@ -1,0 +1,255 @@
+"""Which estimator on a network of the user's own: `hardgrad.torch.compare`."""
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Union
+
+import numpy as np
+
+from . import _core
+from ._comparison import Comparison, Measured
+from ._core import Estimator, NotFinite, UsageError
+from ._draw_many import MOST, REFERENCE, REPLICATE, Collected, Plan, checked, collected, seed_of, warmed_up
+from ._draws import Kept
+from ._gradients import Drawing, Given, Parameters
+from ._moments import LEVEL, Reference
+from ._ranking import level_of_pairs
+
+Step = Callable[[Any], Any]
+Estimators = Union[Iterable[Union[str, Estimator]], Mapping[str, Any]]
+_LONGER = 4  # a long run has as many replicates, and as much time, as this many estimators
+_UNBIASED = "rloo[samples=4]"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `compare`."""
+    reference: Any = "auto"
+    replicates: Optional[int] = None
+    seconds: Optional[float] = None
+    by: str = "auto"
+    seed: int = 0
+    warmup: int = 200
+    cap: float = 1e5
+    coordinates: bool = False
+
+    def __post_init__(self) -> None:
+        if self.by not in ("auto", "rows", "seconds"):
+            raise UsageError(f'by is "auto", "rows" or "seconds", got {self.by!r}')
+        if self.replicates is not None and not 2 <= self.replicates <= MOST:
+            raise UsageError(f"replicates are 2 to {MOST}, got {self.replicates}")
+        if self.seconds is not None and not self.seconds > 0:
+            raise UsageError(f"seconds are more than 0, got {self.seconds}")
+        if self.warmup < 0 or self.seed < 0 or not self.cap >= 1:
+            raise UsageError("warmup and seed are at least 0, cap at least 1")
+
+
+@dataclass
+class Entry:
+    """One way to compute the loss. loss: without arguments; spec: of a registered estimator, or ""; asked: whether the user's step was
+    given it."""
+    name: str
+    loss: Callable[[], Any]
+    spec: str
+    asked: bool
+    kept: Kept
+
+
+def compare(step: Optional[Step], parameters: Given, estimators: Estimators, *, reference: Any = "auto", replicates: Optional[int] = None,
+            seconds: Optional[float] = None, by: Literal["auto", "rows", "seconds"] = "auto", seed: int = 0, warmup: int = 200,
+            cap: float = 1e5, coordinates: bool = False) -> Comparison:
+    """Bias, variance and cost of gradient estimators at the parameters of your own network, as they are now.
+
+        print(hardgrad.torch.compare(lambda estimator: loss(batch, estimator), model.parameters(), ["rloo[samples=4]", "rebar"], seconds=30))
+
+    step: a function of the estimator that returns the scalar loss of the training loop, made of `expectation`, `episode`, or anything
+        else whose backward pass estimates a gradient. Its noise must follow `torch.manual_seed`, and its data must be the same at each
+        call. It must not call backward(), nor change the parameters. None if all estimators are functions.
+    parameters: the tensors of the gradient, or a dictionary of groups of them: {"encoder": encoder.parameters(), ...}. Each group
+        then has figures of its own. `.grad` is not touched.
+    estimators: specs such as "rloo[samples=4]", or `hardgrad.Estimator`s; or a dictionary from names to these, to any other object for
+        `step`, or to a function without arguments that returns a loss (code of your own, or of another library).
+    reference: the true gradient. "auto": `step("exact")`, if it takes at most `cap` rows; else a long run of "rloo[samples=4]". A
+        spec, an Estimator or the name of an entry: this one, as a long run unless it has no noise. None: no bias is measured.
+    replicates: gradients drawn for each estimator; by default 256, or as many as fit in `seconds`.
+    seconds: time for the whole call. Every estimator gets an equal share, but at least 8 gradients.
+    by: the cost that ranks: "rows" of the network, or "seconds". "auto" takes rows, if they are known for all.
+    seed: the same seed, and the same number of replicates, give the same figures. PyTorch's generator keeps its state.
+    warmup: number of steps in which an estimator that learns, and is given by name, learns before it is measured (in at most half of
+        its time). An `Estimator` is measured as it is. Measuring teaches it nothing.
+    cap: most rows of one run of the exact reference.
+    coordinates: also keep mean and variance of every coordinate: two vectors as long as the parameters for each estimator.
+
+    Returns a `Comparison`; print it. An estimator that fails has its reason there, and the others are kept. UsageError if all fail,
+    or the arguments are invalid. Memory: about 40 double-precision vectors as long as the parameters; 15 in networks of a few hundred
+    million parameters, whose intervals are wider. Sources: as `hardgrad measure` (results/README.md).
+    """
+    options = Options(reference, replicates, seconds, by, seed, warmup, cap, coordinates)
+    return measured(entries_of(step, estimators), step, Parameters(parameters), options)
+
+
+def entries_of(step: Optional[Step], estimators: Estimators) -> list[Entry]:
+    if isinstance(estimators, (str, Estimator)):
+        estimators = [estimators]
+    named = isinstance(estimators, Mapping)
+    given = list(estimators.items()) if isinstance(estimators, Mapping) else [(None, value) for value in estimators]
+    found: list[Entry] = []
+    for name, value in given:
+        spec = value if isinstance(value, str) else value.spec if isinstance(value, Estimator) else ""
+        if not (spec or named):
+            raise UsageError(f"estimators hold an object of type {type(value).__name__}: give it a name in a dictionary")
+        own = not spec and callable(value)
+        if not own and step is None:
+            raise UsageError("step is None, so every estimator must be a function that returns a loss")
+        label = str(name) if named else spec
+        count = sum(entry.spec == spec for entry in found)
+        found.append(Entry(label if named or not count else f"{label} ({count + 1})", value if own else _asking(step, value), spec, not own, {}))
+    if not found:
+        raise UsageError("estimators are empty")
+    return found
+
+
+def _asking(step: Any, value: Any) -> Callable[[], Any]:
+    return lambda: step(value)
+
+
+def measured(entries: list[Entry], step: Optional[Step], parameters: Parameters, options: Options) -> Comparison:
+    """`compare` with checked arguments. Estimators given by name are kept in their entries, with their learned state."""
+    begin = time.monotonic()
+    most = options.replicates or (MOST if options.seconds else 256)
+    end = begin + options.seconds if options.seconds else math.inf
+    numbers = np.empty(parameters.size)
+    found: list[Measured] = []
+    digests: set[bytes] = set()
+    with parameters.own_noise():
+        share = Plan(options.seed, min(_LONGER * most, MOST), _part(end, _LONGER / (_LONGER + len(entries))))
+        truth, why = _reference(options, entries, step, parameters, numbers, share)
+        for place, entry in enumerate(entries):
+            plan = Plan(options.seed, most, _part(end, 1 / (len(entries) - place)))
+            one, digest = _one(entry, parameters, truth, plan, numbers, options, level_of_pairs(len(entries), LEVEL))
+            found.append(one)
+            if entry.asked and one.status == "ok":
+                digests.add(digest)
+    if all(one.status != "ok" for one in found):
+        raise UsageError(f"{found[0].estimator}: {found[0].reason}" + (f" (and {len(found) - 1} more failed)" if len(found) > 1 else ""))
+    notes = [why] if why else []
+    if parameters.frozen:
+        notes.append(f"{parameters.frozen} of {parameters.frozen + len(parameters.tensors)} parameters require no gradient, and are left out.")
+    if len(digests) == 1 and sum(entry.asked and one.status == "ok" for entry, one in zip(entries, found)) > 1:
+        notes.append("All estimators give the same gradient with the same seed: the step ignores the estimator that it is given.")
+    return Comparison(found, truth.what if truth else "", options.by, options.seed, notes, time.monotonic() - begin, parameters.spent,
+                      parameters.size)
+
+
+def _part(end: float, share: float) -> float:
+    now = time.monotonic()
+    return now + max(0.0, end - now) * share if math.isfinite(end) else math.inf
+
+
+def _reference(options: Options, entries: list[Entry], step: Optional[Step], parameters: Parameters, numbers: Any,
+               plan: Plan) -> tuple[Optional[Reference], str]:
+    """The true gradient; and a note if there is none, or the exact one could not be had for an unusual reason, such as memory."""
+    wanted = options.reference
+    if wanted is None:
+        return None, ""
+    own = next((entry for entry in entries if isinstance(wanted, str) and entry.name == wanted), None)
+    auto = wanted == "auto" and own is None
+    if step is None and own is None:
+        if not auto:
+            raise UsageError("reference: step is None, so it must be the name of an entry")
+        return None, "There is no reference, since step is None: name an unbiased entry by reference=."
+    candidates: list[tuple[str, Callable[[], Any]]] = []
+    if own:
+        candidates.append((own.name, own.loss))
+    else:
+        for value in (f"exact[cap={options.cap:.0f}]", _UNBIASED) if auto else (wanted,):
+            candidates.append((value if isinstance(value, str) else getattr(value, "spec", type(value).__name__), _asking(step, value)))
+    failures: list[str] = []
+    unusual: list[str] = []
+    for name, loss in candidates:
+        try:
+            return _true(name.split("[cap=")[0] if auto else name, Drawing(parameters, loss, numbers), plan), " ".join(unusual)
+        except Exception as error:  # of the user's own code, too
+            if not auto:
+                raise UsageError(f"reference {name}: {_in_words(error)}") from error
+            failures.append(f"{name}: {_in_words(error)}")
+            if not isinstance(error, UsageError):
+                unusual.append(f"The exact reference failed: {_in_words(error)}.")
+    return None, f"There is no reference: {'; '.join(failures)}."
+
+
+def _true(name: str, drawing: Drawing, plan: Plan) -> Reference:
+    first = checked(drawing, plan)
+    if first is None:
+        raise NotFinite("its gradient is not finite")
+    other = drawing(seed_of(plan.seed, REFERENCE, 0)).numbers
+    if np.linalg.norm(first - other) <= (1e-5 if drawing.parameters.single else 1e-10) * np.linalg.norm(first):
+        return Reference(f"{name}, without noise", first)
+    run = collected(drawing, None, plan, REFERENCE).replicates
+    mean, _ = run.coordinates()
+    return Reference(f"{run.count} x {name}", mean, run)
+
+
+def _one(entry: Entry, parameters: Parameters, truth: Optional[Reference], plan: Plan, numbers: Any, options: Options,
+         wide: float) -> tuple[Measured, bytes]:
+    drawing = Drawing(parameters, entry.loss, numbers)
+    drawing.kept = entry.kept
+    warmed = 0
+    try:
+        first = checked(drawing, plan)
+        if drawing.learns:
+            warmed = warmed_up(drawing, plan, options.warmup)
+            first = checked(drawing, plan)
+        drawn = collected(drawing, truth, plan, REPLICATE)
+    except Exception as error:  # of the user's own code, too: the other estimators are kept
+        status = "skipped" if isinstance(error, UsageError) and entry.spec else "failed"
+        return Measured(entry.name, status, _in_words(error)), b""
+    digest = hashlib.blake2b(b"" if first is None else first.tobytes()).digest()
+    return _figures(entry, drawn, parameters, truth, warmed, wide, options.coordinates), digest
+
+
+def _figures(entry: Entry, drawn: Collected, parameters: Parameters, truth: Optional[Reference], warmed: int, wide: float,
+             coordinates: bool) -> Measured:
+    run = drawn.replicates
+    of = run.moments(rows=drawn.rows)
+    mean, variances = run.coordinates()
+    more = {"rows": drawn.rows, "seconds": drawn.seconds, "time_normalised_variance": of.numbers["variance"] * drawn.seconds,
+            "mean_cosine": _cosine(mean, truth.gradient) if truth else math.nan, "not_finite": drawn.not_finite, "warmup": warmed}
+    notes = []
+    if drawn.not_finite:
+        notes.append(f"{drawn.not_finite} of {drawn.not_finite + run.count} estimates are not finite, and are left out")
+    if drawn.unreached:
+        listed = "; ".join(parameters.in_words(place) for place in drawn.unreached[:3])
+        notes.append(f"no gradient reaches {len(drawn.unreached)} of {len(parameters.tensors)} parameters ({listed}"
+                     f"{'; ...' if len(drawn.unreached) > 3 else ''})")
+    if warmed:
+        notes.append(f"it learned for {warmed} steps before")
+    if entry.asked and entry.spec and drawn.specs and entry.spec not in drawn.specs:
+        notes.append(f"the step does not use it, but {', '.join(sorted(drawn.specs))}")
+    if of.numbers["bias_p_value_plain"] < 1e-3 and _claims(entry.spec):
+        notes.append("it claims no bias: either its replicates lack rare terms, or its target is not the reference's")
+    if of.unsupported:
+        notes.append(of.unsupported)
+    return Measured(entry.name, "ok", "", {**of.numbers, **more}, of.intervals, of.unsupported, tuple(notes),
+                    {name: run.moments(name, drawn.rows) for name in parameters.groups}, run.variance_interval(wide),
+                    mean if coordinates else None, variances if coordinates else None)
+
+
+def _claims(spec: str) -> bool:
+    try:
+        return bool(spec) and _core.claims_unbiased(spec)
+    except UsageError:  # an estimator written in Python
+        return False
+
+
+def _cosine(a: Any, b: Any) -> float:
+    lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / lengths if lengths > 0 else math.nan
+
+
+def _in_words(error: Exception) -> str:
+    words = " ".join(str(error).split())
+    return words if isinstance(error, _core.Error) else f"{type(error).__name__}: {words}"

@@ -1,0 +1,80 @@
+"""The moments behind `hardgrad.torch.compare`: against explicit formulas, and against the second implementation in `analysis`."""
+import numpy as np
+import pytest
+
+from hardgrad import UsageError, _core
+from hardgrad.analysis.statistics import gradient_moments
+
+P = 7
+
+
+def drawn(count, bias=0.0, seed=0):
+    """Estimates [count, P] with unequal variances and heavy-ish tails, and the truth."""
+    random = np.random.default_rng(seed)
+    truth = np.linspace(-1, 1, P)
+    return truth + bias + np.linspace(0.2, 2, P) * random.exponential(1, (count, P)) - np.linspace(0.2, 2, P), truth
+
+
+def added(estimates, reference):
+    run = _core.Replicates(reference, 32)
+    for one in estimates:
+        assert run.add(one)
+    run.finish()
+    return run
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5])
+def test_moments_and_intervals(bias):
+    estimates, truth = drawn(256, bias)
+    run = added(estimates, truth)
+    found = run.summary(None, True, False, 4.0, 0.95)
+    numbers, theirs = found["numbers"], gradient_moments(estimates, truth)
+    np.testing.assert_allclose(run.mean(), estimates.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(run.variances(), estimates.var(0, ddof=1), rtol=1e-12)
+    assert numbers["variance"] == pytest.approx(estimates.var(0, ddof=1).sum())
+    assert numbers["squared_bias"] == pytest.approx(np.sum((estimates.mean(0) - truth) ** 2) - numbers["variance"] / 256)
+    assert numbers["squared_bias"] == pytest.approx(theirs.squared_bias.mean) and numbers["replicates"] == 256
+    assert numbers["bias_p_value_plain"] == pytest.approx(theirs.p_value, abs=1e-6)
+    assert (numbers["bias_p_value_plain"] < 1e-6) == (bias > 0)
+    np.testing.assert_allclose(found["intervals"]["squared_bias"], theirs.squared_bias[1:3], rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(found["intervals"]["variance"], theirs.variance[1:3], rtol=0.1)  # other resamples
+    assert numbers["work_normalised_variance"] == 4 * numbers["variance"] and found["unsupported"] == ""
+    assert run.variance_interval(0.999)[1] > found["intervals"]["variance"][1]
+
+
+def test_any_number_and_numbers_that_are_not_finite():
+    """Only added gradients count, wherever drawing stops, and one that is not finite leaves no trace."""
+    estimates, truth = drawn(320)
+    for count in (2, 9, 33, 150, 319):
+        run = _core.Replicates(truth, 32)
+        for one in estimates[:count]:
+            assert not run.add(one * np.nan) and not run.add(np.where(np.arange(P) == 3, np.inf, one)) and run.add(one)
+        assert run.count == count
+        run.finish()
+        found = run.summary(None, True, False, 1.0, 0.95)["numbers"]
+        assert found["replicates"] == count and found["variance"] == pytest.approx(estimates[:count].var(0, ddof=1).sum())
+        assert found["squared_bias"] == pytest.approx(np.sum((estimates[:count].mean(0) - truth) ** 2) - found["variance"] / count)
+    run = _core.Replicates(truth, 32)
+    run.add(truth)
+    with pytest.raises(UsageError, match="two gradients"):
+        run.finish()
+    with pytest.raises(UsageError, match="another size"):
+        run.add(truth[1:])
+
+
+def test_against_a_long_run():
+    """Its noise counts: the standard error is stated, and without a bias p is not small."""
+    estimates, truth = drawn(200)
+    long = added(drawn(800, seed=1)[0], np.zeros(P))
+    run = added(estimates, long.mean())
+    found = run.summary(long, True, False, 1.0, 0.95)["numbers"]
+    error = np.sqrt(long.variances().sum() / 800)
+    assert found["estimand_standard_error"] == pytest.approx(error) and found["bias_p_value_plain"] > 0.01
+    expected = np.sum((estimates.mean(0) - long.mean()) ** 2) - found["variance"] / 200 - error**2
+    assert found["squared_bias"] == pytest.approx(expected)
+    assert np.isnan(added(estimates, np.zeros(P)).summary(None, False, False, 1.0, 0.95)["numbers"]["squared_bias"])
+
+
+def test_a_heavy_tail_is_noticed():
+    heavy = np.random.default_rng(3).standard_cauchy((400, P))
+    assert "tail index" in (said := added(heavy, np.zeros(P)).summary(None, False, False, 1.0, 0.95)["unsupported"]) or "carry the variance" in said
