@@ -34,7 +34,7 @@ class SemiChooser final : public Chooser<T> {
   const std::vector<bool>& soft() const { return soft_; }
 
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
-    auto expected = probabilities(question.log_p);
+    auto expected = probabilities(question.categories().log_p());
     auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
     const auto cells = question.cells(*rows);
     auto hard = tape.constant(cells.size(), expected.cols());
@@ -47,7 +47,7 @@ class SemiChooser final : public Chooser<T> {
       tape.mutable_value(is_soft).data[c] = soft;
     }
     auto mixed = gather_rows(expected, std::span<const int>(cells));
-    return {rows, std::move(option), add(scale_rows(mixed, is_soft), hard)};
+    return {rows, Relaxed<T>{std::move(option), add(scale_rows(mixed, is_soft), hard)}};
   }
 
  private:

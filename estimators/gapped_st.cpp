@@ -20,7 +20,7 @@ class GappedSt final : public RelaxationEstimator<T> {
       : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")), gap_(settings.real("gap")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
     auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
       const double most = *std::max_element(move.begin(), move.end());

@@ -23,10 +23,10 @@ class GumbelRao final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();  // at index 0; the noise uses the later indices
-    const auto total = sum_of_softmax_given(asked, option, temperature_, rao_samples, options_);
-    return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / rao_samples)));
+    const auto total = sum_of_softmax_given(asked, option, temperature_, asked.rao_samples, options_);
+    return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / asked.rao_samples)));
   }
   double temperature_;
   std::uint32_t options_;

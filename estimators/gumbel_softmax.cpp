@@ -21,7 +21,7 @@ class GumbelSoftmax final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int) const override { return {{}, asked.softmax(asked.gumbels(), temperature_)}; }
+  Relaxed<T> relax(const Relaxing<T>& asked) const override { return {{}, asked.softmax(asked.gumbels(), temperature_)}; }
   double temperature_;
 };
 

@@ -26,7 +26,6 @@ class PairChooser final : public Chooser<T> {
  public:
   PairChooser(const Problem<T>& problem, int pairs) : problem_(problem), pairs_(pairs) {}
   Choice<T> choose(Tape<T>&, const Question<T>& question) override {
-    question.require_options();
     const auto rows = fan_out(question, question.site.rows->is_root() ? 2 * pairs_ : 1);
     std::vector<int> parent, option;
     for (std::size_t r = 0; r < rows->size(); r += 2) parent.push_back(rows->parent[r]);
@@ -36,7 +35,7 @@ class PairChooser final : public Chooser<T> {
     for (std::ptrdiff_t n = 0; n < std::ssize(firsts->example); ++n)
       for (const auto* member : {&drawn.first, &drawn.second})
         option.insert(option.end(), member->begin() + n * D, member->begin() + (n + 1) * D);
-    return {rows, std::move(option), {}};
+    return {rows, ChosenOptions{std::move(option)}};
   }
 
  private:

@@ -62,7 +62,7 @@ class LocalExpectation final : public Estimator<T> {
     std::vector<std::vector<std::size_t>> leaves(samples);
     for (std::size_t n = 0; n < branches.size(); ++n) leaves[branches[n].sample].push_back(n);
     std::vector<std::vector<double>> score;  // [steps][rows of the step, D]
-    for (int t = paths.from; t <= run.last; ++t) score.emplace_back(episode.steps()[t].choice.option.size());
+    for (int t = paths.from; t <= run.last; ++t) score.emplace_back(episode.steps()[t].choice.option().size());
     std::vector<double> path(branches.size());
     for (std::size_t n = 0; n < branches.size(); ++n)
       if (branches[n].is_sample()) {

@@ -54,7 +54,7 @@ class MuProp final : public Estimator<T> {
     Expansion at{choices.zeros(), choices.zeros()};
     const auto& layout = *choices.layout();
     for (std::size_t t = 0; t < layout.steps.size(); ++t) {
-      const auto weights = mean.episode().steps()[t].choice.weights;
+      const auto weights = mean.episode().steps()[t].choice.weights();
       const auto slope = tape.gradient(weights), m = weights.value();
       const auto& step = layout.steps[t];
       for (std::size_t i = 0; i < layout.samples * step.columns; ++i) {

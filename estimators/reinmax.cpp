@@ -20,7 +20,7 @@ class ReinMax final : public RelaxationEstimator<T> {
       : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
     // The softmax of the moved logits is (p_T + z) / 2, so its Jacobian is J((p_T + z) / 2).
     const auto theta = halfway(asked, option, temperature_);

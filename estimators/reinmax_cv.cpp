@@ -36,7 +36,7 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     std::vector<int> option;
     Var<T> made;  // the noise behind the choice
     if (drawn_)
@@ -50,7 +50,7 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
     const auto relaxed = [&](Var<T> noise) { return asked.softmax(noise, control_temperature_); };
     const auto given = [&](int m) { return relaxed(asked.gumbels_given(option, 1 + m * options_, theta)); };
     soft = subtract(soft, affine(drawn_ ? relaxed(add(made, moved_to(asked, theta))) : given(0), static_cast<T>(eta_)));
-    for (int m = 1; m <= rao_samples; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / rao_samples)));
+    for (int m = 1; m <= asked.rao_samples; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / asked.rao_samples)));
     return straight_through(asked, std::move(option), soft);
   }
   /// The offset of the logits that makes them equal to `to` [R, S].

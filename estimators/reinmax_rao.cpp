@@ -29,11 +29,11 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();  // at index 0; the noise uses the later indices
     const auto theta = halfway(asked, option);
-    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, rao_samples, options_, theta);
-    auto soft = subtract(affine(total, static_cast<T>(2.0 / rao_samples)), affine(asked.softmax(), T{0.5}));
+    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, asked.rao_samples, options_, theta);
+    auto soft = subtract(affine(total, static_cast<T>(2.0 / asked.rao_samples)), affine(asked.softmax(), T{0.5}));
     return straight_through(asked, std::move(option), soft);
   }
   double temperature_;

@@ -22,12 +22,13 @@ template <class T>
 class ScoresChooser final : public Chooser<T> {
  public:
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
-    question.require_options();
-    const auto ours = tape.constant(question.logits.rows(), question.logits.cols());
+    const auto& categories = question.categories();
+    const auto logits = categories.logits();
+    const auto ours = tape.constant(logits.rows(), logits.cols());
     auto mask = tape.mutable_value(ours);
-    for (std::size_t cell = 0; cell < question.site.options.size(); ++cell)
-      for (int i = 0; i < question.site.options[cell]; ++i) mask(cell, i) = 1;
-    return {.rows = fan_out(question, 1), .option = {}, .weights = multiply(question.logits, ours)};
+    for (std::size_t cell = 0; cell < categories.options().size(); ++cell)
+      for (int i = 0; i < categories.options()[cell]; ++i) mask(cell, i) = 1;
+    return {fan_out(question, 1), Relaxed<T>{{}, multiply(logits, ours)}};
   }
 };
 

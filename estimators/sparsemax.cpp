@@ -22,8 +22,9 @@ class SupportChooser final : public EnumerateChooser<T> {
 
  private:
   void visit(const Question<T>& question, int cell, std::vector<int>& to) const override {
-    const T* logits = question.logits.value().row(cell);
-    const int options = question.site.options[cell];
+    const auto& categories = question.categories();
+    const T* logits = categories.logits().value().row(cell);
+    const int options = categories.options()[cell];
     const double tau = sparsemax_threshold(logits, options);
     const auto before = to.size();
     for (int i = 0; i < options; ++i)

@@ -19,7 +19,7 @@ class StGumbel final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     std::vector<int> option;
     auto soft = asked.softmax(asked.gumbels(&option), temperature_);
     return straight_through(asked, std::move(option), soft);

@@ -24,7 +24,7 @@ class StraightThrough final : public RelaxationEstimator<T> {
         forward_(settings.real("forward_temperature")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     return hardgrad::straight_through(asked, asked.draw(forward_), asked.softmax(backward_));
   }
   double backward_, forward_;

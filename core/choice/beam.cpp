@@ -62,12 +62,13 @@ void BeamChooser<T>::start(const Question<T>& question, int column) {
 
 template <class T>
 void BeamChooser<T>::grow(const Question<T>& question, int example, int column, Beam& beam) {
-  const auto log_p = question.log_p.value();
+  const auto& categories = question.categories();
+  const auto log_p = categories.log_p().value();
   const bool root = question.site.rows->is_root();
   std::vector<Candidate> candidates;
   for (int m = 0; m < static_cast<int>(beam.paths.size()); ++m) {
     const int cell = (root ? example : beam.paths[m].row.back()) * question.site.columns + column;
-    for (int i = 0; i < question.site.options[cell]; ++i) {
+    for (int i = 0; i < categories.options()[cell]; ++i) {
       const auto l = static_cast<double>(log_p(cell, i));
       if (l > impossible) candidates.push_back({m, i, beam.paths[m].log_p + l});
     }
@@ -89,7 +90,6 @@ void BeamChooser<T>::grow(const Question<T>& question, int example, int column, 
 
 template <class T>
 Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
-  question.require_options();
   const auto& asking = *question.site.rows;
   const bool root = asking.is_root();
   if (!root && (per_step_ || asking.step != question.step - 1))
@@ -140,8 +140,7 @@ Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
     }
   }
   return {.rows = Rows::after(question.site.rows, std::move(parent), question.step),
-          .option = std::move(option),
-          .weights = {},
+          .answer = ChosenOptions{std::move(option)},
           .side_by_side = side_by_side,
           .spare = std::move(spare)};
 }

@@ -8,7 +8,7 @@ namespace hardgrad {
 
 template <class T>
 Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
-  question.require_options();
+  const auto& options = question.categories().options();
   const bool root = question.site.rows->is_root();
   const int D = question.site.columns, all = samples_ * static_cast<int>(id_.size());
   if (root) {
@@ -20,11 +20,11 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   const int first_choice = static_cast<int>(run.choices.size());
   for (int d = 0; d < D; ++d) run.choices.push_back({question.step, d});
 
-  const auto log_p = question.log_p.value();
+  const auto log_p = question.categories().log_p().value();
   const auto asks = [&](std::size_t j) { return root ? run.branches[j].sample / samples_ : static_cast<int>(j); };
   const auto takes = [&](int row, int d, int i) {
     const int cell = row * D + d;
-    return i < question.site.options[cell] && static_cast<double>(log_p(cell, i)) != -INFINITY;
+    return i < options[cell] && static_cast<double>(log_p(cell, i)) != -INFINITY;
   };
   std::vector<int> taken(static_cast<std::size_t>(all) * D);  // the options of each sample
   for (std::size_t j = 0; j < run.branches.size(); ++j) {
@@ -43,7 +43,7 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
     const auto [sample, left, possible, before] = run.branches[j];
     const int row = asks(j);
     int choosing = before;
-    for (int d = 0; d < D; ++d) choosing += question.site.options[row * D + d] > 1;
+    for (int d = 0; d < D; ++d) choosing += options[row * D + d] > 1;
     const auto first = taken.begin() + static_cast<std::ptrdiff_t>(sample) * D;
     const std::vector<int> own(first, first + D);
     const auto go_on = [&](const std::vector<int>& set, Branch branch) {
@@ -59,15 +59,15 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
     }
     go_on(own, {sample, left, possible, choosing});
     for (int d = 0; d < D; ++d) {
-      if (question.site.options[row * D + d] == 1) continue;
+      if (options[row * D + d] == 1) continue;
       run.choosing[sample].push_back(first_choice + d);
       auto other = own;
-      for (other[d] = 0; other[d] < question.site.options[row * D + d]; ++other[d])
+      for (other[d] = 0; other[d] < options[row * D + d]; ++other[d])
         if (other[d] != own[d] && takes(row, d, other[d])) go_on(other, {sample, first_choice + d, true, choosing});
     }
   }
   run.branches = std::move(next);
-  return {Rows::after(question.site.rows, std::move(parent), question.step), std::move(option), {}};
+  return {Rows::after(question.site.rows, std::move(parent), question.step), ChosenOptions{std::move(option)}};
 }
 
 template class BranchingChooser<float>;

@@ -88,7 +88,7 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
 
 template <class T>
 Choice<T> Categorical<T>::sample(Tape<T>&, const RowsPtr& rows, const Noise& noise) const {
-  return {rows, draw(*rows, noise), {}};
+  return {rows, ChosenOptions{draw(*rows, noise)}};
 }
 
 template <class T>
@@ -99,14 +99,14 @@ Choice<T> Categorical<T>::mode(Tape<T>&, const RowsPtr& rows) const {
     const T* first = p.row(o);
     o = static_cast<int>(std::max_element(first, first + options_[o]) - first);
   }
-  return {rows, std::move(option), {}};
+  return {rows, ChosenOptions{std::move(option)}};
 }
 
 template <class T>
 Choice<T> Categorical<T>::mean(const RowsPtr& rows) const {
   auto weights = probabilities(log_p());
   if (rows->size() != this->rows()) weights = gather_rows(weights, std::span<const int>(cells(*rows)));
-  return {rows, {}, weights};
+  return {rows, Relaxed<T>{{}, weights}};
 }
 
 template <class T>
@@ -147,7 +147,7 @@ Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, c
       }
     }
   return {.rows = Rows::after(asking, std::move(parent), step),
-          .option = std::move(option),
+          .answer = ChosenOptions{std::move(option)},
           .side_by_side = visits.side_by_side,
           .spare = std::move(spare)};
 }
@@ -155,18 +155,19 @@ Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, c
 template <class T>
 Var<T> Categorical<T>::log_probability(const Choice<T>& choice) const {
   return pick_in_groups(log_p(), this->columns(), std::span<const int>(choice.rows->parent),
-                        std::span<const int>(choice.option));
+                        std::span<const int>(choice.option()));
 }
 
 template <class T>
 std::vector<double> Categorical<T>::squared_scores(const Choice<T>& choice) const {  // |onehot(z) - p|^2
   const auto log_p = this->log_p().value();
   const auto from = cells(*choice.rows);
+  const auto& option = choice.option();
   std::vector<double> result(from.size());
   for (std::size_t c = 0; c < from.size(); ++c) {
     double others = 0;  // 1 - p of the chosen option, summed from the others so that it does not cancel
     for (int i = 0; i < options_[from[c]]; ++i) {
-      if (i == choice.option[c]) continue;
+      if (i == option[c]) continue;
       const double p = std::exp(static_cast<double>(log_p(from[c], i)));
       result[c] += p * p;
       others += p;
@@ -189,7 +190,7 @@ Var<T> Categorical<T>::divergence(const Distribution<T>& other) const {
 template <class T>
 Var<T> Categorical<T>::log_ratio(const Choice<T>& choice, const Distribution<T>& other) const {
   const auto from = cells(*choice.rows);
-  return reshape(hardgrad::log_ratio(choice.weights, log_p(), same_kind(other).log_p(), std::span<const int>(from)),
+  return reshape(hardgrad::log_ratio(choice.weights(), log_p(), same_kind(other).log_p(), std::span<const int>(from)),
                  this->columns());
 }
 

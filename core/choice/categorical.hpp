@@ -15,6 +15,7 @@ class Categorical final : public Distribution<T> {
   /// row).
   Categorical(Var<T> logits, std::vector<int> options, int columns);
   const SiteKind& kind() const override { return SiteKind::categorical; }
+  const Categorical& categories() const override { return *this; }
   std::vector<std::pair<std::string_view, Var<T>>> parameters() const override { return {{"logits", logits_}}; }
   bool chooses(std::size_t row) const override;
 

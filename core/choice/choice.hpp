@@ -1,6 +1,7 @@
 // An answer to a question: options, weights over options, or real numbers.
 #pragma once
 
+#include <variant>
 #include <vector>
 
 #include "core/autodiff/tape.hpp"
@@ -8,37 +9,70 @@
 
 namespace hardgrad {
 
+/// Hard options.
+struct ChosenOptions {
+  std::vector<int> option;  ///< [R' D]
+};
+
+/// Weights over the options.
+template <class T>
+struct Relaxed {
+  std::vector<int> option;  ///< [R' D] the hard options that the weights stand for (0 in a relaxed row); empty: none
+  Var<T> weights;           ///< [R' D, S] weights summing to 1 per cell
+};
+
+/// Real numbers.
+template <class T>
+struct ChosenNumbers {
+  Var<T> value;  ///< [R', D] constant, or differentiable in the distribution's parameters
+  /// For the nodes of a quadrature, log(weight / density) of each node, so that path probabilities sum to 1. [R', 1], or
+  /// [R', D] if side by side.
+  Var<T> log_volume = {};
+  bool expected = false;  ///< they are the mean: nothing was drawn
+};
+
 /// An answer: for each column of each new row a hard option, relaxed weights over all options, or a real number.
 template <class T>
 struct Choice {
   RowsPtr rows;  ///< the rows after the choice, [R']
-  /// [R' D] the chosen options (0 in a relaxed row). Empty if all rows are relaxed or the choices are numbers.
-  std::vector<int> option = {};
-  Var<T> weights = {};  ///< [R' D, S] weights summing to 1 per cell, if relaxed
-  /// [R', D] the chosen numbers, for distributions over numbers. Constant, or differentiable in the distribution's parameters.
-  Var<T> value = {};
-  /// For the nodes of a quadrature, log(weight / density) of each node, so that path probabilities sum to 1. [R', 1], or
-  /// [R', D] if side by side.
-  Var<T> log_volume = {};
-  bool expected = false;  ///< the numbers are the mean: nothing was drawn
-  bool apart = false;     ///< rows with equal choices must not share states: see Episode::keep_apart
+  std::variant<ChosenOptions, Relaxed<T>, ChosenNumbers<T>> answer = {};
+  bool apart = false;  ///< rows with equal choices must not share states: see Episode::keep_apart
   /// The columns answer side by side: each column is enumerated by itself, and a row is not a joint set of choices. Only where
   /// each column has separate costs and no later question continues from these rows.
   bool side_by_side = false;
   /// [R' D] side by side, true where a column has fewer answers than rows; empty if there is no such column.
   std::vector<char> spare = {};
 
+  /// Null if the choices are options.
+  const ChosenNumbers<T>* numbers() const { return std::get_if<ChosenNumbers<T>>(&answer); }
+  /// Null if the choices are hard options or numbers.
+  const Relaxed<T>* relaxed() const { return std::get_if<Relaxed<T>>(&answer); }
   /// True if every choice is one option or number, not a mixture.
-  bool hard() const { return !weights; }
+  bool hard() const { return !relaxed(); }
+  /// The chosen numbers. Bug if the choices are options.
+  Var<T> value() const { return given<ChosenNumbers<T>>("a choice of options has no numbers").value; }
+  /// The relaxed weights. Bug if the choices are hard options or numbers.
+  Var<T> weights() const { return given<Relaxed<T>>("a hard choice has no weights").weights; }
+  /// The options of a hard or a relaxed choice. Bug if the choices are numbers.
+  const std::vector<int>& option() const {
+    return relaxed() ? relaxed()->option : given<ChosenOptions>("a choice of numbers has no options").option;
+  }
   /// True if the choice has a log probability (for numbers, a density).
-  bool has_probability() const { return !option.empty() || (value && !expected); }
+  bool has_probability() const { return numbers() ? !numbers()->expected : !option().empty(); }
   /// The choice as weights [R' D, S]: the relaxed weights, or a constant one-hot row per cell if hard.
   Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
-    if (weights) return weights;
-    if (option.empty()) throw Bug("a choice of numbers has no weights over options");
-    auto ones = tape.constant(option.size(), options);
-    for (std::size_t r = 0; r < option.size(); ++r) tape.mutable_value(ones)(r, option[r]) = 1;
+    if (relaxed()) return weights();
+    const auto& chosen = given<ChosenOptions>("a choice of numbers has no weights over options").option;
+    auto ones = tape.constant(chosen.size(), options);
+    for (std::size_t r = 0; r < chosen.size(); ++r) tape.mutable_value(ones)(r, chosen[r]) = 1;
     return ones;
+  }
+
+ private:
+  template <class Answer>
+  const Answer& given(const char* otherwise) const {
+    if (const auto* held = std::get_if<Answer>(&answer)) return *held;
+    throw Bug(otherwise);
   }
 };
 

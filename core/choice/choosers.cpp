@@ -14,10 +14,10 @@ RowsPtr fan_out(const Question<T>& question, int copies) {
 
 template <class T>
 int draw_option(const Question<T>& question, int cell, Randomness& random, Draw where) {
-  question.require_options();
-  const auto options = static_cast<std::size_t>(question.site.options[cell]);
+  const auto& categories = question.categories();
+  const auto options = static_cast<std::size_t>(categories.options()[cell]);
   if (options == 1) return 0;
-  const T* log_p = question.log_p.value().row(cell);
+  const T* log_p = categories.log_p().value().row(cell);
   std::vector<double> p(log_p, log_p + options);
   kernels::exp_all(p.data(), p.data(), options);
   return random.categorical(p, where);
@@ -26,8 +26,7 @@ int draw_option(const Question<T>& question, int cell, Randomness& random, Draw 
 template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Randomness& random,
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip) {
-  question.require_options();
-  return static_cast<const Categorical<T>&>(*question.distribution).draw(rows, {random, id, question.step}, skip);
+  return question.categories().draw(rows, {random, id, question.step}, skip);
 }
 
 template <class T>
@@ -38,7 +37,7 @@ Choice<T> SampleChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
 
 template <class T>
 void EnumerateChooser<T>::visit(const Question<T>& question, int cell, std::vector<int>& to) const {
-  for (int i = 0; i < question.site.options[cell]; ++i) to.push_back(i);
+  for (int i = 0; i < question.categories().options()[cell]; ++i) to.push_back(i);
 }
 
 template <class T>
@@ -54,12 +53,11 @@ Choice<T> EnumerateChooser<T>::choose(Tape<T>& tape, const Question<T>& question
 
 template <class T>
 Choice<T> ForcedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
-  question.require_options();
-  const auto asking = question.site.options.size();
+  const auto asking = question.categories().options().size();
   const auto step = static_cast<std::size_t>(question.step);
   if (step >= option_.size() || option_[step].size() % asking != 0)
     throw Bug("forced choices do not fit the model's questions");
-  return {fan_out(question, static_cast<int>(option_[step].size() / asking)), option_[step], {}};
+  return {fan_out(question, static_cast<int>(option_[step].size() / asking)), ChosenOptions{option_[step]}};
 }
 
 template <class T>
@@ -68,9 +66,9 @@ Choice<T> RepeatChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
   if (step >= answered_.steps().size()) throw Bug("a run asks more questions than the run it repeats");
   const auto& answer = answered_.steps()[step].choice;
   if (answer.rows->origin->size() != question.site.rows->size()) throw Bug("a run has other rows than the run it repeats");
-  return {.rows = Rows::after(question.site.rows, answer.rows->parent, question.step),
-          .option = answer.option,
-          .value = answer.value ? tape.detach(answer.value) : Var<T>{}};
+  auto rows = Rows::after(question.site.rows, answer.rows->parent, question.step);
+  if (answer.numbers()) return {std::move(rows), ChosenNumbers<T>{tape.detach(answer.value())}};
+  return {std::move(rows), ChosenOptions{answer.option()}};
 }
 
 template <class T>

@@ -24,9 +24,11 @@ std::string undeclared(const Structure& structure, const Question<T>& question, 
     return beyond("is asked too many times:", time, site->times);
   if (asked.columns > site->columns) return beyond("has too many columns:", asked.columns, site->columns);
   // The cells are read only if the matrix is wider than declared.
-  if (site->kind.options && !asked.options.empty() && static_cast<int>(question.log_p.cols()) > site->options)
-    if (const int most = *std::max_element(asked.options.begin(), asked.options.end()); most > site->options)
+  if (site->kind.options && static_cast<int>(question.categories().log_p().cols()) > site->options) {
+    const auto& options = question.categories().options();
+    if (const int most = options.empty() ? 0 : *std::max_element(options.begin(), options.end()); most > site->options)
       return beyond("has too many options:", most, site->options);
+  }
   if (!asked.state ? site->state_width != 0 : asked.state.rows() != asked.rows->size())
     return fmt::format("site `{}` does not have one row of state for each asking row", site->name);
   const int width = asked.state ? static_cast<int>(asked.state.cols()) : 0;

@@ -40,10 +40,15 @@ struct Visits {
 };
 
 template <class T>
+class Categorical;
+
+template <class T>
 class Distribution {
  public:
   virtual ~Distribution() = default;
   virtual const SiteKind& kind() const = 0;
+  /// The distribution as a categorical one. Bug if its choices are numbers.
+  virtual const Categorical<T>& categories() const { throw Bug("options are needed, but the site's choices are numbers"); }
   std::size_t rows() const { return rows_; }
   int columns() const { return columns_; }
   /// The parameters by name: matrices of R or R D rows. Gradients with respect to a site's parameters are taken here.

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
@@ -10,23 +9,6 @@
 #include "core/support/error.hpp"
 
 namespace hardgrad {
-
-namespace {
-
-/// Fills in the question's fields for categories.
-template <class T>
-void show_options(Question<T>& question) {
-  const auto* drawn = dynamic_cast<const Categorical<T>*>(question.distribution.get());
-  if (!drawn) return;
-  const auto& prior = dynamic_cast<const Categorical<T>&>(*question.site.prior);
-  question.site.options = prior.options();
-  question.site.logits = prior.logits();
-  question.log_prior = prior.log_p();
-  question.logits = drawn->logits();
-  question.log_p = drawn->log_p();
-}
-
-}  // namespace
 
 template <class T>
 void Episode<T>::cost(RowsPtr rows, Var<T> loss) {
@@ -59,7 +41,9 @@ Choice<T> Episode<T>::choose(Site<T> site) {
       for (const auto& [name, parameter] : distribution->parameters()) tape_.watch(parameter);
   site.columns = site.prior->columns();
   question.site = std::move(site);
-  show_options(question);
+  if (question.has_options())  // on the tape before the estimator's operations, whichever these are
+    for (const auto* distribution : {question.site.prior.get(), question.distribution.get()})
+      distribution->categories().log_p();
   const auto diverge = [&](const RowsPtr& rows, Var<T> value) {
     cost(rows, value);
     costs_.back().divergence = true;
@@ -85,7 +69,7 @@ Var<T> Episode<T>::log_probability(int step, DrawnFrom of) {
     if (made.rows == choice.rows.get() && made.of == of) return made.value;
   auto value = log_probability_by_column(step, of);
   if (!choice.side_by_side && question.site.columns > 1) value = row_sums(value);
-  if (choice.log_volume) value = add(value, choice.log_volume);
+  if (const auto* numbers = choice.numbers(); numbers && numbers->log_volume) value = add(value, numbers->log_volume);
   if (!choice.spare.empty()) {  // spare entries have probability 0
     auto nothing = tape_.constant(value.rows(), value.cols());
     for (std::size_t c = 0; c < choice.spare.size(); ++c)
@@ -144,9 +128,11 @@ template <class T>
 std::size_t Episode<T>::attention_values() const {
   std::size_t values = 0;
   for (const auto& step : steps_) {
-    const auto& site = step.question.site;
-    values += site.logits ? std::accumulate(site.options.begin(), site.options.end(), std::size_t{0})
-                          : site.rows->size() * site.columns;
+    const auto& question = step.question;
+    if (question.has_options())
+      for (int options : question.categories().options()) values += options;
+    else
+      values += question.site.rows->size() * question.site.columns;
   }
   return values;
 }

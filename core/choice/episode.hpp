@@ -25,11 +25,7 @@ struct Site {
   /// The learned posterior q(z | x, y), of the same kind; empty if the model was built without one. Called at most once, and
   /// only for targets that need it.
   std::function<DistributionPtr<T>()> posterior = {};
-
-  // Set by the episode from the prior, for estimators.
-  int columns = 1;                ///< D
-  std::vector<int> options = {};  ///< [R D] categories: number of options of each cell; 1 is no choice (a finished row)
-  Var<T> logits = {};             ///< [R D, S] categories
+  int columns = 1;  ///< D, set by the episode from the prior
 };
 
 /// The two distributions of a site.
@@ -51,15 +47,11 @@ struct Question {
   DistributionPtr<T> distribution;  ///< the distribution drawn from: the prior or the posterior
   int nodes = 0;                    ///< quadrature nodes per column, which replace the enumeration for numbers
 
-  // For categories only.
-  Var<T> logits;     ///< [R D, S] logits of the distribution drawn from
-  Var<T> log_p;      ///< [R D, S] its log softmax over the cell's options; -inf beyond them
-  Var<T> log_prior;  ///< [R D, S] log softmax of the prior
-
-  /// Bug if the choices are numbers, not options.
-  void require_options() const {
-    if (!log_p) throw Bug("options are needed, but the site's choices are numbers");
-  }
+  /// True if the choices are options, false if they are numbers.
+  bool has_options() const { return distribution->kind().options; }
+  /// The distribution drawn from, and the prior, of choices that are options. Bug if they are numbers.
+  const Categorical<T>& categories() const { return distribution->categories(); }
+  const Categorical<T>& prior_categories() const { return site.prior->categories(); }
   /// [R' D] for each cell of `rows`, the site's cell in its parent row.
   std::vector<int> cells(const Rows& rows) const { return cells_of(rows, site.columns); }
   /// True if a row has a choice in any of its columns.

@@ -36,14 +36,14 @@ Choice<T> Normal<T>::at(Tape<T>& tape, const RowsPtr& rows, const std::vector<do
   const auto to = tape.mutable_value(z);
   if (differentiable) {
     for (std::size_t i = 0; i < e.size(); ++i) to.data[i] = static_cast<T>(e[i]);
-    return {.rows = rows, .value = add(on(*rows, mean_), multiply(exp(on(*rows, log_scale_)), z))};
+    return {rows, ChosenNumbers<T>{add(on(*rows, mean_), multiply(exp(on(*rows, log_scale_)), z))}};
   }
   const auto mean = mean_.value(), log_scale = log_scale_.value();
   for (std::size_t i = 0; i < e.size(); ++i) {
     const std::size_t r = rows->parent[i / D], d = i % D;
     to.data[i] = static_cast<T>(mean(r, d) + std::exp(static_cast<double>(log_scale(r, d))) * e[i]);
   }
-  return {.rows = rows, .value = z};
+  return {rows, ChosenNumbers<T>{z}};
 }
 
 template <class T>
@@ -78,7 +78,7 @@ Choice<T> Normal<T>::mode(Tape<T>& tape, const RowsPtr& rows) const {
 
 template <class T>
 Choice<T> Normal<T>::mean(const RowsPtr& rows) const {
-  return {.rows = rows, .value = on(*rows, mean_), .expected = true};
+  return {rows, ChosenNumbers<T>{.value = on(*rows, mean_), .expected = true}};
 }
 
 // A node's weight is w_i / density(z_i) x density: its value is the rule's w_i, its derivative that of the density.
@@ -107,17 +107,17 @@ Choice<T> Normal<T>::enumerate(Tape<T>& tape, const RowsPtr& asking, int step, c
     }
   }
   auto choice = at(tape, Rows::after(asking, std::move(parent), step), e, false);
+  const auto of_nodes = tape.constant(total, D);
+  for (std::size_t i = 0; i < total * D; ++i) tape.mutable_value(of_nodes).data[i] = static_cast<T>(log_volume[i]);
+  choice.answer = ChosenNumbers<T>{choice.value(), !visits.side_by_side && D > 1 ? row_sums(of_nodes) : of_nodes};
   choice.side_by_side = visits.side_by_side;
-  choice.log_volume = tape.constant(total, D);
-  for (std::size_t i = 0; i < total * D; ++i) tape.mutable_value(choice.log_volume).data[i] = static_cast<T>(log_volume[i]);
-  if (!visits.side_by_side && D > 1) choice.log_volume = row_sums(choice.log_volume);
   return choice;
 }
 
 template <class T>
 Var<T> Normal<T>::log_probability(const Choice<T>& choice) const {
   const auto log_scale = on(*choice.rows, log_scale_);
-  const auto e = multiply(subtract(choice.value, on(*choice.rows, mean_)), exp(affine(log_scale, T{-1})));
+  const auto e = multiply(subtract(choice.value(), on(*choice.rows, mean_)), exp(affine(log_scale, T{-1})));
   return subtract(affine(square(e), T{-0.5}, static_cast<T>(-log_root_two_pi)), log_scale);
 }
 
@@ -125,7 +125,7 @@ Var<T> Normal<T>::log_probability(const Choice<T>& choice) const {
 template <class T>
 std::vector<double> Normal<T>::squared_scores(const Choice<T>& choice) const {
   const std::size_t D = this->columns();
-  const auto mean = mean_.value(), log_scale = log_scale_.value(), z = choice.value.value();
+  const auto mean = mean_.value(), log_scale = log_scale_.value(), z = choice.value().value();
   std::vector<double> result(choice.rows->size() * D);
   for (std::size_t c = 0; c < result.size(); ++c) {
     const std::size_t r = c / D, d = c % D, from = choice.rows->parent[r];
@@ -157,7 +157,7 @@ Var<T> Normal<T>::divergence(const Distribution<T>& other) const {
 
 template <class T>
 Var<T> Normal<T>::log_ratio(const Choice<T>& choice, const Distribution<T>& other) const {
-  if (!choice.expected) throw Bug("a drawn number has no weights");
+  if (choice.has_probability()) throw Bug("a drawn number has no weights");
   return on(*choice.rows, divergence_by_column(other));
 }
 

@@ -12,14 +12,15 @@ namespace hardgrad {
 template <class T>
 std::vector<int> Relaxing<T>::options() const {
   std::vector<int> result(from.size());
-  for (std::size_t r = 0; r < result.size(); ++r) result[r] = question.site.options[from[r]];
+  const auto& all = question.categories().options();
+  for (std::size_t r = 0; r < result.size(); ++r) result[r] = all[from[r]];
   return result;
 }
 
 template <class T>
 std::vector<double> Relaxing<T>::log_p() const {
   std::vector<double> result(size() * width());
-  const auto all = question.log_p.value();
+  const auto all = question.categories().log_p().value();
   for (std::size_t r = 0; r < size(); ++r)
     if (count[r] > 1) std::copy_n(all.row(from[r]), count[r], result.begin() + static_cast<std::ptrdiff_t>(r * width()));
   return result;
@@ -47,13 +48,13 @@ Var<T> Relaxing<T>::constant(const std::vector<double>& numbers) const {
 
 template <class T>
 Var<T> Relaxing<T>::softmax(Var<T> shift, double temperature) const {
-  return softmax_of(add(gather_rows(question.logits, std::span<const int>(from)), shift), temperature);
+  return softmax_of(add(gather_rows(question.categories().logits(), std::span<const int>(from)), shift), temperature);
 }
 
 template <class T>
 Var<T> Relaxing<T>::softmax(double temperature) const {
-  if (temperature == 1) return gather_rows(probabilities(question.log_p), std::span<const int>(from));
-  return softmax_of(gather_rows(question.logits, std::span<const int>(from)), temperature);
+  if (temperature == 1) return gather_rows(probabilities(question.categories().log_p()), std::span<const int>(from));
+  return softmax_of(gather_rows(question.categories().logits(), std::span<const int>(from)), temperature);
 }
 
 template <class T>
@@ -105,10 +106,8 @@ Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, V
 
 template <class T>
 Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
-  question.require_options();
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-  auto made = relax_({tape, question, *rows, random_, id_});
-  return {rows, std::move(made.option), made.weights};
+  return {rows, relax_({tape, question, *rows, random_, id_, rao_samples_})};
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                       \

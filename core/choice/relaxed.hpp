@@ -17,12 +17,13 @@ struct Relaxing {
   const Rows& rows;
   Randomness& random;
   const std::vector<std::uint32_t>& id;
+  int rao_samples = 1;  ///< draws of the noise given the choice, for relaxations that average over them
 
   std::vector<int> from = question.cells(rows);  ///< [R] the site's cell in the parent row
   std::vector<int> count = options();            ///< [R] number of options
 
   std::size_t size() const { return from.size(); }
-  std::size_t width() const { return question.log_p.cols(); }  ///< S
+  std::size_t width() const { return question.categories().log_p().cols(); }  ///< S
   /// Log probabilities [R, S] of the options of every cell that has a choice; 0 elsewhere.
   std::vector<double> log_p() const;
   /// softmax((logits + shift) / temperature) over each cell's options [R, S]; shift [R, S] is constant.
@@ -52,12 +53,6 @@ struct Relaxing {
   Var<T> constant(const std::vector<double>& numbers) const;
 };
 
-template <class T>
-struct Relaxed {
-  std::vector<int> option;  ///< [R], or empty
-  Var<T> weights;           ///< [R, S]
-};
-
 /// one_hot + (soft - detach(soft)): the value is the hard options, the derivative that of `soft`.
 template <class T>
 Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, Var<T> soft);
@@ -67,12 +62,12 @@ template <class T>
 class RelaxedChooser final : public Chooser<T> {
  public:
   using Relax = std::function<Relaxed<T>(const Relaxing<T>&)>;
-  RelaxedChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id, Relax relax)
-      : samples_(samples), random_(random), id_(id), relax_(std::move(relax)) {}
+  RelaxedChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id, Relax relax, int rao_samples = 1)
+      : samples_(samples), rao_samples_(rao_samples), random_(random), id_(id), relax_(std::move(relax)) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  private:
-  int samples_;
+  int samples_, rao_samples_;
   Randomness& random_;
   const std::vector<std::uint32_t>& id_;
   Relax relax_;

@@ -77,15 +77,16 @@ Choice<T> StratifiedChooser<T>::numbers(Tape<T>& tape, const Question<T>& questi
 template <class T>
 Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-  if (!question.log_p) return numbers(tape, question, rows);
-  const auto log_p = question.log_p.value();
+  if (!question.has_options()) return numbers(tape, question, rows);
+  const auto& categories = question.categories();
+  const auto log_p = categories.log_p().value();
   const auto step = static_cast<std::uint32_t>(question.step);
   const int D = question.site.columns;
   std::vector<int> option(rows->size() * D);
   for (std::size_t set = 0; set < option.size() / samples_; ++set) {  // the samples of an example, in one column
     const std::size_t first = set / D * samples_, d = set % D;
     const auto cell = [&](int k) { return rows->parent[first + k] * D + static_cast<int>(d); };
-    const auto options = [&](int k) { return question.site.options[cell(k)]; };
+    const auto options = [&](int k) { return categories.options()[cell(k)]; };
     bool chooses = false;
     for (int k = 0; k < samples_; ++k) chooses |= options(k) > 1;
     if (!chooses) continue;
@@ -105,7 +106,7 @@ Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& questio
       option[(first + k) * D + d] = static_cast<int>(std::upper_bound(edge[k].begin(), edge[k].end(), v) - edge[k].begin());
     }
   }
-  return {rows, std::move(option), {}};
+  return {rows, ChosenOptions{std::move(option)}};
 }
 
 template class StratifiedChooser<float>;

@@ -181,10 +181,11 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
   layout->sample.reserve(cells);
   for (std::size_t t = 0; t < asking.size(); ++t) {
     const auto& question = episode.steps()[t].question;
-    const std::size_t D = question.site.columns, S = question.log_p.cols();
+    const auto& categories = question.categories();
+    const std::size_t D = question.site.columns, S = categories.log_p().cols();
     layout->steps.push_back({D, S, layout->cells(), logit});
     for (std::size_t n = 0; n < layout->samples; ++n) {
-      const auto of_row = std::span(question.site.options).subspan(asking[t][n] * D, D);
+      const auto of_row = std::span(categories.options()).subspan(asking[t][n] * D, D);
       layout->options.insert(layout->options.end(), of_row.begin(), of_row.end());
       layout->sample.insert(layout->sample.end(), D, n);
     }
@@ -210,7 +211,7 @@ const AtLogits& Choices<T>::log_p() const {
   if (log_p_.of) return log_p_;
   auto result = zeros();
   for (std::size_t t = 0; t < asking_.size(); ++t) {
-    const auto log_p = episode_.steps()[t].question.log_p.value();
+    const auto log_p = episode_.steps()[t].question.categories().log_p().value();
     const std::size_t D = layout_->steps[t].columns;
     for (std::size_t n = 0, c = layout_->steps[t].cell; n < layout_->samples; ++n, c += D) {
       std::copy_n(log_p.row(asking_[t][n] * D), D * log_p.cols, &result.value[layout_->logit[c]]);
@@ -285,7 +286,7 @@ Var<T> Choices<T>::surrogate(const AtLogits& g) const {
   auto total = episode_.tape().constant(1, 1);
   const double share = 1 / static_cast<double>(layout_->samples);
   for (std::size_t t = 0; t < asking_.size(); ++t) {
-    const auto logits = episode_.steps()[t].question.logits;
+    const auto logits = episode_.steps()[t].question.categories().logits();
     const auto& step = layout_->steps[t];
     const std::size_t of_row = step.columns * step.options;
     std::vector<double> weight(logits.value().size());
@@ -303,7 +304,7 @@ AtLogits Choices<T>::met(const AtLogits& g) const {
   for (std::size_t t = 0; t < asking_.size(); ++t) {
     const auto& step = layout_->steps[t];
     const std::size_t of_row = step.columns * step.options;
-    std::vector<double> sum(episode_.steps()[t].question.logits.value().size());
+    std::vector<double> sum(episode_.steps()[t].question.categories().logits().value().size());
     for (std::size_t n = 0; n < layout_->samples; ++n)
       for (std::size_t i = 0; i < of_row; ++i) sum[asking_[t][n] * of_row + i] += g.value[step.logit + n * of_row + i];
     for (std::size_t n = 0; n < layout_->samples; ++n)

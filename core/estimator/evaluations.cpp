@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/choice/structure.hpp"
+#include "core/estimator/estimator.hpp"
 
 namespace hardgrad {
 namespace {
@@ -143,6 +144,11 @@ std::optional<double> stated_rows(const std::string& evaluations, const Settings
   } catch (const NoFormula&) {
     return std::nullopt;
   }
+}
+
+std::optional<double> stated_rows(const Spec& estimator, const Structure& structure, bool learning) {
+  const auto& entry = Estimators::instance().at(estimator.name);
+  return stated_rows(entry.evaluations, {entry.name, entry.parameters, estimator}, structure, learning);
 }
 
 }  // namespace hardgrad

@@ -27,5 +27,7 @@ struct Structure;
 /// may state its cost in words.
 std::optional<double> stated_rows(const std::string& evaluations, const Settings& settings, const Structure& structure,
                                   bool learning = false);
+/// The same of the estimator that the spec names.
+std::optional<double> stated_rows(const Spec& estimator, const Structure& structure, bool learning = false);
 
 }  // namespace hardgrad

@@ -143,13 +143,14 @@ class Bits final : public Model<T> {
     if (choice.hard()) {
       difference = tape.constant(rows, bits_);
       T* to = tape.mutable_value(difference).data;
-      for (std::size_t c = 0; c < cells; ++c) to[c] = static_cast<T>(choice.option[c]) * unit + minus_t(c);
+      const auto& option = choice.option();
+      for (std::size_t c = 0; c < cells; ++c) to[c] = static_cast<T>(option[c]) * unit + minus_t(c);
     } else {
       const auto x = tape.template scratch<T>(options_), t = tape.template scratch<T>(cells);
       for (int o = 0; o < options_; ++o) x[o] = static_cast<T>(o) * unit;
       for (std::size_t c = 0; c < cells; ++c) t[c] = minus_t(c);
-      const auto mean = options_ == 2 ? slice_columns(choice.weights, 1, 1)  // x is (0, 1)
-                                      : matmul(choice.weights, tape.constant(MatrixView<const T>{x.data(), x.size(), 1}));
+      const auto mean = options_ == 2 ? slice_columns(choice.weights(), 1, 1)  // x is (0, 1)
+                                      : matmul(choice.weights(), tape.constant(MatrixView<const T>{x.data(), x.size(), 1}));
       difference = reshape(add(mean, tape.constant(MatrixView<const T>{t.data(), cells, 1})), bits_);
     }
     const auto squared = square(difference);

@@ -45,7 +45,7 @@ class Gaussians final : public Model<T> {
     const auto k = tape.constant(z.rows->size(), columns_);
     for (std::size_t i = 0; i < z.rows->size() * columns_; ++i)
       tape.mutable_value(k).data[i] = static_cast<T>(k_[i % columns_]);
-    const auto f = cosine_ ? cos(multiply(z.value, k)) : square(subtract(z.value, k));
+    const auto f = cosine_ ? cos(multiply(z.value(), k)) : square(subtract(z.value(), k));
     episode.cost(z.rows, affine(f, static_cast<T>(share_)));  // [R, D]: each column has its own cost
   }
 

@@ -214,7 +214,7 @@ auto Ponderer<T>::halt_or_go_on(const Run& run) const -> Halted {
     s = add(on(parent, s), scale_rows(on(run.example(z.rows), x.s[n]), multiply(before, slice_columns(w, 0, 1))));
     reach = multiply(before, slice_columns(w, 1, 1));
     std::vector<char> next(parent.size());
-    for (std::size_t r = 0; r < next.size(); ++r) next[r] = options[parent[r]] > 1 && (!z.hard() || z.option[r] == 1);
+    for (std::size_t r = 0; r < next.size(); ++r) next[r] = options[parent[r]] > 1 && (!z.hard() || z.option()[r] == 1);
     asked = std::move(next);
     rows = z.rows;
   }

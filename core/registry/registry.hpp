@@ -1,7 +1,7 @@
 // The registry of entries (estimators, models, tasks, targets): names, declarations and factories.
 //
-// An entry's .cpp holds one `static const Registration`. The sources are linked as objects, not through an archive, because a
-// linker drops unreferenced archive members.
+// An entry's .cpp ends with HARDGRAD_ESTIMATOR, HARDGRAD_MODEL, HARDGRAD_TARGET or HARDGRAD_TASK. The sources are linked as
+// objects, not through an archive, because a linker drops unreferenced archive members.
 #pragma once
 
 #include <map>

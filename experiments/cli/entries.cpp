@@ -66,7 +66,7 @@ std::vector<Support> support(const EstimatorEntry& entry) {
   const auto ask = [&](const std::string& name, std::vector<SiteDeclaration> sites) {
     const Structure structure{.sites = std::move(sites), .posterior = wants_posterior(spec), .dreams = &label};
     auto& found = result.emplace_back(name, unsupported(spec, structure));
-    if (found.reason.empty()) found.rows = stated_rows(entry.evaluations, {entry.name, entry.parameters, spec}, structure);
+    if (found.reason.empty()) found.rows = stated_rows(spec, structure);
   };
   const auto site = [](int options, int times, Reach reach) {
     return SiteDeclaration{.name = "choice", .options = options, .times = times, .state_width = 4, .reach = reach};

@@ -73,10 +73,10 @@ bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, storage::G
     const auto& question = steps[t].question;
     const auto& choice = steps[t].choice;
     const auto at = ancestors(final_rows, choice.rows);
-    if (!at || !choice.value) return false;
+    if (!at || !choice.numbers()) return false;
     const auto own = [&](std::size_t r) { return static_cast<std::size_t>((*at)[r]); };
     const auto asked = [&](std::size_t r) { return static_cast<std::size_t>(choice.rows->parent[own(r)]); };
-    put("value", t, choice.value.value(), own);
+    put("value", t, choice.value().value(), own);
     for (const auto& [name, x] : question.site.prior->parameters()) put(std::string(name), t, x.value(), asked);
     if (posterior)
       for (const auto& [name, x] : question.distribution->parameters())
@@ -97,7 +97,7 @@ bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, stor
   std::size_t S = 0;
   bool relaxed = false;
   for (const auto& step : steps) {
-    S = std::max(S, step.question.site.logits.cols());
+    S = std::max(S, step.question.prior_categories().logits().cols());
     relaxed |= !step.choice.hard();
   }
   const Cells place(steps, R);
@@ -113,24 +113,25 @@ bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, stor
     const auto& [question, choice] = steps[t];
     const auto at = ancestors(final_rows, choice.rows);
     if (!at) return false;
-    const auto logits = question.site.logits.value();
-    const auto log_prior = question.log_prior.value(), log_p = question.log_p.value(), drawn_from = question.logits.value();
+    const auto &prior = question.prior_categories(), &categories = question.categories();
+    const auto logits = prior.logits().value(), log_prior = prior.log_p().value();
+    const auto log_p = categories.log_p().value(), drawn_from = categories.logits().value();
     const std::size_t D = question.site.columns;
     for (std::size_t r = 0; r < R; ++r)
       for (std::size_t d = 0; d < D; ++d) {
         const auto row = static_cast<std::size_t>((*at)[r]), cell = row * D + d;
         const auto asked = static_cast<std::size_t>(choice.rows->parent[row]) * D + d;
-        const auto options = static_cast<std::size_t>(question.site.options[asked]);
+        const auto options = static_cast<std::size_t>(categories.options()[asked]);
         const auto to = place(t, r, d);
         std::copy_n(logits.row(asked), options, &dump.logits.data[to * S]);
         if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.data[to * S]);
         if (relaxed && choice.hard()) {
-          dump.weights.data[to * S + static_cast<std::size_t>(choice.option[cell])] = 1;
+          dump.weights.data[to * S + static_cast<std::size_t>(choice.option()[cell])] = 1;
         } else if (relaxed) {
-          std::copy_n(choice.weights.value().row(cell), choice.weights.cols(), &dump.weights.data[to * S]);
+          std::copy_n(choice.weights().value().row(cell), choice.weights().cols(), &dump.weights.data[to * S]);
         } else if (options > 1) {
-          const auto option = static_cast<std::size_t>(choice.option[cell]);
-          dump.choices.data[to] = choice.option[cell];
+          const auto option = static_cast<std::size_t>(choice.option()[cell]);
+          dump.choices.data[to] = choice.option()[cell];
           dump.log_prob.data[to] = log_prior(asked, option);
           if (posterior) dump.posterior_log_prob.data[to] = log_p(asked, option);
         }
@@ -147,15 +148,16 @@ bool describe_examples(const Episode<T>& episode, storage::GradientDump<T>& dump
   std::size_t S = 0;
   for (const auto& step : steps) {
     if (!step.question.site.rows->is_root()) return false;
-    S = std::max(S, step.question.site.logits.cols());
+    S = std::max(S, step.question.prior_categories().logits().cols());
   }
   dump.row_example = episode.root()->example;
   const Cells place(steps, B);
   dump.logits = Array<T>(place.shape(S), -std::numeric_limits<T>::infinity());
   for (std::size_t t = 0; t < steps.size(); ++t) {
     const auto& site = steps[t].question.site;
-    for (std::size_t cell = 0; cell < site.options.size(); ++cell)
-      std::copy_n(site.logits.value().row(cell), site.options[cell],
+    const auto& prior = site.prior->categories();
+    for (std::size_t cell = 0; cell < prior.options().size(); ++cell)
+      std::copy_n(prior.logits().value().row(cell), prior.options()[cell],
                   &dump.logits.data[place(t, cell / site.columns, cell % site.columns) * S]);
   }
   return true;
@@ -169,7 +171,7 @@ Described describe_rows(Episode<T>& episode, storage::GradientDump<T>& dump) {
   RowsPtr final_rows = steps.empty() ? episode.root() : steps.back().choice.rows;
   for (const auto& step : steps)  // other steps are repeated for the finest rows
     if (step.choice.rows->size() > final_rows->size()) final_rows = step.choice.rows;
-  const bool numbers = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return !step.question.log_p; });
+  const bool numbers = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return !step.question.has_options(); });
   storage::GradientDump<T> full = dump, less = dump;
   for (auto* d : {&full, &less})
     for (const auto& step : steps) d->sites.emplace_back(step.question.site.name);

@@ -23,10 +23,11 @@ class Weights {
 
   /// p(option) for one cell of a question, under the target's distribution.
   double probability(const Question<T>& question, std::size_t cell, std::size_t option) const {
-    const int options = question.site.options[cell];
+    const auto& prior = question.prior_categories();
+    const int options = prior.options()[cell];
     if (static_cast<int>(option) >= options) return 0;
-    if (!sparse_) return std::exp(static_cast<double>(question.log_prior.value()(cell, option)));
-    const auto logits = question.site.logits.value();
+    if (!sparse_) return std::exp(static_cast<double>(prior.log_p().value()(cell, option)));
+    const auto logits = prior.logits().value();
     return std::max(static_cast<double>(logits(cell, option)) - sparsemax_threshold(logits.row(cell), options), 0.0);
   }
 
@@ -46,7 +47,7 @@ class Weights {
         if (drawn) weight[r] /= copies[parent];
         const std::size_t D = question.site.columns;
         for (std::size_t d = 0; !drawn && d < D; ++d)
-          weight[r] *= probability(question, parent * D + d, choice.option[r * D + d]);
+          weight[r] *= probability(question, parent * D + d, choice.option()[r * D + d]);
       }
     }
     return made_[&rows] = std::move(weight);
@@ -75,7 +76,7 @@ std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sam
   for (const auto& [question, choice] : episode.steps()) {
     const auto& weight = weights.of(*question.site.rows);
     auto& sum = of_site[std::string(question.site.name)];
-    if (!question.site.logits) {  // differential entropy, may be negative
+    if (!question.has_options()) {  // differential entropy, may be negative
       const auto entropy = question.site.prior->entropy().value();
       for (std::size_t r = 0; r < entropy.rows; ++r) {
         sum.choices += weight[r] * question.site.columns;
@@ -83,11 +84,12 @@ std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sam
       }
       continue;
     }
-    for (std::size_t cell = 0; cell < question.site.options.size(); ++cell) {
-      if (question.site.options[cell] < 2) continue;
+    const auto& options = question.prior_categories().options();
+    for (std::size_t cell = 0; cell < options.size(); ++cell) {
+      if (options[cell] < 2) continue;
       const double of_row = weight[cell / question.site.columns];
       sum.choices += of_row;
-      for (int i = 0; i < question.site.options[cell]; ++i)
+      for (int i = 0; i < options[cell]; ++i)
         if (const double p = weights.probability(question, cell, i); p != 0) sum.entropy -= of_row * p * std::log(p);
     }
   }

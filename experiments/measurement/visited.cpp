@@ -42,13 +42,13 @@ void Visited::add(const Episode<T>& episode) {
     const std::size_t D = step.question.site.columns;
     const auto& before = paths.at(rows.origin.get());
     auto& after = paths[&rows];
-    const auto log_p = step.question.log_p.value();
+    const auto log_p = step.question.categories().log_p().value();
     for (std::size_t r = 0; r < rows.size(); ++r) {
       auto path = before[rows.parent[r]];
-      path.hard = path.hard && !choice.option.empty() && !choice.side_by_side;
+      path.hard = path.hard && !choice.option().empty() && !choice.side_by_side;
       for (std::size_t d = 0; d < D && path.hard; ++d) {
-        const int option = choice.option[r * D + d];
-        if (choice.weights) path.hard = choice.weights.value()(r * D + d, option) == 1;
+        const int option = choice.option()[r * D + d];
+        if (choice.relaxed()) path.hard = choice.weights().value()(r * D + d, option) == 1;
         path.key = path.key / static_cast<std::uint64_t>(option);
         path.log_p += static_cast<double>(log_p(rows.parent[r] * D + d, option));
       }

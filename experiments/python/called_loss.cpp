@@ -26,16 +26,17 @@ Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::sp
   const auto rows = static_cast<py::ssize_t>(choice.rows->size());
   py::object chosen;
   if (!takes_weights_)
-    chosen = array_of<std::int64_t>(choice.option.data(), {rows, columns_});
+    chosen = array_of<std::int64_t>(choice.option().data(), {rows, columns_});
   else if (!choice.hard())
-    chosen = array_of<T>(choice.weights.value().data, {rows, columns_, options_});
+    chosen = array_of<T>(choice.weights().value().data, {rows, columns_, options_});
   else {
+    const auto& option = choice.option();
     py::array_t<T> ones({rows, py::ssize_t{columns_}, py::ssize_t{options_}});
     std::fill_n(ones.mutable_data(), ones.size(), T{0});
-    for (std::size_t c = 0; c < choice.option.size(); ++c) ones.mutable_data()[c * options_ + choice.option[c]] = 1;
+    for (std::size_t c = 0; c < option.size(); ++c) ones.mutable_data()[c * options_ + option[c]] = 1;
     chosen = std::move(ones);
   }
-  const bool differentiable = !choice.hard() && tape.needs_gradient(choice.weights);
+  const bool differentiable = !choice.hard() && tape.needs_gradient(choice.weights());
   const auto answer = loss_(chosen, array_of<std::int64_t>(example.data(), {rows}), differentiable).template cast<py::tuple>();
   const auto losses = answer[0].template cast<Numbers<T>>();
   if (losses.size() != rows) throw Bug("the package's adapter lets losses of the wrong shape through");
@@ -45,11 +46,11 @@ Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::sp
   const MatrixView<const T> values{losses.data(), choice.rows->size(), 1};
   if (choice.hard()) return tape.constant(values);
 
-  const auto loss = tape.output(values.rows, 1, {choice.weights});
+  const auto loss = tape.output(values.rows, 1, {choice.weights()});
   std::copy_n(values.data, values.rows, tape.mutable_value(loss).data);
   while (!runs_.empty() && runs_.back().first >= loss.id) runs_.pop_back();  // left from a tape that was rewound
   runs_.emplace_back(loss.id, answer[1]);
-  tape.on_backward({loss}, [this, run = runs_.size() - 1, loss, weights = choice.weights](Tape<T>& tape) {
+  tape.on_backward({loss}, [this, run = runs_.size() - 1, loss, weights = choice.weights()](Tape<T>& tape) {
     if (tape.needs_gradient(weights)) pull(tape, run, loss, weights);
   });
   return loss;

@@ -38,9 +38,9 @@ void Drawn<T>::note(bool options) {
     samples.example = run.example;
     if (!options) continue;
     if (run.choice.hard()) {
-      samples.option = run.choice.option;
+      samples.option = run.choice.option();
     } else {
-      const auto w = run.choice.weights.value();
+      const auto w = run.choice.weights().value();
       samples.weights.assign(w.data, w.data + w.size());
     }
   }
@@ -48,7 +48,7 @@ void Drawn<T>::note(bool options) {
 
 template <class T>
 std::vector<T> Drawn<T>::through_weights(std::size_t run, const T* slope) {
-  const auto weights = answered_.at(run).choice.weights;
+  const auto weights = answered_.at(run).choice.weights();
   std::vector<T> gradient(gradient_.size());
   tape_->backward(weights, MatrixView<const T>{slope, weights.rows(), weights.cols()});
   tape_->add_gradient(model_.parameters(), std::span(gradient));

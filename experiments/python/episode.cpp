@@ -75,7 +75,7 @@ class Asking {
                       estimator_));
     rows_.push_back(choice.rows);
     const auto after = static_cast<py::ssize_t>(choice.rows->size());
-    return py::make_tuple(array_of<std::int64_t>(choice.option, {after, static_cast<py::ssize_t>(D)}),
+    return py::make_tuple(array_of<std::int64_t>(choice.option(), {after, static_cast<py::ssize_t>(D)}),
                           array_of<std::int64_t>(choice.rows->parent, {after}),
                           array_of<std::int64_t>(choice.rows->example, {after}));
   }

@@ -19,15 +19,19 @@ using verification::Check;
 /// The estimator under test, by number. A registry entry makes it, so it is verified like any other.
 struct UnderTest {
   std::shared_ptr<py::object> function;
-  bool derivatives;
+  bool derivatives, unbiased;
 };
 std::mutex listing;
 std::deque<UnderTest> listed;
 
+UnderTest under_test(const Settings& settings) {
+  const std::lock_guard lock(listing);
+  return listed.at(std::stoul(settings.text("number")));
+}
+
 template <class T>
 std::unique_ptr<Estimator<T>> make_listed(const Settings& settings, const Structure&, Key) {
-  const std::lock_guard lock(listing);
-  const auto& it = listed.at(std::stoul(settings.text("number")));
+  const auto it = under_test(settings);
   return std::make_unique<WrittenEstimator<T>>(it.function, settings.integer("samples"), it.derivatives);
 }
 
@@ -38,12 +42,11 @@ void register_entry() {
   EstimatorEntry entry{.name = entry_name,
                        .summary = "an estimator passed to hardgrad.test",
                        .paper = "none",
-                       .biased_by = [](const Settings& settings) { return settings.text("claims") != "unbiased"; },
+                       .biased_by = [](const Settings& settings) { return !under_test(settings).unbiased; },
                        .evaluations = "K",
-                       // Texts, because a verdict varies settings of other types.
+                       // A text, because a verdict varies settings of other types.
                        .parameters = {ParameterInfo::text("number", "0", "which"),
-                                      ParameterInfo::integer("samples", 1, 1, 1e6, "independent samples per example"),
-                                      ParameterInfo::text("claims", "unbiased", "unbiased, or nothing")},
+                                      ParameterInfo::integer("samples", 1, 1, 1e6, "independent samples per example")},
                        .needs = {need::relaxable},
                        .make_float = make_listed<float>,
                        .make_double = make_listed<double>};
@@ -72,15 +75,15 @@ py::tuple test_written(py::object function, int samples, bool derivatives, bool 
     const std::lock_guard lock(listing);
     register_entry();
     number = listed.size();
-    listed.push_back({std::move(held), derivatives});
+    listed.push_back({std::move(held), derivatives, unbiased});
   }
   const auto forget = [number] {
     const py::gil_scoped_release released;
     const std::lock_guard lock(listing);
     listed[number].function.reset();
   };
-  const auto spec = Spec::parse(std::string(entry_name) + "[number=" + std::to_string(number) +
-                                ",samples=" + std::to_string(samples) + (unbiased ? "]" : ",claims=nothing]"));
+  const auto spec =
+      Spec::parse(std::string(entry_name) + "[number=" + std::to_string(number) + ",samples=" + std::to_string(samples) + "]");
   try {
     auto verdict = verdict_of(spec, to_the_first_failure);
     forget();

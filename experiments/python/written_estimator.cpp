@@ -28,7 +28,7 @@ AtLogits answered(const py::object& function, Sampled<T>& run, const Choices<T>&
     const py::object derivatives =
         slope ? py::object(array_of<double>(&slope->value[step.logit], {N, D, S})) : py::object(py::none());
     const auto g = function(array_of<double>(&p[step.logit], {N, D, S}),
-                            array_of<std::int64_t>(run.episode().steps()[t].choice.option.data(), {N, D}),
+                            array_of<std::int64_t>(run.episode().steps()[t].choice.option().data(), {N, D}),
                             array_of<double>(losses, {N}), derivatives, run.samples())
                        .template cast<Numbers<double>>();
     if (g.size() != N * D * S) throw Bug("the package's adapter lets a gradient of the wrong shape through");

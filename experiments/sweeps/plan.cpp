@@ -171,11 +171,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     auto it = fits.find(key);
     if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
     cell.skip = it->second.refusal.empty() ? unsupported(estimator, it->second.model->structure()) : it->second.refusal;
-    if (cell.skip.empty()) {
-      const auto& entry = Estimators::instance().at(estimator.name);
-      cell.rows = stated_rows(entry.evaluations, {entry.name, entry.parameters, estimator}, it->second.model->structure(),
-                              cell.settings.train.steps > 0);
-    }
+    if (cell.skip.empty()) cell.rows = stated_rows(estimator, it->second.model->structure(), cell.settings.train.steps > 0);
     cell.number = plan.cells.size();
     plan.cells.push_back(std::move(cell));
   }

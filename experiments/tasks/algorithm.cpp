@@ -234,7 +234,7 @@ class Algorithm final : public OnDemand, public Graded {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "algorithm",
     .summary = "sequences of random bits to copy, deduplicate, repeat, recall, sort or reverse",
     .data = "generated",
@@ -252,10 +252,8 @@ const Registration<TaskEntry> registered({
                    P::integer("examples", 100000, 1, 1e8, "training sequences, made on demand"),
                    P::integer("heldout", 500, 1, 1e6, "sequences held out for validation"),
                    P::integer("test", 500, 1, 1e6, "test sequences")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Algorithm>(settings, key);
-    },
-});
+};
+HARDGRAD_TASK(Algorithm, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::algorithm

@@ -99,14 +99,14 @@ std::vector<ParameterInfo> parameters() {
   return all;
 }
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "canvas",
     .summary = "a digit at a random place of a canvas, to find and encode",
     .data = "drawn digits, or a folder with MNIST's idx files (plain or .gz)",
     .default_model = "pixel_attention",
     .parameters = parameters(),
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Canvas>(settings, key); },
-});
+};
+HARDGRAD_TASK(Canvas, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::canvas

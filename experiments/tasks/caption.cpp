@@ -8,7 +8,6 @@
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/npy.hpp"
-#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/scene_painter.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
@@ -180,7 +179,7 @@ class Caption final : public Listed {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "caption",
     .summary = "captions of pictures, word by word, with attention to the pictures' cells",
     .data = "generated scenes of coloured shapes, or captions with an array of features (.npy; plain or .gz)",
@@ -195,9 +194,8 @@ const Registration<TaskEntry> registered({
                    P::integer("grid", 4, 1, 16, "cells of 8 x 8 pixels per side (generated)"),
                    P::integer("objects", 3, 1, 16, "most objects in a scene (generated)"),
                    P::real("noise", 0.1, 0, 1, "uniform noise from 0 to this on every number (generated)")},
-    .make = make_fresh<Caption>,
-    .make_for = make_like<Caption>,
-});
+};
+HARDGRAD_TASK(Caption, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::caption

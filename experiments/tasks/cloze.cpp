@@ -7,7 +7,6 @@
 
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/listed.hpp"
-#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/newsroom.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/vocabulary.hpp"
@@ -191,7 +190,7 @@ class Cloze final : public Listed {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "cloze",
     .summary = "the anonymised entity that is missing in a sentence about a report",
     .data = "generated, or CNN / Daily Mail question files (plain or .gz)",
@@ -206,9 +205,8 @@ const Registration<TaskEntry> registered({
                    P::integer("facts", 6, 1, 200, "sentences per report (generated)"),
                    P::integer("entities", 6, 3, 500, "possible entities of a report (generated)"),
                    P::integer("relations", 4, 1, newsroom_relations(), "kinds of facts (generated)")},
-    .make = make_fresh<Cloze>,
-    .make_for = make_like<Cloze>,
-});
+};
+HARDGRAD_TASK(Cloze, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::cloze

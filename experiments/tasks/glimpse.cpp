@@ -180,14 +180,14 @@ std::vector<ParameterInfo> parameters() {
   return all;
 }
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "glimpse",
     .summary = "one or several digits, to read by a few small glimpses",
     .data = "drawn digits, or a folder with MNIST's four idx files (plain or .gz)",
     .default_model = "glimpse_reader",
     .parameters = parameters(),
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Glimpse>(settings, key); },
-});
+};
+HARDGRAD_TASK(Glimpse, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::glimpse

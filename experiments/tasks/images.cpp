@@ -105,14 +105,14 @@ std::vector<ParameterInfo> parameters() {
   return all;
 }
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "images",
     .summary = "binary images for density models",
     .data = "drawn digits, or a folder with MNIST's idx files or with the fixed binarisation's .amat files (plain or .gz)",
     .default_model = "belief_network",
     .parameters = parameters(),
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Images>(settings, key); },
-});
+};
+HARDGRAD_TASK(Images, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::images

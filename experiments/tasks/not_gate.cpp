@@ -7,6 +7,7 @@ namespace {
 /// Fields: reals "x" [B] and "target" [B] with target = 1 - x.
 class NotGate final : public Task {
  public:
+  NotGate(const Settings&, Key) {}
   Dimensions dimensions() const override { return {{"not_gate", 1}}; }
   std::size_t size(Split) const override { return 2; }
   Batch batch(Split, const std::vector<int>& indices) const override {
@@ -23,14 +24,14 @@ class NotGate final : public Task {
   }
 };
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "not_gate",
     .summary = "the function NOT, two examples (0, 1) and (1, 0), for the smallest network with a gate",
     .data = "none: closed form",
     .default_model = "not_gate",
     .parameters = {},
-    .make = [](const Settings&, Key) -> std::unique_ptr<Task> { return std::make_unique<NotGate>(); },
-});
+};
+HARDGRAD_TASK(NotGate, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::not_gate

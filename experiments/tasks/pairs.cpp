@@ -10,7 +10,6 @@
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/labelled_pairs.hpp"
-#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/phrase_pairs.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
@@ -169,7 +168,7 @@ class Pairs final : public Listed {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "pairs",
     .summary = "relation of two sentences: paraphrase or not, entailment or contradiction",
     .data = "generated paraphrases or entailment, or a file of lines \"label TAB sentence TAB sentence\" (plain or .gz)",
@@ -188,9 +187,8 @@ const Registration<TaskEntry> registered({
                              "connected by shared sentences (path; generated: one pair)"),
                    P::real("heldout", 0.1, 0, 1, "share of the groups of `together` held out for validation").below(),
                    P::real("test", 0.1, 0, 1, "share of the groups held out for the test").below()},
-    .make = make_fresh<Pairs>,
-    .make_for = make_like<Pairs>,
-});
+};
+HARDGRAD_TASK(Pairs, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::pairs

@@ -5,7 +5,6 @@
 #include "experiments/tasks/linear_tree.hpp"
 #include "experiments/tasks/loaders/bracketed_trees.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
-#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
@@ -80,7 +79,7 @@ class Parsing final : public SequenceTask {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "parse",
     .summary = "parsing of sentences into trees, written as rows of brackets, with attention to the words",
     .data = "generated, with attachment decided by the words, or trees in the Penn Treebank's brackets (plain or .gz)",
@@ -97,9 +96,8 @@ const Registration<TaskEntry> registered({
                    P::real("heldout", 0.05, 0, 1, "share of sentences held out for validation").below(),
                    P::real("test", 0.05, 0, 1, "share of sentences held out for the test").below(),
                    P::flag("lower_case", true, "fold words to lower case")},
-    .make = make_fresh<Parsing>,
-    .make_for = make_like<Parsing>,
-});
+};
+HARDGRAD_TASK(Parsing, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::parse

@@ -138,7 +138,7 @@ class Puzzle final : public OnDemand {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "puzzle",
     .summary = "parity, addition or sorting, some examples harder than others",
     .data = "generated",
@@ -149,8 +149,8 @@ const Registration<TaskEntry> registered({
                    P::integer("examples", 100000, 1, 1e8, "training puzzles, made on demand"),
                    P::integer("heldout", 1000, 1, 1e6, "puzzles held out for validation"),
                    P::integer("test", 1000, 1, 1e6, "test puzzles")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Puzzle>(settings, key); },
-});
+};
+HARDGRAD_TASK(Puzzle, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::puzzle

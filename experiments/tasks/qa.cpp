@@ -10,7 +10,6 @@
 #include "experiments/support/place.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/babi.hpp"
-#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/story_world.hpp"
 #include "experiments/tasks/vocabulary.hpp"
@@ -273,7 +272,7 @@ class QuestionAnswering final : public Listed {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "qa",
     .summary = "questions about short stories, with attention to sentences",
     .data = "generated, or bAbI files, one task's or all of them (plain or .gz)",
@@ -289,9 +288,8 @@ const Registration<TaskEntry> registered({
                    P::integer("questions", 5, 1, 100, "questions per story (generated)"),
                    P::integer("people", 4, 1, 8, "people in the stories (generated)"),
                    P::integer("places", 6, 2, 8, "places in the stories (generated)")},
-    .make = make_fresh<QuestionAnswering>,
-    .make_for = make_like<QuestionAnswering>,
-});
+};
+HARDGRAD_TASK(QuestionAnswering, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::qa

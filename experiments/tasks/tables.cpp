@@ -12,7 +12,6 @@
 #include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/loaders/csv_table.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
-#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/on_demand.hpp"
 #include "experiments/tasks/table_programs.hpp"
 #include "experiments/tasks/vocabulary.hpp"
@@ -244,7 +243,7 @@ class Tables final : public OnDemand {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "tables",
     .summary = "questions about tables of numbers, each with the program that answers it",
     .data = "generated, or CSV files of numbers below a line of names (path=)",
@@ -261,9 +260,8 @@ const Registration<TaskEntry> registered({
                    P::integer("examples", 100000, 1, 1e8, "training questions, made on demand"),
                    P::integer("heldout", 1000, 1, 1e6, "questions held out for validation"),
                    P::integer("test", 1000, 1, 1e6, "test questions")},
-    .make = make_fresh<Tables>,
-    .make_for = make_like<Tables>,
-});
+};
+HARDGRAD_TASK(Tables, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::tables

@@ -4,7 +4,7 @@
 namespace hardgrad::tasks::toys {
 namespace {
 
-class Toy final : public Task {
+class Toy : public Task {
  public:
   explicit Toy(const char* model) : model_(model) {}
   Dimensions dimensions() const override { return {{model_, 1}}; }
@@ -19,23 +19,27 @@ class Toy final : public Task {
   const char* model_;
 };
 
-const Registration<TaskEntry> registered_bits({
+struct Bits final : Toy {
+  Bits(const Settings&, Key) : Toy("bits") {}
+};
+const TaskEntry bits = {
     .name = "bits",
     .summary = "bits drawn from logits and scored by a closed-form function",
     .data = "none: closed form",
     .default_model = "bits",
-    .parameters = {},
-    .make = [](const Settings&, Key) -> std::unique_ptr<Task> { return std::make_unique<Toy>("bits"); },
-});
+};
+HARDGRAD_TASK(Bits, bits)
 
-const Registration<TaskEntry> registered_gaussians({
+struct Gaussians final : Toy {
+  Gaussians(const Settings&, Key) : Toy("gaussians") {}
+};
+const TaskEntry gaussians = {
     .name = "gaussians",
     .summary = "numbers drawn from Normals and scored by a closed-form function",
     .data = "none: closed form",
     .default_model = "gaussians",
-    .parameters = {},
-    .make = [](const Settings&, Key) -> std::unique_ptr<Task> { return std::make_unique<Toy>("gaussians"); },
-});
+};
+HARDGRAD_TASK(Gaussians, gaussians)
 
 }  // namespace
 }  // namespace hardgrad::tasks::toys

@@ -10,7 +10,6 @@
 #include "experiments/tasks/loaders/inflection.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/parallel_text.hpp"
-#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "experiments/tasks/spelling.hpp"
 #include "experiments/tasks/splits.hpp"
@@ -128,7 +127,7 @@ class Transduction final : public SequenceTask {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "transduce",
     .summary = "transduction of letters into sounds, or of lemmas into inflected forms, with attention to the letters",
     .data = "generated, CMUdict, or SIGMORPHON's files of inflections or pronunciations (all plain or .gz)",
@@ -146,9 +145,8 @@ const Registration<TaskEntry> registered({
                    P::real("test", 0.05, 0, 1, "share held out for the test, of the same groups").below(),
                    P::flag("variants", true, "also read further pronunciations, word(2) (data=cmudict)"),
                    P::flag("stress", false, "keep the vowels' stress digits (data=cmudict)")},
-    .make = make_fresh<Transduction>,
-    .make_for = make_like<Transduction>,
-});
+};
+HARDGRAD_TASK(Transduction, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::transduce

@@ -6,7 +6,6 @@
 
 #include "core/support/error.hpp"
 #include "experiments/tasks/bleu.hpp"
-#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/translation_corpus.hpp"
@@ -78,7 +77,7 @@ class Translation final : public SequenceTask {
 
 using P = ParameterInfo;
 
-const Registration<TaskEntry> registered({
+const TaskEntry entry = {
     .name = "translation",
     .summary = "translation of sentences, word by word, with attention to the source",
     .data = "generated, a Tatoeba/Anki tab file, or two parallel texts, optionally with links (all plain or .gz)",
@@ -105,9 +104,8 @@ const Registration<TaskEntry> registered({
                        .below(),
                    P::real("test", 0.05, 0, 1, "share held out for the test, of the same groups").below(),
                    P::flag("lower_case", true, "fold to lower case")},
-    .make = make_fresh<Translation>,
-    .make_for = make_like<Translation>,
-});
+};
+HARDGRAD_TASK(Translation, entry)
 
 }  // namespace
 }  // namespace hardgrad::tasks::translation

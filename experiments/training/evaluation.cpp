@@ -166,13 +166,13 @@ tasks::Observation observe(const Episode<T>& episode) {
     const std::size_t D = question.site.columns;
     for (std::size_t cell = 0; cell < examples * D; ++cell) {
       int option;
-      if (choice.value) {
+      if (choice.numbers()) {
         option = -1;
       } else if (choice.hard()) {
-        option = choice.option[cell];
+        option = choice.option()[cell];
       } else {
-        const auto* row = choice.weights.value().row(cell);
-        option = static_cast<int>(std::max_element(row, row + choice.weights.cols()) - row);
+        const auto* row = choice.weights().value().row(cell);
+        option = static_cast<int>(std::max_element(row, row + choice.weights().cols()) - row);
       }
       seen.choices.row(cell / D)[first + cell % D] = option;
     }

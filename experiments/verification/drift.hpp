@@ -67,7 +67,7 @@ class Drift final : public Model<T> {
       };
       const auto z = episode.choose(std::move(site));
       const std::span<const int> parent(z.rows->parent), example(z.rows->example);
-      h = add(add(recurrent_(gather_rows(h, parent)), gather_rows(x, example)), moved_(z.value));
+      h = add(add(recurrent_(gather_rows(h, parent)), gather_rows(x, example)), moved_(z.value()));
       const auto y = out_(h);
       episode.cost(z.rows, add(cos(y), affine(square(subtract(y, gather_rows(target, example))), T{0.25})));
       rows = z.rows;

@@ -17,11 +17,6 @@ std::pair<double, double> extrapolated(const std::vector<double>& x, std::vector
   return {y.back(), std::abs(y.back() - before)};
 }
 
-/// The promise's settings with an additional one.
-std::string with(const Promise& promise, const std::string& setting) {
-  return promise.with + (promise.with.empty() ? "" : ",") + setting;
-}
-
 /// Extrapolates the bias to the limit of a setting: 0, or infinity for numbers of samples. There the bias should vanish. With
 /// `samples`, the bias of the reported loss should vanish, too.
 void drawn_out(Trials& trials, const std::vector<double>& values, bool samples) {
@@ -30,7 +25,7 @@ void drawn_out(Trials& trials, const std::vector<double>& values, bool samples) 
   std::vector<std::vector<double>> bias;  // [P][values]
   double scale = 1;
   for (const double value : values) {
-    const auto trial = trials.make(ground, with(trials.promise, fmt::format("{}={}", trials.promise.parameter, value)));
+    const auto trial = trials.make(ground, trials.tested().with(trials.promise.parameter, fmt::format("{}", value)));
     if (!trial) return;
     const auto moments = trial->moments();
     bias.resize(moments.mean.size() + samples);
@@ -54,7 +49,7 @@ void drawn_out(Trials& trials, const std::vector<double>& values, bool samples) 
 /// For networks with dreams, which the small model does not have: by draws, with many samples.
 void nearly_unbiased(Trials& trials) {
   constexpr int many = 256, draws = 2000, of_loss = 100;
-  const auto spec = overlaid(trials.spec, trials.promise.with).with(trials.promise.parameter, std::to_string(many));
+  const auto spec = trials.tested().with(trials.promise.parameter, std::to_string(many));
   for (const auto& tested : test_models()) {
     if (!unsupported(spec, tested.model->structure()).empty()) continue;
     const auto estimator = make_estimator<double>(spec, tested.model->structure(), Key(1));
@@ -77,7 +72,7 @@ void best_constant_on(Trials& trials, const Ground& ground) {
   std::vector<double> x, y;
   double least = 0;
   for (const int samples : {6, 8, 12, 16, 24, 32}) {
-    const auto trial = trials.make(ground, with(promise, fmt::format("samples={}", samples)));
+    const auto trial = trials.make(ground, trials.tested().with("samples", std::to_string(samples)));
     if (!trial) return;
     if (x.empty()) {  // the variance is a parabola in the constant
       double v[3];

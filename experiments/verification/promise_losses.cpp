@@ -49,7 +49,7 @@ void noiseless(Trials& trials) {
 void unshifted(Trials& trials) {
   for (int options : {3, 2, 0}) {
     const auto plain = shifted(options, 0), moved = shifted(options, 10);
-    const auto spec = overlaid(trials.spec, trials.promise.with);
+    const auto spec = trials.tested();
     if (const auto why = unsupported(spec, plain.model->structure()); !why.empty()) {
       trials.skip(moved.name, why);
       continue;

@@ -11,10 +11,11 @@ Batch examples(std::size_t count) {
   return batch;
 }
 
-Spec overlaid(Spec spec, const std::string& with) {
-  if (!with.empty())
-    for (const auto& [key, value] : Spec::parse("_[" + with + "]").arguments) spec = spec.with(key, value);
-  return spec;
+Spec Trials::tested() const {
+  auto result = spec;
+  if (!promise.with.empty())
+    for (const auto& [key, value] : Spec::parse("_[" + promise.with + "]").arguments) result = result.with(key, value);
+  return result;
 }
 
 void Trials::add(const std::string& where, const std::string& failure, const std::string& detail) {
@@ -27,8 +28,8 @@ void Trials::skip(const std::string& where, const std::string& why) {
   checks_.push_back({promise.text(), where, Check::Outcome::skipped, why});
 }
 
-std::optional<Trial> Trials::make(const Ground& ground, const std::string& with) {
-  Trial made{overlaid(spec, with), {}, {}, {}};
+std::optional<Trial> Trials::make(const Ground& ground, const Spec& tested) {
+  Trial made{tested, {}, {}, {}};
   made.model = std::make_unique<SmallModel<double>>(ground.options, ground.columns, ground.loss, ground.spread,
                                                     wants_posterior(made.spec), ground.alike);
   if (const auto why = unsupported(made.spec, made.model->structure()); !why.empty()) {
@@ -42,7 +43,7 @@ std::optional<Trial> Trials::make(const Ground& ground, const std::string& with)
 
 void Trials::on_grounds(const std::vector<Ground>& where, const std::function<Said(const Trial&)>& check) {
   for (const auto& ground : where) {
-    const auto made = make(ground, promise.with);
+    const auto made = make(ground, tested());
     if (!made) continue;
     try {
       const auto [failure, detail] = check(*made);

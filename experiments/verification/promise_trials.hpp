@@ -38,7 +38,6 @@ struct Ground {
 
 Batch examples(std::size_t count);
 inline Batch one_example() { return examples(1); }
-Spec overlaid(Spec spec, const std::string& with);
 
 /// An estimator on a ground, and the truth.
 struct Trial {
@@ -72,13 +71,15 @@ class Trials {
   const Spec& spec;
   const Promise& promise;
   bool any() const { return any_; }
+  /// The estimator with the settings of the promise.
+  Spec tested() const;
 
   /// Adds a check, which has failed if `failure` is not empty.
   void add(const std::string& where, const std::string& failure, const std::string& detail = "");
   void skip(const std::string& where, const std::string& why);
 
   /// Empty (a skipped check) if the estimator does not support the ground.
-  std::optional<Trial> make(const Ground& ground, const std::string& with);
+  std::optional<Trial> make(const Ground& ground, const Spec& tested);
   void on_grounds(const std::vector<Ground>& where, const std::function<Said(const Trial&)>& check);
 
  private:

@@ -28,11 +28,12 @@ Way::Question seen(const Question<T>& question, int row) {
   for (int d = 0; d < D; ++d) {
     std::vector<double> law;
     int options = 0;
-    if (question.log_p) {
+    if (question.has_options()) {
+      const auto& categories = question.categories();
       const auto cell = static_cast<std::size_t>(row) * D + d;
-      options = question.site.options[cell];
+      options = categories.options()[cell];
       if (options < 2) continue;
-      for (int i = 0; i < options; ++i) law.push_back(question.log_p.value()(cell, i));
+      for (int i = 0; i < options; ++i) law.push_back(categories.log_p().value()(cell, i));
     } else {
       for (const auto& [name, parameter] : question.distribution->parameters()) law.push_back(parameter.value()(row, d));
     }
@@ -64,14 +65,14 @@ Choice<T> ScriptedChooser<T>::choose(Tape<T>& tape, const Question<T>& question)
   const auto& site = question.site;
   const auto D = static_cast<std::size_t>(site.columns);
   const auto rows = fan_out(question, site.rows->is_root() ? samples_ : 1);
-  const bool numbers = !question.log_p;
+  const bool numbers = !question.has_options();
   std::vector<double> answer(rows->size() * D);
   for (std::size_t r = 0; r < rows->size(); ++r) {
     const auto parent = static_cast<std::size_t>(rows->parent[r]);
     if (!question.chooses(parent)) continue;
     Place at{batch_.id[rows->example[r]], rows->replica[r], asked_[{rows->example[r], rows->replica[r]}]++, 0};
     for (std::size_t d = 0; d < D; ++d) {
-      const int options = numbers ? 0 : site.options[parent * D + d];
+      const int options = numbers ? 0 : question.categories().options()[parent * D + d];
       if (options == 1) continue;
       answer[r * D + d] = answers_(at, options);
       ++at.choice;
@@ -80,20 +81,20 @@ Choice<T> ScriptedChooser<T>::choose(Tape<T>& tape, const Question<T>& question)
   if (numbers) {
     const auto value = tape.constant(rows->size(), D);
     std::copy(answer.begin(), answer.end(), tape.mutable_value(value).data);
-    return {.rows = rows, .value = value};
+    return {rows, ChosenNumbers<T>{value}};
   }
   std::vector<int> option(answer.begin(), answer.end());
-  if (form_ == Form::hard) return {rows, std::move(option), {}};
-  const auto weights = tape.constant(option.size(), question.log_p.cols());
+  if (form_ == Form::hard) return {rows, ChosenOptions{std::move(option)}};
+  const auto weights = tape.constant(option.size(), question.categories().log_p().cols());
   const auto from = question.cells(*rows);
   const double on_it = form_ == Form::one_hot ? 1 : 0.6;
   for (std::size_t c = 0; c < option.size(); ++c) {
-    const int options = site.options[from[c]];
+    const int options = question.categories().options()[from[c]];
     T* w = tape.mutable_value(weights).row(c);
     for (int i = 0; i < options; ++i) w[i] = static_cast<T>((1 - on_it) / options);
     w[option[c]] += static_cast<T>(on_it);
   }
-  return {rows, {}, weights};
+  return {rows, Relaxed<T>{{}, weights}};
 }
 
 template <class T>

@@ -39,7 +39,8 @@ std::vector<Path> every_path(const Model<double>& model, const Batch& batch, int
     model.run(batch, episode);
     Path path;
     for (int t = 0; t < Recurrent<double>::longest; ++t) {
-      const auto log_p = episode.steps()[t].question.log_p.value();  // [D, S]: computed here, without log_probability
+      const auto log_p =
+          episode.steps()[t].question.categories().log_p().value();  // [D, S]: computed here, without log_probability
       for (int d = 0; d < columns; ++d) path.p *= std::exp(log_p(d, forced[t][d]));
     }
     for (const auto& cost : episode.costs()) path.f += cost.loss.item();
@@ -225,12 +226,12 @@ TEST_CASE("columns: a mean that omits one of them is detected") {
       auto surrogate = sampled.path();
       const auto f = sampled.losses();
       for (const auto& [question, choice] : sampled.episode().steps()) {
-        std::vector<double> weight(question.log_p.value().size());
+        std::vector<double> weight(question.categories().log_p().value().size());
         for (std::size_t r = 0; r < choice.rows->size(); ++r) {
           const auto cell = static_cast<std::size_t>(choice.rows->parent[r]) * 2;  // the first column only
-          weight[cell * question.log_p.cols() + choice.option[2 * r]] += f[r] / static_cast<double>(f.size());
+          weight[cell * question.categories().log_p().cols() + choice.option()[2 * r]] += f[r] / static_cast<double>(f.size());
         }
-        surrogate = add(surrogate, weighted_sum(question.log_p, std::span<const double>(weight)));
+        surrogate = add(surrogate, weighted_sum(question.categories().log_p(), std::span<const double>(weight)));
       }
       return {.surrogate = surrogate, .episode = sampled.release()};
     }

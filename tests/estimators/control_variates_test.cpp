@@ -71,17 +71,18 @@ struct PlainMuProp final : Estimator<double> {
     tape.backward(mean.path());  // one example
     std::vector<std::vector<double>> slopes;
     for (const auto& step : mean.episode().steps()) {
-      const auto slope = tape.gradient(step.choice.weights);
+      const auto slope = tape.gradient(step.choice.weights());
       slopes.emplace_back(slope.data, slope.data + slope.size());
     }
     auto surrogate = sampled.path();
     std::vector<std::vector<double>> signal;
     for (int t = 0; t < sampled.steps(); ++t) {
       const auto& step = sampled.episode().steps()[t];
-      signal.push_back({sampled.losses()[0] - slopes[t][step.choice.option[0]]});
+      signal.push_back({sampled.losses()[0] - slopes[t][step.choice.option()[0]]});
       const auto& at = compensation == Compensation::mean_field ? mean.episode().steps()[t] : step;
       if (compensation != Compensation::none)
-        surrogate = add(surrogate, weighted_sum(probabilities(at.question.log_p), std::span<const double>(slopes[t])));
+        surrogate =
+            add(surrogate, weighted_sum(probabilities(at.question.categories().log_p()), std::span<const double>(slopes[t])));
     }
     surrogate = add(surrogate, sampled.score(signal));
     return {.surrogate = surrogate, .episode = sampled.release()};

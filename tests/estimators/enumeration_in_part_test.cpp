@@ -60,7 +60,7 @@ class MeanOfLocalExpectations final : public Estimator<double> {
     const auto f = path_cost_values(*episode, paths, true);
     const int leaves = static_cast<int>(paths.size()), steps = static_cast<int>(paths.row.size());
     const auto log_p = [&](int t, int n) { return episode->log_probability(t).value().data[paths.row[t][n]]; };
-    const auto option = [&](int t, int n) { return episode->steps()[t].choice.option[paths.row[t][n]]; };
+    const auto option = [&](int t, int n) { return episode->steps()[t].choice.option()[paths.row[t][n]]; };
     std::vector<double> p(leaves);
     for (int n = 0; n < leaves; ++n) {
       for (int t = 0; t < steps; ++t) p[n] += log_p(t, n);

@@ -136,7 +136,7 @@ class RightOrWrong final : public Model<double> {
     const auto choice =
         episode.choose({"answer", episode.root(), categorical(tape.parameter(*logits_), {3}), tape.constant(1, 1, 1.0)});
     auto loss = tape.constant(choice.rows->size(), 1);
-    for (std::size_t r = 0; r < choice.rows->size(); ++r) tape.mutable_value(loss).data[r] = choice.option[r] == 0 ? 0 : 700;
+    for (std::size_t r = 0; r < choice.rows->size(); ++r) tape.mutable_value(loss).data[r] = choice.option()[r] == 0 ? 0 : 700;
     episode.cost(choice.rows, loss);
   }
 

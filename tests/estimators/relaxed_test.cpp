@@ -195,7 +195,7 @@ class Frozen final : public Chooser<double> {
   std::vector<std::vector<double>> at_departure;  // filled by the first run
   double probability = 1;
   Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
-    const auto log_p = question.log_p.value();
+    const auto log_p = question.categories().log_p().value();
     const auto step = static_cast<std::size_t>(question.step);
     if (at_departure.size() == step) {
       at_departure.emplace_back();
@@ -205,7 +205,7 @@ class Frozen final : public Chooser<double> {
     auto weights = tape.constant(1, log_p.cols);
     for (std::size_t i = 0; i < log_p.cols; ++i)
       tape.mutable_value(weights)(0, i) = (static_cast<int>(i) == path_[step]) + std::exp(log_p(0, i)) - at_departure[step][i];
-    return {fan_out(question, 1), {path_[step]}, weights};
+    return {fan_out(question, 1), Relaxed<double>{{path_[step]}, weights}};
   }
 
  private:
@@ -424,7 +424,7 @@ class Halved final : public RelaxationEstimator<double> {
   explicit Halved(const Settings& settings) : RelaxationEstimator<double>(settings) {}
 
  private:
-  Relaxed<double> relax(const Relaxing<double>& asked, int) const override {
+  Relaxed<double> relax(const Relaxing<double>& asked) const override {
     auto option = asked.draw();
     auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
       for (std::size_t i = 0; i < move.size(); ++i)

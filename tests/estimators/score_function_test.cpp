@@ -171,7 +171,7 @@ TEST_CASE("the same place draws the same number, for any rest of the batch") {
   Sampled<double> alone({other, model, one, random}, 3);
   for (int t = 0; t < 3; ++t)
     for (int k = 0; k < 3; ++k)
-      CHECK(together.episode().steps()[t].choice.option[3 + k] == alone.episode().steps()[t].choice.option[k]);
+      CHECK(together.episode().steps()[t].choice.option()[3 + k] == alone.episode().steps()[t].choice.option()[k]);
 }
 
 }  // namespace

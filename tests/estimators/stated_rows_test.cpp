@@ -47,7 +47,6 @@ TEST_CASE("every estimator takes at most its stated rows, and on some network as
       for (const auto& tested : verification::test_models()) {
         const auto& structure = tested.model->structure();
         if (!unsupported(spec, structure).empty()) continue;
-        const auto& entry = Estimators::instance().at(name);
         std::unique_ptr<Estimator<double>> estimator;
         try {
           estimator = make_estimator<double>(spec, structure, Key(1));
@@ -59,7 +58,7 @@ TEST_CASE("every estimator takes at most its stated rows, and on some network as
           CAPTURE(spec.text);
           CAPTURE(tested.name);
           CAPTURE(learning);
-          const auto stated = stated_rows(entry.evaluations, {name, entry.parameters, spec}, structure, learning);
+          const auto stated = stated_rows(spec, structure, learning);
           REQUIRE(stated.has_value());
           const double rows = taken(*estimator, tested, learning);
           CAPTURE(rows);

@@ -79,11 +79,11 @@ class UnshuffledChooser final : public Chooser<double> {
     const auto cells = question.cells(*rows);
     std::vector<int> option(cells.size());
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      const auto log_p = question.log_p.value();
+      const auto log_p = question.categories().log_p().value();
       const std::size_t r = c / question.site.columns;
       std::vector<double> share;
       double from = 0;
-      for (int i = 0; i < question.site.options[cells[c]]; ++i) {
+      for (int i = 0; i < question.categories().options()[cells[c]]; ++i) {
         const double to = from + std::exp(log_p(cells[c], i)), low = 0.5 * static_cast<double>(r % 2);
         share.push_back(std::max(0.0, 2 * (std::min(to, low + 0.5) - std::max(from, low))));
         from = to;
@@ -92,7 +92,7 @@ class UnshuffledChooser final : public Chooser<double> {
                                               .step = static_cast<std::uint32_t>(question.step),
                                               .column = static_cast<std::uint32_t>(c % question.site.columns)});
     }
-    return {rows, std::move(option), {}};
+    return {rows, ChosenOptions{std::move(option)}};
   }
 
  private:

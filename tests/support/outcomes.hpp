@@ -38,7 +38,7 @@ inline std::vector<Outcome> all_outcomes(const Model<double>& model, const Batch
     auto log_p = tape.constant(1, 1);
     bool exists = true;
     for (std::size_t t = 0; t < forced.size(); ++t) {
-      for (int d = 0; d < columns; ++d) exists &= forced[t][d] < episode.steps()[t].question.site.options[d];
+      for (int d = 0; d < columns; ++d) exists &= forced[t][d] < episode.steps()[t].question.categories().options()[d];
       if (exists) log_p = add(log_p, episode.log_probability(static_cast<int>(t)));
     }
     if (!exists) continue;

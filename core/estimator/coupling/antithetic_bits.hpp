@@ -52,13 +52,14 @@ struct BitPairs {
 };
 template <class T>
 BitPairs draw_pairs(const Question<T>& question, const Rows& rows, Randomness& random, const std::vector<std::uint32_t>& id) {
-  const auto log_p = question.log_p.value();
+  const auto& options = question.categories().options();
+  const auto log_p = question.categories().log_p().value();
   const auto D = static_cast<std::size_t>(question.site.columns);
   BitPairs pairs{std::vector<int>(rows.size() * D), std::vector<int>(rows.size() * D)};
   for (std::size_t r = 0; r < rows.size(); ++r)
     for (std::size_t d = 0; d < D; ++d) {
       const std::size_t cell = rows.parent[r] * D + d;
-      if (question.site.options[cell] == 1) continue;
+      if (options[cell] == 1) continue;
       const auto pair =
           antithetic_bits(std::exp(static_cast<double>(log_p(cell, 0))), std::exp(static_cast<double>(log_p(cell, 1))), random,
                           Noise{random, id, question.step}.at(rows, r, d));

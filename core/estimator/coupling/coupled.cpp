@@ -69,18 +69,18 @@ class CoupledChooser final : public Chooser<T> {
         option[r * D + d] = draw_option(question, rows->parent[r] * D + d, random_, where);
       }
     }
-    if (!fork.weights) return {rows, std::move(option), {}};
+    if (!fork.weights) return {rows, ChosenOptions{std::move(option)}};
     bool own = rows->size() == static_cast<std::size_t>(fork.weights.rows()) / D;  // each row is the next member
     for (std::size_t r = 0; own && r < from.size(); ++r) own = from[r] == static_cast<int>(r);
-    if (own) return {rows, std::move(option), fork.weights};
+    if (own) return {rows, Relaxed<T>{std::move(option), fork.weights}};
     // Stack the forks' weights on the expected weights; every cell takes its weights from this matrix.
-    const Var<T> both[] = {fork.weights, probabilities(question.log_p)};
+    const Var<T> both[] = {fork.weights, probabilities(question.categories().log_p())};
     std::vector<int> index(option.size());
     const auto forks = static_cast<int>(fork.weights.rows());
     for (std::size_t r = 0, c = 0; r < from.size(); ++r)
       for (int d = 0; d < D; ++d, ++c) index[c] = (from[r] >= 0 ? from[r] * D : forks + rows->parent[r] * D) + d;
     const auto all = gather_rows(std::span<const Var<T>>(both), std::span<const int>(index));
-    return {rows, std::move(option), all};
+    return {rows, Relaxed<T>{std::move(option), all}};
   }
 
   Randomness& random_;

@@ -28,7 +28,8 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
   std::vector<double> p, kept;  // concatenated over all cells: [S] and [kept] per cell
   std::vector<int> option(members_);
   const auto forker = [&](Tape<T>&, const Question<T>& question, const std::vector<Forking>& forking) {
-    const auto log_p = question.log_p.value();
+    const auto& all_options = question.categories().options();
+    const auto log_p = question.categories().log_p().value();
     const std::size_t D = question.site.columns, S = log_p.cols, cells = forking.size() * D;
     const std::size_t first_p = p.size(), first_kept = kept.size();
     p.resize(first_p + cells * S);
@@ -36,7 +37,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     std::vector<double> of_question(log_p.data, log_p.data + log_p.size());
     kernels::exp_all(of_question.data(), of_question.data(), of_question.size());
     Fork<T> fork{std::vector<int>(forking.size() * members * D)};
-    if (together(question.site.options, S)) {
+    if (together(all_options, S)) {
       std::vector<std::span<int>> of_members(members_);
       for (std::size_t g = 0; g < forking.size(); ++g) {
         const auto of_row = std::span(p).subspan(first_p + g * D * S, D * S);
@@ -47,7 +48,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
       return fork;
     }
     for (std::size_t c = 0; c < cells; ++c) {
-      const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, options = question.site.options[asked];
+      const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, options = all_options[asked];
       if (options == 1) continue;
       const auto of_cell = std::span(p).subspan(first_p + c * S, options);
       std::copy_n(of_question.begin() + static_cast<std::ptrdiff_t>(asked * S), options, of_cell.begin());

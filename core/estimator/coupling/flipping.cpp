@@ -38,9 +38,9 @@ class FlipChooser final : public Chooser<T> {
   }
 
   Choice<T> choose(Tape<T>&, const Question<T>& question) override {
-    question.require_options();
     const auto rows = fan_out(question, question.site.rows->is_root() ? groups_ * static_cast<int>(members_) : 1);
     const std::size_t D = question.site.columns, width = members_ * D;
+    const auto& options = question.categories().options();
     std::vector<int> option(rows->size() * D);
     draw_samples(question, *rows, option);
     for (std::size_t n = 0; n < place_.size(); ++n) {
@@ -51,12 +51,12 @@ class FlipChooser final : public Chooser<T> {
         std::copy_n(sample, D, other);
       const auto& [site, time, column] = place_[n];
       if (structure_.sites[site].name != question.site.name || time != asked_[site]) continue;
-      if (question.site.options[rows->parent[n * members_] * D + column] == 1) continue;
+      if (options[rows->parent[n * members_] * D + column] == 1) continue;
       other[column] = 1 - sample[column];
       flipped_[n] = question.step;
     }
     for (std::size_t s = 0; s < asked_.size(); ++s) asked_[s] += structure_.sites[s].name == question.site.name;
-    return {rows, std::move(option), {}};
+    return {rows, ChosenOptions{std::move(option)}};
   }
 
   std::size_t samples() const { return place_.size(); }  ///< B G
@@ -114,7 +114,7 @@ Estimate<T> FlippingEstimator<T>::estimate(const Problem<T>& problem) const {
   const auto& p = choices.p();
   auto g = choices.zeros();
   for (std::size_t t = 0; t < layout.steps.size(); ++t) {
-    const auto& option = run.episode().steps()[t].choice.option;
+    const auto& option = run.episode().steps()[t].choice.option();
     const std::size_t D = layout.steps[t].columns;
     for (std::size_t n = 0; n < chooser.samples(); ++n)
       for (std::size_t d = 0; d < D; ++d) {

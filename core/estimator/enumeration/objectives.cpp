@@ -87,8 +87,9 @@ Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<
   const auto& [question, choice] = episode.steps()[rows.step];
   const std::size_t D = question.site.columns;
   const auto cells = question.cells(rows);
-  const auto of_cell = reshape(pick(sparsemax(question.logits, std::span<const int>(question.site.options)),
-                                    std::span<const int>(cells), std::span<const int>(choice.option)),
+  const auto& categories = question.categories();
+  const auto of_cell = reshape(pick(sparsemax(categories.logits(), std::span<const int>(categories.options())),
+                                    std::span<const int>(cells), std::span<const int>(choice.option())),
                                D);
   if (choice.side_by_side) {
     std::vector<T> counts(choice.spare.size());

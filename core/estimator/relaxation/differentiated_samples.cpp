@@ -10,7 +10,7 @@ template <class T>
 DifferentiatedSamples<T>::DifferentiatedSamples(const Problem<T>& problem, int samples) : samples_(samples) {
   RelaxedChooser<T> chooser(samples, problem.random, problem.batch.id, [](const Relaxing<T>& asked) {
     auto option = asked.draw();
-    auto hard = asked.tape.constant(asked.size(), asked.question.log_p.cols());
+    auto hard = asked.tape.constant(asked.size(), asked.width());
     for (std::size_t c = 0; c < option.size(); ++c) asked.tape.mutable_value(hard)(c, option[c]) = 1;
     return Relaxed<T>{std::move(option), asked.tape.input(hard.value())};
   });
@@ -20,7 +20,7 @@ DifferentiatedSamples<T>::DifferentiatedSamples(const Problem<T>& problem, int s
   for (const auto& cost : run_->episode().costs()) total = add(total, sum(cost.loss));
   problem.tape.backward_to_inputs(total);
   std::vector<MatrixView<const T>> slopes;
-  for (const auto& step : run_->episode().steps()) slopes.push_back(problem.tape.gradient(step.choice.weights));
+  for (const auto& step : run_->episode().steps()) slopes.push_back(problem.tape.gradient(step.choice.weights()));
   slope_ = choices_->gathered(slopes);
 }
 

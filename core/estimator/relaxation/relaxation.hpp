@@ -19,8 +19,8 @@ class RelaxationEstimator : public Estimator<T> {
   Estimate<T> estimate(const Problem<T>& problem) const final {
     const int samples = problem.one_copy ? 1 : samples_;
     const int inner = problem.inner_copies > 0 ? problem.inner_copies : rao_samples_;
-    RelaxedChooser<T> chooser(samples, problem.random, problem.batch.id,
-                              [&](const Relaxing<T>& asked) { return relax(asked, inner); });
+    RelaxedChooser<T> chooser(
+        samples, problem.random, problem.batch.id, [&](const Relaxing<T>& asked) { return relax(asked); }, inner);
     Sampled<T> run(problem, samples, chooser);
     auto surrogate = run.path();
     const double loss = run.mean_loss();
@@ -29,14 +29,13 @@ class RelaxationEstimator : public Estimator<T> {
 
  protected:
   explicit RelaxationEstimator(const Settings& settings) : samples_(settings.integer("samples")) {}
-  /// Averages a term over `rao_samples` draws of the noise given the choice. The gradient is linear in this average unless later
+  /// Averages a term over Relaxing::rao_samples draws of the noise given the choice. The gradient is linear in this average unless later
   /// choices depend on earlier ones: their Jacobians are multiplied.
   RelaxationEstimator(const Settings& settings, const Structure& structure)
       : samples_(settings.integer("samples")),
         rao_samples_(settings.integer("rao_samples")),
         inner_(structure.independent() ? rao_samples_ : 1) {}
-  /// `rao_samples`: the number of draws of the noise given the choice, for estimators that average over it.
-  virtual Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const = 0;
+  virtual Relaxed<T> relax(const Relaxing<T>& asked) const = 0;
 
  private:
   int samples_, rao_samples_ = 1, inner_ = 1;

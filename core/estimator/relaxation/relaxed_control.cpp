@@ -93,7 +93,8 @@ AtLogits RelaxedChoices::direction(double temperature, const AtLogits& g) const 
 template <class T>
 void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking>& forking, Fork<T>& fork, Tape<T>& tape,
                           Randomness& random) {
-  const auto log_p = question.log_p.value();
+  const auto& all_options = question.categories().options();
+  const auto log_p = question.categories().log_p().value();
   const std::size_t S = log_p.cols, D = question.site.columns, cells = forking.size() * D;
   std::vector<double> l(cells * S);
   std::vector<int> options(cells), option(cells);
@@ -101,7 +102,7 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
   for (std::size_t g = 0, c = 0; g < forking.size(); ++g)
     for (std::size_t d = 0; d < D; ++d, ++c) {
       const std::size_t asked = forking[g].row * D + d;
-      options[c] = question.site.options[asked];
+      options[c] = all_options[asked];
       where[c] = forking[g].where;
       where[c].column = static_cast<std::uint32_t>(d);
     }

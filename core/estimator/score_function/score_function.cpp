@@ -58,7 +58,7 @@ Choices<T> Sampled<T>::choices() {
   std::vector<std::vector<int>> asking, option;
   for (const auto& step : episode_->steps()) {
     asking.push_back(step.choice.rows->parent);
-    option.push_back(step.choice.option);
+    option.push_back(step.choice.option());
   }
   return {*episode_, asking, option};
 }
@@ -94,7 +94,7 @@ std::vector<double> Sampled<T>::means_where_chosen(int step, const std::vector<d
   for (std::size_t r = 0; r < rows(); ++r)
     for (std::size_t d = 0; d < columns; ++d) {
       const std::size_t asked = choice.rows->parent[r];
-      if (columns == 1 ? !question.chooses(asked) : question.site.options[asked * columns + d] == 1) continue;
+      if (columns == 1 ? !question.chooses(asked) : question.categories().options()[asked * columns + d] == 1) continue;
       sum[d] += returns[r * columns + d];
       ++count[d];
     }

@@ -53,7 +53,8 @@ Dream<T> dream(const Model<T>& model, const Batch& batch, Tape<T>& tape, Randomn
   episode->observe_by(dreamer);
   model.run(batch, *episode);
   Dream<T> result{dreams->with_observations(batch, dreamer.observed()), {}, {}};
-  for (const auto& step : episode->steps()) result.choices.push_back(step.choice.option);
+  for (const auto& step : episode->steps())
+    result.choices.push_back(step.choice.numbers() ? std::vector<int>{} : step.choice.option());
   result.episode = std::move(episode);
   return result;
 }

@@ -45,8 +45,9 @@ struct Histories {
   /// The states after this answer. `options` exceeds every option.
   template <class T>
   Histories after(const Choice<T>& choice, std::size_t options, const Distinct& distinct) const {
-    const std::size_t rows = choice.rows->size(), columns = rows == 0 ? 0 : choice.option.size() / rows;
-    const bool hard = choice.hard() && columns > 0, share = hard && !choice.apart;
+    const auto* chosen = std::get_if<ChosenOptions>(&choice.answer);
+    const std::size_t rows = choice.rows->size(), columns = rows == 0 || !chosen ? 0 : chosen->option.size() / rows;
+    const bool hard = columns > 0, share = hard && !choice.apart;
     const auto from = [&](std::size_t r) { return of_row[choice.rows->parent[r]]; };
     // Groups of rows with equal choices in all columns but the last.
     std::vector<int> alike;
@@ -56,7 +57,7 @@ struct Histories {
       std::vector<int> next(rows, -1);
       for (std::size_t r = 0; r < rows; ++r)
         if (const int group = d == 0 ? from(r) : alike[r]; group >= 0)
-          next[r] = same.number(group, choice.option[r * columns + d], distinct.index[choice.rows->example[r]]);
+          next[r] = same.number(group, chosen->option[r * columns + d], distinct.index[choice.rows->example[r]]);
       alike = std::move(next);
       groups = same.count();
     }
@@ -68,7 +69,7 @@ struct Histories {
     for (std::size_t r = 0; r < rows; ++r) {
       const int before = from(r), whose = distinct.index[choice.rows->example[r]];
       if (before < 0) continue;
-      const int* option = hard ? &choice.option[r * columns] : nullptr;
+      const int* option = hard ? &chosen->option[r * columns] : nullptr;
       const auto state = share ? same.number(alike.empty() ? before : alike[r], option[columns - 1], whose) : int(states);
       next.of_row[r] = state;
       if (static_cast<std::size_t>(state) < states) continue;

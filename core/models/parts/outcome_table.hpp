@@ -19,17 +19,18 @@ Var<T> entries_of_tables(Tape<T>& tape, const Choice<T>& choice, MatrixView<cons
                          int columns, int options) {
   const std::size_t rows = choice.rows->size();
   if (choice.hard()) {
+    const auto& option = choice.option();
     auto cost = tape.constant(rows, 1);
     for (std::size_t r = 0; r < rows; ++r) {
       std::size_t entry = 0;
-      for (int d = 0; d < columns; ++d) entry = entry * options + choice.option[r * columns + d];
+      for (int d = 0; d < columns; ++d) entry = entry * options + option[r * columns + d];
       tape.mutable_value(cost).data[r] = static_cast<T>(tables(which[r], entry));
     }
     return cost;
   }
   const std::vector<T> numbers(tables.data, tables.data + tables.size());
   auto left = gather_rows(tape.constant(MatrixView<const T>{numbers.data(), tables.rows, tables.cols}), which);
-  const auto weights = reshape(choice.weights, columns * options);  // [R, D S]
+  const auto weights = reshape(choice.weights(), columns * options);  // [R, D S]
   for (int d = 0; d < columns; ++d) {  // [R, S rest] -> [R, rest]: mix over the options of column d
     const std::size_t rest = left.cols() / options;
     Var<T> mixed;

@@ -88,7 +88,8 @@ class Past {
     Site<T> site{.name = ask.name, .rows = rows_, .prior = prior, .state = states_->on_rows(ask.state)};
     if (ask.posterior) site.posterior = [&] { return prior->with(told().states_->on_rows(ask.posterior(), columns)); };
     const auto choice = episode_->choose(std::move(site));
-    return {*this, choice.rows, states_->after(choice, ask.items.most(), *distinct_), &ask.items, choice.weights};
+    return {*this, choice.rows, states_->after(choice, ask.items.most(), *distinct_), &ask.items,
+            choice.relaxed() ? choice.weights() : Var<T>{}};
   }
   Past choose(const AskNumbers<T>& ask) const {
     const auto on_rows = [](const Histories& states, const typename AskNumbers<T>::Law& law) {
@@ -98,14 +99,15 @@ class Past {
     if (ask.posterior) site.posterior = [&] { return on_rows(*told().states_, ask.posterior()); };
     const auto choice = episode_->choose(std::move(site));
     Past next{*this, choice.rows, states_->after(choice, 0, *distinct_), nullptr, {}};
-    next.numbers_ = choice.value;
+    next.numbers_ = choice.value();
     return next;
   }
   /// The same states one step later, without a choice.
   Past again() const { return {*this, rows_, states_->again(), nullptr, {}}; }
   /// The same states one step later. They read the mean of choice i under the prior instead of the chosen item.
   Past expecting(const Past& i) const {
-    return {*this, rows_, states_->again(), i.items_, probabilities(episode_->steps()[i.rows_->step].question.log_prior)};
+    return {*this, rows_, states_->again(), i.items_,
+            probabilities(episode_->steps()[i.rows_->step].question.prior_categories().log_p())};
   }
   /// Keeps the states whose distinct example `goes_on`; the others are finished.
   template <class F>

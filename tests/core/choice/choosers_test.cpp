@@ -61,7 +61,7 @@ TEST_CASE("sampling branches once, keeps examples together, and never takes a mi
       REQUIRE(choice.rows->size() == 8);
       CHECK(choice.rows->example == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1});
       CHECK(choice.rows->replica == std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3});
-      for (int r = 4; r < 8; ++r) CHECK(choice.option[r] < 2);
+      for (int r = 4; r < 8; ++r) CHECK(choice.option()[r] < 2);
     }
     CHECK(chain.choices[1].rows->descends_from(0));
     CHECK_FALSE(chain.choices[0].rows->descends_from(1));
@@ -72,11 +72,11 @@ TEST_CASE("greedy takes a row's most probable option, forced takes the given one
   Chain greedy, forced;
   GreedyChooser<double> most;
   greedy.run(most);
-  CHECK(greedy.choices[0].option == std::vector<int>{2, 1});
+  CHECK(greedy.choices[0].option() == std::vector<int>{2, 1});
   ForcedChooser<double> told({{0, 1, 1, 0}, {2, 0, 1, 1}});
   forced.run(told);
   CHECK(forced.choices[0].rows->example == std::vector<int>{0, 0, 1, 1});
-  CHECK(forced.choices[1].option == std::vector<int>{2, 0, 1, 1});
+  CHECK(forced.choices[1].option() == std::vector<int>{2, 0, 1, 1});
   ForcedChooser<double> too_few({{0, 1}});
   CHECK_THROWS_AS(Chain().run(too_few), Bug);
 }
@@ -105,7 +105,7 @@ TEST_CASE("expected and relaxed weights are distributions over the options, and 
     relaxed.run(chooser);
     for (const auto* chain : {&soft, &relaxed})
       for (const auto& choice : chain->choices) {
-        const auto w = choice.weights.value();
+        const auto w = choice.weights().value();
         for (std::size_t r = 0; r < w.rows; ++r) {
           CHECK(w(r, 0) + w(r, 1) + w(r, 2) == doctest::Approx(1).epsilon(1e-12));
           if (choice.rows->example[r] == 1) CHECK(w(r, 2) == 0);
@@ -123,7 +123,7 @@ TEST_CASE("Gumbel-max: the largest relaxed weight has the distribution of the lo
     KeyedRandomness random(Key(3) / i);
     RelaxedChooser<double> chooser(1, random, chain.id, concrete(0.5));
     chain.run(chooser);
-    const auto w = chain.choices[0].weights.value();
+    const auto w = chain.choices[0].weights().value();
     ++counts[std::max_element(w.row(0), w.row(0) + 3) - w.row(0)];
   }
   double total = 0;

@@ -42,7 +42,7 @@ TEST_CASE("log density, entropy and divergence of a Normal equal their formulas"
     double expected = 0;
     for (int d = 0; d < 2; ++d) {
       const int i = r / 2 * 2 + d;
-      const double s = std::exp(log_scales[i]), e = (choice.value.value()(r, d) - means[i]) / s;
+      const double s = std::exp(log_scales[i]), e = (choice.value().value()(r, d) - means[i]) / s;
       expected += -e * e / 2 - std::log(s * std::sqrt(2 * std::numbers::pi));
     }
     CHECK(log_p.value().data[r] == doctest::Approx(expected).epsilon(1e-13));
@@ -69,17 +69,17 @@ TEST_CASE("derivatives of the log density are the scores, those of a reparameter
   const auto choice = two.draw(1);
   two.tape.backward(sum(two.distribution->log_probability(choice)));
   for (int i = 0; i < 4; ++i) {
-    const double s = std::exp(log_scales[i]), e = (choice.value.value().data[i] - means[i]) / s;
+    const double s = std::exp(log_scales[i]), e = (choice.value().value().data[i] - means[i]) / s;
     CHECK(two.tape.gradient(two.mean).data[i] == doctest::Approx(e / s).epsilon(1e-12));
     CHECK(two.tape.gradient(two.log_scale).data[i] == doctest::Approx(e * e - 1).epsilon(1e-12));
   }
   Two again;
   const auto drawn = again.draw(1, true);
-  again.tape.backward(sum(drawn.value));
+  again.tape.backward(sum(drawn.value()));
   for (int i = 0; i < 4; ++i) {
-    CHECK(drawn.value.value().data[i] == doctest::Approx(choice.value.value().data[i]).epsilon(1e-15));  // the same noise
+    CHECK(drawn.value().value().data[i] == doctest::Approx(choice.value().value().data[i]).epsilon(1e-15));  // the same noise
     CHECK(again.tape.gradient(again.mean).data[i] == 1);
-    CHECK(again.tape.gradient(again.log_scale).data[i] == doctest::Approx(drawn.value.value().data[i] - means[i]));
+    CHECK(again.tape.gradient(again.log_scale).data[i] == doctest::Approx(drawn.value().value().data[i] - means[i]));
   }
 }
 
@@ -88,12 +88,12 @@ TEST_CASE("a quadrature's nodes have total mass one, and its gradient is the mea
   const int n = 8;
   const auto choice = two.distribution->enumerate(two.tape, two.root, 0, {.nodes = n});
   REQUIRE(choice.rows->size() == 2 * n * n);
-  const auto log_mass = add(row_sums(two.distribution->log_probability(choice)), choice.log_volume);
+  const auto log_mass = add(row_sums(two.distribution->log_probability(choice)), choice.numbers()->log_volume);
   // E[sum_d z_d^2 + z_1 z_2] by nodes; the gradient runs only through the log density.
   double mass = 0, mean = 0;
   auto f = two.tape.constant(choice.rows->size(), 1);
   for (std::size_t r = 0; r < choice.rows->size(); ++r) {
-    const auto z = choice.value.value().row(r);
+    const auto z = choice.value().value().row(r);
     two.tape.mutable_value(f).data[r] = z[0] * z[0] + z[1] * z[1] + z[0] * z[1];
     if (choice.rows->example[r] == 0) mass += std::exp(log_mass.value().data[r]);
   }
@@ -120,7 +120,7 @@ TEST_CASE("a quadrature with more rows than allowed is rejected with a message, 
   const auto choice = two.distribution->enumerate(two.tape, two.root, 0, {.side_by_side = true, .cap = 100, .nodes = 8});
   REQUIRE(choice.rows->size() == 16);
   CHECK(choice.side_by_side);
-  const auto mass = exp(add(two.distribution->log_probability(choice), choice.log_volume)).value();
+  const auto mass = exp(add(two.distribution->log_probability(choice), choice.numbers()->log_volume)).value();
   for (int d : {0, 1}) {
     double sum = 0;
     for (std::size_t r = 0; r < 8; ++r) sum += mass(r, d);
@@ -132,11 +132,13 @@ TEST_CASE("the mean has no probability, and asking numbers for options is a bug"
   Two two;
   const auto mean = two.distribution->mean(Rows::after(two.root, {0, 1}, 0));
   CHECK(!mean.has_probability());
-  CHECK(mean.value.value().data[3] == means[3]);
+  CHECK(mean.value().value().data[3] == means[3]);
   CHECK_THROWS_AS(mean.one_hot(two.tape, 2), Bug);
+  CHECK_THROWS_AS(mean.option(), Bug);
+  CHECK_THROWS_AS(mean.weights(), Bug);
   Question<double> question;
   question.distribution = two.distribution;
-  CHECK_THROWS_WITH_AS(question.require_options(), doctest::Contains("choices are numbers"), Bug);
+  CHECK_THROWS_WITH_AS(question.categories(), doctest::Contains("choices are numbers"), Bug);
 }
 
 }  // namespace

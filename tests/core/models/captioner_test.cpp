@@ -67,7 +67,7 @@ TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each
     for (std::size_t i = 0; i < 3; ++i) {
       double covered = 0;
       for (int t = 0; t < batch.ints("target_length").data[r / 2]; ++t)  // the first question has one row for each example
-        covered += std::exp(episode.steps()[t].question.log_p.value()(t == 0 ? r / 2 : r, i));
+        covered += std::exp(episode.steps()[t].question.categories().log_p().value()(t == 0 ? r / 2 : r, i));
       expected += 0.7 * (1 - covered) * (1 - covered);
     }
     CHECK(expected > 0.005);

@@ -24,7 +24,7 @@ class Fixed final : public Chooser<double> {
     auto value = tape.constant(rows->size(), 2);
     for (std::size_t i = 0; i < rows->size() * 2; ++i)
       tape.mutable_value(value).data[i] = std::sin(1.9 * static_cast<double>(i) + 0.7 * question.step) * 0.8;
-    return {.rows = rows, .value = value};
+    return {rows, ChosenNumbers<double>{value}};
   }
 
  private:
@@ -89,7 +89,7 @@ TEST_CASE(
     explicit At(double p) : place(p) {}
     Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
       const auto rows = fan_out(question, 1);
-      return {.rows = rows, .value = tape.constant(rows->size(), 2, place)};
+      return {rows, ChosenNumbers<double>{tape.constant(rows->size(), 2, place)}};
     }
   };
   auto same_label = batch;

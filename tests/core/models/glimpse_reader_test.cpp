@@ -45,7 +45,7 @@ TEST_CASE("glimpse_reader: several labels, each after separate glimpses, an imag
     Tape<double> tape;
     Episode<double> episode(tape, both, 2);
     model->run(batch, episode);
-    CHECK(episode.steps()[1].question.site.options == std::vector<int>{4, 1});
+    CHECK(episode.steps()[1].question.categories().options() == std::vector<int>{4, 1});
     CHECK(losses(*model, batch.select({1}), own)[0] == doctest::Approx(losses(*one, alone, own)[0]).epsilon(1e-12));
   }
 }

@@ -29,15 +29,15 @@ class ForcedWeights final : public Chooser<double> {
   ForcedWeights(Options option, double sharpness) : forced_(std::move(option)), sharpness_(sharpness) {}
   Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
     auto hard = forced_.choose(tape, question);
-    const std::size_t S = question.log_p.cols();
+    const std::size_t S = question.categories().log_p().cols();
     const auto cells = question.cells(*hard.rows);
     Array<double> weights({cells.size(), S});
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      const int n = question.site.options[cells[c]];
+      const int n = question.categories().options()[cells[c]];
       for (int i = 0; i < n; ++i) weights.row(c)[i] = (1 - sharpness_) / n;
-      weights.row(c)[hard.option[c]] += sharpness_;
+      weights.row(c)[hard.option()[c]] += sharpness_;
     }
-    return {hard.rows, {}, tape.constant(MatrixView<const double>{weights.data.data(), cells.size(), S})};
+    return {hard.rows, Relaxed<double>{{}, tape.constant(MatrixView<const double>{weights.data.data(), cells.size(), S})}};
   }
 
  private:
@@ -162,7 +162,7 @@ inline double expected_loss_by_paths(const Model<double>& model, const Batch& ba
     model.run(batch, episode);
     double log_p = 0, loss = 0;
     for (std::size_t t = 0; t < forced.size(); ++t) {
-      const auto of_options = episode.steps()[t].question.log_p.value();  // [columns, S]
+      const auto of_options = episode.steps()[t].question.categories().log_p().value();  // [columns, S]
       for (std::size_t d = 0; d < columns; ++d) log_p += of_options(d, forced[t][d]);
     }
     for (const auto& cost : episode.costs()) loss += cost.loss.item();

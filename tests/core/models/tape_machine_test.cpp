@@ -94,7 +94,7 @@ TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths")
     model->run(one, episode);
     double log_p = 0, loss = 0;
     for (std::size_t t = 0; t < episode.steps().size(); ++t) {
-      const auto p = episode.steps()[t].question.log_p.value();
+      const auto p = episode.steps()[t].question.categories().log_p().value();
       for (int d = 0; d < 3; ++d) log_p += p(d, path[t][d]);
     }
     for (const auto& cost : episode.costs()) loss += cost.loss.item();

@@ -34,7 +34,7 @@ std::vector<double> separate(const Estimator<double>& estimator, const Scene& sc
   const auto add = [&](const Episode<double>& episode) {
     std::size_t at = 0;
     for (const auto& step : episode.steps()) {
-      const auto g = tape.gradient(step.question.site.logits);
+      const auto g = tape.gradient(step.question.prior_categories().logits());
       const auto& example = step.question.site.rows->example;
       const std::size_t size = episode.examples() * g.cols;
       if (all.size() < at + size) all.resize(at + size);

@@ -136,11 +136,11 @@ TEST_CASE("the unvisited mass is the probability of the choices that no replicat
     KeyedRandomness random(Key(33) / m);
     const auto estimate = estimator_of("reinforce", *model)->draw({tape, *model, batch, random});
     const auto& choice = estimate.episode->steps()[0].choice;
-    const int outcome = choice.option[0] * 3 + choice.option[1];
+    const int outcome = choice.option()[0] * 3 + choice.option()[1];
     if (std::count(found.begin(), found.end(), outcome)) continue;
     found.push_back(outcome);
     const double sum = 1 + std::exp(1) + std::exp(2);
-    seen += std::exp(choice.option[0] + choice.option[1]) / (sum * sum);
+    seen += std::exp(choice.option()[0] + choice.option()[1]) / (sum * sum);
   }
   CHECK(visited.missing() == doctest::Approx(1 - seen).epsilon(1e-12));
   CHECK(visited.missing() > 0);

@@ -124,7 +124,7 @@ class Walker final : public Model<T> {
 /// Twelve walks in training and six in the held-out split, of different lengths, places and words.
 class Walks final : public tasks::Task {
  public:
-  Walks(std::string fault, Key data) : fault_(std::move(fault)), data_(data) {
+  Walks(const Settings& settings, Key data) : fault_(settings.text("fault")), data_(data) {
     static int made = 0;
     if (is("seed")) data_ = data_ / static_cast<std::uint64_t>(++made);
   }

@@ -22,14 +22,9 @@ const ModelEntry walker = {.name = "walker",
                            .parameters = fault_parameter,
                            .needs = {"walks"}};
 HARDGRAD_MODEL(Walker, walker)
-const Registration<TaskEntry> walks({.name = "walks",
-                                     .summary = "walks",
-                                     .data = "none",
-                                     .default_model = "walker",
-                                     .parameters = fault_parameter,
-                                     .make = [](const Settings& settings, Key data) -> std::unique_ptr<Task> {
-                                       return std::make_unique<Walks>(settings.text("fault"), data);
-                                     }});
+const TaskEntry walks = {
+    .name = "walks", .summary = "walks", .data = "none", .default_model = "walker", .parameters = fault_parameter};
+HARDGRAD_TASK(Walks, walks)
 
 using verification::Check;
 using verification::Verdict;

@@ -50,6 +50,7 @@ HARDGRAD_MODEL(FourEnds, entry)
 /// Field: reals "light" [B, 3], one-hot.
 class Ends final : public Task {
  public:
+  Ends(const Settings&, Key) {}
   Dimensions dimensions() const override { return {{"ends", 3}}; }
   std::size_t size(Split) const override { return 3; }
   Batch batch(Split split, const std::vector<int>& indices) const override {
@@ -63,10 +64,10 @@ class Ends final : public Task {
   }
 };
 
-const Registration<TaskEntry> ends({
+const TaskEntry task = {
     .name = "ends",
     .summary = "one of three lamps is lit",
     .data = "none: closed form",
     .default_model = "four_ends",
-    .make = [](const Settings&, Key) -> std::unique_ptr<Task> { return std::make_unique<Ends>(); },
-});
+};
+HARDGRAD_TASK(Ends, task)

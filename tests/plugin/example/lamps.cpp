@@ -59,7 +59,7 @@ HARDGRAD_MODEL(LampReader, entry)
 /// Field: reals "light" [B, S], one-hot. Example i has lamp i mod S lit; the train split has 2 S examples, the others S.
 class Lamps final : public Task {
  public:
-  explicit Lamps(int lamps) : lamps_(lamps) {}
+  Lamps(const Settings& settings, Key) : lamps_(settings.integer("lamps")) {}
   Dimensions dimensions() const override { return {{"lamps", lamps_}}; }
   std::size_t size(Split split) const override { return split == Split::train ? 2 * lamps_ : lamps_; }
   Batch batch(Split split, const std::vector<int>& indices) const override {
@@ -83,13 +83,11 @@ class Lamps final : public Task {
   int lamps_;
 };
 
-const Registration<TaskEntry> lamps({
+const TaskEntry task = {
     .name = "lamps",
     .summary = "one lamp is lit: find it",
     .data = "none: closed form",
     .default_model = "lamp_reader",
     .parameters = {ParameterInfo::integer("lamps", 4, 2, 1000, "lamps S")},
-    .make = [](const Settings& settings, Key) -> std::unique_ptr<Task> {
-      return std::make_unique<Lamps>(settings.integer("lamps"));
-    },
-});
+};
+HARDGRAD_TASK(Lamps, task)

@@ -16,7 +16,7 @@ using Ints = std::vector<int>;
 
 /// An answer: row r continues `parent[r]` and chose `option[r]`.
 Choice<double> answer(RowsPtr asking, Ints parent, Ints option, int step) {
-  return {Rows::after(std::move(asking), std::move(parent), step), std::move(option), {}};
+  return {Rows::after(std::move(asking), std::move(parent), step), ChosenOptions{std::move(option)}};
 }
 
 Batch batch_of(int examples) {
@@ -114,10 +114,10 @@ TEST_CASE("rows share a state if they made equal choices in every column") {
   CHECK(root.after(apart, 3, distinct).of_row == Ints{0, 1, 2, 3, 4, 5});
   // Weights of cells and values of items: state n gets the sum over column d's items.
   Tape<double> tape;
-  Choice<double> relaxed{first.rows, {}, tape.constant(12, 3, 0.5)};
+  Choice<double> relaxed{first.rows, Relaxed<double>{{}, tape.constant(12, 3, 0.5)}};
   const auto states = root.after(relaxed, 3, distinct);
   CHECK(states.size() == 6);
-  const auto read = states.mixed(relaxed.weights, tape.constant(12, 1, 2.0), Items(4, 3));
+  const auto read = states.mixed(relaxed.weights(), tape.constant(12, 1, 2.0), Items(4, 3));
   CHECK(read.rows() == 12);
   CHECK(read.value()(11, 0) == 3);
 }
@@ -126,7 +126,7 @@ TEST_CASE("after a relaxed choice every row has a separate state") {
   Tape<double> tape;
   const auto batch = batch_of(1);
   const Distinct distinct(batch);
-  Choice<double> relaxed{Rows::after(Rows::root(1), {0, 0}, 0), {}, tape.constant(2, 3, 1.0 / 3)};
+  Choice<double> relaxed{Rows::after(Rows::root(1), {0, 0}, 0), Relaxed<double>{{}, tape.constant(2, 3, 1.0 / 3)}};
   const auto after = Histories::root(distinct).after(relaxed, 3, distinct);
   CHECK(after.of_row == Ints{0, 1});
   CHECK(after.option.empty());

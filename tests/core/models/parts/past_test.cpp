@@ -47,7 +47,7 @@ TEST_CASE("reading a choice gives the item, or the mixture, of each column") {
     CHECK(!past.read(values));  // no choice yet
     const auto i = past.choose(
         {.name = "head", .scores = tape.constant(4, 3), .items = heads.items(), .state = tape.constant(2, 1), .columns = 2});
-    CHECK(episode.steps()[0].question.site.options == std::vector<int>{2, 2, 3, 3});
+    CHECK(episode.steps()[0].question.categories().options() == std::vector<int>{2, 2, 3, 3});
     CHECK(!past.again().read(values));
     return Var<double>(expecting ? past.expecting(i).read(values) : i.read(values)).value();
   };
@@ -93,7 +93,7 @@ TEST_CASE("states may have fewer options than items, and are removed singly when
   const auto left = first.again().only_states({0, 1, 0, 1, 1});
   CHECK(left.size() == 3);
   const auto second = ask(left, {3, 2, 1});
-  CHECK(episode.steps()[1].question.site.options == std::vector<int>{1, 3, 1, 2, 1});
+  CHECK(episode.steps()[1].question.categories().options() == std::vector<int>{1, 3, 1, 2, 1});
   CHECK(second.rows()->example == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1});
   CHECK(std::vector<int>(second.example().begin(), second.example().end()) == std::vector<int>{0, 0, 0, 1, 1, 1});
   CHECK(second.options() == std::vector<int>{0, 1, 2, 0, 1, 0});
