@@ -75,6 +75,9 @@ std::unique_ptr<Model<T>> make_model_of(const Blueprint& blueprint) {
   return std::make_unique<M<T>>(blueprint);
 }
 
+/// Why a model does not fit a task of these dimensions, and the models that do; empty if it fits.
+std::string misfit(const ModelEntry& model, const Dimensions& dimensions);
+
 /// Makes a model from its spec. `posterior`: also with a learned posterior q(z | x, y). UsageError if the task lacks a needed
 /// dimension.
 template <class T>

@@ -33,7 +33,7 @@ Fit fit(const Cell& cell, bool posterior, std::uint64_t root, TaskPool& tasks) {
   const CellKeys keys(root, cell.axes);
   const auto task = tasks.get(cell.axes.at("task"), keys.data);
   try {
-    return {make_model<float>(cell.spec("model"), task->dimensions(), keys.init, posterior), ""};
+    return {tasks::make_model_for<float>(*task, cell.spec("model"), keys.init, posterior), ""};
   } catch (const UsageError& e) {
     return {{}, e.what()};
   }

@@ -50,12 +50,17 @@ def test_every_verb_has_help(verb):
     (("test", "bits"), "test: bits is a model and a task: give --model bits or --task bits"),
     (("test", "rloo", "--task", "bits"), "test: --task gives the data to test a model; rloo is an estimator"),
     (("test", "translator", "--task", "qa"), "model translator does not fit this task: the task has no "),
+    (("measure", "--task", "translation", "--model", "memory_reader"),
+     "model memory_reader does not fit this task: the task has no vocabulary, answers, sentences, words; models that fit: translator; "
+     "memory_reader is for: qa"),
     (("measure", "--task", "images", "--model", "belief_network[units=200]", "--estimator", "exact"),
      "measure: exact: exact enumeration needs 1.28555e+61 rows (200 choices, 200 at once, of up to 2 options, 8 examples), more than the "
      "cap of 1e+06: take fewer choices or options, or an estimator that samples"),
     (("measure", "--task", "bits", "--batch", "1", "--estimator", "exact[cap=1]"),
      "measure: exact[cap=1]: exact enumeration needs 2 rows (1 choice of up to 2 options, 1 example), more than the cap of 1: take fewer samples, "
      "choices, options or examples, or raise the cap"),
+    (("measure", "--task", "canvas[examples=20]", "--estimator", "rloo[target=elbo]"),
+     "measure: rloo[target=elbo]: the model has no learned posterior: its attention already is q(c | y), and its loss has the divergence"),
     (("test", "translator[hiden=3]"), 'translator: unknown parameter "hiden" (did you mean "hidden"?)'),
     (("test", "--plugin", "/nonexistent.so", "x"), "plugin /nonexistent.so: no such file"),
     (("describe", "rlo"), 'describe: there is nothing named "rlo" (did you mean "rloo"?)'),
