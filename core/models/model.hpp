@@ -39,6 +39,10 @@ class Model {
   /// Numbers in the losses that are neither parameters nor data, by name. A gradient file needs them to be reproducible.
   virtual std::vector<std::pair<std::string, Array<double>>> constants() const { return {}; }
 
+  /// By name, the factors [B, C] of the values that dropout drops for the keys of this batch (parts/dropout.hpp): 0, or
+  /// 1 / (1 - rate). Empty without dropout. A gradient file needs them to be reproducible.
+  virtual std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch&) const { return {}; }
+
   ParameterSet<T>& parameters() { return parameters_; }
   const ParameterSet<T>& parameters() const { return parameters_; }
 

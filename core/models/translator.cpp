@@ -71,7 +71,6 @@ class Translator final : public Model<T>, public Dreams {
       : score_(b.settings.text("score")),
         feed_(b.settings.text("feed")),
         reading_(b.settings.text("source")),
-        dropout_(b.settings.real("dropout")),
         attends_(b.settings.text("attention") == "source"),
         null_(b.settings.flag("null")),
         heads_(b.settings.integer("heads")),
@@ -86,6 +85,8 @@ class Translator final : public Model<T>, public Dreams {
                        std::string(null_ ? "null" : "heads"));
     const bool both = b.settings.text("encoder") == "bidirectional";
     const std::size_t C = both ? 2 * H : H;
+    drop_annotation_ = {"annotation", 0, settings.real("dropout"), C};
+    drop_readout_ = {"readout", 1, settings.real("dropout"), H};
     const std::size_t source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
     auto& set = this->parameters_;
     source_words_ = {set, "encoder.embedding", source, E, init};
@@ -131,15 +132,19 @@ class Translator final : public Model<T>, public Dreams {
             batch.ints("target_length").data[example]};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
+  std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
+    std::vector<std::pair<std::string, Array<double>>> factors;
+    if (attends_) drop_annotation_.add_factors<T>(batch, factors);
+    drop_readout_.add_factors<T>(batch, factors);
+    return factors;
+  }
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     return with_sentences(batch, drawn, eos_);
   }
 
  private:
-  enum Place : std::uint32_t { annotation, readout };  // of dropout
   std::vector<int> dropped(const Batch& data) const {
-    const auto field = data.integers.find("dropout");
-    return dropout_ == 0 || field == data.integers.end() ? std::vector<int>{} : field->second.data;
+    return drop_readout_.in(data) ? data.ints("dropout").data : std::vector<int>{};
   }
   // The words y_{t-1} of all steps, or of one step if they are not known beforehand. Each distinct word is projected once.
   struct Previous {
@@ -172,9 +177,9 @@ class Translator final : public Model<T>, public Dreams {
 
   Structure structure_;
   std::string score_, feed_, reading_;
-  double dropout_;
   bool attends_, null_;
   int heads_, longest_, bos_, eos_;
+  Dropout drop_annotation_{}, drop_readout_{};
   Embedding<T> source_words_, target_words_, posterior_words_;
   BiLstm<T> encoder_;
   Lstm<T> decoder_;
@@ -199,7 +204,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto z = attends_ ? said.read(x.to_readout) : Sum<T>(x.to_readout, said.each([](int b, int) { return b; }));
     const Sum<T> word(y.to_readout, said.each([&](int b, int t) { return y.row(b, t); }));
     const Var<T> u = said.after(readout_state_(said.state())) + z + word;
-    const Var<T> kept = dropout(tanh(u), dropout_, distinct.batch(), said.each([](int b, int) { return b; }), readout);
+    const Var<T> kept = drop_readout_(tanh(u), distinct.batch(), said.each([](int b, int) { return b; }));
     return said.classify(kept, output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
@@ -300,7 +305,7 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y)
   std::vector<int> whose;  // the example of each position
   for (std::size_t b = 0; b < count.size(); ++b) whose.insert(whose.end(), count[b], static_cast<int>(b));
   const auto states = read.last(a, null_ ? tape.parameter(*null_vector_) : Var<T>{});
-  x.states = dropout(states, dropout_, data, whose, annotation);
+  x.states = drop_annotation_(states, data, whose);
   x.heads = Heads(Items(count), heads_);
   x.to_readout = x.heads.values(x.states, tape.parameter(*readout_context_.weight));
   x.keys = x.heads.keys(key_(x.states));

@@ -329,23 +329,10 @@ TEST_CASE("translator: the null position is an additional choice, after the last
 
 TEST_CASE("translator: dropout depends on the example, and a batch without a key has none") {
   const std::string spec = "translator[" + sizes + "feed=sampled,dropout=";
-  auto model = testing::lively(spec + "0.4]", dimensions);
-  const auto run = [&](const Model<double>& network, const Batch& batch, const Options& options) {
-    ForcedChooser<double> chooser(options);
-    return losses(network, batch, chooser);
-  };
-  const auto whole = run(*testing::lively(spec + "0]", dimensions), three_sentences(), forced);
-  CHECK(run(*model, three_sentences(), forced) == whole);
-  auto batch = three_sentences();
+  testing::check_dropout(spec, dimensions, three_sentences(), forced, {"annotation", "readout"});
+  const auto model = testing::lively(spec + "0.4]", dimensions);
+  auto batch = three_sentences(), later = batch;
   add_dropout(batch, Key(3));
-  const auto less = run(*model, batch, forced);
-  for (int b = 0; b < 3; ++b) {
-    CHECK(std::abs(less[b] - whole[b]) > 1e-6);
-    CHECK(run(*model, batch.select({b}), testing::of_example(forced, b))[0] == doctest::Approx(less[b]).epsilon(1e-12));
-  }
-  testing::check_gradient("dropout", *model, batch,
-                          [] { return std::make_unique<ForcedChooser<double>>(testing::copied(forced, 2)); });
-  auto later = three_sentences();
   add_dropout(later, Key(4));
   Tape<double> tape;  // a rewound tape keeps values that no choice affects: not those of another key
   for (const auto* data : {&batch, &later}) {
@@ -356,7 +343,8 @@ TEST_CASE("translator: dropout depends on the example, and a batch without a key
     double total = 0;
     for (const auto& cost : episode.costs())
       for (std::size_t r = 0; r < 3; ++r) total += cost.loss.value().data[r];
-    const auto fresh = run(*model, *data, forced);
+    ForcedChooser<double> again(forced);
+    const auto fresh = losses(*model, *data, again);
     CHECK(total == doctest::Approx(fresh[0] + fresh[1] + fresh[2]).epsilon(1e-12));
   }
 }

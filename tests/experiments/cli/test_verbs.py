@@ -304,6 +304,21 @@ def test_a_dump_holds_the_constants_of_its_losses(function, tmp_path):
         assert len(np.unique(loss)) > 3 and np.allclose(loss, wanted, rtol=0, atol=1e-14)
 
 
+def test_a_dump_holds_its_dropout(tmp_path):
+    def dump(settings, seed=1):
+        run("gradient", "--task", "translation[examples=60]", "--model", f"translator[hidden=6,{settings}]", "--estimator", "rloo[samples=2]",
+            "--precision", "double", "--batch", 3, "--seed", seed, "--out", tmp_path / "g.h5")
+        with h5py.File(tmp_path / "g.h5") as f:
+            return {name: f[f"dropout/{name}"][()] for name in ("annotation", "readout") if "dropout" in f}, f["loss"][()], f["batch"].keys()
+
+    factors, loss, fields = dump("dropout=0.5")
+    assert factors["annotation"].shape == (3, 12) and factors["readout"].shape == (3, 6) and "dropout" in fields
+    assert all(set(np.unique(factor)) == {0, 2} for factor in factors.values())
+    assert not np.array_equal(factors["annotation"], dump("dropout=0.5", seed=2)[0]["annotation"])
+    none, whole, fields = dump("dropout=0")
+    assert none == {} and "dropout" not in fields and np.nanmax(np.abs(loss - whole)) > 1e-3
+
+
 @pytest.mark.parametrize("task, estimator", [("bits", "rloo[samples=7]"), ("not_gate", "exact"), ("qa[stories=20]", "rloo[samples=2]"),
                                              ("qa[stories=20]", "exact"), ("qa[stories=20]", "soft"), ("glimpse[examples=20]", "reinforce"),
                                              ("translation[examples=60]", "rloo[samples=2]"), ("qa[stories=20]", "rloo[samples=2,target=elbo]"), ("translation[examples=60]", "exact")])

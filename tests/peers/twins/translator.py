@@ -24,13 +24,14 @@ CASES = [
                                   ("forward", "forward", "true"), ("forward", "reversed", "false"), ("forward", "twice", "false"))
 ] + [
     ("translation", "embedding=6,hidden=6,heads=2,null=true,score=scaled_dot,feed=sampled"),
+    ("translation", "embedding=6,hidden=6,heads=2,null=true,feed=sampled,dropout=0.4"),
 ]
 
 # Networks without a choice have no score term and only a soft form, which is compared.
 FIXED = [
-    ("translation", f"embedding=6,hidden=5,attention=none,encoder={encoder},source={source},feed={feed}")
-    for encoder, source, feed in (("bidirectional", "forward", "none"), ("bidirectional", "forward", "soft"),
-                                  ("forward", "reversed", "none"), ("forward", "twice", "sampled"))
+    ("translation", f"embedding=6,hidden=5,attention=none,encoder={encoder},source={source},feed={feed}{rest}")
+    for encoder, source, feed, rest in (("bidirectional", "forward", "none", ""), ("bidirectional", "forward", "soft", ""),
+                                        ("forward", "reversed", "none", ""), ("forward", "twice", "sampled", ",dropout=0.4"))
 ]
 
 
@@ -53,6 +54,8 @@ def translator(file: GradientFile, example: int, options):
     if "attention.null.weight" in p:
         a = torch.cat([a, p["attention.null.weight"]])
     attends = file.settings.get("attention", "source") == "source"
+    if attends:
+        a = file.kept("annotation", example, a)
 
     s = torch.tanh(F.linear(ends, p["decoder.initial.weight"], p["decoder.initial.bias"]))
     state = (s[None], torch.zeros(1, hidden, dtype=torch.float64))
@@ -94,7 +97,7 @@ def translator(file: GradientFile, example: int, options):
 
         u = torch.tanh(F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) +
                        F.linear(seen, p["readout.context.weight"]) + F.linear(y, p["readout.word.weight"]))
-        logits = F.linear(u, p["output.weight"], p["output.bias"])
+        logits = F.linear(file.kept("readout", example, u), p["output.weight"], p["output.bias"])
         losses.append(-F.log_softmax(logits, dim=0)[int(word)])
         previous = int(word)
     return losses, log_probs
