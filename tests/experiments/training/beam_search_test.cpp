@@ -98,11 +98,11 @@ TEST_CASE("beam search equals the explicit search, at every width, and reordered
         REQUIRE(found.size() == 3);
         for (int b = 0; b < 3; ++b) {
           const auto wanted = by_hand<C>(*model, batch, b, static_cast<std::size_t>(width));
-          CHECK(found[b].labels == wanted.labels);
-          CHECK(found[b].log_p == doctest::Approx(wanted.log_p).epsilon(1e-12));
+          CHECK(found[b].front().labels == wanted.labels);
+          CHECK(found[b].front().log_p == doctest::Approx(wanted.log_p).epsilon(1e-12));
           ++searched;
-          if (width == 1) narrow[b] = found[b].log_p;
-          differ += found[b].log_p > narrow[b] + 1e-9;
+          if (width == 1) narrow[b] = found[b].front().log_p;
+          differ += found[b].front().log_p > narrow[b] + 1e-9;
         }
       };
       check(GreedyChooser<double>());
@@ -128,7 +128,7 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentence, and
   GreedyChooser<double> chooser;
   Tape<double> tape;
   const auto all = beam_search<double>(*model, batch, chooser, 320, tape);
-  for (int b = 0; b < 3; ++b) CHECK(all[b].log_p == doctest::Approx(best[b]).epsilon(1e-12));
+  for (int b = 0; b < 3; ++b) CHECK(all[b].front().log_p == doctest::Approx(best[b]).epsilon(1e-12));
 
   tape.clear();
   const auto one = beam_search<double>(*model, batch, chooser, 1, tape);
@@ -140,7 +140,31 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentence, and
     std::vector<int> said;
     for (const auto& p : episode.predictions())
       if (p.label[b] >= 0 && p.label[b] != end) said.push_back(p.label[b]);
-    CHECK(one[b].labels == said);
+    CHECK(one[b].front().labels == said);
+  }
+}
+
+TEST_CASE("with a beam for every prefix it finds the most probable sentences in order") {
+  const auto batch = three_sources();
+  const auto model = testing::lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
+  std::vector<std::vector<Found>> all(3);
+  for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
+    std::vector<int> said;
+    for (const auto& at : drawn) said.push_back(at[0]);
+    for (int b = 0; b < 3; ++b) all[b].push_back({said, log_p<GreedyChooser<double>>(*model, batch, b, said)});
+    for (int b = 0; b < 3; ++b)
+      if (auto& labels = all[b].back().labels; labels.back() == end) labels.pop_back();
+  });
+  GreedyChooser<double> chooser;
+  Tape<double> tape;
+  const auto found = beam_search<double>(*model, batch, chooser, 320, tape, 7);
+  for (int b = 0; b < 3; ++b) {
+    std::sort(all[b].begin(), all[b].end(), [](const Found& x, const Found& y) { return x.log_p > y.log_p; });
+    REQUIRE(found[b].size() == 7);
+    for (std::size_t n = 0; n < 7; ++n) {
+      CHECK(found[b][n].labels == all[b][n].labels);
+      CHECK(found[b][n].log_p == doctest::Approx(all[b][n].log_p).epsilon(1e-12));
+    }
   }
 }
 
