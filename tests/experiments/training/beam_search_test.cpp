@@ -168,6 +168,28 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentences in 
   }
 }
 
+TEST_CASE("every sentence that beam search finds has its log-probability, also after reordered rows read a mean context") {
+  const auto batch = three_sources();
+  std::size_t checked = 0;
+  for (const auto& spec : specs) {
+    CAPTURE(spec);
+    const auto model = testing::lively(spec, dimensions);
+    for (auto& p : model->parameters())
+      for (auto& x : p.value.data) x *= 3;
+    GreedyChooser<double> chooser;
+    Tape<double> tape;
+    const auto found = beam_search<double>(*model, batch, chooser, 6, tape, 12);
+    for (int b = 0; b < 3; ++b)
+      for (const auto& [said, p] : found[b]) {
+        auto whole = said;
+        if (whole.size() < most) whole.push_back(end);
+        CHECK(p == doctest::Approx(log_p<GreedyChooser<double>>(*model, batch, b, whole)).epsilon(1e-12));
+        ++checked;
+      }
+  }
+  CHECK(checked > 12 * specs.size());
+}
+
 TEST_CASE("beam search on a network that decodes no sentences is an error") {
   const auto model = testing::lively("not_gate", {{"not_gate", 1}});
   GreedyChooser<double> chooser;
