@@ -30,7 +30,8 @@ std::vector<std::string> specs() {
     for (std::string feed : {"none", "soft", "sampled"})
       all.push_back("translator[" + sizes + "score=" + score + ",feed=" + feed + "]");
   for (std::string reading :
-       {"source=reversed,feed=soft", "source=twice,feed=sampled", "encoder=forward,source=reversed,feed=sampled"})
+       {"source=reversed,feed=soft", "source=twice,feed=sampled", "encoder=forward,source=reversed,feed=sampled",
+        "order=context_first,feed=sampled", "order=context_first,feed=soft,score=dot"})
     all.push_back("translator[" + sizes + reading + "]");
   return all;
 }
@@ -325,6 +326,26 @@ TEST_CASE("translator: the null position is an additional choice, after the last
       CHECK((std::abs(a[0] - b[0]) > 1e-6) == (options == &null));  // only if it is read
     }
   }
+}
+
+TEST_CASE("translator: with order=context_first the first word's attention does not see the start symbol") {
+  for (const std::string order : {"state_first", "context_first"})
+    for (const std::string feed : {"soft", "sampled"}) {
+      CAPTURE(order);
+      const auto spec = "translator[" + sizes + "order=" + order + ",feed=" + feed + "]";
+      const auto log_p = [&](const Model<double>& model) {
+        Tape<double> tape;
+        ForcedChooser<double> chooser(forced);
+        Episode<double> episode(tape, chooser, 3);
+        model.run(three_sentences(), episode);
+        return episode.log_probability(0).value().data[0];
+      };
+      const auto model = testing::lively(spec, dimensions), moved = testing::lively(spec, dimensions);
+      for (double& x : moved->parameters().find("decoder.embedding.weight")->value.row(1)) x += 0.5;  // bos
+      CHECK((std::abs(log_p(*model) - log_p(*moved)) < 1e-12) == (order == "context_first"));
+    }
+  CHECK_THROWS_WITH_AS(testing::lively("translator[" + sizes + "order=context_first]", dimensions),
+                       doctest::Contains("give attention=source and feed=soft or feed=sampled"), UsageError);
 }
 
 TEST_CASE("translator: dropout depends on the example, and a batch without a key has none") {

@@ -75,6 +75,8 @@ Found by_hand(const Model<double>& model, const Batch& batch, int b, std::size_t
 const std::vector<std::string> specs = {"translator[embedding=3,hidden=3,feed=sampled]",
                                         "translator[embedding=3,hidden=3,feed=soft,score=dot]",
                                         "translator[embedding=3,hidden=3,feed=none]",
+                                        "translator[embedding=3,hidden=3,feed=sampled,order=context_first]",
+                                        "translator[embedding=3,hidden=3,feed=soft,order=context_first]",
                                         "translator[embedding=3,hidden=4,feed=sampled,heads=2,null=true]",
                                         "translator[embedding=3,hidden=3,attention=none,feed=soft,encoder=forward]",
                                         "captioner[embedding=3,hidden=3]"};
@@ -109,7 +111,7 @@ TEST_CASE("beam search equals the explicit search, at every width, and reordered
       if (width == 2) check(ExpectedChooser<double>());
     }
   }
-  CHECK(searched == 6 * 6 * 3);
+  CHECK(searched == 8 * 6 * 3);
   CHECK(differ > 10);  // it finds sentences that greedy decoding misses
 }
 

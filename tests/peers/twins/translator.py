@@ -25,6 +25,9 @@ CASES = [
 ] + [
     ("translation", "embedding=6,hidden=6,heads=2,null=true,score=scaled_dot,feed=sampled"),
     ("translation", "embedding=6,hidden=6,heads=2,null=true,feed=sampled,dropout=0.4"),
+] + [
+    ("translation", f"embedding=6,hidden=6,order=context_first,heads={heads},score={score},feed={feed}")
+    for heads, score, feed in ((1, "additive", "sampled"), (1, "additive", "soft"), (2, "dot", "sampled"), (2, "general", "soft"))
 ]
 
 # Networks without a choice have no score term and only a soft form, which is compared.
@@ -75,9 +78,17 @@ def translator(file: GradientFile, example: int, options):
         mixed = torch.tanh(query + F.linear(a, key[mine], p["attention.key.bias"][mine]))
         return mixed @ p["attention.score.weight"][0, mine]
 
+    context_first = file.settings.get("order", "state_first") == "context_first"
     previous, losses, log_probs = BOS, [], []
     for t, word in enumerate(target):
         y = p["decoder.embedding.weight"][previous]
+        if context_first:
+            s = state[0][0]  # of the step before
+            log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
+            chosen = np.atleast_1d(options[t])
+            log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
+            seen = torch.cat([a[i] for i in chosen])
+            z = torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
         gates = F.linear(y, p["decoder.lstm.input.weight"]) + p["decoder.lstm.bias"]
         gates = gates + F.linear(state[0][0], p["decoder.lstm.recurrent.weight"])
         if feed != "none":
@@ -87,8 +98,9 @@ def translator(file: GradientFile, example: int, options):
         s = torch.sigmoid(o) * torch.tanh(c)
         state = (s[None], c[None])
 
-        seen = ends
-        if attends:
+        if not attends:
+            seen = ends
+        elif not context_first:
             log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
             chosen = np.atleast_1d(options[t])
             log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
