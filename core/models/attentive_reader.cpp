@@ -11,7 +11,7 @@
 //   r(i)   = y_d(t_i) + tanh(W_rr r(i-1)), t_i ~ softmax_t(w . m(i,t));  r = r(Q)
 // Both kinds answer with
 //   g      = tanh(W_rg r + W_ug u)
-//   loss   = -log softmax(W_a g)[answer]            over the entities
+//   loss   = -log softmax(W_a g)[answer]            over the entities; dropout drops entries of g in training
 // Departures from the paper: its W_dm and W_qm of the impatient reader are W_ym and W_um here; its softmax is over all words.
 // Posterior (if asked for): q(t_i | d, q, answer) = softmax_t of v . tanh(V_y y_d(t) + b + V_m c_i + F[answer]), where the
 // query c_i is W_um u, or W_rm r(i-1) + W_um y_q(i).
@@ -29,6 +29,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/models/parts/bilstm.hpp"
 #include "core/models/parts/dreams.hpp"
+#include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/past.hpp"
 
@@ -42,6 +43,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden");
     const std::size_t V = dimensions.at("vocabulary"), A = dimensions.at("answers");
+    dropout_ = {"readout", 0, settings.real("dropout"), H};
     auto& set = this->parameters_;
     words_ = {set, "embedding", V, E, init};
     document_ = {set, "document", E, H, init};
@@ -78,6 +80,11 @@ class AttentiveReader final : public Model<T>, public Dreams {
     return {{batch.ints("document_length").data[example]}, impatient_ ? batch.ints("question_length").data[example] : 1};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
+  std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
+    std::vector<std::pair<std::string, Array<double>>> factors;
+    dropout_.add_factors<T>(batch, factors);
+    return factors;
+  }
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     auto result = batch;
@@ -99,6 +106,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
 
   Structure structure_;
   bool impatient_;
+  Dropout dropout_{};
   Embedding<T> words_, posterior_answer_;
   BiLstm<T> document_, question_;
   Linear<T> ask_document_, ask_question_, ask_read_, recurrent_, answer_read_, answer_question_, answer_entity_;
@@ -143,12 +151,13 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto done = t.again().only([&](int b) { return i + 1 == x.reads(b); });
     past = t.again().only([&](int b) { return i + 1 < x.reads(b); });
     if (done.size() == 0) continue;
-    const Var<T> g = answer_read_(done.after(r)) + Sum<T>(x.to_answer, done.example());
+    const Var<T> sum = answer_read_(done.after(r)) + Sum<T>(x.to_answer, done.example());
+    const auto g = dropout_(tanh(sum), distinct.batch(), done.example());
     const auto W = tape.parameter(*answer_entity_.weight);
     if (episode.observer())
-      done.observed(linear(tanh(g), W), 0);
+      done.observed(linear(g, W), 0);
     else
-      done.cost(linear_cross_entropy(tanh(g), W, Var<T>{}, std::span<const int>(done.each([&](int b) { return answer[b]; }))));
+      done.cost(linear_cross_entropy(g, W, Var<T>{}, std::span<const int>(done.each([&](int b) { return answer[b]; }))));
   }
 }
 
@@ -182,7 +191,8 @@ const ModelEntry entry = {
     .parameters = {ParameterInfo::choice("kind", "attentive", {"attentive", "impatient"},
                                          "one read, or one per token of the question"),
                    ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
-                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of each direction of the encoders")},
+                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of each direction of the encoders"),
+                   ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of g dropped in training").below()},
     .needs = {"vocabulary", "answers", "document_length", "question_length"},
 };
 HARDGRAD_MODEL(AttentiveReader, entry)

@@ -10,6 +10,7 @@
 //   loss_t = -log softmax(L_o (E y_{t-1} + L_h h_t + L_z z_t) + b_o)[y_t]
 // doubly_stochastic = lambda > 0 adds lambda sum_i (1 - sum_t softmax(e_t)_i)^2 to the loss of each caption. The penalty uses
 // the model's own probabilities with every chooser.
+// dropout drops entries of the vector that L_o multiplies, in training; all steps of an example lose the same entries.
 //
 // The cells are the task's `features`, or the output of a small network on an image of 3 colours, learned with the rest:
 //   a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P)    * are convolutions without overlap, of 4 x 4 pixels and 2 x 2 places
@@ -31,6 +32,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/parts/dreams.hpp"
+#include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/unrolled.hpp"
@@ -53,6 +55,7 @@ class Captioner final : public Model<T>, public Dreams {
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden"), C = settings.integer("channels");
     const std::size_t V = dimensions.at("target_vocabulary");
+    dropout_ = {"readout", 0, settings.real("dropout"), E};
     const auto given = dimensions.find("features");
     const std::size_t D = given != dimensions.end() ? given->second : settings.integer("features");
     auto& set = this->parameters_;
@@ -101,6 +104,11 @@ class Captioner final : public Model<T>, public Dreams {
     return {{static_cast<int>(cells_)}, batch.ints("target_length").data[example]};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
+  std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
+    std::vector<std::pair<std::string, Array<double>>> factors;
+    dropout_.add_factors<T>(batch, factors);
+    return factors;
+  }
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     return with_sentences(batch, drawn, eos_);
   }
@@ -132,6 +140,7 @@ class Captioner final : public Model<T>, public Dreams {
   Structure structure_;
   std::size_t cells_, height_ = 0, width_ = 0;
   bool gated_;
+  Dropout dropout_{};
   T penalty_;
   int bos_, eos_;
   Linear<T> first_, second_, cell_, query_, first_h_, first_c_, context_, gate_, readout_state_, readout_context_, output_;
@@ -153,7 +162,8 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
 
   Unrolled<T> said(episode);
   const auto say = [&] {  // -log softmax(L_o (...) + b_o)[y_t], of all steps, or of one step if its word is fed to the next
-    return said.classify(said.state(), output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
+    const auto kept = dropout_(Var<T>(said.state()), distinct.batch(), said.each([](int b, int) { return b; }));
+    return said.classify(kept, output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
   auto past = Past<T>(episode, distinct).only(sentences.have(0));
@@ -259,13 +269,15 @@ const ModelEntry entry = {
         "generation with visual attention",
     .dependence = "sequential",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
-                   ParameterInfo::integer("hidden", 64, 1, 4096, "units of the decoder"),
-                   ParameterInfo::integer("channels", 16, 1, 4096, "channels of the encoder's first convolution (images)"),
-                   ParameterInfo::integer("features", 32, 1, 4096, "numbers per cell (images)"),
-                   ParameterInfo::flag("gate", false, "scale the context by beta, a function of the state"),
-                   ParameterInfo::real("doubly_stochastic", 0, 0, 1000,
-                                       "weight lambda of the penalty for cells that are not attended to exactly once")},
+    .parameters =
+        {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
+         ParameterInfo::integer("hidden", 64, 1, 4096, "units of the decoder"),
+         ParameterInfo::integer("channels", 16, 1, 4096, "channels of the encoder's first convolution (images)"),
+         ParameterInfo::integer("features", 32, 1, 4096, "numbers per cell (images)"),
+         ParameterInfo::flag("gate", false, "scale the context by beta, a function of the state"),
+         ParameterInfo::real("doubly_stochastic", 0, 0, 1000,
+                             "weight lambda of the penalty for cells that are not attended to exactly once"),
+         ParameterInfo::real("dropout", 0, 0, 1, "share of the entries before the output layer dropped in training").below()},
     .needs = {"cells", "target_vocabulary", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Captioner, entry)

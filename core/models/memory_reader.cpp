@@ -22,6 +22,7 @@
 #include <algorithm>
 
 #include "core/models/parts/dreams.hpp"
+#include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/past.hpp"
 #include "core/models/parts/texts.hpp"
@@ -40,6 +41,7 @@ class MemoryReader final : public Model<T>, public Dreams {
         layerwise_(b.settings.text("tying") == "layerwise") {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
+    dropout_ = {"readout", 0, settings.real("dropout"), width_};
     const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
     const int tables = layerwise_ ? 2 : hops_ + 1;
     for (int k = 0; k < tables; ++k) memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
@@ -83,6 +85,11 @@ class MemoryReader final : public Model<T>, public Dreams {
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override;
+  std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
+    std::vector<std::pair<std::string, Array<double>>> factors;
+    dropout_.add_factors<T>(batch, factors);
+    return factors;
+  }
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     auto result = batch;
@@ -120,6 +127,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   Structure structure_;
   int hops_;
   std::size_t width_;
+  Dropout dropout_{};
   bool position_encoding_, temporal_, layerwise_;
   std::vector<Embedding<T>> memory_, ages_;  // E_k, T_k
   Embedding<T> question_;                    // B with tying=layerwise
@@ -151,6 +159,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     u = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
     past = std::move(i);
   }
+  u = dropout_(u, distinct.batch(), past.example());
   const auto W = answer_.weight ? tape.parameter(*answer_.weight) : memory_[hops_](tape, std::span<const int>(answer_words_));
   if (episode.observer())
     past.observed(linear(u, W), 0);
@@ -206,7 +215,8 @@ const ModelEntry entry = {
                    ParameterInfo::choice(
                        "tying", "adjacent", {"adjacent", "layerwise"},
                        "adjacent: each hop's output table is the next one's input table; layerwise: the same for all"),
-                   ParameterInfo::flag("tied_answers", false, "answer weights are rows of the last hop's output table")},
+                   ParameterInfo::flag("tied_answers", false, "answer weights are rows of the last hop's output table"),
+                   ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of u_K dropped in training").below()},
     .needs = {"vocabulary", "answers", "sentences", "words"},
 };
 HARDGRAD_MODEL(MemoryReader, entry)

@@ -1,6 +1,10 @@
 #include "core/models/model.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <type_traits>
 
 namespace hardgrad {
@@ -18,13 +22,27 @@ std::vector<double> Model<T>::outcomes(const Batch& batch, int nodes) const {
   return count;
 }
 
+std::string misfit(const ModelEntry& model, const Dimensions& dimensions) {
+  const auto missing = [&](const ModelEntry& entry) {
+    std::vector<std::string> needs;
+    std::copy_if(entry.needs.begin(), entry.needs.end(), std::back_inserter(needs),
+                 [&](const auto& need) { return !dimensions.contains(need); });
+    return needs;
+  };
+  const auto lacks = missing(model);
+  if (lacks.empty()) return {};
+  std::vector<std::string> fitting;
+  for (const auto& [name, entry] : Models::instance().entries())
+    if (missing(entry).empty()) fitting.push_back(name);
+  return fmt::format("model {} does not fit this task: the task has no {}; models that fit: {}", model.name,
+                     fmt::join(lacks, ", "), fitting.empty() ? "none" : fmt::format("{}", fmt::join(fitting, ", ")));
+}
+
 template <class T>
 std::unique_ptr<Model<T>> make_model(const Spec& spec, const Dimensions& dimensions, Key init, bool posterior) {
   const auto& entry = Models::instance().at(spec.name);
   const Settings settings(entry.name, entry.parameters, spec);
-  for (const auto& need : entry.needs)
-    if (!dimensions.contains(need))
-      throw UsageError("model " + entry.name + " does not fit this task: the task has no " + need);
+  if (const auto reason = misfit(entry, dimensions); !reason.empty()) throw UsageError(reason);
   const Blueprint blueprint{settings, dimensions, init, posterior};
   if constexpr (std::is_same_v<T, float>)
     return entry.make_float(blueprint);

@@ -39,6 +39,10 @@ class Model {
   /// Numbers in the losses that are neither parameters nor data, by name. A gradient file needs them to be reproducible.
   virtual std::vector<std::pair<std::string, Array<double>>> constants() const { return {}; }
 
+  /// By name, the factors [B, C] of the values that dropout drops for the keys of this batch (parts/dropout.hpp): 0, or
+  /// 1 / (1 - rate). Empty without dropout. A gradient file needs them to be reproducible.
+  virtual std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch&) const { return {}; }
+
   ParameterSet<T>& parameters() { return parameters_; }
   const ParameterSet<T>& parameters() const { return parameters_; }
 
@@ -74,6 +78,9 @@ template <template <class> class M, class T>
 std::unique_ptr<Model<T>> make_model_of(const Blueprint& blueprint) {
   return std::make_unique<M<T>>(blueprint);
 }
+
+/// Why a model does not fit a task of these dimensions, and the models that do; empty if it fits.
+std::string misfit(const ModelEntry& model, const Dimensions& dimensions);
 
 /// Makes a model from its spec. `posterior`: also with a learned posterior q(z | x, y). UsageError if the task lacks a needed
 /// dimension.

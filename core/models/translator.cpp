@@ -12,7 +12,7 @@
 //   loss      loss_t = -log softmax(W_o u_t + b_o)[y_t]
 //
 //   score        e_ti, with q_t = W_q s_t and k_i = W_k a_i       source
-//   additive     v . tanh(q_t + k_i + b_k)                        Bahdanau, Cho & Bengio 2015
+//   additive     v . tanh(q_t + k_i + b_k)                        Bahdanau, Cho & Bengio 2015 (see order)
 //   general      s_t . k_i                                        Luong, Pham & Manning 2015
 //   dot          s_t . k_i                                        the same, with W_k because a_i is wider than s_t
 //   scaled_dot   q_t . k_i / sqrt(D)                              Vaswani et al. 2017
@@ -21,6 +21,12 @@
 //   none         none: no W_ctx                                   factorised
 //   soft         sum_i softmax(e_{t-1})_i a_i, not the chosen     factorised
 //   sampled      z_{t-1}, the chosen one                          sequential
+//
+//   order=context_first  Bahdanau, Cho & Bengio 2015: e_t (and the posterior) read s_{t-1} in place of s_t, and the context
+//                        enters the same step:
+//                          s_t = LSTM(E_y y_{t-1} + W_ctx z_t, s_{t-1})      feed=soft: sum_i softmax(e_t)_i a_i for z_t
+//                        Departures: their unit is gated recurrent, their readout has maxout and reads s_{t-1}, and their s_0
+//                        is of b_1 alone. order=state_first is that of Luong, Pham & Manning 2015.
 //
 //   other settings: each changes a term above or the order of reading, so this is one network
 //   heads=M          Each step chooses M positions at once, the columns of site `head`. Head h has its own scores e^h_t, and
@@ -51,6 +57,7 @@
 //   posterior.word.weight [H, E], posterior.score.weight [1, H]
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/models/parts/bilstm.hpp"
@@ -71,7 +78,7 @@ class Translator final : public Model<T>, public Dreams {
       : score_(b.settings.text("score")),
         feed_(b.settings.text("feed")),
         reading_(b.settings.text("source")),
-        dropout_(b.settings.real("dropout")),
+        context_first_(b.settings.text("order") == "context_first"),
         attends_(b.settings.text("attention") == "source"),
         null_(b.settings.flag("null")),
         heads_(b.settings.integer("heads")),
@@ -84,8 +91,14 @@ class Translator final : public Model<T>, public Dreams {
     if (!attends_ && (M > 1 || null_))
       throw UsageError("translator: attention=none has neither heads nor a null position; drop " +
                        std::string(null_ ? "null" : "heads"));
+    if (context_first_ && (!attends_ || feed_ == "none"))
+      throw UsageError(
+          "translator: order=context_first feeds the context of a step to its state: give attention=source and feed=soft or "
+          "feed=sampled");
     const bool both = b.settings.text("encoder") == "bidirectional";
     const std::size_t C = both ? 2 * H : H;
+    drop_annotation_ = {"annotation", 0, settings.real("dropout"), C};
+    drop_readout_ = {"readout", 1, settings.real("dropout"), H};
     const std::size_t source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
     auto& set = this->parameters_;
     source_words_ = {set, "encoder.embedding", source, E, init};
@@ -131,15 +144,19 @@ class Translator final : public Model<T>, public Dreams {
             batch.ints("target_length").data[example]};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
+  std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
+    std::vector<std::pair<std::string, Array<double>>> factors;
+    if (attends_) drop_annotation_.add_factors<T>(batch, factors);
+    drop_readout_.add_factors<T>(batch, factors);
+    return factors;
+  }
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     return with_sentences(batch, drawn, eos_);
   }
 
  private:
-  enum Place : std::uint32_t { annotation, readout };  // of dropout
   std::vector<int> dropped(const Batch& data) const {
-    const auto field = data.integers.find("dropout");
-    return dropout_ == 0 || field == data.integers.end() ? std::vector<int>{} : field->second.data;
+    return drop_readout_.in(data) ? data.ints("dropout").data : std::vector<int>{};
   }
   // The words y_{t-1} of all steps, or of one step if they are not known beforehand. Each distinct word is projected once.
   struct Previous {
@@ -172,9 +189,9 @@ class Translator final : public Model<T>, public Dreams {
 
   Structure structure_;
   std::string score_, feed_, reading_;
-  double dropout_;
-  bool attends_, null_;
+  bool context_first_, attends_, null_;
   int heads_, longest_, bos_, eos_;
+  Dropout drop_annotation_{}, drop_readout_{};
   Embedding<T> source_words_, target_words_, posterior_words_;
   BiLstm<T> encoder_;
   Lstm<T> decoder_;
@@ -199,16 +216,22 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto z = attends_ ? said.read(x.to_readout) : Sum<T>(x.to_readout, said.each([](int b, int) { return b; }));
     const Sum<T> word(y.to_readout, said.each([&](int b, int t) { return y.row(b, t); }));
     const Var<T> u = said.after(readout_state_(said.state())) + z + word;
-    const Var<T> kept = dropout(tanh(u), dropout_, distinct.batch(), said.each([](int b, int) { return b; }), readout);
+    const Var<T> kept = drop_readout_(tanh(u), distinct.batch(), said.each([](int b, int) { return b; }));
     return said.classify(kept, output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
   auto past = Past<T>(episode, distinct).only(sentences.have(0));
   for (int t = 0; t < sentences.steps(); ++t) {
-    // s_t = LSTM(E_y y_{t-1} + W_ctx z_{t-1}, s_{t-1})
-    const Sum<T> word(y.to_gates, past.each([&](int b) { return y.row(b, t); }));
-    const auto context = attends_ ? past.read(x.to_gates) : Sum<T>(x.to_gates, past.example());
-    s = lstm_step(decoder_, past, word + context, s);
+    // s_t = LSTM(E_y y_{t-1} + W_ctx z, s_{t-1}) with the context z that `of` reads
+    const auto step = [&](const Past<T>& of) {
+      const Sum<T> word(y.to_gates, of.each([&](int b) { return y.row(b, t); }));
+      const auto context = attends_ ? of.read(x.to_gates) : Sum<T>(x.to_gates, of.example());
+      return lstm_step(decoder_, of, word + context, s);
+    };
+    if (context_first_)
+      s = {past.after(s.h), past.after(s.c)};  // s_{t-1}
+    else
+      s = step(past);
 
     auto i = past.again();
     if (attends_) {  // i_t ~ softmax(e_t)
@@ -224,7 +247,18 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
         };
       i = past.choose(ask);
     }
-    said.add(t, s.h, i);
+    // The past whose context the state reads: z_t, its mean or none.
+    const auto read = [&] { return !attends_ || feed_ == "none" ? past.again() : feed_ == "soft" ? past.expecting(i) : i; };
+    std::optional<Past<T>> next;
+    if (context_first_) {
+      next = read();
+      s = step(*next);
+      next = next->again();
+    }
+    if (context_first_ && feed_ == "sampled")
+      said.add_after(t, s.h, i);
+    else
+      said.add(t, s.h, i);
 
     if (!sentences.known()) {
       auto words = say();
@@ -233,10 +267,8 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
       y = previous(tape, distinct.size(), std::move(words));
     }
     if (t + 1 == sentences.steps()) break;
-    // The next state reads z_t, its mean or no context.
-    const bool fed = attends_ && feed_ != "none";
-    auto next = !fed ? past.again() : feed_ == "soft" ? past.expecting(i) : std::move(i);
-    past = std::move(next).as_observed().only(sentences.have(t + 1));
+    if (!next) next = read();
+    past = std::move(*next).as_observed().only(sentences.have(t + 1));
   }
   if (!said.empty()) say();
 }
@@ -300,7 +332,7 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y)
   std::vector<int> whose;  // the example of each position
   for (std::size_t b = 0; b < count.size(); ++b) whose.insert(whose.end(), count[b], static_cast<int>(b));
   const auto states = read.last(a, null_ ? tape.parameter(*null_vector_) : Var<T>{});
-  x.states = dropout(states, dropout_, data, whose, annotation);
+  x.states = drop_annotation_(states, data, whose);
   x.heads = Heads(Items(count), heads_);
   x.to_readout = x.heads.values(x.states, tape.parameter(*readout_context_.weight));
   x.keys = x.heads.keys(key_(x.states));
@@ -324,6 +356,9 @@ const ModelEntry entry = {
                                          "score of a position"),
                    ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
                    ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"}, "context in the decoder's next state"),
+                   ParameterInfo::choice("order", "state_first", {"state_first", "context_first"},
+                                         "state_first: scores read the step's new state, and the next state reads the context; "
+                                         "context_first: scores read the last state, and the new state reads the context"),
                    ParameterInfo::choice(
                        "attention", "source", {"source", "none"},
                        "source: a choice per word; none: no choice, every word reads the encoder's last state"),

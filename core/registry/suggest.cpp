@@ -31,6 +31,25 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
+// "lr" for "learning_rate" and "train.learning_rate": the first letters of the words after the last dot.
+std::string initials(const std::string& name) {
+  std::string letters;
+  bool first = true;
+  for (std::size_t i = name.rfind('.') + 1; i < name.size(); ++i) {  // npos + 1 is 0
+    if (first && name[i] != '_') letters += name[i];
+    first = name[i] == '_';
+  }
+  return letters;
+}
+
+// The only candidate for which `f` holds.
+template <class F>
+std::optional<std::string> only_one(const std::vector<std::string>& candidates, F f) {
+  const auto one = std::find_if(candidates.begin(), candidates.end(), f);
+  if (one == candidates.end() || std::find_if(one + 1, candidates.end(), f) != candidates.end()) return {};
+  return *one;
+}
+
 }  // namespace
 
 std::optional<std::string> nearest(const std::string& word, const std::vector<std::string>& candidates) {
@@ -46,13 +65,10 @@ std::optional<std::string> nearest(const std::string& word, const std::vector<st
       best_distance = d;
     }
   }
-  if (best || word.size() < 3) return best;
-  for (const auto& candidate : candidates)  // a prefix of exactly one candidate
-    if (candidate.starts_with(word)) {
-      if (best) return {};
-      best = candidate;
-    }
-  return best;
+  if (best || word.size() < 2) return best;
+  const auto short_for = only_one(candidates, [&](const auto& candidate) { return initials(candidate) == word; });
+  if (short_for || word.size() < 3) return short_for;
+  return only_one(candidates, [&](const auto& candidate) { return candidate.starts_with(word); });
 }
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {

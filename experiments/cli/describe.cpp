@@ -98,12 +98,9 @@ void print(const EstimatorEntry& e) {
 void print(const ModelEntry& e) {
   Manual page;
   print_name(page, e.name, "model", e.summary);
-  std::string fitting;
-  for (const auto& [name, task] : tasks::Tasks::instance().entries())
-    if (Spec::parse(task.default_model).name == e.name) fitting += (fitting.empty() ? "" : ", ") + name;
-  print_synopsis(
-      page, e.name, e.parameters,
-      fmt::format("--task {} --model '{}'", fitting.empty() ? "TASK" : fitting.substr(0, fitting.find(',')), e.name));
+  const auto own_tasks = tasks::tasks_of(e.name);
+  print_synopsis(page, e.name, e.parameters,
+                 fmt::format("--task {} --model '{}'", own_tasks.empty() ? "TASK" : own_tasks.front(), e.name));
   page.heading("DESCRIPTION");
   page.paragraph(fmt::format("{}.", e.paper));
   print_parameters(page, e.parameters);
@@ -112,7 +109,7 @@ void print(const ModelEntry& e) {
   page.heading("NEEDS");
   page.paragraph(e.needs.empty() ? "Nothing of its task." : fmt::format("Of its task: {}.", fmt::join(e.needs, ", ")));
   page.heading("SEE ALSO");
-  if (!fitting.empty()) page.paragraph(fmt::format("Tasks that take it by default: {}.", fitting));
+  if (!own_tasks.empty()) page.paragraph(fmt::format("Tasks that take it by default: {}.", fmt::join(own_tasks, ", ")));
   page.paragraph("hardgrad list models; hardgrad list matrix");
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/alignments.hpp"
+#include "experiments/cli/hypotheses.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
@@ -24,9 +25,9 @@ namespace hardgrad::cli {
 namespace {
 
 struct EvaluateArguments {
-  std::string checkpoint, task, model, split = "heldout", attention = "prior", alignments;
+  std::string checkpoint, task, model, split = "heldout", attention = "prior", alignments, hypotheses;
   std::optional<std::uint64_t> seed;
-  int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0;
+  int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0, nbest = 1;
   bool json = false;
 };
 
@@ -52,6 +53,12 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
     throw UsageError(fmt::format("--average: the network was trained with {}, which draws no samples; remove the option",
                                  checkpoint.estimator));
   if (options.average > 0 && options.beam > 1) throw UsageError("--average and --beam exclude each other; give one of them");
+  if (options.nbest > 1 && options.hypotheses.empty())
+    throw UsageError(fmt::format("--nbest {}: needs --hypotheses FILE", options.nbest));
+  if (options.nbest > options.beam) throw UsageError(fmt::format("--nbest {0}: needs --beam {0} or more", options.nbest));
+  if (!options.hypotheses.empty() && options.average > 0)
+    throw UsageError("--average and --hypotheses exclude each other; give one of them");
+  if (!options.hypotheses.empty()) require_writable(options.hypotheses);
   const training::EvaluationSettings settings{
       .split = split,
       .examples = options.examples,
@@ -63,8 +70,10 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
       .bound_samples = target.name() == "soft" ? 0 : options.bound_samples,
   };
   const auto point = evaluate(*task, *model, target, settings, Key(options.seed.value_or(checkpoint.seed)) / "evaluate");
-  std::size_t written = 0;
+  std::size_t written = 0, decoded = 0;
   if (!options.alignments.empty()) written = write_alignments(options.alignments, *task, *model, target, settings);
+  if (!options.hypotheses.empty())
+    decoded = write_hypotheses(options.hypotheses, options.nbest, *task, *model, target, settings);
 
   const auto all = task->size(split);
   const auto examples = options.examples > 0 ? std::min<std::size_t>(options.examples, all) : all;
@@ -84,7 +93,8 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
                 {"attention", options.attention},
                 {"losses", numbers(point.losses)},
                 {"metrics", numbers(point.metrics)},
-                {"alignments", options.alignments.empty() ? nlohmann::json() : nlohmann::json(options.alignments)}});
+                {"alignments", options.alignments.empty() ? nlohmann::json() : nlohmann::json(options.alignments)},
+                {"hypotheses", options.hypotheses.empty() ? nlohmann::json() : nlohmann::json(options.hypotheses)}});
     return 0;
   }
   put("{} on {}, {} of its {} split, after {}\n", trained.model_spec, task_spec, counted(examples, "example"), options.split,
@@ -94,6 +104,7 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
     for (const auto& [name, value] : *values) rows.push_back({name, std::isfinite(value) ? fmt::format("{:.4f}", value) : "-"});
   print_table(std::move(rows), "lr");
   if (!options.alignments.empty()) put("alignments of {} written to {}\n", counted(written, "sentence"), options.alignments);
+  if (!options.hypotheses.empty()) put("hypotheses for {} written to {}\n", counted(decoded, "example"), options.hypotheses);
   return 0;
 }
 
@@ -120,6 +131,12 @@ void add_evaluate(CLI::App& app, Action& action) {
   verb.add("--bound-samples", options->bound_samples, "also compute the bound with this number of samples; 0: none")
       .from_to(0, 1000000);
   verb.add("--alignments", options->alignments, "folder for word alignments from attention, in the Pharaoh format");
+  verb.add("--hypotheses", options->hypotheses,
+           "file for the generated sentences, one a line, in the order of the data's file");
+  verb.add("--nbest", options->nbest,
+           "sentences per example in that file, as lines `number ||| words ||| log-probability`; 1: the words alone")
+      .from_to(1, 1000)
+      .shows_default();
   verb.add("--seed", options->seed, "seed of other data, its splits, and the noise; by default that of training")
       .not_negative();
   verb.flag("--json", options->json, "print JSON");

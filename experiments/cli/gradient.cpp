@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "core/autodiff/gradient.hpp"
+#include "core/models/parts/dropout.hpp"
 #include "core/support/error.hpp"
 #include "core/support/instruction_set.hpp"
 #include "core/support/usage.hpp"
@@ -81,8 +82,11 @@ int dump_gradient(const GradientArguments& options) {
   const auto spec = Spec::parse(sweeps::canonical_spec("estimator", options.estimator));
   if (options.out.empty() && !options.repeat) throw UsageError("--out is needed: the file to write (or --repeat)");
   if (!options.out.empty()) require_writable(options.out);
-  const auto scene = open_scene<T>(options.scene, wants_posterior({options.estimator}));
+  auto scene = open_scene<T>(options.scene, wants_posterior({options.estimator}));
   const Key key(options.scene.seed);
+  add_dropout(scene.batch, key / "dropout");  // as in training
+  const auto dropped = scene.model->dropout_factors(scene.batch);
+  if (dropped.empty()) scene.batch.integers.erase("dropout");
   const auto estimator = open_estimator<T>(scene, spec, key / "init");
   const auto timing = time_gradient<T>(options.repeat, *estimator, scene, key / "noise");
   Tape<T> tape;
@@ -101,6 +105,7 @@ int dump_gradient(const GradientArguments& options) {
     dump.gradient.push_back({p.name, std::move(g)});
   }
   for (const auto& [name, value] : scene.model->constants()) dump.constants.push_back({name, value});
+  for (const auto& [name, value] : dropped) dump.dropout.push_back({name, value});
   dump.batch = scene.batch;
   dump.task = scene.task_spec;
   dump.words = words_of(*scene.task, scene.batch);

@@ -56,8 +56,6 @@ std::string size_text(double bytes) {
   return fmt::format("{:.3g} {}", bytes, units[unit]);
 }
 
-std::string counted(std::size_t n, const std::string& thing) { return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s"); }
-
 std::string leftovers_text(const std::vector<storage::Leftover>& leftovers) {
   if (leftovers.empty()) return {};
   double bytes = 0;

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/support/text.hpp"
+
 namespace hardgrad::storage {
 struct Leftover;
 }
@@ -18,8 +20,6 @@ void print_table(std::vector<std::vector<std::string>> rows, const std::string& 
 std::string short_number(double value);
 /// "12 B", "3.2 GB"
 std::string size_text(double bytes);
-/// `n things`, `1 thing`
-std::string counted(std::size_t n, const std::string& thing);
 /// Number and size of half-written files of killed processes, and how to remove them; empty if there are none.
 std::string leftovers_text(const std::vector<storage::Leftover>& leftovers);
 

@@ -48,7 +48,7 @@ Scene<T> open_scene(const SceneOptions& place, bool posterior) {
         "model", place.model.empty() ? tasks::Tasks::instance().at(Spec::parse(place.task).name).default_model : place.model);
     scene.task = tasks::make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
     scene.model =
-        make_model<T>(Spec::parse(scene.model_spec), scene.task->dimensions(), Key(scene.data_seed) / "init", posterior);
+        tasks::make_model_for<T>(*scene.task, Spec::parse(scene.model_spec), Key(scene.data_seed) / "init", posterior);
   }
   std::vector<int> first(std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(tasks::Split::train)));
   std::iota(first.begin(), first.end(), 0);

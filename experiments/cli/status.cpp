@@ -53,10 +53,7 @@ int show_status(const std::string& path, bool json) {
                 {"cells", cells}});
     return damaged ? 3 : failed ? 1 : 0;
   }
-  put("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}{}\n", printable(status.name),
-      counted(status.cells.size(), "cell"), ok, skipped, failed, pending, status.running(),
-      damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "",
-      trials ? fmt::format("; {} failed, never chosen", counted(trials, "trial")) : "");
+  put("{}\n", status.summary());
   if (status.to_come) put("{} more to come during the search for settings\n", counted(status.to_come, "cell"));
   if (pending + failed + damaged && status.seconds_left)
     put("about {} of work left on one core\n", sweeps::clock_text(*status.seconds_left));

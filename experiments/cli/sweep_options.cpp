@@ -13,7 +13,9 @@ Argument SweepOptions::add(Verb& verb) {
   verb.add("--jobs", jobs, "parallel cells, at most one per core; 0: one per core. It does not change the numbers")
       .from_to(0, 4096);
   verb.repeated("--set", sets, "a.b=VALUE: overrides any setting of the file; may be repeated");
-  verb.repeated("--only", only, "cells matching key=pattern (estimator=rloo*) or a pattern; all of several must match");
+  verb.repeated("--only", only,
+                "cells by key=name, with any settings (estimator=exact), or by a pattern (estimator=rloo*, rloo*); all of "
+                "several must match");
   verb.add("--shard", shard, "k/n: the k-th of n parts");
   return argument;
 }

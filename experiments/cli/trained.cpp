@@ -39,7 +39,7 @@ Trained::Trained(TrainedOptions options)
 template <class T>
 std::unique_ptr<Model<T>> Trained::model(bool posterior) const {
   const auto make = [&](bool with) {
-    return make_model<T>(Spec::parse(model_spec), task->dimensions(), Key(checkpoint.seed) / "init", with);
+    return tasks::make_model_for<T>(*task, Spec::parse(model_spec), Key(checkpoint.seed) / "init", with);
   };
   const auto fits = [&](const Model<T>& model) {
     std::set<std::string> have, saved;

@@ -116,9 +116,7 @@ std::string evaluation_of(const Line& line) {
 }
 
 std::string headline(const sweeps::SweepStatus& status) {
-  auto text = fmt::format("{}: {} of {} done, {} at work", printable(status.name), status.count(sweeps::CellState::ok),
-                          counted(status.cells.size(), "cell"), status.running());
-  if (const auto failed = status.count(sweeps::CellState::failed)) text += fmt::format(", {} failed", failed);
+  auto text = status.summary();
   if (status.seconds_left && *status.seconds_left > 0)
     text += fmt::format("; about {} of work left on one core", sweeps::clock_text(*status.seconds_left));
   return text;
@@ -234,6 +232,7 @@ nlohmann::json to_json(const sweeps::SweepStatus& status, const std::vector<swee
   return {{"name", status.name},
           {"hash", status.hash},
           {"running", status.running()},
+          {"skipped", status.count(sweeps::CellState::skipped)},
           {"seconds_left", status.seconds_left ? number(*status.seconds_left) : nlohmann::json()},
           {"cells", cells}};
 }

@@ -35,11 +35,17 @@ std::vector<std::string> axes_by_length(const std::vector<std::size_t>& shape) {
   return axes;
 }
 
+// An array with one row per example.
 template <class V>
-void add_field(Dataset& data, const std::string& name, const Array<V>& array) {
+void add_by_example(Dataset& data, const std::string& name, const Array<V>& array, const std::string& long_name) {
   auto axes = axes_by_length(array.shape);
   if (!axes.empty()) axes[0] = "example";
-  add(data, name, array, axes, "1", "field " + name + " of the batch");
+  add(data, name, array, axes, "1", long_name);
+}
+
+template <class V>
+void add_field(Dataset& data, const std::string& name, const Array<V>& array) {
+  add_by_example(data, name, array, "field " + name + " of the batch");
 }
 
 // Moves a group's axes to the root, so that the group holds only the named arrays.
@@ -121,6 +127,12 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   std::vector<Archive::Group> groups = {
       {"parameters", named_dataset(dump.parameters)}, {"gradient", named_dataset(dump.gradient)}, {"batch", std::move(batch)}};
   if (!dump.constants.empty()) groups.push_back({"constants", named_dataset(dump.constants)});
+  if (!dump.dropout.empty()) {
+    Dataset factors;
+    for (const auto& [name, value] : dump.dropout)
+      add_by_example(factors, name, value, "factor of each entry of the " + name + ": 0 if dropped, else 1 / (1 - dropout)");
+    groups.push_back({"dropout", std::move(factors)});
+  }
   for (auto& group : groups) lift_axes(group.data, root);
   archive.groups.push_back({"", std::move(root)});
   for (auto& group : groups) archive.groups.push_back(std::move(group));

@@ -23,6 +23,7 @@ template <class T>
 struct GradientDump {
   std::vector<NamedArray<T>> parameters, gradient;
   std::vector<NamedArray<double>> constants;  ///< Model::constants
+  std::vector<NamedArray<double>> dropout;    ///< Model::dropout_factors
   Batch batch;
   /// The words of the batch's integer fields that encode words, in the field's shape; empty for padding.
   std::map<std::string, Array<std::string>> words;
@@ -43,9 +44,9 @@ struct GradientDump {
   double surrogate = 0;
 };
 
-/// /parameters/<name>, /gradient/<name>, /constants/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights,
-/// /log_prob, /loss, /logits, /value and the others in `numbers`, /site, /row_example; empty arrays are omitted. Atomic;
-/// UsageError if it cannot be written.
+/// /parameters/<name>, /gradient/<name>, /constants/<name>, /dropout/<name>, /batch/<field>, /batch/<field>_text, /choices or
+/// /weights, /log_prob, /loss, /logits, /value and the others in `numbers`, /site, /row_example; empty arrays are omitted.
+/// Atomic; UsageError if it cannot be written.
 template <class T>
 void write_gradient(const std::string& path, const GradientDump<T>& dump);
 

@@ -135,7 +135,12 @@ void ConfigReader::section(SweepConfig& config, const std::string& name) const {
   for (const auto& [key, value] : source_.table_of(*node, name)) {
     const auto path = name + "." + std::string(key.str());
     const auto* setting = find_setting(path);
-    if (!setting) source_.fail(key.source(), path, "unknown key" + did_you_mean(std::string(key.str()), known));
+    if (!setting) {
+      const auto meant = nearest(std::string(key.str()), known);
+      source_.fail(key.source(), path,
+                   "unknown key" + (meant ? fmt::format(" (did you mean \"{}.{}\"?)", name, *meant)
+                                          : did_you_mean(std::string(key.str()), known)));
+    }
     setting->set(config.base, setting_value(source_, value, path, *setting));
   }
 }

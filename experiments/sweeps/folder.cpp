@@ -7,10 +7,12 @@
 #include <map>
 
 #include "core/support/error.hpp"
+#include "core/support/text.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/cell.hpp"
 #include "experiments/storage/unfinished.hpp"
 #include "experiments/support/place.hpp"
+#include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/journal.hpp"
 #include "experiments/sweeps/work_left.hpp"
@@ -121,6 +123,15 @@ std::size_t SweepStatus::running() const {
 std::size_t SweepStatus::failed_trials() const {
   return std::count_if(cells.begin(), cells.end(),
                        [](const auto& cell) { return cell.trial && cell.state == CellState::failed; });
+}
+
+std::string SweepStatus::summary() const {
+  const auto trials = failed_trials(), damaged = count(CellState::damaged);
+  return fmt::format("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}{}", printable(name),
+                     counted(cells.size(), "cell"), count(CellState::ok), count(CellState::skipped),
+                     count(CellState::failed) - trials, count(CellState::pending), running(),
+                     damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "",
+                     trials ? fmt::format("; {} failed, never chosen", counted(trials, "trial")) : "");
 }
 
 namespace {

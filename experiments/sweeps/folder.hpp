@@ -56,6 +56,8 @@ struct SweepStatus {
   std::size_t count(CellState state) const;
   std::size_t running() const;
   std::size_t failed_trials() const;
+  /// "NAME: 12 cells: 10 ok, 2 skipped, 0 failed, 0 pending, 0 at work": all cells of the plan, with trials and damaged cells.
+  std::string summary() const;
 };
 /// The step at which an unfinished cell resumes; empty if its file is missing or unusable, so that it starts again.
 std::optional<int> unfinished_step(const SweepFolder& folder, const std::string& hash);

@@ -33,7 +33,7 @@ Fit fit(const Cell& cell, bool posterior, std::uint64_t root, TaskPool& tasks) {
   const CellKeys keys(root, cell.axes);
   const auto task = tasks.get(cell.axes.at("task"), keys.data);
   try {
-    return {make_model<float>(cell.spec("model"), task->dimensions(), keys.init, posterior), ""};
+    return {tasks::make_model_for<float>(*task, cell.spec("model"), keys.init, posterior), ""};
   } catch (const UsageError& e) {
     return {{}, e.what()};
   }
@@ -193,13 +193,28 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
   return plan;
 }
 
+namespace {
+
+/// A spec without wildcards in the form of the plan, which omits default settings: rloo[samples=4] is rloo.
+std::string canonical(const std::string& axis, const std::string& pattern) {
+  const bool spec = axis == "task" || axis == "model" || axis == "estimator";
+  if (!spec || pattern.find('[') == std::string::npos || pattern.find_first_of("*?") != std::string::npos) return pattern;
+  try {
+    return canonical_spec(axis, pattern);
+  } catch (const UsageError&) {  // it matches no cell, which is reported
+    return pattern;
+  }
+}
+
+}  // namespace
+
 bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
   return std::all_of(filters.begin(), filters.end(), [&](const std::string& filter) {
     // The key ends at the first '=' before any '[': rloo[samples=4] is a bare pattern.
     const auto equals = filter.find('='), bracket = filter.find('[');
     if (equals == std::string::npos || bracket < equals)
       return std::any_of(cell.axes.begin(), cell.axes.end(),
-                         [&](const auto& axis) { return pattern_matches(filter, axis.second); });
+                         [&](const auto& axis) { return pattern_matches(canonical(axis.first, filter), axis.second); });
     const auto name = filter.substr(0, equals), pattern = filter.substr(equals + 1);
     const auto it = cell.axes.find(name);
     if (it == cell.axes.end()) {
@@ -207,9 +222,7 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
       for (const auto& [axis, value] : cell.axes) names.push_back(axis);
       throw UsageError(fmt::format("--only {}: no axis \"{}\"{}", filter, name, did_you_mean(name, names)));
     }
-    // Part of a spec matches, but seed=1 does not match seed=10.
-    const bool spec = name == "task" || name == "model" || name == "estimator";
-    return pattern_matches(pattern, it->second) || (spec && it->second.find(pattern) != std::string::npos);
+    return pattern_matches(canonical(name, pattern), it->second);
   });
 }
 

@@ -78,8 +78,8 @@ CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std:
 /// Expands the configuration. Builds each (task, model) once to find the supported estimators.
 Plan make_plan(const SweepConfig& config, TaskPool& tasks);
 
-/// Whether filters keep a cell: `estimator=rloo*`, `seed=1`, a bare glob on any value; all must match. UsageError if an axis
-/// does not exist.
+/// Whether filters keep a cell: `estimator=exact` (this name, with any settings), `estimator=rloo[samples=2]`, `estimator=rloo*`,
+/// `seed=1`, or a pattern without an axis, for any value; all must match. UsageError if an axis does not exist.
 bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell);
 /// Cells of the k-th of n shards that the filters keep, in the plan's order. `to_come`: those not known yet, instead of the
 /// known ones. UsageError with suggestions if a filter keeps no cell of the whole plan.

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/models/batch.hpp"
+#include "core/models/model.hpp"
 #include "core/random/key.hpp"
 #include "core/registry/registry.hpp"
 
@@ -115,5 +115,12 @@ TaskEntry with_factories_of(TaskEntry entry) {
 
 /// Makes a task from its spec; with `trained`, for a network trained on that task of the same name. UsageError, InputError.
 std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained = nullptr);
+
+/// The tasks whose default model has this name.
+std::vector<std::string> tasks_of(const std::string& model);
+
+/// Makes a model for a task. UsageError with the models that fit and the tasks of this one if it does not fit.
+template <class T>
+std::unique_ptr<Model<T>> make_model_for(const Task& task, const Spec& model, Key init, bool posterior = false);
 
 }  // namespace hardgrad::tasks

@@ -25,7 +25,8 @@ class Transduction final : public SequenceTask {
   Transduction(const Settings& settings, Key key, const Transduction* trained) {
     require_shares("transduce", settings);
     auto pairs = read(settings, key);
-    const auto all = pairs.size(), longest = static_cast<std::size_t>(settings.integer("max_length"));
+    auto all = pairs.size();
+    const auto longest = static_cast<std::size_t>(settings.integer("max_length"));
     const auto too_long = std::erase_if(
         pairs, [&](const SequencePair& pair) { return pair.source.size() > longest || pair.target.size() > longest; });
     const auto beyond = cut(pairs, static_cast<std::size_t>(settings.integer("limit")), key / "limit");
@@ -33,19 +34,37 @@ class Transduction final : public SequenceTask {
       throw InputError(fmt::format("{}: nothing left: {} of {} words are longer than max_length={}; raise it", provenance_,
                                    too_long, all, longest));
     Sides words, answers;
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      words.push_back(joined(pairs[i].source));
-      answers.push_back(joined(pairs[i].target));
-      answers_[words.back()].push_back(static_cast<std::uint32_t>(i));
+    for (const auto& pair : pairs) {
+      words.push_back(joined(pair.source));
+      answers.push_back(joined(pair.target));
     }
     // A quarter of CMUdict's words sound like another one, and many inflected forms serve several cases. Groups keep these
     // together.
-    const auto groups = settings.text("data") == "generated" ? words : groups_by_either(words, answers);
-    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    auto groups = settings.text("data") == "generated" ? words : groups_by_either(words, answers);
+    auto splits = split_by_group(groups, share_of(Split::heldout, settings), share_of(Split::test, settings), key / "split");
+    for (const auto& [split, prefix] : given_splits) {
+      const auto path = settings.text(std::string(prefix) + "_path");
+      if (path.empty()) continue;
+      provenance_ += fmt::format(", {}: {}", prefix, find_input(path));
+      for (auto& pair : read_file(settings, find_input(path))) {
+        words.push_back(joined(pair.source));
+        answers.push_back(joined(pair.target));
+        groups.push_back("given " + words.back());
+        splits.push_back(split);
+        pairs.push_back(std::move(pair));
+        ++all;
+      }
+    }
+    // The answers of a word in its split: files of their own may share words.
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      names.push_back(to_string(splits[i]) + " " + words[i]);
+      answers_[names.back()].push_back(static_cast<std::uint32_t>(i));
+    }
     take(std::move(pairs), splits, 0, key / "order", "no word is left to train on; give more words, or heldout=0,test=0",
          trained);
     same_.resize(words.size());
-    for (std::size_t i = 0; i < words.size(); ++i) same_[i] = &answers_.at(words[i]);
+    for (std::size_t i = 0; i < words.size(); ++i) same_[i] = &answers_.at(names[i]);
     for (const auto split : {Split::heldout, Split::test})
       std::erase_if(of(split), [&](int i) { return same_[i]->front() != static_cast<std::uint32_t>(i); });
     provenance_ +=
@@ -74,9 +93,10 @@ class Transduction final : public SequenceTask {
   std::vector<SequencePair> read(const Settings& settings, Key key) {
     const auto& data = settings.text("data");
     const auto path = find_input(settings.text("path"));
-    if (data == "generated" && !path.empty())
-      throw UsageError(
-          "transduce: path is given, but data=generated; give its format: data=cmudict, inflection or pronunciation");
+    for (const auto* name : {"path", "dev_path", "test_path"})
+      if (data == "generated" && !settings.text(name).empty())
+        throw UsageError(fmt::format(
+            "transduce: {} is given, but data=generated; give its format: data=cmudict, inflection or pronunciation", name));
     if (data != "generated" && path.empty()) throw UsageError(fmt::format("transduce: data={} needs path=FILE", data));
     std::vector<SequencePair> pairs;
     if (data == "generated") {
@@ -86,6 +106,12 @@ class Transduction final : public SequenceTask {
       return pairs;
     }
     provenance_ = path;
+    return read_file(settings, path);
+  }
+
+  static std::vector<SequencePair> read_file(const Settings& settings, const std::string& path) {
+    const auto& data = settings.text("data");
+    std::vector<SequencePair> pairs;
     if (data == "cmudict") {
       for (auto& entry : read_cmudict(path)) {
         if (entry.variant > 1 && !settings.flag("variants")) continue;
@@ -121,7 +147,7 @@ class Transduction final : public SequenceTask {
     return std::erase_if(pairs, [&](const SequencePair& pair) { return hash.at(joined(pair.source)) >= all[limit]; });
   }
 
-  std::map<std::string, std::vector<std::uint32_t>> answers_;  // the examples of each word
+  std::map<std::string, std::vector<std::uint32_t>> answers_;  // the examples of each split and word
   std::vector<const std::vector<std::uint32_t>*> same_;        // the same, by example
 };
 
@@ -135,6 +161,8 @@ const TaskEntry entry = {
     .parameters = {P::choice("data", "generated", {"generated", "cmudict", "inflection", "pronunciation"},
                              "format: lines of lemma, form and features (inflection), or of word and sounds (pronunciation)"),
                    P::text("path", "", "the data file"),
+                   P::text("dev_path", "", "a file of the development split, used whole; replaces the share heldout"),
+                   P::text("test_path", "", "a file of the test split, used whole; replaces the share test"),
                    P::integer("examples", 2000, 1, 1e7, "words to generate (data=generated)"),
                    P::integer("syllables", 3, 1, 8, "most syllables of a word (data=generated)"),
                    P::integer("max_length", 40, 1, 1000, "most symbols of a word and of its answer"),

@@ -32,8 +32,12 @@ class Translation final : public SequenceTask {
     }
     // In real corpora a sentence has several translations, and a decoder can memorise one. Groups keep them together. Generated
     // sentences share translations by design, so there only equal sources are grouped.
-    const auto groups = settings.text("data") == "generated" ? sources : groups_by_either(sources, targets);
-    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    const auto drawn = static_cast<std::ptrdiff_t>(sources.size() - corpus.given.size());  // the last pairs have their split
+    const Sides first(sources.begin(), sources.begin() + drawn), second(targets.begin(), targets.begin() + drawn);
+    auto groups = settings.text("data") == "generated" ? first : groups_by_either(first, second);
+    auto splits = split_by_group(groups, share_of(Split::heldout, settings), share_of(Split::test, settings), key / "split");
+    for (auto source = sources.begin() + drawn; source != sources.end(); ++source) groups.push_back("given " + *source);
+    splits.insert(splits.end(), corpus.given.begin(), corpus.given.end());
     take(std::move(corpus.pairs), splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "order",
          "no sentence is left to train on; give more text, or heldout=0,test=0", trained);
     provenance_ += fmt::format(
@@ -85,6 +89,10 @@ const TaskEntry entry = {
     .parameters = {P::choice("data", "generated", {"generated", "tatoeba", "text"}, "format of the data"),
                    P::text("path", "", "file of pairs (data=tatoeba) or of source sentences (data=text)"),
                    P::text("target_path", "", "file of target sentences (data=text)"),
+                   P::text("dev_path", "", "the same of the development split, used whole; replaces the share heldout"),
+                   P::text("dev_target_path", "", "its target sentences (data=text)"),
+                   P::text("test_path", "", "the same of the test split; replaces the share test"),
+                   P::text("test_target_path", "", "its target sentences (data=text)"),
                    P::text("links", "",
                            "gold links between words, which are split at blanks (data=text): lines of 0-0 1?2, or of sentence, "
                            "source, target, S or P"),

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "core/support/error.hpp"
@@ -11,26 +12,48 @@
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/parallel_text.hpp"
 #include "experiments/tasks/sentence_grammar.hpp"
+#include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 namespace {
 
-void need_path(const Settings& settings, bool two) {
-  const auto data = settings.text("data");
-  if (settings.text("path").empty()) throw UsageError(fmt::format("translation: data={} needs path=FILE", data));
-  if (two && settings.text("target_path").empty())
-    throw UsageError("translation: data=text needs path=FILE (source) and target_path=FILE (its translation)");
+/// "dev_" + "target_path", or "target_path" of the training files (no prefix).
+std::string setting(const std::string& prefix, const char* name) { return prefix.empty() ? name : prefix + "_" + name; }
+
+/// The pairs of the files `path` and, for data=text, `target_path`, with this prefix; `words` splits a sentence.
+template <class F>
+std::vector<SequencePair> read_pairs(const Settings& settings, const std::string& prefix, std::string& origin, F words) {
+  const auto& data = settings.text("data");
+  const bool text = data == "text";
+  const auto source = setting(prefix, "path"), target = setting(prefix, "target_path");
+  if (settings.text(source).empty()) throw UsageError(fmt::format("translation: data={} needs {}=FILE", data, source));
+  if (text && settings.text(target).empty())
+    throw UsageError(
+        fmt::format("translation: data=text needs {}=FILE (source) and {}=FILE (its translation)", source, target));
+  const auto path = find_input(settings.text(source)), target_path = find_input(settings.text(target));
+  std::vector<SequencePair> pairs;
+  for (const auto& [first, second] : text ? read_parallel_text(path, target_path) : read_tab_pairs(path)) {
+    const bool swapped = !text && settings.integer("source_column") == 2;
+    pairs.push_back({words(swapped ? second : first), words(swapped ? first : second)});
+  }
+  origin += fmt::format("{}{}{}", origin.empty() ? "" : ", " + prefix + ": ", path, text ? " and " + target_path : "");
+  return pairs;
+}
+
+std::size_t drop_blank(std::vector<SequencePair>& pairs) {
+  return std::erase_if(pairs, [](const auto& pair) { return pair.source.empty() || pair.target.empty(); });
 }
 
 TranslationCorpus read(const Settings& settings, Key key) {
   const auto& data = settings.text("data");
-  const auto path = find_input(settings.text("path")), target_path = find_input(settings.text("target_path"));
   const bool lower = settings.flag("lower_case");
-  if (data == "generated" && !path.empty())
-    throw UsageError("translation: path is given, but data=generated; give its format: data=tatoeba or text");
+  for (const auto* name : {"path", "dev_path", "test_path"})
+    if (data == "generated" && !settings.text(name).empty())
+      throw UsageError(
+          fmt::format("translation: {} is given, but data=generated; give its format: data=tatoeba or text", name));
   const auto links = find_input(settings.text("links"));
-  for (const auto* name : {"target_path", "links"})
+  for (const auto* name : {"target_path", "dev_target_path", "test_target_path", "links"})
     if (data != "text" && !settings.text(name).empty())
       throw UsageError(fmt::format("translation: {} is for data=text only", name));
   if (!links.empty() && settings.text("symbols") == "letters")
@@ -45,16 +68,11 @@ TranslationCorpus read(const Settings& settings, Key key) {
         corpus.pairs.back().gold.add({pair.alignment[t], static_cast<int>(t)}, true);
     }
   } else {
-    const bool text = data == "text";
-    need_path(settings, text);
-    const auto pairs = text ? read_parallel_text(path, target_path) : read_tab_pairs(path);
     const auto words = [&](const std::string& sentence) {
       return links.empty() ? tokenize(sentence, lower) : between_blanks(lower ? lower_case(sentence) : sentence);
     };
-    for (const auto& [first, second] : pairs) {
-      const bool swapped = !text && settings.integer("source_column") == 2;
-      corpus.pairs.push_back({words(swapped ? second : first), words(swapped ? first : second)});
-    }
+    corpus.origin.clear();
+    corpus.pairs = read_pairs(settings, "", corpus.origin, words);
     if (!links.empty()) {
       std::vector<PairLengths> lengths;
       for (const auto& [source, target, gold] : corpus.pairs)
@@ -62,11 +80,26 @@ TranslationCorpus read(const Settings& settings, Key key) {
       auto gold = read_gold_links(links, lengths);
       for (std::size_t i = 0; i < gold.size(); ++i) corpus.pairs[i].gold = std::move(gold[i]);
     }
-    corpus.origin = text ? path + " and " + target_path : path;
   }
   corpus.read = corpus.pairs.size();
-  corpus.blank = std::erase_if(corpus.pairs, [](const auto& pair) { return pair.source.empty() || pair.target.empty(); });
+  corpus.blank = drop_blank(corpus.pairs);
   return corpus;
+}
+
+/// Adds the pairs of `dev_path` and `test_path`, of any length.
+void add_given(TranslationCorpus& corpus, const Settings& settings) {
+  const bool lower = settings.flag("lower_case"), linked = !settings.text("links").empty();
+  const auto words = [&](const std::string& sentence) {
+    return linked ? between_blanks(lower ? lower_case(sentence) : sentence) : tokenize(sentence, lower);
+  };
+  for (const auto& [split, prefix] : given_splits) {
+    if (settings.text(setting(prefix, "path")).empty() && settings.text(setting(prefix, "target_path")).empty()) continue;
+    auto pairs = read_pairs(settings, prefix, corpus.origin, words);
+    corpus.read += pairs.size();
+    corpus.blank += drop_blank(pairs);
+    corpus.given.insert(corpus.given.end(), pairs.size(), split);
+    std::move(pairs.begin(), pairs.end(), std::back_inserter(corpus.pairs));
+  }
 }
 
 /// Drops pairs of the wrong length and, beyond the limit, those with the highest hashes of the source.
@@ -113,6 +146,7 @@ TranslationCorpus read_translation_corpus(const Settings& settings, Key key) {
         "{}: nothing left: of {} pairs, {} are shorter than min_length={} or longer than "
         "max_length={}; raise max_length",
         corpus.origin, corpus.read, corpus.wrong_length, settings.integer("min_length"), settings.integer("max_length")));
+  add_given(corpus, settings);
   if (settings.text("symbols") == "letters")
     for (auto& pair : corpus.pairs) pair = {letters_of(pair.source), letters_of(pair.target)};
   return corpus;

@@ -16,12 +16,14 @@ inline constexpr const char* blank_letter = "\u2423";
 
 struct TranslationCorpus {
   std::vector<SequencePair> pairs;  ///< not empty
+  std::vector<Split> given;         ///< the splits of the last pairs, which come from files of their own
   std::string origin = "generated";
   std::size_t read = 0, blank = 0, wrong_length = 0, beyond_limit = 0;
 };
 
-/// The pairs selected by the settings of the task `translation`, in the order of their files or numbers. UsageError if settings
-/// contradict each other; InputError if a file cannot be read or no pair is left.
+/// The pairs selected by the settings of the task `translation`, in the order of their files or numbers, then all pairs of
+/// `dev_path` and `test_path`. UsageError if settings contradict each other; InputError if a file cannot be read or no pair is
+/// left.
 TranslationCorpus read_translation_corpus(const Settings& settings, Key key);
 
 }  // namespace hardgrad::tasks

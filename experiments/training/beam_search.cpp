@@ -15,13 +15,14 @@ namespace {
 template <class T>
 class Search final : public Observer<T> {
  public:
-  Search(const Dreams& dreams, std::size_t examples, std::size_t width)
+  Search(const Dreams& dreams, std::size_t examples, std::size_t width, std::size_t most)
       : end_(dreams.last_label),
         places_(dreams.places),
         width_(width),
+        most_(most),
         beginnings_(examples * width),
         from_(examples * width),
-        found_(examples, {{}, -std::numeric_limits<double>::infinity()}) {}
+        found_(examples) {}
 
   std::vector<int> observe(std::span<const int> row, Var<T> logits, int place) override {
     const std::vector<int> labels(row.size(), static_cast<int>(logits.cols()));
@@ -43,13 +44,22 @@ class Search final : public Observer<T> {
     return answer;
   }
   std::vector<int> goes_on_from() const override { return from_; }
-  std::vector<Found> found() && { return std::move(found_); }
+  std::vector<std::vector<Found>> found() && { return std::move(found_); }
 
  private:
   struct Candidate {
     int row, label;
     double log_p;
   };
+
+  // Keeps the most probable complete sentences of example b.
+  void record(std::size_t b, Found sentence) {
+    auto& best = found_[b];
+    const auto place =
+        std::upper_bound(best.begin(), best.end(), sentence, [](const Found& x, const Found& y) { return x.log_p > y.log_p; });
+    best.insert(place, std::move(sentence));
+    if (best.size() > most_) best.pop_back();
+  }
 
   // Takes the most probable continuations until the beam is full; complete sentences are recorded.
   void grow(std::size_t b, std::vector<Candidate> candidates, bool last, std::vector<int>& said) {
@@ -63,11 +73,12 @@ class Search final : public Observer<T> {
     std::vector<Found> next;
     std::vector<int> parent;
     for (const auto& candidate : candidates) {
-      if (next.size() == width_ || candidate.log_p <= found_[b].log_p) break;  // continuations are never more probable
+      const bool enough = found_[b].size() == most_ && candidate.log_p <= found_[b].back().log_p;
+      if (next.size() == width_ || enough) break;  // continuations are never more probable
       Found longer{beginnings_[candidate.row].labels, candidate.log_p};
       if (candidate.label != end_) longer.labels.push_back(candidate.label);
       if (candidate.label == end_ || last) {
-        found_[b] = std::move(longer);
+        record(b, std::move(longer));
       } else {
         next.push_back(std::move(longer));
         parent.push_back(candidate.row);
@@ -83,30 +94,33 @@ class Search final : public Observer<T> {
   }
 
   int end_, places_;
-  std::size_t width_;
-  std::vector<Found> beginnings_;  // [B k]
-  std::vector<int> from_;          // [B k] the row that each continues
-  std::vector<Found> found_;       // [B] the best so far
+  std::size_t width_, most_;
+  std::vector<Found> beginnings_;          // [B k]
+  std::vector<int> from_;                  // [B k] the row that each continues
+  std::vector<std::vector<Found>> found_;  // [B] the best so far, the most probable first
 };
 
 }  // namespace
 
 template <class T>
-std::vector<Found> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width, Tape<T>& tape) {
+std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width,
+                                            Tape<T>& tape, int most) {
   const auto* dreams = model.structure().dreams;
   if (!dreams || dreams->last_label < 0)
     throw UsageError("beam search needs a network that generates sentences; this one does not: decode greedily");
   std::vector<int> copies;
   for (int b = 0; b < batch.examples(); ++b) copies.insert(copies.end(), width, b);
   const auto hypotheses = batch.select(copies);
-  Search<T> search(*dreams, batch.id.size(), static_cast<std::size_t>(width));
+  Search<T> search(*dreams, batch.id.size(), static_cast<std::size_t>(width), static_cast<std::size_t>(most));
   Episode<T> episode(tape, chooser, hypotheses.examples());
   episode.observe_by(search);
   model.run(hypotheses, episode);
   return std::move(search).found();
 }
 
-template std::vector<Found> beam_search(const Model<float>&, const Batch&, Chooser<float>&, int, Tape<float>&);
-template std::vector<Found> beam_search(const Model<double>&, const Batch&, Chooser<double>&, int, Tape<double>&);
+template std::vector<std::vector<Found>> beam_search(const Model<float>&, const Batch&, Chooser<float>&, int, Tape<float>&,
+                                                     int);
+template std::vector<std::vector<Found>> beam_search(const Model<double>&, const Batch&, Chooser<double>&, int, Tape<double>&,
+                                                     int);
 
 }  // namespace hardgrad::training

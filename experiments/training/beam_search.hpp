@@ -15,10 +15,12 @@ struct Found {
   double log_p;
 };
 
-/// The sentence of each example with the largest log-probability, not divided by length, among those found with `width`
-/// prefixes. `chooser` makes the choices of each prefix, one row each. If `width` covers all prefixes, this is the network's
-/// most probable sentence. UsageError if the network does not generate sentences.
+/// The sentences of each example with the largest log-probabilities, not divided by length, among those found with `width`
+/// prefixes: at least one and at most `most`, the most probable first. `chooser` makes the choices of each prefix, one row each.
+/// If `width` covers all prefixes, these are the network's most probable sentences. UsageError if the network does not generate
+/// sentences.
 template <class T>
-std::vector<Found> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width, Tape<T>& tape);
+std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width,
+                                            Tape<T>& tape, int most = 1);
 
 }  // namespace hardgrad::training

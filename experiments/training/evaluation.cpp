@@ -16,13 +16,6 @@
 namespace hardgrad::training {
 namespace {
 
-/// The choices for metrics: the most probable options, or the expected weights.
-template <class T>
-std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
-  if (target.name() == "soft") return std::make_unique<ExpectedChooser<T>>();
-  return std::make_unique<GreedyChooser<T>>();
-}
-
 /// Sum over costs of their mean over rows: the loss of a run with one row per example.
 template <class T>
 double plain_loss(const Episode<T>& episode, Tape<T>& tape) {
@@ -42,10 +35,10 @@ tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& ba
   }
   const auto found = beam_search(model, batch, chooser, beam, tape);
   std::size_t longest = 0;
-  for (const auto& sentence : found) longest = std::max(longest, sentence.labels.size());
+  for (const auto& sentences : found) longest = std::max(longest, sentences.front().labels.size());
   tasks::Observation seen{Array<int>({found.size(), longest}, -1), Array<int>({found.size(), 0}, -1)};
   for (std::size_t b = 0; b < found.size(); ++b)
-    std::copy(found[b].labels.begin(), found[b].labels.end(), seen.predictions.row(b).begin());
+    std::copy(found[b].front().labels.begin(), found[b].front().labels.end(), seen.predictions.row(b).begin());
   return seen;
 }
 
@@ -154,6 +147,12 @@ double sampled_bound(Tape<T>& tape, const Model<T>& model, const Batch& batch, D
 }  // namespace
 
 template <class T>
+std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
+  if (target.name() == "soft") return std::make_unique<ExpectedChooser<T>>();
+  return std::make_unique<GreedyChooser<T>>();
+}
+
+template <class T>
 tasks::Observation observe(const Episode<T>& episode) {
   const auto examples = static_cast<std::size_t>(episode.examples());
   const auto& steps = episode.steps();
@@ -244,6 +243,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                       \
+  template std::unique_ptr<Chooser<T>> plain_chooser(const Target&);                                  \
   template tasks::Observation observe(const Episode<T>&);                                             \
   template tasks::Observation most_probable(const Model<T>&, const Target&, const Batch&, DrawnFrom); \
   template EvaluationPoint evaluate(const tasks::Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);

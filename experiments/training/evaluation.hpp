@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct EvaluationSettings {
 template <class T>
 EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const Target& target,
                          const EvaluationSettings& settings, Key noise);
+
+/// The choices for metrics and decoding: the most probable options, or the expected weights for the soft target.
+template <class T>
+std::unique_ptr<Chooser<T>> plain_chooser(const Target& target);
 
 /// The model's output for a batch with teacher forcing, under the most probable choices (for the soft target, the weights).
 template <class T>

@@ -42,7 +42,7 @@ SmallScene::SmallScene(const SceneSpec& scene, bool posterior) {
   std::vector<int> first(scene.examples);
   std::iota(first.begin(), first.end(), 0);
   batch = task->batch(tasks::Split::train, first);
-  model = make_model<float>(Spec::parse(scene.model), task->dimensions(), key / "init", posterior);
+  model = tasks::make_model_for<float>(*task, Spec::parse(scene.model), key / "init", posterior);
 }
 
 }  // namespace hardgrad::verification

@@ -50,7 +50,7 @@ ModelScene made(const Pair& pair) {
   scene.batch = scene.examples(scene.index);
   const auto dimensions = scene.task->dimensions();
   const auto lively = [&](bool posterior) {  // biases, too, become nonzero
-    auto model = make_model<double>(pair.model, dimensions, key / "init", posterior);
+    auto model = tasks::make_model_for<double>(*scene.task, pair.model, key / "init", posterior);
     for (auto& parameter : model->parameters()) {
       KeyedRandomness random(key / "moved" / parameter.name);
       std::uint32_t n = 0;

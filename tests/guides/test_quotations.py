@@ -1,4 +1,4 @@
-"""Output quoted on a page equals what the commands before it print. A fenced block
+"""Output quoted on a page equals the output of the commands before it. A fenced block
 
 ```text output
 

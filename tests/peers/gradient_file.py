@@ -25,6 +25,11 @@ class GradientFile:
     settings: dict[str, str]  # the settings given in the model's spec
     dimensions: dict[str, int]  # the task's dimensions
     surrogate: float
+    dropout: dict[str, np.ndarray]  # factors [B, C] of the values that dropout drops; empty without it
+
+    def kept(self, name: str, example: int, x: torch.Tensor) -> torch.Tensor:
+        """x [.., C] without the entries that dropout drops."""
+        return x * torch.tensor(self.dropout[name][example], dtype=torch.float64) if self.dropout else x
 
 
 def _settings(spec: str) -> dict[str, str]:
@@ -58,6 +63,7 @@ def load(path: str) -> GradientFile:
             settings=_settings(model.decode() if isinstance(model, bytes) else model),
             dimensions=json.loads(f.attrs["dimensions"]),
             surrogate=float(f.attrs["surrogate"]),
+            dropout=group("dropout") if "dropout" in f else {},
         )
 
 

@@ -13,9 +13,12 @@
 #include "core/autodiff/sparsemax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
+#include "core/support/text.hpp"
 
 namespace hardgrad {
 namespace {
+
+constexpr double beyond_any_machine = 1e12;  // terms that no larger cap makes feasible
 
 template <class T>
 Var<T> plus(Var<T> a, Var<T> b) {
@@ -149,9 +152,13 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
   const auto of_example = enumeration_terms(target, problem.model, problem.batch);
   if (const double terms = std::accumulate(of_example.begin(), of_example.end(), 0.0); terms > leaf_cap)
     throw NotExact(fmt::format(
-        "exact enumeration needs {:.6g} {} ({} choices of up to {} options, {} examples), more than the cap of {:.6g}: "
-        "take fewer samples, steps, options or examples, or raise the cap",
-        terms, target.entry().counted, structure.steps(), structure.most_options(), problem.batch.examples(), leaf_cap));
+        "exact enumeration needs {:.6g} {} ({}{} of up to {}, {}), more than the cap of {:.6g}: {}", terms,
+        target.entry().counted, counted(structure.choices(), "choice"),
+        structure.most_columns() > 1 ? fmt::format(", {} at once,", structure.most_columns()) : "",
+        structure.most_options() ? counted(structure.most_options(), "option") : counted(structure.nodes(), "quadrature point"),
+        counted(problem.batch.examples(), "example"), leaf_cap,
+        terms > beyond_any_machine ? "take fewer choices or options, or an estimator that samples"
+                                   : "take fewer samples, choices, options or examples, or raise the cap"));
   return target.entry().exact<T>().objective(target, problem);
 }
 

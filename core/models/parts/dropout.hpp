@@ -5,7 +5,11 @@
 // the batch, and can be enumerated. A batch without keys (evaluations, measurements) has no dropout.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/autodiff/dropout.hpp"
@@ -39,5 +43,32 @@ Var<T> dropout(Var<T> x, double rate, const Batch& batch, std::span<const int> e
   }
   return dropout(x, rate, Key(), std::span<const Draw>(draws));
 }
+
+/// Dropout of one value of a network, by name; `dropout` of a spec.
+struct Dropout {
+  const char* name;     ///< in gradient files
+  std::uint32_t place;  ///< distinguishes the values of a network
+  double rate;
+  std::size_t width;  ///< of the value
+
+  /// True if entries are dropped in this batch.
+  bool in(const Batch& batch) const { return rate > 0 && batch.integers.contains("dropout"); }
+  /// x [N, width] without the dropped entries. Row n belongs to example[n] [N] of the batch.
+  template <class T>
+  Var<T> operator()(Var<T> x, const Batch& batch, std::span<const int> example) const {
+    return dropout(x, rate, batch, example, place);
+  }
+  /// For Model::dropout_factors: nothing, or the name and the factors [B, width].
+  template <class T>
+  void add_factors(const Batch& batch, std::vector<std::pair<std::string, Array<double>>>& factors) const {
+    if (!in(batch)) return;
+    Tape<T> tape;
+    std::vector<int> every(batch.id.size());
+    std::iota(every.begin(), every.end(), 0);
+    const auto kept = (*this)(tape.constant(every.size(), width, T{1}), batch, every).value();
+    factors.emplace_back(name, Array<double>({every.size(), width}));
+    std::copy_n(kept.data, every.size() * width, factors.back().second.data.begin());
+  }
+};
 
 }  // namespace hardgrad

@@ -89,6 +89,8 @@ struct Histories {
     auto next = *this;
     std::iota(next.parent.begin(), next.parent.end(), 0);
     next.option.clear();
+    for (std::size_t r = of_row.size(); r-- > 0;)  // an earlier answer may have come from another row
+      if (of_row[r] >= 0) next.row[of_row[r]] = static_cast<int>(r);
     return next;
   }
 

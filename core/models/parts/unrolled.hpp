@@ -20,6 +20,12 @@ class Unrolled {
     asking_ += static_cast<int>(state.rows());
     steps_.push_back({t, state, std::move(i)});
   }
+  /// The same, with the states [N, C] after the choice.
+  void add_after(int t, Var<T> state, Past<T> i) {
+    for (std::size_t n = 0; n < i.size(); ++n) asked_.push_back(asking_ + static_cast<int>(n));
+    asking_ += static_cast<int>(state.rows());
+    steps_.push_back({t, state, std::move(i)});
+  }
   bool empty() const { return steps_.empty(); }
   void clear() {
     steps_.clear();

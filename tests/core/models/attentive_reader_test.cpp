@@ -61,4 +61,9 @@ TEST_CASE("attentive_reader: every example is answered once, after its question 
   }
 }
 
+TEST_CASE("attentive_reader: dropout depends on the example, and a batch without a key has none") {
+  testing::check_dropout("attentive_reader[embedding=3,hidden=8,kind=impatient,dropout=", dimensions, three_documents(),
+                         cases()[1].forced, {"readout"});
+}
+
 }  // namespace hardgrad::testing::attentive_reader_test

@@ -99,4 +99,9 @@ TEST_CASE("captioner: images that are not divisible into cells are rejected") {
   CHECK_THROWS_AS(make_model<double>(Spec::parse("captioner"), odd, Key(1)), UsageError);
 }
 
+TEST_CASE("captioner: dropout depends on the example, and a batch without a key has none") {
+  testing::check_dropout("captioner[embedding=8,hidden=3,gate=true,dropout=", from_features, three_pictures(false), among_three,
+                         {"readout"});
+}
+
 }  // namespace hardgrad::testing::captioner_test

@@ -68,4 +68,8 @@ TEST_CASE("memory_reader: tied answers are rows of the last table, if the task n
                        "memory_reader: tied_answers: the task declares no answer_word; leave it out", UsageError);
 }
 
+TEST_CASE("memory_reader: dropout depends on the example, and a batch without a key has none") {
+  testing::check_dropout("memory_reader[embedding=8,hops=2,dropout=", dimensions, three_stories(), forced, {"readout"});
+}
+
 }  // namespace hardgrad::testing::memory_reader_test

@@ -4,9 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/dropout.hpp"
 #include "experiments/verification/mixture.hpp"
 
 namespace hardgrad::testing {
@@ -203,6 +206,41 @@ inline Options copied(const Options& options, int copies, int columns = 1) {
       for (int c = 0; c < copies; ++c) result.back().insert(result.back().end(), row, row + columns);
   }
   return result;
+}
+
+/// Checks dropout of the values `names`; `spec` ends in "dropout=". Without keys nothing is dropped; with keys the loss of an
+/// example depends on its own key alone, and the gradient is that of the loss.
+inline void check_dropout(const std::string& spec, const Dimensions& dimensions, const Batch& batch, const Options& forced,
+                          const std::set<std::string>& names) {
+  CAPTURE(spec);
+  auto model = lively(spec + "0.4]", dimensions);
+  const auto run = [](const Model<double>& network, const Batch& data, const Options& options) {
+    ForcedChooser<double> chooser(options);
+    return losses(network, data, chooser);
+  };
+  const auto plain = lively(spec + "0]", dimensions);
+  const auto whole = run(*plain, batch, forced);
+  CHECK(run(*model, batch, forced) == whole);
+  auto keyed = batch;
+  add_dropout(keyed, Key(3));
+  const auto less = run(*model, keyed, forced);
+  for (int b = 0; b < batch.examples(); ++b) {
+    CHECK(std::abs(less[b] - whole[b]) > 1e-6);
+    CHECK(run(*model, keyed.select({b}), of_example(forced, b))[0] == doctest::Approx(less[b]).epsilon(1e-12));
+  }
+  std::set<std::string> dropped;
+  for (const auto& [name, factors] : model->dropout_factors(keyed)) {
+    CAPTURE(name);
+    CHECK(factors.extent(0) == batch.id.size());
+    const auto gone = std::count(factors.data.begin(), factors.data.end(), 0.0);
+    CHECK((gone > 0 && static_cast<std::size_t>(gone) < factors.size()));
+    for (double x : factors.data) CHECK((x == 0 || x == doctest::Approx(1 / 0.6).epsilon(1e-12)));
+    dropped.insert(name);
+  }
+  CHECK(dropped == names);
+  CHECK(model->dropout_factors(batch).empty());
+  CHECK(plain->dropout_factors(keyed).empty());
+  check_gradient("dropout", *model, keyed, [&] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
 }
 
 }  // namespace hardgrad::testing

@@ -30,7 +30,8 @@ std::vector<std::string> specs() {
     for (std::string feed : {"none", "soft", "sampled"})
       all.push_back("translator[" + sizes + "score=" + score + ",feed=" + feed + "]");
   for (std::string reading :
-       {"source=reversed,feed=soft", "source=twice,feed=sampled", "encoder=forward,source=reversed,feed=sampled"})
+       {"source=reversed,feed=soft", "source=twice,feed=sampled", "encoder=forward,source=reversed,feed=sampled",
+        "order=context_first,feed=sampled", "order=context_first,feed=soft,score=dot"})
     all.push_back("translator[" + sizes + reading + "]");
   return all;
 }
@@ -243,24 +244,32 @@ TEST_CASE("translator: the null position is an additional choice, after the last
   }
 }
 
+TEST_CASE("translator: with order=context_first the first word's attention does not see the start symbol") {
+  for (const std::string order : {"state_first", "context_first"})
+    for (const std::string feed : {"soft", "sampled"}) {
+      CAPTURE(order);
+      const auto spec = "translator[" + sizes + "order=" + order + ",feed=" + feed + "]";
+      const auto log_p = [&](const Model<double>& model) {
+        Tape<double> tape;
+        ForcedChooser<double> chooser(forced);
+        Episode<double> episode(tape, chooser, 3);
+        model.run(three_sentences(), episode);
+        return episode.log_probability(0).value().data[0];
+      };
+      const auto model = testing::lively(spec, dimensions), moved = testing::lively(spec, dimensions);
+      for (double& x : moved->parameters().find("decoder.embedding.weight")->value.row(1)) x += 0.5;  // bos
+      CHECK((std::abs(log_p(*model) - log_p(*moved)) < 1e-12) == (order == "context_first"));
+    }
+  CHECK_THROWS_WITH_AS(testing::lively("translator[" + sizes + "order=context_first]", dimensions),
+                       doctest::Contains("give attention=source and feed=soft or feed=sampled"), UsageError);
+}
+
 TEST_CASE("translator: dropout depends on the example, and a batch without a key has none") {
   const std::string spec = "translator[" + sizes + "feed=sampled,dropout=";
-  auto model = lively(spec + "0.4]", dimensions);
-  const auto run = [&](const Model<double>& network, const Batch& batch, const Options& options) {
-    ForcedChooser<double> chooser(options);
-    return losses(network, batch, chooser);
-  };
-  const auto whole = run(*lively(spec + "0]", dimensions), three_sentences(), forced);
-  CHECK(run(*model, three_sentences(), forced) == whole);
-  auto batch = three_sentences();
+  testing::check_dropout(spec, dimensions, three_sentences(), forced, {"annotation", "readout"});
+  const auto model = testing::lively(spec + "0.4]", dimensions);
+  auto batch = three_sentences(), later = batch;
   add_dropout(batch, Key(3));
-  const auto less = run(*model, batch, forced);
-  for (int b = 0; b < 3; ++b) {
-    CHECK(std::abs(less[b] - whole[b]) > 1e-6);
-    CHECK(run(*model, batch.select({b}), of_example(forced, b))[0] == doctest::Approx(less[b]).epsilon(1e-12));
-  }
-  check_gradient("dropout", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
-  auto later = three_sentences();
   add_dropout(later, Key(4));
   Tape<double> tape;  // a rewound tape keeps values that no choice affects: not those of another key
   for (const auto* data : {&batch, &later}) {
@@ -271,7 +280,8 @@ TEST_CASE("translator: dropout depends on the example, and a batch without a key
     double total = 0;
     for (const auto& cost : episode.costs())
       for (std::size_t r = 0; r < 3; ++r) total += cost.loss.value().data[r];
-    const auto fresh = run(*model, *data, forced);
+    ForcedChooser<double> again(forced);
+    const auto fresh = losses(*model, *data, again);
     CHECK(total == doctest::Approx(fresh[0] + fresh[1] + fresh[2]).epsilon(1e-12));
   }
 }

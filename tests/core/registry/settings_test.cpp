@@ -141,6 +141,9 @@ TEST_CASE("the nearest name is suggested only if it is near enough") {
   CHECK(nearest("variational", names) == "variational_bound");
   CHECK(nearest("exakt", names) == "exact");
   CHECK_FALSE(nearest("zzz", names));
+  CHECK(nearest("lr", {"momentum", "learning_rate", "own_learning_rate"}) == "learning_rate");
+  CHECK(nearest("lr", {"train.steps", "train.learning_rate"}) == "train.learning_rate");
+  CHECK_FALSE(nearest("lr", {"learning_rate", "loss_ratio"}));  // not if several have these initials
   CHECK_FALSE(nearest("", names));
   CHECK_FALSE(nearest(std::string(100000, 'a'), names));
   CHECK(did_you_mean("zzz", {"a", "b"}) == " (there are: a, b)");

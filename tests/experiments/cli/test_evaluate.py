@@ -76,6 +76,29 @@ def test_beam_posterior_and_splits(networks):
     assert "learns no posterior" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "posterior")
 
 
+def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
+    _, checkpoints = networks
+    path = checkpoints["rloo[samples=2]"]
+    for name, lines in (("s", ["the n0 v1", "n2", "the n1 v0"]), ("t", ["N0 V1", "N2", "N1 V0"])):
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
+    task = f"translation[data=text,path={tmp_path}/s,target_path={tmp_path}/t,heldout=0,test=0]"
+    arguments = ("evaluate", "--checkpoint", path, "--task", task, "--split", "train", "--beam", 3, "--hypotheses", tmp_path / "h")
+    got = as_json(*arguments)
+    best = (tmp_path / "h").read_text().splitlines()
+    assert len(best) == 3 and got["hypotheses"] == str(tmp_path / "h")
+    as_json(*arguments, "--nbest", 2)
+    found = [line.split(" ||| ") for line in (tmp_path / "h").read_text().splitlines()]
+    for number in range(3):
+        mine = [(words, float(log_p)) for n, words, log_p in found if int(n) == number]
+        assert 1 <= len(mine) <= 2 and mine[0][0] == best[number] and mine == sorted(mine, key=lambda pair: -pair[1])
+    assert len(found) > 3
+    (tmp_path / "t").write_text("".join((line or "x") + "\n" for line in best))  # against its own sentences it makes no error
+    assert as_json(*arguments)["metrics"]["exact_match_decoded"] == 1
+    assert "--nbest 4: needs --beam 4 or more" in refusal(*arguments, "--nbest", 4)
+    assert "--nbest 2: needs --hypotheses" in refusal("evaluate", "--checkpoint", path, "--beam", 2, "--nbest", 2)
+    assert "exclude each other" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--hypotheses", tmp_path / "h")
+
+
 def test_averages_over_samples(networks):
     _, checkpoints = networks
     path = checkpoints["rloo[samples=2]"]

@@ -54,7 +54,9 @@ def test_filters_are_exact_and_suggest(sweep):
     assert refusal("plan", sweep, "--only", "estimator=rlooo") == '--only estimator=rlooo: matches no cell (did you mean "rloo"?)'
     assert refusal("run", sweep, "--only", "sede=1") == '--only sede=1: no axis "sede" (did you mean "seed"?)'
     assert refusal("plan", sweep, "--set", "steps=3") == '--set steps: steps: unknown key (did you mean "train.steps"?)'
-    assert refusal("plan", sweep, "--set", "train.stepz=3") == '--set train.stepz: train.stepz: unknown key (did you mean "steps"?)'
+    assert refusal("plan", sweep, "--set", "train.stepz=3") == '--set train.stepz: train.stepz: unknown key (did you mean "train.steps"?)'
+    assert refusal("plan", sweep, "--set", "train.lr=.1") == '--set train.lr: train.lr: unknown key (did you mean "train.learning_rate"?)'
+    assert refusal("plan", sweep, "--set", "lr=.1") == '--set lr: lr: unknown key (did you mean "train.learning_rate"?)'
 
 
 def test_estimate(sweep, tmp_path):

@@ -122,13 +122,24 @@ def test_a_time_limit_saves(tmp_path):
     assert len(problems) == 1 and problems[0].endswith("; the cell starts again")
 
 
+def test_status_and_watch_count_the_same_cells(tmp_path):
+    (tmp_path / "s.toml").write_text('name = "w"\n[grid]\ntask = ["bits", "qa[stories=40]"]\nestimator = ["rloo", "arm"]\n'
+                                     '[train]\nsteps = 1\nbatch = 1\n[measure]\nat = []\n')
+    folder = tmp_path / "run"
+    run("run", tmp_path / "s.toml", "--out", folder)
+    first = "w: 4 cells: 3 ok, 1 skipped, 0 failed, 0 pending, 0 at work"
+    assert [run(verb, folder).stdout.splitlines()[0] for verb in ("status", "watch")] == [first, first]
+    watched = as_json("watch", folder)
+    assert watched["skipped"] == 1 and len(watched["cells"]) == 3
+
+
 def test_watch_of_a_sweep(tmp_path):
     (tmp_path / "s.toml").write_text('name = "w"\n[grid]\ntask = ["bits", "not_gate"]\nestimator = ["rloo", "reinforce", "exact"]\nseed = [1, 2]\n'
                                      '[train]\nsteps = 60\nlearning_rate = 0.1\nlog_every = 5\nevaluate_every = 20\n[measure]\nat = []\n')
     folder = tmp_path / "run"
     run("run", tmp_path / "s.toml", "--out", folder)
     table = run("watch", folder).stdout.splitlines()
-    assert table[0].startswith("w: 12 of 12 cells done, 0 at work") and len(table) == 14
+    assert table[0] == "w: 12 cells: 12 ok, 0 skipped, 0 failed, 0 pending, 0 at work" and len(table) == 14
     assert all(re.match(r"ok +60 +100% ", line) for line in table[2:])
     shown = as_json("watch", folder, "--only", "rloo", "--only", "seed=1")["cells"]
     assert len(shown) == 2 and [point["step"] for point in shown[0]["training"]] == list(range(5, 61, 5))

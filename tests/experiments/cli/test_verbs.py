@@ -50,6 +50,17 @@ def test_every_verb_has_help(verb):
     (("test", "bits"), "test: bits is a model and a task: give --model bits or --task bits"),
     (("test", "rloo", "--task", "bits"), "test: --task gives the data to test a model; rloo is an estimator"),
     (("test", "translator", "--task", "qa"), "model translator does not fit this task: the task has no "),
+    (("measure", "--task", "translation", "--model", "memory_reader"),
+     "model memory_reader does not fit this task: the task has no vocabulary, answers, sentences, words; models that fit: translator; "
+     "memory_reader is for: qa"),
+    (("measure", "--task", "images", "--model", "belief_network[units=200]", "--estimator", "exact"),
+     "measure: exact: exact enumeration needs 1.28555e+61 rows (200 choices, 200 at once, of up to 2 options, 8 examples), more than the "
+     "cap of 1e+06: take fewer choices or options, or an estimator that samples"),
+    (("measure", "--task", "bits", "--batch", "1", "--estimator", "exact[cap=1]"),
+     "measure: exact[cap=1]: exact enumeration needs 2 rows (1 choice of up to 2 options, 1 example), more than the cap of 1: take fewer samples, "
+     "choices, options or examples, or raise the cap"),
+    (("measure", "--task", "canvas[examples=20]", "--estimator", "rloo[target=elbo]"),
+     "measure: rloo[target=elbo]: the model has no learned posterior: its attention already is q(c | y), and its loss has the divergence"),
     (("test", "translator[hiden=3]"), 'translator: unknown parameter "hiden" (did you mean "hidden"?)'),
     (("test", "--plugin", "/nonexistent.so", "x"), "plugin /nonexistent.so: no such file"),
     (("describe", "rlo"), 'describe: there is nothing named "rlo" (did you mean "rloo"?)'),
@@ -291,6 +302,21 @@ def test_a_dump_holds_the_constants_of_its_losses(function, tmp_path):
             coefficients = f["constants/bits.coefficients"][()]
             wanted = coefficients[0, choices[:, 0]] + coefficients[1, choices[:, 1]]
         assert len(np.unique(loss)) > 3 and np.allclose(loss, wanted, rtol=0, atol=1e-14)
+
+
+def test_a_dump_holds_its_dropout(tmp_path):
+    def dump(settings, seed=1):
+        run("gradient", "--task", "translation[examples=60]", "--model", f"translator[hidden=6,{settings}]", "--estimator", "rloo[samples=2]",
+            "--precision", "double", "--batch", 3, "--seed", seed, "--out", tmp_path / "g.h5")
+        with h5py.File(tmp_path / "g.h5") as f:
+            return {name: f[f"dropout/{name}"][()] for name in ("annotation", "readout") if "dropout" in f}, f["loss"][()], f["batch"].keys()
+
+    factors, loss, fields = dump("dropout=0.5")
+    assert factors["annotation"].shape == (3, 12) and factors["readout"].shape == (3, 6) and "dropout" in fields
+    assert all(set(np.unique(factor)) == {0, 2} for factor in factors.values())
+    assert not np.array_equal(factors["annotation"], dump("dropout=0.5", seed=2)[0]["annotation"])
+    none, whole, fields = dump("dropout=0")
+    assert none == {} and "dropout" not in fields and np.nanmax(np.abs(loss - whole)) > 1e-3
 
 
 @pytest.mark.parametrize("task, estimator", [("bits", "rloo[samples=7]"), ("not_gate", "exact"), ("qa[stories=20]", "rloo[samples=2]"),

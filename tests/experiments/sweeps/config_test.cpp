@@ -58,7 +58,7 @@ TEST_CASE("bad configurations are rejected with place, key and remedy") {
        "sweep.toml:2:13: train.optimizer: value must be one of sgd, rmsprop, adam, got \"adm\" (did you mean "
        "\"adam\"?)"},
       {"[train]\ndecode = 1\n", "sweep.toml:2:10: train.decode: must be true or false, got 1"},
-      {"[train]\nstep = 5\n", "sweep.toml:2:1: train.step: unknown key (did you mean \"steps\"?)"},
+      {"[train]\nstep = 5\n", "sweep.toml:2:1: train.step: unknown key (did you mean \"train.steps\"?)"},
       {"[train]\nsteps = [5]\n", "sweep.toml:2:9: train.steps: must be an integer, got a list"},
       {"[measure]\nat = [\"begin\"]\n",
        "sweep.toml:2:6: measure.at: must be steps, \"start\", \"end\" or shares such as \"50%\", got "
@@ -136,7 +136,7 @@ TEST_CASE("--set overrides anything and is checked by the same rules") {
   CHECK(estimator);
 
   CHECK(complaint(good, {"train.steps=-1"}) == "--set train.steps: train.steps: value must be at least 0, got -1");
-  CHECK(complaint(good, {"train.stps=1"}) == "--set train.stps: train.stps: unknown key (did you mean \"steps\"?)");
+  CHECK(complaint(good, {"train.stps=1"}) == "--set train.stps: train.stps: unknown key (did you mean \"train.steps\"?)");
   CHECK(complaint(good, {"trian.steps=1"}) == "--set trian.steps: trian: unknown key (did you mean \"train\"?)");
   CHECK(complaint(good, {"grid.estimator=[\"rlo\"]"}) ==
         "--set grid.estimator: grid.estimator: unknown estimator \"rlo\" (did you mean \"rloo\"?)");

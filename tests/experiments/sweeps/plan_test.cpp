@@ -144,6 +144,22 @@ TEST_CASE("filters") {
   CHECK(kept({"rloo[samples=2]"}) == 4);
   CHECK(kept({"task=bits", "estimator=exact"}) == 2);
   CHECK(kept({"task=nothing"}) == 0);
+  const auto similar =
+      plan_of("[grid]\ntask = \"bits\"\nestimator = [\"exact\", \"exact_marginal\", \"rloo\", \"rloo[samples=2]\"]\n");
+  const auto found = [&](const std::string& filter) {
+    std::set<std::string> estimators;
+    for (const auto& cell : similar.cells)
+      if (filter_keeps({filter}, cell)) estimators.insert(cell.axes.at("estimator"));
+    return estimators;
+  };
+  using Names = std::set<std::string>;
+  for (const std::string key : {"estimator=", ""}) {
+    CHECK(found(key + "exact") == Names{"exact"});
+    CHECK(found(key + "exact*") == Names{"exact", "exact_marginal"});
+    CHECK(found(key + "marginal").empty());  // not a part of a name
+    CHECK(found(key + "rloo") == Names{"rloo", "rloo[samples=2]"});
+    CHECK(found(key + "rloo[samples=4]") == Names{"rloo"});  // 4 is the default
+  }
   try {
     kept({"estimater=rloo"});
     FAIL("accepted");

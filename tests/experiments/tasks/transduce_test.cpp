@@ -93,6 +93,33 @@ TEST_CASE("CMUdict: a word with two pronunciations is trained with both, and tes
   CHECK(asked > 0);
 }
 
+TEST_CASE("development and test files of their own: the answers of a word are those of its own file") {
+  Folder folder;
+  std::string lines;
+  for (char c = 'a'; c < 'u'; ++c) lines += std::string(1, c) + " B AA " + (c % 2 ? "B" : "AA") + "\n";
+  const auto path = folder.write("train", lines), test = folder.write("test", "b B\nb(2) AA\nzzzz B B B B\n");
+  const auto task =
+      make("data=cmudict,max_length=3,path=" + path + ",dev_path=" + folder.write("dev", "c AA\n") + ",test_path=" + test);
+  CHECK(task->size(Split::train) == 20);
+  CHECK(task->size(Split::heldout) == 1);
+  CHECK(task->size(Split::test) == 2);  // `b` is judged once, and max_length selects training words only
+  CHECK(has(task->provenance(), "train, dev: "));
+  const auto batch = whole(*task, Split::test);
+  for (std::size_t b = 0; b < 2; ++b) {
+    if (batch.ints("source_length").data[b] > 1) continue;
+    const auto errors = [&](int label) {
+      auto metrics = task->metrics();
+      task->score_decoded(task->batch(Split::test, {static_cast<int>(b)}), {Array<int>({1, 1}, label), Array<int>({1, 0})},
+                          metrics);
+      return value(metrics, "word_error_rate");
+    };
+    int right = 0;  // B or AA, not the answer of `b` in the training file
+    for (int label = 4; label < task->dimensions().at("target_vocabulary"); ++label) right += errors(label) == 0;
+    CHECK(right == 2);
+  }
+  CHECK(has(refusal(folder, [&] { make("dev_path=" + test); }), "dev_path is given, but data=generated"));
+}
+
 TEST_CASE("errors are counted relative to the closest answer") {
   Folder folder;
   std::string lines = "ab A B\nab(2) B B AA AA\n";

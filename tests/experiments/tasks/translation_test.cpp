@@ -1,4 +1,6 @@
 // Translation: fields, gold alignment, splits, metrics, and corpora of every kind.
+#include <fmt/format.h>
+
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -202,6 +204,44 @@ TEST_CASE("parallel texts, with links or without") {
   };
   CHECK(has(refused("\n0-0\n\n\n"), "l:2:1: a link of source word 0 and target word 0, but the pair has 0 and 1"));
   CHECK(has(refusal(folder, [&] { make("links=" + links); }), "links is for data=text only"));
+}
+
+TEST_CASE("development and test files of their own are used whole and take no share of training") {
+  Folder folder;
+  std::string lines, sources, targets;
+  for (int i = 0; i < 40; ++i) {
+    sources += fmt::format("s{}\n", i);
+    targets += fmt::format("t{}\n", i);
+    lines += fmt::format("t{0}\ts{0}\n", i);
+  }
+  const auto tab = folder.write("train", lines), dev = folder.write("dev", "a b c d e\tf\nt3\tnew\n"),
+             test = folder.write("test", "x\ty\n");
+  const auto task = make("data=tatoeba,max_length=3,path=" + tab + ",dev_path=" + dev + ",test_path=" + test);
+  CHECK(task->size(Split::train) == 40);
+  const auto ids = whole(*task, Split::heldout).id;
+  CHECK(std::set<std::uint32_t>(ids.begin(), ids.end()) == std::set<std::uint32_t>{40, 41});
+  CHECK(task->size(Split::test) == 1);
+  CHECK(task->dimensions().at("target_length") == 5 + 1);       // longer than max_length
+  CHECK(task->dimensions().at("target_vocabulary") == 4 + 40);  // words of the training file alone
+  CHECK(has(task->provenance(), "train, dev: "));
+  CHECK(has(task->provenance(), "43 pairs read"));
+  CHECK(has(task->provenance(), "1 of the 3 held out or to test share a side with training"));
+  const auto one = make("data=tatoeba,test=0.2,path=" + tab + ",dev_path=" + dev);  // the test split is still a share
+  CHECK(one->size(Split::heldout) == 2);
+  CHECK(one->size(Split::train) + one->size(Split::test) == 40);
+  CHECK(one->size(Split::test) > 2);
+
+  const auto text = "data=text,path=" + folder.write("s", sources) + ",target_path=" + folder.write("t", targets);
+  const auto parallel =
+      make(text + ",test_path=" + folder.write("ts", "q\n\n") + ",test_target_path=" + folder.write("tt", "r\nz\n"));
+  CHECK(parallel->size(Split::test) == 1);
+  CHECK(has(parallel->provenance(), "1 with an empty side"));
+  const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
+  CHECK(has(says(text + ",dev_path=" + dev),
+            "data=text needs dev_path=FILE (source) and dev_target_path=FILE (its translation)"));
+  CHECK(has(says(text + ",dev_target_path=" + dev), "data=text needs dev_path=FILE"));
+  CHECK(has(says("test_path=" + test), "test_path is given, but data=generated"));
+  CHECK(has(says("data=tatoeba,path=" + tab + ",test_target_path=" + test), "test_target_path is for data=text only"));
 }
 
 TEST_CASE("bad settings and corpora are rejected") {

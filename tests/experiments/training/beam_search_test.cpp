@@ -75,6 +75,8 @@ Found by_hand(const Model<double>& model, const Batch& batch, int b, std::size_t
 const std::vector<std::string> specs = {"translator[embedding=3,hidden=3,feed=sampled]",
                                         "translator[embedding=3,hidden=3,feed=soft,score=dot]",
                                         "translator[embedding=3,hidden=3,feed=none]",
+                                        "translator[embedding=3,hidden=3,feed=sampled,order=context_first]",
+                                        "translator[embedding=3,hidden=3,feed=soft,order=context_first]",
                                         "translator[embedding=3,hidden=4,feed=sampled,heads=2,null=true]",
                                         "translator[embedding=3,hidden=3,attention=none,feed=soft,encoder=forward]",
                                         "captioner[embedding=3,hidden=3]"};
@@ -98,18 +100,18 @@ TEST_CASE("beam search equals the explicit search, at every width, and reordered
         REQUIRE(found.size() == 3);
         for (int b = 0; b < 3; ++b) {
           const auto wanted = by_hand<C>(*model, batch, b, static_cast<std::size_t>(width));
-          CHECK(found[b].labels == wanted.labels);
-          CHECK(found[b].log_p == doctest::Approx(wanted.log_p).epsilon(1e-12));
+          CHECK(found[b].front().labels == wanted.labels);
+          CHECK(found[b].front().log_p == doctest::Approx(wanted.log_p).epsilon(1e-12));
           ++searched;
-          if (width == 1) narrow[b] = found[b].log_p;
-          differ += found[b].log_p > narrow[b] + 1e-9;
+          if (width == 1) narrow[b] = found[b].front().log_p;
+          differ += found[b].front().log_p > narrow[b] + 1e-9;
         }
       };
       check(GreedyChooser<double>());
       if (width == 2) check(ExpectedChooser<double>());
     }
   }
-  CHECK(searched == 6 * 6 * 3);
+  CHECK(searched == 8 * 6 * 3);
   CHECK(differ > 10);  // it finds sentences that greedy decoding misses
 }
 
@@ -128,7 +130,7 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentence, and
   GreedyChooser<double> chooser;
   Tape<double> tape;
   const auto all = beam_search<double>(*model, batch, chooser, 320, tape);
-  for (int b = 0; b < 3; ++b) CHECK(all[b].log_p == doctest::Approx(best[b]).epsilon(1e-12));
+  for (int b = 0; b < 3; ++b) CHECK(all[b].front().log_p == doctest::Approx(best[b]).epsilon(1e-12));
 
   tape.clear();
   const auto one = beam_search<double>(*model, batch, chooser, 1, tape);
@@ -140,8 +142,54 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentence, and
     std::vector<int> said;
     for (const auto& p : episode.predictions())
       if (p.label[b] >= 0 && p.label[b] != end) said.push_back(p.label[b]);
-    CHECK(one[b].labels == said);
+    CHECK(one[b].front().labels == said);
   }
+}
+
+TEST_CASE("with a beam for every prefix it finds the most probable sentences in order") {
+  const auto batch = three_sources();
+  const auto model = testing::lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
+  std::vector<std::vector<Found>> all(3);
+  for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
+    std::vector<int> said;
+    for (const auto& at : drawn) said.push_back(at[0]);
+    for (int b = 0; b < 3; ++b) all[b].push_back({said, log_p<GreedyChooser<double>>(*model, batch, b, said)});
+    for (int b = 0; b < 3; ++b)
+      if (auto& labels = all[b].back().labels; labels.back() == end) labels.pop_back();
+  });
+  GreedyChooser<double> chooser;
+  Tape<double> tape;
+  const auto found = beam_search<double>(*model, batch, chooser, 320, tape, 7);
+  for (int b = 0; b < 3; ++b) {
+    std::sort(all[b].begin(), all[b].end(), [](const Found& x, const Found& y) { return x.log_p > y.log_p; });
+    REQUIRE(found[b].size() == 7);
+    for (std::size_t n = 0; n < 7; ++n) {
+      CHECK(found[b][n].labels == all[b][n].labels);
+      CHECK(found[b][n].log_p == doctest::Approx(all[b][n].log_p).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("every sentence that beam search finds has its log-probability, also after reordered rows read a mean context") {
+  const auto batch = three_sources();
+  std::size_t checked = 0;
+  for (const auto& spec : specs) {
+    CAPTURE(spec);
+    const auto model = testing::lively(spec, dimensions);
+    for (auto& p : model->parameters())
+      for (auto& x : p.value.data) x *= 3;
+    GreedyChooser<double> chooser;
+    Tape<double> tape;
+    const auto found = beam_search<double>(*model, batch, chooser, 6, tape, 12);
+    for (int b = 0; b < 3; ++b)
+      for (const auto& [said, p] : found[b]) {
+        auto whole = said;
+        if (whole.size() < most) whole.push_back(end);
+        CHECK(p == doctest::Approx(log_p<GreedyChooser<double>>(*model, batch, b, whole)).epsilon(1e-12));
+        ++checked;
+      }
+  }
+  CHECK(checked > 12 * specs.size());
 }
 
 TEST_CASE("beam search on a network that decodes no sentences is an error") {

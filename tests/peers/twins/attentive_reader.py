@@ -11,6 +11,7 @@ from twins.layers import bilstm
 CASES = [
     ("cloze", "embedding=6,hidden=5"),
     ("cloze", "embedding=6,hidden=5,kind=impatient"),
+    ("cloze", "embedding=6,hidden=5,kind=impatient,dropout=0.4"),
 ]
 
 
@@ -33,4 +34,5 @@ def attentive_reader(file: GradientFile, example: int, options: list[int]):
         log_probs.append(F.log_softmax(torch.tanh(keys + asked @ u) @ w, dim=0)[options[0]])
         r = y_d[options[0]]
     g = torch.tanh(p["answer.read.weight"] @ r + p["answer.question.weight"] @ u)
+    g = file.kept("readout", example, g)
     return [-F.log_softmax(p["answer.entity.weight"] @ g, dim=0)[int(file.batch["answer"][example])]], log_probs

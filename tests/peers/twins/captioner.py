@@ -13,6 +13,7 @@ CASES = [
     ("caption[grid=3,objects=1]", "embedding=6,hidden=5,channels=4,features=7,gate=true"),
     ("caption", "embedding=6,hidden=5,channels=4,features=7,gate=true,doubly_stochastic=0.8"),
     ("{features}", "embedding=6,hidden=5,gate=true"),
+    ("{features}", "embedding=6,hidden=5,dropout=0.4"),
 ]
 
 
@@ -46,7 +47,8 @@ def captioner(file: GradientFile, example: int, options: list[int]):
         i, f, g, o = (gates + F.linear(h, p["decoder.lstm.recurrent.weight"])).chunk(4)
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
         h = torch.sigmoid(o) * torch.tanh(c)
-        logits = lin("output", y + lin("readout.state", h) + lin("readout.context", z))
+        said = file.kept("readout", example, y + lin("readout.state", h) + lin("readout.context", z))
+        logits = lin("output", said)
         losses.append(-F.log_softmax(logits, dim=0)[word])
         previous = word
     losses.append(float(file.settings.get("doubly_stochastic", 0)) * ((1 - covered) ** 2).sum())

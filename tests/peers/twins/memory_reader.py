@@ -16,6 +16,7 @@ CASES = [
     ("qa", "embedding=7,hops=3,tying=layerwise"),
     ("qa", "embedding=7,hops=1,tying=layerwise,temporal=false"),
     ("qa", "embedding=7,hops=2,tied_answers=true"),
+    ("qa", "embedding=7,hops=2,dropout=0.4"),
 ]
 
 
@@ -63,4 +64,5 @@ def memory_reader(file: GradientFile, example: int, options: list[int] | None | 
     else:
         first, count = file.dimensions["answer_word"], file.dimensions["answers"]
         W = p[f"memory.{hops}.weight"][first:first + count]
+    u = file.kept("readout", example, u)
     return [-F.log_softmax(W @ u, dim=0)[answer]], log_probs

@@ -24,13 +24,17 @@ CASES = [
                                   ("forward", "forward", "true"), ("forward", "reversed", "false"), ("forward", "twice", "false"))
 ] + [
     ("translation", "embedding=6,hidden=6,heads=2,null=true,score=scaled_dot,feed=sampled"),
+    ("translation", "embedding=6,hidden=6,heads=2,null=true,feed=sampled,dropout=0.4"),
+] + [
+    ("translation", f"embedding=6,hidden=6,order=context_first,heads={heads},score={score},feed={feed}")
+    for heads, score, feed in ((1, "additive", "sampled"), (1, "additive", "soft"), (2, "dot", "sampled"), (2, "general", "soft"))
 ]
 
 # Networks without a choice have no score term and only a soft form, which is compared.
 FIXED = [
-    ("translation", f"embedding=6,hidden=5,attention=none,encoder={encoder},source={source},feed={feed}")
-    for encoder, source, feed in (("bidirectional", "forward", "none"), ("bidirectional", "forward", "soft"),
-                                  ("forward", "reversed", "none"), ("forward", "twice", "sampled"))
+    ("translation", f"embedding=6,hidden=5,attention=none,encoder={encoder},source={source},feed={feed}{rest}")
+    for encoder, source, feed, rest in (("bidirectional", "forward", "none", ""), ("bidirectional", "forward", "soft", ""),
+                                        ("forward", "reversed", "none", ""), ("forward", "twice", "sampled", ",dropout=0.4"))
 ]
 
 
@@ -53,6 +57,8 @@ def translator(file: GradientFile, example: int, options):
     if "attention.null.weight" in p:
         a = torch.cat([a, p["attention.null.weight"]])
     attends = file.settings.get("attention", "source") == "source"
+    if attends:
+        a = file.kept("annotation", example, a)
 
     s = torch.tanh(F.linear(ends, p["decoder.initial.weight"], p["decoder.initial.bias"]))
     state = (s[None], torch.zeros(1, hidden, dtype=torch.float64))
@@ -72,9 +78,17 @@ def translator(file: GradientFile, example: int, options):
         mixed = torch.tanh(query + F.linear(a, key[mine], p["attention.key.bias"][mine]))
         return mixed @ p["attention.score.weight"][0, mine]
 
+    context_first = file.settings.get("order", "state_first") == "context_first"
     previous, losses, log_probs = BOS, [], []
     for t, word in enumerate(target):
         y = p["decoder.embedding.weight"][previous]
+        if context_first:
+            s = state[0][0]  # of the step before
+            log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
+            chosen = np.atleast_1d(options[t])
+            log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
+            seen = torch.cat([a[i] for i in chosen])
+            z = torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
         gates = F.linear(y, p["decoder.lstm.input.weight"]) + p["decoder.lstm.bias"]
         gates = gates + F.linear(state[0][0], p["decoder.lstm.recurrent.weight"])
         if feed != "none":
@@ -84,8 +98,9 @@ def translator(file: GradientFile, example: int, options):
         s = torch.sigmoid(o) * torch.tanh(c)
         state = (s[None], c[None])
 
-        seen = ends
-        if attends:
+        if not attends:
+            seen = ends
+        elif not context_first:
             log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
             chosen = np.atleast_1d(options[t])
             log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
@@ -94,7 +109,7 @@ def translator(file: GradientFile, example: int, options):
 
         u = torch.tanh(F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) +
                        F.linear(seen, p["readout.context.weight"]) + F.linear(y, p["readout.word.weight"]))
-        logits = F.linear(u, p["output.weight"], p["output.bias"])
+        logits = F.linear(file.kept("readout", example, u), p["output.weight"], p["output.bias"])
         losses.append(-F.log_softmax(logits, dim=0)[int(word)])
         previous = int(word)
     return losses, log_probs
