@@ -29,7 +29,7 @@ class StraightThrough final : public RelaxationEstimator<T> {
         forward_(settings.real("forward_temperature")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = fault_("draws at temperature 1") ? asked.draw() : asked.draw(forward_);
     const double used = fault_("derivative at temperature 1") ? 1 : fault_("inverse temperature") ? 1 / backward_ : backward_;
     return straight_through(asked, std::move(option), asked.softmax(used));
@@ -48,7 +48,7 @@ class GappedSt final : public RelaxationEstimator<T> {
         gap_(fault_("sign of the gap") ? -settings.real("gap") : settings.real("gap")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
     const double up = fault_("sign of m_1") ? 1 : -1, down = fault_("sign of m_2") ? 1 : -1;
     auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
@@ -73,10 +73,10 @@ class GumbelRao final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
-    const auto total = sum_of_softmax_given(asked, option, temperature_, rao_samples, options_);
-    return straight_through(asked, std::move(option), affine(total, static_cast<T>(factor_ / rao_samples)));
+    const auto total = sum_of_softmax_given(asked, option, temperature_, asked.rao_samples, options_);
+    return straight_through(asked, std::move(option), affine(total, static_cast<T>(factor_ / asked.rao_samples)));
   }
   double factor_, temperature_;
   std::uint32_t options_;
@@ -89,7 +89,7 @@ class ReinMax final : public RelaxationEstimator<T> {
       : RelaxationEstimator<T>(settings), fault_(settings), temperature_(settings.real("temperature")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
     const auto move = moved_to(asked, halfway(asked, option, temperature_), fault_("sign of the move") ? -1 : 1);
     const auto first_order = affine(asked.softmax(), static_cast<T>(fault_("weight of the first order") ? 1.5 : 0.5));
@@ -110,12 +110,12 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
     const auto theta = fault_("noise at p") ? asked.log_p() : halfway(asked, option);
-    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, rao_samples, options_, theta);
+    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, asked.rao_samples, options_, theta);
     const double factor = fault_("factor of the mean") ? 1 : 2;
-    const auto mean = affine(total, static_cast<T>(factor / rao_samples));
+    const auto mean = affine(total, static_cast<T>(factor / asked.rao_samples));
     return straight_through(asked, std::move(option), subtract(mean, affine(asked.softmax(), T{0.5})));
   }
   Fault fault_;
@@ -137,7 +137,7 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
     std::vector<int> option;
     Var<T> made;
     if (drawn_)
@@ -154,7 +154,7 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
     const auto single = drawn_ ? asked.softmax(noise(), control_temperature_) : given(0);
     auto soft = subtract(affine(second, T{2}), affine(asked.softmax(), T{0.5}));
     soft = add(soft, affine(single, static_cast<T>(fault_("sign of the control") ? eta_ : -eta_)));
-    for (int m = 1; m <= rao_samples; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / rao_samples)));
+    for (int m = 1; m <= asked.rao_samples; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / asked.rao_samples)));
     return straight_through(asked, std::move(option), soft);
   }
   Fault fault_;
