@@ -60,8 +60,8 @@ class Comparison:
 
     reference: the source of the true gradient; "" if there is none.
     by: the cost that ranks, "rows" or "seconds".
-    rank: by name, 1 + the number of estimators without bias whose variance x cost is less beyond noise. NaN if a bias was found (p
-        below 0.05, divided by the number of estimators), or if it failed.
+    rank: by name, 1 + the number of estimators without bias whose variance x cost is less beyond noise. NaN if a bias was found, or
+        if it failed. (Found: a p of the whole or of a group below 0.05, divided by the number of all these p.)
     best: the name with the least variance x cost, of those without bias ("" if there is none); ties: those not distinguishable from it.
     notes: remarks on all of them. seconds: of the whole call; own_seconds: of these in the user's step
         and its backward pass. parameters: their number P.
@@ -84,7 +84,9 @@ class Comparison:
         self.ties = [name for name, score in fair.items() if name != self.best and not better(fair[self.best], score)]
 
     def _score(self, one: Measured, count: int) -> Score:
-        return Score(one.variance, *one.wide, one.rows if self.by == "rows" else one.seconds, bool(one.bias_p_value_plain * count < 0.05))
+        p = [one.bias_p_value_plain, *(group.numbers["bias_p_value_plain"] for group in one.groups.values())]
+        biased = any(value * count * len(p) < 0.05 for value in p)  # noise in one group may hide a bias in another
+        return Score(one.variance, *one.wide, one.rows if self.by == "rows" else one.seconds, biased)
 
     def biased(self, name: str) -> bool:
         """Whether a bias was found."""

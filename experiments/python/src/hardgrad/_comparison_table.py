@@ -47,7 +47,7 @@ def _caption(of: Comparison, cost: str) -> str:
         words += f"; not distinguishable from it: {', '.join(of.ties)}. " if of.ties else ". "
     words += "Intervals are 95%; rank: 1 + the number of estimators that are better beyond noise (all pairs together)."
     if any(of.biased(one.estimator) for one in ok):
-        words += " biased: a bias was found (p < 0.05, corrected)."
+        words += " biased: a bias was found, in the whole or in a group (p < 0.05, corrected)."
     if any(one.unsupported for one in ok):
         words += " ?: the estimates do not support their interval."
     return words
