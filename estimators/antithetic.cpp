@@ -9,7 +9,7 @@
 // depends on the mirrored draw, too. Target: expected loss. Bias: none, because every member by itself follows p, and b_k does
 // not depend on its pair. Cost: K rows. Where choices feed later ones, a pair's noise is mirrored at every choice.
 #include "core/autodiff/elementwise.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/random/mirrored.hpp"
@@ -28,8 +28,8 @@ class Antithetic final : public Estimator<T> {
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     MirroredRandomness mirrored(problem.random);
-    SampleChooser<T> chooser(samples_, mirrored, problem.batch.id);
-    Sampled<T> sampled(problem, samples_, chooser);
+    SampleHandler<T> handler(samples_, mirrored, problem.batch.id);
+    Sampled<T> sampled(problem, samples_, handler);
     const auto score = sampled.score(credit_, [this](int, std::vector<double>& f) {
       if (leave_one_out_) leave_pair_out(f);
     });
@@ -69,7 +69,7 @@ const EstimatorEntry entry = {
                    credit_parameter()},
     .needs = {need::symmetric},
     .promises = {promise::unshifted("samples=4")},
-    .unsupported = needs_pairs,
+    .why_unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(Antithetic, entry)
 

@@ -52,7 +52,7 @@ const EstimatorEntry entry = {
     .parameters = {samples_parameter(2, 2), credit_parameter()},
     .needs = {need::bits},
     .promises = {promise::unshifted(), promise::same_moments("arsm", "samples=2")},
-    .unsupported = needs_pairs,
+    .why_unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(Arm, entry)
 

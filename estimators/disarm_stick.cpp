@@ -49,7 +49,7 @@ const EstimatorEntry entry = {
                    credit_parameter()},
     .needs = {need::categorical},
     .promises = {promise::unshifted(), promise::variance(1.827458116)},
-    .unsupported = needs_pairs,
+    .why_unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(DisArmStick, entry)
 

@@ -36,7 +36,7 @@ const EstimatorEntry entry = {
     .parameters = {samples_parameter(2, 2), credit_parameter()},
     .needs = {need::categorical},
     .promises = {promise::unshifted(), promise::variance(1.827458116)},
-    .unsupported = needs_pairs,
+    .why_unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(DisArmTree, entry)
 

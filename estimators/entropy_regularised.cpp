@@ -16,7 +16,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 
 namespace hardgrad::estimators::entropy_regularised {
@@ -24,9 +24,9 @@ namespace {
 
 /// Answers with samples, or with the expected weights for the examples marked soft.
 template <class T>
-class SemiChooser final : public Chooser<T> {
+class SemiHandler final : public Handler<T> {
  public:
-  SemiChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
+  SemiHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
       : samples_(samples), random_(random), id_(id) {
     static constexpr double even[] = {0.5, 0.5};
     for (auto example : id) soft_.push_back(random.categorical(even, {.example = example, .step = Draw::whole}) == 1);
@@ -36,17 +36,17 @@ class SemiChooser final : public Chooser<T> {
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
     auto expected = probabilities(question.categories().log_p());
     auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-    const auto cells = question.cells(*rows);
-    auto hard = tape.constant(cells.size(), expected.cols());
-    auto is_soft = tape.constant(cells.size(), 1);
+    const auto choices = question.parent_choices(*rows);
+    auto hard = tape.constant(choices.size(), expected.cols());
+    auto is_soft = tape.constant(choices.size(), 1);
     auto one_hot = tape.mutable_value(hard);
     auto option = draw_options(question, *rows, random_, id_, &soft_);
-    for (std::size_t c = 0; c < cells.size(); ++c) {
+    for (std::size_t c = 0; c < choices.size(); ++c) {
       const bool soft = soft_[rows->example[c / question.site.columns]];
       if (!soft) one_hot(c, option[c]) = 1;
       tape.mutable_value(is_soft).data[c] = soft;
     }
-    auto mixed = gather_rows(expected, std::span<const int>(cells));
+    auto mixed = gather_rows(expected, std::span<const int>(choices));
     return {rows, Relaxed<T>{std::move(option), add(scale_rows(mixed, is_soft), hard)}};
   }
 
@@ -73,7 +73,7 @@ class EntropyRegularised final : public AveragingEstimator<T> {
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    SemiChooser<T> semi(semi_ ? samples_ : 0, problem.random, semi_ ? problem.batch.id : none_);
+    SemiHandler<T> semi(semi_ ? samples_ : 0, problem.random, semi_ ? problem.batch.id : none_);
     auto sampled = semi_ ? Sampled<T>(problem, samples_, semi) : Sampled<T>(problem, samples_);
     auto& episode = sampled.episode();
     std::vector<std::vector<double>> signal;
@@ -146,7 +146,7 @@ const EstimatorEntry entry = {
                    credit_parameter()},
     .needs = {need::log_density},
     .promises = {promise::variance(3.082551873, "lambda_r=0.7,lambda_e=0.1"), promise::noiseless_once_learned("lambda_e=0")},
-    .unsupported = mixes_numbers,
+    .why_unsupported = mixes_numbers,
 };
 HARDGRAD_ESTIMATOR(EntropyRegularised, entry)
 

@@ -38,15 +38,15 @@ class ImplicitMle final : public Estimator<T> {
     for (std::size_t t = 0; t < layout.steps.size(); ++t) {
       const std::size_t D = layout.steps[t].columns;
       for (std::size_t c = 0; c < layout.samples * D; ++c) {
-        const std::size_t cell = layout.steps[t].cell + c;
-        if (layout.options[cell] == 1) continue;
+        const std::size_t choice = layout.steps[t].choice + c;
+        if (layout.options[choice] == 1) continue;
         const auto n = static_cast<int>(c / D);
         const Draw where{.example = problem.batch.id[n / K],
                          .replica = static_cast<std::uint32_t>(n % K),
                          .step = static_cast<std::uint32_t>(t),
                          .index = 1,  // behind the draw of z
                          .column = static_cast<std::uint32_t>(c % D)};
-        moved.value[layout.logit[cell] + draw(samples, cell, problem, where)] = 1;
+        moved.value[layout.logit[choice] + draw(samples, choice, problem, where)] = 1;
       }
     }
     const auto g = 1 / lambda_ * (samples.choices().one_hot() - moved);
@@ -56,8 +56,8 @@ class ImplicitMle final : public Estimator<T> {
   }
 
  private:
-  int draw(const DifferentiatedSamples<T>& samples, std::size_t cell, const Problem<T>& problem, Draw where) const {
-    const std::size_t first = samples.layout()->logit[cell], options = samples.layout()->options[cell];
+  int draw(const DifferentiatedSamples<T>& samples, std::size_t choice, const Problem<T>& problem, Draw where) const {
+    const std::size_t first = samples.layout()->logit[choice], options = samples.layout()->options[choice];
     const auto of = [&](const AtLogits& x) { return std::span<const double>(x.value).subspan(first, options); };
     const auto z = of(samples.choices().one_hot());
     std::vector<double> move(options);

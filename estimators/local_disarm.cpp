@@ -13,7 +13,7 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/importance/importance.hpp"
 
@@ -22,9 +22,9 @@ namespace {
 
 /// Rows 2 k and 2 k + 1 of an example are an antithetic pair.
 template <class T>
-class PairChooser final : public Chooser<T> {
+class PairHandler final : public Handler<T> {
  public:
-  PairChooser(const Problem<T>& problem, int pairs) : problem_(problem), pairs_(pairs) {}
+  PairHandler(const Problem<T>& problem, int pairs) : problem_(problem), pairs_(pairs) {}
   Choice<T> choose(Tape<T>&, const Question<T>& question) override {
     const auto rows = fan_out(question, question.site.rows->is_root() ? 2 * pairs_ : 1);
     std::vector<int> parent, option;
@@ -50,8 +50,8 @@ class LocalDisArm final : public Estimator<T> {
   bool exchangeable() const override { return false; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    PairChooser<T> chooser(problem, samples_);
-    ImportanceSamples<T> drawn(problem, 2 * samples_, chooser);
+    PairHandler<T> handler(problem, samples_);
+    ImportanceSamples<T> drawn(problem, 2 * samples_, handler);
     auto choices = drawn.choices();
     std::vector<double> difference;  // (D_k + D~_k) / 2 of each pair
     auto estimate = drawn.estimate([&](int b, Slopes& slope) {
@@ -87,11 +87,11 @@ class LocalDisArm final : public Estimator<T> {
     for (const auto& step : layout.steps)
       for (std::size_t pair = 0; pair < difference.size(); ++pair)
         for (std::size_t d = 0; d < step.columns; ++d) {
-          const std::size_t cell = step.cell + 2 * pair * step.columns + d;
-          if (layout.options[cell] == 1) continue;
-          const std::size_t first = layout.logit[cell], twin = layout.logit[cell + step.columns];
+          const std::size_t choice = step.choice + 2 * pair * step.columns + d;
+          if (layout.options[choice] == 1) continue;
+          const std::size_t first = layout.logit[choice], antithetic = layout.logit[choice + step.columns];
           const double larger = std::max(p[first], p[first + 1]);  // sig(|phi|)
-          g.value[first + 1] = 2 * samples_ * difference[pair] * (z[first + 1] - z[twin + 1]) * larger / 2;
+          g.value[first + 1] = 2 * samples_ * difference[pair] * (z[first + 1] - z[antithetic + 1]) * larger / 2;
           g.value[first] = -g.value[first + 1];
         }
     return g;
@@ -112,7 +112,7 @@ const EstimatorEntry entry = {
     .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "samples of the bound; each has a twin")},
     .needs = {need::bits},
     .promises = {promise::same_moments("disarm[target=elbo,kl=sampled]", "samples=1")},
-    .unsupported = [](const Settings&, const Structure& structure) -> std::string {
+    .why_unsupported = [](const Settings&, const Structure& structure) -> std::string {
       return structure.independent() ? "" : "its pairs run side by side, but here choices feed later ones: take vimco";
     },
 };

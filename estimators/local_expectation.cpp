@@ -33,12 +33,12 @@ class LocalExpectation final : public Estimator<T> {
   Estimate<T> estimate(const Problem<T>& problem) const override {
     if (!dependent_) return exact_objective(this->target(), problem, problem.cap);
 
-    BranchingChooser<T> chooser(samples_, problem.random, problem.batch.id);
-    auto episode = problem.run(chooser);
-    const bool one_run = chooser.runs().size() == 1;
+    BranchingHandler<T> handler(samples_, problem.random, problem.batch.id);
+    auto episode = problem.run(handler);
+    const bool one_run = handler.runs().size() == 1;
     auto surrogate = problem.tape.constant(1, 1);
     double loss = 0;
-    for (const auto& run : chooser.runs()) surrogate = add(surrogate, expectations(*episode, run, one_run, loss));
+    for (const auto& run : handler.runs()) surrogate = add(surrogate, expectations(*episode, run, one_run, loss));
     if (!one_run)  // costs of the root are not part of a run
       for (const auto& cost : episode->costs())
         if (cost.rows->is_root()) {
@@ -51,7 +51,7 @@ class LocalExpectation final : public Estimator<T> {
 
  private:
   /// The terms of all choices of one run; adds the samples' mean loss to `loss`.
-  Var<T> expectations(Episode<T>& episode, const typename BranchingChooser<T>::Run& run, bool with_root, double& loss) const {
+  Var<T> expectations(Episode<T>& episode, const typename BranchingHandler<T>::Run& run, bool with_root, double& loss) const {
     const auto paths = paths_to(episode, run.last);
     const auto f = path_cost_values(episode, paths, with_root);
     const auto log_p = path_log_probability_values(episode, paths);

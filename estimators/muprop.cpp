@@ -14,7 +14,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad::estimators::muprop {
 namespace {
@@ -26,7 +26,7 @@ class MuProp final : public Estimator<T> {
       : samples_(settings.integer("samples")), credit_(credit_of(settings)), independent_(structure.independent()) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ExpectedChooser<T> expected;
+    ExpectedHandler<T> expected;
     Sampled<T> mean(problem, 1, expected), sampled(problem, samples_);
     problem.tape.backward(mean.path(), static_cast<T>(mean.rows()));  // gradient of the sum over examples: each has its own f'
     const auto choices = sampled.choices();
@@ -58,7 +58,7 @@ class MuProp final : public Estimator<T> {
       const auto slope = tape.gradient(weights), m = weights.value();
       const auto& step = layout.steps[t];
       for (std::size_t i = 0; i < layout.samples * step.columns; ++i) {
-        const std::size_t c = step.cell + i, of_mean = i / step.columns / samples_ * step.columns + i % step.columns;
+        const std::size_t c = step.choice + i, of_mean = i / step.columns / samples_ * step.columns + i % step.columns;
         if (layout.options[c] == 1) continue;
         for (int o = 0; o < layout.options[c]; ++o) {
           at.slope.value[layout.logit[c] + o] = static_cast<double>(slope(of_mean, o));
@@ -69,12 +69,12 @@ class MuProp final : public Estimator<T> {
     return at;
   }
   PerChoice returns_at_mean(const Sampled<T>& mean, const std::shared_ptr<const ChoiceLayout>& layout) const {
-    PerChoice result{layout, std::vector<double>(layout->cells())};
+    PerChoice result{layout, std::vector<double>(layout->choices())};
     for (std::size_t t = 0; t < layout->steps.size(); ++t) {
       const auto of_mean = mean.returns(static_cast<int>(t), credit_);  // [B], or by column [B, D]
       const std::size_t D = layout->steps[t].columns, columns = mean.columns(static_cast<int>(t), credit_);
       for (std::size_t i = 0; i < layout->samples * D; ++i)
-        result.value[layout->steps[t].cell + i] = of_mean[i / D / samples_ * columns + (columns > 1 ? i % D : 0)];
+        result.value[layout->steps[t].choice + i] = of_mean[i / D / samples_ * columns + (columns > 1 ? i % D : 0)];
     }
     return result;
   }

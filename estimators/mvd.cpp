@@ -74,7 +74,7 @@ const EstimatorEntry entry = {
     .parameters = {samples_parameter()},
     .needs = {need::measure_valued},
     .promises = {promise::unshifted()},
-    .unsupported = one_kind,
+    .why_unsupported = one_kind,
 };
 HARDGRAD_ESTIMATOR(Mvd, entry)
 

@@ -6,7 +6,7 @@
 // backpropagation and approximate inference in deep generative models; Mohamed et al. 2020, Monte Carlo gradient estimation in
 // machine learning, sec. 5. With antithetic=true samples 2j and 2j + 1 have noise e and -e. Target: expected loss. Bias: none
 // if f is continuous in z and differentiable almost everywhere. Cost: K rows.
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/random/mirrored.hpp"
@@ -14,11 +14,11 @@
 namespace hardgrad::estimators::pathwise {
 namespace {
 
-/// As SampleChooser, but its answers are differentiable in the distribution's parameters.
+/// As SampleHandler, but its answers are differentiable in the distribution's parameters.
 template <class T>
-class ReparameterisedChooser final : public Chooser<T> {
+class ReparameterisedHandler final : public Handler<T> {
  public:
-  ReparameterisedChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
+  ReparameterisedHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
       : samples_(samples), random_(random), id_(id) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
     const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
@@ -40,8 +40,8 @@ class Pathwise final : public Estimator<T> {
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     MirroredRandomness mirrored(problem.random);
-    ReparameterisedChooser<T> chooser(samples_, antithetic_ ? mirrored : problem.random, problem.batch.id);
-    Sampled<T> sampled(problem, samples_, chooser);
+    ReparameterisedHandler<T> handler(samples_, antithetic_ ? mirrored : problem.random, problem.batch.id);
+    Sampled<T> sampled(problem, samples_, handler);
     auto surrogate = sampled.path();
     const double loss = sampled.mean_loss();
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
@@ -63,7 +63,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(), ParameterInfo::flag("antithetic", false, "draw samples in pairs of mirrored noise")},
     .needs = {need::reparameterised},
-    .unsupported =
+    .why_unsupported =
         [](const Settings& settings, const Structure& structure) {
           return settings.flag("antithetic") ? needs_pairs(settings, structure) : std::string();
         },

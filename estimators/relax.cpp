@@ -82,9 +82,9 @@ class Relax final : public Estimator<T> {
  private:
   /// c at every choice.
   struct Control {
-    Var<T> weights = {}, of_states = {};  ///< [cells, S], [states, H]
-    std::vector<int> state = {};          ///< [cells] row of each cell in of_states
-    Var<T> values = {};                   ///< [cells, 1]
+    Var<T> weights = {}, of_states = {};  ///< [choices, S], [states, H]
+    std::vector<int> state = {};          ///< [choices] row of each choice in of_states
+    Var<T> values = {};                   ///< [choices, 1]
     PerChoice value;
     AtLogits w, slope;  ///< the weights, and dc/dw
   };
@@ -106,12 +106,12 @@ class Relax final : public Estimator<T> {
   Control control_network(Tape<T>& tape, RelaxedRun<T>& run) const {
     const auto& choices = run.choices();
     const auto& layout = *choices.layout;
-    Control control{.value = {choices.layout, std::vector<double>(layout.cells())},
+    Control control{.value = {choices.layout, std::vector<double>(layout.choices())},
                     .w = choices.weights(choices.free, temperature_),
                     .slope = run.run().choices().zeros()};
-    std::vector<T> weights(layout.cells() * options_);
-    for_rows(layout, [&](std::size_t cell, std::size_t logit, std::size_t n) {
-      std::copy_n(&control.w.value[logit], n, &weights[cell * options_]);
+    std::vector<T> weights(layout.choices() * options_);
+    for_rows(layout, [&](std::size_t choice, std::size_t logit, std::size_t n) {
+      std::copy_n(&control.w.value[logit], n, &weights[choice * options_]);
     });
     std::vector<Var<T>> states;
     for (std::size_t t = 0, before = 0; t < layout.steps.size(); ++t) {
@@ -123,28 +123,28 @@ class Relax final : public Estimator<T> {
     control.of_states =
         linear(stack_rows(std::span<const Var<T>>(states)),
                slice_columns(tape.parameter(*hidden_.weight), options_, state_width_), tape.parameter(*hidden_.bias));
-    control.weights = tape.input({weights.data(), layout.cells(), options_});
+    control.weights = tape.input({weights.data(), layout.choices(), options_});
     control.values = network(control.weights, control);
     tape.backward_to_inputs(sum(control.values));
     const auto slope = tape.gradient(control.weights);
-    std::copy_n(control.values.value().data, layout.cells(), control.value.value.begin());
-    for_rows(layout, [&](std::size_t cell, std::size_t logit, std::size_t n) {
-      std::copy_n(slope.row(cell), n, &control.slope.value[logit]);
+    std::copy_n(control.values.value().data, layout.choices(), control.value.value.begin());
+    for_rows(layout, [&](std::size_t choice, std::size_t logit, std::size_t n) {
+      std::copy_n(slope.row(choice), n, &control.slope.value[logit]);
     });
-    for (std::size_t c = 0; c < layout.cells(); ++c)  // 0 beyond the options of a choice
+    for (std::size_t c = 0; c < layout.choices(); ++c)  // 0 beyond the options of a choice
       for (std::size_t i = layout.logit[c] + layout.options[c]; i < layout.logit[c + 1]; ++i) control.slope.value[i] = 0;
     return control;
   }
 
-  /// Calls f(cell, its first logit, count): entries that are adjacent both in a layout and in [cells, S].
+  /// Calls f(choice, its first logit, count): entries that are adjacent both in a layout and in [choices, S].
   template <class F>
   void for_rows(const ChoiceLayout& layout, F f) const {
     for (const auto& step : layout.steps) {
-      const std::size_t cells = layout.samples * step.columns;
+      const std::size_t choices = layout.samples * step.columns;
       if (step.options == options_)
-        f(step.cell, step.logit, cells * options_);
+        f(step.choice, step.logit, choices * options_);
       else
-        for (std::size_t c = 0; c < cells; ++c) f(step.cell + c, step.logit + c * step.options, step.options);
+        for (std::size_t c = 0; c < choices; ++c) f(step.choice + c, step.logit + c * step.options, step.options);
     }
   }
 
@@ -152,9 +152,9 @@ class Relax final : public Estimator<T> {
   Var<T> slope_along(const Control& control, const AtLogits& direction, double factor) const {
     auto& tape = *control.values.tape;
     const auto& layout = *direction.of;
-    auto move = tape.constant(layout.cells(), options_);
+    auto move = tape.constant(layout.choices(), options_);
     auto weight = dot(direction, direction).value;
-    for (std::size_t c = 0; c < layout.cells(); ++c) {
+    for (std::size_t c = 0; c < layout.choices(); ++c) {
       const double length = std::sqrt(weight[c]);
       if (length == 0) continue;
       for (int i = 0; i < layout.options[c]; ++i)

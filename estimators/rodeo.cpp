@@ -84,7 +84,7 @@ class Rodeo final : public Estimator<T> {
     const auto& layout = *samples.layout();
     auto input = samples.run().episode().tape().constant(layout.logits(), 2);
     auto to = input.tape->mutable_value(input);
-    for (std::size_t c = 0; c < layout.cells(); ++c)
+    for (std::size_t c = 0; c < layout.choices(); ++c)
       for (std::size_t i = layout.logit[c]; i < layout.logit[c + 1]; ++i) {
         to(i, 0) = static_cast<T>(d.value[i] + rest.value[c]);
         to(i, 1) = static_cast<T>(level.value[c]);

@@ -5,7 +5,7 @@
 // Rennie, Marcheret, Mroueh, Ross & Goel 2017, Self-critical sequence training for image captioning, eq. 6-9; the baseline
 // of Deng et al. 2018 in its greedy form. Target: expected loss. Bias: none. Cost: K + 1 rows.
 // Departure: the paper has one sample; here g is the mean over K.
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/reference_run.hpp"
 
 namespace hardgrad::estimators::self_critic {
@@ -17,7 +17,7 @@ class SelfCritic final : public Estimator<T> {
   SelfCritic(const Settings& settings, const Structure&, Key)
       : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    GreedyChooser<T> greedy;
+    GreedyHandler<T> greedy;
     return score_against(problem, samples_, credit_, greedy);
   }
 

@@ -11,7 +11,7 @@
 // Variance: none. Cost: 1 row.
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::estimators::soft {
@@ -19,15 +19,15 @@ namespace {
 
 /// The weights are the scores.
 template <class T>
-class ScoresChooser final : public Chooser<T> {
+class ScoresHandler final : public Handler<T> {
  public:
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
     const auto& categories = question.categories();
     const auto logits = categories.logits();
     const auto ours = tape.constant(logits.rows(), logits.cols());
     auto mask = tape.mutable_value(ours);
-    for (std::size_t cell = 0; cell < categories.options().size(); ++cell)
-      for (int i = 0; i < categories.options()[cell]; ++i) mask(cell, i) = 1;
+    for (std::size_t choice = 0; choice < categories.options().size(); ++choice)
+      for (int i = 0; i < categories.options()[choice]; ++i) mask(choice, i) = 1;
     return {fan_out(question, 1), Relaxed<T>{{}, multiply(logits, ours)}};
   }
 };
@@ -45,8 +45,8 @@ class Soft final : public Estimator<T> {
   }
   Estimate<T> estimate(const Problem<T>& problem) const override {
     if (steps_ < linear_) {
-      ScoresChooser<T> chooser;
-      return estimate_of(problem, chooser, CostWeights::equal, expected_loss<T>);
+      ScoresHandler<T> handler;
+      return estimate_of(problem, handler, CostWeights::equal, expected_loss<T>);
     }
     return exact_objective(this->target(), problem, problem.cap);
   }

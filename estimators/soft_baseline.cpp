@@ -5,7 +5,7 @@
 // Deng, Kim, Chiu, Guo & Rush 2018, Latent Alignment and Variational Attention, sec. 3 ("we use soft attention as a
 // baseline"). The soft loss is a constant here: it is not differentiated.
 // Target: expected loss. Bias: none. Cost: K + 1 rows.
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/reference_run.hpp"
 
 namespace hardgrad::estimators::soft_baseline {
@@ -17,7 +17,7 @@ class SoftBaseline final : public Estimator<T> {
   SoftBaseline(const Settings& settings, const Structure&, Key)
       : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ExpectedChooser<T> expected;
+    ExpectedHandler<T> expected;
     return score_against(problem, samples_, credit_, expected);
   }
 

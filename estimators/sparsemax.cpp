@@ -8,7 +8,7 @@
 // Cost: the support's size per step if factorised, its paths if sequential.
 #include "core/autodiff/sparsemax.hpp"
 
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::estimators::sparsemax {
@@ -16,15 +16,15 @@ namespace {
 
 /// One row for each option in the support, or for each set of them.
 template <class T>
-class SupportChooser final : public EnumerateChooser<T> {
+class SupportHandler final : public EnumerateHandler<T> {
  public:
-  using EnumerateChooser<T>::EnumerateChooser;
+  using EnumerateHandler<T>::EnumerateHandler;
 
  private:
-  void visit(const Question<T>& question, int cell, std::vector<int>& to) const override {
+  void visit(const Question<T>& question, int choice, std::vector<int>& to) const override {
     const auto& categories = question.categories();
-    const T* logits = categories.logits().value().row(cell);
-    const int options = categories.options()[cell];
+    const T* logits = categories.logits().value().row(choice);
+    const int options = categories.options()[choice];
     const double tau = sparsemax_threshold(logits, options);
     const auto before = to.size();
     for (int i = 0; i < options; ++i)
@@ -39,8 +39,8 @@ class Sparsemax final : public Estimator<T> {
   Sparsemax(const Settings&, const Structure&, Key) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    SupportChooser<T> chooser(problem.model.structure(), problem.cap);
-    return estimate_of(problem, chooser, CostWeights::unknown, sparse_expected_loss<T>);
+    SupportHandler<T> handler(problem.model.structure(), problem.cap);
+    return estimate_of(problem, handler, CostWeights::unknown, sparse_expected_loss<T>);
   }
 };
 

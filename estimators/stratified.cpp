@@ -20,8 +20,8 @@ class Stratified final : public Estimator<T> {
       : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), credit_(credit_of(settings)) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    StratifiedChooser<T> chooser(samples_, StratifiedChooser<T>::Offsets::own, problem.random, problem.batch.id);
-    return with_constant_baseline(Sampled<T>(problem, samples_, chooser), baseline_, credit_);
+    StratifiedHandler<T> handler(samples_, StratifiedHandler<T>::Offsets::own, problem.random, problem.batch.id);
+    return with_constant_baseline(Sampled<T>(problem, samples_, handler), baseline_, credit_);
   }
   bool exchangeable() const override { return false; }
 

@@ -65,7 +65,7 @@ const EstimatorEntry entry = {
                    baseline_parameter(), per_step_parameter()},
     .needs = {need::enumerable},
     .promises = {promise::variance(2.636836787, "samples=2"), promise::same_moments("reinforce", "samples=1,set=top")},
-    .unsupported = refuse_subset,
+    .why_unsupported = refuse_subset,
 };
 HARDGRAD_ESTIMATOR(SumAndSample, entry)
 

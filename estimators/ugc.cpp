@@ -28,7 +28,7 @@ class Ugc final : public FlippingEstimator<T> {
   double derivative(const FlippedBit& bit) const override {
     const double rarer = std::min(bit.p[0], bit.p[1]), larger = std::max(bit.p[0], bit.p[1]);  // larger: sig(|phi|)
     if (2 * bit.choices * rarer < 1) return bit.by_flip();
-    return (bit.f - bit.f_twin) * (bit.option - bit.twin) * larger / 2;
+    return (bit.f - bit.f_antithetic) * (bit.option - bit.antithetic) * larger / 2;
   }
 };
 
@@ -44,7 +44,7 @@ const EstimatorEntry entry = {
     .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "antithetic pairs per example, each with a flipped row")},
     .needs = {need::bits},
     .promises = {promise::less_variance("disarm", "samples=1", Promise::Loss::sum), promise::variance(1.649235329)},
-    .unsupported = [](const Settings&, const Structure& structure) -> std::string {
+    .why_unsupported = [](const Settings&, const Structure& structure) -> std::string {
       return structure.independent() ? ""
                                      : "its pairs run side by side, but here choices feed later ones: take disarm or bitflip";
     },

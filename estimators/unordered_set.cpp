@@ -63,7 +63,7 @@ const EstimatorEntry entry = {
     .needs = {need::enumerable},
     .promises = {promise::unshifted(), promise::noiseless(Promise::Loss::constant),
                  promise::variance(1.735186122, "samples=2")},
-    .unsupported = refuse,
+    .why_unsupported = refuse,
 };
 HARDGRAD_ESTIMATOR(UnorderedSet, entry)
 

@@ -65,7 +65,7 @@ const EstimatorEntry entry = {
                    credit_parameter()},
     .needs = {need::log_density},
     .promises = {promise::same_moments("rloo[samples=2,target=elbo]", "samples=2")},
-    .unsupported = [](const Settings& settings, const Structure& structure) -> std::string {
+    .why_unsupported = [](const Settings& settings, const Structure& structure) -> std::string {
       return settings.flag("enumerate") && structure.numbers() ? "numbers cannot be enumerated: take enumerate=false" : "";
     },
 };

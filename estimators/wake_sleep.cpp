@@ -13,7 +13,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/models/parts/dreams.hpp"
 
 namespace hardgrad::estimators::wake_sleep {
@@ -34,8 +34,8 @@ class WakeSleep final : public Estimator<T> {
       return -log_mean_exp(log_w);
     });
     auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, samples_);
-    RepeatChooser<T> chooser(*dreamt.episode);
-    auto sleep = Problem<T>{problem.tape, problem.model, dreamt.batch, problem.random, false, problem.terms}.run(chooser);
+    RepeatHandler<T> handler(*dreamt.episode);
+    auto sleep = Problem<T>{problem.tape, problem.model, dreamt.batch, problem.random, false, problem.terms}.run(handler);
     const double share = 1.0 / problem.batch.examples();
     for (int t = 0; t < static_cast<int>(sleep->steps().size()); ++t)
       estimate.surrogate = add(estimate.surrogate, sum(sleep->log_probability(t), -share));

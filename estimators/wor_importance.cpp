@@ -98,7 +98,7 @@ const EstimatorEntry entry = {
     .needs = {need::enumerable},
     .promises = {promise::variance(1.412081428, "samples=2,normalise=true"),
                  promise::variance(3.617914207, "samples=2,baseline=false")},
-    .unsupported = refuse,
+    .why_unsupported = refuse,
     .infinite_variance = infinite,
 };
 HARDGRAD_ESTIMATOR(WorImportance, entry)

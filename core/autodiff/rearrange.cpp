@@ -62,12 +62,12 @@ Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
   if (blocks.empty()) throw Bug("gather_rows: no blocks");
   auto& tape = *blocks[0].tape;
   const std::size_t cols = blocks[0].cols();
-  struct Place {
+  struct BlockRow {
     int block, row;
   };
   std::size_t rows = 0;
   for (auto block : blocks) rows += block.rows();
-  std::vector<Place> stacked;
+  std::vector<BlockRow> stacked;
   stacked.reserve(rows);
   for (std::size_t k = 0; k < blocks.size(); ++k) {
     require_shapes(blocks[k].cols() == cols, "gather_rows", {blocks[0], blocks[k]});
@@ -76,22 +76,22 @@ Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
   require_indices("gather_rows", index, -1, stacked.size());
   auto y = tape.output(index.size(), cols, blocks);
   const auto out = tape.mutable_value(y);
-  const auto places = tape.template scratch<Place>(index.size());
+  const auto from = tape.template scratch<BlockRow>(index.size());
   for (std::size_t r = 0; r < index.size(); ++r) {
-    const auto [block, row] = places[r] = index[r] < 0 ? Place{-1, 0} : stacked[index[r]];
+    const auto [block, row] = from[r] = index[r] < 0 ? BlockRow{-1, 0} : stacked[index[r]];
     if (block >= 0)
       copy_row(blocks[block].value().row(row), cols, out.row(r));
     else
       std::fill_n(out.row(r), cols, T{0});
   }
   if (!tape.needs_gradient(y)) return y;
-  tape.on_backward({y}, [y, places, kept = tape.keep(blocks)](Tape<T>& tape) {
+  tape.on_backward({y}, [y, from, kept = tape.keep(blocks)](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     const auto to = tape.template scratch<MatrixView<T>>(kept.size());
     for (std::size_t k = 0; k < kept.size(); ++k)
       to[k] = tape.needs_gradient(kept[k]) ? tape.sink(kept[k]).scattered() : MatrixView<T>{};
     for (std::size_t r = 0; r < g.rows; ++r)
-      if (const auto [block, row] = places[r]; block >= 0 && to[block].data) add_row(g.row(r), g.cols, to[block].row(row));
+      if (const auto [block, row] = from[r]; block >= 0 && to[block].data) add_row(g.row(r), g.cols, to[block].row(row));
   });
   return y;
 }

@@ -50,7 +50,7 @@ double shift_maximum(double g, double most, double wanted) {
 }  // namespace
 
 template <class T>
-void BeamChooser<T>::start(const Question<T>& question, int column) {
+void BeamHandler<T>::start(const Question<T>& question, int column) {
   scopes_.push_back({question.step, column, std::vector<Beam>(id_.size())});
   for (std::size_t b = 0; b < id_.size(); ++b)
     begin({.example = id_[b],
@@ -61,15 +61,15 @@ void BeamChooser<T>::start(const Question<T>& question, int column) {
 }
 
 template <class T>
-void BeamChooser<T>::grow(const Question<T>& question, int example, int column, Beam& beam) {
+void BeamHandler<T>::grow(const Question<T>& question, int example, int column, Beam& beam) {
   const auto& categories = question.categories();
   const auto log_p = categories.log_p().value();
   const bool root = question.site.rows->is_root();
   std::vector<Candidate> candidates;
   for (int m = 0; m < static_cast<int>(beam.paths.size()); ++m) {
-    const int cell = (root ? example : beam.paths[m].row.back()) * question.site.columns + column;
-    for (int i = 0; i < categories.options()[cell]; ++i) {
-      const auto l = static_cast<double>(log_p(cell, i));
+    const int choice = (root ? example : beam.paths[m].row.back()) * question.site.columns + column;
+    for (int i = 0; i < categories.options()[choice]; ++i) {
+      const auto l = static_cast<double>(log_p(choice, i));
       if (l > impossible) candidates.push_back({m, i, beam.paths[m].log_p + l});
     }
   }
@@ -89,7 +89,7 @@ void BeamChooser<T>::grow(const Question<T>& question, int example, int column, 
 }
 
 template <class T>
-Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+Choice<T> BeamHandler<T>::choose(Tape<T>&, const Question<T>& question) {
   const auto& asking = *question.site.rows;
   const bool root = asking.is_root();
   if (!root && (per_step_ || asking.step != question.step - 1))
@@ -146,14 +146,14 @@ Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 }
 
 template <class T>
-std::vector<Candidate> TopChooser<T>::keep(int, Draw, Beam& beam, std::vector<Candidate> candidates) {
+std::vector<Candidate> TopHandler<T>::keep(int, Draw, Beam& beam, std::vector<Candidate> candidates) {
   rank(beam, candidates);
   cut(candidates, k_, beam);
   return candidates;
 }
 
 template <class T>
-std::vector<Candidate> TopAndOneChooser<T>::keep(int, Draw where, Beam& beam, std::vector<Candidate> candidates) {
+std::vector<Candidate> TopAndOneHandler<T>::keep(int, Draw where, Beam& beam, std::vector<Candidate> candidates) {
   std::vector<Candidate> top, left;
   std::vector<double> mass;
   for (const auto& c : candidates) (c.member == beam.sampled ? left : top).push_back(c);
@@ -176,12 +176,12 @@ std::vector<Candidate> TopAndOneChooser<T>::keep(int, Draw where, Beam& beam, st
 
 // The perturbed log p of the empty path is the maximum over all paths. It is a standard Gumbel, since their p sum to 1.
 template <class T>
-void StochasticChooser<T>::begin(Draw where, Path& empty) {
+void StochasticHandler<T>::begin(Draw where, Path& empty) {
   if (!random_.replays()) empty.perturbed = gumbel(random_, where);
 }
 
 template <class T>
-std::vector<Candidate> StochasticChooser<T>::keep(int, Draw where, Beam& beam, std::vector<Candidate> candidates) {
+std::vector<Candidate> StochasticHandler<T>::keep(int, Draw where, Beam& beam, std::vector<Candidate> candidates) {
   if (random_.replays()) {
     if (this->grows())
       throw NotExact("stochastic beam search draws continuous noise, which cannot be replayed: measure it with replicates");
@@ -214,7 +214,7 @@ std::vector<Candidate> StochasticChooser<T>::keep(int, Draw where, Beam& beam, s
 }
 
 template <class T>
-std::vector<Candidate> GivenChooser<T>::keep(int example, Draw, Beam& beam, std::vector<Candidate> candidates) {
+std::vector<Candidate> GivenHandler<T>::keep(int example, Draw, Beam& beam, std::vector<Candidate> candidates) {
   std::vector<Candidate> kept;
   std::vector<bool> taken(candidates.size());
   for (const auto& wanted : path_[example]) {
@@ -250,11 +250,11 @@ std::vector<int> draw_in_order(std::vector<double> probability, std::size_t k, R
 }
 
 #define HARDGRAD_INSTANTIATE(T)        \
-  template class BeamChooser<T>;       \
-  template class TopChooser<T>;        \
-  template class TopAndOneChooser<T>;  \
-  template class StochasticChooser<T>; \
-  template class GivenChooser<T>;
+  template class BeamHandler<T>;       \
+  template class TopHandler<T>;        \
+  template class TopAndOneHandler<T>;  \
+  template class StochasticHandler<T>; \
+  template class GivenHandler<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

@@ -41,11 +41,11 @@ struct Candidate {
 
 /// Grows the beams. A derived class selects the candidates that survive.
 template <class T>
-class BeamChooser : public Chooser<T> {
+class BeamHandler : public Handler<T> {
  public:
   /// With `per_step` (the model's structure), every question has a separate beam; if columns have separate costs, so has every
-  /// column. Only for models where a question changes no other question's costs. `per_step` must outlive the chooser.
-  BeamChooser(const std::vector<std::uint32_t>& id, const Structure* per_step) : id_(id), per_step_(per_step) {}
+  /// column. Only for models where a question changes no other question's costs. `per_step` must outlive the handler.
+  BeamHandler(const std::vector<std::uint32_t>& id, const Structure* per_step) : id_(id), per_step_(per_step) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) final;
 
   /// The choices that share a beam: all questions of the run, one question, or one column of a question.
@@ -77,10 +77,10 @@ class BeamChooser : public Chooser<T> {
 /// The k most probable prefixes. Candidates tie if their log p differ by at most 1e-12; then the lexicographically first path
 /// wins, so that rounding does not matter. With independent choices these are the k most probable paths.
 template <class T>
-class TopChooser : public BeamChooser<T> {
+class TopHandler : public BeamHandler<T> {
  public:
-  TopChooser(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step)
-      : BeamChooser<T>(id, per_step), k_(k) {}
+  TopHandler(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step)
+      : BeamHandler<T>(id, per_step), k_(k) {}
 
  protected:
   std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;
@@ -90,10 +90,10 @@ class TopChooser : public BeamChooser<T> {
 /// The k most probable prefixes, then one path sampled from all other paths in the same run (reservoir sampling). A prefix that
 /// leaves the beam replaces the sampled path with probability (its mass) / (the mass of all prefixes that have left so far).
 template <class T>
-class TopAndOneChooser final : public TopChooser<T> {
+class TopAndOneHandler final : public TopHandler<T> {
  public:
-  TopAndOneChooser(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step, Randomness& random)
-      : TopChooser<T>(k, id, per_step), random_(random) {}
+  TopAndOneHandler(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step, Randomness& random)
+      : TopHandler<T>(k, id, per_step), random_(random) {}
 
  protected:
   std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;
@@ -105,10 +105,10 @@ class TopAndOneChooser final : public TopChooser<T> {
 /// k paths without replacement, in the order drawn: stochastic beam search (Kool, van Hoof & Welling 2019, Stochastic
 /// beams and where to find them, Algorithm 1). With `per_step`, a replay draws the same distribution option by option.
 template <class T>
-class StochasticChooser final : public BeamChooser<T> {
+class StochasticHandler final : public BeamHandler<T> {
  public:
-  StochasticChooser(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step, Randomness& random)
-      : BeamChooser<T>(id, per_step), k_(k), random_(random) {}
+  StochasticHandler(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step, Randomness& random)
+      : BeamHandler<T>(id, per_step), k_(k), random_(random) {}
 
  protected:
   std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;
@@ -121,10 +121,10 @@ class StochasticChooser final : public BeamChooser<T> {
 
 /// Follows given paths: path[example][rank] are the options.
 template <class T>
-class GivenChooser final : public BeamChooser<T> {
+class GivenHandler final : public BeamHandler<T> {
  public:
-  GivenChooser(std::vector<std::vector<std::vector<int>>> path, const std::vector<std::uint32_t>& id)
-      : BeamChooser<T>(id, nullptr), path_(std::move(path)) {}
+  GivenHandler(std::vector<std::vector<std::vector<int>>> path, const std::vector<std::uint32_t>& id)
+      : BeamHandler<T>(id, nullptr), path_(std::move(path)) {}
 
  protected:
   std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad {
 
 template <class T>
-Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+Choice<T> BranchingHandler<T>::choose(Tape<T>&, const Question<T>& question) {
   const auto& options = question.categories().options();
   const bool root = question.site.rows->is_root();
   const int D = question.site.columns, all = samples_ * static_cast<int>(id_.size());
@@ -23,8 +23,8 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   const auto log_p = question.categories().log_p().value();
   const auto asks = [&](std::size_t j) { return root ? run.branches[j].sample / samples_ : static_cast<int>(j); };
   const auto takes = [&](int row, int d, int i) {
-    const int cell = row * D + d;
-    return i < options[cell] && static_cast<double>(log_p(cell, i)) != -INFINITY;
+    const int choice = row * D + d;
+    return i < options[choice] && static_cast<double>(log_p(choice, i)) != -INFINITY;
   };
   std::vector<int> taken(static_cast<std::size_t>(all) * D);  // the options of each sample
   for (std::size_t j = 0; j < run.branches.size(); ++j) {
@@ -70,7 +70,7 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   return {Rows::after(question.site.rows, std::move(parent), question.step), ChosenOptions{std::move(option)}};
 }
 
-template class BranchingChooser<float>;
-template class BranchingChooser<double>;
+template class BranchingHandler<float>;
+template class BranchingHandler<double>;
 
 }  // namespace hardgrad

@@ -9,10 +9,10 @@
 namespace hardgrad {
 
 /// Every sample has its own row and one branch for each choice and each option not taken there. A branch makes the same later
-/// choices as the sample: 1 + sum (S - 1) rows per sample. Draws are keyed as SampleChooser's. When the model asks from its
+/// choices as the sample: 1 + sum (S - 1) rows per sample. Draws are keyed as SampleHandler's. When the model asks from its
 /// root again, a new run of branches begins.
 template <class T>
-class BranchingChooser final : public Chooser<T> {
+class BranchingHandler final : public Handler<T> {
  public:
   struct Branch {
     int sample;     ///< b K + k
@@ -21,7 +21,7 @@ class BranchingChooser final : public Chooser<T> {
     int choosing;   ///< number of its choices with more than one option
     bool is_sample() const { return left < 0; }
   };
-  BranchingChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
+  BranchingHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
       : samples_(samples), random_(random), id_(id) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 

@@ -15,13 +15,13 @@
 
 namespace hardgrad {
 
-std::vector<int> cells_of(const Rows& rows, int columns) {
+std::vector<int> parent_choices_of(const Rows& rows, int columns) {
   if (columns == 1) return rows.parent;
-  std::vector<int> cell(rows.size() * columns);
-  auto to = cell.begin();
+  std::vector<int> parent(rows.size() * columns);
+  auto to = parent.begin();
   for (int parent : rows.parent)
     for (int d = 0; d < columns; ++d) *to++ = parent * columns + d;
-  return cell;
+  return parent;
 }
 
 namespace {
@@ -60,8 +60,8 @@ bool Categorical<T>::chooses(std::size_t row) const {
 }
 
 template <class T>
-std::vector<int> Categorical<T>::cells(const Rows& rows) const {
-  return cells_of(rows, this->columns());
+std::vector<int> Categorical<T>::parent_choices(const Rows& rows) const {
+  return parent_choices_of(rows, this->columns());
 }
 
 template <class T>
@@ -79,8 +79,8 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
   kernels::exp_all(p.data(), p.data(), p.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (skip && (*skip)[rows.example[r]]) continue;
-    const std::size_t cell = rows.parent[r] * D, S = log_p.cols;
-    noise.random.categorical({p.data() + cell * S, D * S}, S, std::span(options_).subspan(cell, D), noise.at(rows, r),
+    const std::size_t choice = rows.parent[r] * D, S = log_p.cols;
+    noise.random.categorical({p.data() + choice * S, D * S}, S, std::span(options_).subspan(choice, D), noise.at(rows, r),
                              std::span(option).subspan(r * D, D));
   }
   return option;
@@ -94,7 +94,7 @@ Choice<T> Categorical<T>::sample(Tape<T>&, const RowsPtr& rows, const Noise& noi
 template <class T>
 Choice<T> Categorical<T>::mode(Tape<T>&, const RowsPtr& rows) const {
   const auto p = log_p().value();
-  auto option = cells(*rows);
+  auto option = parent_choices(*rows);
   for (int& o : option) {
     const T* first = p.row(o);
     o = static_cast<int>(std::max_element(first, first + options_[o]) - first);
@@ -105,21 +105,21 @@ Choice<T> Categorical<T>::mode(Tape<T>&, const RowsPtr& rows) const {
 template <class T>
 Choice<T> Categorical<T>::mean(const RowsPtr& rows) const {
   auto weights = probabilities(log_p());
-  if (rows->size() != this->rows()) weights = gather_rows(weights, std::span<const int>(cells(*rows)));
+  if (rows->size() != this->rows()) weights = gather_rows(weights, std::span<const int>(parent_choices(*rows)));
   return {rows, Relaxed<T>{{}, weights}};
 }
 
 template <class T>
 Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const Visits& visits) const {
   const std::size_t D = this->columns(), asks = asking->size();
-  std::vector<int> visited;  // the visited options of all cells, concatenated
+  std::vector<int> visited;  // the visited options of all choices, concatenated
   std::vector<std::size_t> first(asks * D + 1), rows(asks);
   visited.reserve(std::accumulate(options_.begin(), options_.end(), std::size_t{0}));
   for (std::size_t c = 0; c < asks * D; ++c) {
     visits.options(static_cast<int>(c), visited);
     first[c + 1] = visited.size();
   }
-  const auto count = [&](std::size_t cell) { return first[cell + 1] - first[cell]; };
+  const auto count = [&](std::size_t choice) { return first[choice + 1] - first[choice]; };
   double total = 0;
   for (std::size_t r = 0; r < asks; ++r) {
     double sets = 1, most = 1;
@@ -140,8 +140,8 @@ Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, c
     for (std::size_t i = 0; i < rows[r]; ++i, ++to) {
       parent[to] = static_cast<int>(r);
       for (std::size_t d = D, rest = i; d-- > 0;) {  // in sets, the last column varies fastest
-        const std::size_t cell = r * D + d, n = count(cell), which = visits.side_by_side ? std::min(i, n - 1) : rest % n;
-        option[to * D + d] = visited[first[cell] + which];
+        const std::size_t choice = r * D + d, n = count(choice), which = visits.side_by_side ? std::min(i, n - 1) : rest % n;
+        option[to * D + d] = visited[first[choice] + which];
         if (visits.side_by_side) spare[to * D + d] = i >= n;
         rest /= n;
       }
@@ -161,7 +161,7 @@ Var<T> Categorical<T>::log_probability(const Choice<T>& choice) const {
 template <class T>
 std::vector<double> Categorical<T>::squared_scores(const Choice<T>& choice) const {  // |onehot(z) - p|^2
   const auto log_p = this->log_p().value();
-  const auto from = cells(*choice.rows);
+  const auto from = parent_choices(*choice.rows);
   const auto& option = choice.option();
   std::vector<double> result(from.size());
   for (std::size_t c = 0; c < from.size(); ++c) {
@@ -189,7 +189,7 @@ Var<T> Categorical<T>::divergence(const Distribution<T>& other) const {
 
 template <class T>
 Var<T> Categorical<T>::log_ratio(const Choice<T>& choice, const Distribution<T>& other) const {
-  const auto from = cells(*choice.rows);
+  const auto from = parent_choices(*choice.rows);
   return reshape(hardgrad::log_ratio(choice.weights(), log_p(), same_kind(other).log_p(), std::span<const int>(from)),
                  this->columns());
 }

@@ -1,4 +1,4 @@
-// A categorical distribution: the softmax of a cell's logits over its options. A cell with two options is a bit.
+// A categorical distribution: the softmax of a choice's logits over its options. A choice with two options is a bit.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace hardgrad {
 template <class T>
 class Categorical final : public Distribution<T> {
  public:
-  /// logits [R D, S]; options [R D]: cell c has options 0 .. options[c] - 1. A cell with one option has no choice (a finished
+  /// logits [R D, S]; options [R D]: choice c has options 0 .. options[c] - 1. With one option nothing is chosen (a finished
   /// row).
   Categorical(Var<T> logits, std::vector<int> options, int columns);
   const SiteKind& kind() const override { return SiteKind::categorical; }
@@ -21,11 +21,11 @@ class Categorical final : public Distribution<T> {
 
   Var<T> logits() const { return logits_; }
   const std::vector<int>& options() const { return options_; }
-  /// [R D, S] log softmax over the cell's options; -inf beyond them. Computed once, on demand.
+  /// [R D, S] log softmax over the choice's options; -inf beyond them. Computed once, on demand.
   Var<T> log_p() const;
   /// A distribution with these logits and the same options.
   DistributionPtr<T> with(Var<T> logits) const;
-  /// [R' D] one option for each cell of `rows`. Rows of examples marked in `skip` draw nothing and get option 0.
+  /// [R' D] one option for each choice of `rows`. Rows of examples marked in `skip` draw nothing and get option 0.
   std::vector<int> draw(const Rows& rows, const Noise& noise, const std::vector<bool>* skip = nullptr) const;
 
   Choice<T> sample(Tape<T>& tape, const RowsPtr& rows, const Noise& noise) const override;
@@ -39,7 +39,7 @@ class Categorical final : public Distribution<T> {
   Var<T> log_ratio(const Choice<T>& choice, const Distribution<T>& other) const override;
 
  private:
-  std::vector<int> cells(const Rows& rows) const;
+  std::vector<int> parent_choices(const Rows& rows) const;
   Var<T> over_columns(Var<T> of_cells) const;
   Var<T> logits_;
   std::vector<int> options_;
@@ -60,8 +60,8 @@ std::shared_ptr<const Categorical<T>> normalised(Var<T> log_p, const std::vector
 template <class T>
 std::shared_ptr<const Categorical<T>> bernoulli(Var<T> phi);
 
-/// [R' D] for each cell of `rows`, the cell of its parent row: an index into the R D cells.
-std::vector<int> cells_of(const Rows& rows, int columns);
+/// [R' D] for each choice of `rows`, the choice of its parent row: an index into the R D choices.
+std::vector<int> parent_choices_of(const Rows& rows, int columns);
 
 extern template class Categorical<float>;
 extern template class Categorical<double>;

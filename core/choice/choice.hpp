@@ -18,7 +18,7 @@ struct ChosenOptions {
 template <class T>
 struct Relaxed {
   std::vector<int> option;  ///< [R' D] the hard options that the weights stand for (0 in a relaxed row); empty: none
-  Var<T> weights;           ///< [R' D, S] weights summing to 1 per cell
+  Var<T> weights;           ///< [R' D, S] weights summing to 1 per choice
 };
 
 /// Real numbers.
@@ -36,7 +36,7 @@ template <class T>
 struct Choice {
   RowsPtr rows;  ///< the rows after the choice, [R']
   std::variant<ChosenOptions, Relaxed<T>, ChosenNumbers<T>> answer = {};
-  bool apart = false;  ///< rows with equal choices must not share states: see Episode::keep_apart
+  bool unshared = false;  ///< rows with equal choices must not share states: see Episode::share_no_states
   /// The columns answer side by side: each column is enumerated by itself, and a row is not a joint set of choices. Only where
   /// each column has separate costs and no later question continues from these rows.
   bool side_by_side = false;
@@ -59,7 +59,7 @@ struct Choice {
   }
   /// True if the choice has a log probability (for numbers, a density).
   bool has_probability() const { return numbers() ? !numbers()->expected : !option().empty(); }
-  /// The choice as weights [R' D, S]: the relaxed weights, or a constant one-hot row per cell if hard.
+  /// The choice as weights [R' D, S]: the relaxed weights, or a constant one-hot row per choice if hard.
   Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
     if (relaxed()) return weights();
     const auto& chosen = given<ChosenOptions>("a choice of numbers has no weights over options").option;

@@ -23,7 +23,7 @@ std::string undeclared(const Structure& structure, const Question<T>& question, 
   if (const int time = ++times[site - structure.sites.data()]; time > site->times)
     return beyond("is asked too many times:", time, site->times);
   if (asked.columns > site->columns) return beyond("has too many columns:", asked.columns, site->columns);
-  // The cells are read only if the matrix is wider than declared.
+  // The choices are read only if the matrix is wider than declared.
   if (site->kind.options && static_cast<int>(question.categories().log_p().cols()) > site->options) {
     const auto& options = question.categories().options();
     if (const int most = options.empty() ? 0 : *std::max_element(options.begin(), options.end()); most > site->options)
@@ -57,9 +57,9 @@ std::string not_by_row(const Episode<T>& run) {
 }
 
 template <class T>
-Choice<T> DeclaredChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+Choice<T> DeclaredHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   if (const auto found = undeclared(structure_, question, times_); !found.empty()) refuse_undeclared(found);
-  auto choice = chooser_.choose(tape, question);
+  auto choice = handler_.choose(tape, question);
   rows_ += static_cast<double>(choice.rows->size());
   if (rows_ > cap_)
     throw NotExact(
@@ -75,7 +75,7 @@ template std::string undeclared(const Structure&, const Episode<float>&);
 template std::string undeclared(const Structure&, const Episode<double>&);
 template std::string not_by_row(const Episode<float>&);
 template std::string not_by_row(const Episode<double>&);
-template class DeclaredChooser<float>;
-template class DeclaredChooser<double>;
+template class DeclaredHandler<float>;
+template class DeclaredHandler<double>;
 
 }  // namespace hardgrad

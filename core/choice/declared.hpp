@@ -17,19 +17,19 @@ std::string undeclared(const Structure& structure, const Episode<T>& run);
 template <class T>
 std::string not_by_row(const Episode<T>& run);
 
-/// Checks each question against the declaration, then asks another chooser. Estimators allocate by the declaration, so a
+/// Checks each question against the declaration, then asks another handler. Estimators allocate by the declaration, so a
 /// question beyond it must not reach them. UsageError names the difference. NotExact if the answers make more than `cap` rows
 /// in total.
 template <class T>
-class DeclaredChooser final : public Chooser<T> {
+class DeclaredHandler final : public Handler<T> {
  public:
-  DeclaredChooser(const Structure& structure, Chooser<T>& chooser, double cap)
-      : structure_(structure), chooser_(chooser), cap_(cap), times_(structure.sites.size()) {}
+  DeclaredHandler(const Structure& structure, Handler<T>& handler, double cap)
+      : structure_(structure), handler_(handler), cap_(cap), times_(structure.sites.size()) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  private:
   const Structure& structure_;
-  Chooser<T>& chooser_;
+  Handler<T>& handler_;
   double cap_, rows_ = 0;
   std::vector<int> times_;
 };

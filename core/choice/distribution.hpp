@@ -1,6 +1,6 @@
 // The distribution of a site: it covers the choices of all its rows.
 //
-// Each of R rows has D choices (columns), which are independent given all earlier choices. Cell r D + d is column d of row r.
+// Each of R rows has D choices (columns), which are independent given all earlier choices. Choice r D + d is column d of row r.
 // Estimators and episodes use this interface only, so a new distribution is one file (normal.cpp is the shortest).
 #pragma once
 
@@ -34,8 +34,8 @@ struct Noise {
 /// The options of an enumeration.
 struct Visits {
   bool side_by_side = false;  ///< enumerate each column by itself (Choice::side_by_side), not all sets
-  std::function<void(int cell, std::vector<int>& to)> options = {};  ///< categories: appends a cell's options, at least one
-  double cap = 1e9;                                                  ///< most rows; NotExact beyond
+  std::function<void(int choice, std::vector<int>& to)> options = {};  ///< categories: appends a choice's options, at least one
+  double cap = 1e9;                                                    ///< most rows; NotExact beyond
   int nodes = 0;  ///< numbers: quadrature points per column (Choice::log_volume)
 };
 

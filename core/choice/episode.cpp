@@ -49,8 +49,8 @@ Choice<T> Episode<T>::choose(Site<T> site) {
     costs_.back().divergence = true;
   };
   if (terms_.divergence == analytic) diverge(question.site.rows, question.distribution->divergence(*question.site.prior));
-  auto choice = chooser_.choose(tape_, question);
-  choice.apart = apart_;
+  auto choice = handler_.choose(tape_, question);
+  choice.unshared = unshared_;
   steps_.push_back({std::move(question), choice});
   if (terms_.divergence == sampled) {
     const auto& asked = steps_.back().question;

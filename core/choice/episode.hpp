@@ -1,7 +1,7 @@
 // One run of a model: its questions, the answers and the costs.
 //
-// A model asks an Episode at every stochastic choice and reports every loss to it. The episode passes the question to a Chooser
-// (the estimator's strategy) and records all values that a surrogate needs. The model does not depend on the chooser, nor the
+// A model asks an Episode at every stochastic choice and reports every loss to it. The episode passes the question to a Handler
+// (the estimator's strategy) and records all values that a surrogate needs. The model does not depend on the handler, nor the
 // estimator on the network.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace hardgrad {
 
 /// A question of the model: D choices (columns) for each of R rows, made at once. The columns are independent given all earlier
-/// choices; e.g. the heads of an attention, or the bits of a code. Cell r D + d is column d of row r.
+/// choices; e.g. the heads of an attention, or the bits of a code. Choice r D + d is column d of row r.
 template <class T>
 struct Site {
   std::string_view name;     ///< as the model declares it
@@ -39,7 +39,7 @@ struct TargetTerms {
   enum class Divergence { none, analytic, sampled } divergence = Divergence::none;
 };
 
-/// A site as the chooser and the surrogates see it.
+/// A site as the handler and the surrogates see it.
 template <class T>
 struct Question {
   Site<T> site;
@@ -52,17 +52,17 @@ struct Question {
   /// The distribution drawn from, and the prior, of choices that are options. Bug if they are numbers.
   const Categorical<T>& categories() const { return distribution->categories(); }
   const Categorical<T>& prior_categories() const { return site.prior->categories(); }
-  /// [R' D] for each cell of `rows`, the site's cell in its parent row.
-  std::vector<int> cells(const Rows& rows) const { return cells_of(rows, site.columns); }
+  /// [R' D] for each choice of `rows`, the site's choice in its parent row.
+  std::vector<int> parent_choices(const Rows& rows) const { return parent_choices_of(rows, site.columns); }
   /// True if a row has a choice in any of its columns.
   bool chooses(std::size_t row) const { return distribution->chooses(row); }
 };
 
 /// Answers questions. One object answers one run.
 template <class T>
-class Chooser {
+class Handler {
  public:
-  virtual ~Chooser() = default;
+  virtual ~Handler() = default;
   virtual Choice<T> choose(Tape<T>& tape, const Question<T>& question) = 0;
 };
 
@@ -109,8 +109,8 @@ class Episode {
     std::vector<int> label;  ///< [R]
   };
 
-  Episode(Tape<T>& tape, Chooser<T>& chooser, int examples, TargetTerms terms = {})
-      : tape_(tape), chooser_(chooser), root_(Rows::root(examples)), terms_(terms) {}
+  Episode(Tape<T>& tape, Handler<T>& handler, int examples, TargetTerms terms = {})
+      : tape_(tape), handler_(handler), root_(Rows::root(examples)), terms_(terms) {}
   /// Sets the quadrature nodes per column, for choices that are numbers.
   void integrate_with(int nodes) { nodes_ = nodes; }
   /// The model's inputs are its own predictions.
@@ -150,7 +150,7 @@ class Episode {
   void predict(RowsPtr rows, std::vector<int> label) { predictions_.push_back({std::move(rows), std::move(label)}); }
 
   /// Makes models compute every row separately, even rows with equal histories: for checks and benchmarks.
-  void keep_apart() { apart_ = true; }
+  void share_no_states() { unshared_ = true; }
 
   // Read by surrogates, metrics and dumps
   const std::vector<Step>& steps() const { return steps_; }
@@ -180,13 +180,13 @@ class Episode {
   };
 
   Tape<T>& tape_;
-  Chooser<T>& chooser_;
+  Handler<T>& handler_;
   RowsPtr root_;
   TargetTerms terms_;
   Feeding feeding_ = Feeding::teacher_forced;
   Observer<T>* observer_ = nullptr;
   CostWeights cost_weights_ = CostWeights::unknown;
-  bool apart_ = false;
+  bool unshared_ = false;
   int nodes_ = 32;
   std::vector<Step> steps_;
   std::vector<Cost> costs_;

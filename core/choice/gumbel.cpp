@@ -21,7 +21,7 @@ void log_all(std::span<double> x) {
   kernels::map(x.data(), x.data(), x.size(), [](const Batch<double>& v) { return kernels::log<double>(v); });
 }
 
-/// Calls more(cell, offset of its S numbers, number of options) for every cell with more than two options.
+/// Calls more(choice, offset of its S numbers, number of options) for every choice with more than two options.
 template <class More>
 void for_more(std::size_t width, std::span<const int> options, More more) {
   if (width == 2) return;
@@ -29,27 +29,27 @@ void for_more(std::size_t width, std::span<const int> options, More more) {
     if (options[c] > 2) more(c, c * width, static_cast<std::size_t>(options[c]));
 }
 
-/// Two-option cells are processed in blocks of this size.
+/// Two-option choices are processed in blocks of this size.
 constexpr std::size_t block = 256;
 using BlockOfNumbers = double[block];
 
-/// Consecutive cells with S = 2. The compiler knows the stride and vectorises the loops.
+/// Consecutive choices with S = 2. The compiler knows the stride and vectorises the loops.
 struct InARow {
   std::size_t from, count;
-  std::size_t cell(std::size_t i) const { return from + i; }
+  std::size_t choice(std::size_t i) const { return from + i; }
   std::size_t at(std::size_t i) const { return 2 * (from + i); }  ///< offset of its two numbers
 };
-/// Two-option cells among cells with other numbers of options.
+/// Two-option choices among choices with other numbers of options.
 struct Scattered {
   std::size_t width, count = 0;
-  std::array<std::size_t, block> cells = {};
-  std::size_t cell(std::size_t i) const { return cells[i]; }
-  std::size_t at(std::size_t i) const { return width * cells[i]; }
+  std::array<std::size_t, block> choices = {};
+  std::size_t choice(std::size_t i) const { return choices[i]; }
+  std::size_t at(std::size_t i) const { return width * choices[i]; }
 };
 
 bool all_pairs(std::size_t width, std::span<const int> options) { return width == 2 && all_are(options, 2); }
 
-/// Calls f(cells, number of earlier two-option cells) for blocks of two-option cells, in order.
+/// Calls f(choices, number of earlier two-option choices) for blocks of two-option choices, in order.
 template <class F>
 void for_pairs(std::size_t width, std::span<const int> options, F f) {
   if (all_pairs(width, options)) {
@@ -64,7 +64,7 @@ void for_pairs(std::size_t width, std::span<const int> options, F f) {
     before += std::exchange(pairs.count, 0);
   };
   for (std::size_t c = 0; c < options.size(); ++c) {
-    if (options[c] == 2) pairs.cells[pairs.count++] = c;
+    if (options[c] == 2) pairs.choices[pairs.count++] = c;
     if (pairs.count == block) pass();
   }
   if (pairs.count > 0) pass();
@@ -72,16 +72,16 @@ void for_pairs(std::size_t width, std::span<const int> options, F f) {
 
 /// x_1 - x_0
 template <class Pairs>
-void differences(const Pairs& cells, std::span<const double> x, BlockOfNumbers& d) {
-  for (std::size_t i = 0; i < cells.count; ++i) d[i] = x[cells.at(i) + 1] - x[cells.at(i)];
+void differences(const Pairs& choices, std::span<const double> x, BlockOfNumbers& d) {
+  for (std::size_t i = 0; i < choices.count; ++i) d[i] = x[choices.at(i) + 1] - x[choices.at(i)];
 }
 
 /// z = (0, x)
 template <class Pairs>
-void put(const Pairs& cells, const BlockOfNumbers& x, std::span<double> z) {
-  for (std::size_t i = 0; i < cells.count; ++i) {
-    z[cells.at(i)] = 0;
-    z[cells.at(i) + 1] = x[i];
+void put(const Pairs& choices, const BlockOfNumbers& x, std::span<double> z) {
+  for (std::size_t i = 0; i < choices.count; ++i) {
+    z[choices.at(i)] = 0;
+    z[choices.at(i) + 1] = x[i];
   }
 }
 
@@ -90,16 +90,17 @@ double uniform(Randomness& random, Draw where, std::size_t i) {
   return random.uniform(where);
 }
 
-/// A logistic number for every two-option cell. Its option changes at log p_0 - log p_1, which is passed as the draw's edge.
-std::vector<double> logistics(const Cells& cells, std::span<const Draw> where, Randomness& random) {
+/// A logistic number for every two-option choice. Its option changes at log p_0 - log p_1, which is passed as the draw's edge.
+std::vector<double> logistics(const Categories& choices, std::span<const Draw> where, Randomness& random) {
   std::vector<Draw> places;
-  std::vector<double> edges(cells.options.size());
-  const bool all = all_pairs(cells.width, cells.options);
-  if (!all) places.resize(cells.options.size());
+  std::vector<double> edges(choices.options.size());
+  const bool all = all_pairs(choices.width, choices.options);
+  if (!all) places.resize(choices.options.size());
   std::size_t count = 0;
-  for_pairs(cells.width, cells.options, [&](const auto& pairs, std::size_t before) {
-    for (std::size_t i = 0; i < pairs.count; ++i) edges[before + i] = cells.log_p[pairs.at(i)] - cells.log_p[pairs.at(i) + 1];
-    for (std::size_t i = 0; i < pairs.count && !all; ++i) places[before + i] = where[pairs.cell(i)];
+  for_pairs(choices.width, choices.options, [&](const auto& pairs, std::size_t before) {
+    for (std::size_t i = 0; i < pairs.count; ++i)
+      edges[before + i] = choices.log_p[pairs.at(i)] - choices.log_p[pairs.at(i) + 1];
+    for (std::size_t i = 0; i < pairs.count && !all; ++i) places[before + i] = where[pairs.choice(i)];
     count = before + pairs.count;
   });
   std::vector<double> x(count);
@@ -109,10 +110,11 @@ std::vector<double> logistics(const Cells& cells, std::span<const Draw> where, R
 
 }  // namespace
 
-void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random, std::span<int> option, std::span<double> z) {
-  const auto S = cells.width;
-  const auto options = cells.options;
-  const auto log_p = cells.log_p;
+void perturb(const Categories& choices, std::span<const Draw> where, Randomness& random, std::span<int> option,
+             std::span<double> z) {
+  const auto S = choices.width;
+  const auto options = choices.options;
+  const auto log_p = choices.log_p;
   std::vector<double> gumbel(S > 2 ? z.size() : 0, 1.0);  // u, -log u, log -log u
   for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) gumbel[at + i] = uniform(random, where[c], i);
@@ -124,13 +126,13 @@ void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random
     for (std::size_t i = at; i < at + n; ++i) z[i] = log_p[i] - gumbel[i];
     option[c] = static_cast<int>(std::max_element(&z[at], &z[at] + n) - &z[at]);
   });
-  const auto logistic = logistics(cells, where, random);
+  const auto logistic = logistics(choices, where, random);
   for_pairs(S, options, [&](const auto& pairs, std::size_t before) {
     BlockOfNumbers x;
     differences(pairs, log_p, x);
     for (std::size_t i = 0; i < pairs.count; ++i) x[i] += logistic[before + i];
     put(pairs, x, z);
-    for (std::size_t i = 0; i < pairs.count; ++i) option[pairs.cell(i)] = x[i] > 0;
+    for (std::size_t i = 0; i < pairs.count; ++i) option[pairs.choice(i)] = x[i] > 0;
   });
 }
 
@@ -138,12 +140,12 @@ void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random
 // logit(1 - v), respectively,
 //   |z| = log(1 + e^toward inside) - log(outside),  inside = sigmoid(L), outside = sigmoid(-L)
 // where `toward` is phi or -phi. The code evaluates no exponential above 1.
-void perturb_given(const Cells& cells, std::span<const int> option, std::span<const Draw> where, Randomness& random,
+void perturb_given(const Categories& choices, std::span<const int> option, std::span<const Draw> where, Randomness& random,
                    std::span<double> z) {
-  const auto S = cells.width;
-  const auto options = cells.options;
-  const auto log_p = cells.log_p;
-  const auto logistic = logistics(cells, where, random);
+  const auto S = choices.width;
+  const auto options = choices.options;
+  const auto log_p = choices.log_p;
+  const auto logistic = logistics(choices, where, random);
   if (S > 2) {
     std::vector<double> x(z.size()), logs(z.size(), 1.0);  // x: 1 / p; logs: arguments, then values, of logarithms
     for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
@@ -167,7 +169,7 @@ void perturb_given(const Cells& cells, std::span<const int> option, std::span<co
     BlockOfNumbers sign, toward, L;
     differences(pairs, log_p, toward);
     for (std::size_t i = 0; i < pairs.count; ++i) {
-      sign[i] = option[pairs.cell(i)] == 1 ? 1.0 : -1.0;
+      sign[i] = option[pairs.choice(i)] == 1 ? 1.0 : -1.0;
       toward[i] *= sign[i];
       L[i] = sign[i] * logistic[before + i];
     }
@@ -183,10 +185,10 @@ void perturb_given(const Cells& cells, std::span<const int> option, std::span<co
   });
 }
 
-void followed(const Cells& cells, std::span<const int> option, std::span<const double> z, std::span<double> share) {
-  const auto S = cells.width;
-  const auto options = cells.options;
-  const auto log_p = cells.log_p;
+void followed(const Categories& choices, std::span<const int> option, std::span<const double> z, std::span<double> share) {
+  const auto S = choices.width;
+  const auto options = choices.options;
+  const auto log_p = choices.log_p;
   if (S > 2) {
     for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
       for (std::size_t i = at; i < at + n; ++i) share[i] = z[i] - z[at + option[c]];
@@ -201,7 +203,7 @@ void followed(const Cells& cells, std::span<const int> option, std::span<const d
     differences(pairs, log_p, phi);
     for (std::size_t i = 0; i < pairs.count; ++i) {
       const std::size_t at = pairs.at(i);
-      const bool second = option[pairs.cell(i)] == 1;
+      const bool second = option[pairs.choice(i)] == 1;
       const double logistic = z[at + 1] - z[at] - phi[i];
       other[i] = second ? log_p[at] : log_p[at + 1];
       moved[i] = other[i] - (second ? logistic : -logistic);

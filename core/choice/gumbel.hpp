@@ -11,26 +11,27 @@
 
 namespace hardgrad {
 
-/// C choices (cells). Choice c is among options 0 .. options[c] - 1 of S. With one option there is no choice, and the cell's
+/// C choices. Choice c is among options 0 .. options[c] - 1 of S. With one option nothing is drawn, and the choice's
 /// outputs are not written.
-struct Cells {
+struct Categories {
   std::size_t width;              ///< S
   std::span<const int> options;   ///< [C]
   std::span<const double> log_p;  ///< [C, S] normalised log probabilities
 };
 
 /// Draws z [C, S], with draw indices where.index .. where.index + S - 1. `option` [C] receives the argmax of each choice.
-void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random, std::span<int> option, std::span<double> z);
+void perturb(const Categories& choices, std::span<const Draw> where, Randomness& random, std::span<int> option,
+             std::span<double> z);
 
 /// Draws z given the options b (top-down Gumbels: Maddison, Tarlow & Minka 2014, A* sampling):
 ///   z_b = -log E_b,  z_i = -log(E_i / p_i + E_b),  E exponential
 /// For two options, z_1 - z_0 = phi + logit(u), with u uniform on the interval that leads to the given option.
-void perturb_given(const Cells& cells, std::span<const int> option, std::span<const Draw> where, Randomness& random,
+void perturb_given(const Categories& choices, std::span<const int> option, std::span<const Draw> where, Randomness& random,
                    std::span<double> z);
 
 /// [C, S] the derivative of the z of `perturb_given` with its exponentials held fixed: dz_i / dlog p_i = 1 - e^(z_i - z_b). For
 /// two options, both entries are d(z_1 - z_0) / dphi. It depends on z, log p and the option only.
-void followed(const Cells& cells, std::span<const int> option, std::span<const double> z, std::span<double> share);
+void followed(const Categories& choices, std::span<const int> option, std::span<const double> z, std::span<double> share);
 
 /// [S] the probability of each option after the logits change by `move` [S], with the same noise, given the option b before.
 ///
@@ -41,7 +42,7 @@ void followed(const Cells& cells, std::span<const int> option, std::span<const d
 /// and it remains b with probability 1 / (1 + H(1)).
 std::vector<double> chosen_after(std::span<const double> p, int option, std::span<const double> move);
 
-/// w [C, S] = softmax(z / temperature); 0 beyond a cell's options and in cells without a choice.
+/// w [C, S] = softmax(z / temperature); 0 beyond a choice's options and where there is one option.
 void relaxed(std::size_t width, std::span<const int> options, std::span<const double> z, double temperature,
              std::span<double> w);
 

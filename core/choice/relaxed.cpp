@@ -105,7 +105,7 @@ Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, V
 }
 
 template <class T>
-Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+Choice<T> RelaxedHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
   return {rows, relax_({tape, question, *rows, random_, id_, rao_samples_})};
 }
@@ -113,7 +113,7 @@ Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) 
 #define HARDGRAD_INSTANTIATE(T)                                                       \
   template struct Relaxing<T>;                                                        \
   template Relaxed<T> straight_through(const Relaxing<T>&, std::vector<int>, Var<T>); \
-  template class RelaxedChooser<T>;
+  template class RelaxedHandler<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

@@ -4,12 +4,12 @@
 #include <functional>
 #include <vector>
 
-#include "core/choice/choosers.hpp"
 #include "core/choice/gumbel.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad {
 
-/// The R cells (columns of rows) after one question, whose weights are to be computed.
+/// The R choices (columns of rows) after one question, whose weights are to be computed.
 template <class T>
 struct Relaxing {
   Tape<T>& tape;
@@ -19,18 +19,18 @@ struct Relaxing {
   const std::vector<std::uint32_t>& id;
   int rao_samples = 1;  ///< draws of the noise given the choice, for relaxations that average over them
 
-  std::vector<int> from = question.cells(rows);  ///< [R] the site's cell in the parent row
-  std::vector<int> count = options();            ///< [R] number of options
+  std::vector<int> from = question.parent_choices(rows);  ///< [R] the site's choice in the parent row
+  std::vector<int> count = options();                     ///< [R] number of options
 
   std::size_t size() const { return from.size(); }
   std::size_t width() const { return question.categories().log_p().cols(); }  ///< S
-  /// Log probabilities [R, S] of the options of every cell that has a choice; 0 elsewhere.
+  /// Log probabilities [R, S] of the options of every choice with several options; 0 elsewhere.
   std::vector<double> log_p() const;
-  /// softmax((logits + shift) / temperature) over each cell's options [R, S]; shift [R, S] is constant.
+  /// softmax((logits + shift) / temperature) over each choice's options [R, S]; shift [R, S] is constant.
   Var<T> softmax(Var<T> shift, double temperature) const;
   /// softmax(logits / temperature) [R, S]; at temperature 1, the probabilities.
   Var<T> softmax(double temperature = 1) const;
-  /// A constant [R, S]: put(cell, span) replaces the cell's log probabilities [options] in place; 0 where there is no choice.
+  /// A constant [R, S]: put(choice, span) replaces the choice's log probabilities [options] in place; 0 where there is no choice.
   template <class F>
   Var<T> constants(F&& put) const {
     auto numbers = log_p();
@@ -38,7 +38,7 @@ struct Relaxing {
       if (count[r] > 1) put(r, std::span(numbers).subspan(r * width(), count[r]));
     return constant(numbers);
   }
-  /// One option per cell, drawn from softmax(logits / temperature).
+  /// One option per choice, drawn from softmax(logits / temperature).
   std::vector<int> draw(double temperature = 1) const;
   /// Constant noise [R, S] with logits + noise = z up to a constant per row. `option` receives the argmax of z, if not null.
   Var<T> gumbels(std::vector<int>* option = nullptr) const;
@@ -59,10 +59,10 @@ Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, V
 
 /// Answers with the result of `relax`; `samples` rows per example.
 template <class T>
-class RelaxedChooser final : public Chooser<T> {
+class RelaxedHandler final : public Handler<T> {
  public:
   using Relax = std::function<Relaxed<T>(const Relaxing<T>&)>;
-  RelaxedChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id, Relax relax, int rao_samples = 1)
+  RelaxedHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id, Relax relax, int rao_samples = 1)
       : samples_(samples), rao_samples_(rao_samples), random_(random), id_(id), relax_(std::move(relax)) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/random/edges.hpp"
 
 namespace hardgrad {
@@ -39,7 +39,7 @@ Edge draw_offset(std::span<const std::vector<Edge>> rows, Randomness& random, Dr
 
 /// [K] a random permutation of the strata.
 template <class T>
-std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t step, std::uint32_t column) {
+std::vector<int> StratifiedHandler<T>::deal(std::uint32_t example, std::uint32_t step, std::uint32_t column) {
   std::vector<int> left(samples_), dealt;
   std::iota(left.begin(), left.end(), 0);
   while (!left.empty()) {
@@ -55,7 +55,7 @@ std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t
 
 /// For choices that are numbers, the offsets are drawn as uniform numbers.
 template <class T>
-Choice<T> StratifiedChooser<T>::numbers(Tape<T>& tape, const Question<T>& question, const RowsPtr& rows) {
+Choice<T> StratifiedHandler<T>::numbers(Tape<T>& tape, const Question<T>& question, const RowsPtr& rows) {
   const auto step = static_cast<std::uint32_t>(question.step);
   const std::size_t D = question.site.columns;
   std::vector<double> u(rows->size() * D);
@@ -75,7 +75,7 @@ Choice<T> StratifiedChooser<T>::numbers(Tape<T>& tape, const Question<T>& questi
 }
 
 template <class T>
-Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+Choice<T> StratifiedHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
   if (!question.has_options()) return numbers(tape, question, rows);
   const auto& categories = question.categories();
@@ -85,8 +85,8 @@ Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& questio
   std::vector<int> option(rows->size() * D);
   for (std::size_t set = 0; set < option.size() / samples_; ++set) {  // the samples of an example, in one column
     const std::size_t first = set / D * samples_, d = set % D;
-    const auto cell = [&](int k) { return rows->parent[first + k] * D + static_cast<int>(d); };
-    const auto options = [&](int k) { return categories.options()[cell(k)]; };
+    const auto choice = [&](int k) { return rows->parent[first + k] * D + static_cast<int>(d); };
+    const auto options = [&](int k) { return categories.options()[choice(k)]; };
     bool chooses = false;
     for (int k = 0; k < samples_; ++k) chooses |= options(k) > 1;
     if (!chooses) continue;
@@ -95,7 +95,7 @@ Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& questio
     const auto stratum = deal(example, step, column);
     std::vector<std::vector<Edge>> edge;
     edge.reserve(samples_);
-    for (int k = 0; k < samples_; ++k) edge.push_back(edges(log_p.row(cell(k)), options(k), stratum[k], samples_));
+    for (int k = 0; k < samples_; ++k) edge.push_back(edges(log_p.row(choice(k)), options(k), stratum[k], samples_));
     Edge v;
     for (int k = 0; k < samples_; ++k) {
       const Draw where{.example = example, .replica = static_cast<std::uint32_t>(k), .step = step, .column = column};
@@ -109,7 +109,7 @@ Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& questio
   return {rows, ChosenOptions{std::move(option)}};
 }
 
-template class StratifiedChooser<float>;
-template class StratifiedChooser<double>;
+template class StratifiedHandler<float>;
+template class StratifiedHandler<double>;
 
 }  // namespace hardgrad

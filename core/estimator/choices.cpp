@@ -14,17 +14,17 @@
 namespace hardgrad {
 namespace {
 
-/// True if every choice has two options. Then cell c has the logits 2 c and 2 c + 1.
-bool all_pairs(const ChoiceLayout& layout) { return layout.logits() == 2 * layout.cells() && all_are(layout.options, 2); }
+/// True if every choice has two options. Then choice c has the logits 2 c and 2 c + 1.
+bool all_pairs(const ChoiceLayout& layout) { return layout.logits() == 2 * layout.choices() && all_are(layout.options, 2); }
 
-/// Calls each(cell, first logit, options) for every cell. If all cells have two options, `options` is a compile-time constant.
+/// Calls each(choice, first logit, options) for every choice. If all choices have two options, `options` is a compile-time constant.
 template <class F>
-void for_cells(const ChoiceLayout& layout, F each) {
+void for_choices(const ChoiceLayout& layout, F each) {
   if (all_pairs(layout)) {
-    for (std::size_t c = 0; c < layout.cells(); ++c) each(c, 2 * c, std::integral_constant<std::size_t, 2>{});
+    for (std::size_t c = 0; c < layout.choices(); ++c) each(c, 2 * c, std::integral_constant<std::size_t, 2>{});
     return;
   }
-  for (std::size_t c = 0; c < layout.cells(); ++c) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
+  for (std::size_t c = 0; c < layout.choices(); ++c) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
 }
 
 /// Calls each(first, stride) once per entry of a sample: the K samples of an example have their values at first,
@@ -38,7 +38,7 @@ void for_examples(std::size_t first, std::size_t samples, std::size_t width, std
 }  // namespace
 
 AtLogits operator*(const PerChoice& factor, AtLogits x) {
-  for_cells(*x.of, [by = factor.value.data(), to = x.value.data()](std::size_t c, std::size_t first, auto options) {
+  for_choices(*x.of, [by = factor.value.data(), to = x.value.data()](std::size_t c, std::size_t first, auto options) {
     for (std::size_t i = 0; i < options; ++i) to[first + i] *= by[c];
   });
   return x;
@@ -50,13 +50,13 @@ AtLogits times(AtLogits a, const AtLogits& b) {
 }
 
 PerChoice dot(const AtLogits& a, const AtLogits& b) {
-  PerChoice result{a.of, std::vector<double>(a.of->cells())};
-  for_cells(*a.of,
-            [x = a.value.data(), y = b.value.data(), to = result.value.data()](std::size_t c, std::size_t first, auto options) {
-              double sum = 0;
-              for (std::size_t i = 0; i < options; ++i) sum += x[first + i] * y[first + i];
-              to[c] = sum;
-            });
+  PerChoice result{a.of, std::vector<double>(a.of->choices())};
+  for_choices(*a.of, [x = a.value.data(), y = b.value.data(), to = result.value.data()](std::size_t c, std::size_t first,
+                                                                                        auto options) {
+    double sum = 0;
+    for (std::size_t i = 0; i < options; ++i) sum += x[first + i] * y[first + i];
+    to[c] = sum;
+  });
   return result;
 }
 
@@ -76,7 +76,7 @@ AtLogits through_softmax(const AtLogits& p, const AtLogits& x) {
     }
     return result;
   }
-  for_cells(*x.of, [&](std::size_t, std::size_t first, std::size_t options) {
+  for_choices(*x.of, [&](std::size_t, std::size_t first, std::size_t options) {
     const auto from = p.value.begin() + static_cast<std::ptrdiff_t>(first);
     const auto top =
         first + static_cast<std::size_t>(std::max_element(from, from + static_cast<std::ptrdiff_t>(options)) - from);
@@ -90,14 +90,14 @@ AtLogits through_softmax(const AtLogits& p, const AtLogits& x) {
 PerChoice sum(const PerChoice& x, Along which) {
   const auto& layout = *x.of;
   std::vector<double> so_far(layout.samples), whole(layout.samples);
-  for (std::size_t c = 0; c < layout.cells(); ++c) whole[layout.sample[c]] += x.value[c];
-  PerChoice result{x.of, std::vector<double>(layout.cells())};
+  for (std::size_t c = 0; c < layout.choices(); ++c) whole[layout.sample[c]] += x.value[c];
+  PerChoice result{x.of, std::vector<double>(layout.choices())};
   for (std::size_t t = 0; t < layout.steps.size(); ++t) {
     const auto& step = layout.steps[t];
-    const std::size_t end = step.cell + layout.samples * step.columns;
+    const std::size_t end = step.choice + layout.samples * step.columns;
     const auto before = so_far;
-    for (std::size_t c = step.cell; c < end; ++c) so_far[layout.sample[c]] += x.value[c];
-    for (std::size_t c = step.cell; c < end; ++c) {
+    for (std::size_t c = step.choice; c < end; ++c) so_far[layout.sample[c]] += x.value[c];
+    for (std::size_t c = step.choice; c < end; ++c) {
       const auto n = layout.sample[c];
       switch (which) {
         case Along::all: result.value[c] = whole[n]; break;
@@ -112,13 +112,13 @@ PerChoice sum(const PerChoice& x, Along which) {
 
 std::vector<double> choices_of_samples(const ChoiceLayout& layout) {
   std::vector<double> count(layout.samples);
-  for (std::size_t c = 0; c < layout.cells(); ++c) count[layout.sample[c]] += layout.options[c] > 1;
+  for (std::size_t c = 0; c < layout.choices(); ++c) count[layout.sample[c]] += layout.options[c] > 1;
   return count;
 }
 
 PerChoice spread(const std::shared_ptr<const ChoiceLayout>& layout, const std::vector<double>& of_samples) {
-  PerChoice result{layout, std::vector<double>(layout->cells())};
-  for (std::size_t c = 0; c < layout->cells(); ++c) result.value[c] = of_samples[layout->sample[c]];
+  PerChoice result{layout, std::vector<double>(layout->choices())};
+  for (std::size_t c = 0; c < layout->choices(); ++c) result.value[c] = of_samples[layout->sample[c]];
   return result;
 }
 
@@ -128,7 +128,7 @@ template <class Of>
 Numbers<Of> others(const Numbers<Of>& x, std::size_t K, bool logits) {
   Numbers<Of> result{x.of, std::vector<double>(x.value.size())};
   for (const auto& step : x.of->steps)
-    for_examples(logits ? step.logit : step.cell, x.of->samples, step.columns * (logits ? step.options : 1), K,
+    for_examples(logits ? step.logit : step.choice, x.of->samples, step.columns * (logits ? step.options : 1), K,
                  [&](std::size_t first, std::size_t stride) {
                    for (std::size_t k = 0; k < K; ++k)
                      for (std::size_t j = 0; j < K; ++j)
@@ -144,7 +144,7 @@ PerChoice mean_of_others(const PerChoice& x, int samples) { return others(x, sam
 AtLogits mean_of_others(const AtLogits& x, int samples) {
   auto result = others(x, samples, true);
   const auto& layout = *x.of;
-  for (std::size_t c = 0; c < layout.cells(); ++c)  // the other samples may have had more options
+  for (std::size_t c = 0; c < layout.choices(); ++c)  // the other samples may have had more options
     std::fill(result.value.begin() + static_cast<std::ptrdiff_t>(layout.logit[c] + layout.options[c]),
               result.value.begin() + static_cast<std::ptrdiff_t>(layout.logit[c + 1]), 0.0);
   return result;
@@ -164,7 +164,8 @@ void leave_one_out(std::span<double> x, int samples, int columns) {
 
 PerChoice leave_one_out(PerChoice x, int samples) {
   for (const auto& step : x.of->steps)
-    leave_one_out(std::span(x.value).subspan(step.cell, x.of->samples * step.columns), samples, static_cast<int>(step.columns));
+    leave_one_out(std::span(x.value).subspan(step.choice, x.of->samples * step.columns), samples,
+                  static_cast<int>(step.columns));
   return x;
 }
 
@@ -174,23 +175,23 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
     : episode_(episode), asking_(asking), option_(option) {
   auto layout = std::make_shared<ChoiceLayout>();
   layout->samples = asking.empty() ? 0 : asking[0].size();
-  std::size_t logit = 0, cells = 0;
-  for (std::size_t t = 0; t < asking.size(); ++t) cells += layout->samples * episode.steps()[t].question.site.columns;
-  layout->options.reserve(cells);
-  layout->logit.reserve(cells + 1);
-  layout->sample.reserve(cells);
+  std::size_t logit = 0, choices = 0;
+  for (std::size_t t = 0; t < asking.size(); ++t) choices += layout->samples * episode.steps()[t].question.site.columns;
+  layout->options.reserve(choices);
+  layout->logit.reserve(choices + 1);
+  layout->sample.reserve(choices);
   for (std::size_t t = 0; t < asking.size(); ++t) {
     const auto& question = episode.steps()[t].question;
     const auto& categories = question.categories();
     const std::size_t D = question.site.columns, S = categories.log_p().cols();
-    layout->steps.push_back({D, S, layout->cells(), logit});
+    layout->steps.push_back({D, S, layout->choices(), logit});
     for (std::size_t n = 0; n < layout->samples; ++n) {
       const auto of_row = std::span(categories.options()).subspan(asking[t][n] * D, D);
       layout->options.insert(layout->options.end(), of_row.begin(), of_row.end());
       layout->sample.insert(layout->sample.end(), D, n);
     }
-    layout->logit.resize(layout->cells());
-    for (std::size_t c = layout->steps[t].cell; c < layout->cells(); ++c, logit += S) layout->logit[c] = logit;
+    layout->logit.resize(layout->choices());
+    for (std::size_t c = layout->steps[t].choice; c < layout->choices(); ++c, logit += S) layout->logit[c] = logit;
   }
   layout->logit.push_back(logit);
   layout_ = layout;
@@ -201,7 +202,7 @@ const AtLogits& Choices<T>::one_hot() const {
   if (one_hot_.of) return one_hot_;
   auto result = zeros();
   for (std::size_t t = 0; t < option_.size(); ++t)
-    for (std::size_t i = 0, c = layout_->steps[t].cell; i < option_[t].size(); ++i, ++c)
+    for (std::size_t i = 0, c = layout_->steps[t].choice; i < option_[t].size(); ++i, ++c)
       if (layout_->options[c] > 1) result.value[layout_->logit[c] + option_[t][i]] = 1;
   return one_hot_ = std::move(result);
 }
@@ -213,7 +214,7 @@ const AtLogits& Choices<T>::log_p() const {
   for (std::size_t t = 0; t < asking_.size(); ++t) {
     const auto log_p = episode_.steps()[t].question.categories().log_p().value();
     const std::size_t D = layout_->steps[t].columns;
-    for (std::size_t n = 0, c = layout_->steps[t].cell; n < layout_->samples; ++n, c += D) {
+    for (std::size_t n = 0, c = layout_->steps[t].choice; n < layout_->samples; ++n, c += D) {
       std::copy_n(log_p.row(asking_[t][n] * D), D * log_p.cols, &result.value[layout_->logit[c]]);
       for (std::size_t d = c; d < c + D; ++d)
         for (std::size_t i = layout_->options[d] > 1 ? layout_->options[d] : 0; i < log_p.cols; ++i)
@@ -228,7 +229,7 @@ const AtLogits& Choices<T>::p() const {
   if (p_.of) return p_;
   auto result = log_p();
   kernels::exp_all(result.value.data(), result.value.data(), result.value.size());
-  for (std::size_t c = 0; c < layout_->cells(); ++c)  // the stored log is 0 beyond the options and where there is no choice
+  for (std::size_t c = 0; c < layout_->choices(); ++c)  // the stored log is 0 beyond the options and where there is no choice
     for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
          ++i)
       result.value[i] = 0;
@@ -241,7 +242,7 @@ const AtLogits& Choices<T>::score() const {
   auto result = p();
   const bool pairs = all_pairs(*layout_);
   for (std::size_t t = 0; t < option_.size(); ++t)
-    for (std::size_t i = 0, c = layout_->steps[t].cell; i < option_[t].size(); ++i, ++c) {
+    for (std::size_t i = 0, c = layout_->steps[t].choice; i < option_[t].size(); ++i, ++c) {
       if (pairs) {
         double* const of_cell = &result.value[2 * c];
         const double h = option_[t][i] == 1 ? of_cell[0] : -of_cell[1];
@@ -267,7 +268,7 @@ AtLogits Choices<T>::gathered(const std::vector<MatrixView<const T>>& of_steps) 
   for (std::size_t t = 0; t < of_steps.size(); ++t) {
     const auto& step = layout_->steps[t];
     for (std::size_t i = 0; i < layout_->samples * step.columns; ++i)
-      for (int o = 0; layout_->options[step.cell + i] > 1 && o < layout_->options[step.cell + i]; ++o)
+      for (int o = 0; layout_->options[step.choice + i] > 1 && o < layout_->options[step.choice + i]; ++o)
         result.value[step.logit + i * step.options + o] = static_cast<double>(of_steps[t](i, o));
   }
   return result;

@@ -13,22 +13,22 @@
 
 namespace hardgrad {
 
-/// The choices of N samples (or groups) in a run. A cell is one column of one sample at one step. Cells are ordered by step,
+/// The choices of N samples (or groups) in a run. A choice is one column of one sample at one step. Choices are ordered by step,
 /// then by sample, then by column.
 struct ChoiceLayout {
   struct Step {
-    std::size_t columns, options;  ///< D, and S, the largest number of options of a cell
-    std::size_t cell, logit;       ///< the step's first cell, and the first logit of that cell
+    std::size_t columns, options;  ///< D, and S, the largest number of options of a choice
+    std::size_t choice, logit;     ///< the step's first choice, and the first logit of that choice
   };
   std::size_t samples = 0;
   std::vector<Step> steps;
-  std::vector<int> options;         ///< [cells]; 1 means no choice
-  std::vector<std::size_t> logit;   ///< [cells + 1] first logit of each cell; S entries each, zero beyond its options
-  std::vector<std::size_t> sample;  ///< [cells] the sample that the cell belongs to
+  std::vector<int> options;         ///< [choices]; 1 means no choice
+  std::vector<std::size_t> logit;   ///< [choices + 1] first logit of each choice; S entries each, zero beyond its options
+  std::vector<std::size_t> sample;  ///< [choices] the sample that the choice belongs to
 
-  std::size_t cells() const { return options.size(); }
+  std::size_t choices() const { return options.size(); }
   std::span<const int> options_of(std::size_t step) const {
-    return std::span(options).subspan(steps[step].cell, samples * steps[step].columns);
+    return std::span(options).subspan(steps[step].choice, samples * steps[step].columns);
   }
   std::size_t logits() const { return logit.back(); }
 };
@@ -55,7 +55,7 @@ struct Numbers {
     return *this;
   }
 };
-using PerChoice = Numbers<struct OfChoices>;  ///< [cells]
+using PerChoice = Numbers<struct OfChoices>;  ///< [choices]
 using AtLogits = Numbers<struct OfLogits>;    ///< [logits]
 
 AtLogits operator*(const PerChoice& factor, AtLogits x);

@@ -7,9 +7,9 @@
 namespace hardgrad {
 
 template <class T>
-std::unique_ptr<Episode<T>> Problem<T>::run(Chooser<T>& chooser, CostWeights weights) const {
+std::unique_ptr<Episode<T>> Problem<T>::run(Handler<T>& handler, CostWeights weights) const {
   const auto& structure = model.structure();
-  DeclaredChooser<T> declared(structure, chooser, cap);
+  DeclaredHandler<T> declared(structure, handler, cap);
   auto episode = std::make_unique<Episode<T>>(tape, declared, batch.examples(), terms);
   episode->expect(structure.steps());
   episode->hint(weights);
@@ -57,13 +57,13 @@ bool claims_unbiased(const Spec& spec) {
   return entry.unbiased && !(entry.biased_by && entry.biased_by(settings_of(entry, spec)));
 }
 
-std::string unsupported(const Spec& spec, const Structure& structure) {
+std::string why_unsupported(const Spec& spec, const Structure& structure) {
   const auto& entry = Estimators::instance().at(spec.name);
   const auto settings = settings_of(entry, spec);
   auto needs = entry.needs;
   if (wants_posterior(spec)) needs.push_back(need::posterior);
   if (const auto reason = unmet(needs, structure)) return *reason;
-  return entry.unsupported ? entry.unsupported(settings, structure) : "";
+  return entry.why_unsupported ? entry.why_unsupported(settings, structure) : "";
 }
 
 std::string infinite_variance(const Spec& spec, const Structure& structure, double outcomes) {
@@ -73,7 +73,7 @@ std::string infinite_variance(const Spec& spec, const Structure& structure, doub
 
 template <class T>
 std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& structure, Key init) {
-  if (auto reason = unsupported(spec, structure); !reason.empty()) throw UsageError(spec.name + ": " + reason);
+  if (auto reason = why_unsupported(spec, structure); !reason.empty()) throw UsageError(spec.name + ": " + reason);
   const auto& entry = Estimators::instance().at(spec.name);
   const auto settings = settings_of(entry, spec);
   std::unique_ptr<Estimator<T>> estimator;

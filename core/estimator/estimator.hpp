@@ -1,4 +1,4 @@
-// An estimator: a chooser plus a surrogate. It is independent of the network and of the task.
+// An estimator: a handler plus a surrogate. It is independent of the network and of the task.
 #pragma once
 
 #include <limits>
@@ -32,7 +32,7 @@ struct Problem {
 
   /// Runs the model under the target, which sets the distribution of the choices and adds terms to the costs. `weights`: a hint
   /// of the surrogate's slopes in the costs. NotExact if the run takes more rows than the cap.
-  std::unique_ptr<Episode<T>> run(Chooser<T>& chooser, CostWeights weights = CostWeights::unknown) const;
+  std::unique_ptr<Episode<T>> run(Handler<T>& handler, CostWeights weights = CostWeights::unknown) const;
 };
 
 /// One estimate. Its gradient is that of `surrogate`; the surrogate's own value means nothing.
@@ -134,7 +134,7 @@ struct EstimatorEntry {
   /// Promises beside its bias (core/estimator/promises.hpp); `hardgrad test` checks each.
   std::vector<Promise> promises = {};
   /// Why these settings do not work on a structure that meets the needs; empty if they do. Null if they always do.
-  std::string (*unsupported)(const Settings&, const Structure&) = nullptr;
+  std::string (*why_unsupported)(const Settings&, const Structure&) = nullptr;
   /// Why the variance is infinite by the formula, for an example with this many complete sets of choices. Empty if it is not
   /// known to be infinite. Null if it never is.
   std::string (*infinite_variance)(const Settings&, const Structure&, double outcomes) = nullptr;
@@ -166,7 +166,7 @@ bool wants_posterior(const Spec& spec);
 std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry);
 bool is_shared(const ParameterInfo& parameter);
 /// Why the estimator does not work on the structure; empty if it does.
-std::string unsupported(const Spec& spec, const Structure& structure);
+std::string why_unsupported(const Spec& spec, const Structure& structure);
 /// Why its variance is infinite on an example with this many outcomes; empty if it is not known to be.
 std::string infinite_variance(const Spec& spec, const Structure& structure, double outcomes);
 /// Makes an estimator from its spec. UsageError with the reason if it does not support the structure.

@@ -31,7 +31,7 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 
 namespace hardgrad::models::attentive_reader {
 namespace {
@@ -122,34 +122,34 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Texts& x = texts(tape, distinct.batch());  // y_d, y_q, u
   Var<T> posterior_keys, posterior_answers;
 
-  Past<T> past(episode, distinct);
+  States<T> states(episode, distinct);
   Var<T> r;
-  if (impatient_) r = Sum<T>(tape.parameter(*initial_), std::vector<int>(past.size(), 0));  // r(0)
-  for (int i = 0; past.size() > 0; ++i) {
+  if (impatient_) r = Sum<T>(tape.parameter(*initial_), std::vector<int>(states.size(), 0));  // r(0)
+  for (int i = 0; states.size() > 0; ++i) {
     // m(i,t) = tanh(W_ym y_d(t) + W_um y_q(i) + W_rm r(i-1)), t_i ~ softmax_t(w . m(i,t))
-    const Sum<T> question(x.queries, past.each([&](int b) { return x.asked.row(b, i); }));
-    const Var<T> query = impatient_ ? question + past.after(ask_read_(r)) : question;
-    Ask<T> ask{.name = "token",
-               .scores = additive_scores(query, x.keys, tape.parameter(*score_), past.example(), x.tokens),
-               .items = x.tokens,
-               .state = query};
+    const Sum<T> question(x.queries, states.each([&](int b) { return x.asked.row(b, i); }));
+    const Var<T> query = impatient_ ? question + states.after(ask_read_(r)) : question;
+    ItemSite<T> site{.name = "token",
+                     .logits = additive_scores(query, x.keys, tape.parameter(*score_), states.example(), x.tokens),
+                     .items = x.tokens,
+                     .state = query};
     if (structure_.posterior)
-      ask.posterior = [&] {
+      site.posterior = [&] {
         if (!posterior_keys) {
           posterior_keys = posterior_document_(x.states);
           posterior_answers = posterior_answer_(tape, std::span<const int>(answer));
         }
-        const Var<T> known = posterior_state_(query) + Sum<T>(posterior_answers, past.example());
-        return additive_scores(known, posterior_keys, tape.parameter(*posterior_score_), past.example(), x.tokens);
+        const Var<T> known = posterior_state_(query) + Sum<T>(posterior_answers, states.example());
+        return additive_scores(known, posterior_keys, tape.parameter(*posterior_score_), states.example(), x.tokens);
       };
-    const auto t = past.choose(ask);
+    const auto t = states.choose(site);
 
     // r(i) = y_d(t_i) + tanh(W_rr r(i-1))
-    r = impatient_ ? t.read(x.states) + t.after(tanh(recurrent_(past.after(r)))) : t.read(x.states);
+    r = impatient_ ? t.read(x.states) + t.after(tanh(recurrent_(states.after(r)))) : t.read(x.states);
 
     // g = tanh(W_rg r + W_ug u), -log softmax(W_a g)[answer], of the states after their last read
-    const auto done = t.again().only([&](int b) { return i + 1 == x.reads(b); });
-    past = t.again().only([&](int b) { return i + 1 < x.reads(b); });
+    const auto done = t.next_step().only([&](int b) { return i + 1 == x.reads(b); });
+    states = t.next_step().only([&](int b) { return i + 1 < x.reads(b); });
     if (done.size() == 0) continue;
     const Var<T> sum = answer_read_(done.after(r)) + Sum<T>(x.to_answer, done.example());
     const auto g = dropout_(tanh(sum), distinct.batch(), done.example());

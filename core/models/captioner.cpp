@@ -9,7 +9,7 @@
 //   c_t    = f c_{t-1} + i g,  h_t = o tanh(c_t)
 //   loss_t = -log softmax(L_o (E y_{t-1} + L_h h_t + L_z z_t) + b_o)[y_t]
 // doubly_stochastic = lambda > 0 adds lambda sum_i (1 - sum_t softmax(e_t)_i)^2 to the loss of each caption. The penalty uses
-// the model's own probabilities with every chooser.
+// the model's own probabilities with every handler.
 // dropout drops entries of the vector that L_o multiplies, in training; all steps of an example lose the same entries.
 //
 // The cells are the task's `features`, or the output of a small network on an image of 3 colours, learned with the rest:
@@ -166,25 +166,25 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
     return said.classify(kept, output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
-  auto past = Past<T>(episode, distinct).only(sentences.have(0));
+  auto states = States<T>(episode, distinct).only(sentences.have(0));
   for (int t = 0; t < sentences.steps(); ++t) {
-    s = {past.after(s.h), past.after(s.c)};
+    s = {states.after(s.h), states.after(s.c)};
     const auto word = [&](int b) { return y.words.row(t * distinct.size() + b); };
 
     // i_t ~ softmax(e_t), e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1})
-    Ask<T> ask{.name = "cell",
-               .scores = additive_scores(query_(s.h), x.keys, tape.parameter(*score_), past.example(), x.cells),
-               .items = x.cells,
-               .state = s.h};
+    ItemSite<T> site{.name = "cell",
+                     .logits = additive_scores(query_(s.h), x.keys, tape.parameter(*score_), states.example(), x.cells),
+                     .items = x.cells,
+                     .state = s.h};
     if (structure_.posterior)
-      ask.posterior = [&] {
+      site.posterior = [&] {
         if (!posterior_keys) posterior_keys = posterior_cell_(x.a);
-        const auto next = past.each([&](int b) { return sentences.target().row(b)[t]; });
+        const auto next = states.each([&](int b) { return sentences.target().row(b)[t]; });
         const auto heard = posterior_word_(posterior_words_(tape, std::span<const int>(next)));
         return additive_scores(Var<T>(Sum<T>(posterior_state_(s.h)) + heard), posterior_keys, tape.parameter(*posterior_score_),
-                               past.example(), x.cells);
+                               states.example(), x.cells);
       };
-    const auto i = past.choose(ask);
+    const auto i = states.choose(site);
 
     // The terms of z_t = beta_t a_i in the gates and in the readout
     const Var<T> beta = gated_ ? Var<T>(i.after(sigmoid(gate_(s.h)))) : Var<T>{};
@@ -194,17 +194,17 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
     };
     const auto spoken = i.each(word);
     s = lstm_step(decoder_, i, Sum<T>(y.to_gates, spoken) + seen(x.to_gates), s);
-    const auto after = i.again();  // the same states, one step later
+    const auto after = i.next_step();  // the same states, one step later
     said.add(t, Sum<T>(y.words.rows, spoken) + readout_state_(s.h) + seen(x.to_readout), after);
 
     if (penalty_ > 0 && sentences.known() && !episode.observer()) {
       // lambda sum_i (1 - sum_t softmax(e_t)_i)^2, at the last word of a caption
-      const std::vector<int> all(past.size(), static_cast<int>(cells_));
-      const Var<T> alpha = probabilities(log_softmax(ask.scores, std::span<const int>(all)));
-      covered = i.after(covered ? add(Var<T>(past.after(covered)), alpha) : alpha);
-      const auto over = i.again().only([&](int b) { return !sentences.have(t + 1)(b); });
+      const std::vector<int> all(states.size(), static_cast<int>(cells_));
+      const Var<T> alpha = probabilities(log_softmax(site.logits, std::span<const int>(all)));
+      covered = i.after(covered ? add(Var<T>(states.after(covered)), alpha) : alpha);
+      const auto over = i.next_step().only([&](int b) { return !sentences.have(t + 1)(b); });
       if (over.size() > 0)
-        episode.cost(over.rows(), over.states().on_rows(
+        episode.cost(over.rows(), over.histories().on_rows(
                                       affine(row_sums(square(affine(Var<T>(over.after(covered)), T{-1}, T{1}))), penalty_)));
     }
     if (!sentences.known()) {
@@ -214,7 +214,7 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
       y = previous(tape, std::move(words));
     }
     if (t + 1 == sentences.steps()) break;
-    past = i.again().as_observed().only(sentences.have(t + 1));
+    states = i.next_step().as_observed().only(sentences.have(t + 1));
   }
   if (!said.empty()) say();
 }

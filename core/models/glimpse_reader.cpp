@@ -15,7 +15,7 @@
 // glimpses: loss = sum_k -log softmax(W_c h_{kT} + b_c)[label_k].
 // Relaxed weights w see the expected patch at the expected place: d = relu(W_p sum_c w_c x_c + b_p), E = sum_c w_c E_c.
 // policy=gaussian: places l_t replace cells, x is the patch of a bilinear sensor around l_t, and E = W_e l_t.
-// Posterior (if asked for): q(c_t | image, label, past) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c),
+// Posterior (if asked for): q(c_t | image, label, history) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c),
 // with the next label.
 //
 // Parameters (D = features, H = hidden, LSTM gates i, f, g, o):
@@ -33,8 +33,8 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/gaze.hpp"
-#include "core/models/parts/past.hpp"
 #include "core/models/parts/sensor.hpp"
+#include "core/models/parts/states.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad::models::glimpse_reader {
@@ -114,15 +114,15 @@ class GlimpseReader final : public Model<T>, public Dreams {
       throw Bug("equal examples can be merged only if their labels are equal");
     Var<T> clues;  // W_k x_c + b_k + L_c [images cells, D], on demand
 
-    auto past = Past<T>::unseen(episode, distinct);
+    auto states = States<T>::unseen(episode, distinct);
     auto h = tape.parameter(*initial_);
     auto c = lstm_ ? tape.constant(1, h.cols()) : Var<T>{};
     std::vector<char> over(distinct.size());
     for (int k = 0; k < answers_; ++k) {
       const auto next = [&](int b) { return label.row(b)[k]; };
       for (int t = 1; t <= glimpses_; ++t) {
-        auto place = anywhere_ ? past.choose(gaze_.ask(past, h, structure_.posterior, next))
-                               : past.choose(ask(past, h, seen, clues, next));  // c_t ~ softmax(W_l h_{t-1} + b_l)
+        auto place = anywhere_ ? states.choose(gaze_.site(states, h, structure_.posterior, next))
+                               : states.choose(site(states, h, seen, clues, next));  // c_t ~ softmax(W_l h_{t-1} + b_l)
         // The recurrent product needs only the states before the choice, which are fewer.
         const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
         const Var<T> gates = place.after(recurrent) + look(tape, place, seen);
@@ -133,21 +133,21 @@ class GlimpseReader final : public Model<T>, public Dreams {
         } else {
           h = relu(gates);
         }
-        past = std::move(place);
+        states = std::move(place);
       }
       if (episode.observer()) {
-        const auto said = past.observed(classifier_(h), k);
+        const auto said = states.observed(classifier_(h), k);
         for (std::size_t r = 0; r < said.size(); ++r)
-          if (said[r] == last_label) over[distinct.index[past.rows()->example[r]]] = true;
+          if (said[r] == last_label) over[distinct.index[states.rows()->example[r]]] = true;
       } else {  // -log softmax(W_c h + b_c)[label]
-        past.cost(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
-                                       std::span<const int>(past.each(next))));
+        states.cost(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
+                                         std::span<const int>(states.each(next))));
         for (std::size_t b = 0; b < over.size(); ++b) over[b] = count(label.row(b)) == k + 1;
       }
       if (std::all_of(over.begin(), over.end(), [](char is) { return is != 0; })) return;
-      past = past.again().only([&](int b) { return !over[b]; });
-      h = past.after(h);
-      if (lstm_) c = past.after(c);
+      states = states.next_step().only([&](int b) { return !over[b]; });
+      h = states.after(h);
+      if (lstm_) c = states.after(c);
     }
   }
 
@@ -183,20 +183,20 @@ class GlimpseReader final : public Model<T>, public Dreams {
 
   /// next(image) is its next label.
   template <class F>
-  Ask<T> ask(const Past<T>& past, Var<T> h, Seen& seen, Var<T>& clues, F next) const {
-    Ask<T> ask{.name = "place", .scores = locator_(h), .items = seen.cells, .state = h};
+  ItemSite<T> site(const States<T>& states, Var<T> h, Seen& seen, Var<T>& clues, F next) const {
+    ItemSite<T> site{.name = "place", .logits = locator_(h), .items = seen.cells, .state = h};
     if (structure_.posterior)
-      ask.posterior = [=, this, &seen, &clues] {  // v . tanh(U h + F[label] + W_k x_c + b_k + L_c)
+      site.posterior = [=, this, &seen, &clues] {  // v . tanh(U h + F[label] + W_k x_c + b_k + L_c)
         auto& tape = *h.tape;
         if (!clues)
           clues = posterior_patch_(patches(tape, seen)) +
                   Sum<T>(tape.parameter(*posterior_where_.weight), every_cell(seen.image.extent(0)));
-        const auto told = past.told();
+        const auto by_example = states.by_example();
         const Var<T> query =
-            told.after(posterior_state_(h)) + Sum<T>(tape.parameter(*posterior_label_.weight), told.each(next));
-        return additive_scores(query, clues, tape.parameter(*posterior_score_), told.example(), seen.cells);
+            by_example.after(posterior_state_(h)) + Sum<T>(tape.parameter(*posterior_label_.weight), by_example.each(next));
+        return additive_scores(query, clues, tape.parameter(*posterior_score_), by_example.example(), seen.cells);
       };
-    return ask;
+    return site;
   }
 
   // The core's input from a glimpse: a product with g = relu(W_x d + b_x + E), d = relu(W_p x + b_p).
@@ -205,7 +205,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
     return lstm_ ? core_.project(g) : input_(g);
   }
   // A glimpse depends only on the image and the cell. With more states than cells, all cells are computed once.
-  Sum<T> look(Tape<T>& tape, const Past<T>& place, Seen& seen) const {
+  Sum<T> look(Tape<T>& tape, const States<T>& place, Seen& seen) const {
     if (anywhere_) return input(gaze_.look(seen.image, place), gaze_.where(place.numbers()));
     const auto E = tape.parameter(*where_.weight);
     if (!place.hard()) return input(place.read(patches(tape, seen)), place.of_table(E));

@@ -24,7 +24,7 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 #include "core/models/parts/texts.hpp"
 
 namespace hardgrad::models::memory_reader {
@@ -117,7 +117,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   struct Clues {
     Var<T> memory, answer;  // n_i [sentences, D], F[answer] [B, D]
   };
-  Var<T> posterior(const Story& story, Clues& clues, const std::vector<int>& answer, const Past<T>& past, int k,
+  Var<T> posterior(const Story& story, Clues& clues, const std::vector<int>& answer, const States<T>& states, int k,
                    Var<T> u) const;
 
   /// Indices of the tables A_k and C_k of hop k.
@@ -146,38 +146,38 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Story& story = this->story(tape, distinct.batch());
   Clues clues;
 
-  Past<T> past(episode, distinct);
+  States<T> states(episode, distinct);
   auto u = story.asked;  // u_0
   for (int k = 1; k <= hops_; ++k) {
-    Ask<T> ask{.name = "sentence",
-               // e_k,i = u_{k-1} . m_{k-1},i
-               .scores = dot_scores(u, story.memory[looks(k)], past.example(), story.sentences),
-               .items = story.sentences,
-               .state = u};
-    if (structure_.posterior) ask.posterior = [&] { return posterior(story, clues, answer, past, k, u); };
-    auto i = past.choose(ask);                                               // i_k ~ softmax(e_k)
+    ItemSite<T> site{.name = "sentence",
+                     // e_k,i = u_{k-1} . m_{k-1},i
+                     .logits = dot_scores(u, story.memory[looks(k)], states.example(), story.sentences),
+                     .items = story.sentences,
+                     .state = u};
+    if (structure_.posterior) site.posterior = [&] { return posterior(story, clues, answer, states, k, u); };
+    auto i = states.choose(site);                                            // i_k ~ softmax(e_k)
     u = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
-    past = std::move(i);
+    states = std::move(i);
   }
-  u = dropout_(u, distinct.batch(), past.example());
+  u = dropout_(u, distinct.batch(), states.example());
   const auto W = answer_.weight ? tape.parameter(*answer_.weight) : memory_[hops_](tape, std::span<const int>(answer_words_));
   if (episode.observer())
-    past.observed(linear(u, W), 0);
+    states.observed(linear(u, W), 0);
   else  // -log softmax(W u_K)[answer]
-    past.cost(linear_cross_entropy(u, W, Var<T>{}, std::span<const int>(past.each([&](int b) { return answer[b]; }))));
+    states.cost(linear_cross_entropy(u, W, Var<T>{}, std::span<const int>(states.each([&](int b) { return answer[b]; }))));
 }
 
 // (V_k u_{k-1} + b_k + F[answer]) . n_i
 template <class T>
-Var<T> MemoryReader<T>::posterior(const Story& story, Clues& clues, const std::vector<int>& answer, const Past<T>& past, int k,
-                                  Var<T> u) const {
+Var<T> MemoryReader<T>::posterior(const Story& story, Clues& clues, const std::vector<int>& answer, const States<T>& states,
+                                  int k, Var<T> u) const {
   auto& tape = *u.tape;
   if (!clues.memory) {
     clues.memory = memory(tape, story, posterior_memory_, posterior_ages_);
     clues.answer = posterior_answer_(tape, std::span<const int>(answer));
   }
-  const Var<T> query = posterior_query_[k - 1](u) + Sum<T>(clues.answer, past.example());
-  return dot_scores(query, clues.memory, past.example(), story.sentences);
+  const Var<T> query = posterior_query_[k - 1](u) + Sum<T>(clues.answer, states.example());
+  return dot_scores(query, clues.memory, states.example(), story.sentences);
 }
 
 template <class T>

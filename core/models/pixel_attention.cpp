@@ -37,7 +37,7 @@
 #include "core/models/model.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/mean_window.hpp"
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 
 namespace hardgrad::models::pixel_attention {
 namespace {
@@ -124,14 +124,14 @@ class PixelAttention final : public Model<T> {
     const Batch& data = distinct.batch();
     const Canvas& canvas = seen(tape, data);  // y, a, e
     const auto& [a, e] = canvas.scores;
-    const Past<T> past(episode, distinct);
+    const States<T> states(episode, distinct);
 
     // beta KL(softmax(e) || uniform)
     const auto places = static_cast<T>(sensor_.cells());
     if (beta_ != 0)
-      past.cost(affine(entropy(log_softmax(e, std::span<const int>(canvas.options))), -beta_, beta_ * std::log(places)));
+      states.cost(affine(entropy(log_softmax(e, std::span<const int>(canvas.options))), -beta_, beta_ * std::log(places)));
 
-    const auto c = past.choose({.name = "place", .scores = e, .items = canvas.places, .state = a});
+    const auto c = states.choose({.name = "place", .logits = e, .items = canvas.places, .state = a});
 
     const auto x = c.hard() ? sensor_.patches(tape, data.numbers("image"), c.example(), c.options())
                             : mean_window(sensor_, canvas.y, c.example(), c.weights());
@@ -191,7 +191,7 @@ class PixelAttention final : public Model<T> {
   }
 
   // [N] the pixel above and left of the middle of the chosen window (relaxed: the likeliest), as row W + column.
-  std::vector<int> looked_at(const Past<T>& c) const {
+  std::vector<int> looked_at(const States<T>& c) const {
     auto cell = c.options();
     const auto weights = c.hard() ? Var<T>{} : c.weights();
     for (std::size_t n = 0; weights && n < c.size(); ++n) {

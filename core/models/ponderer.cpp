@@ -16,7 +16,7 @@
 //
 // law=geometric: E = sum_n n w_n, the number of steps. The geometric prior has rate `prior`; step N takes its remaining mass.
 // With ask=bits each step n that is reached pays KL(lambda_n || prior). The mean of this sum under p is KL(p || geometric), so
-// both settings of `ask` have the same expected loss. Their bounds differ: a posterior reaches other steps, and a bound is not
+// both settings of `site` have the same expected loss. Their bounds differ: a posterior reaches other steps, and a bound is not
 // linear in the costs.
 // law=act: E = K + p_K, the ponder cost; no divergence.
 // With expected weights, law=act is Graves' deterministic network, and law=geometric is PonderNet with averaged states.
@@ -81,7 +81,7 @@ class Ponderer final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  /// N outcomes with either `ask`: after halting there are no more choices.
+  /// N outcomes with either `site`: after halting there are no more choices.
   typename Model<T>::Asked asked(const Batch&, std::size_t, int) const override { return {{most_}, 1}; }
   void run(const Batch& batch, Episode<T>& episode) const override;
 

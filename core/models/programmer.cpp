@@ -38,7 +38,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
 #include "core/models/parts/bilstm.hpp"
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 #include "core/models/parts/table_operations.hpp"
 
 namespace hardgrad::models::programmer {
@@ -96,7 +96,7 @@ class Programmer final : public Model<T> {
   struct Machine {
     Var<T> h, r, r_before;    // r_{t-1}, r_{t-2} [n, R]
     std::array<Var<T>, 3> s;  // s_{t-1}, s_{t-2}, s_{t-3} [n, 1]
-    Machine after(const Past<T>& i) const {
+    Machine after(const States<T>& i) const {
       return {i.after(h), i.after(r), i.after(r_before), {i.after(s[0]), i.after(s[1]), i.after(s[2])}};
     }
   };
@@ -115,7 +115,7 @@ class Programmer final : public Model<T> {
   Machine start(Tape<T>& tape, const Table& x) const;
   /// e^op and e^col [n 2, S] from `known` [n, ...]; S is the largest number of options.
   Var<T> scores(const Scorers& score, Var<T> known, const Table& x, std::span<const int> example) const;
-  void answer(const Past<T>& past, const Batch& data, Var<T> s, Var<T> marked, Var<T> c) const;
+  void answer(const States<T>& states, const Batch& data, Var<T> s, Var<T> marked, Var<T> c) const;
   Var<T> number_loss(Var<T> s, Var<T> y) const;
 
   Structure structure_;
@@ -142,21 +142,21 @@ void Programmer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const auto U = tape.parameter(*operation_.weight);
   const auto hint = structure_.posterior ? told(tape, data) : Var<T>{};
 
-  Past<T> past(episode, distinct);
+  States<T> states(episode, distinct);
   auto m = start(tape, x);
   for (int t = 1;; ++t) {
-    const Var<T> q = Sum<T>(x.q, past.example()), known = concat_columns({q, m.h});
-    Ask<T> ask{.name = "instruction",
-               .scores = scores(score_, known, x, past.example()),  // e^op, e^col
-               .items = x.options,
-               .state = known,
-               .columns = 2};
+    const Var<T> q = Sum<T>(x.q, states.example()), known = concat_columns({q, m.h});
+    ItemSite<T> site{.name = "instruction",
+                     .logits = scores(score_, known, x, states.example()),  // e^op, e^col
+                     .items = x.options,
+                     .state = known,
+                     .columns = 2};
     if (structure_.posterior)
-      ask.posterior = [&] {
-        const Var<T> f = Sum<T>(hint, past.example());
-        return scores(posterior_, concat_columns({known, f}), x, past.example());
+      site.posterior = [&] {
+        const Var<T> f = Sum<T>(hint, states.example());
+        return scores(posterior_, concat_columns({known, f}), x, states.example());
       };
-    const auto i = past.choose(ask);  // o_t, j_t
+    const auto i = states.choose(site);  // o_t, j_t
     const auto w = reshape(i.weights(), 2 * x.options.most());
     const auto a = slice_columns(w, 0, operations), c = slice_columns(w, x.options.most(), x.columns.most());
     m = m.after(i);
@@ -175,7 +175,7 @@ void Programmer<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto r = add(add(joined, compared), scale_rows(every, column(a, reset)));  // r_t
     const auto h = tanh(history_(concat_columns({matmul(a, U), mix(c, x.names, i.example(), x.columns), m.h})));
     m = {h, r, m.r, {s, m.s[0], m.s[1]}};
-    past = i.again();
+    states = i.next_step();
   }
 }
 
@@ -269,13 +269,13 @@ Var<T> Programmer<T>::number_loss(Var<T> s, Var<T> y) const {
 // The losses. Predictions: the number in units of the table's last digit, then for each row the column (from 1) of its cell in
 // the answer, 0 if it has none.
 template <class T>
-void Programmer<T>::answer(const Past<T>& past, const Batch& data, Var<T> s, Var<T> marked, Var<T> c) const {
+void Programmer<T>::answer(const States<T>& states, const Batch& data, Var<T> s, Var<T> marked, Var<T> c) const {
   auto& tape = *s.tape;
   const auto& wanted = data.ints("wanted");
   const auto &y = data.numbers("answer").data, &unit = data.numbers("unit").data;
   const auto &cells = data.ints("asks_cells").data, &rows = data.ints("table_rows").data;
-  const auto example = past.example();
-  const auto n = past.size(), R = marked.cols(), C = c.cols();
+  const auto example = states.example();
+  const auto n = states.size(), R = marked.cols(), C = c.cols();
   const auto filled = [&](std::size_t columns, auto f) {
     const auto x = tape.constant(n, columns);
     for (std::size_t k = 0; k < n; ++k)
@@ -296,12 +296,12 @@ void Programmer<T>::answer(const Past<T>& past, const Batch& data, Var<T> s, Var
     const auto asked = filled(1, [&](int b, std::size_t) { return cells[b] != 0; });
     loss = add(scale_rows(loss, affine(asked, T{-1}, T{1})), scale_rows(of_cells, asked));
   }
-  past.cost(loss);
+  states.cost(loss);
 
   std::vector<int> said(n);
   for (std::size_t k = 0; k < n; ++k)
     said[k] = static_cast<int>(std::lround(std::clamp(static_cast<double>(s.value().data[k]) / unit[example[k]], -2e9, 2e9)));
-  past.predict(said);
+  states.predict(said);
   for (std::size_t i = 0; i < R; ++i) {
     for (std::size_t k = 0; k < n; ++k) {
       const T* weight = c.value().row(k);
@@ -310,7 +310,7 @@ void Programmer<T>::answer(const Past<T>& past, const Batch& data, Var<T> s, Var
                 : *best * marked.value()(k, i) > T{0.5} ? int(best - weight) + 1
                                                         : 0;
     }
-    past.predict(said);
+    states.predict(said);
   }
 }
 

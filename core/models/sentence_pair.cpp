@@ -37,8 +37,8 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/fields.hpp"
-#include "core/models/parts/past.hpp"
 #include "core/models/parts/sentence_pairs.hpp"
+#include "core/models/parts/states.hpp"
 
 namespace hardgrad::models::sentence_pair {
 namespace {
@@ -156,7 +156,7 @@ void SentencePair<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
   const Batch& data = distinct.batch();
-  Reading now{Past<T>(episode, distinct), lengths(data), data.ints("label").data};
+  Reading now{States<T>(episode, distinct), lengths(data), data.ints("label").data};
   now.tokens = now.sentences();
   const Read& words = read(tape, data, now.tokens);
   const Items partners = options_of(data, false), units_of_window = options_of(data, true);
@@ -183,10 +183,10 @@ void SentencePair<T>::run(const Batch& batch, Episode<T>& episode) const {
     features = features ? concat_columns({features, level, product}) : concat_columns({level, product});
   }
   if (episode.observer())
-    now.past.observed(classifier_(features), 0);
+    now.states.observed(classifier_(features), 0);
   else
-    now.past.cost(linear_cross_entropy(features, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
-                                       std::span<const int>(now.labels())));
+    now.states.cost(linear_cross_entropy(features, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
+                                         std::span<const int>(now.labels())));
 }
 
 // a_i = R_i P_{j_i}, j_i ~ A_ij / R_i
@@ -194,19 +194,19 @@ template <class T>
 Var<T> SentencePair<T>::attention_feature(Reading& now, const Items& options, Var<T> log_a) const {
   auto& tape = *log_a.tape;
   auto R = row_sums(probabilities(log_a));
-  Ask<T> ask{.name = "partner",
-             .scores = by_column(log_a, now.tokens),
-             .items = options,
-             .state = now.levels.back(),
-             .columns = columns_};
+  ItemSite<T> site{.name = "partner",
+                   .logits = by_column(log_a, now.tokens),
+                   .items = options,
+                   .state = now.levels.back(),
+                   .columns = columns_};
   if (structure_.posterior)
-    ask.posterior = [&] {
+    site.posterior = [&] {
       const auto label = partner_label_(tape, std::span<const int>(now.labels_of(now.tokens)));
       return by_column(additive_scores(add(partner_query_(now.x), label), partner_key_(now.x), tape.parameter(*partner_score_),
                                        std::span<const int>(other_sentence(now.tokens)), now.tokens),
                        now.tokens);
     };
-  const auto j = now.past.choose(ask);
+  const auto j = now.states.choose(site);
   R = Reading::after(j, R, now.tokens);
   now.follow(j);
   const auto cell = cells_of_tokens(now.tokens, columns_);
@@ -232,13 +232,14 @@ Var<T> SentencePair<T>::pooled(Reading& now, const Items& options, Var<T> f, Ite
   const auto of_windows = [&](Var<T> scores) {
     return by_column(reshape(gather_rows(scores, std::span<const int>(window)), window_), now.tokens);
   };
-  Ask<T> ask{.name = "unit", .scores = of_windows(log(v)), .items = options, .state = now.levels.back(), .columns = columns_};
+  ItemSite<T> site{
+      .name = "unit", .logits = of_windows(log(v)), .items = options, .state = now.levels.back(), .columns = columns_};
   if (structure_.posterior)
-    ask.posterior = [&] {
+    site.posterior = [&] {
       const auto label = unit_label_(tape, std::span<const int>(now.labels_of(units)));
       return of_windows(linear(tanh(add(unit_key_(f), label)), tape.parameter(*unit_score_)));
     };
-  const auto u = now.past.choose(ask);
+  const auto u = now.states.choose(site);
   f = Reading::after(u, f, units);
   v = Reading::after(u, v, units);
   now.follow(u);

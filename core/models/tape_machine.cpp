@@ -32,7 +32,7 @@
 #include "core/autodiff/memory.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 #include "core/models/parts/tapes.hpp"
 
 namespace hardgrad::models::tape_machine {
@@ -82,7 +82,7 @@ class TapeMachine final : public Model<T> {
   struct Machine {
     LstmState<T> s;
     Var<T> M, p, q, u, a;  // [n, N W], [n, N], [n, N], [n, L + 1], [n, 8]
-    Machine after(const Past<T>& i) const {
+    Machine after(const States<T>& i) const {
       return {{i.after(s.h), i.after(s.c)}, i.after(M), i.after(p), i.after(q), i.after(u), i.after(a)};
     }
   };
@@ -106,7 +106,7 @@ class TapeMachine final : public Model<T> {
     return a;
   }
   Var<T> written(const Machine& m) const;
-  static void say(const Past<T>& past, Var<T> written, Var<T> logits);
+  static void say(const States<T>& states, Var<T> written, Var<T> logits);
 
   Structure structure_;
   std::size_t cells_, width_;
@@ -126,38 +126,38 @@ void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
   const OutputTape<T> output(tape, distinct.batch(), most);
   const Items items(distinct.size() * columns, moves);
 
-  Past<T> past(episode, distinct);
+  States<T> states(episode, distinct);
   auto m = start(tape, distinct.size(), output.most());
-  for (int t = 1; past.size() > 0; ++t) {
-    const auto x = input.read(m.p, past.example());  // x_t
+  for (int t = 1; states.size() > 0; ++t) {
+    const auto x = input.read(m.p, states.example());  // x_t
     m.s = controller_.step(controller_.project(concat_columns({x, read(m), m.a})), m.s);
     m.M = written(m);  // M_t
     const auto logits = output_(m.s.h);
 
     const auto scores = move_(m.s.h);
-    Ask<T> ask{.name = "tapes", .scores = of_columns(scores), .items = items, .state = m.s.h, .columns = columns};
+    ItemSite<T> site{.name = "tapes", .logits = of_columns(scores), .items = items, .state = m.s.h, .columns = columns};
     if (structure_.posterior)
-      ask.posterior = [&] {
-        return of_columns(add(scores, posterior_(concat_columns({m.s.h, output.next(m.u, past.example())}))));
+      site.posterior = [&] {
+        return of_columns(add(scores, posterior_(concat_columns({m.s.h, output.next(m.u, states.example())}))));
       };
     bool chooses = false;
-    for (const auto& [writes, goes_on] : output.free(m.u, past.example(), t)) {
+    for (const auto& [writes, goes_on] : output.free(m.u, states.example(), t)) {
       const int head = goes_on ? static_cast<int>(moves) : 1;
-      ask.options.insert(ask.options.end(), {std::min(head, input_moves()), head, writes ? 2 : 1});
+      site.options.insert(site.options.end(), {std::min(head, input_moves()), head, writes ? 2 : 1});
       chooses = chooses || goes_on;
     }
-    const auto i = chooses ? past.choose(ask) : past.again();  // i_t, j_t, o_t
-    const auto losses = output.losses(logits, past.example());
+    const auto i = chooses ? states.choose(site) : states.next_step();  // i_t, j_t, o_t
+    const auto losses = output.losses(logits, states.example());
     m = m.after(i);
-    m.a = chooses ? slice_columns(reshape(i.weights(), columns * moves), 0, actions) : first_options(tape, past.size());
+    m.a = chooses ? slice_columns(reshape(i.weights(), columns * moves), 0, actions) : first_options(tape, states.size());
     m.p = moved(m.p, m.a, 0);  // p_t
     m.q = moved(m.q, m.a, 1);  // q_t
     const auto now = output.written(m.u, slice_columns(m.a, 2 * moves, 1), i.example(), t);
     m.u = output.moved(m.u, now);  // u_t
     i.cost(row_sums(multiply(now, Var<T>(i.after(losses)))));
     say(i, row_sums(now), i.after(logits));
-    past = i.again().only_states(output.unfinished(m.u, i.example(), t));
-    m = m.after(past);
+    states = i.next_step().only_states(output.unfinished(m.u, i.example(), t));
+    m = m.after(states);
   }
 }
 
@@ -191,11 +191,11 @@ Var<T> TapeMachine<T>::written(const Machine& m) const {
 
 // Predicts the bits of a symbol if more than half of it is written now, else -1.
 template <class T>
-void TapeMachine<T>::say(const Past<T>& past, Var<T> written, Var<T> logits) {
-  std::vector<int> bit(past.size());
+void TapeMachine<T>::say(const States<T>& states, Var<T> written, Var<T> logits) {
+  std::vector<int> bit(states.size());
   for (std::size_t o = 0; o < logits.cols(); ++o) {
     for (std::size_t n = 0; n < bit.size(); ++n) bit[n] = written.value().data[n] > T{0.5} ? logits.value()(n, o) > 0 : -1;
-    past.predict(bit);
+    states.predict(bit);
   }
 }
 

@@ -184,8 +184,8 @@ class Translator final : public Model<T>, public Dreams {
   };
   const Encoded& encoded(Tape<T>& tape, const Batch& data, const Sentences& y) const;
   Encoded encode(Tape<T>& tape, const Batch& data, const Sentences& y) const;
-  Var<T> scores(const Encoded& x, const Past<T>& past, Var<T> s) const;
-  Var<T> posterior(const Encoded& x, Var<T> keys, const Past<T>& past, Var<T> s, const std::vector<int>& word) const;
+  Var<T> scores(const Encoded& x, const States<T>& states, Var<T> s) const;
+  Var<T> posterior(const Encoded& x, Var<T> keys, const States<T>& states, Var<T> s, const std::vector<int>& word) const;
 
   Structure structure_;
   std::string score_, feed_, reading_;
@@ -220,40 +220,42 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     return said.classify(kept, output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
-  auto past = Past<T>(episode, distinct).only(sentences.have(0));
+  auto states = States<T>(episode, distinct).only(sentences.have(0));
   for (int t = 0; t < sentences.steps(); ++t) {
     // s_t = LSTM(E_y y_{t-1} + W_ctx z, s_{t-1}) with the context z that `of` reads
-    const auto step = [&](const Past<T>& of) {
+    const auto step = [&](const States<T>& of) {
       const Sum<T> word(y.to_gates, of.each([&](int b) { return y.row(b, t); }));
       const auto context = attends_ ? of.read(x.to_gates) : Sum<T>(x.to_gates, of.example());
       return lstm_step(decoder_, of, word + context, s);
     };
     if (context_first_)
-      s = {past.after(s.h), past.after(s.c)};  // s_{t-1}
+      s = {states.after(s.h), states.after(s.c)};  // s_{t-1}
     else
-      s = step(past);
+      s = step(states);
 
-    auto i = past.again();
+    auto i = states.next_step();
     if (attends_) {  // i_t ~ softmax(e_t)
-      Ask<T> ask{.name = structure_.sites[0].name,
-                 .scores = scores(x, past, s.h),
-                 .items = x.heads.items(),
-                 .state = s.h,
-                 .columns = heads_};
+      ItemSite<T> site{.name = structure_.sites[0].name,
+                       .logits = scores(x, states, s.h),
+                       .items = x.heads.items(),
+                       .state = s.h,
+                       .columns = heads_};
       if (structure_.posterior)
-        ask.posterior = [&] {
+        site.posterior = [&] {
           if (!posterior_keys) posterior_keys = x.heads.keys(posterior_key_(x.states));
-          return posterior(x, posterior_keys, past, s.h, past.each([&](int b) { return sentences.target().row(b)[t]; }));
+          return posterior(x, posterior_keys, states, s.h, states.each([&](int b) { return sentences.target().row(b)[t]; }));
         };
-      i = past.choose(ask);
+      i = states.choose(site);
     }
-    // The past whose context the state reads: z_t, its mean or none.
-    const auto read = [&] { return !attends_ || feed_ == "none" ? past.again() : feed_ == "soft" ? past.expecting(i) : i; };
-    std::optional<Past<T>> next;
+    // The states whose context the state reads: z_t, its mean or none.
+    const auto read = [&] {
+      return !attends_ || feed_ == "none" ? states.next_step() : feed_ == "soft" ? states.expecting(i) : i;
+    };
+    std::optional<States<T>> next;
     if (context_first_) {
       next = read();
       s = step(*next);
-      next = next->again();
+      next = next->next_step();
     }
     if (context_first_ && feed_ == "sampled")
       said.add_after(t, s.h, i);
@@ -268,15 +270,15 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     }
     if (t + 1 == sentences.steps()) break;
     if (!next) next = read();
-    past = std::move(*next).as_observed().only(sentences.have(t + 1));
+    states = std::move(*next).as_observed().only(sentences.have(t + 1));
   }
   if (!said.empty()) say();
 }
 
 // e_t of every head; the head of this file has the formulas
 template <class T>
-Var<T> Translator<T>::scores(const Encoded& x, const Past<T>& past, Var<T> s) const {
-  const auto head = x.heads.of(past.example());
+Var<T> Translator<T>::scores(const Encoded& x, const States<T>& states, Var<T> s) const {
+  const auto head = x.heads.of(states.example());
   const std::span<const int> of(head);
   if (score_ == "additive") {
     const auto v = x.heads.queries(s.tape->parameter(*score_vector_));
@@ -290,12 +292,12 @@ Var<T> Translator<T>::scores(const Encoded& x, const Past<T>& past, Var<T> s) co
 }
 
 template <class T>
-Var<T> Translator<T>::posterior(const Encoded& x, Var<T> keys, const Past<T>& past, Var<T> s,
+Var<T> Translator<T>::posterior(const Encoded& x, Var<T> keys, const States<T>& states, Var<T> s,
                                 const std::vector<int>& word) const {
   const auto said = posterior_word_(posterior_words_(*s.tape, std::span<const int>(word)));  // W_qy E_q y_t
   const Var<T> q = Sum<T>(posterior_state_(s)) + said;
   const auto v = x.heads.queries(s.tape->parameter(*posterior_vector_));
-  return additive_scores(x.heads.queries(q), keys, v, std::span<const int>(x.heads.of(past.example())), x.heads.items());
+  return additive_scores(x.heads.queries(q), keys, v, std::span<const int>(x.heads.of(states.example())), x.heads.items());
 }
 
 template <class T>

@@ -25,8 +25,8 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/memory.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/past.hpp"
 #include "core/models/parts/sequences.hpp"
+#include "core/models/parts/states.hpp"
 
 namespace hardgrad::models::turing_machine {
 namespace {
@@ -80,7 +80,7 @@ class TuringMachine final : public Model<T> {
   struct Machine {
     LstmState<T> s;
     Var<T> M, r, w;  // [n, N W], [n, R W], [n, H N]
-    Machine after(const Past<T>& i) const {
+    Machine after(const States<T>& i) const {
       const LstmState<T> kept{i.after(s.h), s.c ? Var<T>(i.after(s.c)) : Var<T>{}};
       return {kept, i.after(M), i.after(r), i.after(w)};
     }
@@ -114,31 +114,31 @@ void TuringMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Sequences<T> given(distinct.batch());
   const Items items(distinct.size() * heads_, cells_);
 
-  auto past = Past<T>(episode, distinct).only(given.have(0));
-  auto m = start(tape, distinct.size()).after(past);
+  auto states = States<T>(episode, distinct).only(given.have(0));
+  auto m = start(tape, distinct.size()).after(states);
   for (std::size_t t = 0; t < given.steps(); ++t) {
-    const auto input = concat_columns({given.x(tape, past.example(), t), m.r});
+    const auto input = concat_columns({given.x(tape, states.example(), t), m.r});
     m.s = recurrent_ ? lstm_.step(lstm_.project(input), m.s) : LstmState<T>{tanh(controller_(input)), {}};  // s_t
-    const auto now = cells_of(past.size());
-    Ask<T> ask{.name = "heads",
-               .scores = addressed(m, now),  // e
-               .items = items,
-               .state = m.s.h,
-               .columns = static_cast<int>(heads_)};
+    const auto now = cells_of(states.size());
+    ItemSite<T> site{.name = "heads",
+                     .logits = addressed(m, now),  // e
+                     .items = items,
+                     .state = m.s.h,
+                     .columns = static_cast<int>(heads_)};
     if (structure_.posterior)
-      ask.posterior = [&] {  // e_i + (W_q [s_t; y_t] + b_q)^h . M_{t-1},i
-        const auto q = reshape(posterior_(concat_columns({m.s.h, given.y(tape, past.example(), t)})), width_);
-        return add(ask.scores, dot_scores(q, cells(m.M), each(past.size(), heads_), now));
+      site.posterior = [&] {  // e_i + (W_q [s_t; y_t] + b_q)^h . M_{t-1},i
+        const auto q = reshape(posterior_(concat_columns({m.s.h, given.y(tape, states.example(), t)})), width_);
+        return add(site.logits, dot_scores(q, cells(m.M), each(states.size(), heads_), now));
       };
-    const auto i = past.choose(ask);  // i_t^h ~ softmax(e)
+    const auto i = states.choose(site);  // i_t^h ~ softmax(e)
     m = m.after(i);
     m.w = reshape(i.weights(), heads_ * cells_);  // w_t
     m.M = written(m.M, m.w, m.s.h);               // M_t
     m.r = read(m.w, m.M);                         // r_t
     given.answer(i, t, output_(concat_columns({m.s.h, m.r})));
     if (t + 1 == given.steps()) break;
-    past = i.again().only(given.have(t + 1));
-    m = m.after(past);
+    states = i.next_step().only(given.have(t + 1));
+    m = m.after(states);
   }
 }
 

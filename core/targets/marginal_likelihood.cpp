@@ -1,6 +1,6 @@
 // marginal_likelihood: -log E_p(z)[exp(-f(z))]: the negative log likelihood of the data if f = -log p(y | x, z). With
 // independent choices the sum factorises: Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3.
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::targets::marginal_likelihood {
@@ -9,9 +9,9 @@ namespace {
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
   const auto& structure = problem.model.structure();
-  EnumerateChooser<T> chooser(structure);
+  EnumerateHandler<T> handler(structure);
   const auto weights = structure.steps_apart() ? CostWeights::posterior : CostWeights::unknown;
-  return estimate_of(problem, chooser, weights, marginal_likelihood_loss<T>);
+  return estimate_of(problem, handler, weights, marginal_likelihood_loss<T>);
 }
 
 }  // namespace

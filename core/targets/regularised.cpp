@@ -6,7 +6,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::targets::regularised {
@@ -27,13 +27,13 @@ template <class T>
 Estimate<T> objective(const Target& target, const Problem<T>& problem) {
   const auto lambda_r = static_cast<T>(target.settings().real("lambda_r"));
   const auto lambda_e = static_cast<T>(target.settings().real("lambda_e"));
-  EnumerateChooser<T> chooser(problem.model.structure());
-  auto episode = problem.run(chooser, CostWeights::path_probability);
+  EnumerateHandler<T> handler(problem.model.structure());
+  auto episode = problem.run(handler, CostWeights::path_probability);
   auto total = affine(hardgrad::expected_loss(*episode), lambda_r);
   if (lambda_r != 1) total = add(total, affine(path_term(*episode), 1 - lambda_r));
   if (lambda_e != 0) total = add(total, affine(path_entropy(*episode), -lambda_e));
   if (target.settings().flag("semi")) {
-    ExpectedChooser<T> expected;
+    ExpectedHandler<T> expected;
     const auto soft = problem.run(expected, CostWeights::equal);
     auto half = hardgrad::expected_loss(*soft);
     if (lambda_e != 0) half = add(half, affine(path_entropy(*soft), -lambda_e));

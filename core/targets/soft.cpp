@@ -1,5 +1,5 @@
 // soft: the loss of the deterministic network with expected choices as inputs, Bahdanau, Cho & Bengio 2015.
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::targets::soft {
@@ -7,8 +7,8 @@ namespace {
 
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
-  ExpectedChooser<T> chooser;
-  return estimate_of(problem, chooser, CostWeights::equal, hardgrad::expected_loss<T>);
+  ExpectedHandler<T> handler;
+  return estimate_of(problem, handler, CostWeights::equal, hardgrad::expected_loss<T>);
 }
 template <class T>
 std::vector<double> terms(const Target&, const Model<T>&, const Batch& batch) {

@@ -1,6 +1,6 @@
 // sparsemax: E[f] with the softmax of every choice replaced by its sparsemax; Martins & Astudillo 2016, From softmax to
 // sparsemax.
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::targets::sparsemax {
@@ -8,8 +8,8 @@ namespace {
 
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
-  EnumerateChooser<T> chooser(problem.model.structure());
-  return estimate_of(problem, chooser, CostWeights::unknown, sparse_expected_loss<T>);
+  EnumerateHandler<T> handler(problem.model.structure());
+  return estimate_of(problem, handler, CostWeights::unknown, sparse_expected_loss<T>);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void gradient(benchmark::State& state, const SceneSpec& scene, const std::string
   const auto spec = Spec::parse(text);
   const SmallScene made(scene, wants_posterior(spec));
   const auto& model = *made.model;
-  if (const auto reason = unsupported(spec, model.structure()); !reason.empty()) {
+  if (const auto reason = why_unsupported(spec, model.structure()); !reason.empty()) {
     state.SkipWithError(reason.c_str());
     return;
   }

@@ -21,7 +21,7 @@
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/nn/layers.hpp"
 #include "experiments/benchmarks/parts_bench.hpp"
@@ -202,9 +202,9 @@ void add_trees() {
               tape.clear();
               state.counters["rows"] = take(tape, scene, gradient, [&](Tape<float>& tape) {
                 if (shared) return exact_objective<float>("expected_loss", {tape, *scene.model, scene.batch, unused}, 1e9);
-                ForcedChooser<float> chooser(every_path(size.batch, size.steps, size.options));
-                auto episode = std::make_unique<Episode<float>>(tape, chooser, size.batch);
-                episode->keep_apart();
+                ForcedHandler<float> handler(every_path(size.batch, size.steps, size.options));
+                auto episode = std::make_unique<Episode<float>>(tape, handler, size.batch);
+                episode->share_no_states();
                 scene.model->run(scene.batch, *episode);
                 const auto loss = expected_loss(*episode);
                 return Estimate<float>{.surrogate = loss, .episode = std::move(episode)};

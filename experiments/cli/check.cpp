@@ -12,7 +12,7 @@
 #include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/cell.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/folder.hpp"
 
@@ -23,9 +23,9 @@ int check(const std::string& path, bool json) {
   std::vector<std::string> problems;
   std::vector<storage::Leftover> left;
   std::size_t looked = 0, missing = 0, failed = 0;
-  const auto place = place_of(path);
-  if (place == Place::nothing) throw InputError(path + ": there is no such file or folder");
-  if (place == Place::folder) {
+  const auto kind = path_kind(path);
+  if (kind == PathKind::missing) throw InputError(path + ": there is no such file or folder");
+  if (kind == PathKind::folder) {
     const sweeps::SweepFolder folder{path};
     const auto plan = sweeps::read_plan(folder);
     left = leftovers(folder);
@@ -33,11 +33,11 @@ int check(const std::string& path, bool json) {
     for (const auto& cell : plan.at("cells")) {
       const auto hash = cell.at("hash").get<std::string>();
       const auto file = folder.cell(hash);
-      if (const auto way = folder.unfinished(hash); place_of(way) != Place::nothing) {
+      if (const auto way = folder.unfinished(hash); path_kind(way) != PathKind::missing) {
         ++looked;
         for (auto& problem : storage::check_file(way)) problems.push_back(problem + "; the cell starts again");
       }
-      if (place_of(file) == Place::nothing) {
+      if (path_kind(file) == PathKind::missing) {
         ++missing;
         continue;
       }

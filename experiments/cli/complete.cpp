@@ -9,7 +9,7 @@
 #include "core/models/model.hpp"
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/settings_table.hpp"
 #include "experiments/tasks/task.hpp"
 

@@ -65,7 +65,7 @@ std::vector<Support> support(const EstimatorEntry& entry) {
   std::vector<Support> result;
   const auto ask = [&](const std::string& name, std::vector<SiteDeclaration> sites) {
     const Structure structure{.sites = std::move(sites), .posterior = wants_posterior(spec), .dreams = &label};
-    auto& found = result.emplace_back(name, unsupported(spec, structure));
+    auto& found = result.emplace_back(name, why_unsupported(spec, structure));
     if (found.reason.empty()) found.rows = stated_rows(spec, structure);
   };
   const auto site = [](int options, int times, Reach reach) {

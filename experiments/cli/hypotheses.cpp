@@ -17,11 +17,11 @@ std::size_t write_hypotheses(const std::string& path, int most, const tasks::Tas
   if (!dynamic_cast<const tasks::SequenceTask*>(&task))
     throw UsageError("--hypotheses needs a task whose answers are sentences: translation, transduce or parse");
   std::map<std::uint32_t, std::vector<training::Found>> found;  // by the example's place in its file
-  const auto chooser = training::plain_chooser<T>(target);
+  const auto handler = training::plain_handler<T>(target);
   Tape<T> tape;
   training::for_each_batch(task, settings, [&](const Batch& batch) {
     tape.clear();
-    auto sentences = training::beam_search(model, batch, *chooser, settings.beam, tape, most);
+    auto sentences = training::beam_search(model, batch, *handler, settings.beam, tape, most);
     for (std::size_t b = 0; b < sentences.size(); ++b) found[batch.id[b]] = std::move(sentences[b]);
   });
   std::string text;

@@ -69,7 +69,7 @@ Matrix support_matrix() {
     const verification::SmallScene with[] = {{scene, false}, {scene, true}};
     for (const auto& name : Estimators::instance().names()) {
       const auto spec = Spec::parse(name);
-      matrix.reasons[name].push_back(unsupported(spec, with[wants_posterior(spec)].model->structure()));
+      matrix.reasons[name].push_back(why_unsupported(spec, with[wants_posterior(spec)].model->structure()));
     }
   }
   return matrix;

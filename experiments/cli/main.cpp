@@ -14,7 +14,7 @@
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
 #include "experiments/cli/verbs.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 
 namespace {
 

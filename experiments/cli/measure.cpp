@@ -72,7 +72,7 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
                                {"estimand", m.estimand},
                                {"estimand_standard_error", number(m.estimand_standard_error)},
                                {"variance_is_infinite", std::isinf(m.variance)},
-                               {"unsupported", m.unsupported},
+                               {"unsupported", m.why_unreliable},
                                {"entropy_by_site", numbers(m.entropy_by_site)},
                                {"variance_by_site", numbers(m.variance_by_site)},
                                {"bias_against", numbers(m.bias_against)},
@@ -134,7 +134,7 @@ template <class T>
 measurement::Measurement measure_one(const Spec& spec, const Scene<T>& scene, const MeasureArguments& options,
                                      measurement::Truths<T>& truths) {
   const auto& model = *scene.model;
-  if (const auto reason = unsupported(spec, model.structure()); !reason.empty()) return measurement::skipped(spec, reason);
+  if (const auto reason = why_unsupported(spec, model.structure()); !reason.empty()) return measurement::skipped(spec, reason);
   const Key key(options.scene.seed);
   try {
     const auto estimator = open_estimator<T>(scene, spec, key / "init");
@@ -173,7 +173,8 @@ int measure_with(const MeasureArguments& options) {
                                  scene.model->parameters().size(), most_listed_parameters));
   measurement::Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
   if (all)
-    std::erase_if(names, [&](const auto& name) { return !unsupported(Spec::parse(name), scene.model->structure()).empty(); });
+    std::erase_if(names,
+                  [&](const auto& name) { return !why_unsupported(Spec::parse(name), scene.model->structure()).empty(); });
   std::vector<measurement::Measurement> measured;
   sweeps::Progress progress(names.size(), sweeps::ProgressMode::bar, {}, {}, "estimators");
   for (const auto& name : names) {

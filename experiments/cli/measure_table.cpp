@@ -45,7 +45,7 @@ std::string exact_bias_text(const Measurement& m, double epsilon) {
   return short_number(std::sqrt(m.exact_squared_bias) / m.estimand_norm);
 }
 
-std::string marked(const Measurement& m, const std::string& text) { return text + (m.unsupported.empty() ? "" : " ?"); }
+std::string marked(const Measurement& m, const std::string& text) { return text + (m.why_unreliable.empty() ? "" : " ?"); }
 
 std::vector<Column> columns(bool exact, bool exact_beside, double epsilon) {
   std::vector<Column> all;
@@ -107,12 +107,12 @@ void print_table_of(const std::vector<Measurement>& measured, bool exact, double
 void print_measured(const std::vector<Measurement>& measured, bool exact, double epsilon) {
   print_table_of(measured, exact, epsilon);
   for (const auto& m : measured)
-    if (m.status == "ok" && !m.unsupported.empty())
+    if (m.status == "ok" && !m.why_unreliable.empty())
       put("? {}: {}{}\n", m.estimator,
           std::isinf(m.variance)
               ? ""
               : counted(static_cast<std::size_t>(m.replicates), "replicate") + " do not support their intervals: ",
-          m.unsupported);
+          m.why_unreliable);
   for (const auto& m : measured)
     if (m.status == "ok" && m.estimand != "enumerated") put("{}: true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)

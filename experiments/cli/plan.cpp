@@ -20,7 +20,7 @@
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/support/parallel.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/folder.hpp"
@@ -46,7 +46,7 @@ bool asked_for(const std::string& why, const sweeps::Cell& cell) {
 }
 
 std::string conflict_of(const sweeps::SweepFolder& folder, const sweeps::Plan& plan) {
-  if (place_of<UsageError>(folder.plan()) == Place::nothing) return {};
+  if (path_kind<UsageError>(folder.plan()) == PathKind::missing) return {};
   try {
     return sweeps::plan_difference(sweeps::read_plan(folder), plan);
   } catch (const InputError& e) {
@@ -230,7 +230,7 @@ void add_plan(CLI::App& app, Action& action) {
   verb.does(action, [options, why] {
     options->explain = why.given();
     if (options->sweep.file.empty()) {
-      if (place_of<UsageError>(options->why) != Place::file) throw UsageError("plan: sweep is required");
+      if (path_kind<UsageError>(options->why) != PathKind::file) throw UsageError("plan: sweep is required");
       options->sweep.file = std::exchange(options->why, {});
     }
     if (!options->quick) prepare_to_compute();

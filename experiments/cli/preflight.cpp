@@ -18,7 +18,7 @@
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/support/parallel.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
@@ -28,8 +28,8 @@ void require_writable(const std::string& path) {
   auto folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
   const auto refuse = [&](const std::string& why) { throw UsageError(fmt::format("{}: cannot be written: {}", path, why)); };
-  if (place_of<UsageError>(folder) == Place::nothing) refuse(fmt::format("there is no folder {}", folder.string()));
-  if (place_of<UsageError>(path) == Place::folder) refuse("it is a folder");
+  if (path_kind<UsageError>(folder) == PathKind::missing) refuse(fmt::format("there is no folder {}", folder.string()));
+  if (path_kind<UsageError>(path) == PathKind::folder) refuse("it is a folder");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
   storage::remove_leftovers(folder, std::filesystem::path(path).filename());
 }

@@ -8,7 +8,7 @@
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 
 namespace hardgrad::cli {
 

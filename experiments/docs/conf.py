@@ -35,7 +35,7 @@ suppress_warnings = ["myst.header"]  # a page may begin below its title
 # The headers on the page `cpp.md`, which an estimator, a model or a task includes.
 INTERFACE = {
     "Choices": ["core/choice/rows.hpp", "core/choice/structure.hpp", "core/choice/choice.hpp", "core/choice/episode.hpp",
-                "core/choice/choosers.hpp", "core/choice/distribution.hpp"],
+                "core/choice/handlers.hpp", "core/choice/distribution.hpp"],
     "Estimators": ["core/estimator/estimator.hpp", "core/estimator/target.hpp", "core/estimator/needs.hpp",
                    "core/estimator/promises.hpp", "core/estimator/evaluations.hpp", "core/estimator/choices.hpp"],
     "Models": ["core/models/model.hpp", "core/models/batch.hpp"],

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/autodiff/sparsemax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad::measurement {
@@ -126,16 +126,16 @@ ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const 
     const auto example = batch.select({b});
     Tape<T> tape(polling(stop));
     KeyedRandomness random(noise);
-    std::unique_ptr<Chooser<T>> chooser;
+    std::unique_ptr<Handler<T>> handler;
     if (soft)
-      chooser = std::make_unique<ExpectedChooser<T>>();
+      handler = std::make_unique<ExpectedHandler<T>>();
     else if (!feeding)
-      chooser = std::make_unique<GreedyChooser<T>>();
+      handler = std::make_unique<GreedyHandler<T>>();
     else if (enumerate)
-      chooser = std::make_unique<EnumerateChooser<T>>(model.structure());
+      handler = std::make_unique<EnumerateHandler<T>>(model.structure());
     else
-      chooser = std::make_unique<SampleChooser<T>>(paths, random, example.id);
-    Episode<T> episode(tape, *chooser, 1);
+      handler = std::make_unique<SampleHandler<T>>(paths, random, example.id);
+    Episode<T> episode(tape, *handler, 1);
     model.run(example, episode);
     of_example[b] = sums(episode, sparse, !feeding || !enumerate);
   });

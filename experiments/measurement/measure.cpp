@@ -132,14 +132,15 @@ Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& 
     m.effective_sample_size = replicates.effective_sample_size();
     m.tail_index = replicates.tail().index;
     take();
-    m.unsupported = unsupported(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
-    const bool supported = m.unsupported.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
+    m.why_unreliable = why_unreliable(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
+    const bool supported = m.why_unreliable.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
     const bool confirmed = supported_before || known;
-    if (supported && !confirmed && last) m.unsupported = "half as many did not support them, and twice as many would have to";
+    if (supported && !confirmed && last)
+      m.why_unreliable = "half as many did not support them, and twice as many would have to";
     if (last || (supported && confirmed)) break;
     supported_before = supported;
   }
-  if (m.unsupported.empty()) m.unsupported = missed(m);
+  if (m.why_unreliable.empty()) m.why_unreliable = missed(m);
   return each;
 }
 
@@ -247,7 +248,7 @@ void known_to_be_infinite(Measurement& m, const Spec& spec, const Model<T>& mode
     m.exact_variance = m.exact_squared_bias = m.exact_cosine = not_a_number;
     m.variance_by_group.clear();
     m.variance_by_site.clear();
-    m.unsupported = "the variance is infinite: " + why;
+    m.why_unreliable = "the variance is infinite: " + why;
     derive(m);
     return;
   }
@@ -270,7 +271,7 @@ Measurement failed(const Spec& spec, const std::string& reason) { return not_mad
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* shared) {
-  if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
+  if (auto reason = why_unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
   if (settings.at_logits && settings.exact)
     throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
   if (settings.at_logits && estimator.target().entry().dreams)

@@ -57,7 +57,7 @@ struct Measurement {
   double unvisited_mass = not_a_number;         ///< probability of the choices that no replicate made, see visited.hpp
   /// By visiting every outcome, in addition to sampling, if that takes no more visits than the sample takes examples.
   double exact_variance = not_a_number, exact_squared_bias = not_a_number, exact_cosine = not_a_number;
-  std::string unsupported;                 ///< why the replicates do not support these statistics; empty if they do
+  std::string why_unreliable;              ///< why the replicates do not support these statistics; empty if they do
   double rows = not_a_number;              ///< model rows per gradient
   double attention_values = not_a_number;  ///< per gradient
   double missed_hints = not_a_number;      ///< Tape::missed_hints per gradient: work done twice, which changes no number

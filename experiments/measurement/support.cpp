@@ -6,7 +6,7 @@
 
 namespace hardgrad::measurement {
 
-std::string unsupported(const Measurement& m, const Replicates& replicates, bool claims) {
+std::string why_unreliable(const Measurement& m, const Replicates& replicates, bool claims) {
   const bool unseen = m.unvisited_mass > 0;
   const auto left = unseen ? fmt::format(", and choices of probability {:.2g} were never made", m.unvisited_mass) : "";
   const bool exact = std::isfinite(m.exact_variance);

@@ -14,7 +14,7 @@ namespace hardgrad::measurement {
 ///   - fewer than five replicates carry the variance, or the tail of their squared deviations is so heavy that their variance
 ///   is infinite;
 ///   - there is no noise although choices are unvisited, or there is a bias (p < 0.001) although the estimator `claims` none.
-std::string unsupported(const Measurement& m, const Replicates& replicates, bool claims);
+std::string why_unreliable(const Measurement& m, const Replicates& replicates, bool claims);
 
 /// Lists the intervals that miss a known exact value (Measurement::exact_variance and the like); empty if none does. Of correct
 /// intervals of level .95, one in twenty misses.

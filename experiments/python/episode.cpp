@@ -142,12 +142,12 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
                       int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning) {
   Structure structure;
   structure.posterior = posterior;
-  for (const auto& [name, options, columns, times, width, apart] : sites)
+  for (const auto& [name, options, columns, times, width, feeds_choices] : sites)
     structure.sites.push_back({.name = name,
                                .options = options,
                                .times = times,
                                .state_width = width,
-                               .reach = apart ? Reach::later_costs : Reach::later_choices,
+                               .reach = feeds_choices ? Reach::later_choices : Reach::later_costs,
                                .columns = columns});
   Batch batch;
   batch.id.resize(examples);

@@ -72,7 +72,7 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
     measurement::take_bias(m, replicates, level, nullptr);
     measurement::test_bias(m, replicates, single ? measurement::rounding_of<float>() : measurement::rounding_of<double>());
   }
-  m.unsupported = measurement::unsupported(m, replicates, false);
+  m.why_unreliable = measurement::why_unreliable(m, replicates, false);
   measurement::derive(m);
   measurement::drop_ratios_of_rounding(m,
                                        single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon());
@@ -93,7 +93,7 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
                                                 {"work_normalised_variance", m.work_normalised_variance}};
   for (const auto& [name, value] : all) numbers[name] = value;
   for (const auto& [name, bounds] : m.intervals) intervals[name.c_str()] = py::make_tuple(bounds[0], bounds[1]);
-  return py::dict(py::arg("numbers") = numbers, py::arg("intervals") = intervals, py::arg("unsupported") = m.unsupported);
+  return py::dict(py::arg("numbers") = numbers, py::arg("intervals") = intervals, py::arg("unsupported") = m.why_unreliable);
 }
 
 }  // namespace

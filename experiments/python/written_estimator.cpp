@@ -32,7 +32,7 @@ AtLogits answered(const py::object& function, Sampled<T>& run, const Choices<T>&
                             array_of<double>(losses, {N}), derivatives, run.samples())
                        .template cast<Numbers<double>>();
     if (g.size() != N * D * S) throw Bug("the package's adapter lets a gradient of the wrong shape through");
-    for (std::size_t c = step.cell; c < step.cell + layout.samples * step.columns; ++c)
+    for (std::size_t c = step.choice; c < step.choice + layout.samples * step.columns; ++c)
       for (int o = 0; layout.options[c] > 1 && o < layout.options[c]; ++o) {
         const double x = g.data()[layout.logit[c] - step.logit + o];
         measurement::require_finite(x, "an entry of the gradient that the estimator returned");

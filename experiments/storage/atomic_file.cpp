@@ -12,7 +12,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/process.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 
 namespace hardgrad::storage {
 namespace {

@@ -69,7 +69,7 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
   each([&](std::size_t i, const measurement::Measurement& m) { status[i] = m.status == "ok" ? 0 : 1; });
   strings("measurement_reason", "why the measurement was skipped", [](auto& m) { return m.reason; });
   strings("measurement_unsupported", "why the replicates do not support their intervals; empty if they do",
-          [](auto& m) { return m.unsupported; });
+          [](auto& m) { return m.why_unreliable; });
   strings("measured_estimator", "estimator measured, as given", [](auto& m) { return m.estimator; });
   strings("own_target", "target the estimator aims at", [](auto& m) { return m.target; });
   strings("known_unbiased", "whether the estimator is unbiased by its derivation, as its tests confirm: yes or no",

@@ -53,7 +53,7 @@ measurement::Measurement measurement(const Columns& columns, std::size_t i) {
   measurement::Measurement m;
   m.estimator = columns.word("measured_estimator", i);
   m.reason = columns.word("measurement_reason", i);
-  m.unsupported = columns.word("measurement_unsupported", i);
+  m.why_unreliable = columns.word("measurement_unsupported", i);
   m.status = columns.values<std::uint8_t>("measurement_status").at(i) == 0 ? "ok" : "skipped";
   m.target = columns.word("own_target", i);
   m.known_unbiased = columns.word_if_there("known_unbiased", i);

@@ -14,7 +14,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/process.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 
 namespace hardgrad::sweeps {
 namespace {
@@ -39,7 +39,7 @@ std::optional<std::string> text_at(const std::string& path) {
   try {
     return storage::read_file(path);
   } catch (const InputError&) {
-    if (place_of(path) == Place::nothing) return {};
+    if (path_kind(path) == PathKind::missing) return {};
     throw;
   }
 }
@@ -97,7 +97,7 @@ bool Claims::take(const std::string& name) {
   const auto file = path(name), text = own_text();
   for (int attempt = 0; attempt < 10; ++attempt) {
     // Written with its text in one step: after a crash, an empty claim would remain valid for a lease.
-    if (place_of<UsageError>(file) == Place::nothing && storage::write_new_file(file, text)) {
+    if (path_kind<UsageError>(file) == PathKind::missing && storage::write_new_file(file, text)) {
       std::lock_guard guard(mutex_);
       ours_[name] = text;
       return true;

@@ -10,7 +10,7 @@
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/config_values.hpp"
 #include "experiments/sweeps/tune_reading.hpp"
@@ -119,7 +119,7 @@ void ConfigReader::top_level(SweepConfig& config) const {
 // A plugin's path is relative to the file's folder, or else to the working directory.
 void ConfigReader::load(SweepConfig& config, const std::string& path, const toml::node& node) const {
   const auto beside = std::filesystem::path(source_.file()).parent_path() / path;
-  const auto found = place_of<UsageError>(beside) == Place::nothing ? path : beside.string();
+  const auto found = path_kind<UsageError>(beside) == PathKind::missing ? path : beside.string();
   source_.located(node, "plugins: ", "plugins", [&] {
     refuse_strange<UsageError>(found);
     config.plugins.push_back(load_plugin(found).path);

@@ -11,7 +11,7 @@
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/cell.hpp"
 #include "experiments/storage/unfinished.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/journal.hpp"
@@ -39,7 +39,7 @@ std::vector<storage::Leftover> leftovers(const SweepFolder& folder) {
 
 CellState cell_state(const SweepFolder& folder, const std::string& hash, bool with_checkpoint) {
   const auto path = folder.cell(hash);
-  if (place_of(path) == Place::nothing) return CellState::pending;
+  if (path_kind(path) == PathKind::missing) return CellState::pending;
   try {
     const auto summary = storage::peek_cell(path);
     if (summary.cell_hash != hash) return CellState::damaged;
@@ -55,7 +55,7 @@ CellState cell_state(const SweepFolder& folder, const std::string& hash, bool wi
 std::optional<int> unfinished_step(const SweepFolder& folder, const std::string& hash) {
   const auto path = folder.unfinished(hash);
   try {
-    if (place_of(path) == Place::nothing) return {};
+    if (path_kind(path) == PathKind::missing) return {};
     const auto summary = storage::peek_unfinished(path);
     return summary.cell_hash == hash ? std::optional(summary.step) : std::nullopt;
   } catch (const InputError&) {  // `check` names the damage
@@ -85,9 +85,9 @@ std::string frozen(const Plan& plan) {
 }
 
 nlohmann::json read_plan(const SweepFolder& folder) {
-  if (place_of(folder.plan()) == Place::nothing)
+  if (path_kind(folder.plan()) == PathKind::missing)
     throw InputError(fmt::format("{}: not the folder of a sweep: it {}", folder.path,
-                                 place_of(folder.path) == Place::file ? "is a file" : "has no plan.json"));
+                                 path_kind(folder.path) == PathKind::file ? "is a file" : "has no plan.json"));
   auto plan = nlohmann::json::parse(storage::read_file(folder.plan()), nullptr, false);
   const auto text = [](const nlohmann::json& object, const char* key) {
     return object.contains(key) && object.at(key).is_string();

@@ -12,7 +12,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 
 namespace hardgrad::sweeps {
 
@@ -43,7 +43,7 @@ void Journal::append(nlohmann::json event) {
 
 std::vector<nlohmann::json> Journal::read(const std::string& path) {
   std::vector<nlohmann::json> events;
-  if (place_of(path) == Place::nothing) return events;
+  if (path_kind(path) == PathKind::missing) return events;
   std::istringstream in(storage::read_file(path));
   for (std::string line; std::getline(in, line);) {
     auto event = nlohmann::json::parse(line, nullptr, false);

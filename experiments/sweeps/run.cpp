@@ -14,7 +14,7 @@
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/support/parallel.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/running.hpp"
 
 namespace hardgrad::sweeps {
@@ -29,7 +29,7 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   std::filesystem::create_directories(folder.cells(), error);
   if (error) throw UsageError(fmt::format("{}: cannot be created: {}; give another --out", folder.cells(), error.message()));
   const auto text = frozen(plan);
-  if (place_of<UsageError>(folder.plan()) == Place::nothing && storage::write_new_file(folder.plan(), text)) return;
+  if (path_kind<UsageError>(folder.plan()) == PathKind::missing && storage::write_new_file(folder.plan(), text)) return;
   if (!force)
     if (const auto difference = plan_difference(read_plan(folder), plan); !difference.empty())
       throw UsageError(

@@ -10,8 +10,8 @@
 #include "core/support/error.hpp"
 #include "core/support/usage.hpp"
 #include "experiments/storage/provenance.hpp"
-#include "experiments/support/place.hpp"
-#include "experiments/sweeps/keeper.hpp"
+#include "experiments/support/path_kind.hpp"
+#include "experiments/sweeps/checkpoint_writer.hpp"
 
 namespace hardgrad::sweeps {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 std::optional<storage::Unfinished> earlier(const std::string& path, storage::CellRecord& record) {
   if (path.empty()) return {};
   try {
-    if (place_of(path) == Place::nothing) return {};
+    if (path_kind(path) == PathKind::missing) return {};
     auto found = storage::read_unfinished(path);
     if (found.record.cell_hash == record.cell_hash) return found;
     record.log += path + ": is of another cell; started again\n";
@@ -86,11 +86,11 @@ class CellTraining {
 
   training::TrainResult train_kept(training::Training<T>& training, const training::TrainSettings& settings,
                                    const training::RunKeys& keys, bool starting) {
-    Keeper<T> keeper(training, settings, cell_.settings, hooks_, record_, began_, starting);
+    CheckpointWriter<T> checkpoints(training, settings, cell_.settings, hooks_, record_, began_, starting);
     try {
-      return train(training, settings, keys, hooks_.stop, keeper.between());
+      return train(training, settings, keys, hooks_.stop, checkpoints.between());
     } catch (const Interrupted&) {
-      keeper.save();
+      checkpoints.save();
       throw;
     }
   }

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/support/error.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/running.hpp"
 
 namespace hardgrad::sweeps {
@@ -35,7 +35,7 @@ void Run::tell_end(const Cell& cell, storage::CellStatus status, const std::stri
 // Reports cells whose file was removed during the run: they are not done.
 void Run::miss_removed() {
   for (const auto& cell : plan_.cells)
-    if (ended_.contains(cell.hash) && place_of(folder_.cell(cell.hash)) == Place::nothing)
+    if (ended_.contains(cell.hash) && path_kind(folder_.cell(cell.hash)) == PathKind::missing)
       report_.failures.push_back(cell.label() + ": its file was removed during the run: " + folder_.cell(cell.hash));
 }
 

@@ -67,7 +67,7 @@ SettingInfo setting(const std::string& section, Info info, Member member) {
 }
 
 // A setting that does not affect results.
-SettingInfo apart(SettingInfo setting) {
+SettingInfo without_effect(SettingInfo setting) {
   setting.in_identity = false;
   return setting;
 }
@@ -156,11 +156,12 @@ std::vector<SettingInfo> make_table() {
       CELL("train",
            Info::flag("checkpoint", false, "save the trained network beside the cell, for measure, gradient and evaluate"),
            checkpoint),
-      apart(CELL("train",
-                 Info::real("save_seconds", 0, 0, endless,
-                            "seconds between checkpoints of a running cell, from which a killed run resumes; 0: never"),
-                 save_seconds)),
-      apart(CELL("train", Info::integer("save_every", 0, 0, many, "the same in steps; 0: only by time"), save_every)),
+      without_effect(
+          CELL("train",
+               Info::real("save_seconds", 0, 0, endless,
+                          "seconds between checkpoints of a running cell, from which a killed run resumes; 0: never"),
+               save_seconds)),
+      without_effect(CELL("train", Info::integer("save_every", 0, 0, many, "the same in steps; 0: only by time"), save_every)),
       MEASURE(Info::text("at", "", "when to measure bias and variance: a list of steps, \"start\", \"end\", \"50%\""),
               measure_at),
       MEASURE(Info::integer("replicates", 0, 2, many, "sampled gradients per measurement"), train.measure.replicates),

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/support/error.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/tasks/drawn_digits.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 
@@ -17,7 +17,7 @@ LabelledImages read_mnist(const std::string& folder, const std::string& part, bo
     for (const auto* dot : {"-", "."})
       for (const auto* ending : {".gz", ""}) {
         auto path = fmt::format("{}/{}-{}{}{}-ubyte{}", folder, part, stem, dot, kind, ending);
-        if (place_of(path) != Place::nothing) return path;
+        if (path_kind(path) != PathKind::missing) return path;
       }
     throw InputError(fmt::format("{}: there is no {}-{}-{}-ubyte, plain or .gz; the folder must hold MNIST's four files",
                                  folder, part, stem, kind));
@@ -71,7 +71,7 @@ Digits read_digits(const std::string& task, const Settings& settings, Key key, b
     return split(drawn(examples + heldout, settings.integer("size"), key / "train"),
                  drawn(heldout, settings.integer("size"), key / "test"), heldout, "generated");
   }
-  if (place_of(path) != Place::folder)
+  if (path_kind(path) != PathKind::folder)
     throw InputError(
         fmt::format("{}: is not a folder, neither here nor below the folder in HARDGRAD_DATA; path must be a folder "
                     "with MNIST's four files",

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/random/randomness.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/tasks/digits.hpp"
 #include "experiments/tasks/loaders/amat.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 /// The file binarized_mnist_<part>.amat of a folder, plain or gzipped; empty if there is none.
 std::string amat_file(const std::string& folder, const std::string& part) {
   for (const auto* ending : {"", ".gz"})
-    if (auto path = fmt::format("{}/binarized_mnist_{}.amat{}", folder, part, ending); place_of(path) != Place::nothing)
+    if (auto path = fmt::format("{}/binarized_mnist_{}.amat{}", folder, part, ending); path_kind(path) != PathKind::missing)
       return path;
   return {};
 }

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/random/randomness.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/babi.hpp"
 #include "experiments/tasks/splits.hpp"
@@ -18,13 +18,13 @@ namespace hardgrad::tasks::qa {
 namespace {
 
 /// The test file that belongs to a training file: `..._train.txt` and `..._test.txt`.
-std::string twin_of(const std::string& path) {
+std::string test_file_of(const std::string& path) {
   const auto at = path.rfind("train");
   if (at != std::string::npos) {
-    auto twin = path;
-    twin.replace(at, 5, "test");
-    if (place_of(twin) != Place::nothing) return twin;
-    throw InputError(fmt::format("{}: there is no test file {}; give one with test_path=FILE", path, twin));
+    auto test_file = path;
+    test_file.replace(at, 5, "test");
+    if (path_kind(test_file) != PathKind::missing) return test_file;
+    throw InputError(fmt::format("{}: there is no test file {}; give one with test_path=FILE", path, test_file));
   }
   throw InputError(fmt::format("{}: no test file can be guessed from this name; give one with test_path=FILE", path));
 }
@@ -77,7 +77,7 @@ class QuestionAnswering final : public Listed {
       const auto parts = split_by_group(groups_of(stories), settings.real("heldout"), settings.real("test"), key / "split");
       take(std::move(stories), parts);
     } else {
-      const bool folder = place_of(path) == Place::folder;
+      const bool folder = path_kind(path) == PathKind::folder;
       if (folder && !test_path.empty())
         throw UsageError("qa: test_path is for one file; the test files of a folder are found by their names");
       for (const auto& file : folder ? training_files(path) : std::vector{path}) {
@@ -85,7 +85,7 @@ class QuestionAnswering final : public Listed {
         auto train = parse_babi(read_text(file));
         const auto parts = split_by_group(groups_of(train), settings.real("heldout"), 0, key / "split");
         take(std::move(train), parts);
-        const auto test_file = test_path.empty() ? twin_of(file) : test_path;
+        const auto test_file = test_path.empty() ? test_file_of(file) : test_path;
         auto test = parse_babi(read_text(test_file));
         const std::vector<Split> all_test(test.questions.size(), Split::test);
         take(std::move(test), all_test);

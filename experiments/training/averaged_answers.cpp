@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/support/error.hpp"
 
@@ -60,9 +60,9 @@ Array<int> averaged_answers(const Model<T>& model, const Batch& batch, int sampl
       id.push_back(batch.id[b] * static_cast<std::uint32_t>(samples) + static_cast<std::uint32_t>(k));
     }
   const auto repeated = batch.select(copies);
-  SampleChooser<T> chooser(1, random, id);
+  SampleHandler<T> handler(1, random, id);
   Average<T> average(batch.id.size(), static_cast<std::size_t>(samples));
-  Episode<T> episode(tape, chooser, repeated.examples());
+  Episode<T> episode(tape, handler, repeated.examples());
   episode.observe_by(average);
   model.run(repeated, episode);
   return average.answers();

@@ -103,7 +103,7 @@ class Search final : public Observer<T> {
 }  // namespace
 
 template <class T>
-std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width,
+std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Handler<T>& handler, int width,
                                             Tape<T>& tape, int most) {
   const auto* dreams = model.structure().dreams;
   if (!dreams || dreams->last_label < 0)
@@ -112,15 +112,15 @@ std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& 
   for (int b = 0; b < batch.examples(); ++b) copies.insert(copies.end(), width, b);
   const auto hypotheses = batch.select(copies);
   Search<T> search(*dreams, batch.id.size(), static_cast<std::size_t>(width), static_cast<std::size_t>(most));
-  Episode<T> episode(tape, chooser, hypotheses.examples());
+  Episode<T> episode(tape, handler, hypotheses.examples());
   episode.observe_by(search);
   model.run(hypotheses, episode);
   return std::move(search).found();
 }
 
-template std::vector<std::vector<Found>> beam_search(const Model<float>&, const Batch&, Chooser<float>&, int, Tape<float>&,
+template std::vector<std::vector<Found>> beam_search(const Model<float>&, const Batch&, Handler<float>&, int, Tape<float>&,
                                                      int);
-template std::vector<std::vector<Found>> beam_search(const Model<double>&, const Batch&, Chooser<double>&, int, Tape<double>&,
+template std::vector<std::vector<Found>> beam_search(const Model<double>&, const Batch&, Handler<double>&, int, Tape<double>&,
                                                      int);
 
 }  // namespace hardgrad::training

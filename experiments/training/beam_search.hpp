@@ -16,11 +16,11 @@ struct Found {
 };
 
 /// The sentences of each example with the largest log-probabilities, not divided by length, among those found with `width`
-/// prefixes: at least one and at most `most`, the most probable first. `chooser` makes the choices of each prefix, one row each.
+/// prefixes: at least one and at most `most`, the most probable first. `handler` makes the choices of each prefix, one row each.
 /// If `width` covers all prefixes, these are the network's most probable sentences. UsageError if the network does not generate
 /// sentences.
 template <class T>
-std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width,
+std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Handler<T>& handler, int width,
                                             Tape<T>& tape, int most = 1);
 
 }  // namespace hardgrad::training

@@ -6,7 +6,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
 #include "experiments/measurement/finite.hpp"
@@ -26,14 +26,14 @@ double plain_loss(const Episode<T>& episode, Tape<T>& tape) {
 
 /// The model's output without teacher forcing.
 template <class T>
-tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int beam) {
+tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Handler<T>& handler, int beam) {
   if (beam == 1) {
-    Episode<T> episode(tape, chooser, batch.examples());
+    Episode<T> episode(tape, handler, batch.examples());
     episode.run_freely();
     model.run(batch, episode);
     return observe(episode);
   }
-  const auto found = beam_search(model, batch, chooser, beam, tape);
+  const auto found = beam_search(model, batch, handler, beam, tape);
   std::size_t longest = 0;
   for (const auto& sentences : found) longest = std::max(longest, sentences.front().labels.size());
   tasks::Observation seen{Array<int>({found.size(), longest}, -1), Array<int>({found.size(), 0}, -1)};
@@ -93,11 +93,11 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
     poll(stop);
     const auto examples = static_cast<double>(part.size());
     tape.clear();
-    EnumerateChooser<T> chooser(model.structure());
+    EnumerateHandler<T> handler(model.structure());
     const auto some = batch.select(part);
     KeyedRandomness none{Key()};  // an enumeration needs no random numbers
     const Problem<T> problem{tape, model, some, none};
-    const auto run = problem.run(chooser);
+    const auto run = problem.run(handler);
     auto& episode = *run;
     sums["expected_loss"] += examples * static_cast<double>(expected_loss(episode).item());
     sums["marginal_likelihood"] += examples * static_cast<double>(marginal_likelihood_loss(episode).item());
@@ -147,9 +147,9 @@ double sampled_bound(Tape<T>& tape, const Model<T>& model, const Batch& batch, D
 }  // namespace
 
 template <class T>
-std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
-  if (target.name() == "soft") return std::make_unique<ExpectedChooser<T>>();
-  return std::make_unique<GreedyChooser<T>>();
+std::unique_ptr<Handler<T>> plain_handler(const Target& target) {
+  if (target.name() == "soft") return std::make_unique<ExpectedHandler<T>>();
+  return std::make_unique<GreedyHandler<T>>();
 }
 
 template <class T>
@@ -185,8 +185,8 @@ tasks::Observation observe(const Episode<T>& episode) {
 template <class T>
 tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention) {
   Tape<T> tape;
-  const auto chooser = plain_chooser<T>(target);
-  Episode<T> episode(tape, *chooser, batch.examples(), {attention});
+  const auto handler = plain_handler<T>(target);
+  Episode<T> episode(tape, *handler, batch.examples(), {attention});
   model.run(batch, episode);
   return observe(episode);
 }
@@ -202,7 +202,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
   for_each_batch(task, settings, [&](const Batch& batch) {
     examples += batch.examples();
     KeyedRandomness random(noise);
-    const auto plain = plain_chooser<T>(target);
+    const auto plain = plain_handler<T>(target);
     {
       tape.clear();
       Episode<T> episode(tape, *plain, batch.examples(), {settings.attention});
@@ -243,7 +243,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                       \
-  template std::unique_ptr<Chooser<T>> plain_chooser(const Target&);                                  \
+  template std::unique_ptr<Handler<T>> plain_handler(const Target&);                                  \
   template tasks::Observation observe(const Episode<T>&);                                             \
   template tasks::Observation most_probable(const Model<T>&, const Target&, const Batch&, DrawnFrom); \
   template EvaluationPoint evaluate(const tasks::Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);

@@ -40,7 +40,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
 
 /// The choices for metrics and decoding: the most probable options, or the expected weights for the soft target.
 template <class T>
-std::unique_ptr<Chooser<T>> plain_chooser(const Target& target);
+std::unique_ptr<Handler<T>> plain_handler(const Target& target);
 
 /// The model's output for a batch with teacher forcing, under the most probable choices (for the soft target, the weights).
 template <class T>

@@ -13,7 +13,7 @@ Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, 
   training.estimator_spec = estimator;
   const bool posterior = wants_posterior(estimator);
   training.model = tasks::make_model_for<T>(*training.task, model, keys.init, posterior);
-  if (auto reason = unsupported(estimator, training.model->structure()); !reason.empty()) throw Unsupported(reason);
+  if (auto reason = why_unsupported(estimator, training.model->structure()); !reason.empty()) throw Unsupported(reason);
   training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");
   auto how = settings.optimizer;
   how.total_steps = settings.steps;

@@ -21,7 +21,7 @@ std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const
     return std::nullopt;
   };
   const auto& structure = tested.model->structure();
-  if (const auto reason = unsupported(spec, structure); !reason.empty()) return untold(reason);
+  if (const auto reason = why_unsupported(spec, structure); !reason.empty()) return untold(reason);
   const auto batch = tested.batch.select({0});
   const auto estimator = make_estimator<double>(spec, structure, Key(1));
   stir(*estimator);

@@ -7,17 +7,17 @@
 #include "experiments/verification/estimates.hpp"
 #include "experiments/verification/mixture.hpp"
 #include "experiments/verification/model_checks.hpp"
-#include "experiments/verification/ways.hpp"
+#include "experiments/verification/traces.hpp"
 
 namespace hardgrad::verification {
 namespace {
 
 constexpr double rounding = 1e-9;
-const Answers answers = drawn_by(Key(19));
+const GivenChoices answers = drawn_by(Key(19));
 
 /// The first entry of `now` that differs from `before`, in the same order: its name and the difference.
 template <class Who>
-std::string first_difference(const Ways& now, const Ways& before, double tolerance, Who who) {
+std::string first_difference(const Traces& now, const Traces& before, double tolerance, Who who) {
   if (!now.undeclared.empty()) return now.undeclared;
   if (now.of_row.size() != before.of_row.size()) return "the rows differ";
   for (std::size_t i = 0; i < now.of_row.size(); ++i)
@@ -26,8 +26,8 @@ std::string first_difference(const Ways& now, const Ways& before, double toleran
 }
 
 /// Samples that agree pairwise in their first answer and differ in all later ones.
-Answers branching() {
-  return [](const Place& at, int options) {
+GivenChoices branching() {
+  return [](const ChoiceIndex& at, int options) {
     auto place = at;
     if (at.question == 0) place.sample /= 2;
     return answers(place, options);
@@ -35,11 +35,11 @@ Answers branching() {
 }
 
 /// Gradient of the mixture for a run with these answers.
-std::vector<double> gradient_of(const ModelScene& scene, const Answers& given, int samples, bool apart) {
+std::vector<double> gradient_of(const ModelScene& scene, const GivenChoices& given, int samples, bool apart) {
   Tape<double> tape;
-  ScriptedChooser<double> chooser(scene.batch, given, samples);
-  Episode<double> run(tape, chooser, scene.batch.examples());
-  if (apart) run.keep_apart();
+  ScriptedHandler<double> handler(scene.batch, given, samples);
+  Episode<double> run(tape, handler, scene.batch.examples());
+  if (apart) run.share_no_states();
   scene.model->run(scene.batch, run);
   std::vector<double> gradient(scene.model->parameters().size());
   differentiate(mixture(run), scene.model->parameters(), gradient);
@@ -51,32 +51,32 @@ std::vector<double> gradient_of(const ModelScene& scene, const Answers& given, i
 std::string check_repeated(const ModelScene& scene, std::string& detail) {
   const auto& batch = scene.batch;
   const auto example = [](std::size_t b) { return fmt::format("example {}: ", b + 1); };
-  const auto first = ways_of(*scene.model, batch, answers);
+  const auto first = traces_of(*scene.model, batch, answers);
   if (!first.undeclared.empty()) return first.undeclared;
   for (std::size_t b = 0; b < first.of_row.size(); ++b)
     if (!std::isfinite(first.of_row[b].loss)) return fmt::format("example {} has a loss of {}", b + 1, first.of_row[b].loss);
-  if (auto off = first_difference(ways_of(*scene.model, batch, answers), first, 0, example); !off.empty())
+  if (auto off = first_difference(traces_of(*scene.model, batch, answers), first, 0, example); !off.empty())
     return "a second time, " + off;
   Tape<double> tape;
   for (const char* when : {"on a tape, ", "on a tape that was rewound, "}) {
-    ScriptedChooser<double> chooser(batch, answers);
-    Episode<double> run(tape, chooser, batch.examples());
+    ScriptedHandler<double> handler(batch, answers);
+    Episode<double> run(tape, handler, batch.examples());
     scene.model->run(batch, run);
-    if (auto off = first_difference(ways_of(*scene.model, run, 1), first, 0, example); !off.empty()) return when + off;
+    if (auto off = first_difference(traces_of(*scene.model, run, 1), first, 0, example); !off.empty()) return when + off;
     tape.rewind();
   }
   double most = 0;
-  for (const auto& way : first.of_row) most = std::max(most, std::abs(way.loss));
+  for (const auto& trace : first.of_row) most = std::max(most, std::abs(trace.loss));
   detail = fmt::format("losses up to {:.3g}", most);
-  const auto narrow = first_difference(ways_of(*scene.narrow, batch, answers), first, 1e-3, example);
+  const auto narrow = first_difference(traces_of(*scene.narrow, batch, answers), first, 1e-3, example);
   return narrow.empty() ? "" : "in float, " + narrow;
 }
 
 std::string check_batching(const ModelScene& scene, std::string& detail) {
-  const auto together = ways_of(*scene.model, scene.batch, answers);
+  const auto together = traces_of(*scene.model, scene.batch, answers);
   if (!together.undeclared.empty()) return together.undeclared;
   for (int b = 0; b < scene.batch.examples(); ++b) {
-    const auto alone = ways_of(*scene.model, scene.batch.select({b}), answers);
+    const auto alone = traces_of(*scene.model, scene.batch.select({b}), answers);
     if (!alone.undeclared.empty()) return alone.undeclared;
     if (const auto off = difference(alone.of_row[0], together.of_row[b], rounding); !off.empty())
       return fmt::format("example {} alone differs from the batch: {}", b + 1, off);
@@ -86,7 +86,7 @@ std::string check_batching(const ModelScene& scene, std::string& detail) {
 }
 
 std::string check_padding(const ModelScene& scene, std::string& detail) {
-  const auto padded = ways_of(*scene.model, scene.batch, answers);
+  const auto padded = traces_of(*scene.model, scene.batch, answers);
   if (!padded.undeclared.empty()) return padded.undeclared;
   int shorter = 0;
   for (int b = 0; b < scene.batch.examples(); ++b) {
@@ -96,7 +96,7 @@ std::string check_padding(const ModelScene& scene, std::string& detail) {
                          [&](const auto& field) { return field.second.stride() != whole.at(field.first).stride(); });
     };
     shorter += differs(trimmed.integers, scene.batch.integers) || differs(trimmed.reals, scene.batch.reals);
-    const auto alone = ways_of(*scene.model, trimmed, answers);
+    const auto alone = traces_of(*scene.model, trimmed, answers);
     if (!alone.undeclared.empty()) return alone.undeclared;
     if (const auto off = difference(alone.of_row[0], padded.of_row[b], rounding); !off.empty())
       return fmt::format("example {} without padding differs from the batch: {}", b + 1, off);
@@ -107,10 +107,10 @@ std::string check_padding(const ModelScene& scene, std::string& detail) {
 
 std::string check_samples(const ModelScene& scene, std::string& detail) {
   constexpr int samples = 3;
-  const auto all = ways_of(*scene.model, scene.batch, answers, {.samples = samples});
+  const auto all = traces_of(*scene.model, scene.batch, answers, {.samples = samples});
   if (!all.undeclared.empty()) return all.undeclared;
   for (int m = 0; m < samples; ++m) {
-    const auto one = ways_of(*scene.model, scene.batch, [m](const Place& at, int options) {
+    const auto one = traces_of(*scene.model, scene.batch, [m](const ChoiceIndex& at, int options) {
       auto place = at;
       place.sample = m;
       return answers(place, options);
@@ -127,8 +127,8 @@ std::string check_samples(const ModelScene& scene, std::string& detail) {
 std::string check_sharing(const ModelScene& scene, std::string& detail) {
   constexpr int samples = 4;
   const auto given = branching();
-  const auto shared = ways_of(*scene.model, scene.batch, given, {.samples = samples}),
-             apart = ways_of(*scene.model, scene.batch, given, {.samples = samples, .apart = true});
+  const auto shared = traces_of(*scene.model, scene.batch, given, {.samples = samples}),
+             apart = traces_of(*scene.model, scene.batch, given, {.samples = samples, .unshared = true});
   if (!apart.undeclared.empty()) return apart.undeclared;
   auto off = first_difference(shared, apart, rounding, [](std::size_t i) {
     return fmt::format("sample {} of example {} differs without shared states: ", i % samples + 1, i / samples + 1);
@@ -141,8 +141,8 @@ std::string check_sharing(const ModelScene& scene, std::string& detail) {
 }
 
 std::string check_one_hot(const ModelScene& scene, std::string& detail) {
-  const auto hard = ways_of(*scene.model, scene.batch, answers),
-             weights = ways_of(*scene.model, scene.batch, answers, {.form = Form::one_hot});
+  const auto hard = traces_of(*scene.model, scene.batch, answers),
+             weights = traces_of(*scene.model, scene.batch, answers, {.form = Form::one_hot});
   if (!hard.undeclared.empty()) return hard.undeclared;
   if (!weights.undeclared.empty()) return weights.undeclared;
   double most = 0;

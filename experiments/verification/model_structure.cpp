@@ -6,7 +6,7 @@
 #include <map>
 
 #include "experiments/verification/model_checks.hpp"
-#include "experiments/verification/ways.hpp"
+#include "experiments/verification/traces.hpp"
 
 namespace hardgrad::verification {
 namespace {
@@ -48,7 +48,7 @@ class Perturbations {
     int made = 0;
     for (int set = 0; set < bases; ++set) {
       const auto answers = drawn_by(Key(17) / static_cast<std::uint64_t>(set));
-      const auto before = ways_of(*scene_.model, scene_.batch, answers);
+      const auto before = traces_of(*scene_.model, scene_.batch, answers);
       if (!before.undeclared.empty()) return before.undeclared;
       if (auto wrong = chained(before); !wrong.empty()) return wrong;
       const auto places = choices(before);
@@ -73,29 +73,29 @@ class Perturbations {
 
   /// If choices change only their question's costs, all questions are asked on the root's rows: enumerations and couplings
   /// handle them one by one.
-  std::string chained(const Ways& ways) const {
+  std::string chained(const Traces& traces) const {
     const auto& structure = scene_.model->structure();
-    for (std::size_t t = 0; structure.steps() > 1 && structure.steps_apart() && t < ways.asking.size(); ++t)
-      if (!ways.asking[t]->is_root())
+    for (std::size_t t = 0; structure.steps() > 1 && structure.steps_apart() && t < traces.asking.size(); ++t)
+      if (!traces.asking[t]->is_root())
         return fmt::format(
             "question {} is asked on rows that come from question {}: if choices reach at most the costs "
             "of their question, ask on the root's rows",
-            t + 1, ways.asking[t]->step + 1);
+            t + 1, traces.asking[t]->step + 1);
     return "";
   }
 
-  std::vector<Where> choices(const Ways& ways) const {
+  std::vector<Where> choices(const Traces& traces) const {
     std::vector<Where> all;
-    for (std::size_t b = 0; b < ways.of_row.size(); ++b)
-      for (std::size_t q = 0; q < ways.of_row[b].questions.size(); ++q)
-        for (std::size_t c = 0; c < ways.of_row[b].questions[q].column.size(); ++c)
+    for (std::size_t b = 0; b < traces.of_row.size(); ++b)
+      for (std::size_t q = 0; q < traces.of_row[b].questions.size(); ++q)
+        for (std::size_t c = 0; c < traces.of_row[b].questions[q].column.size(); ++c)
           all.push_back({static_cast<int>(b), static_cast<int>(q), static_cast<int>(c)});
     return all;
   }
 
-  std::string change(const Answers& answers, const Ways& before, const Where& at) {
+  std::string change(const GivenChoices& answers, const Traces& before, const Where& at) {
     const auto id = scene_.batch.id[at.example];
-    const auto after = ways_of(*scene_.model, scene_.batch, [&](const Place& place, int options) {
+    const auto after = traces_of(*scene_.model, scene_.batch, [&](const ChoiceIndex& place, int options) {
       const double answer = answers(place, options);
       if (place.example != id || place.question != at.question || place.choice != at.choice) return answer;
       return options > 0 ? std::fmod(answer + 1, options) : answer + 0.37;
@@ -122,9 +122,9 @@ class Perturbations {
   }
 
   /// Checks the later questions with a changed distribution.
-  std::string later_questions(const Ways& before, const Ways& after, const Where& at, const Way::Question& asked,
+  std::string later_questions(const Traces& before, const Traces& after, const Where& at, const Trace::Question& asked,
                               Reach& reach) const {
-    std::map<int, std::pair<const Way::Question*, const Way::Question*>> of_step;  // before and after
+    std::map<int, std::pair<const Trace::Question*, const Trace::Question*>> of_step;  // before and after
     for (const auto& question : before.of_row[at.example].questions) of_step[question.step].first = &question;
     for (const auto& question : after.of_row[at.example].questions) of_step[question.step].second = &question;
     for (const auto& [step, questions] : of_step) {
@@ -139,7 +139,7 @@ class Perturbations {
   }
 
   /// Checks the changed costs.
-  std::string costs(const Ways& before, const Ways& after, const Where& at, const Way::Question& asked, Reach& reach,
+  std::string costs(const Traces& before, const Traces& after, const Where& at, const Trace::Question& asked, Reach& reach,
                     std::string& where) const {
     const auto &was = before.of_row[at.example].costs, &is = after.of_row[at.example].costs;
     if (was.size() != is.size()) return " changes the number of costs";
@@ -172,11 +172,12 @@ std::string check_sites(const ModelScene& scene, std::string& detail) {
   std::vector<std::string> order;
   const auto& structure = scene.model->structure();
   for (int set = 0; set < bases; ++set) {
-    const auto ways = ways_of(*scene.model, scene.batch, drawn_by(Key(18) / static_cast<std::uint64_t>(set)), {.samples = 2});
-    if (!ways.undeclared.empty()) return ways.undeclared;
-    for (const auto& way : ways.of_row) {
+    const auto traces =
+        traces_of(*scene.model, scene.batch, drawn_by(Key(18) / static_cast<std::uint64_t>(set)), {.samples = 2});
+    if (!traces.undeclared.empty()) return traces.undeclared;
+    for (const auto& trace : traces.of_row) {
       std::map<std::string, int> times;
-      for (const auto& question : way.questions) {
+      for (const auto& question : trace.questions) {
         auto& seen = most[question.site];
         if (seen.columns == 0) order.push_back(question.site);
         seen.times = std::max(seen.times, ++times[question.site]);

@@ -10,7 +10,7 @@
 #include "experiments/verification/estimates.hpp"
 #include "experiments/verification/mixture.hpp"
 #include "experiments/verification/model_checks.hpp"
-#include "experiments/verification/ways.hpp"
+#include "experiments/verification/traces.hpp"
 
 namespace hardgrad::verification {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr double most_outcomes = 800;  // each is a run
 constexpr double slope_error = 1e-5;
 
-/// A way to answer, for which a gradient is checked.
+/// A case to answer, for which a gradient is checked.
 struct How {
   std::string name;
   bool posterior;
@@ -32,8 +32,8 @@ std::string against_differences(Model<double>& model, const Batch& batch, const 
   Tape<double> tape;
   const auto value = [&] {
     tape.clear();
-    ScriptedChooser<double> chooser(batch, drawn_by(Key(23)), 2, how.form);
-    Episode<double> run(tape, chooser, batch.examples(), terms);
+    ScriptedHandler<double> handler(batch, drawn_by(Key(23)), 2, how.form);
+    Episode<double> run(tape, handler, batch.examples(), terms);
     model.run(batch, run);
     return mixture(run);
   };
@@ -72,9 +72,9 @@ std::string against_differences(Model<double>& model, const Batch& batch, const 
 class Outcomes {
  public:
   /// The answers of this outcome, for one run.
-  Answers answers() {
+  GivenChoices answers() {
     asked_ = 0;
-    return [this](const Place&, int options) {
+    return [this](const ChoiceIndex&, int options) {
       if (asked_ == answer_.size()) answer_.push_back({0, options});
       return static_cast<double>(answer_[asked_++].first);
     };
@@ -117,8 +117,8 @@ bool each_outcome(const Model<double>& model, const Batch& batch, const TargetTe
   Tape<double> tape;
   do {
     tape.clear();
-    ScriptedChooser<double> chooser(batch, outcomes.answers());
-    Episode<double> run(tape, chooser, 1, terms);
+    ScriptedHandler<double> handler(batch, outcomes.answers());
+    Episode<double> run(tape, handler, 1, terms);
     model.run(batch, run);
     if (!visit(run)) return false;
   } while (outcomes.next());
@@ -142,16 +142,16 @@ bool near(double a, double b) { return std::abs(a - b) < 1e-9 * std::max(1.0, st
 }  // namespace
 
 std::string check_gradient(const ModelScene& scene, std::string& detail) {
-  std::vector<How> ways{{"options", false, Form::hard}};
+  std::vector<How> cases{{"options", false, Form::hard}};
   const bool numbers = scene.model->structure().numbers();
   if (numbers)
-    ways[0].name = "numbers";
+    cases[0].name = "numbers";
   else
-    ways.push_back({"weights", false, Form::spread});
-  if (scene.with_posterior) ways.push_back({"posterior", true, Form::hard});
+    cases.push_back({"weights", false, Form::spread});
+  if (scene.with_posterior) cases.push_back({"posterior", true, Form::hard});
   double worst = 0;
   std::vector<std::string> names;
-  for (const auto& how : ways) {
+  for (const auto& how : cases) {
     auto& model = how.posterior ? *scene.with_posterior : *scene.model;
     if (auto wrong = against_differences(model, scene.batch, how, worst); !wrong.empty()) return wrong;
     names.push_back(how.name);

@@ -51,7 +51,7 @@ void nearly_unbiased(Trials& trials) {
   constexpr int many = 256, draws = 2000, of_loss = 100;
   const auto spec = trials.tested().with(trials.promise.parameter, std::to_string(many));
   for (const auto& tested : test_models()) {
-    if (!unsupported(spec, tested.model->structure()).empty()) continue;
+    if (!why_unsupported(spec, tested.model->structure()).empty()) continue;
     const auto estimator = make_estimator<double>(spec, tested.model->structure(), Key(1));
     const auto measured = measurement::measure(spec, *estimator, *tested.model, tested.batch, {.replicates = draws}, Key(8));
     double loss = 0;

@@ -29,10 +29,10 @@ void learn(const Trial& trial) {
 
 void noiseless(Trials& trials) {
   const bool constant = trials.promise.loss == Promise::Loss::constant;
-  std::vector<Ground> grounds = {{2}, {3}, {2, 2}, {2, 2, 0.9, {.apart = true}}};
+  std::vector<Ground> grounds = {{2}, {3}, {2, 2}, {2, 2, 0.9, {.per_column = true}}};
   for (auto& ground : grounds) {
     ground.alike = true;
-    ground.loss = {constant ? 1.3 : 0.4, constant ? 0.0 : 1.0, 0, false, ground.loss.apart};
+    ground.loss = {constant ? 1.3 : 0.4, constant ? 0.0 : 1.0, 0, false, ground.loss.per_column};
   }
   trials.on_grounds(grounds, [&](const Trial& trial) {
     double allowed = 1e-20;
@@ -50,7 +50,7 @@ void unshifted(Trials& trials) {
   for (int options : {3, 2, 0}) {
     const auto plain = shifted(options, 0), moved = shifted(options, 10);
     const auto spec = trials.tested();
-    if (const auto why = unsupported(spec, plain.model->structure()); !why.empty()) {
+    if (const auto why = why_unsupported(spec, plain.model->structure()); !why.empty()) {
       trials.skip(moved.name, why);
       continue;
     }

@@ -103,7 +103,7 @@ namespace {
 template <class Judge>
 Said against_other(const Promise& promise, const Trial& trial, const Judge& judge) {
   const auto spec = Spec::parse(promise.other);
-  if (!unsupported(spec, trial.model->structure()).empty()) return {};
+  if (!why_unsupported(spec, trial.model->structure()).empty()) return {};
   const auto own = trial.moments(), others = trial.moments(*make_estimator<double>(spec, trial.model->structure(), Key(1)));
   const double square = std::pow(trial.scale(), 2) + others.trace;
   return judge(own, others, (own.trace - others.trace) / square, (own.trace_error + others.trace_error) / square);

@@ -32,7 +32,7 @@ std::optional<Trial> Trials::make(const Ground& ground, const Spec& tested) {
   Trial made{tested, {}, {}, {}};
   made.model = std::make_unique<SmallModel<double>>(ground.options, ground.columns, ground.loss, ground.spread,
                                                     wants_posterior(made.spec), ground.alike);
-  if (const auto why = unsupported(made.spec, made.model->structure()); !why.empty()) {
+  if (const auto why = why_unsupported(made.spec, made.model->structure()); !why.empty()) {
     skip(ground.text(), why);
     return {};
   }

@@ -31,7 +31,7 @@ struct Ground {
 
   std::string text() const {
     return fmt::format("{} options{}{}{}", options,
-                       columns > 1 ? fmt::format(", {} columns{}", columns, loss.apart ? " apart" : "") : "",
+                       columns > 1 ? fmt::format(", {} columns{}", columns, loss.per_column ? " with separate costs" : "") : "",
                        spread > 2 ? ", peaked" : "", loss.linear > 2 ? ", large losses" : "");
   }
 };

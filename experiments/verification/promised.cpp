@@ -14,8 +14,8 @@ const std::vector<Ground> grounds = {one_choice[0], one_choice[1], one_choice[2]
 const std::vector<Ground> score_alone = {{.options = 2, .loss = {.path = false}},
                                          {.options = 2, .loss = {.level = 5, .linear = 9, .path = false}},
                                          {.options = 3, .spread = 1.5, .loss = {.path = false}},
-                                         {.options = 2, .columns = 2, .loss = {.path = false, .apart = true}}};
-const std::vector<Ground> sums = {{2, 2, 0.9, {.apart = true}}, {2, 2, 3.0, {.apart = true}}};
+                                         {.options = 2, .columns = 2, .loss = {.path = false, .per_column = true}}};
+const std::vector<Ground> sums = {{2, 2, 0.9, {.per_column = true}}, {2, 2, 3.0, {.per_column = true}}};
 
 void judge(Trials& trials) {
   const auto& promise = trials.promise;

@@ -28,7 +28,7 @@ class Recurrent final : public Model<T> {
       : Recurrent(feeding ? Reach::later_choices : Reach::own_costs, key, options, shift, columns) {}
   Recurrent(Reach reach, Key key, int options, double shift, int columns)
       : feeding_(reach == Reach::later_choices),
-        apart_(reach == Reach::own_column),
+        unshared_(reach == Reach::own_column),
         options_(options),
         columns_(columns),
         shift_(shift) {
@@ -39,7 +39,7 @@ class Recurrent final : public Model<T> {
     recurrent_ = Linear<T>(this->parameters_, "core", hidden, hidden, key, false);
     scores_ = Linear<T>(this->parameters_, "score", hidden, options * columns, key);
     posterior_ = Linear<T>(this->parameters_, "posterior", hidden + 1, options * columns, key);
-    embedding_ = Embedding<T>(this->parameters_, "embedding", apart_ ? options : options * columns, hidden, key, 0.8);
+    embedding_ = Embedding<T>(this->parameters_, "embedding", unshared_ ? options : options * columns, hidden, key, 0.8);
     out_ = Linear<T>(this->parameters_, "out", hidden, 1, key);
   }
 
@@ -82,7 +82,7 @@ class Recurrent final : public Model<T> {
       auto choice = episode.choose(std::move(site));
       const auto& example = choice.rows->example;
       // The rows that see the choices: the row itself, or one for each of its columns.
-      const std::size_t each = apart_ ? columns_ : 1, seeing = choice.rows->size() * each;
+      const std::size_t each = unshared_ ? columns_ : 1, seeing = choice.rows->size() * each;
       const auto row = tape.template scratch<int>(seeing), whose = tape.template scratch<int>(seeing);
       auto weight = tape.constant(seeing, 1);
       for (std::size_t i = 0; i < seeing; ++i) {
@@ -91,7 +91,7 @@ class Recurrent final : public Model<T> {
         tape.mutable_value(weight).data[i] = t < batch.ints("length").data[whose[i]] ? static_cast<T>(i % each + 1) : 0;
       }
       const std::span<const int> parent(row), of(whose);
-      const auto chosen = matmul(reshape(choice.one_hot(tape, options_), apart_ ? options_ : options_ * columns_),
+      const auto chosen = matmul(reshape(choice.one_hot(tape, options_), unshared_ ? options_ : options_ * columns_),
                                  tape.parameter(*embedding_.weight));
       const auto before = add(recurrent_(gather_rows(h, parent)), gather_rows(x, of));
       const auto after = tanh(add(before, chosen));
@@ -112,7 +112,7 @@ class Recurrent final : public Model<T> {
     const int options = batch.ints("options").data[example];
     return column == 0 ? options : std::max(options - column, 2);
   }
-  bool feeding_, apart_;
+  bool feeding_, unshared_;
   int options_, columns_;
   double shift_;
   Linear<T> recurrent_, scores_, posterior_, out_;

@@ -15,11 +15,11 @@
 namespace hardgrad::verification {
 
 /// f(w) = level + s (linear sum_d a_d . w_d + curved (sum_d b_d . w_d)^3), w_d the weights over the S options of column d. s is
-/// 1; with `path`, it is a parameter, and f has a derivative besides that through the choices. With `apart`, each column has a
+/// 1; with `path`, it is a parameter, and f has a derivative besides that through the choices. With `per_column`, each column has a
 /// separate loss, as if it were alone, and f is their sum.
 struct SmallLoss {
   double level = 0.4, linear = 1, curved = 1;
-  bool path = true, apart = false;
+  bool path = true, per_column = false;
   static double a(int d, int i) { return 0.9 * std::sin(1.7 * i + 2.3 * d + 0.4); }
   static double b(int d, int i) { return 0.8 * std::cos(1.1 * i + 0.7 * d); }
 };
@@ -35,7 +35,7 @@ class SmallModel final : public Model<T> {
     structure_ = {.sites = {{.name = "choice",
                              .options = options,
                              .state_width = 1,
-                             .reach = loss.apart ? Reach::own_column : Reach::own_costs,
+                             .reach = loss.per_column ? Reach::own_column : Reach::own_costs,
                              .columns = columns}},
                   .posterior = posterior};
     logits_ = add("logits", spread, 0);
@@ -104,14 +104,14 @@ class SmallModel final : public Model<T> {
     for (std::size_t c = 0; c < cells; ++c) index[c] = static_cast<int>(c) % columns_;
     return gather_rows(tape.parameter(phi), std::span<const int>(index));
   }
-  /// sum_d of(d) . w_d [R, 1]; with `apart` [R, D], without the sum
+  /// sum_d of(d) . w_d [R, 1]; with `per_column` [R, D], without the sum
   Var<T> along(Var<T> w, double (*of)(int, int)) const {
     const auto numbers = w.tape->template scratch<T>(w.rows() * options_);
     for (std::size_t i = 0; i < numbers.size(); ++i)
       numbers[i] = static_cast<T>(of(static_cast<int>(i) / options_ % columns_, static_cast<int>(i) % options_));
     const auto parts = multiply(w, w.tape->constant(MatrixView<const T>{numbers.data(), w.rows(), w.cols()}));
     const auto by_column = reshape(row_sums(parts), columns_);
-    return loss_.apart ? by_column : row_sums(by_column);
+    return loss_.per_column ? by_column : row_sums(by_column);
   }
 
   int options_, columns_;

@@ -13,9 +13,9 @@ namespace hardgrad::verification {
 namespace {
 
 TestModel recurrent(Reach reach, int options, int columns = 1) {
-  const auto name =
-      fmt::format("recurrent, {}, {} options{}{}", reach == Reach::later_choices ? "dependent" : "independent", options,
-                  columns > 1 ? fmt::format(", {} columns", columns) : "", reach == Reach::own_column ? " apart" : "");
+  const auto name = fmt::format("recurrent, {}, {} options{}{}", reach == Reach::later_choices ? "dependent" : "independent",
+                                options, columns > 1 ? fmt::format(", {} columns", columns) : "",
+                                reach == Reach::own_column ? " with separate costs" : "");
   return {name, std::make_unique<Recurrent<double>>(reach, Key(5), options, 0, columns), Recurrent<double>::batch(options)};
 }
 

@@ -87,7 +87,7 @@ class EstimatorVerifier {
   }
   /// True if the estimator supports the model; else records the reason.
   bool supported(const Structure& structure, const std::string& what, const std::string& where) {
-    const auto reason = unsupported(spec_, structure);
+    const auto reason = why_unsupported(spec_, structure);
     if (!reason.empty()) verdict_.checks.push_back({what, where, Check::Outcome::skipped, reason});
     return reason.empty();
   }
@@ -232,7 +232,7 @@ class EstimatorVerifier {
     const auto more = spec_.with("samples", std::to_string(2 * settings.integer("samples")));
     with(more, ", " + more.text, [&] {
       for (const auto& tested : models_)
-        if (tested.batch.examples() > 1 && unsupported(spec_, tested.model->structure()).empty()) {
+        if (tested.batch.examples() > 1 && why_unsupported(spec_, tested.model->structure()).empty()) {
           const auto estimator = make_estimator<double>(spec_, tested.model->structure(), Key(1));
           stir(*estimator);
           contract(tested, *estimator);
@@ -259,7 +259,7 @@ class EstimatorVerifier {
     if (!unbiased_) return;
     for (int options : {3, 2, 0}) {
       const auto plain = shifted(options, 0), moved = shifted(options, 10);
-      if (!unsupported(spec_, plain.model->structure()).empty()) continue;
+      if (!why_unsupported(spec_, plain.model->structure()).empty()) continue;
       const auto estimator = make_estimator<double>(spec_, plain.model->structure(), Key(1));
       exact_mean("shift", moved, *estimator, draws);
       measurement::MeasureSettings settings;

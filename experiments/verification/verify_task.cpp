@@ -9,8 +9,8 @@
 #include <memory>
 #include <set>
 
-#include "core/choice/choosers.hpp"
 #include "core/choice/declared.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/models/model.hpp"
 #include "core/support/error.hpp"
 #include "experiments/tasks/task.hpp"
@@ -239,8 +239,8 @@ class TaskVerifier {
     for (bool freely : {false, true}) {
       if (freely && !task_->decodes()) continue;
       Tape<float> tape;
-      GreedyChooser<float> chooser;
-      Episode<float> run(tape, chooser, batch.examples());
+      GreedyHandler<float> handler;
+      Episode<float> run(tape, handler, batch.examples());
       if (freely) run.run_freely();
       model->run(batch, run);
       if (auto wrong = undeclared(model->structure(), run); !wrong.empty()) return wrong;

@@ -94,7 +94,7 @@ def test_merged_numbers_are_chunked_compressed_checksummed(sample):
             assert name in f.attrs
 
 
-def test_gradient_holds_what_a_twin_needs(sample):
+def test_gradient_holds_what_a_reference_needs(sample):
     with h5py.File(sample / "gradient.h5") as f:
         assert f["parameters/encoder.weight"][()].tolist() == [[1, 2], [3, 4]]
         assert f["gradient/encoder.weight"].dtype == np.float32

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
 #include "experiments/measurement/measure.hpp"
@@ -76,8 +76,8 @@ TEST_CASE("outcomes: probabilities sum to one and average to the objectives of r
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
     Tape<double> tape;
-    EnumerateChooser<double> chooser;
-    Episode<double> episode(tape, chooser, batch.examples(), from_posterior);
+    EnumerateHandler<double> handler;
+    Episode<double> episode(tape, handler, batch.examples(), from_posterior);
     model.run(batch, episode);
     const Outcomes<double> outcomes(episode);
     double loss = 0, marginal = 0;
@@ -185,8 +185,8 @@ TEST_CASE("independent choices: sums over steps equal sums over whole sets of ch
   Recurrent<double> model(false);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
-  EnumerateChooser<double> chooser;
-  Episode<double> episode(tape, chooser, batch.examples(), from_posterior);
+  EnumerateHandler<double> handler;
+  Episode<double> episode(tape, handler, batch.examples(), from_posterior);
   model.run(batch, episode);
   const auto parts = Outcomes<double>::parts(episode);
   REQUIRE(parts.size() == 3);

@@ -28,7 +28,7 @@ TEST_CASE("every estimator fails at a cap below its number of rows, and succeeds
   for (const auto& name : Estimators::instance().names()) {
     const auto spec = Spec::parse(name);
     for (const auto& tested : verification::test_models()) {
-      if (!unsupported(spec, tested.model->structure()).empty()) continue;
+      if (!why_unsupported(spec, tested.model->structure()).empty()) continue;
       if (tested.batch.examples() < 2) continue;
       CAPTURE(name);
       CAPTURE(tested.name);

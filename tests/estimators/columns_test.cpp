@@ -5,7 +5,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "experiments/verification/recurrent.hpp"
@@ -33,9 +33,9 @@ std::vector<Path> every_path(const Model<double>& model, const Batch& batch, int
   while (true) {
     std::vector<std::vector<int>> forced(Recurrent<double>::longest);
     for (std::size_t i = 0; i < set.size(); ++i) forced[i / columns].push_back(set[i]);
-    ForcedChooser<double> chooser(forced);
+    ForcedHandler<double> handler(forced);
     Tape<double> tape;
-    Episode<double> episode(tape, chooser, 1);
+    Episode<double> episode(tape, handler, 1);
     model.run(batch, episode);
     Path path;
     for (int t = 0; t < Recurrent<double>::longest; ++t) {
@@ -172,7 +172,7 @@ TEST_CASE("columns: every estimator supports them") {
   const std::set<std::string> cannot = {"antithetic", "local_disarm", "pathwise", "ugc", "wake_sleep"};  // for other reasons
   int works = 0;
   for (const auto& name : Estimators::instance().names()) {
-    const auto reason = unsupported(Spec::parse(name), model.structure());
+    const auto reason = why_unsupported(Spec::parse(name), model.structure());
     works += reason.empty();
     CHECK_MESSAGE(reason.empty() != cannot.count(name), name << ": " << reason);
   }

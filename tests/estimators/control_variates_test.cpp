@@ -5,8 +5,8 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/choosers.hpp"
 #include "core/choice/gumbel.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
 #include "core/estimator/score_function/score_function.hpp"
@@ -66,7 +66,7 @@ struct PlainMuProp final : Estimator<double> {
   explicit PlainMuProp(Compensation c) : compensation(c) {}
   Estimate<double> estimate(const Problem<double>& problem) const override {
     auto& tape = problem.tape;
-    ExpectedChooser<double> expected;
+    ExpectedHandler<double> expected;
     Sampled<double> mean(problem, 1, expected), sampled(problem, 1);
     tape.backward(mean.path());  // one example
     std::vector<std::vector<double>> slopes;

@@ -49,7 +49,7 @@ TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimat
     for (const auto& name : Estimators::instance().names()) {
       CAPTURE(feed);
       CAPTURE(name);
-      if (!unsupported(Spec::parse(name), model->structure()).empty()) continue;
+      if (!why_unsupported(Spec::parse(name), model->structure()).empty()) continue;
       const double worst = deviation(name, *model, batch);
       CHECK(worst < 1e-10);
       announcing += worst >= 0;

@@ -234,7 +234,7 @@ TEST_CASE("impossible combinations are rejected with a remedy") {
   for (int times : {1, 2, 3}) {
     const Structure structure = {
         .sites = {{.name = "place", .times = times, .reach = Reach::own_costs, .kind = SiteKind::normal}}};
-    CHECK((unsupported(Spec::parse("mvd"), structure) == "") == (times == 1));  // Normals one by one
+    CHECK((why_unsupported(Spec::parse("mvd"), structure) == "") == (times == 1));  // Normals one by one
   }
   for (const auto* spec : {"arm[samples=3]", "disarm[samples=5]", "disarm_tree[samples=3]", "disarm_stick[samples=3]"})
     refused(spec, "bits", "take an even number");

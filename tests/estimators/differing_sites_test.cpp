@@ -14,7 +14,7 @@ TEST_CASE("with sites that differ in columns, options and state width, every est
   int unbiased = 0, others = 0;
   for (const auto& name : Estimators::instance().names()) {
     const auto spec = Spec::parse(name);
-    if (!unsupported(spec, model.structure()).empty()) continue;
+    if (!why_unsupported(spec, model.structure()).empty()) continue;
     CAPTURE(name);
     const auto estimator = make_estimator<double>(spec, model.structure(), Key(11));
     stir(*estimator);

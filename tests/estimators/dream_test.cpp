@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/estimator/importance/importance.hpp"
@@ -114,8 +114,8 @@ TEST_CASE("the listed observations are complete: their probabilities sum to one"
     for_every_observation(*model->structure().dreams, 2, [&, &model = *model, &batch = batch](const auto& observed) {
       ++count;
       Tape<double> tape;
-      EnumerateChooser<double> chooser;
-      Episode<double> episode(tape, chooser, 2);
+      EnumerateHandler<double> handler;
+      Episode<double> episode(tape, handler, 2);
       model.run(model.structure().dreams->with_observations(batch, observed), episode);
       const Outcomes<double> outcomes(episode);
       for (int b = 0; b < 2; ++b)
@@ -138,8 +138,8 @@ TEST_CASE("a dream's frequency is its probability under the model") {
         replay.begin();
         tape.clear();
         const auto dreamt = dream(*model, one, tape, replay, 0);
-        ForcedChooser<double> chooser(dreamt.choices);
-        Episode<double> episode(tape, chooser, 1);
+        ForcedHandler<double> handler(dreamt.choices);
+        Episode<double> episode(tape, handler, 1);
         model->run(dreamt.batch, episode);
         double log_p = 0;
         for (std::size_t t = 0; t < episode.steps().size(); ++t) log_p += episode.log_probability(static_cast<int>(t)).item();
@@ -202,8 +202,8 @@ class WrongSleep final : public Estimator<double> {
   Estimate<double> estimate(const Problem<double>& problem) const override {
     auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, 0);
     if (!data_) dreamt.choices = dream(problem.model, problem.batch, problem.tape, problem.random, 1).choices;
-    ForcedChooser<double> chooser(dreamt.choices);
-    auto sleep = std::make_unique<Episode<double>>(problem.tape, chooser, problem.batch.examples(), problem.terms);
+    ForcedHandler<double> handler(dreamt.choices);
+    auto sleep = std::make_unique<Episode<double>>(problem.tape, handler, problem.batch.examples(), problem.terms);
     problem.model.run(data_ ? problem.batch : dreamt.batch, *sleep);
     auto surrogate = problem.tape.constant(1, 1);
     for (std::size_t t = 0; t < sleep->steps().size(); ++t)

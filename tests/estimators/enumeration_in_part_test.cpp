@@ -53,8 +53,8 @@ class MeanOfLocalExpectations final : public Estimator<double> {
  public:
   explicit MeanOfLocalExpectations(bool prior_weights) : prior_weights_(prior_weights) {}
   Estimate<double> estimate(const Problem<double>& problem) const override {
-    EnumerateChooser<double> chooser;
-    auto episode = std::make_unique<Episode<double>>(problem.tape, chooser, 1);
+    EnumerateHandler<double> handler;
+    auto episode = std::make_unique<Episode<double>>(problem.tape, handler, 1);
     problem.model.run(problem.batch, *episode);
     const auto paths = paths_to(*episode, static_cast<int>(episode->steps().size()) - 1);
     const auto f = path_cost_values(*episode, paths, true);

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
 
@@ -48,9 +48,9 @@ Sum over_every_path(const Model<double>& model, const Batch& batch) {
   for (const auto& path : testing::every_path(std::vector<int>(words * heads, positions))) {
     testing::Options forced(words);
     for (std::size_t i = 0; i < path.size(); ++i) forced[i / heads].push_back(path[i]);
-    ForcedChooser<double> chooser(forced);
+    ForcedHandler<double> handler(forced);
     Tape<double> tape;
-    Episode<double> episode(tape, chooser, 1);
+    Episode<double> episode(tape, handler, 1);
     model.run(batch, episode);
     auto log_p = tape.constant(1, 1), loss = tape.constant(1, 1);
     for (int t = 0; t < words; ++t) log_p = add(log_p, episode.log_probability(t));

@@ -60,7 +60,7 @@ TEST_CASE("moments of mirrored problems are mirrored, up to saturation") {
         const auto spec = Spec::parse(name);
         const auto model = model_of(problem.model);
         if (ordered.count(name) || integrated.count(name) || wants_posterior(spec) ||
-            !unsupported(spec, model->structure()).empty())
+            !why_unsupported(spec, model->structure()).empty())
           continue;
         CAPTURE(name);
         CAPTURE(problem.model);

@@ -134,7 +134,7 @@ TEST_CASE("the estimators that support Normals, and the reasons of the others") 
                                         {{"height", 8}, {"width", 8}, {"classes", 3}}, Key(1), true);
   std::set<std::string> works;
   for (const auto& name : Estimators::instance().names()) {
-    const auto reason = unsupported(Spec::parse(name), model->structure());
+    const auto reason = why_unsupported(Spec::parse(name), model->structure());
     if (reason.empty())
       works.insert(name);
     else
@@ -165,8 +165,8 @@ TEST_CASE("the estimators that support Normals, and the reasons of the others") 
                                        "wake_sleep",
                                        "wake_wake",
                                        "wsram"});
-  CHECK(!unsupported(Spec::parse("variational_bound[enumerate=true]"), model->structure()).empty());
-  CHECK(!unsupported(Spec::parse("entropy_regularised[semi=true]"), model->structure()).empty());
+  CHECK(!why_unsupported(Spec::parse("variational_bound[enumerate=true]"), model->structure()).empty());
+  CHECK(!why_unsupported(Spec::parse("entropy_regularised[semi=true]"), model->structure()).empty());
 }
 
 }  // namespace

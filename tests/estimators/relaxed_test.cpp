@@ -189,7 +189,7 @@ TEST_CASE("with three options, straight_through, reinmax and gapped_st, computed
 }
 
 /// Given options forward, with derivative dz = dp: weights one_hot + p - p at the initial point.
-class Frozen final : public Chooser<double> {
+class Frozen final : public Handler<double> {
  public:
   explicit Frozen(std::vector<int> path) : path_(std::move(path)) {}
   std::vector<std::vector<double>> at_departure;  // filled by the first run
@@ -212,9 +212,9 @@ class Frozen final : public Chooser<double> {
   std::vector<int> path_;
 };
 
-double loss_of(const Model<double>& model, const Batch& batch, Frozen& chooser) {
+double loss_of(const Model<double>& model, const Batch& batch, Frozen& handler) {
   Tape<double> tape;
-  Episode<double> episode(tape, chooser, 1);
+  Episode<double> episode(tape, handler, 1);
   model.run(batch, episode);
   double sum = 0;
   for (const auto& cost : episode.costs()) sum += cost.loss.value().data[0];
@@ -228,16 +228,16 @@ TEST_CASE("straight_through's derivatives through later choices agree with finit
     std::vector<double> expected(model.parameters().size());
     for (int first = 0; first < 3; ++first)
       for (int second = 0; second < 3; ++second) {
-        Frozen chooser({first, second, 0});
-        loss_of(model, batch, chooser);
+        Frozen handler({first, second, 0});
+        loss_of(model, batch, handler);
         std::size_t i = 0;
         for (auto& parameter : model.parameters())
           for (auto& value : parameter.value.data) {
             const double at = value, h = 1e-5;
             value = at + h;
-            const double above = loss_of(model, batch, chooser);
+            const double above = loss_of(model, batch, handler);
             value = at - h;
-            expected[i++] += chooser.probability * (above - loss_of(model, batch, chooser)) / (2 * h);
+            expected[i++] += handler.probability * (above - loss_of(model, batch, handler)) / (2 * h);
             value = at;
           }
       }
@@ -323,7 +323,7 @@ TEST_CASE("with three options, reinmax_rao has the mean of noise drawn by reject
 /// A single choice with log probabilities log_p.
 struct Single {
   explicit Single(std::vector<double> log_p) : log_p(std::move(log_p)), count(static_cast<int>(this->log_p.size())) {}
-  Cells cells() const { return {log_p.size(), {&count, 1}, log_p}; }
+  Categories cells() const { return {log_p.size(), {&count, 1}, log_p}; }
   std::vector<double> perturbed_given(int option, Randomness& random) const {
     const Draw where;
     std::vector<double> z(log_p.size());

@@ -31,12 +31,12 @@ TrainSettings settings_of(int steps) {
   return settings;
 }
 
-struct Place {
+struct Case {
   const char *task, *model;
 };
-const Place places[] = {{"bits", "bits[bits=2,t=0.3;0.499]"},
-                        {"gaussians", "gaussians"},
-                        {"qa[stories=12,people=2,places=3,memory=6]", "memory_reader[embedding=4,hops=1]"}};
+const Case cases[] = {{"bits", "bits[bits=2,t=0.3;0.499]"},
+                      {"gaussians", "gaussians"},
+                      {"qa[stories=12,people=2,places=3,memory=6]", "memory_reader[embedding=4,hops=1]"}};
 
 template <class Set>
 std::vector<double> values(const Set& set) {
@@ -101,7 +101,7 @@ std::vector<std::string> specs_of(const EstimatorEntry& entry) {
 TEST_CASE("every estimator, stopped after each step, ends as without interruption") {
   const auto settings = settings_of(7);
   std::vector<std::shared_ptr<const Task>> tasks;
-  for (const auto& place : places) tasks.push_back(make_task(Spec::parse(place.task), Key(4)));
+  for (const auto& at : cases) tasks.push_back(make_task(Spec::parse(at.task), Key(4)));
   std::set<std::string> tried, learning;
   std::size_t trainings = 0;
   for (const auto& name : Estimators::instance().names())
@@ -109,7 +109,7 @@ TEST_CASE("every estimator, stopped after each step, ends as without interruptio
       CAPTURE(text);
       const auto spec = Spec::parse(text);
       for (std::size_t i = 0; i < tasks.size(); ++i) {
-        const auto fresh = [&] { return prepare<double>(tasks[i], Spec::parse(places[i].model), spec, settings, keys); };
+        const auto fresh = [&] { return prepare<double>(tasks[i], Spec::parse(cases[i].model), spec, settings, keys); };
         try {
           if (learns(*fresh().estimator)) learning.insert(name);
         } catch (const UsageError&) {  // not supported on this network, or an invalid combination
@@ -144,9 +144,9 @@ class Secretive final : public Estimator<double> {
 
 TEST_CASE("an average that is not saved is detected") {
   const auto settings = settings_of(7);
-  const std::shared_ptr<const Task> task = make_task(Spec::parse(places[0].task), Key(4));
+  const std::shared_ptr<const Task> task = make_task(Spec::parse(cases[0].task), Key(4));
   const auto fresh = [&](bool secretive) {
-    auto training = prepare<double>(task, Spec::parse(places[0].model), Spec::parse("moving_baseline"), settings, keys);
+    auto training = prepare<double>(task, Spec::parse(cases[0].model), Spec::parse("moving_baseline"), settings, keys);
     if (secretive) training.estimator = std::make_unique<Secretive>(std::move(training.estimator));
     return training;
   };

@@ -43,7 +43,7 @@ TEST_CASE("on a rewound tape every estimator's gradient has the same bits as on 
       CAPTURE(name);
       const auto& scene = scenes[s];
       const auto spec = Spec::parse(name);
-      if (!unsupported(spec, scene.model->structure()).empty()) continue;
+      if (!why_unsupported(spec, scene.model->structure()).empty()) continue;
       const auto estimator = make_estimator<double>(spec, scene.model->structure(), Key(4));
       Tape<double> tape;
       for (int i = 0; i < 5; ++i) {

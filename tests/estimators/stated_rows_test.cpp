@@ -46,7 +46,7 @@ TEST_CASE("every estimator takes at most its stated rows, and on some network as
     for (const auto& spec : variants(name))
       for (const auto& tested : verification::test_models()) {
         const auto& structure = tested.model->structure();
-        if (!unsupported(spec, structure).empty()) continue;
+        if (!why_unsupported(spec, structure).empty()) continue;
         std::unique_ptr<Estimator<double>> estimator;
         try {
           estimator = make_estimator<double>(spec, structure, Key(1));

@@ -1,7 +1,7 @@
 // Stratified and systematic samples: unbiased for dependent choices, too, with less variance than independent ones.
 #include <doctest/doctest.h>
 
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -71,12 +71,12 @@ TEST_CASE("one stratified sample is one plain sample") {
 }
 
 /// Fixed strata: sample 0 always gets the lower half.
-class UnshuffledChooser final : public Chooser<double> {
+class UnshuffledHandler final : public Handler<double> {
  public:
-  explicit UnshuffledChooser(Randomness& random) : random_(random) {}
+  explicit UnshuffledHandler(Randomness& random) : random_(random) {}
   Choice<double> choose(Tape<double>&, const Question<double>& question) override {
     auto rows = fan_out(question, question.site.rows->is_root() ? 2 : 1);
-    const auto cells = question.cells(*rows);
+    const auto cells = question.parent_choices(*rows);
     std::vector<int> option(cells.size());
     for (std::size_t c = 0; c < cells.size(); ++c) {
       const auto log_p = question.categories().log_p().value();
@@ -102,8 +102,8 @@ class UnshuffledChooser final : public Chooser<double> {
 class Unshuffled final : public Estimator<double> {
  public:
   Estimate<double> estimate(const Problem<double>& problem) const override {
-    UnshuffledChooser chooser(problem.random);
-    return with_constant_baseline(Sampled<double>(problem, 2, chooser), 0, Credit::whole);
+    UnshuffledHandler handler(problem.random);
+    return with_constant_baseline(Sampled<double>(problem, 2, handler), 0, Credit::whole);
   }
   bool exchangeable() const override { return false; }
 };

@@ -7,7 +7,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -90,8 +90,8 @@ TEST_CASE("vargrad: draw by draw it equals leave-one-out minus the mean score of
     const auto batch = one_example();
     const auto found = gradient_of(*vargrad, *bits.model, batch, Key(seed)),
                other = gradient_of(*loo, *bits.model, batch, Key(seed));
-    SampleChooser<double> chooser(3, random, batch.id);
-    Episode<double> episode(tape, chooser, 1, {.drawn_from = DrawnFrom::posterior});
+    SampleHandler<double> handler(3, random, batch.id);
+    Episode<double> episode(tape, handler, 1, {.drawn_from = DrawnFrom::posterior});
     bits.model->run(batch, episode);
     tape.backward(sum(episode.log_probability(0), 1.0 / 3));
     std::vector<double> score(4);

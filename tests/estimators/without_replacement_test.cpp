@@ -50,7 +50,7 @@ TEST_CASE("distinct outcomes: the exact mean on bits") {
     for (const auto& spec : unbiased) {
       CAPTURE(toy);
       CAPTURE(spec);
-      if (!unsupported(Spec::parse(spec), model->structure()).empty()) continue;  // more samples than outcomes
+      if (!why_unsupported(Spec::parse(spec), model->structure()).empty()) continue;  // more samples than outcomes
       CHECK(bias_of(spec, *model) < 1e-10);
     }
   }
@@ -310,13 +310,13 @@ TEST_CASE("normalised wor_importance has the bias given by integration over the 
   }
 }
 
-/// Runs the chooser on `examples` examples of the model.
+/// Runs the handler on `examples` examples of the model.
 template <class C>
-std::vector<Beam> beams_of(C& chooser, const Model<double>& model, const Batch& batch) {
+std::vector<Beam> beams_of(C& handler, const Model<double>& model, const Batch& batch) {
   Tape<double> tape;
-  Episode<double> episode(tape, chooser, batch.examples());
+  Episode<double> episode(tape, handler, batch.examples());
   model.run(batch, episode);
-  return chooser.scopes()[0].beams;
+  return handler.scopes()[0].beams;
 }
 
 TEST_CASE("the most probable paths come in order, with ties in lexicographic order") {
@@ -328,8 +328,8 @@ TEST_CASE("the most probable paths come in order, with ties in lexicographic ord
           model_of(std::string("bits[bits=3,shared_logit=true,function=") + function + ",logit=" + std::to_string(logit) + "]");
       for (std::size_t k = 1; k <= 9; ++k) {
         const auto batch = one_example();
-        TopChooser<double> chooser(k, batch.id, nullptr);
-        const auto beam = beams_of(chooser, *model, batch)[0];
+        TopHandler<double> handler(k, batch.id, nullptr);
+        const auto beam = beams_of(handler, *model, batch)[0];
         REQUIRE(beam.paths.size() == std::min<std::size_t>(k, 8));
         double covered = beam.rest;
         for (std::size_t i = 0; i < beam.paths.size(); ++i) {
@@ -366,11 +366,11 @@ TEST_CASE(
     auto model = model_of(toy);
     const auto all = all_outcomes(*model, one_example());
     KeyedRandomness random{Key(17)};
-    StochasticChooser<double> chooser(2, batch.id, nullptr, random);
+    StochasticHandler<double> handler(2, batch.id, nullptr, random);
     std::map<std::vector<int>, double> counts, probability;
     const double bounds[] = {-0.8, -0.2, 0.6};  // thresholds fall into four bins
     const auto bin = [&](double kappa) { return static_cast<int>(std::upper_bound(bounds, bounds + 3, kappa) - bounds); };
-    for (const auto& beam : beams_of(chooser, *model, batch)) {
+    for (const auto& beam : beams_of(handler, *model, batch)) {
       REQUIRE(beam.paths.size() == 2);
       const auto code = [&](int n) { return 2 * beam.paths[n].option[0] + beam.paths[n].option[1]; };
       ++counts[{code(0), code(1)}];
@@ -416,7 +416,7 @@ TEST_CASE("with continuous noise the estimates have the target as mean, within f
          {"unordered_set[samples=3]", "unordered_set[samples=14]", "sum_and_sample[samples=3,set=sampled]",
           "sum_and_sample[samples=3]", "wor_importance[samples=3,baseline=false]", "wor_importance[samples=5]"}) {
       CAPTURE(spec);
-      if (!unsupported(Spec::parse(spec), model.structure()).empty()) continue;
+      if (!why_unsupported(Spec::parse(spec), model.structure()).empty()) continue;
       const auto truth = exact_gradient({}, model, one, 100);
       auto estimator = estimator_of(spec, model);
       std::vector<double> sum(truth.size()), square(truth.size());

@@ -1,4 +1,4 @@
-"""Reads a `hardgrad gradient` file (the inputs and results of one gradient), and compares it with a twin."""
+"""Reads a `hardgrad gradient` file (the inputs and results of one gradient), and compares it with a reference."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ class Comparison:
     entry: float  # largest difference of an entry, relative to the largest entry
 
 
-def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
-    """Runs `twin(file, row, options) -> (losses, log_probs)` on every row with the choices of the file; both are lists of scalars. Then
+def compare(file: GradientFile, reference, score_term: bool = True) -> Comparison:
+    """Runs `reference(file, row, options) -> (losses, log_probs)` on every row with the choices of the file; both are lists of scalars. Then
     compares the surrogate of REINFORCE without a baseline, the mean over rows of detach(f) sum_t log p_t + f, and its gradient, with
     the file. `score_term=False` is a deliberate bug. A file without choices is from the soft network: options are None, and there are
     no log probabilities. For real-valued choices, options are their values [T, D]."""
@@ -96,7 +96,7 @@ def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
         options = None if file.choices is None else np.maximum(file.choices[:, r], 0)
         if file.value is not None:
             options = file.value[:, r]
-        losses, log_probs = twin(file, int(file.row_example[r]), options)
+        losses, log_probs = reference(file, int(file.row_example[r]), options)
         f, log_p = sum(losses), sum(log_probs, torch.zeros((), dtype=torch.float64))
         total = total + (f.detach() * log_p * float(score_term) + f) / rows
         f_theirs.append(f.item())

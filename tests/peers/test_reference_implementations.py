@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradient_file import compare, load
-from twins import TWINS, cases, translator
+from references import REFERENCES, cases, translator
 
 CASES, SOFT = list(cases()), list(cases(soft=True))
 TOYS = {"bits", "gaussians", "not_gate"}  # tested by closed forms instead
@@ -18,7 +18,7 @@ TOYS = {"bits", "gaussians", "not_gate"}  # tested by closed forms instead
 
 def test_every_network_has_a_reference():
     listed = subprocess.run([os.environ["HARDGRAD_BINARY"], "list", "models", "--json"], capture_output=True, text=True, check=True)
-    assert {model["name"] for model in json.loads(listed.stdout)} == set(TWINS) | TOYS
+    assert {model["name"] for model in json.loads(listed.stdout)} == set(REFERENCES) | TOYS
 
 
 def features(tmp_path):
@@ -43,7 +43,7 @@ def dump(tmp_path, model, task, settings, precision, estimator="reinforce[sample
 @pytest.mark.parametrize("precision, tolerance", [("double", 1e-10), ("float", 1e-5)])
 @pytest.mark.parametrize("model, task, settings", CASES)
 def test_equals_its_reference(tmp_path, model, task, settings, precision, tolerance):
-    found = compare(dump(tmp_path, model, task, settings, precision), TWINS[model])
+    found = compare(dump(tmp_path, model, task, settings, precision), REFERENCES[model])
     assert found.loss < tolerance and found.log_prob < tolerance and found.surrogate < tolerance, found
     assert found.gradient < tolerance and found.entry < tolerance, found
 
@@ -52,47 +52,47 @@ def test_equals_its_reference(tmp_path, model, task, settings, precision, tolera
 def test_the_lower_bound_of_a_belief_network_equals_its_reference(tmp_path, settings):
     file = dump(tmp_path, "belief_network", "images[size=8]", settings, "double", estimator="reinforce[samples=2,target=elbo,kl=sampled]")
     assert "posterior.layer1.1.weight" in file.gradient
-    found = compare(file, TWINS["belief_network"])
+    found = compare(file, REFERENCES["belief_network"])
     assert found.loss < 1e-10 and found.surrogate < 1e-10, found  # (the file has the prior's log probabilities)
     assert found.gradient < 1e-10 and found.entry < 1e-10, found
-    assert compare(file, TWINS["belief_network"], score_term=False).gradient > 1e-3
+    assert compare(file, REFERENCES["belief_network"], score_term=False).gradient > 1e-3
 
 
 @pytest.mark.parametrize("model, task, settings", SOFT)
 def test_its_soft_form_equals_its_reference(tmp_path, model, task, settings):
     file = dump(tmp_path, model, task, settings, "double", estimator="soft")
     assert file.choices is None
-    found = compare(file, TWINS[model])
+    found = compare(file, REFERENCES[model])
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
     columns = file.logits.shape[2:-1]  # of simultaneous choices
     first = np.zeros((1000, *columns), int)  # it differs from the network that always chooses the first option
-    hard = compare(file, lambda f, example, _: TWINS[model](f, example, first))
+    hard = compare(file, lambda f, example, _: REFERENCES[model](f, example, first))
     assert hard.loss > 1e-3, hard
 
 
 @pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "memory_reader"])
 def test_a_linear_start_equals_its_reference(tmp_path, settings):
     file = dump(tmp_path, "memory_reader", "qa", settings, "double", estimator="soft[linear_start=1]")
-    found = compare(file, lambda f, example, _: TWINS["memory_reader"](f, example, "linear"))
+    found = compare(file, lambda f, example, _: REFERENCES["memory_reader"](f, example, "linear"))
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
-    assert compare(file, TWINS["memory_reader"]).gradient > 1e-3  # the linear start differs from the network with softmax
+    assert compare(file, REFERENCES["memory_reader"]).gradient > 1e-3  # the linear start differs from the network with softmax
 
 
 @pytest.mark.parametrize("settings", [settings for _, settings in translator.FIXED])
 def test_the_fixed_vector_equals_its_reference(tmp_path, settings):
     file = dump(tmp_path, "translator", "translation", settings, "double", estimator="soft")
     assert not any(name.startswith("attention.") for name in file.gradient)
-    found = compare(file, TWINS["translator"])
+    found = compare(file, REFERENCES["translator"])
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
 
 
 @pytest.mark.parametrize("model, task, settings", {case[0]: case for case in CASES}.values())
 def test_a_wrong_gradient_is_noticed(tmp_path, model, task, settings):
-    found = compare(dump(tmp_path, model, task, settings, "double"), TWINS[model], score_term=False)
+    found = compare(dump(tmp_path, model, task, settings, "double"), REFERENCES[model], score_term=False)
     assert found.loss < 1e-9 and found.gradient > 1e-3, found
 
 
 def test_heads_in_the_wrong_order_are_noticed(tmp_path):
     file = dump(tmp_path, "translator", "translation", "embedding=6,hidden=6,heads=3,score=scaled_dot,feed=sampled", "double")
-    swapped = compare(file, lambda f, example, options: TWINS["translator"](f, example, options[:, ::-1]))
+    swapped = compare(file, lambda f, example, options: REFERENCES["translator"](f, example, options[:, ::-1]))
     assert swapped.log_prob > 1e-6 and swapped.loss > 1e-6 and swapped.gradient > 1e-3, swapped

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/estimator.hpp"
 #include "core/models/model.hpp"
 
@@ -32,8 +32,8 @@ inline std::vector<Outcome> all_outcomes(const Model<double>& model, const Batch
     std::vector<std::vector<int>> forced(choices / columns);
     for (int i = 0; i < choices; ++i) forced[i / columns].push_back(outcome.option[i]);
     Tape<double> tape;
-    ForcedChooser<double> chooser(forced);
-    Episode<double> episode(tape, chooser, 1);
+    ForcedHandler<double> handler(forced);
+    Episode<double> episode(tape, handler, 1);
     model.run(batch, episode);
     auto log_p = tape.constant(1, 1);
     bool exists = true;

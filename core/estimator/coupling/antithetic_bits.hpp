@@ -46,7 +46,7 @@ inline void antithetic_bits(std::span<const double> p, Randomness& random, Draw 
   }
 }
 
-/// For choosers: the options of pairs [N D], one pair for each of `rows`, drawn from the question's distribution.
+/// For handlers: the options of pairs [N D], one pair for each of `rows`, drawn from the question's distribution.
 struct BitPairs {
   std::vector<int> first, second;
 };
@@ -58,11 +58,11 @@ BitPairs draw_pairs(const Question<T>& question, const Rows& rows, Randomness& r
   BitPairs pairs{std::vector<int>(rows.size() * D), std::vector<int>(rows.size() * D)};
   for (std::size_t r = 0; r < rows.size(); ++r)
     for (std::size_t d = 0; d < D; ++d) {
-      const std::size_t cell = rows.parent[r] * D + d;
-      if (options[cell] == 1) continue;
+      const std::size_t choice = rows.parent[r] * D + d;
+      if (options[choice] == 1) continue;
       const auto pair =
-          antithetic_bits(std::exp(static_cast<double>(log_p(cell, 0))), std::exp(static_cast<double>(log_p(cell, 1))), random,
-                          Noise{random, id, question.step}.at(rows, r, d));
+          antithetic_bits(std::exp(static_cast<double>(log_p(choice, 0))), std::exp(static_cast<double>(log_p(choice, 1))),
+                          random, Noise{random, id, question.step}.at(rows, r, d));
       pairs.first[r * D + d] = pair[0];
       pairs.second[r * D + d] = pair[1];
     }

@@ -7,15 +7,15 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad {
 namespace {
 
 template <class T>
-class CoupledChooser final : public Chooser<T> {
+class CoupledHandler final : public Handler<T> {
  public:
-  CoupledChooser(const Problem<T>& problem, int groups, int members, bool joint, typename Coupled<T>::Forker forker,
+  CoupledHandler(const Problem<T>& problem, int groups, int members, bool joint, typename Coupled<T>::Forker forker,
                  Continuation continuation, typename Coupled<T>::Record& record)
       : random_(problem.random),
         id_(problem.batch.id),
@@ -73,7 +73,7 @@ class CoupledChooser final : public Chooser<T> {
     bool own = rows->size() == static_cast<std::size_t>(fork.weights.rows()) / D;  // each row is the next member
     for (std::size_t r = 0; own && r < from.size(); ++r) own = from[r] == static_cast<int>(r);
     if (own) return {rows, Relaxed<T>{std::move(option), fork.weights}};
-    // Stack the forks' weights on the expected weights; every cell takes its weights from this matrix.
+    // Stack the forks' weights on the expected weights; every choice takes its weights from this matrix.
     const Var<T> both[] = {fork.weights, probabilities(question.categories().log_p())};
     std::vector<int> index(option.size());
     const auto forks = static_cast<int>(fork.weights.rows());
@@ -105,8 +105,8 @@ Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Forker f
       members_(members),
       joint_(one_path_each(problem.model.structure(), lawful)),
       record_(std::make_unique<Record>()) {
-  CoupledChooser<T> chooser(problem, groups, members, joint_, std::move(forker), continuation, *record_);
-  episode_ = problem.run(chooser);
+  CoupledHandler<T> handler(problem, groups, members, joint_, std::move(forker), continuation, *record_);
+  episode_ = problem.run(handler);
   std::vector<std::vector<int>> asking, option;
   for (int t = 0; t < steps(); ++t) {
     const std::size_t D = episode_->steps()[t].question.site.columns;
@@ -157,10 +157,10 @@ AtLogits Coupled<T>::slopes(int member) const {
 
 template <class T>
 PerChoice Coupled<T>::losses(int member, Credit credit) const {
-  PerChoice result{choices_->layout(), std::vector<double>(choices_->layout()->cells())};
+  PerChoice result{choices_->layout(), std::vector<double>(choices_->layout()->choices())};
   for (int t = 0; t < steps(); ++t) {
     const auto& step = choices_->layout()->steps[t];
-    const auto of_step = std::span(result.value).subspan(step.cell, groups() * step.columns);
+    const auto of_step = std::span(result.value).subspan(step.choice, groups() * step.columns);
     const auto paths = paths_of(t, member);
     for (const auto& cost : episode_->costs()) {
       if (credit == Credit::reward_to_go && !cost.rows->descends_from(t)) continue;

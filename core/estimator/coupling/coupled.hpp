@@ -54,7 +54,7 @@ class Coupled {
   std::size_t groups() const { return groups_ * static_cast<std::size_t>(episode_->examples()); }  ///< over all examples
   /// The choices of the groups: the options of their first members, and the logits.
   const Choices<T>& choices() const { return *choices_; }
-  /// [cells] the option that `member` took at every choice.
+  /// [choices] the option that `member` took at every choice.
   std::vector<int> options(int member) const;
   /// The member's loss: total, or with reward_to_go from that choice on.
   PerChoice losses(int member, Credit credit) const;

@@ -25,15 +25,15 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     return by_columns() && !one_each && S > 1 && all_are(options, S);  // with one option there is no choice
   };
 
-  std::vector<double> p, kept;  // concatenated over all cells: [S] and [kept] per cell
+  std::vector<double> p, kept;  // concatenated over all choices: [S] and [kept] per choice
   std::vector<int> option(members_);
   const auto forker = [&](Tape<T>&, const Question<T>& question, const std::vector<Forking>& forking) {
     const auto& all_options = question.categories().options();
     const auto log_p = question.categories().log_p().value();
-    const std::size_t D = question.site.columns, S = log_p.cols, cells = forking.size() * D;
+    const std::size_t D = question.site.columns, S = log_p.cols, choices = forking.size() * D;
     const std::size_t first_p = p.size(), first_kept = kept.size();
-    p.resize(first_p + cells * S);
-    kept.resize(first_kept + cells * kept_);
+    p.resize(first_p + choices * S);
+    kept.resize(first_kept + choices * kept_);
     std::vector<double> of_question(log_p.data, log_p.data + log_p.size());
     kernels::exp_all(of_question.data(), of_question.data(), of_question.size());
     Fork<T> fork{std::vector<int>(forking.size() * members * D)};
@@ -47,7 +47,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
       }
       return fork;
     }
-    for (std::size_t c = 0; c < cells; ++c) {
+    for (std::size_t c = 0; c < choices; ++c) {
       const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, options = all_options[asked];
       if (options == 1) continue;
       const auto of_cell = std::span(p).subspan(first_p + c * S, options);
@@ -79,20 +79,20 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
   std::vector<std::span<const int>> options_of(members_);
   std::vector<std::span<const double>> costs_of(members_);
   for (std::size_t t = 0; t < layout.steps.size(); ++t) {
-    if (const auto [D, S, cell, logit] = layout.steps[t]; together(layout.options_of(t), S)) {
+    if (const auto [D, S, choice, logit] = layout.steps[t]; together(layout.options_of(t), S)) {
       for (std::size_t n = 0; n < layout.samples; ++n) {
         for (int k = 0; k < members_; ++k) {
-          options_of[k] = std::span(taken[k]).subspan(cell + n * D, D);
-          costs_of[k] = std::span(f[k].value).subspan(cell + n * D, D);
+          options_of[k] = std::span(taken[k]).subspan(choice + n * D, D);
+          costs_of[k] = std::span(f[k].value).subspan(choice + n * D, D);
         }
         const std::size_t at = logit + n * D * S;
         gradient_of_columns(std::span(p).subspan(at, D * S), options_of, costs_of, std::span(g.value).subspan(at, D * S));
       }
       continue;
     }
-    for (std::size_t c = layout.steps[t].cell, end = c + layout.samples * layout.steps[t].columns; c < end; ++c) {
+    for (std::size_t c = layout.steps[t].choice, end = c + layout.samples * layout.steps[t].columns; c < end; ++c) {
       const auto options = static_cast<std::size_t>(layout.options[c]),
-                 column = (c - layout.steps[t].cell) % layout.steps[t].columns;
+                 column = (c - layout.steps[t].choice) % layout.steps[t].columns;
       if (options == 1) continue;
       for (int k = 0; k < members_; ++k) {
         option[k] = taken[member(column, k)][c];

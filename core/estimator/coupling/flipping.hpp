@@ -11,11 +11,11 @@ namespace hardgrad {
 
 /// A bit of a sample, and the losses of the sample and of the rows beside it.
 struct FlippedBit {
-  double p[2];       ///< probabilities of the two options
-  int option, twin;  ///< the options of the sample and of the twin
-  bool flipped;      ///< true if this bit is the one changed in the flipped row
-  int choices;       ///< T of the longest run; the flipped choice is drawn among these
-  double f, f_flipped, f_twin;
+  double p[2];             ///< probabilities of the two options
+  int option, antithetic;  ///< the options of the sample and of the twin
+  bool flipped;            ///< true if this bit is the one changed in the flipped row
+  int choices;             ///< T of the longest run; the flipped choice is drawn among these
+  double f, f_flipped, f_antithetic;
 
   /// T p (1 - p) (f(1) - f(0)) for the flipped bit, 0 for others. Its mean is the derivative with respect to the bit's logit.
   double by_flip() const { return flipped ? choices * p[0] * p[1] * (2 * option - 1) * (f - f_flipped) : 0; }
@@ -30,13 +30,13 @@ class FlippingEstimator : public Estimator<T> {
 
  protected:
   /// `groups` samples per example. Twins are valid only if no choice changes another's distribution.
-  FlippingEstimator(int groups, bool twins) : groups_(groups), twins_(twins) {}
+  FlippingEstimator(int groups, bool twins) : groups_(groups), antithetic_(twins) {}
   /// An unbiased estimate of dE[f]/dphi, phi the logit of option 1.
   virtual double derivative(const FlippedBit& bit) const = 0;
 
  private:
   int groups_;
-  bool twins_;
+  bool antithetic_;
 };
 
 extern template class FlippingEstimator<float>;

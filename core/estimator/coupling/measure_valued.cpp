@@ -23,9 +23,9 @@ struct Branch {
 };
 
 template <class T>
-class MeasureValuedChooser final : public Chooser<T> {
+class MeasureValuedHandler final : public Handler<T> {
  public:
-  MeasureValuedChooser(int samples, const Problem<T>& problem) : random_(problem.random), id_(problem.batch.id) {
+  MeasureValuedHandler(int samples, const Problem<T>& problem) : random_(problem.random), id_(problem.batch.id) {
     for (int n = 0; n < samples * problem.batch.examples(); ++n) branches_.push_back({n});
     samples_ = samples;
   }
@@ -84,8 +84,8 @@ class MeasureValuedChooser final : public Chooser<T> {
 
 template <class T>
 Estimate<T> measure_valued_of_normals(const Problem<T>& problem, int samples) {
-  MeasureValuedChooser<T> chooser(samples, problem);
-  auto episode = problem.run(chooser);
+  MeasureValuedHandler<T> handler(samples, problem);
+  auto episode = problem.run(handler);
   const auto paths = paths_to(*episode, static_cast<int>(episode->steps().size()) - 1);
   const auto f = path_cost_values(*episode, paths, true);
   const double share = 1.0 / (samples * problem.batch.examples());
@@ -100,19 +100,19 @@ Estimate<T> measure_valued_of_normals(const Problem<T>& problem, int samples) {
   std::vector<double> path(f.size());
   double loss = 0;
   for (std::size_t n = 0; n < f.size(); ++n) {
-    const auto& branch = chooser.branches()[n];
+    const auto& branch = handler.branches()[n];
     if (branch.base()) {
       path[n] = share;
       loss += share * f[n];
     } else if (branch.half == above || branch.half == wider) {
       const auto& site = steps[branch.step].question;
-      const std::size_t cell = chooser.asked()[branch.step][branch.sample] * site.site.columns + branch.column;
+      const std::size_t choice = handler.asked()[branch.step][branch.sample] * site.site.columns + branch.column;
       const double difference = share * (f[n] - f[n + 1]);  // the next row is the other half
-      const double scale = std::exp(static_cast<double>(as_normal(*site.distribution).log_scale().value().data[cell]));
+      const double scale = std::exp(static_cast<double>(as_normal(*site.distribution).log_scale().value().data[choice]));
       if (branch.half == above)
-        mean[branch.step][cell] += difference / (scale * std::sqrt(2 * std::numbers::pi));
+        mean[branch.step][choice] += difference / (scale * std::sqrt(2 * std::numbers::pi));
       else
-        log_scale[branch.step][cell] += difference;
+        log_scale[branch.step][choice] += difference;
     }
   }
   auto surrogate = weighted_sum(path_cost(*episode, paths, true), std::span<const double>(path));

@@ -11,7 +11,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/autodiff/sparsemax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/support/text.hpp"
 
@@ -58,13 +58,13 @@ Var<T> marginal_likelihood_loss(Episode<T>& episode) {
     const std::size_t columns = log_joint.cols();
     auto group = rows->example;
     if (columns > 1) {  // side-by-side columns have separate sums
-      std::vector<int> cell(rows->size() * columns);
-      std::iota(cell.begin(), cell.end(), 0);
+      std::vector<int> choice(rows->size() * columns);
+      std::iota(choice.begin(), choice.end(), 0);
       const auto group_of = [&](std::size_t c) { return static_cast<int>(rows->example[c / columns] * columns + c % columns); };
-      std::stable_sort(cell.begin(), cell.end(), [&](int a, int b) { return group_of(a) < group_of(b); });
+      std::stable_sort(choice.begin(), choice.end(), [&](int a, int b) { return group_of(a) < group_of(b); });
       group.clear();
-      for (int c : cell) group.push_back(group_of(c));
-      log_joint = gather_rows(reshape(log_joint, 1), std::span<const int>(cell));
+      for (int c : choice) group.push_back(group_of(c));
+      log_joint = gather_rows(reshape(log_joint, 1), std::span<const int>(choice));
     }
     auto log_likelihood = segment_logsumexp(log_joint, std::span<const int>(group), episode.examples() * columns);
     total = add(total, sum(log_likelihood, -share));
@@ -89,10 +89,10 @@ Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<
   if (auto it = made.find(&rows); it != made.end()) return it->second;
   const auto& [question, choice] = episode.steps()[rows.step];
   const std::size_t D = question.site.columns;
-  const auto cells = question.cells(rows);
+  const auto choices = question.parent_choices(rows);
   const auto& categories = question.categories();
   const auto of_cell = reshape(pick(sparsemax(categories.logits(), std::span<const int>(categories.options())),
-                                    std::span<const int>(cells), std::span<const int>(choice.option())),
+                                    std::span<const int>(choices), std::span<const int>(choice.option())),
                                D);
   if (choice.side_by_side) {
     std::vector<T> counts(choice.spare.size());
@@ -133,16 +133,16 @@ std::vector<double> enumeration_terms(const Target& target, const Model<T>& mode
 }
 
 template <class T>
-Estimate<T> estimate_of(const Problem<T>& problem, Chooser<T>& chooser, CostWeights weights, Var<T> (*objective)(Episode<T>&)) {
-  auto episode = problem.run(chooser, weights);
+Estimate<T> estimate_of(const Problem<T>& problem, Handler<T>& handler, CostWeights weights, Var<T> (*objective)(Episode<T>&)) {
+  auto episode = problem.run(handler, weights);
   auto value = objective(*episode);
   return {.surrogate = value, .episode = std::move(episode), .loss = static_cast<double>(value.item())};
 }
 
 template <class T>
 Estimate<T> enumerated_mean(const Target&, const Problem<T>& problem) {
-  EnumerateChooser<T> chooser(problem.model.structure());
-  return estimate_of(problem, chooser, CostWeights::path_probability, expected_loss<T>);
+  EnumerateHandler<T> handler(problem.model.structure());
+  return estimate_of(problem, handler, CostWeights::path_probability, expected_loss<T>);
 }
 
 template <class T>
@@ -170,7 +170,7 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
   template std::vector<double> enumeration_rows(const Model<T>&, const Batch&);                           \
   template std::vector<double> enumeration_terms(const Target&, const Model<T>&, const Batch&);           \
   template Estimate<T> enumerated_mean(const Target&, const Problem<T>&);                                 \
-  template Estimate<T> estimate_of(const Problem<T>&, Chooser<T>&, CostWeights, Var<T> (*)(Episode<T>&)); \
+  template Estimate<T> estimate_of(const Problem<T>&, Handler<T>&, CostWeights, Var<T> (*)(Episode<T>&)); \
   template Estimate<T> exact_objective(const Target&, Problem<T>, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

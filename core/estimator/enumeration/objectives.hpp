@@ -34,9 +34,9 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
 template <class T>
 std::vector<double> enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch);
 
-/// Runs the model with the chooser. The surrogate is the objective [1, 1] of that run, and the loss is its value.
+/// Runs the model with the handler. The surrogate is the objective [1, 1] of that run, and the loss is its value.
 template <class T>
-Estimate<T> estimate_of(const Problem<T>& problem, Chooser<T>& chooser, CostWeights weights, Var<T> (*objective)(Episode<T>&));
+Estimate<T> estimate_of(const Problem<T>& problem, Handler<T>& handler, CostWeights weights, Var<T> (*objective)(Episode<T>&));
 
 /// E[f] of an enumerated run under the problem's target, and its terms: the exact form of the expected loss and of the ELBO.
 template <class T>

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/support/log_gamma.hpp"
 
@@ -114,8 +114,8 @@ OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std:
 template <class T>
 Estimate<T> enumerated_outcomes(const Problem<T>& problem, bool by_parts,
                                 const std::function<OutcomeObjective(std::span<const Outcome>)>& objective) {
-  EnumerateChooser<T> chooser(problem.model.structure());
-  auto episode = problem.run(chooser);
+  EnumerateHandler<T> handler(problem.model.structure());
+  auto episode = problem.run(handler);
   const auto& batch = problem.batch;
   auto surrogate = problem.tape.constant(1, 1);
   double value = 0;

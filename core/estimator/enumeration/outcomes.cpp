@@ -41,8 +41,8 @@ Var<T> path_loss(const Episode<T>& episode, const RowsPtr& rows, std::map<const 
 namespace {
 
 template <class T>
-double at(Var<T> values, std::size_t cell) {
-  return values ? static_cast<double>(values.value().data[cell]) : 0;
+double at(Var<T> values, std::size_t choice) {
+  return values ? static_cast<double>(values.value().data[choice]) : 0;
 }
 
 }  // namespace
@@ -84,14 +84,14 @@ Outcomes<T>::Outcomes(Episode<T>& episode, std::vector<Leaves> ends, bool with_r
   for (const auto& leaves : leaves_) {
     std::vector<std::vector<Outcome>> grown(of_.size());
     for (int r = 0; r < static_cast<int>(leaves.rows->size()); ++r) {
-      const auto cell = leaves.cell(r);
-      if (leaves.spare && (*leaves.spare)[cell]) continue;
+      const auto choice = leaves.choice(r);
+      if (leaves.spare && (*leaves.spare)[choice]) continue;
       const int b = leaves.rows->example[r];
       for (auto outcome : of_[b]) {
         outcome.rows.push_back(r);
-        outcome.log_p += at(leaves.log_p, cell);
-        outcome.log_q += at(leaves.log_q, cell);
-        outcome.loss += at(leaves.loss, cell);
+        outcome.log_p += at(leaves.log_p, choice);
+        outcome.log_q += at(leaves.log_q, choice);
+        outcome.loss += at(leaves.loss, choice);
         grown[b].push_back(std::move(outcome));
       }
     }
@@ -111,7 +111,7 @@ Var<T> Outcomes<T>::surrogate(const std::vector<Slopes>& slopes) const {
     Slopes leaf(leaves_[l].log_p.value().size());
     for (std::size_t b = 0; b < of_.size(); ++b)
       for (std::size_t i = 0; i < of_[b].size(); ++i) {
-        const auto r = leaves_[l].cell(of_[b][i].rows[l]);
+        const auto r = leaves_[l].choice(of_[b][i].rows[l]);
         leaf.log_p[r] += share * slopes[b].log_p[i];
         leaf.log_q[r] += share * slopes[b].log_q[i];
         leaf.loss[r] += share * slopes[b].loss[i];

@@ -53,9 +53,9 @@ class Outcomes {
   struct Leaves {
     RowsPtr rows;
     std::size_t column = 0;
-    const std::vector<char>* spare = nullptr;  // marks padding cells, to be skipped
+    const std::vector<char>* spare = nullptr;  // marks padding choices, to be skipped
     Var<T> log_p, log_q, loss;                 // [R, 1 or D]; log_q and loss may be empty
-    std::size_t cell(int row) const { return row * log_p.cols() + column; }
+    std::size_t choice(int row) const { return row * log_p.cols() + column; }
   };
   static std::vector<Leaves> ends_of(Episode<T>& episode);
   Outcomes(Episode<T>& episode, std::vector<Leaves> leaves, bool with_root);

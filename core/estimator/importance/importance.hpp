@@ -17,9 +17,9 @@ class ImportanceSamples {
  public:
   /// Runs the problem's model with `samples` draws per example from the posterior.
   ImportanceSamples(const Problem<T>& problem, int samples);
-  /// The same with another chooser whose rows are (b, k).
-  ImportanceSamples(const Problem<T>& problem, int samples, Chooser<T>& chooser)
-      : ImportanceSamples(Sampled<T>(problem, samples, chooser, Costs::weighted)) {}
+  /// The same with another handler whose rows are (b, k).
+  ImportanceSamples(const Problem<T>& problem, int samples, Handler<T>& handler)
+      : ImportanceSamples(Sampled<T>(problem, samples, handler, Costs::weighted)) {}
 
   int samples() const { return samples_; }
   int examples() const { return static_cast<int>(log_weight_.size()) / samples_; }

@@ -8,13 +8,13 @@ namespace hardgrad {
 
 template <class T>
 DifferentiatedSamples<T>::DifferentiatedSamples(const Problem<T>& problem, int samples) : samples_(samples) {
-  RelaxedChooser<T> chooser(samples, problem.random, problem.batch.id, [](const Relaxing<T>& asked) {
+  RelaxedHandler<T> handler(samples, problem.random, problem.batch.id, [](const Relaxing<T>& asked) {
     auto option = asked.draw();
     auto hard = asked.tape.constant(asked.size(), asked.width());
     for (std::size_t c = 0; c < option.size(); ++c) asked.tape.mutable_value(hard)(c, option[c]) = 1;
     return Relaxed<T>{std::move(option), asked.tape.input(hard.value())};
   });
-  run_ = std::make_unique<Sampled<T>>(problem, samples, chooser);
+  run_ = std::make_unique<Sampled<T>>(problem, samples, handler);
   choices_ = std::make_unique<Choices<T>>(run_->choices());
   auto total = problem.tape.constant(1, 1);
   for (const auto& cost : run_->episode().costs()) total = add(total, sum(cost.loss));

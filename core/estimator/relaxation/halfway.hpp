@@ -9,7 +9,7 @@
 
 namespace hardgrad {
 
-/// log((p_T + z) / 2) [R, S] for every cell's options, p_T the softmax at a temperature; 0 where there is no choice. Computed
+/// log((p_T + z) / 2) [R, S] for every choice's options, p_T the softmax at a temperature; 0 where there is no choice. Computed
 /// in logarithms, so that probabilities that underflow keep a finite log.
 template <class T>
 std::vector<double> halfway(const Relaxing<T>& asked, const std::vector<int>& option, double temperature = 1) {

@@ -19,9 +19,9 @@ class RelaxationEstimator : public Estimator<T> {
   Estimate<T> estimate(const Problem<T>& problem) const final {
     const int samples = problem.one_copy ? 1 : samples_;
     const int inner = problem.inner_copies > 0 ? problem.inner_copies : rao_samples_;
-    RelaxedChooser<T> chooser(
+    RelaxedHandler<T> handler(
         samples, problem.random, problem.batch.id, [&](const Relaxing<T>& asked) { return relax(asked); }, inner);
-    Sampled<T> run(problem, samples, chooser);
+    Sampled<T> run(problem, samples, handler);
     auto surrogate = run.path();
     const double loss = run.mean_loss();
     return {.surrogate = surrogate, .episode = run.release(), .loss = loss};

@@ -9,10 +9,10 @@
 namespace hardgrad {
 namespace {
 
-/// Calls each(cell, first logit, options) for the cells with a choice.
+/// Calls each(choice, first logit, options) for the choices with several options.
 template <class F>
 void for_choices(const ChoiceLayout& layout, F each) {
-  for (std::size_t c = 0; c < layout.cells(); ++c)
+  for (std::size_t c = 0; c < layout.choices(); ++c)
     if (layout.options[c] > 1) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
 }
 
@@ -38,7 +38,7 @@ AtLogits RelaxedChoices::followed_by(const AtLogits& z) const {
   for (std::size_t t = 0; t < layout->steps.size(); ++t) {
     const auto options = layout->options_of(t);
     followed({layout->steps[t].options, options, at_step(*layout, t, std::span(log_p.value))},
-             std::span(option).subspan(layout->steps[t].cell, options.size()), at_step(*layout, t, std::span(z.value)),
+             std::span(option).subspan(layout->steps[t].choice, options.size()), at_step(*layout, t, std::span(z.value)),
              at_step(*layout, t, std::span(share.value)));
   }
   return share;
@@ -95,10 +95,10 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
                           Randomness& random) {
   const auto& all_options = question.categories().options();
   const auto log_p = question.categories().log_p().value();
-  const std::size_t S = log_p.cols, D = question.site.columns, cells = forking.size() * D;
-  std::vector<double> l(cells * S);
-  std::vector<int> options(cells), option(cells);
-  std::vector<Draw> where(cells);
+  const std::size_t S = log_p.cols, D = question.site.columns, choices = forking.size() * D;
+  std::vector<double> l(choices * S);
+  std::vector<int> options(choices), option(choices);
+  std::vector<Draw> where(choices);
   for (std::size_t g = 0, c = 0; g < forking.size(); ++g)
     for (std::size_t d = 0; d < D; ++d, ++c) {
       const std::size_t asked = forking[g].row * D + d;
@@ -107,10 +107,10 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
       where[c].column = static_cast<std::uint32_t>(d);
     }
   for (std::size_t g = 0; g < forking.size(); ++g) std::copy_n(log_p.row(forking[g].row * D), D * S, &l[g * D * S]);
-  auto& free = free_.emplace_back(cells * S);
-  auto& given = given_.emplace_back(cells * S);
+  auto& free = free_.emplace_back(choices * S);
+  auto& given = given_.emplace_back(choices * S);
   perturb({S, options, l}, where, random, option, free);
-  for (std::size_t c = 0; c < cells; ++c) where[c].index += options[c];
+  for (std::size_t c = 0; c < choices; ++c) where[c].index += options[c];
   if (coupled_)
     given = free;
   else
@@ -123,7 +123,7 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
   for (int k = 0; k < members_; ++k) {
     const bool from_given = !coupled_ && k % 2 == 0;
     if (k > 0) {
-      auto& w = made_[k - 1].emplace_back(cells * S);
+      auto& w = made_[k - 1].emplace_back(choices * S);
       relaxed(S, options, from_given ? given : free, temperatures_[coupled_ ? k - 1 : (k - 1) / 2], w);
     }
     for (std::size_t g = 0, c = 0; g < forking.size(); ++g, c += D) {

@@ -15,7 +15,7 @@ namespace hardgrad {
 /// The hard choices b of a run with the noise z that produced them, and noise z~ drawn given b (or z again).
 struct RelaxedChoices {
   std::shared_ptr<const ChoiceLayout> layout;
-  std::vector<int> option;  ///< [cells] b
+  std::vector<int> option;  ///< [choices] b
   const AtLogits &log_p, &p, &score;
   AtLogits free, given;  ///< z and z~
 

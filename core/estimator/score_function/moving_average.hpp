@@ -52,10 +52,10 @@ class AveragingEstimator : public Estimator<T> {
   }
   /// The average at every choice.
   PerChoice average(const std::shared_ptr<const ChoiceLayout>& layout) const {
-    PerChoice result{layout, std::vector<double>(layout->cells())};
+    PerChoice result{layout, std::vector<double>(layout->choices())};
     for (std::size_t t = 0; t < layout->steps.size(); ++t) {
       const auto& step = layout->steps[t];
-      for (std::size_t n = 0, c = step.cell; n < layout->samples; ++n)
+      for (std::size_t n = 0, c = step.choice; n < layout->samples; ++n)
         for (std::size_t d = 0; d < step.columns; ++d, ++c) result.value[c] = average(static_cast<int>(t), d);
     }
     return result;
@@ -65,7 +65,7 @@ class AveragingEstimator : public Estimator<T> {
     for (std::size_t t = 0; t < x.of->steps.size(); ++t) {
       const auto& step = x.of->steps[t];
       std::vector<double> sum(step.columns), count(step.columns);
-      for (std::size_t n = 0, c = step.cell; n < x.of->samples; ++n)
+      for (std::size_t n = 0, c = step.choice; n < x.of->samples; ++n)
         for (std::size_t d = 0; d < step.columns; ++d, ++c) {
           if (x.of->options[c] == 1) continue;
           sum[d] += x.value[c];

@@ -5,7 +5,7 @@
 namespace hardgrad {
 
 template <class T>
-Estimate<T> score_against(const Problem<T>& problem, int samples, Credit credit, Chooser<T>& reference) {
+Estimate<T> score_against(const Problem<T>& problem, int samples, Credit credit, Handler<T>& reference) {
   Sampled<T> sampled(problem, samples), against(problem, 1, reference);
   const auto score = sampled.score(credit, [&](int t, std::vector<double>& f) {
     const auto baseline = against.returns(t, credit);  // [B], or by column [B, D]
@@ -18,7 +18,7 @@ Estimate<T> score_against(const Problem<T>& problem, int samples, Credit credit,
   return estimate;
 }
 
-template Estimate<float> score_against(const Problem<float>&, int, Credit, Chooser<float>&);
-template Estimate<double> score_against(const Problem<double>&, int, Credit, Chooser<double>&);
+template Estimate<float> score_against(const Problem<float>&, int, Credit, Handler<float>&);
+template Estimate<double> score_against(const Problem<double>&, int, Credit, Handler<double>&);
 
 }  // namespace hardgrad

@@ -5,10 +5,10 @@
 
 namespace hardgrad {
 
-/// 1/K sum_k [ (f_k - f(reference)) grad log p(z_k) + grad f_k ]. A chooser without noise answers the reference run. The
+/// 1/K sum_k [ (f_k - f(reference)) grad log p(z_k) + grad f_k ]. A handler without noise answers the reference run. The
 /// reference does not depend on the samples, so the estimate is unbiased. With reward_to_go, the baseline of each choice is the
 /// reference's cost from that choice on.
 template <class T>
-Estimate<T> score_against(const Problem<T>& problem, int samples, Credit credit, Chooser<T>& reference);
+Estimate<T> score_against(const Problem<T>& problem, int samples, Credit credit, Handler<T>& reference);
 
 }  // namespace hardgrad

@@ -5,21 +5,21 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad {
 
 template <class T>
 Sampled<T>::Sampled(const Problem<T>& problem, int samples, Costs costs) : samples_(samples) {
-  SampleChooser<T> chooser(samples, problem.random, problem.batch.id);
-  *this = Sampled(problem, samples, chooser, costs);
+  SampleHandler<T> handler(samples, problem.random, problem.batch.id);
+  *this = Sampled(problem, samples, handler, costs);
 }
 
 template <class T>
-Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Costs costs)
+Sampled<T>::Sampled(const Problem<T>& problem, int samples, Handler<T>& handler, Costs costs)
     : samples_(samples),
       examples_(problem.batch.examples()),
-      episode_(problem.run(chooser, costs == Costs::averaged ? CostWeights::equal : CostWeights::unknown)),
+      episode_(problem.run(handler, costs == Costs::averaged ? CostWeights::equal : CostWeights::unknown)),
       paths_(paths_side_by_side(*episode_, samples)) {
   parts_.reserve(episode_->costs().size());
   for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss, 1, cost.by_column);
@@ -66,7 +66,7 @@ Choices<T> Sampled<T>::choices() {
 template <class T>
 PerChoice Sampled<T>::returns(Credit credit, const std::shared_ptr<const ChoiceLayout>& layout) const {
   PerChoice result{layout, {}};
-  result.value.reserve(layout->cells());
+  result.value.reserve(layout->choices());
   for (int t = 0; t < steps(); ++t) {
     const auto f = returns(t, credit);
     const std::size_t of_row = layout->steps[t].columns, columns = f.size() / rows();
@@ -81,7 +81,7 @@ PerChoice Sampled<T>::sum_of_own_step(const PerChoice& x) const {
   for (int t = 0; t < steps(); ++t) {
     if (columns(t, Credit::reward_to_go) == 1) continue;
     const auto& step = x.of->steps[t];
-    for (std::size_t c = step.cell; c < step.cell + x.of->samples * step.columns; ++c) result.value[c] = x.value[c];
+    for (std::size_t c = step.choice; c < step.choice + x.of->samples * step.columns; ++c) result.value[c] = x.value[c];
   }
   return result;
 }

@@ -31,8 +31,8 @@ class Sampled {
  public:
   /// Runs the problem's model with `samples` draws per example.
   Sampled(const Problem<T>& problem, int samples, Costs costs = Costs::averaged);
-  /// The same with another chooser whose rows are (b, k).
-  Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Costs costs = Costs::averaged);
+  /// The same with another handler whose rows are (b, k).
+  Sampled(const Problem<T>& problem, int samples, Handler<T>& handler, Costs costs = Costs::averaged);
 
   Episode<T>& episode() { return *episode_; }
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }

@@ -21,7 +21,7 @@ std::vector<std::vector<std::vector<int>>> draw_paths(const Problem<T>& problem,
                       "measure it with replicates",
                       outcomes));
   Tape<T> side;
-  TopChooser<T> all(static_cast<std::size_t>(-1), problem.batch.id, nullptr);
+  TopHandler<T> all(static_cast<std::size_t>(-1), problem.batch.id, nullptr);
   Problem<T>{side, problem.model, problem.batch, problem.random, false, problem.terms}.run(all);
   std::vector<std::vector<std::vector<int>>> drawn(problem.batch.examples());
   for (std::size_t b = 0; b < drawn.size(); ++b) {
@@ -46,10 +46,10 @@ std::vector<double> probabilities(const Beam& beam) {
 }
 
 template <class T>
-Subset<T>::Subset(const Problem<T>& problem, std::unique_ptr<BeamChooser<T>> chooser, bool per_step)
-    : whole_(!per_step), chooser_(std::move(chooser)) {
-  episode_ = problem.run(*chooser_);
-  scopes_ = chooser_->scopes();
+Subset<T>::Subset(const Problem<T>& problem, std::unique_ptr<BeamHandler<T>> handler, bool per_step)
+    : whole_(!per_step), handler_(std::move(handler)) {
+  episode_ = problem.run(*handler_);
+  scopes_ = handler_->scopes();
   for (auto& scope : scopes_) {
     Paths paths{.from = scope.step, .column = scope.column, .example = {}, .row = {}};
     paths.row.resize(scope.beams.front().paths.front().row.size());
@@ -64,12 +64,12 @@ Subset<T>::Subset(const Problem<T>& problem, std::unique_ptr<BeamChooser<T>> cho
 
 template <class T>
 Subset<T> Subset<T>::most_probable(const Problem<T>& problem, std::size_t k, bool per_step) {
-  return {problem, std::make_unique<TopChooser<T>>(k, problem.batch.id, scopes_of(problem, per_step)), per_step};
+  return {problem, std::make_unique<TopHandler<T>>(k, problem.batch.id, scopes_of(problem, per_step)), per_step};
 }
 
 template <class T>
 Subset<T> Subset<T>::most_probable_and_one(const Problem<T>& problem, std::size_t k, bool per_step) {
-  return {problem, std::make_unique<TopAndOneChooser<T>>(k, problem.batch.id, scopes_of(problem, per_step), problem.random),
+  return {problem, std::make_unique<TopAndOneHandler<T>>(k, problem.batch.id, scopes_of(problem, per_step), problem.random),
           per_step};
 }
 
@@ -78,11 +78,11 @@ Subset<T> Subset<T>::without_replacement(const Problem<T>& problem, std::size_t 
   auto& random = problem.random;
   const auto& id = problem.batch.id;
   if (!random.replays() || per_step) {
-    Subset subset(problem, std::make_unique<StochasticChooser<T>>(k, id, scopes_of(problem, per_step), random), per_step);
+    Subset subset(problem, std::make_unique<StochasticHandler<T>>(k, id, scopes_of(problem, per_step), random), per_step);
     if (random.replays() && with_threshold) subset.draw_thresholds(id, random);
     return subset;
   }
-  Subset subset(problem, std::make_unique<GivenChooser<T>>(draw_paths(problem, k), id), per_step);
+  Subset subset(problem, std::make_unique<GivenHandler<T>>(draw_paths(problem, k), id), per_step);
   if (with_threshold) subset.draw_thresholds(id, random);
   return subset;
 }

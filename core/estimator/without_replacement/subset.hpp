@@ -50,11 +50,11 @@ class Subset {
   Var<T> root_cost() const;
 
  private:
-  Subset(const Problem<T>& problem, std::unique_ptr<BeamChooser<T>> chooser, bool per_step);
+  Subset(const Problem<T>& problem, std::unique_ptr<BeamHandler<T>> handler, bool per_step);
   void draw_thresholds(const std::vector<std::uint32_t>& id, Randomness& random);
   bool whole_;
-  std::vector<typename BeamChooser<T>::Scope> scopes_;
-  std::unique_ptr<BeamChooser<T>> chooser_;
+  std::vector<typename BeamHandler<T>::Scope> scopes_;
+  std::unique_ptr<BeamHandler<T>> handler_;
   std::unique_ptr<Episode<T>> episode_;
   std::vector<Group> groups_;
 };

@@ -3,14 +3,14 @@
 #include <cmath>
 
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad {
 namespace {
 
 /// Draws a choice and an observation independently for each example.
 template <class T>
-class Dreamer final : public Chooser<T>, public Observer<T> {
+class Dreamer final : public Handler<T>, public Observer<T> {
  public:
   Dreamer(const Batch& batch, Randomness& random, int replica) : id_(batch.id), random_(random), replica_(replica) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {

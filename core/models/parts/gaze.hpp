@@ -12,7 +12,7 @@
 
 #include "core/autodiff/bilinear.hpp"
 #include "core/autodiff/elementwise.hpp"
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -42,24 +42,24 @@ struct Gaze {
   /// The question for the next place of the states with h [N, H]; with `posterior`, also the posterior given the labels
   /// next(example).
   template <class F>
-  AskNumbers<T> ask(const Past<T>& past, Var<T> h, bool posterior, F next) const {
+  NumberSite<T> site(const States<T>& states, Var<T> h, bool posterior, F next) const {
     const auto mean = tanh(locator(h));
-    AskNumbers<T> ask{
+    NumberSite<T> site{
         .name = "place", .law = {mean, h.tape->constant(mean.rows(), 2, static_cast<T>(std::log(scale)))}, .state = h};
     if (posterior)
-      ask.posterior = [=, this] {
+      site.posterior = [=, this] {
         auto& tape = *h.tape;
-        const auto told = past.told();
-        const auto hints = posterior_label(tape, std::span<const int>(told.each(next)));
-        const auto seen = relu(Var<T>(told.after(posterior_state(h)) + hints));
-        const std::vector<int> same(told.size(), 0);
-        return typename AskNumbers<T>::Law{tanh(posterior_mean(seen)),
+        const auto by_example = states.by_example();
+        const auto hints = posterior_label(tape, std::span<const int>(by_example.each(next)));
+        const auto seen = relu(Var<T>(by_example.after(posterior_state(h)) + hints));
+        const std::vector<int> same(by_example.size(), 0);
+        return typename NumberSite<T>::Law{tanh(posterior_mean(seen)),
                                            gather_rows(tape.parameter(*posterior_log_scale), std::span<const int>(same))};
       };
-    return ask;
+    return site;
   }
   /// The patches of the images at the chosen places.
-  Var<T> look(const Array<double>& images, const Past<T>& place) const {
+  Var<T> look(const Array<double>& images, const States<T>& place) const {
     return bilinear_patches(images, place.example(), place.numbers(), patch, scales);
   }
 };

@@ -16,7 +16,7 @@
 
 namespace hardgrad {
 
-/// The states of the R rows that ask, [N] in the order of the rows.
+/// The states of the R rows that site, [N] in the order of the rows.
 struct Histories {
   std::vector<int> of_row;   ///< [R] the row's state; -1: none
   std::vector<int> row;      ///< [N] the first row in this state, or the row whose answer it has
@@ -47,7 +47,7 @@ struct Histories {
   Histories after(const Choice<T>& choice, std::size_t options, const Distinct& distinct) const {
     const auto* chosen = std::get_if<ChosenOptions>(&choice.answer);
     const std::size_t rows = choice.rows->size(), columns = rows == 0 || !chosen ? 0 : chosen->option.size() / rows;
-    const bool hard = columns > 0, share = hard && !choice.apart;
+    const bool hard = columns > 0, share = hard && !choice.unshared;
     const auto from = [&](std::size_t r) { return of_row[choice.rows->parent[r]]; };
     // Groups of rows with equal choices in all columns but the last.
     std::vector<int> alike;
@@ -85,7 +85,7 @@ struct Histories {
   }
 
   /// The same states one step later, without a choice.
-  Histories again() const {
+  Histories next_step() const {
     auto next = *this;
     std::iota(next.parent.begin(), next.parent.end(), 0);
     next.option.clear();
@@ -94,7 +94,7 @@ struct Histories {
     return next;
   }
 
-  /// Row r takes the state of row from[r] [R], with its choice and its past. Both must belong to equal examples.
+  /// Row r takes the state of row from[r] [R], with its choice and its history. Both must belong to equal examples.
   Histories moved_to(const std::vector<int>& from, const Distinct& distinct) const {
     if (from.size() != of_row.size()) throw Bug("rows can be reordered only with one row per example");
     const std::size_t columns = option.size() / std::max<std::size_t>(size(), 1);

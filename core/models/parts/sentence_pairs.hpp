@@ -12,7 +12,7 @@
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 
 namespace hardgrad {
 
@@ -85,7 +85,7 @@ Var<T> sentence_means(Var<T> x, const Items& tokens) {
 /// The current states and their values.
 template <class T>
 struct PairReading {
-  Past<T> past;
+  States<T> states;
   std::array<std::span<const int>, 2> length;  ///< of the sentences of each example
   const std::vector<int>& label;               ///< of each example
   Items tokens = {};
@@ -93,21 +93,21 @@ struct PairReading {
   std::vector<Var<T>> levels = {};  ///< [states, 2 C] means over the tokens, of each level so far
 
   /// The states' sentences, each longer by `more`.
-  Items sentences(int more = 0) const { return sentences_of(past.example(), length, more); }
+  Items sentences(int more = 0) const { return sentences_of(states.example(), length, more); }
   /// Rows of the states before a choice -> rows of those after it.
-  static Var<T> after(const Past<T>& choice, Var<T> rows, const Items& before) {
-    return gather_rows(rows, std::span<const int>(rows_from(choice.states().parent, before)));
+  static Var<T> after(const States<T>& choice, Var<T> rows, const Items& before) {
+    return gather_rows(rows, std::span<const int>(rows_from(choice.histories().parent, before)));
   }
   /// Moves all values to the states after a choice.
-  void follow(const Past<T>& choice) {
+  void follow(const States<T>& choice) {
     x = after(choice, x, tokens);
     for (auto& level : levels) level = choice.after(level);
-    past = choice;
+    states = choice;
     tokens = sentences();
   }
   /// [states] the labels.
   std::vector<int> labels() const {
-    return past.each([&](int b) { return label[b]; });
+    return states.each([&](int b) { return label[b]; });
   }
   /// [rows] the label of each row's pair.
   std::vector<int> labels_of(const Items& rows) const {

@@ -28,7 +28,7 @@ class Sentences {
   int steps() const { return steps_; }
   /// [D, T] the true words.
   const Array<int>& target() const { return target_; }
-  /// A predicate for Past::only: whether an example has a word at step t.
+  /// A predicate for States::only: whether an example has a word at step t.
   auto have(int t) const {
     return [this, t](int example) { return known_ ? t < length_[example] : !over_[example]; };
   }

@@ -11,7 +11,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/batch.hpp"
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 
 namespace hardgrad {
 
@@ -24,7 +24,7 @@ class Sequences {
 
   /// Steps of the longest example.
   std::size_t steps() const { return length_.empty() ? 0 : *std::max_element(length_.begin(), length_.end()); }
-  /// A predicate for Past::only: whether an example has a step t.
+  /// A predicate for States::only: whether an example has a step t.
   auto have(std::size_t t) const {
     return [this, t](int b) { return static_cast<std::size_t>(length_[b]) > t; };
   }
@@ -39,18 +39,18 @@ class Sequences {
 
   /// Passes to the episode the losses - sum_o log Bernoulli(y_to; sig(logit_o)) of the states with an answer at step t, and the
   /// predicted bits: O labels per step, -1 without an answer. logits [n, O].
-  void answer(const Past<T>& past, std::size_t t, Var<T> logits) const {
-    const auto due = past.each([&](int b) { return answer_.row(b)[t * logits.cols()] >= 0; });
+  void answer(const States<T>& states, std::size_t t, Var<T> logits) const {
+    const auto due = states.each([&](int b) { return answer_.row(b)[t * logits.cols()] >= 0; });
     for (std::size_t o = 0; o < logits.cols(); ++o) {
-      std::vector<int> bit(past.size());
+      std::vector<int> bit(states.size());
       for (std::size_t n = 0; n < bit.size(); ++n) bit[n] = due[n] ? logits.value()(n, o) > 0 : -1;
-      past.predict(bit);
+      states.predict(bit);
     }
     if (std::none_of(due.begin(), due.end(), [](int d) { return d; })) return;
-    const auto loss = subtract(softplus(logits), multiply(y(*logits.tape, past.example(), t), logits));
+    const auto loss = subtract(softplus(logits), multiply(y(*logits.tape, states.example(), t), logits));
     const auto counts = logits.tape->constant(due.size(), 1);
     std::copy(due.begin(), due.end(), logits.tape->mutable_value(counts).data);
-    past.cost(scale_rows(row_sums(loss), counts));
+    states.cost(scale_rows(row_sums(loss), counts));
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 
 namespace hardgrad {
 
@@ -14,14 +14,14 @@ template <class T>
 class Unrolled {
  public:
   explicit Unrolled(Episode<T>& episode) : episode_(episode) {}
-  /// Adds step t: the states `state` [., C] that asked, and the past `i` after their choice.
-  void add(int t, Var<T> state, Past<T> i) {
-    for (int parent : i.states().parent) asked_.push_back(asking_ + parent);
+  /// Adds step t: the states `state` [., C] that asked, and the states `i` after their choice.
+  void add(int t, Var<T> state, States<T> i) {
+    for (int parent : i.histories().parent) asked_.push_back(asking_ + parent);
     asking_ += static_cast<int>(state.rows());
     steps_.push_back({t, state, std::move(i)});
   }
   /// The same, with the states [N, C] after the choice.
-  void add_after(int t, Var<T> state, Past<T> i) {
+  void add_after(int t, Var<T> state, States<T> i) {
     for (std::size_t n = 0; n < i.size(); ++n) asked_.push_back(asking_ + static_cast<int>(n));
     asking_ += static_cast<int>(state.rows());
     steps_.push_back({t, state, std::move(i)});
@@ -41,7 +41,7 @@ class Unrolled {
   }
   /// x [M, C] of the states that asked -> [N, C] on the states after.
   Sum<T> after(Var<T> x) const { return {x, asked_}; }
-  /// The chosen values [items, C], as Past::read.
+  /// The chosen values [items, C], as States::read.
   Sum<T> read(Var<T> values) const {
     if (std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step.i.hard(); })) {
       std::vector<int> all;
@@ -67,7 +67,7 @@ class Unrolled {
   std::vector<int> classify(Var<T> u, const Linear<T>& layer, const std::vector<int>& label) const {
     if (episode_.observer()) return steps_[0].i.observed(layer(u), steps_[0].t);
     std::vector<double> weight;  // expected weight of each loss
-    for (const auto& [t, state, i] : steps_) append(weight, i.states().summed(episode_.cost_weights(i.rows())));
+    for (const auto& [t, state, i] : steps_) append(weight, i.histories().summed(episode_.cost_weights(i.rows())));
     // With posterior weights, the states that continue from one asking state share its weight.
     const ExpectedCotangents expected{
         weight, episode_.hinted() == CostWeights::posterior ? std::span<const int>(asked_) : std::span<const int>{}};
@@ -76,10 +76,10 @@ class Unrolled {
     std::vector<int> labels;
     int first = 0;
     for (const auto& [t, state, i] : steps_) {
-      auto place = i.states().of_row;
+      auto place = i.histories().of_row;
       for (int& n : place)
         if (n >= 0) n += first;
-      labels = i.states().labels_on_rows(std::span<const int>(said.label).subspan(first, i.size()));
+      labels = i.histories().labels_on_rows(std::span<const int>(said.label).subspan(first, i.size()));
       first += static_cast<int>(i.size());
       if (episode_.feeding() == Feeding::teacher_forced)
         episode_.cost(i.rows(), gather_rows(said.loss, std::span<const int>(place)));
@@ -92,7 +92,7 @@ class Unrolled {
   struct Step {
     int t;
     Var<T> state;
-    Past<T> i;
+    States<T> i;
   };
   template <class X>
   static void append(std::vector<X>& to, const std::vector<X>& from) {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/support/text.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
@@ -79,7 +79,7 @@ ClozeQuestion parse_cnn_question(const TextFile& text) {
 }
 
 std::vector<std::string> question_files(const std::string& folder) {
-  if (place_of(folder) != Place::folder)
+  if (path_kind(folder) != PathKind::folder)
     throw InputError(folder + ": is not a folder; a folder of question files has training/, validation/ and test/");
   std::vector<std::string> files;
   std::error_code error;

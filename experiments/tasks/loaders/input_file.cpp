@@ -12,7 +12,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/support/number.hpp"
-#include "experiments/support/place.hpp"
+#include "experiments/support/path_kind.hpp"
 #include "experiments/support/utf8.hpp"
 
 namespace hardgrad::tasks {
@@ -58,11 +58,11 @@ std::string find_input(const std::string& path) {
 }
 
 InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr) {
-  const auto place = place_of(path);
-  if (place == Place::nothing)
+  const auto kind = path_kind(path);
+  if (kind == PathKind::missing)
     refuse_input(path, 0, 0, "there is no such file, neither here nor below the folder in HARDGRAD_DATA; check the path");
-  if (place == Place::folder) refuse_input(path, 0, 0, "is a folder; name a file in it");
-  if (place == Place::other) refuse_input(path, 0, 0, "is not a regular file; copy its contents to one");
+  if (kind == PathKind::folder) refuse_input(path, 0, 0, "is a folder; name a file in it");
+  if (kind == PathKind::other) refuse_input(path, 0, 0, "is not a regular file; copy its contents to one");
   errno = 0;
   file_ = gzopen(path.c_str(), "rb");
   if (!file_) refuse_input(path, 0, 0, fmt::format("cannot be opened: {}", std::strerror(errno ? errno : ENOMEM)));

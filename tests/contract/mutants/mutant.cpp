@@ -39,7 +39,7 @@ void check_equal_without_fault(const std::string& of) {
   int compared = 0;
   for (const auto& [name, model, batch] : verification::test_models()) {
     const auto& structure = model->structure();
-    if (!unsupported(Spec::parse(of), structure).empty()) continue;
+    if (!why_unsupported(Spec::parse(of), structure).empty()) continue;
     CAPTURE(of);
     CAPTURE(name);
     const auto estimate = [&](const std::string& spec) {

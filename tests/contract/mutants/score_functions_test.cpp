@@ -6,7 +6,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/slopes.hpp"
 #include "core/random/mirrored.hpp"
@@ -111,8 +111,8 @@ class Antithetic final : public Centred<T> {
   bool exchangeable() const override { return false; }
   Estimate<T> estimate(const Problem<T>& problem) const override {
     MirroredRandomness mirrored(problem.random);
-    SampleChooser<T> chooser(this->samples_, mirrored, problem.batch.id);
-    return this->of(Sampled<T>(problem, this->samples_, chooser));
+    SampleHandler<T> handler(this->samples_, mirrored, problem.batch.id);
+    return this->of(Sampled<T>(problem, this->samples_, handler));
   }
 
  private:

@@ -8,7 +8,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad::testing::normal_test {
 namespace {

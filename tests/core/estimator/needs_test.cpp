@@ -170,9 +170,9 @@ TEST_CASE("pixel_attention: its attention is the posterior, so estimators that l
   CHECK_FALSE(model->structure().posterior);
   for (const auto& p : model->parameters()) CHECK_FALSE(p.name.starts_with("posterior"));
   for (const char* estimator : {"rloo[target=elbo]", "vimco", "variational_bound"})
-    CHECK(unsupported(Spec::parse(estimator), model->structure()) ==
+    CHECK(why_unsupported(Spec::parse(estimator), model->structure()) ==
           "the model has no learned posterior: its attention already is q(c | y), and its loss has the divergence");
-  CHECK(unsupported(Spec::parse("rloo"), model->structure()).empty());
+  CHECK(why_unsupported(Spec::parse("rloo"), model->structure()).empty());
 }
 
 TEST_CASE("targets: names, numbers and terms, an unknown one is rejected") {

@@ -51,8 +51,8 @@ TEST_CASE("attentive_reader: every example is answered once, after its question 
     CAPTURE(spec);
     const auto model = lively(spec, dimensions);
     Tape<double> tape;
-    ForcedChooser<double> chooser(forced);
-    Episode<double> episode(tape, chooser, 3);
+    ForcedHandler<double> handler(forced);
+    Episode<double> episode(tape, handler, 3);
     model->run(three_documents(), episode);
     std::vector<int> answered(3);
     for (const auto& said : episode.predictions())

@@ -57,8 +57,8 @@ TEST_CASE("belief_network: the likelihoods of all images sum to one, and those o
       batch.reals["image"] = Array<double>({1, 3, 2});
       for (int p = 0; p < 6; ++p) batch.reals["image"].data[p] = image >> p & 1;
       Tape<double> tape;
-      EnumerateChooser<double> chooser;
-      Episode<double> episode(tape, chooser, 1);
+      EnumerateHandler<double> handler;
+      Episode<double> episode(tape, handler, 1);
       model->run(batch, episode);
       const auto& cost = episode.costs().back();
       const auto log_p = episode.path_log_probability(cost.rows).value(), loss = cost.loss.value();

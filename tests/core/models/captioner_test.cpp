@@ -50,11 +50,11 @@ TEST_CASE("captioner: gradients, padding, copies of rows and all outcomes") {
                  .outcomes = images ? std::vector<double>{8, 4, 8} : std::vector<double>{27, 9, 27}});
 }
 
-TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each caption, for any chooser") {
+TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each caption, for any handler") {
   const auto plain = lively("captioner[embedding=2,hidden=3]", from_features);
   const auto penalised = lively("captioner[embedding=2,hidden=3,doubly_stochastic=0.7]", from_features);
   const auto batch = three_pictures(false);
-  ForcedChooser<double> once(copied(among_three, 2)), again(copied(among_three, 2));
+  ForcedHandler<double> once(copied(among_three, 2)), again(copied(among_three, 2));
   const auto loss = losses(*plain, batch, once);
   Tape<double> tape;
   Episode<double> episode(tape, again, 3);
@@ -84,8 +84,8 @@ TEST_CASE("captioner: a cell sees only its pixels, and its position") {
     for (int j = 0; j < 8 * 3; ++j) std::swap(image[i * 48 + j], image[i * 48 + 24 + j]);
   auto& place = model->parameters().find("encoder.place.weight")->value;
   const auto look = [&](const Batch& picture, int cell) {
-    ForcedChooser<double> chooser({{cell}, {cell}, {cell}});
-    return losses(*model, picture, chooser)[0];
+    ForcedHandler<double> handler({{cell}, {cell}, {cell}});
+    return losses(*model, picture, handler)[0];
   };
   CHECK(look(batch, 0) != doctest::Approx(look(right, 1)).epsilon(1e-6));
   for (std::size_t d = 0; d < 3; ++d) place.row(1)[d] = place.row(0)[d];

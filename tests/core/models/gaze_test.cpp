@@ -15,7 +15,7 @@ std::vector<std::string> specs() {
 }
 
 /// `copies` rows an example: fixed numbers for all parameters, or fixed noise.
-class Fixed final : public Chooser<double> {
+class Fixed final : public Handler<double> {
  public:
   Fixed(int copies, bool noise) : copies_(copies), noise_(noise) {}
   Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
@@ -71,8 +71,8 @@ TEST_CASE(
   CHECK(model->structure().dependence() == "sequential");
   CHECK(model->outcomes(batch, 5) == std::vector<double>{625, 625});
   Tape<double> tape;
-  Fixed chooser(4, true);
-  Episode<double> episode(tape, chooser, 2);
+  Fixed handler(4, true);
+  Episode<double> episode(tape, handler, 2);
   model->run(batch, episode);
   int rows = 0;
   for (const auto& step : episode.steps()) {
@@ -84,7 +84,7 @@ TEST_CASE(
   }
   CHECK(rows == 2 * (2 + 8));
   // Far outside, the images look the same; at a place inside they differ.
-  struct At final : Chooser<double> {
+  struct At final : Handler<double> {
     double place;
     explicit At(double p) : place(p) {}
     Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {

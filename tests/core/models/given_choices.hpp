@@ -29,14 +29,14 @@ constexpr double enumerable = 1100;  ///< outcomes of an example
 inline void check_gradients(const Given& given) {
   const auto model = given.make(given.spec, given.dimensions, false);
   const auto& batch = given.batch;
-  const auto once = [&] { return std::make_unique<ForcedChooser<double>>(given.forced); };
-  const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(given.forced, 2, given.columns)); };
+  const auto once = [&] { return std::make_unique<ForcedHandler<double>>(given.forced); };
+  const auto twice = [&] { return std::make_unique<ForcedHandler<double>>(copied(given.forced, 2, given.columns)); };
   check_gradient("forced", *model, batch, once);
   check_gradient("two rows each", *model, batch, twice);
   check_gradient("weights", *model, batch, [&] { return std::make_unique<ForcedWeights>(given.forced, 0.6); });
-  check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
+  check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedHandler<double>>(); });
   if (!given.outcomes.empty() && *std::max_element(given.outcomes.begin(), given.outcomes.end()) < 100)
-    check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
+    check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateHandler<double>>(); });
   if (given.posterior) {
     const auto with_posterior = given.make(given.spec, given.dimensions, true);
     REQUIRE(with_posterior->structure().posterior);
@@ -50,12 +50,12 @@ inline void check_gradients(const Given& given) {
 inline void check_rows(const Given& given) {
   const auto model = given.make(given.spec, given.dimensions, false);
   const auto hard = [&](const Batch& batch, const Options& options) {
-    ForcedChooser<double> chooser(options);
-    return losses(*model, batch, chooser);
+    ForcedHandler<double> handler(options);
+    return losses(*model, batch, handler);
   };
   const auto soft = [&](const Batch& batch) {
-    ExpectedChooser<double> chooser;
-    return losses(*model, batch, chooser);
+    ExpectedHandler<double> handler;
+    return losses(*model, batch, handler);
   };
   const auto loss = hard(given.batch, given.forced), relaxed = soft(given.batch);
   const int examples = given.batch.examples();

@@ -20,7 +20,7 @@ TEST_CASE("glimpse_reader: gradients, copies of rows and all outcomes") {
   for (const auto& spec : specs()) {
     check_model({.spec = spec, .dimensions = dimensions, .batch = two_images(), .forced = forced, .outcomes = {16, 16}});
     check_gradient("more rows than cells", *lively(spec, dimensions), two_images(),
-                   [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 5)); });
+                   [] { return std::make_unique<ForcedHandler<double>>(copied(forced, 5)); });
   }
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("glimpse_reader: several labels, each after separate glimpses, an imag
     // The image with one label costs the same in a reader of one label, alone.
     const auto one = lively(spec, dimensions);
     auto alone = two_images().select({1});
-    ForcedChooser<double> both(choices), own(Options{{1}});
+    ForcedHandler<double> both(choices), own(Options{{1}});
     alone.integers["label"] = {{1}, std::vector<int>{2}};
     Tape<double> tape;
     Episode<double> episode(tape, both, 2);

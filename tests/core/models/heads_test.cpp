@@ -56,7 +56,7 @@ TEST_CASE("heads: two heads with equal matrices have distinct readers") {
     auto swapped = forced;
     for (auto& step : swapped)
       for (std::size_t r = 0; r < step.size(); r += 2) std::swap(step[r], step[r + 1]);
-    ForcedChooser<double> as_is(forced), other(swapped);
+    ForcedHandler<double> as_is(forced), other(swapped);
     CHECK(distance(losses(*model, three_sentences(), as_is), losses(*model, three_sentences(), other)) > 1e-4);
   }
 }
@@ -80,11 +80,11 @@ TEST_CASE("heads: with a second head that is not read, the network equals that w
       first.emplace_back();
       for (std::size_t r = 0; r < step.size(); r += 2) first.back().push_back(step[r]);
     }
-    ForcedChooser<double> both(forced), single(first);
+    ForcedHandler<double> both(forced), single(first);
     CHECK(distance(losses(*one, three_sentences(), single), losses(*two, three_sentences(), both)) < 1e-12);
     CHECK(expected_loss_by_rows(*one, three_sentences()) ==
           doctest::Approx(expected_loss_by_rows(*two, three_sentences())).epsilon(1e-12));
-    ExpectedChooser<double> soft;
+    ExpectedHandler<double> soft;
     CHECK(distance(losses(*one, three_sentences(), soft), losses(*two, three_sentences(), soft)) < 1e-12);
   }
 }

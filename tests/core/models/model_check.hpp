@@ -17,7 +17,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/models/model.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "experiments/verification/mixture.hpp"
@@ -27,13 +27,13 @@ namespace hardgrad::testing {
 using Options = std::vector<std::vector<int>>;  ///< [step][row], or [step][row D + d] of D columns
 
 /// Answers with constant weights: all on the given option, or spread.
-class ForcedWeights final : public Chooser<double> {
+class ForcedWeights final : public Handler<double> {
  public:
   ForcedWeights(Options option, double sharpness) : forced_(std::move(option)), sharpness_(sharpness) {}
   Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
     auto hard = forced_.choose(tape, question);
     const std::size_t S = question.categories().log_p().cols();
-    const auto cells = question.cells(*hard.rows);
+    const auto cells = question.parent_choices(*hard.rows);
     Array<double> weights({cells.size(), S});
     for (std::size_t c = 0; c < cells.size(); ++c) {
       const int n = question.categories().options()[cells[c]];
@@ -44,7 +44,7 @@ class ForcedWeights final : public Chooser<double> {
   }
 
  private:
-  ForcedChooser<double> forced_;
+  ForcedHandler<double> forced_;
   double sharpness_;
 };
 
@@ -71,9 +71,9 @@ inline std::unique_ptr<Model<double>> lively(const std::string& spec, const Dime
 }
 
 /// The sum of the costs of each row, in a run that branches only at the first choice. Costs before it count for each row.
-inline std::vector<double> losses(const Model<double>& model, const Batch& batch, Chooser<double>& chooser) {
+inline std::vector<double> losses(const Model<double>& model, const Batch& batch, Handler<double>& handler) {
   Tape<double> tape;
-  Episode<double> episode(tape, chooser, batch.examples());
+  Episode<double> episode(tape, handler, batch.examples());
   model.run(batch, episode);
   const auto& example = episode.costs().back().rows->example;
   std::vector<double> total(example.size());
@@ -95,17 +95,17 @@ using verification::mixture;
 /// Every term that a target may need from a posterior.
 constexpr TargetTerms with_posterior_terms{DrawnFrom::posterior, TargetTerms::Divergence::analytic};
 
-using MakeChooser = std::function<std::unique_ptr<Chooser<double>>()>;
+using MakeHandler = std::function<std::unique_ptr<Handler<double>>()>;
 
 /// Largest |analytic - numeric| / (1 + |numeric|) over all parameters, and that parameter's name. `wrong` omits the log
 /// probabilities on the analytic side only: a deliberate bug.
-inline std::pair<double, std::string> gradient_error(Model<double>& model, const Batch& batch, const MakeChooser& make,
+inline std::pair<double, std::string> gradient_error(Model<double>& model, const Batch& batch, const MakeHandler& make,
                                                      bool wrong = false, TargetTerms terms = {}) {
   Tape<double> tape;
   const auto value = [&](bool complete) {
     tape.clear();
-    auto chooser = make();
-    auto episode = std::make_unique<Episode<double>>(tape, *chooser, batch.examples(), terms);
+    auto handler = make();
+    auto episode = std::make_unique<Episode<double>>(tape, *handler, batch.examples(), terms);
     model.run(batch, *episode);
     return mixture(*episode, complete);
   };
@@ -129,7 +129,7 @@ inline std::pair<double, std::string> gradient_error(Model<double>& model, const
 }
 
 /// Checks that the gradient error is small. `how` names the answers in messages.
-inline void check_gradient(const char* how, Model<double>& model, const Batch& batch, const MakeChooser& make,
+inline void check_gradient(const char* how, Model<double>& model, const Batch& batch, const MakeHandler& make,
                            TargetTerms terms = {}, double tolerance = 1e-7) {
   CAPTURE(how);
   const auto [error, where] = gradient_error(model, batch, make, false, terms);
@@ -159,9 +159,9 @@ inline double expected_loss_by_paths(const Model<double>& model, const Batch& ba
   for (const auto& path : every_path(options)) {
     Options forced(path.size() / columns);
     for (std::size_t i = 0; i < path.size(); ++i) forced[i / columns].push_back(path[i]);
-    ForcedChooser<double> chooser(forced);
+    ForcedHandler<double> handler(forced);
     Tape<double> tape;
-    Episode<double> episode(tape, chooser, 1);
+    Episode<double> episode(tape, handler, 1);
     model.run(batch, episode);
     double log_p = 0, loss = 0;
     for (std::size_t t = 0; t < forced.size(); ++t) {
@@ -177,9 +177,9 @@ inline double expected_loss_by_paths(const Model<double>& model, const Batch& ba
 
 /// The same from one run in which every option is a row.
 inline double expected_loss_by_rows(const Model<double>& model, const Batch& batch) {
-  EnumerateChooser<double> chooser;
+  EnumerateHandler<double> handler;
   Tape<double> tape;
-  Episode<double> episode(tape, chooser, batch.examples());
+  Episode<double> episode(tape, handler, batch.examples());
   model.run(batch, episode);
   double total = 0;
   for (const auto& cost : episode.costs()) {
@@ -197,7 +197,7 @@ inline Options of_example(const Options& options, int b, int columns = 1) {
   return result;
 }
 
-/// Every row `copies` times in succession: ForcedChooser's input if each example becomes `copies` equal rows.
+/// Every row `copies` times in succession: ForcedHandler's input if each example becomes `copies` equal rows.
 inline Options copied(const Options& options, int copies, int columns = 1) {
   Options result;
   for (const auto& step : options) {
@@ -215,8 +215,8 @@ inline void check_dropout(const std::string& spec, const Dimensions& dimensions,
   CAPTURE(spec);
   auto model = lively(spec + "0.4]", dimensions);
   const auto run = [](const Model<double>& network, const Batch& data, const Options& options) {
-    ForcedChooser<double> chooser(options);
-    return losses(network, data, chooser);
+    ForcedHandler<double> handler(options);
+    return losses(network, data, handler);
   };
   const auto plain = lively(spec + "0]", dimensions);
   const auto whole = run(*plain, batch, forced);
@@ -240,7 +240,7 @@ inline void check_dropout(const std::string& spec, const Dimensions& dimensions,
   CHECK(dropped == names);
   CHECK(model->dropout_factors(batch).empty());
   CHECK(plain->dropout_factors(keyed).empty());
-  check_gradient("dropout", *model, keyed, [&] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
+  check_gradient("dropout", *model, keyed, [&] { return std::make_unique<ForcedHandler<double>>(copied(forced, 2)); });
 }
 
 }  // namespace hardgrad::testing

@@ -50,8 +50,8 @@ TEST_CASE("pixel_attention: with all parameters zero the loss is that of even od
   for (auto& p : model->parameters()) std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
   const auto batch = two_canvases(2);
   for (int place : {0, 14, 35}) {  // the first one's window lies partly beyond the edge
-    ForcedChooser<double> chooser(Options{{place, place}});
-    const auto loss = losses(*model, batch, chooser);
+    ForcedHandler<double> handler(Options{{place, place}});
+    const auto loss = losses(*model, batch, handler);
     for (int b = 0; b < 2; ++b) {
       const auto image = batch.numbers("image").row(b);
       double inked = 0, empty = 0;
@@ -67,7 +67,7 @@ TEST_CASE("pixel_attention: under weights, the pixels outside are counted as the
   for (auto& p : model->parameters()) std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
   auto batch = two_canvases(0);
   std::fill(batch.reals["image"].data.begin(), batch.reals["image"].data.end(), 0.0);  // no ink: only empty pixels cost
-  ExpectedChooser<double> uniform;
+  ExpectedHandler<double> uniform;
   double outside = 0;  // mean over the 36 places: a window covers 2 or 3 rows and columns
   for (int place = 0; place < 36; ++place) {
     const auto along = [](int i) { return i == 0 || i == 5 ? 2 : 3; };
@@ -90,8 +90,8 @@ TEST_CASE("pixel_attention: divergences equal their definitions") {
     auto other =
         make_model<double>(Spec::parse(spec("layers=2,grid=3,beta=" + std::to_string(beta))), dimensions(noise), Key(1));
     for (auto& p : other->parameters()) p.value.data = model->parameters().find(p.name)->value.data;
-    ForcedChooser<double> chooser(Options{{4}});
-    return losses(*other, two_canvases(noise).select({0}), chooser)[0];
+    ForcedHandler<double> handler(Options{{4}});
+    return losses(*other, two_canvases(noise).select({0}), handler)[0];
   };
   double code = 0;
   for (auto [m, s] : {std::pair{0.4, 0.2}, {-1.0, -0.5}}) code += (m * m + std::exp(2 * s) - 1) / 2 - s;
@@ -101,14 +101,14 @@ TEST_CASE("pixel_attention: divergences equal their definitions") {
 }
 
 TEST_CASE("pixel_attention: the prediction is a pixel of the canvas, hard or most probable") {
-  const auto predicted = [](const Case& c, Chooser<double>& chooser) {
+  const auto predicted = [](const Case& c, Handler<double>& handler) {
     const auto model = lively(c.spec, dimensions(c.noise));
     Tape<double> tape;
-    Episode<double> episode(tape, chooser, 2);
+    Episode<double> episode(tape, handler, 2);
     model->run(two_canvases(c.noise), episode);
     return episode.predictions().back().label;
   };
-  ForcedChooser<double> hard(Options{{35, 8}}), few(Options{{3, 1}});
+  ForcedHandler<double> hard(Options{{35, 8}}), few(Options{{3, 1}});
   ForcedWeights soft(Options{{35, 8}}, 0.5);
   CHECK(predicted(cases[1], hard) == std::vector<int>{35, 8});
   CHECK(predicted(cases[1], soft) == std::vector<int>{35, 8});

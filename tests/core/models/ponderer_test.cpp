@@ -51,11 +51,11 @@ TEST_CASE("ponderer: a law that ends early has the gradient of its remainder") {
     auto model = lively(spec("law=act," + std::string(ask)), dimensions);
     for (auto& p : model->parameters())
       if (p.name == "halt.bias") p.value.data[0] = 0.6;  // sig is about 0.65: the rest is certain to halt at the second step
-    check_gradient("expected", *model, two_puzzles(), [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check_gradient("enumerated", *model, two_puzzles(), [] { return std::make_unique<EnumerateChooser<double>>(); });
+    check_gradient("expected", *model, two_puzzles(), [] { return std::make_unique<ExpectedHandler<double>>(); });
+    check_gradient("enumerated", *model, two_puzzles(), [] { return std::make_unique<EnumerateHandler<double>>(); });
     Tape<double> tape;
-    EnumerateChooser<double> chooser;
-    Episode<double> episode(tape, chooser, 2);
+    EnumerateHandler<double> handler;
+    Episode<double> episode(tape, handler, 2);
     model->run(two_puzzles(), episode);
     CHECK(episode.costs().back().rows->size() == 4);  // two possible steps to halt, for two examples
   }
@@ -67,8 +67,8 @@ TEST_CASE("ponderer: both ways to ask have the same expected loss and gradient, 
     auto in_bits = patient(spec(law + ",ask=bits")), at_once = patient(spec(law + ",ask=step"));
     const auto exact = [](Model<double>& model) {  // the loss, followed by its gradient
       Tape<double> tape;
-      EnumerateChooser<double> chooser;
-      Episode<double> episode(tape, chooser, 2);
+      EnumerateHandler<double> handler;
+      Episode<double> episode(tape, handler, 2);
       model.run(two_puzzles(), episode);
       const auto loss = expected_loss(episode);
       std::vector<double> all(model.parameters().size());
@@ -98,8 +98,8 @@ TEST_CASE("ponderer: the halting probabilities equal the law's closed form") {
     const double unit = 0.22;  // at every step
     model->parameters().find("halt.bias")->value.data[0] = std::log(unit / (1 - unit));
     Tape<double> tape;
-    EnumerateChooser<double> chooser;
-    Episode<double> episode(tape, chooser, 1);
+    EnumerateHandler<double> handler;
+    Episode<double> episode(tape, handler, 1);
     model->run(two_puzzles().select({0}), episode);
     const auto rows = episode.costs().back().rows;
     REQUIRE(rows->size() == 4);
@@ -137,8 +137,8 @@ TEST_CASE(
         if (last) break;
       }
       Tape<double> tape;
-      EnumerateChooser<double> chooser;
-      Episode<double> episode(tape, chooser, 1, with_posterior_terms);
+      EnumerateHandler<double> handler;
+      Episode<double> episode(tape, handler, 1, with_posterior_terms);
       model->run(two_puzzles().select({0}), episode);
       const auto rows = episode.costs().back().rows;
       REQUIRE(rows->size() == expected.size());

@@ -54,7 +54,7 @@ TEST_CASE("programmer: gradients, padding and copies of rows") {
               .columns = 2,
               .padded = {two_questions(7)}});
   auto model = lively("programmer[steps=1,hidden=2,embedding=2]", dimensions);
-  check_gradient("enumerated", *model, two_questions(), [] { return std::make_unique<EnumerateChooser<double>>(); });
+  check_gradient("enumerated", *model, two_questions(), [] { return std::make_unique<EnumerateHandler<double>>(); });
 }
 
 TEST_CASE("programmer: two steps of nine operations on three columns are 729 leaves, and their sum is the expectation") {
@@ -84,9 +84,9 @@ TEST_CASE("programmer: the result of a program follows from its operations") {
                                    {{{op::reset, 0}, {op::count, 1}, {op::either, 1}}, 0, 0, {}}};
   int tried = 0;
   for (const auto& [program, said, cells, rows] : cases) {
-    ForcedChooser<double> chooser(program);
+    ForcedHandler<double> handler(program);
     Tape<double> tape;
-    Episode<double> episode(tape, chooser, 1);
+    Episode<double> episode(tape, handler, 1);
     model->run(two_questions().select({0}), episode);
     REQUIRE(episode.predictions().size() == 4);
     CHECK(episode.predictions()[0].label[0] == said);

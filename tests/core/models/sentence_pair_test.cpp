@@ -62,14 +62,14 @@ TEST_CASE("sentence_pair: gradients, padding, copies of rows and all outcomes") 
                  .alone = cut});
   auto none = lively(spec("none", ",layers=2"), dimensions);
   CHECK(none->structure().sites.empty());
-  check_gradient("no attention", *none, three_pairs(), [] { return std::make_unique<ExpectedChooser<double>>(); });
+  check_gradient("no attention", *none, three_pairs(), [] { return std::make_unique<ExpectedHandler<double>>(); });
 }
 
 TEST_CASE("sentence_pair: relaxed to its mean it equals the published network, word by word") {
   const auto model = lively(spec("both"), dimensions);
   const auto of = [&](const char* name) -> const Array<double>& { return model->parameters().find(name)->value; };
   const auto batch = three_pairs();
-  ExpectedChooser<double> soft;
+  ExpectedHandler<double> soft;
   const auto loss = losses(*model, batch, soft);
   using Vector = std::vector<double>;
   using Sentence = std::vector<Vector>;

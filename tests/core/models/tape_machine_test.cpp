@@ -60,8 +60,8 @@ TEST_CASE("tape_machine: every row writes every symbol once, in time, and the ro
     CAPTURE(spec);
     const auto model = lively(spec, dimensions);
     Tape<double> tape;
-    EnumerateChooser<double> chooser;
-    Episode<double> episode(tape, chooser, 2);
+    EnumerateHandler<double> handler;
+    Episode<double> episode(tape, handler, 2);
     model->run(two_sequences(), episode);
     const auto rows = episode.predictions().back().rows;
     const auto log_p = episode.path_log_probability(rows).value();
@@ -88,9 +88,9 @@ TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths")
   const auto one = two_sequences().select({1});
   double total = 0, mass = 0;
   const auto visit = [&](const Options& path) {
-    ForcedChooser<double> chooser(path);
+    ForcedHandler<double> handler(path);
     Tape<double> tape;
-    Episode<double> episode(tape, chooser, 1);
+    Episode<double> episode(tape, handler, 1);
     model->run(one, episode);
     double log_p = 0, loss = 0;
     for (std::size_t t = 0; t < episode.steps().size(); ++t) {

@@ -49,8 +49,8 @@ TEST_CASE("translator: gradients, padding, copies of rows and all outcomes") {
 }
 
 TEST_CASE("translator: hard and relaxed answers may alternate within a run") {
-  struct Alternating final : Chooser<double> {
-    ForcedChooser<double> hard{forced};
+  struct Alternating final : Handler<double> {
+    ForcedHandler<double> hard{forced};
     ForcedWeights weights{forced, 1.0};
     Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
       return question.step % 2 ? weights.choose(tape, question) : hard.choose(tape, question);
@@ -59,7 +59,7 @@ TEST_CASE("translator: hard and relaxed answers may alternate within a run") {
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     const auto model = lively(spec, dimensions);
-    ForcedChooser<double> hard(forced);
+    ForcedHandler<double> hard(forced);
     Alternating mixed;
     const auto a = losses(*model, three_sentences(), hard), b = losses(*model, three_sentences(), mixed);
     for (int n = 0; n < 3; ++n) CHECK(a[n] == doctest::Approx(b[n]).epsilon(1e-12));
@@ -71,8 +71,8 @@ TEST_CASE("translator: fed with expectations, soft and sampled feeding are the s
   auto sampled = lively("translator[" + sizes + "feed=sampled]", dimensions);
   CHECK(soft->structure().dependence() == "factorised");
   CHECK(sampled->structure().dependence() == "sequential");
-  ExpectedChooser<double> chooser;
-  const auto a = losses(*soft, three_sentences(), chooser), b = losses(*sampled, three_sentences(), chooser);
+  ExpectedHandler<double> handler;
+  const auto a = losses(*soft, three_sentences(), handler), b = losses(*sampled, three_sentences(), handler);
   for (int n = 0; n < 3; ++n) CHECK(a[n] == doctest::Approx(b[n]).epsilon(1e-12));
 }
 
@@ -82,9 +82,9 @@ TEST_CASE("translator: teacher forcing with its own answers repeats a free run")
     const auto model = lively(spec, dimensions);
     auto batch = three_sentences();
     const auto decode = [&](bool freely) {
-      GreedyChooser<double> chooser;
+      GreedyHandler<double> handler;
       Tape<double> tape;
-      Episode<double> episode(tape, chooser, 3);
+      Episode<double> episode(tape, handler, 3);
       if (freely) episode.run_freely();
       model->run(batch, episode);
       std::vector<std::vector<int>> said;
@@ -110,11 +110,11 @@ TEST_CASE("translator: float agrees with double") {
   const std::string spec = "translator[" + sizes + "feed=sampled]";
   auto wide = make_model<double>(Spec::parse(spec), dimensions, Key(3));
   auto narrow = make_model<float>(Spec::parse(spec), dimensions, Key(3));
-  ForcedChooser<double> chooser(forced);
-  ForcedChooser<float> narrow_chooser(forced);
-  const auto loss = losses(*wide, three_sentences(), chooser);
+  ForcedHandler<double> handler(forced);
+  ForcedHandler<float> narrow_handler(forced);
+  const auto loss = losses(*wide, three_sentences(), handler);
   Tape<float> tape;
-  Episode<float> episode(tape, narrow_chooser, 3);
+  Episode<float> episode(tape, narrow_handler, 3);
   narrow->run(three_sentences(), episode);
   std::vector<double> total(3);
   for (const auto& cost : episode.costs())
@@ -192,10 +192,10 @@ TEST_CASE("translator: without attention there is no choice, and the decoder rea
       CHECK(model->structure().dependence() == "no choice");
       CHECK(model->structure().dreams);
       for (const auto& p : model->parameters()) CHECK_FALSE(p.name.starts_with("attention."));
-      check_gradient("plain", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(Options{}); });
+      check_gradient("plain", *model, batch, [] { return std::make_unique<ForcedHandler<double>>(Options{}); });
 
       const auto run = [&](const std::string& source, const Batch& data) {
-        ForcedChooser<double> none({});
+        ForcedHandler<double> none({});
         return losses(*lively(spec(source), dimensions), data, none);
       };
       const auto plain = run("forward", batch), backwards = run("reversed", batch), twice = run("twice", batch);
@@ -214,12 +214,12 @@ TEST_CASE("translator: without attention there is no choice, and the decoder rea
 TEST_CASE("translator: a position is a word of the source, in any reading order") {
   const std::string spec = "translator[" + sizes + "feed=sampled,source=";
   const auto batch = three_sentences();
-  ForcedChooser<double> here(forced);
+  ForcedHandler<double> here(forced);
   const auto reversed = losses(*lively(spec + "reversed]", dimensions), batch, here);
   auto mirrored = forced;
   for (auto& step : mirrored)
     for (int b = 0; b < 3; ++b) step[b] = std::max(batch.ints("source_length").data[b] - 1 - step[b], 0);
-  ForcedChooser<double> there(mirrored);
+  ForcedHandler<double> there(mirrored);
   const auto backwards = losses(*lively(spec + "forward]", dimensions), written(batch, true), there);
   CHECK(reversed[0] == doctest::Approx(backwards[0]).epsilon(1e-12));
   CHECK(reversed[2] == doctest::Approx(backwards[2]).epsilon(1e-12));
@@ -233,11 +233,11 @@ TEST_CASE("translator: the null position is an additional choice, after the last
     CHECK(model->structure().sites[0].options == 6);
     CHECK(model->outcomes(three_sentences()) == std::vector<double>{125, 3, 16});
     const Options null{{4, 2, 0}, {3, 0, 3}, {4, 0, 0}};
-    check_gradient("forced", *model, three_sentences(), [&] { return std::make_unique<ForcedChooser<double>>(null); });
+    check_gradient("forced", *model, three_sentences(), [&] { return std::make_unique<ForcedHandler<double>>(null); });
     auto moved = lively(spec, dimensions);
     for (double& x : moved->parameters().find("attention.null.weight")->value.data) x += 0.1;
     for (auto* options : {&null, &forced}) {
-      ForcedChooser<double> one(*options), other(*options);
+      ForcedHandler<double> one(*options), other(*options);
       const auto a = losses(*model, three_sentences(), one), b = losses(*moved, three_sentences(), other);
       CHECK((std::abs(a[0] - b[0]) > 1e-6) == (options == &null));  // only if it is read
     }
@@ -251,8 +251,8 @@ TEST_CASE("translator: with order=context_first the first word's attention does 
       const auto spec = "translator[" + sizes + "order=" + order + ",feed=" + feed + "]";
       const auto log_p = [&](const Model<double>& model) {
         Tape<double> tape;
-        ForcedChooser<double> chooser(forced);
-        Episode<double> episode(tape, chooser, 3);
+        ForcedHandler<double> handler(forced);
+        Episode<double> episode(tape, handler, 3);
         model.run(three_sentences(), episode);
         return episode.log_probability(0).value().data[0];
       };
@@ -273,14 +273,14 @@ TEST_CASE("translator: dropout depends on the example, and a batch without a key
   add_dropout(later, Key(4));
   Tape<double> tape;  // a rewound tape keeps values that no choice affects: not those of another key
   for (const auto* data : {&batch, &later}) {
-    ForcedChooser<double> chooser(forced);
+    ForcedHandler<double> handler(forced);
     tape.rewind();
-    Episode<double> episode(tape, chooser, 3);
+    Episode<double> episode(tape, handler, 3);
     model->run(*data, episode);
     double total = 0;
     for (const auto& cost : episode.costs())
       for (std::size_t r = 0; r < 3; ++r) total += cost.loss.value().data[r];
-    ForcedChooser<double> again(forced);
+    ForcedHandler<double> again(forced);
     const auto fresh = losses(*model, *data, again);
     CHECK(total == doctest::Approx(fresh[0] + fresh[1] + fresh[2]).epsilon(1e-12));
   }

@@ -51,8 +51,8 @@ TEST_CASE("turing_machine: a hard writing head changes only reads of its cell") 
   const auto model = lively(cases()[0].spec, dimensions);
   // The reading head is in cell 2 at every step: writing to cell 0 or 1 has no effect, writing to cell 2 has.
   const auto loss = [&](int written) {
-    ForcedChooser<double> chooser(Options{{2, written}, {2, written}, {2, written}});
-    return losses(*model, two_sequences().select({0}), chooser)[0];
+    ForcedHandler<double> handler(Options{{2, written}, {2, written}, {2, written}});
+    return losses(*model, two_sequences().select({0}), handler)[0];
   };
   CHECK(loss(0) == doctest::Approx(loss(1)).epsilon(1e-14));
   CHECK(std::abs(loss(2) - loss(0)) > 1e-3);

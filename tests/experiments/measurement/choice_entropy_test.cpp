@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -40,8 +40,8 @@ TEST_CASE("choices that feed later ones: the entropy of complete sets over their
   const Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
-  EnumerateChooser<double> chooser;
-  Episode<double> episode(tape, chooser, batch.examples());
+  EnumerateHandler<double> handler;
+  Episode<double> episode(tape, handler, batch.examples());
   model.run(batch, episode);
   const auto& leaves = episode.steps().back().choice.rows;
   const auto log_p = episode.path_log_probability(leaves).value();

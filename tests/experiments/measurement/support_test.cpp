@@ -157,9 +157,9 @@ TEST_CASE("a nearly constant bit: a sample without its rare value is reported as
   CHECK(few.exact_variance == doctest::Approx(exact.variance).epsilon(1e-12));
   CHECK(few.replicates == 64);
   CHECK(few.unvisited_mass == doctest::Approx(1 / (1 + std::exp(8))).epsilon(1e-9));
-  CHECK(few.unsupported.find("the exact variance is ") == 0);
-  CHECK(few.unsupported.find("choices of probability 0.00034 were never made") != std::string::npos);
-  CHECK(known.unsupported.empty());
+  CHECK(few.why_unreliable.find("the exact variance is ") == 0);
+  CHECK(few.why_unreliable.find("choices of probability 0.00034 were never made") != std::string::npos);
+  CHECK(known.why_unreliable.empty());
   CHECK(known.replicates > 1000);
   CHECK(known.unvisited_mass == 0);
   CHECK(known.intervals.at("variance")[0] <= exact.variance);
@@ -167,7 +167,7 @@ TEST_CASE("a nearly constant bit: a sample without its rare value is reported as
   // If the exact variance is unknown, the absence of noise is reported.
   const auto unknown = sampled("reinforce", model, 64, 1 << 20, 1);
   CHECK(std::isnan(unknown.exact_variance));
-  CHECK(sampled("reinforce", model, 64, 64, 1).unsupported.find("they show no noise, and choices") == 0);
+  CHECK(sampled("reinforce", model, 64, 64, 1).why_unreliable.find("they show no noise, and choices") == 0);
   CHECK(unknown.replicates > 1000);
 }
 
@@ -183,13 +183,13 @@ TEST_CASE("nearly certain attention: unmarked intervals contain the truth, and p
                               "bits[options=5,function=table,table_seed=3,logit=4.5;-2;0.3;-3.5;1]",
                               "bits[options=3,function=table,table_seed=21,logit=5;0.2;-2]"})
       for (const auto* estimator : {"stochastic_ad", "bitflip[samples=1]", "reinforce", "rloo[samples=2]", "self_critic"}) {
-        if (!unsupported(Spec::parse(estimator), model_of(model)->structure()).empty()) continue;
+        if (!why_unsupported(Spec::parse(estimator), model_of(model)->structure()).empty()) continue;
         const auto truth = exactly(estimator, model);
         for (std::uint64_t seed = 0; seed < 12; ++seed) {
           const auto m = sampled(estimator, model, 256, 4096, outcome_cap, Key(36) / seed);
           ++measured;
           contradicted += m.bias_p_value < 1e-12 && m.bias_p_value_plain > 0.05;
-          if (!m.unsupported.empty()) continue;
+          if (!m.why_unreliable.empty()) continue;
           ++unmarked;
           const auto holds = [](const Interval& ends, double value) {
             return ends[0] <= value + 1e-12 && value <= ends[1] + 1e-12;
@@ -215,7 +215,7 @@ TEST_CASE("an ordinary sample supports its intervals, and no more replicates are
       CAPTURE(estimator);
       CAPTURE(model);
       const auto m = sampled(estimator, model, 400, 100000);
-      CHECK(m.unsupported == "");
+      CHECK(m.why_unreliable == "");
       CHECK(m.replicates == 400);
       ++seen;
     }

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/models/model.hpp"
 #include "experiments/tasks/table_programs.hpp"
 #include "experiments/tasks/task.hpp"
@@ -165,9 +165,9 @@ TEST_CASE("a programmer with the gold program answers correctly, with another pr
           program[t].push_back(t == step ? operation : gold);
           program[t].push_back(t == 0 ? 3 : std::max(batch.ints("gold_column").row(b)[t - 1], 0));
         }
-      ForcedChooser<float> chooser(program);
+      ForcedHandler<float> handler(program);
       Tape<float> tape;
-      Episode<float> episode(tape, chooser, 200);
+      Episode<float> episode(tape, handler, 200);
       model->run(batch, episode);
       auto metrics = task->metrics();
       task->score(batch, observe(episode), metrics);

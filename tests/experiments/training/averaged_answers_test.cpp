@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/support/error.hpp"
 #include "tests/core/models/model_check.hpp"
@@ -30,8 +30,8 @@ std::vector<double> mean_probabilities(const Model<double>& model, const Batch& 
     for (int k = 0; k < samples; ++k) {
       KeyedRandomness random(Key(3));
       const std::vector<std::uint32_t> id{batch.id[b] * static_cast<std::uint32_t>(samples) + static_cast<std::uint32_t>(k)};
-      SampleChooser<double> chooser(1, random, id);
-      p[y] += std::exp(-testing::losses(model, one, chooser)[0]) / samples;
+      SampleHandler<double> handler(1, random, id);
+      p[y] += std::exp(-testing::losses(model, one, handler)[0]) / samples;
     }
   }
   return p;

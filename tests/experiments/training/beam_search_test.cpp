@@ -40,8 +40,8 @@ double log_p(const Model<double>& model, const Batch& batch, int b, const std::v
   auto one = batch.select({b});
   one.integers["target"] = {{1, said.size()}, said};
   one.integers["target_length"] = {{1}, std::vector<int>{static_cast<int>(said.size())}};
-  C chooser;
-  return -losses(model, one, chooser)[0];
+  C handler;
+  return -losses(model, one, handler)[0];
 }
 
 /// Beam search by its definition: every prefix is decoded anew, with teacher forcing.
@@ -94,9 +94,9 @@ TEST_CASE("beam search equals the explicit search, at every width, and reordered
     std::vector<double> narrow(3);
     for (const int width : {1, 2, 3, 5, 130}) {
       CAPTURE(width);
-      const auto check = [&]<class C>(C chooser) {
+      const auto check = [&]<class C>(C handler) {
         Tape<double> tape;
-        const auto found = beam_search<double>(*model, batch, chooser, width, tape);
+        const auto found = beam_search<double>(*model, batch, handler, width, tape);
         REQUIRE(found.size() == 3);
         for (int b = 0; b < 3; ++b) {
           const auto wanted = by_hand<C>(*model, batch, b, static_cast<std::size_t>(width));
@@ -107,8 +107,8 @@ TEST_CASE("beam search equals the explicit search, at every width, and reordered
           differ += found[b].front().log_p > narrow[b] + 1e-9;
         }
       };
-      check(GreedyChooser<double>());
-      if (width == 2) check(ExpectedChooser<double>());
+      check(GreedyHandler<double>());
+      if (width == 2) check(ExpectedHandler<double>());
     }
   }
   CHECK(searched == 8 * 6 * 3);
@@ -124,18 +124,18 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentence, and
     std::vector<int> said;
     for (const auto& at : drawn) said.push_back(at[0]);
     ++sentences;
-    for (int b = 0; b < 3; ++b) best[b] = std::max(best[b], log_p<GreedyChooser<double>>(*model, batch, b, said));
+    for (int b = 0; b < 3; ++b) best[b] = std::max(best[b], log_p<GreedyHandler<double>>(*model, batch, b, said));
   });
   CHECK(sentences == 1 + 4 + 16 + 64 * 5);
-  GreedyChooser<double> chooser;
+  GreedyHandler<double> handler;
   Tape<double> tape;
-  const auto all = beam_search<double>(*model, batch, chooser, 320, tape);
+  const auto all = beam_search<double>(*model, batch, handler, 320, tape);
   for (int b = 0; b < 3; ++b) CHECK(all[b].front().log_p == doctest::Approx(best[b]).epsilon(1e-12));
 
   tape.clear();
-  const auto one = beam_search<double>(*model, batch, chooser, 1, tape);
+  const auto one = beam_search<double>(*model, batch, handler, 1, tape);
   tape.clear();
-  Episode<double> episode(tape, chooser, 3);
+  Episode<double> episode(tape, handler, 3);
   episode.run_freely();
   model->run(batch, episode);
   for (int b = 0; b < 3; ++b) {
@@ -153,13 +153,13 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentences in 
   for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
     std::vector<int> said;
     for (const auto& at : drawn) said.push_back(at[0]);
-    for (int b = 0; b < 3; ++b) all[b].push_back({said, log_p<GreedyChooser<double>>(*model, batch, b, said)});
+    for (int b = 0; b < 3; ++b) all[b].push_back({said, log_p<GreedyHandler<double>>(*model, batch, b, said)});
     for (int b = 0; b < 3; ++b)
       if (auto& labels = all[b].back().labels; labels.back() == end) labels.pop_back();
   });
-  GreedyChooser<double> chooser;
+  GreedyHandler<double> handler;
   Tape<double> tape;
-  const auto found = beam_search<double>(*model, batch, chooser, 320, tape, 7);
+  const auto found = beam_search<double>(*model, batch, handler, 320, tape, 7);
   for (int b = 0; b < 3; ++b) {
     std::sort(all[b].begin(), all[b].end(), [](const Found& x, const Found& y) { return x.log_p > y.log_p; });
     REQUIRE(found[b].size() == 7);
@@ -178,14 +178,14 @@ TEST_CASE("every sentence that beam search finds has its log-probability, also a
     const auto model = testing::lively(spec, dimensions);
     for (auto& p : model->parameters())
       for (auto& x : p.value.data) x *= 3;
-    GreedyChooser<double> chooser;
+    GreedyHandler<double> handler;
     Tape<double> tape;
-    const auto found = beam_search<double>(*model, batch, chooser, 6, tape, 12);
+    const auto found = beam_search<double>(*model, batch, handler, 6, tape, 12);
     for (int b = 0; b < 3; ++b)
       for (const auto& [said, p] : found[b]) {
         auto whole = said;
         if (whole.size() < most) whole.push_back(end);
-        CHECK(p == doctest::Approx(log_p<GreedyChooser<double>>(*model, batch, b, whole)).epsilon(1e-12));
+        CHECK(p == doctest::Approx(log_p<GreedyHandler<double>>(*model, batch, b, whole)).epsilon(1e-12));
         ++checked;
       }
   }
@@ -194,11 +194,11 @@ TEST_CASE("every sentence that beam search finds has its log-probability, also a
 
 TEST_CASE("beam search on a network that decodes no sentences is an error") {
   const auto model = testing::lively("not_gate", {{"not_gate", 1}});
-  GreedyChooser<double> chooser;
+  GreedyHandler<double> handler;
   Tape<double> tape;
   Batch batch;
   batch.id = {0};
-  CHECK_THROWS_AS(beam_search<double>(*model, batch, chooser, 2, tape), UsageError);
+  CHECK_THROWS_AS(beam_search<double>(*model, batch, handler, 2, tape), UsageError);
 }
 
 }  // namespace hardgrad::testing::beam_search_test

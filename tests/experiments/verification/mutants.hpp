@@ -84,7 +84,7 @@ class Walker final : public Model<T> {
       if (is("sample leak")) read = add(read, affine(on(first_of_example(*choice.rows), read), T(0.1)));
       // If the question is asked on the root's rows again, h is on other rows: those of the earlier answer.
       auto before = is("joint cost") && t > 0 ? h : on(choice.rows->parent, is("chained") ? asks : h);
-      if (is("shared state") && !choice.apart) before = on(first_of_example(*choice.rows), before);
+      if (is("shared state") && !choice.unshared) before = on(first_of_example(*choice.rows), before);
       h = tanh(add(core_(before), is("gradient") ? tape.detach(read) : read));
       if (is("repeated")) h = affine(h, static_cast<T>(1 + 1e-3 * ++runs_));
       if (is("float") && sizeof(T) == 4) h = affine(h, T(1.1));

@@ -123,7 +123,7 @@ TEST_CASE("every estimator rejects a model that breaks its declaration, in one l
     for (const auto& name : Estimators::instance().names()) {
       const auto spec = Spec::parse(name);
       const auto model = make_model<double>(with_fault("walker", fault), task->dimensions(), Key(1), wants_posterior(spec));
-      if (!unsupported(spec, model->structure()).empty()) continue;
+      if (!why_unsupported(spec, model->structure()).empty()) continue;
       const auto estimator = make_estimator<double>(spec, model->structure(), Key(1));
       CAPTURE(name);
       CAPTURE(std::string(fault));

@@ -1,5 +1,5 @@
 """Batched networks as people write them, one file each: one row per sample, padding with masks, no Python loop over the batch. The
-twins, which read one example at a time, are for correctness only; these are for speed, and their gradients are compared with
+references, which read one example at a time, are for correctness only; these are for speed, and their gradients are compared with
 Hardgrad's, too.
 
 Each file has `prepare(file)`, the arrays and numbers that do not depend on parameters, and a function with the network's name and the

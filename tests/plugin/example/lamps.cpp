@@ -26,7 +26,7 @@ class LampReader final : public Model<T> {
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
-    const auto rows = episode.root();  // one row per example; a chooser may add rows
+    const auto rows = episode.root();  // one row per example; a handler may add rows
     const auto& light = batch.numbers("light");
     const std::vector<T> values(light.data.begin(), light.data.end());
     const auto x = tape.constant(MatrixView<const T>{values.data(), rows->size(), light.shape[1]});

@@ -20,13 +20,13 @@ _RUN = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode
 @dataclass(frozen=True)
 class Site:
     """A site: the choices that a network makes under one name. options: the most options; columns: simultaneous choices; times: the
-    most choices in a run; state: number of inputs of learned baselines; apart: no later choice depends on it.
+    most choices in a run; state: number of inputs of learned baselines; feeds_choices: whether later choices depend on it.
     """
     options: int
     columns: int = 1
     times: int = 1
     state: int = 1
-    apart: bool = False
+    feeds_choices: bool = True
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Episode:
                  ids: Any, seed: int):
         self._examples, self._named, self._estimator, self._dtype = examples, named, draws.held(named), dtype
         self._learning = False
-        self._sites = [(name, site.options, site.columns, site.times, site.state, site.apart) for name, site in sites.items()]
+        self._sites = [(name, site.options, site.columns, site.times, site.state, site.feeds_choices) for name, site in sites.items()]
         self._posterior, self._ids, self._seed = posterior, ids, seed
         self._given: list[Tensor] = []
         self._parked: Optional[Parked] = None

@@ -1,4 +1,4 @@
-// Histories, against separate states of a network: rows with the same past share a state.
+// Histories, against separate states of a network: rows with the same history share a state.
 #include "core/models/parts/histories.hpp"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ Batch batch_of(int examples) {
 
 }  // namespace
 
-TEST_CASE("rows of one example with the same past share a state, rows of different examples do not") {
+TEST_CASE("rows of one example with the same history share a state, rows of different examples do not") {
   const auto batch = batch_of(2);
   const Distinct distinct(batch);
   const auto root = Histories::root(distinct);
@@ -90,7 +90,7 @@ TEST_CASE("finished examples are removed, their rows have no state") {
   CHECK(spread.value()(2, 0) == 4);
   CHECK(left.on_states(spread).value()(1, 0) == 4);
   CHECK(left.moved(3).size() == 2);
-  CHECK(left.again().moved(2).empty());
+  CHECK(left.next_step().moved(2).empty());
 }
 
 TEST_CASE("rows share a state if they made equal choices in every column") {
@@ -110,7 +110,7 @@ TEST_CASE("rows share a state if they made equal choices in every column") {
   const auto left = Histories(after).only([](int example) { return example == 1; });
   CHECK(left.option == Ints{2, 0, 2, 1});
   auto apart = first;
-  apart.apart = true;
+  apart.unshared = true;
   CHECK(root.after(apart, 3, distinct).of_row == Ints{0, 1, 2, 3, 4, 5});
   // Weights of cells and values of items: state n gets the sum over column d's items.
   Tape<double> tape;
@@ -135,10 +135,10 @@ TEST_CASE("after a relaxed choice every row has a separate state") {
 namespace {
 
 /// [losses of all rows..., gradient of a number that depends on all values] of one run.
-std::vector<double> everything(const Model<double>& model, const Batch& batch, Chooser<double>& chooser, bool apart) {
+std::vector<double> everything(const Model<double>& model, const Batch& batch, Handler<double>& handler, bool apart) {
   Tape<double> tape;
-  Episode<double> episode(tape, chooser, batch.examples());
-  if (apart) episode.keep_apart();
+  Episode<double> episode(tape, handler, batch.examples());
+  if (apart) episode.share_no_states();
   model.run(batch, episode);
   std::vector<double> all;
   for (const auto& cost : episode.costs())
@@ -198,10 +198,10 @@ TEST_CASE("rows that share states have the same losses and gradients as separate
       }
       CHECK(worst < 1e-12 * most);
     };
-    same([&] { return std::make_unique<EnumerateChooser<double>>(); });
+    same([&] { return std::make_unique<EnumerateHandler<double>>(); });
     KeyedRandomness random(Key(5)), again(Key(5));
     auto* next = &random;
-    same([&] { return std::make_unique<SampleChooser<double>>(6, *std::exchange(next, &again), batch.id); });
+    same([&] { return std::make_unique<SampleHandler<double>>(6, *std::exchange(next, &again), batch.id); });
   }
 }
 

@@ -1,5 +1,5 @@
 // The building blocks of models against explicit computations: sums of gathers, reading chosen items, and heads.
-#include "core/models/parts/past.hpp"
+#include "core/models/parts/states.hpp"
 
 #include <doctest/doctest.h>
 
@@ -41,17 +41,17 @@ TEST_CASE("reading a choice gives the item, or the mixture, of each column") {
   Tape<double> tape;
   const auto values = place(tape, {random_matrix(heads.items().total(), 2, 4)})[0];
   const auto row = [&](int example, int head, int i) { return heads.items().row(2 * example + head, i); };
-  const auto read = [&](Chooser<double>& chooser, bool expecting = false) {
-    Episode<double> episode(tape, chooser, 2);
-    const Past<double> past(episode, distinct);
-    CHECK(!past.read(values));  // no choice yet
-    const auto i = past.choose(
-        {.name = "head", .scores = tape.constant(4, 3), .items = heads.items(), .state = tape.constant(2, 1), .columns = 2});
+  const auto read = [&](Handler<double>& handler, bool expecting = false) {
+    Episode<double> episode(tape, handler, 2);
+    const States<double> states(episode, distinct);
+    CHECK(!states.read(values));  // no choice yet
+    const auto i = states.choose(
+        {.name = "head", .logits = tape.constant(4, 3), .items = heads.items(), .state = tape.constant(2, 1), .columns = 2});
     CHECK(episode.steps()[0].question.categories().options() == std::vector<int>{2, 2, 3, 3});
-    CHECK(!past.again().read(values));
-    return Var<double>(expecting ? past.expecting(i).read(values) : i.read(values)).value();
+    CHECK(!states.next_step().read(values));
+    return Var<double>(expecting ? states.expecting(i).read(values) : i.read(values)).value();
   };
-  ForcedChooser<double> hard(forced), again(forced);
+  ForcedHandler<double> hard(forced), again(forced);
   ForcedWeights weights(forced, 0.4), one_hot(forced, 1);
   const auto chosen = read(hard), mixed = read(weights), same = read(one_hot), mean = read(again, true);
   for (int b = 0; b < 2; ++b)
@@ -78,21 +78,21 @@ TEST_CASE("states may have fewer options than items, and are removed singly when
   const Distinct distinct(batch);
   const Items items(2, 3);
   Tape<double> tape;
-  EnumerateChooser<double> chooser;
-  Episode<double> episode(tape, chooser, 2);
-  const auto ask = [&](const Past<double>& past, std::vector<int> options) {
-    return past.choose({.name = "step",
-                        .scores = tape.constant(past.size(), 3),
-                        .items = items,
-                        .state = tape.constant(past.size(), 1),
-                        .options = std::move(options)});
+  EnumerateHandler<double> handler;
+  Episode<double> episode(tape, handler, 2);
+  const auto site = [&](const States<double>& states, std::vector<int> options) {
+    return states.choose({.name = "step",
+                          .logits = tape.constant(states.size(), 3),
+                          .items = items,
+                          .state = tape.constant(states.size(), 1),
+                          .options = std::move(options)});
   };
-  const auto first = ask(Past<double>(episode, distinct), {2, 3});
+  const auto first = site(States<double>(episode, distinct), {2, 3});
   CHECK(first.rows()->example == std::vector<int>{0, 0, 1, 1, 1});
   // The second row of each example continues; so does the last row of the second example, which has no choice.
-  const auto left = first.again().only_states({0, 1, 0, 1, 1});
+  const auto left = first.next_step().only_states({0, 1, 0, 1, 1});
   CHECK(left.size() == 3);
-  const auto second = ask(left, {3, 2, 1});
+  const auto second = site(left, {3, 2, 1});
   CHECK(episode.steps()[1].question.categories().options() == std::vector<int>{1, 3, 1, 2, 1});
   CHECK(second.rows()->example == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1});
   CHECK(std::vector<int>(second.example().begin(), second.example().end()) == std::vector<int>{0, 0, 0, 1, 1, 1});

@@ -9,11 +9,11 @@
 namespace hardgrad::sweeps {
 
 template <class T>
-class Keeper {
+class CheckpointWriter {
  public:
   /// The arguments must outlive it. `began`: thread_seconds() at the start of the cell.
-  Keeper(const training::Training<T>& training, const training::TrainSettings& settings, const CellSettings& cell,
-         const CellHooks& hooks, const storage::CellRecord& record, double began, bool starting)
+  CheckpointWriter(const training::Training<T>& training, const training::TrainSettings& settings, const CellSettings& cell,
+                   const CellHooks& hooks, const storage::CellRecord& record, double began, bool starting)
       : training_(training),
         settings_(settings),
         cell_(cell),
@@ -22,7 +22,7 @@ class Keeper {
         began_(began),
         starting_(starting),
         last_step_(training.step) {}
-  Keeper(const Keeper&) = delete;
+  CheckpointWriter(const CheckpointWriter&) = delete;
 
   training::Between between() {
     return {[this] { return due(); }, [this] { act(); }};

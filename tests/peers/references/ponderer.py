@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from twins.layers import lstm
+from references.layers import lstm
 
 CASES = [
     (f"puzzle[kind={kind},size={size}]", f"hidden=6,{settings}")

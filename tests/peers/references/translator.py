@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from twins.layers import BOS, bilstm, forward_lstm
+from references.layers import BOS, bilstm, forward_lstm
 
 CASES = [
     ("translation", f"embedding=6,hidden=5,score={score},feed={feed}")

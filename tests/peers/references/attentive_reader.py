@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from twins.layers import bilstm
+from references.layers import bilstm
 
 CASES = [
     ("cloze", "embedding=6,hidden=5"),

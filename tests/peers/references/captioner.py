@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from twins.layers import BOS
+from references.layers import BOS
 
 CASES = [
     ("caption", "embedding=6,hidden=5,channels=4,features=7"),

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from twins.layers import lstm
+from references.layers import lstm
 
 CASES = [
     (f"algorithm[kind={kind},bits=3,min_length=2,max_length={longest},repeats=2]", settings)

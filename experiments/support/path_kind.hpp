@@ -25,25 +25,25 @@ inline std::string system_words(int error) {
   }
 }
 
-enum class Place { nothing, file, folder, other };
+enum class PathKind { missing, file, folder, other };
 
 /// Follows symbolic links. Throws `E` if the kind cannot be determined: no permission for a folder of the path, too long a
 /// name, or a cycle of links.
 template <class E = InputError>
-Place place_of(const std::string& path) {
+PathKind path_kind(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0)
-    return S_ISREG(status.st_mode) ? Place::file : S_ISDIR(status.st_mode) ? Place::folder : Place::other;
-  if (errno == ENOENT || errno == ENOTDIR) return Place::nothing;
+    return S_ISREG(status.st_mode) ? PathKind::file : S_ISDIR(status.st_mode) ? PathKind::folder : PathKind::other;
+  if (errno == ENOENT || errno == ENOTDIR) return PathKind::missing;
   throw E(path + ": cannot be read: " + system_words(errno));
 }
 
 /// Throws unless the path is a regular file or does not exist: reading a FIFO or a device may never end, or fill memory.
 template <class E = InputError>
 void refuse_strange(const std::string& path) {
-  const auto place = place_of<E>(path);
-  if (place == Place::folder) throw E(path + ": is a folder, not a file");
-  if (place == Place::other) throw E(path + ": is not a regular file");
+  const auto kind = path_kind<E>(path);
+  if (kind == PathKind::folder) throw E(path + ": is a folder, not a file");
+  if (kind == PathKind::other) throw E(path + ": is not a regular file");
 }
 
 }  // namespace hardgrad

@@ -1,4 +1,4 @@
-#include "core/choice/choosers.hpp"
+#include "core/choice/handlers.hpp"
 
 #include "core/kernels/functions.hpp"
 #include "core/support/error.hpp"
@@ -13,11 +13,11 @@ RowsPtr fan_out(const Question<T>& question, int copies) {
 }
 
 template <class T>
-int draw_option(const Question<T>& question, int cell, Randomness& random, Draw where) {
+int draw_option(const Question<T>& question, int choice, Randomness& random, Draw where) {
   const auto& categories = question.categories();
-  const auto options = static_cast<std::size_t>(categories.options()[cell]);
+  const auto options = static_cast<std::size_t>(categories.options()[choice]);
   if (options == 1) return 0;
-  const T* log_p = categories.log_p().value().row(cell);
+  const T* log_p = categories.log_p().value().row(choice);
   std::vector<double> p(log_p, log_p + options);
   kernels::exp_all(p.data(), p.data(), options);
   return random.categorical(p, where);
@@ -30,29 +30,29 @@ std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Ran
 }
 
 template <class T>
-Choice<T> SampleChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+Choice<T> SampleHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
   return question.distribution->sample(tape, rows, {random_, id_, question.step});
 }
 
 template <class T>
-void EnumerateChooser<T>::visit(const Question<T>& question, int cell, std::vector<int>& to) const {
-  for (int i = 0; i < question.categories().options()[cell]; ++i) to.push_back(i);
+void EnumerateHandler<T>::visit(const Question<T>& question, int choice, std::vector<int>& to) const {
+  for (int i = 0; i < question.categories().options()[choice]; ++i) to.push_back(i);
 }
 
 template <class T>
-Choice<T> EnumerateChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+Choice<T> EnumerateHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto& site = question.site;
   const auto* declared = structure_ ? structure_->site(site.name) : nullptr;
   return question.distribution->enumerate(tape, site.rows, question.step,
                                           {.side_by_side = site.columns > 1 && declared && declared->reach == Reach::own_column,
-                                           .options = [&](int cell, std::vector<int>& to) { visit(question, cell, to); },
+                                           .options = [&](int choice, std::vector<int>& to) { visit(question, choice, to); },
                                            .cap = cap_,
                                            .nodes = question.nodes});
 }
 
 template <class T>
-Choice<T> ForcedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+Choice<T> ForcedHandler<T>::choose(Tape<T>&, const Question<T>& question) {
   const auto asking = question.categories().options().size();
   const auto step = static_cast<std::size_t>(question.step);
   if (step >= option_.size() || option_[step].size() % asking != 0)
@@ -61,7 +61,7 @@ Choice<T> ForcedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 }
 
 template <class T>
-Choice<T> RepeatChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+Choice<T> RepeatHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto step = static_cast<std::size_t>(question.step);
   if (step >= answered_.steps().size()) throw Bug("a run asks more questions than the run it repeats");
   const auto& answer = answered_.steps()[step].choice;
@@ -72,12 +72,12 @@ Choice<T> RepeatChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
 }
 
 template <class T>
-Choice<T> GreedyChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+Choice<T> GreedyHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   return question.distribution->mode(tape, fan_out(question, 1));
 }
 
 template <class T>
-Choice<T> ExpectedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+Choice<T> ExpectedHandler<T>::choose(Tape<T>&, const Question<T>& question) {
   return question.distribution->mean(fan_out(question, 1));
 }
 
@@ -86,12 +86,12 @@ Choice<T> ExpectedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   template int draw_option(const Question<T>&, int, Randomness&, Draw);                                                   \
   template std::vector<int> draw_options(const Question<T>&, const Rows&, Randomness&, const std::vector<std::uint32_t>&, \
                                          const std::vector<bool>*);                                                       \
-  template class SampleChooser<T>;                                                                                        \
-  template class EnumerateChooser<T>;                                                                                     \
-  template class ForcedChooser<T>;                                                                                        \
-  template class RepeatChooser<T>;                                                                                        \
-  template class GreedyChooser<T>;                                                                                        \
-  template class ExpectedChooser<T>;
+  template class SampleHandler<T>;                                                                                        \
+  template class EnumerateHandler<T>;                                                                                     \
+  template class ForcedHandler<T>;                                                                                        \
+  template class RepeatHandler<T>;                                                                                        \
+  template class GreedyHandler<T>;                                                                                        \
+  template class ExpectedHandler<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

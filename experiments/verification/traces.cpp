@@ -1,4 +1,4 @@
-#include "experiments/verification/ways.hpp"
+#include "experiments/verification/traces.hpp"
 
 #include <fmt/format.h>
 
@@ -22,8 +22,8 @@ int row_of(const Rows& rows, int b, int m) {
 }
 
 template <class T>
-Way::Question seen(const Question<T>& question, int row) {
-  Way::Question q{std::string(question.site.name), question.step, {}, {}, {}};
+Trace::Question seen(const Question<T>& question, int row) {
+  Trace::Question q{std::string(question.site.name), question.step, {}, {}, {}};
   const int D = question.site.columns;
   for (int d = 0; d < D; ++d) {
     std::vector<double> law;
@@ -50,8 +50,8 @@ bool alike(double a, double b, double tolerance) {
 
 }  // namespace
 
-Answers drawn_by(Key key) {
-  return [key](const Place& at, int options) {
+GivenChoices drawn_by(Key key) {
+  return [key](const ChoiceIndex& at, int options) {
     const double u = KeyedRandomness(key).uniform({.example = at.example,
                                                    .replica = static_cast<std::uint32_t>(at.sample),
                                                    .step = static_cast<std::uint32_t>(at.question),
@@ -61,7 +61,7 @@ Answers drawn_by(Key key) {
 }
 
 template <class T>
-Choice<T> ScriptedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+Choice<T> ScriptedHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto& site = question.site;
   const auto D = static_cast<std::size_t>(site.columns);
   const auto rows = fan_out(question, site.rows->is_root() ? samples_ : 1);
@@ -70,7 +70,7 @@ Choice<T> ScriptedChooser<T>::choose(Tape<T>& tape, const Question<T>& question)
   for (std::size_t r = 0; r < rows->size(); ++r) {
     const auto parent = static_cast<std::size_t>(rows->parent[r]);
     if (!question.chooses(parent)) continue;
-    Place at{batch_.id[rows->example[r]], rows->replica[r], asked_[{rows->example[r], rows->replica[r]}]++, 0};
+    ChoiceIndex at{batch_.id[rows->example[r]], rows->replica[r], asked_[{rows->example[r], rows->replica[r]}]++, 0};
     for (std::size_t d = 0; d < D; ++d) {
       const int options = numbers ? 0 : question.categories().options()[parent * D + d];
       if (options == 1) continue;
@@ -86,7 +86,7 @@ Choice<T> ScriptedChooser<T>::choose(Tape<T>& tape, const Question<T>& question)
   std::vector<int> option(answer.begin(), answer.end());
   if (form_ == Form::hard) return {rows, ChosenOptions{std::move(option)}};
   const auto weights = tape.constant(option.size(), question.categories().log_p().cols());
-  const auto from = question.cells(*rows);
+  const auto from = question.parent_choices(*rows);
   const double on_it = form_ == Form::one_hot ? 1 : 0.6;
   for (std::size_t c = 0; c < option.size(); ++c) {
     const int options = question.categories().options()[from[c]];
@@ -98,44 +98,44 @@ Choice<T> ScriptedChooser<T>::choose(Tape<T>& tape, const Question<T>& question)
 }
 
 template <class T>
-Ways ways_of(const Model<T>& model, const Episode<T>& run, int samples) {
-  Ways ways;
-  ways.undeclared = undeclared(model.structure(), run);
-  if (!ways.undeclared.empty()) return ways;
+Traces traces_of(const Model<T>& model, const Episode<T>& run, int samples) {
+  Traces traces;
+  traces.undeclared = undeclared(model.structure(), run);
+  if (!traces.undeclared.empty()) return traces;
   for (const auto& step : run.steps()) {
-    ways.asking.push_back(step.question.site.rows);
-    ways.columns.push_back(step.question.site.columns);
+    traces.asking.push_back(step.question.site.rows);
+    traces.columns.push_back(step.question.site.columns);
   }
-  for (const auto& cost : run.costs()) ways.paying.push_back(cost.rows);
+  for (const auto& cost : run.costs()) traces.paying.push_back(cost.rows);
   for (int b = 0; b < run.examples(); ++b)
     for (int m = 0; m < samples; ++m) {
-      auto& way = ways.of_row.emplace_back();
+      auto& trace = traces.of_row.emplace_back();
       for (const auto& [question, choice] : run.steps())
         if (const int row = row_of(*question.site.rows, b, m); row >= 0 && question.chooses(row))
-          way.questions.push_back(seen(question, row));
+          trace.questions.push_back(seen(question, row));
       for (const auto& cost : run.costs()) {
-        auto& paid = way.costs.emplace_back();
+        auto& paid = trace.costs.emplace_back();
         const int row = row_of(*cost.rows, b, m);
         if (row < 0) continue;
         const auto of = cost.by_column ? cost.by_column.value() : cost.loss.value();
         paid.assign(of.row(row), of.row(row) + of.cols);
-        for (double x : paid) way.loss += x;
+        for (double x : paid) trace.loss += x;
       }
     }
-  return ways;
+  return traces;
 }
 
 template <class T>
-Ways ways_of(const Model<T>& model, const Batch& batch, const Answers& answers, const RunSettings& settings) {
+Traces traces_of(const Model<T>& model, const Batch& batch, const GivenChoices& answers, const RunSettings& settings) {
   Tape<T> tape;
-  ScriptedChooser<T> chooser(batch, answers, settings.samples, settings.form);
-  Episode<T> run(tape, chooser, batch.examples());
-  if (settings.apart) run.keep_apart();
+  ScriptedHandler<T> handler(batch, answers, settings.samples, settings.form);
+  Episode<T> run(tape, handler, batch.examples());
+  if (settings.unshared) run.share_no_states();
   model.run(batch, run);
-  return ways_of(model, run, settings.samples);
+  return traces_of(model, run, settings.samples);
 }
 
-std::string difference(const Way& a, const Way& b, double tolerance) {
+std::string difference(const Trace& a, const Trace& b, double tolerance) {
   if (!alike(a.loss, b.loss, tolerance)) return fmt::format("the loss is {:.9g}, not {:.9g}", a.loss, b.loss);
   if (a.questions.size() != b.questions.size())
     return fmt::format("there are {} questions with a choice, not {}", a.questions.size(), b.questions.size());
@@ -153,10 +153,10 @@ std::string difference(const Way& a, const Way& b, double tolerance) {
   return "";
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                             \
-  template class ScriptedChooser<T>;                                                        \
-  template Ways ways_of(const Model<T>&, const Batch&, const Answers&, const RunSettings&); \
-  template Ways ways_of(const Model<T>&, const Episode<T>&, int);
+#define HARDGRAD_INSTANTIATE(T)                                                                      \
+  template class ScriptedHandler<T>;                                                                 \
+  template Traces traces_of(const Model<T>&, const Batch&, const GivenChoices&, const RunSettings&); \
+  template Traces traces_of(const Model<T>&, const Episode<T>&, int);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

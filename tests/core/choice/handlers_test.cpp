@@ -1,4 +1,4 @@
-// Choosers answer sites; rows remember their origin.
+// Handlers answer sites; rows remember their origin.
 #include "core/choice/relaxed.hpp"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 #include "core/choice/categorical.hpp"
 #include "core/support/error.hpp"
 
-namespace hardgrad::testing::choosers_test {
+namespace hardgrad::testing::handlers_test {
 namespace {
 
 /// Two examples, the second with two of three options; a chain of two choices.
@@ -17,8 +17,8 @@ struct Chain {
   std::vector<std::uint32_t> id = {5, 6};
   std::vector<Choice<double>> choices;
 
-  Episode<double> run(Chooser<double>& chooser) {
-    Episode<double> episode(tape, chooser, 2);
+  Episode<double> run(Handler<double>& handler) {
+    Episode<double> episode(tape, handler, 2);
     auto rows = episode.root();
     for (int t = 0; t < 2; ++t) {
       auto logits = tape.constant(rows->size(), 3);
@@ -37,8 +37,8 @@ struct Chain {
 
 TEST_CASE("enumeration grows a tree of every prefix, and its leaves' probabilities sum to one") {
   Chain chain;
-  EnumerateChooser<double> chooser;
-  auto episode = chain.run(chooser);
+  EnumerateHandler<double> handler;
+  auto episode = chain.run(handler);
   CHECK(chain.choices[0].rows->example == std::vector<int>{0, 0, 0, 1, 1});
   CHECK(chain.choices[1].rows->size() == 9 + 4);
   CHECK(episode.rows_evaluated() == 5 + 13);
@@ -55,8 +55,8 @@ TEST_CASE("sampling branches once, keeps examples together, and never takes a mi
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Chain chain;
     KeyedRandomness noise{Key(seed)};
-    SampleChooser<double> chooser(4, noise, chain.id);
-    chain.run(chooser);
+    SampleHandler<double> handler(4, noise, chain.id);
+    chain.run(handler);
     for (const auto& choice : chain.choices) {
       REQUIRE(choice.rows->size() == 8);
       CHECK(choice.rows->example == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1});
@@ -70,14 +70,14 @@ TEST_CASE("sampling branches once, keeps examples together, and never takes a mi
 
 TEST_CASE("greedy takes a row's most probable option, forced takes the given one") {
   Chain greedy, forced;
-  GreedyChooser<double> most;
+  GreedyHandler<double> most;
   greedy.run(most);
   CHECK(greedy.choices[0].option() == std::vector<int>{2, 1});
-  ForcedChooser<double> told({{0, 1, 1, 0}, {2, 0, 1, 1}});
+  ForcedHandler<double> told({{0, 1, 1, 0}, {2, 0, 1, 1}});
   forced.run(told);
   CHECK(forced.choices[0].rows->example == std::vector<int>{0, 0, 1, 1});
   CHECK(forced.choices[1].option() == std::vector<int>{2, 0, 1, 1});
-  ForcedChooser<double> too_few({{0, 1}});
+  ForcedHandler<double> too_few({{0, 1}});
   CHECK_THROWS_AS(Chain().run(too_few), Bug);
 }
 
@@ -90,19 +90,19 @@ TEST_CASE("log probabilities that do not sum to one are rejected") {
 }
 
 /// Gumbel-softmax weights.
-RelaxedChooser<double>::Relax concrete(double temperature) {
+RelaxedHandler<double>::Relax concrete(double temperature) {
   return [=](const Relaxing<double>& asked) { return Relaxed<double>{{}, asked.softmax(asked.gumbels(), temperature)}; };
 }
 
 TEST_CASE("expected and relaxed weights are distributions over the options, and a cold relaxation is a choice") {
   Chain soft;
-  ExpectedChooser<double> expected;
+  ExpectedHandler<double> expected;
   soft.run(expected);
   KeyedRandomness random(Key(2));
   for (double temperature : {1.0, 1e-4}) {
     Chain relaxed;
-    RelaxedChooser<double> chooser(3, random, relaxed.id, concrete(temperature));
-    relaxed.run(chooser);
+    RelaxedHandler<double> handler(3, random, relaxed.id, concrete(temperature));
+    relaxed.run(handler);
     for (const auto* chain : {&soft, &relaxed})
       for (const auto& choice : chain->choices) {
         const auto w = choice.weights().value();
@@ -121,8 +121,8 @@ TEST_CASE("Gumbel-max: the largest relaxed weight has the distribution of the lo
   for (std::uint64_t i = 0; i < n; ++i) {
     Chain chain;
     KeyedRandomness random(Key(3) / i);
-    RelaxedChooser<double> chooser(1, random, chain.id, concrete(0.5));
-    chain.run(chooser);
+    RelaxedHandler<double> handler(1, random, chain.id, concrete(0.5));
+    chain.run(handler);
     const auto w = chain.choices[0].weights().value();
     ++counts[std::max_element(w.row(0), w.row(0) + 3) - w.row(0)];
   }
@@ -135,4 +135,4 @@ TEST_CASE("Gumbel-max: the largest relaxed weight has the distribution of the lo
 }
 
 }  // namespace
-}  // namespace hardgrad::testing::choosers_test
+}  // namespace hardgrad::testing::handlers_test

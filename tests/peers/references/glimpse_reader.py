@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from twins.layers import lstm
+from references.layers import lstm
 
 CASES = [
     ("glimpse", "features=9,hidden=8,glimpses=3,grid=5,patch=6"),

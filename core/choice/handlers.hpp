@@ -1,4 +1,4 @@
-// The choosers: ways to answer a model's questions.
+// The handlers: ways to answer a model's questions.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@ namespace hardgrad {
 /// Samples: every question asked from the root gets `samples` rows per example. Each draw is keyed by (example id, sample,
 /// step). Finished rows (one option) draw nothing.
 template <class T>
-class SampleChooser final : public Chooser<T> {
+class SampleHandler final : public Handler<T> {
  public:
-  SampleChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
+  SampleHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
       : samples_(samples), random_(random), id_(id) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
@@ -28,17 +28,17 @@ class SampleChooser final : public Chooser<T> {
 /// numbers. A factorised model branches from its root at every step. A sequential model grows a tree breadth-first, and every
 /// prefix is computed once. Columns with separate costs are enumerated side by side: row i has option i of every column.
 template <class T>
-class EnumerateChooser : public Chooser<T> {
+class EnumerateHandler : public Handler<T> {
  public:
-  EnumerateChooser() = default;
-  /// `structure` declares which columns have separate costs (default: none); it must outlive the chooser. NotExact if one
+  EnumerateHandler() = default;
+  /// `structure` declares which columns have separate costs (default: none); it must outlive the handler. NotExact if one
   /// question makes more than `cap` rows.
-  explicit EnumerateChooser(const Structure& structure, double cap = most_rows) : structure_(&structure), cap_(cap) {}
+  explicit EnumerateHandler(const Structure& structure, double cap = most_rows) : structure_(&structure), cap_(cap) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  protected:
-  /// Appends the options of a cell to visit, in order. Default: all.
-  virtual void visit(const Question<T>& question, int cell, std::vector<int>& to) const;
+  /// Appends the options of a choice to visit, in order. Default: all.
+  virtual void visit(const Question<T>& question, int choice, std::vector<int>& to) const;
 
  private:
   static constexpr double most_rows = 1e9;
@@ -46,12 +46,12 @@ class EnumerateChooser : public Chooser<T> {
   double cap_ = most_rows;
 };
 
-/// Returns given options: option[step] has one entry per asking cell, or a multiple of that, if every row is continued equally
+/// Returns given options: option[step] has one entry per choice of the asking rows, or a multiple of that, if every row is continued equally
 /// often.
 template <class T>
-class ForcedChooser final : public Chooser<T> {
+class ForcedHandler final : public Handler<T> {
  public:
-  explicit ForcedChooser(std::vector<std::vector<int>> option) : option_(std::move(option)) {}
+  explicit ForcedHandler(std::vector<std::vector<int>> option) : option_(std::move(option)) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  private:
@@ -60,9 +60,9 @@ class ForcedChooser final : public Chooser<T> {
 
 /// Repeats the choices of another run with the same rows.
 template <class T>
-class RepeatChooser final : public Chooser<T> {
+class RepeatHandler final : public Handler<T> {
  public:
-  explicit RepeatChooser(const Episode<T>& answered) : answered_(answered) {}
+  explicit RepeatHandler(const Episode<T>& answered) : answered_(answered) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  private:
@@ -71,25 +71,25 @@ class RepeatChooser final : public Chooser<T> {
 
 /// The most probable answer.
 template <class T>
-class GreedyChooser final : public Chooser<T> {
+class GreedyHandler final : public Handler<T> {
  public:
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 };
 
 /// Soft attention: the weights are the probabilities; for numbers, the mean.
 template <class T>
-class ExpectedChooser final : public Chooser<T> {
+class ExpectedHandler final : public Handler<T> {
  public:
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 };
 
-/// For choosers: the rows after `question` if each asking row is continued `copies` times.
+/// For handlers: the rows after `question` if each asking row is continued `copies` times.
 template <class T>
 RowsPtr fan_out(const Question<T>& question, int copies);
-/// For choosers: an option drawn from the distribution of the site's cell. A cell with one option gives 0 without a draw.
+/// For handlers: an option drawn from the distribution of the site's choice. A choice with one option gives 0 without a draw.
 template <class T>
-int draw_option(const Question<T>& question, int cell, Randomness& random, Draw where);
-/// For choosers: one option for each cell of `rows`, drawn from the distribution of the parent's cell. Rows of examples marked
+int draw_option(const Question<T>& question, int choice, Randomness& random, Draw where);
+/// For handlers: one option for each choice of `rows`, drawn from the distribution of the parent's choice. Rows of examples marked
 /// in `skip` draw nothing and get option 0.
 template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Randomness& random,

@@ -9,8 +9,8 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
 
-_modules = {m.name: importlib.import_module(f"twins.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "layers"}
-TWINS: dict[str, Callable] = {name: getattr(module, name) for name, module in _modules.items()}
+_modules = {m.name: importlib.import_module(f"references.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "layers"}
+REFERENCES: dict[str, Callable] = {name: getattr(module, name) for name, module in _modules.items()}
 
 
 def cases(soft: bool = False) -> Iterator[tuple[str, str, str]]:

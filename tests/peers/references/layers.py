@@ -1,4 +1,4 @@
-"""Layers shared by several twins."""
+"""Layers shared by several references."""
 
 from __future__ import annotations
 
