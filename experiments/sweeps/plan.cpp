@@ -195,14 +195,16 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
 
 namespace {
 
-/// A spec without wildcards in the form of the plan, which omits default settings: rloo[samples=4] is rloo.
-std::string canonical(const std::string& axis, const std::string& pattern) {
+/// Whether a value of an axis matches. A spec with settings and without wildcards is compared in the form of the plan, which omits
+/// default settings: rloo[samples=4] is rloo, and not rloo[samples=2].
+bool keeps(const std::string& axis, const std::string& pattern, const std::string& value) {
   const bool spec = axis == "task" || axis == "model" || axis == "estimator";
-  if (!spec || pattern.find('[') == std::string::npos || pattern.find_first_of("*?") != std::string::npos) return pattern;
+  if (!spec || pattern.find('[') == std::string::npos || pattern.find_first_of("*?") != std::string::npos)
+    return pattern_matches(pattern, value);
   try {
-    return canonical_spec(axis, pattern);
+    return canonical_spec(axis, pattern) == value;
   } catch (const UsageError&) {  // it matches no cell, which is reported
-    return pattern;
+    return false;
   }
 }
 
@@ -214,7 +216,7 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
     const auto equals = filter.find('='), bracket = filter.find('[');
     if (equals == std::string::npos || bracket < equals)
       return std::any_of(cell.axes.begin(), cell.axes.end(),
-                         [&](const auto& axis) { return pattern_matches(canonical(axis.first, filter), axis.second); });
+                         [&](const auto& axis) { return keeps(axis.first, filter, axis.second); });
     const auto name = filter.substr(0, equals), pattern = filter.substr(equals + 1);
     const auto it = cell.axes.find(name);
     if (it == cell.axes.end()) {
@@ -222,7 +224,7 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
       for (const auto& [axis, value] : cell.axes) names.push_back(axis);
       throw UsageError(fmt::format("--only {}: no axis \"{}\"{}", filter, name, did_you_mean(name, names)));
     }
-    return pattern_matches(canonical(name, pattern), it->second);
+    return keeps(name, pattern, it->second);
   });
 }
 

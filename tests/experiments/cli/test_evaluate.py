@@ -81,7 +81,7 @@ def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     path = checkpoints["rloo[samples=2]"]
     for name, lines in (("s", ["the n0 v1", "n2", "the n1 v0"]), ("t", ["N0 V1", "N2", "N1 V0"])):
         (tmp_path / name).write_text("".join(line + "\n" for line in lines))
-    task = f"translation[data=text,path={tmp_path}/s,target_path={tmp_path}/t,heldout=0,test=0]"
+    task = f"translation[data=text,path={tmp_path}/s,target_path={tmp_path}/t,heldout=0,test=0,lower_case=false]"
     arguments = ("evaluate", "--checkpoint", path, "--task", task, "--split", "train", "--beam", 3, "--hypotheses", tmp_path / "h")
     got = as_json(*arguments)
     best = (tmp_path / "h").read_text().splitlines()

@@ -309,7 +309,7 @@ def test_a_dump_holds_its_dropout(tmp_path):
         run("gradient", "--task", "translation[examples=60]", "--model", f"translator[hidden=6,{settings}]", "--estimator", "rloo[samples=2]",
             "--precision", "double", "--batch", 3, "--seed", seed, "--out", tmp_path / "g.h5")
         with h5py.File(tmp_path / "g.h5") as f:
-            return {name: f[f"dropout/{name}"][()] for name in ("annotation", "readout") if "dropout" in f}, f["loss"][()], f["batch"].keys()
+            return {name: f[f"dropout/{name}"][()] for name in ("annotation", "readout") if "dropout" in f}, f["loss"][()], list(f["batch"])
 
     factors, loss, fields = dump("dropout=0.5")
     assert factors["annotation"].shape == (3, 12) and factors["readout"].shape == (3, 6) and "dropout" in fields

@@ -17,12 +17,13 @@ namespace {
 TEST_CASE("short trainings of every network with peaked attention stay finite and agree with their hints") {
   int trainings = 0, networks = 0;
   for (const auto& problem : verification::scene_specs()) {
-    if (verification::SmallScene(problem, false).model->structure().numbers())
-      continue;  // numbers have no peaked probabilities
+    const auto structure = verification::SmallScene(problem, false).model->structure();
+    if (structure.numbers()) continue;  // numbers have no peaked probabilities
     ++networks;
     for (const auto* name : {"exact_marginal", "rloo[samples=8]", "variational_bound[enumerate=true]"}) {
       CAPTURE(problem.model);
       CAPTURE(name);
+      if (wants_posterior(Spec::parse(name)) && *structure.no_posterior) continue;
       const RunKeys keys{Key(1) / "init", Key(1) / "order", Key(1) / "noise"};
       std::shared_ptr<const Task> task = make_task(Spec::parse(problem.task), Key(1));
       TrainSettings how;
@@ -48,7 +49,7 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
     }
   }
   CHECK(networks == 20);
-  CHECK(trainings == 3 * networks);
+  CHECK(trainings == 3 * networks - 1);  // pixel_attention has no learned posterior
 }
 
 }  // namespace
