@@ -15,7 +15,7 @@ if _missing := [name for name in _NEEDED if find_spec(name) is None]:
     _words = (f"{sys.executable} lacks {', '.join(_missing)}: use a Python that has them, such as Debian's /usr/bin/python3, "
               f"or install them: {sys.executable} -m pip install {' '.join(_missing)}")
     if sys.argv[:1] != ["-m"]:  # imported, not run
-        raise ModuleNotFoundError(_words)
+        raise ModuleNotFoundError(_words, name=_missing[0])
     print(f"analysis: {_words}", file=sys.stderr)
     sys.exit(2)
 

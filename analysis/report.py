@@ -51,7 +51,7 @@ def report(data: xr.Dataset, at: str | int = "half", trials: xr.Dataset | None =
              *_tuning(data, trials), *_numbers(data, at, frame, kept), *_cells(shown, at, len(kept) - int(kept.sum())), *_missing(data),
              *_origin(data)]
     return page(f"{title}: {data.attrs.get('title', 'results')}",
-                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", "")), _navigation(parts), *parts])
+                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", ""), trials), _navigation(parts), *parts])
 
 
 def _navigation(parts: list[str]) -> str:
@@ -69,7 +69,7 @@ def _sweep(data: xr.Dataset) -> dict[str, str]:
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
-def _summary(data: xr.Dataset, description: str) -> list[str]:
+def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> list[str]:
     """The size of the sweep, in a line; a warning if the result is incomplete."""
     counted = [status for group in groups(data) for status in group.status]
     found = panels(data)
@@ -81,7 +81,8 @@ def _summary(data: xr.Dataset, description: str) -> list[str]:
     parts = ["<p>" + escape(
         (f"{description[:1].upper()}{description[1:]}: " if description else "")
         + f"{_counted(len(kinds), 'estimator')}{at_settings} on {_counted(len(found), 'network')} with up to {_counted(len(seeds), 'seed')}, "
-        f"{data.sizes['run']} runs" + (f" ({others})" if others else "") + ".") + "</p>"]
+        f"{data.sizes['run']} runs" + (f" ({others})" if others else "") + "."
+        + (f" {trials.sizes['run']} earlier trials tuned their settings." if trials is not None else "")) + "</p>"]
     if data.attrs.get("status") != "complete":
         parts.append('<p class="warn"><strong>This result is incomplete: it lacks cells of the plan.</strong></p>')
     return parts
