@@ -21,7 +21,6 @@ MOST = 5
 _NETWORKS = 6  # the first ones; more would not fit five sentences
 _SOLVED, _UNSOLVED = 0.9, 0.6  # shares: an estimator solves a task, or does not
 
-
 #: What estimators are called in sentences; others by their names.
 _NAMES = {"reinforce": "REINFORCE", "rloo": "leave-one-out",
           "moving_baseline": "a moving baseline", "straight_through": "straight-through", "gumbel_softmax": "Gumbel-softmax",

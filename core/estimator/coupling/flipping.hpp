@@ -30,7 +30,7 @@ class FlippingEstimator : public Estimator<T> {
 
  protected:
   /// `groups` samples per example. Twins are valid only if no choice changes another's distribution.
-  FlippingEstimator(int groups, bool twins) : groups_(groups), antithetic_(twins) {}
+  FlippingEstimator(int groups, bool antithetic) : groups_(groups), antithetic_(antithetic) {}
   /// An unbiased estimate of dE[f]/dphi, phi the logit of option 1.
   virtual double derivative(const FlippedBit& bit) const = 0;
 
