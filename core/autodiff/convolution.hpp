@@ -1,4 +1,4 @@
-// Convolutions of images: a gather of windows followed by one product (im2col); both are operations of the tape.
+// Convolutions of images.
 //
 // An image of H x W pixels with C channels is H W rows of C columns, in row-major order; images follow each other. The result
 // of a convolution is again a matrix with one row per place, so that attention can choose among the places.

@@ -160,10 +160,10 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto s = x.first;                                                  // h, c
   Var<T> posterior_keys, covered;
 
-  Unrolled<T> said(episode);
-  const auto say = [&] {  // -log softmax(L_o (...) + b_o)[y_t], of all steps, or of one step if its word is fed to the next
-    const auto kept = dropout_(Var<T>(said.state()), distinct.batch(), said.each([](int b, int) { return b; }));
-    return said.classify(kept, output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
+  Unrolled<T> readouts(episode);
+  const auto emit = [&] {  // -log softmax(L_o (...) + b_o)[y_t], of all steps, or of one step if its word is fed to the next
+    const auto kept = dropout_(Var<T>(readouts.state()), distinct.batch(), readouts.each([](int b, int) { return b; }));
+    return readouts.classify(kept, output_, readouts.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
   auto states = States<T>(episode, distinct).only(sentences.have(0));
@@ -195,7 +195,7 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto spoken = i.each(word);
     s = lstm_step(decoder_, i, Sum<T>(y.to_gates, spoken) + seen(x.to_gates), s);
     const auto after = i.next_step();  // the same states, one step later
-    said.add(t, Sum<T>(y.words.rows, spoken) + readout_state_(s.h) + seen(x.to_readout), after);
+    readouts.add(t, Sum<T>(y.words.rows, spoken) + readout_state_(s.h) + seen(x.to_readout), after);
 
     if (penalty_ > 0 && sentences.known() && !episode.observer()) {
       // lambda sum_i (1 - sum_t softmax(e_t)_i)^2, at the last word of a caption
@@ -208,15 +208,15 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
                                       affine(row_sums(square(affine(Var<T>(over.after(covered)), T{-1}, T{1}))), penalty_)));
     }
     if (!sentences.known()) {
-      auto words = say();
-      said.clear();
+      auto words = emit();
+      readouts.clear();
       if (sentences.over(words)) break;
       y = previous(tape, std::move(words));
     }
     if (t + 1 == sentences.steps()) break;
     states = i.next_step().as_observed().only(sentences.have(t + 1));
   }
-  if (!said.empty()) say();
+  if (!readouts.empty()) emit();
 }
 
 // a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P), or the given features

@@ -136,9 +136,9 @@ class GlimpseReader final : public Model<T>, public Dreams {
         states = std::move(place);
       }
       if (episode.observer()) {
-        const auto said = states.observed(classifier_(h), k);
-        for (std::size_t r = 0; r < said.size(); ++r)
-          if (said[r] == last_label) over[distinct.index[states.rows()->example[r]]] = true;
+        const auto predicted = states.observed(classifier_(h), k);
+        for (std::size_t r = 0; r < predicted.size(); ++r)
+          if (predicted[r] == last_label) over[distinct.index[states.rows()->example[r]]] = true;
       } else {  // -log softmax(W_c h + b_c)[label]
         states.cost(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
                                          std::span<const int>(states.each(next))));

@@ -251,12 +251,12 @@ void Ponderer<T>::answer(Episode<T>& episode, const RowsPtr& rows, const std::ve
   const auto log_p = reshape(log_softmax(logits, std::span<const int>(every)), positions_ * classes_);
   episode.cost(rows, affine(row_sums(multiply(log_p, one_hot(tape, example, label))), T{-1}));
   for (std::size_t i = 0; i < positions_; ++i) {
-    std::vector<int> said;
+    std::vector<int> predicted;
     for (std::size_t r = 0; r < rows->size(); ++r) {
       const T* p = logits.value().row(r * positions_ + i);
-      said.push_back(static_cast<int>(std::max_element(p, p + classes_) - p));
+      predicted.push_back(static_cast<int>(std::max_element(p, p + classes_) - p));
     }
-    episode.predict(rows, std::move(said));
+    episode.predict(rows, std::move(predicted));
   }
 }
 

@@ -185,7 +185,7 @@ auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
   const auto &rows = data.ints("table_rows").data, &columns = data.ints("table_columns").data,
              &numbers = data.ints("numbers").data;
   const auto &name = data.ints("column_name"), &place = data.ints("number_place");
-  const Items said(data.ints("question_length").data);
+  const Items question_words(data.ints("question_length").data);
   const auto B = columns.size(), R = cell.extent(1), C = cell.extent(2), N = number.extent(1);
   Table x;
   x.columns = Items(columns);
@@ -199,7 +199,7 @@ auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
     }
   }
   x.options = Items(options);
-  const auto encoded = question_(tape, words_, data.ints("question"), said);
+  const auto encoded = question_(tape, words_, data.ints("question"), question_words);
   x.q = encoded.ends;
   x.names = words_(tape, std::span<const int>(names));
   x.every_row = tape.constant(B, R);
@@ -210,7 +210,7 @@ auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
   for (std::size_t b = 0; b < B; ++b) {
     among.push_back(std::max(numbers[b], 1));
     for (std::size_t n = 0; n < N; ++n)
-      places.push_back(static_cast<int>(n) < numbers[b] ? said.row(static_cast<int>(b), place.row(b)[n]) : -1);
+      places.push_back(static_cast<int>(n) < numbers[b] ? question_words.row(static_cast<int>(b), place.row(b)[n]) : -1);
   }
   const auto asked =
       linear(pivot_(gather_rows(encoded.states, std::span<const int>(places))), tape.parameter(*operation_.weight));
@@ -298,19 +298,19 @@ void Programmer<T>::answer(const States<T>& states, const Batch& data, Var<T> s,
   }
   states.cost(loss);
 
-  std::vector<int> said(n);
+  std::vector<int> answer(n);
   for (std::size_t k = 0; k < n; ++k)
-    said[k] = static_cast<int>(std::lround(std::clamp(static_cast<double>(s.value().data[k]) / unit[example[k]], -2e9, 2e9)));
-  states.predict(said);
+    answer[k] = static_cast<int>(std::lround(std::clamp(static_cast<double>(s.value().data[k]) / unit[example[k]], -2e9, 2e9)));
+  states.predict(answer);
   for (std::size_t i = 0; i < R; ++i) {
     for (std::size_t k = 0; k < n; ++k) {
       const T* weight = c.value().row(k);
       const T* best = std::max_element(weight, weight + C);
-      said[k] = static_cast<int>(i) >= rows[example[k]] ? -1
-                : *best * marked.value()(k, i) > T{0.5} ? int(best - weight) + 1
-                                                        : 0;
+      answer[k] = static_cast<int>(i) >= rows[example[k]] ? -1
+                  : *best * marked.value()(k, i) > T{0.5} ? int(best - weight) + 1
+                                                          : 0;
     }
-    states.predict(said);
+    states.predict(answer);
   }
 }
 

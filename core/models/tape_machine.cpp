@@ -106,7 +106,7 @@ class TapeMachine final : public Model<T> {
     return a;
   }
   Var<T> written(const Machine& m) const;
-  static void say(const States<T>& states, Var<T> written, Var<T> logits);
+  static void predict_bit(const States<T>& states, Var<T> written, Var<T> logits);
 
   Structure structure_;
   std::size_t cells_, width_;
@@ -155,7 +155,7 @@ void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto now = output.written(m.u, slice_columns(m.a, 2 * moves, 1), i.example(), t);
     m.u = output.moved(m.u, now);  // u_t
     i.cost(row_sums(multiply(now, Var<T>(i.after(losses)))));
-    say(i, row_sums(now), i.after(logits));
+    predict_bit(i, row_sums(now), i.after(logits));
     states = i.next_step().only_states(output.unfinished(m.u, i.example(), t));
     m = m.after(states);
   }
@@ -191,7 +191,7 @@ Var<T> TapeMachine<T>::written(const Machine& m) const {
 
 // Predicts the bits of a symbol if more than half of it is written now, else -1.
 template <class T>
-void TapeMachine<T>::say(const States<T>& states, Var<T> written, Var<T> logits) {
+void TapeMachine<T>::predict_bit(const States<T>& states, Var<T> written, Var<T> logits) {
   std::vector<int> bit(states.size());
   for (std::size_t o = 0; o < logits.cols(); ++o) {
     for (std::size_t n = 0; n < bit.size(); ++n) bit[n] = written.value().data[n] > T{0.5} ? logits.value()(n, o) > 0 : -1;

@@ -210,14 +210,14 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto y = x.previous;  // y_{t-1}
   Var<T> posterior_keys;
 
-  Unrolled<T> said(episode);
-  const auto say = [&] {  // the words of all steps at once, or of one step if its word is fed to the next
+  Unrolled<T> readouts(episode);
+  const auto emit = [&] {  // the words of all steps at once, or of one step if its word is fed to the next
     // u_t = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1}), loss_t = -log softmax(W_o u_t + b_o)[y_t]
-    const auto z = attends_ ? said.read(x.to_readout) : Sum<T>(x.to_readout, said.each([](int b, int) { return b; }));
-    const Sum<T> word(y.to_readout, said.each([&](int b, int t) { return y.row(b, t); }));
-    const Var<T> u = said.after(readout_state_(said.state())) + z + word;
-    const Var<T> kept = drop_readout_(tanh(u), distinct.batch(), said.each([](int b, int) { return b; }));
-    return said.classify(kept, output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
+    const auto z = attends_ ? readouts.read(x.to_readout) : Sum<T>(x.to_readout, readouts.each([](int b, int) { return b; }));
+    const Sum<T> word(y.to_readout, readouts.each([&](int b, int t) { return y.row(b, t); }));
+    const Var<T> u = readouts.after(readout_state_(readouts.state())) + z + word;
+    const Var<T> kept = drop_readout_(tanh(u), distinct.batch(), readouts.each([](int b, int) { return b; }));
+    return readouts.classify(kept, output_, readouts.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
   auto states = States<T>(episode, distinct).only(sentences.have(0));
@@ -258,13 +258,13 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
       next = next->next_step();
     }
     if (context_first_ && feed_ == "sampled")
-      said.add_after(t, s.h, i);
+      readouts.add_after(t, s.h, i);
     else
-      said.add(t, s.h, i);
+      readouts.add(t, s.h, i);
 
     if (!sentences.known()) {
-      auto words = say();
-      said.clear();
+      auto words = emit();
+      readouts.clear();
       if (sentences.over(words)) break;
       y = previous(tape, distinct.size(), std::move(words));
     }
@@ -272,7 +272,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     if (!next) next = read();
     states = std::move(*next).as_observed().only(sentences.have(t + 1));
   }
-  if (!said.empty()) say();
+  if (!readouts.empty()) emit();
 }
 
 // e_t of every head; the head of this file has the formulas
@@ -294,8 +294,8 @@ Var<T> Translator<T>::scores(const Encoded& x, const States<T>& states, Var<T> s
 template <class T>
 Var<T> Translator<T>::posterior(const Encoded& x, Var<T> keys, const States<T>& states, Var<T> s,
                                 const std::vector<int>& word) const {
-  const auto said = posterior_word_(posterior_words_(*s.tape, std::span<const int>(word)));  // W_qy E_q y_t
-  const Var<T> q = Sum<T>(posterior_state_(s)) + said;
+  const auto word_term = posterior_word_(posterior_words_(*s.tape, std::span<const int>(word)));  // W_qy E_q y_t
+  const Var<T> q = Sum<T>(posterior_state_(s)) + word_term;
   const auto v = x.heads.queries(s.tape->parameter(*posterior_vector_));
   return additive_scores(x.heads.queries(q), keys, v, std::span<const int>(x.heads.of(states.example())), x.heads.items());
 }

@@ -28,7 +28,7 @@ class Search final : public Observer<T> {
     const std::vector<int> labels(row.size(), static_cast<int>(logits.cols()));
     const auto log_p = log_softmax(logits, std::span<const int>(labels)).value();
     std::iota(from_.begin(), from_.end(), 0);
-    std::vector<int> said(beginnings_.size(), end_);  // an example without prefixes is finished
+    std::vector<int> words(beginnings_.size(), end_);  // an example without prefixes is finished
     for (std::size_t first = 0; first < row.size();) {
       const std::size_t b = row[first] / width_;
       std::vector<Candidate> candidates;
@@ -37,10 +37,10 @@ class Search final : public Observer<T> {
         for (int label = 0; label < labels[first]; ++label)
           candidates.push_back({row[first], label, beginnings_[row[first]].log_p + static_cast<double>(log_p(first, label))});
       }
-      grow(b, std::move(candidates), place + 1 == places_, said);
+      grow(b, std::move(candidates), place + 1 == places_, words);
     }
     std::vector<int> answer;
-    for (int r : row) answer.push_back(said[r]);
+    for (int r : row) answer.push_back(words[r]);
     return answer;
   }
   std::vector<int> goes_on_from() const override { return from_; }
@@ -62,7 +62,7 @@ class Search final : public Observer<T> {
   }
 
   // Takes the most probable continuations until the beam is full; complete sentences are recorded.
-  void grow(std::size_t b, std::vector<Candidate> candidates, bool last, std::vector<int>& said) {
+  void grow(std::size_t b, std::vector<Candidate> candidates, bool last, std::vector<int>& words) {
     // Each of `width` rows can end only once, so more candidates are not needed.
     const auto needed = std::min(candidates.size(), 2 * width_);
     std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(needed), candidates.end(),
@@ -87,7 +87,7 @@ class Search final : public Observer<T> {
     for (std::size_t j = 0; j < width_ && !next.empty(); ++j) {
       const std::size_t r = b * width_ + j, copied = j < next.size() ? j : 0;  // an unused row repeats the first and cannot win
       from_[r] = parent[copied];
-      said[r] = next[copied].labels.back();
+      words[r] = next[copied].labels.back();
       beginnings_[r] = next[copied];
       if (copied != j) beginnings_[r].log_p = -std::numeric_limits<double>::infinity();
     }

@@ -60,8 +60,8 @@ Array<int> averaged(Tape<T>& tape, const Model<T>& model, const Batch& batch, co
   Array<int> all({static_cast<std::size_t>(B), places}, -1);
   for (std::size_t b = 0; b < all.extent(0); ++b) {
     const auto& part = parts[b / together];
-    const auto said = part.row(b % together);
-    std::copy(said.begin(), said.end(), all.row(b).begin());
+    const auto predicted = part.row(b % together);
+    std::copy(predicted.begin(), predicted.end(), all.row(b).begin());
   }
   return all;
 }

@@ -30,7 +30,7 @@ class OfOwnLoss final : public Estimator<double> {
 
 }  // namespace
 
-Said descends_square(const Trial& trial) {
+Finding descends_square(const Trial& trial) {
   auto& estimator = *trial.estimator;
   stir(estimator);
   // NotExact if these moments, two for each parameter, would take minutes: noise of two columns that is integrated over.

@@ -41,9 +41,9 @@ void drawn_out(Trials& trials, const std::vector<double>& values, bool samples) 
     last = std::max(last, std::abs(at_end) / scale);
     doubt = std::max(doubt, error / scale);
   }
-  const auto said = fmt::format("relative bias {:.2g} at {}, {:.1g} in the limit (good to {:.1g})", first, values.front(), last,
-                                std::max(doubt, 1e-15));
-  trials.add(ground.text(), last > 1e-5 ? said : "", said);
+  const auto finding = fmt::format("relative bias {:.2g} at {}, {:.1g} in the limit (good to {:.1g})", first, values.front(),
+                                   last, std::max(doubt, 1e-15));
+  trials.add(ground.text(), last > 1e-5 ? finding : "", finding);
 }
 
 /// For networks with dreams, which the small model does not have: by draws, with many samples.

@@ -42,7 +42,7 @@ void noiseless(Trials& trials) {
       learn(trial);
     }
     const double trace = trial.moments().trace;
-    return said(trace <= allowed, fmt::format("variance {:.1e}", trace));
+    return finding(trace <= allowed, fmt::format("variance {:.1e}", trace));
   });
 }
 

@@ -4,7 +4,7 @@
 
 namespace hardgrad::verification {
 
-Said mean(const Promise& promise, const Trial& trial) {
+Finding mean(const Promise& promise, const Trial& trial) {
   if (trial.model->structure().most_columns() > 1) return {};
   const auto expected = promise.formula(trial.settings(), trial.model->formula());
   if (expected.size() == 0) return {};
@@ -63,7 +63,7 @@ std::pair<SmallChoice::Vector, SmallChoice::Vector> of_advantages(
 
 // Moments of the formula over all outcomes of four examples (one, if they are not coupled), by column. An estimator with
 // averages learns from three estimates first; it is skipped if columns share them.
-Said advantages(const Promise& promise, const Trial& trial) {
+Finding advantages(const Promise& promise, const Trial& trial) {
   const auto settings = trial.settings();
   const std::size_t B = trial.estimator->couples_examples() ? 4 : 1, K = settings.integer("samples");
   const auto batch = examples(B);
@@ -84,24 +84,24 @@ Said advantages(const Promise& promise, const Trial& trial) {
   return within(off / trial.scale(), 1e-8, "mean and variance");
 }
 
-Said unbiased(const Trial& trial) {
+Finding unbiased(const Trial& trial) {
   const auto moments = trial.moments();
   return within(largest_difference(moments.mean, trial.truth.gradient) / trial.scale(),
                 1e-9 + moments.mean_error / trial.scale(), "mean");
 }
 
-Said variance(const Promise& promise, const Trial& trial) {
+Finding variance(const Promise& promise, const Trial& trial) {
   const auto moments = trial.moments();
   const bool same = std::abs(moments.trace - promise.value) <= 1e-7 * promise.value + moments.trace_error;
   const auto found = fmt::format("variance {:.10g}", moments.trace);
-  return same ? Said{"", found} : Said{fmt::format("{}, not {:.10g}", found, promise.value), ""};
+  return same ? Finding{"", found} : Finding{fmt::format("{}, not {:.10g}", found, promise.value), ""};
 }
 
 namespace {
 
 /// Moments of both estimators, compared by `judge`, if the other one supports the network.
 template <class Judge>
-Said against_other(const Promise& promise, const Trial& trial, const Judge& judge) {
+Finding against_other(const Promise& promise, const Trial& trial, const Judge& judge) {
   const auto spec = Spec::parse(promise.other);
   if (!why_unsupported(spec, trial.model->structure()).empty()) return {};
   const auto own = trial.moments(), others = trial.moments(*make_estimator<double>(spec, trial.model->structure(), Key(1)));
@@ -111,7 +111,7 @@ Said against_other(const Promise& promise, const Trial& trial, const Judge& judg
 
 }  // namespace
 
-Said same_moments(const Promise& promise, const Trial& trial) {
+Finding same_moments(const Promise& promise, const Trial& trial) {
   return against_other(promise, trial,
                        [&](const measurement::Moments& own, const measurement::Moments& others, double excess, double doubt) {
                          const auto of_mean = within(largest_difference(own.mean, others.mean) / trial.scale(),
@@ -120,11 +120,12 @@ Said same_moments(const Promise& promise, const Trial& trial) {
                        });
 }
 
-Said less_variance(const Promise& promise, const Trial& trial) {
+Finding less_variance(const Promise& promise, const Trial& trial) {
   return against_other(
       promise, trial, [](const measurement::Moments& own, const measurement::Moments& others, double excess, double doubt) {
-        return Said{excess > 1e-9 + doubt ? fmt::format("the variance is {:.4g}, above {:.4g}", own.trace, others.trace) : "",
-                    fmt::format("variance {:.4g}, the other's {:.4g}", own.trace, others.trace)};
+        return Finding{
+            excess > 1e-9 + doubt ? fmt::format("the variance is {:.4g}, above {:.4g}", own.trace, others.trace) : "",
+            fmt::format("variance {:.4g}, the other's {:.4g}", own.trace, others.trace)};
       });
 }
 

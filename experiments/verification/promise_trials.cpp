@@ -41,7 +41,7 @@ std::optional<Trial> Trials::make(const Ground& ground, const Spec& tested) {
   return made;
 }
 
-void Trials::on_grounds(const std::vector<Ground>& where, const std::function<Said(const Trial&)>& check) {
+void Trials::on_grounds(const std::vector<Ground>& where, const std::function<Finding(const Trial&)>& check) {
   for (const auto& ground : where) {
     const auto made = make(ground, tested());
     if (!made) continue;

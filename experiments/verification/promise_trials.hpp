@@ -55,11 +55,11 @@ struct Trial {
 };
 
 /// A failure, or else a detail; both empty if the promise does not apply to the network.
-using Said = std::pair<std::string, std::string>;
+using Finding = std::pair<std::string, std::string>;
 
-inline Said said(bool holds, const std::string& found) { return holds ? Said{"", found} : Said{found, ""}; }
-inline Said within(double off, double allowed, const std::string& what) {
-  return said(off <= allowed, fmt::format("{} off by {:.1e}", what, off));
+inline Finding finding(bool holds, const std::string& found) { return holds ? Finding{"", found} : Finding{found, ""}; }
+inline Finding within(double off, double allowed, const std::string& what) {
+  return finding(off <= allowed, fmt::format("{} off by {:.1e}", what, off));
 }
 
 /// The trials of one promise; each becomes a check.
@@ -80,7 +80,7 @@ class Trials {
 
   /// Empty (a skipped check) if the estimator does not support the ground.
   std::optional<Trial> make(const Ground& ground, const Spec& tested);
-  void on_grounds(const std::vector<Ground>& where, const std::function<Said(const Trial&)>& check);
+  void on_grounds(const std::vector<Ground>& where, const std::function<Finding(const Trial&)>& check);
 
  private:
   std::vector<Check>& checks_;
@@ -88,12 +88,12 @@ class Trials {
 };
 
 // By exact moments (promise_moments.cpp).
-Said mean(const Promise&, const Trial&);
-Said advantages(const Promise&, const Trial&);
-Said unbiased(const Trial&);
-Said variance(const Promise&, const Trial&);
-Said same_moments(const Promise&, const Trial&);
-Said less_variance(const Promise&, const Trial&);
+Finding mean(const Promise&, const Trial&);
+Finding advantages(const Promise&, const Trial&);
+Finding unbiased(const Trial&);
+Finding variance(const Promise&, const Trial&);
+Finding same_moments(const Promise&, const Trial&);
+Finding less_variance(const Promise&, const Trial&);
 
 // On the limit of a setting (promise_limits.cpp).
 void consistent(Trials&);
@@ -105,6 +105,6 @@ void noiseless(Trials&);
 void unshifted(Trials&);
 
 // On estimators that train own parameters (promise_learning.cpp).
-Said descends_square(const Trial&);
+Finding descends_square(const Trial&);
 
 }  // namespace hardgrad::verification

@@ -19,7 +19,7 @@ const std::vector<Ground> sums = {{2, 2, 0.9, {.per_column = true}}, {2, 2, 3.0,
 
 void judge(Trials& trials) {
   const auto& promise = trials.promise;
-  const auto on = [&](const std::vector<Ground>& where, Said (*check)(const Promise&, const Trial&)) {
+  const auto on = [&](const std::vector<Ground>& where, Finding (*check)(const Promise&, const Trial&)) {
     trials.on_grounds(where, [&promise, check](const Trial& trial) { return check(promise, trial); });
   };
   using Kind = Promise::Kind;

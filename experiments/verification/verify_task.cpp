@@ -26,9 +26,9 @@ constexpr std::size_t few = 6, many = 300;  // examples of each split, for detai
 template <class F>
 std::string of_fields(const Batch& batch, F f) {
   for (const auto& [name, values] : batch.integers)
-    if (std::string said = f(name, values); !said.empty()) return said;
+    if (std::string problem = f(name, values); !problem.empty()) return problem;
   for (const auto& [name, values] : batch.reals)
-    if (std::string said = f(name, values); !said.empty()) return said;
+    if (std::string problem = f(name, values); !problem.empty()) return problem;
   return "";
 }
 

@@ -53,11 +53,11 @@ struct BiLstm {
     }
     const bool both_ways = backward.recurrent;
     if (both_ways) ahead.insert(ahead.end(), reversed.begin(), reversed.end());
-    const Words<T> said(tape, embedding, std::move(ahead));
-    const auto index = std::span<const int>(said.index);
+    const Words<T> embedded(tape, embedding, std::move(ahead));
+    const auto index = std::span<const int>(embedded.index);
     using Steps = std::vector<Var<T>>;
-    const auto f = one_way(tape, forward, said.rows, index.first(words.total()), taking);
-    const auto b = both_ways ? one_way(tape, backward, said.rows, index.last(words.total()), taking) : Steps{};
+    const auto f = one_way(tape, forward, embedded.rows, index.first(words.total()), taking);
+    const auto b = both_ways ? one_way(tape, backward, embedded.rows, index.last(words.total()), taking) : Steps{};
     const auto both = [&](const std::vector<int>& of_f, const std::vector<int>& of_b) {
       const auto rows = [](const Steps& steps, const std::vector<int>& of) {
         return gather_rows(std::span<const Var<T>>(steps), std::span<const int>(of));

@@ -185,9 +185,9 @@ class States {
   void cost(Var<T> loss) const { episode_->cost(rows_, histories_->on_rows(loss)); }
   /// Passes the predicted label [N] of each state to the episode.
   void predict(std::span<const int> label) const { episode_->predict(rows_, histories_->labels_on_rows(label)); }
-  void cost(const Classified<T>& said) const {
-    cost(said.loss);
-    predict(said.label);
+  void cost(const Classified<T>& classified) const {
+    cost(classified.loss);
+    predict(classified.label);
   }
   /// [R] labels at `place`, drawn by the episode's observer from softmax(logits [N, V]); -1 for finished rows.
   std::vector<int> observed(Var<T> logits, int place) const {

@@ -71,18 +71,18 @@ class Unrolled {
     // With posterior weights, the states that continue from one asking state share its weight.
     const ExpectedCotangents expected{
         weight, episode_.hinted() == CostWeights::posterior ? std::span<const int>(asked_) : std::span<const int>{}};
-    const auto said = linear_cross_entropy(u, u.tape->parameter(*layer.weight), u.tape->parameter(*layer.bias),
-                                           std::span<const int>(label), expected);
+    const auto classified = linear_cross_entropy(u, u.tape->parameter(*layer.weight), u.tape->parameter(*layer.bias),
+                                                 std::span<const int>(label), expected);
     std::vector<int> labels;
     int first = 0;
     for (const auto& [t, state, i] : steps_) {
       auto place = i.histories().of_row;
       for (int& n : place)
         if (n >= 0) n += first;
-      labels = i.histories().labels_on_rows(std::span<const int>(said.label).subspan(first, i.size()));
+      labels = i.histories().labels_on_rows(std::span<const int>(classified.label).subspan(first, i.size()));
       first += static_cast<int>(i.size());
       if (episode_.feeding() == Feeding::teacher_forced)
-        episode_.cost(i.rows(), gather_rows(said.loss, std::span<const int>(place)));
+        episode_.cost(i.rows(), gather_rows(classified.loss, std::span<const int>(place)));
       episode_.predict(i.rows(), labels);
     }
     return labels;

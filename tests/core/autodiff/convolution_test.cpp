@@ -13,7 +13,9 @@ const std::vector<Windows> every_kind = {{.height = 4, .width = 4, .kernel = 2, 
                                          {.height = 3, .width = 5, .kernel = 3, .stride = 1, .padding = 1},
                                          {.height = 5, .width = 4, .kernel = 3, .stride = 2, .padding = 2},
                                          {.height = 4, .width = 3, .kernel = 1},
-                                         {.height = 2, .width = 3, .kernel = 3, .stride = 3, .padding = 1}};
+                                         {.height = 2, .width = 3, .kernel = 3, .stride = 3, .padding = 1},
+                                         {.height = 3, .width = 2, .kernel = 1, .padding = 2},
+                                         {.height = 90, .width = 70, .kernel = 3, .padding = 1}};  // several tiles
 
 std::vector<Matrix> inputs(const Windows& w) {
   return {random_matrix(B * w.height * w.width, C, 1), random_matrix(O, w.kernel * w.kernel * C, 2), random_matrix(1, O, 3)};
