@@ -15,7 +15,9 @@
 // The cells are the task's `features`, or the output of a small network on an image of 3 colours, learned with the rest:
 //   a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P)    * are convolutions without overlap, of 4 x 4 pixels and 2 x 2 places
 // So a cell sees only its own 8 x 8 pixels, and P [L, D] adds its place. To name an object the decoder must attend to its cell.
-// Posterior (if asked for): q(i_t | picture, y) = softmax_i of v_q . tanh(W_qh h_{t-1} + W_qy E_q y_t + W_qa a_i + b_qa).
+// Posterior (if asked for): q(i_t | picture, y) = softmax_i of v_q . tanh(W_qh h_{t-1} + W_qy r_t + W_qa a_i + b_qa).
+//   posterior=word      r_t = E_q y_t
+//   posterior=sentence  r_t is the state at y_t of a BiLSTM over E_q y_1 .. E_q y_T
 //
 // Parameters (LSTM gates in the order i, f, g, o; V words; C channels, D features):
 //   encoder.first.{weight [C, 4 4 3], bias [C]}, encoder.second.{weight [D, 2 2 C], bias [D]}, encoder.place.weight [L, D]
@@ -24,9 +26,10 @@
 //   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.gate.{weight [1, H], bias [1]} (gate)
 //   readout.state.weight [E, H], readout.context.weight [E, D], output.{weight [V, E], bias [V]}
 //   posterior.cell.{weight [H, D], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V, E],
-//   posterior.word.weight [H, E], posterior.score.weight [1, H]
+//   posterior.word.weight (W_qy) [H, E], posterior.score.weight [1, H]; posterior=sentence: parts/target_reading.hpp
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/autodiff/convolution.hpp"
 #include "core/autodiff/elementwise.hpp"
@@ -35,8 +38,8 @@
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/sentences.hpp"
+#include "core/models/parts/target_reading.hpp"
 #include "core/models/parts/unrolled.hpp"
-#include "core/models/parts/words.hpp"
 
 namespace hardgrad::models::captioner {
 namespace {
@@ -83,8 +86,7 @@ class Captioner final : public Model<T>, public Dreams {
     if (posterior) {
       posterior_cell_ = {set, "posterior.cell", D, H, init};
       posterior_state_ = {set, "posterior.state", H, H, init, false};
-      posterior_words_ = {set, "posterior.embedding", V, E, init};
-      posterior_word_ = {set, "posterior.word", E, H, init, false};
+      posterior_target_ = {set, "posterior", V, E, H, init, settings.text("posterior") == "sentence"};
       posterior_score_ = &uniform_vector(set, "posterior.score.weight", H, init);
     }
     structure_.sites = {{.name = "cell",
@@ -144,8 +146,9 @@ class Captioner final : public Model<T>, public Dreams {
   T penalty_;
   int bos_, eos_;
   Linear<T> first_, second_, cell_, query_, first_h_, first_c_, context_, gate_, readout_state_, readout_context_, output_;
-  Linear<T> posterior_cell_, posterior_state_, posterior_word_;
-  Embedding<T> place_, words_, posterior_words_;
+  Linear<T> posterior_cell_, posterior_state_;
+  TargetReading<T> posterior_target_;
+  Embedding<T> place_, words_;
   Lstm<T> decoder_;
   const Parameter<T>*score_ = nullptr, *posterior_score_ = nullptr;
 };
@@ -158,7 +161,12 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Picture& x = picture(tape, distinct.batch());                // a_i
   auto y = previous(tape, sentences.before(bos_));                   // y_{t-1}
   auto s = x.first;                                                  // h, c
-  Var<T> posterior_keys, covered;
+  struct Posterior {
+    Var<T> keys;                             // W_qa a_i + b_qa
+    typename TargetReading<T>::Read target;  // W_qy r_t
+  };
+  std::optional<Posterior> q;
+  Var<T> covered;
 
   Unrolled<T> readouts(episode);
   const auto emit = [&] {  // -log softmax(L_o (...) + b_o)[y_t], of all steps, or of one step if its word is fed to the next
@@ -178,10 +186,9 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
                      .state = s.h};
     if (structure_.posterior)
       site.posterior = [&] {
-        if (!posterior_keys) posterior_keys = posterior_cell_(x.a);
-        const auto next = states.each([&](int b) { return sentences.target().row(b)[t]; });
-        const auto heard = posterior_word_(posterior_words_(tape, std::span<const int>(next)));
-        return additive_scores(Var<T>(Sum<T>(posterior_state_(s.h)) + heard), posterior_keys, tape.parameter(*posterior_score_),
+        if (!q) q = {posterior_cell_(x.a), posterior_target_(tape, distinct.batch())};
+        const Sum<T> target(q->target.rows, states.each([&](int b) { return q->target.row(b, t); }));
+        return additive_scores(Var<T>(Sum<T>(posterior_state_(s.h)) + target), q->keys, tape.parameter(*posterior_score_),
                                states.example(), x.cells);
       };
     const auto i = states.choose(site);
@@ -277,6 +284,7 @@ const ModelEntry entry = {
          ParameterInfo::flag("gate", false, "scale the context by beta, a function of the state"),
          ParameterInfo::real("doubly_stochastic", 0, 0, 1000,
                              "weight lambda of the penalty for cells that are not attended to exactly once"),
+         target_reading_parameter(),
          ParameterInfo::real("dropout", 0, 0, 1, "share of the entries before the output layer dropped in training").below()},
     .needs = {"cells", "target_vocabulary", "target_length", "bos", "eos"},
 };

@@ -41,8 +41,10 @@
 //   dropout          Drops entries of a_i and u_t in training. All positions and steps of an example lose the same entries
 //                    (Gal & Ghahramani 2016).
 //
-// Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy E_q y_t + W_qk a_i + b_qk). Its heads
-// divide the H numbers in the same way.
+// Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy r_t + W_qk a_i + b_qk). Its heads divide
+// the H numbers in the same way.
+//   posterior=word      r_t = E_q y_t
+//   posterior=sentence  r_t is the state at y_t of a BiLSTM over E_q y_1 .. E_q y_T, as in Deng et al. 2018
 //
 // Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies; attention=none: M = 1 and no attention.*):
 //   encoder.embedding.weight [V_s, E]
@@ -54,7 +56,7 @@
 //   readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, M C], readout.word.weight [H, E]
 //   output.{weight [V_t, H], bias [V_t]}
 //   posterior.key.{weight [H, C], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V_t, E],
-//   posterior.word.weight [H, E], posterior.score.weight [1, H]
+//   posterior.word.weight (W_qy) [H, E], posterior.score.weight [1, H]; posterior=sentence: parts/target_reading.hpp
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -66,6 +68,7 @@
 #include "core/models/parts/heads.hpp"
 #include "core/models/parts/reading.hpp"
 #include "core/models/parts/sentences.hpp"
+#include "core/models/parts/target_reading.hpp"
 #include "core/models/parts/unrolled.hpp"
 
 namespace hardgrad::models::translator {
@@ -125,8 +128,7 @@ class Translator final : public Model<T>, public Dreams {
     if (posterior) {
       posterior_key_ = {set, "posterior.key", C, H, init};
       posterior_state_ = {set, "posterior.state", H, H, init, false};
-      posterior_words_ = {set, "posterior.embedding", target, E, init};
-      posterior_word_ = {set, "posterior.word", E, H, init, false};
+      posterior_target_ = {set, "posterior", target, E, H, init, b.settings.text("posterior") == "sentence"};
       posterior_vector_ = &uniform_vector(set, "posterior.score.weight", H, init);
     }
     structure_.sites = {{.name = heads_ == 1 ? "position" : "head",
@@ -185,18 +187,23 @@ class Translator final : public Model<T>, public Dreams {
   const Encoded& encoded(Tape<T>& tape, const Batch& data, const Sentences& y) const;
   Encoded encode(Tape<T>& tape, const Batch& data, const Sentences& y) const;
   Var<T> scores(const Encoded& x, const States<T>& states, Var<T> s) const;
-  Var<T> posterior(const Encoded& x, Var<T> keys, const States<T>& states, Var<T> s, const std::vector<int>& word) const;
+  struct Posterior {
+    Var<T> keys;                             // W_qk a_i + b_qk
+    typename TargetReading<T>::Read target;  // W_qy r_t
+  };
+  Var<T> posterior_scores(const Encoded& x, const Posterior& q, const States<T>& states, Var<T> s, int t) const;
 
   Structure structure_;
   std::string score_, feed_, reading_;
   bool context_first_, attends_, null_;
   int heads_, longest_, bos_, eos_;
   Dropout drop_annotation_{}, drop_readout_{};
-  Embedding<T> source_words_, target_words_, posterior_words_;
+  Embedding<T> source_words_, target_words_;
   BiLstm<T> encoder_;
   Lstm<T> decoder_;
   Linear<T> key_, query_, initial_, context_, readout_state_, readout_context_, readout_word_, output_;
-  Linear<T> posterior_key_, posterior_state_, posterior_word_;
+  Linear<T> posterior_key_, posterior_state_;
+  TargetReading<T> posterior_target_;
   const Parameter<T>*score_vector_ = nullptr, *null_vector_ = nullptr, *posterior_vector_ = nullptr;
 };
 
@@ -208,7 +215,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Encoded& x = encoded(tape, distinct.batch(), sentences);  // a_i
   LstmState<T> s{x.first_state, tape.constant(distinct.size(), decoder_.hidden)};
   auto y = x.previous;  // y_{t-1}
-  Var<T> posterior_keys;
+  std::optional<Posterior> q;
 
   Unrolled<T> readouts(episode);
   const auto emit = [&] {  // the words of all steps at once, or of one step if its word is fed to the next
@@ -242,8 +249,8 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
                        .columns = heads_};
       if (structure_.posterior)
         site.posterior = [&] {
-          if (!posterior_keys) posterior_keys = x.heads.keys(posterior_key_(x.states));
-          return posterior(x, posterior_keys, states, s.h, states.each([&](int b) { return sentences.target().row(b)[t]; }));
+          if (!q) q = {x.heads.keys(posterior_key_(x.states)), posterior_target_(tape, distinct.batch())};
+          return posterior_scores(x, *q, states, s.h, t);
         };
       i = states.choose(site);
     }
@@ -292,12 +299,12 @@ Var<T> Translator<T>::scores(const Encoded& x, const States<T>& states, Var<T> s
 }
 
 template <class T>
-Var<T> Translator<T>::posterior(const Encoded& x, Var<T> keys, const States<T>& states, Var<T> s,
-                                const std::vector<int>& word) const {
-  const auto word_term = posterior_word_(posterior_words_(*s.tape, std::span<const int>(word)));  // W_qy E_q y_t
-  const Var<T> q = Sum<T>(posterior_state_(s)) + word_term;
+Var<T> Translator<T>::posterior_scores(const Encoded& x, const Posterior& q, const States<T>& states, Var<T> s, int t) const {
+  const Sum<T> target(q.target.rows, states.each([&](int b) { return q.target.row(b, t); }));  // W_qy r_t
+  const Var<T> query = Sum<T>(posterior_state_(s)) + target;
   const auto v = x.heads.queries(s.tape->parameter(*posterior_vector_));
-  return additive_scores(x.heads.queries(q), keys, v, std::span<const int>(x.heads.of(states.example())), x.heads.items());
+  return additive_scores(x.heads.queries(query), q.keys, v, std::span<const int>(x.heads.of(states.example())),
+                         x.heads.items());
 }
 
 template <class T>
@@ -367,6 +374,7 @@ const ModelEntry entry = {
                    ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward"}, "directions of the encoder"),
                    ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
                                          "order in which the encoder reads the source"),
+                   target_reading_parameter(),
                    ParameterInfo::flag("null", false, "add a learned position for words without a source word"),
                    ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t dropped in training").below()},
     .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},

@@ -20,6 +20,7 @@
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/training/evaluation.hpp"
+#include "experiments/training/exact_posterior.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -49,6 +50,13 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
   if (options.attention == "posterior" && !structure.posterior)
     throw UsageError(
         fmt::format("--attention posterior: the network was trained with {}, which learns no posterior", checkpoint.estimator));
+  if (options.attention == "exact") {
+    if (const auto why = training::why_no_exact_posterior(structure); !why.empty())
+      throw UsageError(fmt::format("--attention exact: the posterior of each choice cannot be enumerated: {}", why));
+    if (target.name() == "soft")
+      throw UsageError(fmt::format("--attention exact: the network was trained with {}, which reads weights, not choices",
+                                   checkpoint.estimator));
+  }
   if (options.average > 0 && target.name() == "soft")
     throw UsageError(fmt::format("--average: the network was trained with {}, which draws no samples; remove the option",
                                  checkpoint.estimator));
@@ -65,7 +73,9 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
       .batch = options.batch,
       .decode = true,
       .beam = options.beam,
-      .attention = options.attention == "posterior" ? DrawnFrom::posterior : DrawnFrom::prior,
+      .attention = options.attention == "posterior" ? training::Attention::learned_posterior
+                   : options.attention == "exact"   ? training::Attention::exact_posterior
+                                                    : training::Attention::prior,
       .average = options.average,
       .bound_samples = target.name() == "soft" ? 0 : options.bound_samples,
   };
@@ -125,8 +135,9 @@ void add_evaluate(CLI::App& app, Action& action) {
            "average predictions over this number of samples of the choices; 0: use the most probable choices")
       .from_to(0, 100000);
   verb.add("--attention", options->attention,
-           "source of the attention for metrics: the prior, or the learned posterior, which depends on the answer")
-      .one_of({"prior", "posterior"})
+           "source of the attention for metrics: the prior; or, given the answer, the learned posterior or the exact posterior "
+           "(exact)")
+      .one_of({"prior", "posterior", "exact"})
       .shows_default();
   verb.add("--bound-samples", options->bound_samples, "also compute the bound with this number of samples; 0: none")
       .from_to(0, 1000000);

@@ -12,6 +12,7 @@
 #include "experiments/measurement/finite.hpp"
 #include "experiments/training/averaged_answers.hpp"
 #include "experiments/training/beam_search.hpp"
+#include "experiments/training/exact_posterior.hpp"
 
 namespace hardgrad::training {
 namespace {
@@ -152,6 +153,22 @@ std::unique_ptr<Handler<T>> plain_handler(const Target& target) {
   return std::make_unique<GreedyHandler<T>>();
 }
 
+namespace {
+
+DrawnFrom drawn_from(Attention attention) {
+  return attention == Attention::learned_posterior ? DrawnFrom::posterior : DrawnFrom::prior;
+}
+
+/// The handler that makes the most probable choices. For the exact posterior it enumerates on a tape of its own.
+template <class T>
+std::unique_ptr<Handler<T>> handler_of(const Model<T>& model, const Target& target, const Batch& batch, Attention attention) {
+  if (attention != Attention::exact_posterior) return plain_handler<T>(target);
+  Tape<T> tape;
+  return std::make_unique<ForcedHandler<T>>(exact_posterior_modes(tape, model, batch));
+}
+
+}  // namespace
+
 template <class T>
 tasks::Observation observe(const Episode<T>& episode) {
   const auto examples = static_cast<std::size_t>(episode.examples());
@@ -183,10 +200,10 @@ tasks::Observation observe(const Episode<T>& episode) {
 }
 
 template <class T>
-tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention) {
+tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, Attention attention) {
   Tape<T> tape;
-  const auto handler = plain_handler<T>(target);
-  Episode<T> episode(tape, *handler, batch.examples(), {attention});
+  const auto handler = handler_of(model, target, batch, attention);
+  Episode<T> episode(tape, *handler, batch.examples(), {drawn_from(attention)});
   model.run(batch, episode);
   return observe(episode);
 }
@@ -205,7 +222,8 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
     const auto plain = plain_handler<T>(target);
     {
       tape.clear();
-      Episode<T> episode(tape, *plain, batch.examples(), {settings.attention});
+      const auto handler = handler_of(model, target, batch, settings.attention);
+      Episode<T> episode(tape, *handler, batch.examples(), {drawn_from(settings.attention)});
       model.run(batch, episode);
       sums[target.name() == "soft" ? "soft" : "greedy_loss"] += batch.examples() * plain_loss(episode, tape);
       auto seen = observe(episode);
@@ -245,7 +263,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
 #define HARDGRAD_INSTANTIATE(T)                                                                       \
   template std::unique_ptr<Handler<T>> plain_handler(const Target&);                                  \
   template tasks::Observation observe(const Episode<T>&);                                             \
-  template tasks::Observation most_probable(const Model<T>&, const Target&, const Batch&, DrawnFrom); \
+  template tasks::Observation most_probable(const Model<T>&, const Target&, const Batch&, Attention); \
   template EvaluationPoint evaluate(const tasks::Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -12,13 +12,17 @@
 
 namespace hardgrad::training {
 
+/// The distribution whose most probable choices metrics use: the prior, the learned posterior, or the exact posterior
+/// p(z | x, y) (exact_posterior.hpp). Posteriors depend on the answer.
+enum class Attention { prior, learned_posterior, exact_posterior };
+
 struct EvaluationSettings {
   tasks::Split split = tasks::Split::heldout;
   int examples = 0;  ///< the first of the split; 0 is all
   int batch = 64;
   bool decode = false;                     ///< also generate without teacher forcing, for the task's decoding metrics
   int beam = 1;                            ///< width of the beam for decoding; 1: the most probable word at every step
-  DrawnFrom attention = DrawnFrom::prior;  ///< source of the most probable choices for metrics (decoding: always the prior)
+  Attention attention = Attention::prior;  ///< source of the most probable choices for metrics (decoding: always the prior)
   int average =
       0;  ///< number of samples over which predictions are averaged (averaged_answers.hpp); 0: the most probable choices
   int bound_samples = 0;   ///< number of samples of the sampled bound; 0: none
@@ -42,9 +46,10 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
 template <class T>
 std::unique_ptr<Handler<T>> plain_handler(const Target& target);
 
-/// The model's output for a batch with teacher forcing, under the most probable choices (for the soft target, the weights).
+/// The model's output for a batch with teacher forcing, under the most probable choices (for the soft target and the prior, the
+/// weights).
 template <class T>
-tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention);
+tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, Attention attention);
 
 /// Calls f with batches of the examples to evaluate; polls `stop` before each.
 template <class F>

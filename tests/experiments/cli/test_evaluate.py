@@ -76,6 +76,15 @@ def test_beam_posterior_and_splits(networks):
     assert "learns no posterior" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "posterior")
 
 
+def test_the_exact_posterior_finds_better_choices(networks):
+    _, checkpoints = networks
+    network = checkpoints["rloo[samples=2]"]
+    prior, exact = (as_json("evaluate", "--checkpoint", network, "--attention", a, "--split", "train") for a in ("prior", "exact"))
+    assert exact["losses"]["greedy_loss"] < prior["losses"]["greedy_loss"]
+    assert exact["losses"]["marginal_likelihood"] == prior["losses"]["marginal_likelihood"]
+    assert "reads weights" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "exact")
+
+
 def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     _, checkpoints = networks
     path = checkpoints["rloo[samples=2]"]

@@ -1,7 +1,7 @@
 """Independent PyTorch implementations of the networks, from the equations in the head of each model's source: one example at a time,
 without padding, batching or branching. There is one file per network. `CASES` lists the (task, settings) to compare. The function with
 the network's name returns the losses and log probabilities of one row. `SOFT` is true if the soft form is also compared; then `options`
-is None."""
+is None. `BOUNDS` lists those to compare with a learned posterior, for the lower bound."""
 
 from __future__ import annotations
 
@@ -18,3 +18,9 @@ def cases(soft: bool = False) -> Iterator[tuple[str, str, str]]:
     for name, module in _modules.items():
         if not soft or getattr(module, "SOFT", False):
             yield from ((name, task, settings) for task, settings in module.CASES)
+
+
+def bounds() -> Iterator[tuple[str, str, str]]:
+    """(network, task, settings) with a learned posterior."""
+    for name, module in _modules.items():
+        yield from ((name, task, settings) for task, settings in getattr(module, "BOUNDS", ()))

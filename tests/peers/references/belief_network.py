@@ -16,6 +16,7 @@ CASES = [
     ("images[size=8]", "units=7,layers=2,conditional=true"),
     ("images[size=8]", "units=3,options=4,hidden_layers=1,hidden=9,conditional=true"),
 ]
+BOUNDS = CASES
 
 
 def belief_network(file: GradientFile, example: int, options):

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from references.layers import BOS
+from references.layers import BOS, posterior_scores
 
 CASES = [
     ("caption", "embedding=6,hidden=5,channels=4,features=7"),
@@ -15,6 +15,8 @@ CASES = [
     ("{features}", "embedding=6,hidden=5,gate=true"),
     ("{features}", "embedding=6,hidden=5,dropout=0.4"),
 ]
+
+BOUNDS = [("{features}", f"embedding=6,hidden=5,gate=true,posterior={posterior}") for posterior in ("word", "sentence")]
 
 
 def captioner(file: GradientFile, example: int, options: list[int]):
@@ -37,7 +39,12 @@ def captioner(file: GradientFile, example: int, options: list[int]):
     for t, word in enumerate(target):
         e = torch.tanh(lin("attention.cell", a) + lin("attention.query", h)) @ p["attention.score.weight"][0]
         log_p = F.log_softmax(e, dim=0)
-        log_probs.append(log_p[options[t]])
+        if "posterior.cell.weight" in p:  # choices of the posterior, and log q - log p as a loss
+            log_q = F.log_softmax(posterior_scores(p, a, "cell", h, target, t).sum(1), dim=0)[options[t]]
+            log_probs.append(log_q)
+            losses.append(log_q - log_p[options[t]])
+        else:
+            log_probs.append(log_p[options[t]])
         covered = covered + log_p.exp()
         z = a[options[t]]
         if "decoder.gate.weight" in p:

@@ -28,3 +28,12 @@ def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
     ahead, last = forward_lstm(p, f"{name}.forward", words)
     back, first = forward_lstm(p, f"{name}.backward", words.flip(0))
     return torch.cat([ahead, back.flip(0)], dim=1), torch.cat([last, first])
+
+
+def posterior_scores(p, a: torch.Tensor, key: str, s: torch.Tensor, target, t: int) -> torch.Tensor:
+    """Terms v (.) tanh(W_s s + W_y r_t + W_k a_i + b) [items, H] of a posterior that reads the word or the sentence `target`."""
+    words = p["posterior.embedding.weight"][torch.tensor([int(word) for word in target])]
+    read = bilstm(p, "posterior.sentence", words)[0] if "posterior.sentence.forward.bias" in p else words
+    query = p["posterior.state.weight"] @ s + p["posterior.word.weight"] @ read[t]
+    keys = a @ p[f"posterior.{key}.weight"].T + p[f"posterior.{key}.bias"]
+    return torch.tanh(query + keys) * p["posterior.score.weight"][0]

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from references.layers import BOS, bilstm, forward_lstm
+from references.layers import BOS, bilstm, forward_lstm, posterior_scores
 
 CASES = [
     ("translation", f"embedding=6,hidden=5,score={score},feed={feed}")
@@ -28,6 +28,13 @@ CASES = [
 ] + [
     ("translation", f"embedding=6,hidden=6,order=context_first,heads={heads},score={score},feed={feed}")
     for heads, score, feed in ((1, "additive", "sampled"), (1, "additive", "soft"), (2, "dot", "sampled"), (2, "general", "soft"))
+]
+
+# Networks with a posterior, for the lower bound.
+BOUNDS = [
+    ("translation", f"embedding=6,hidden=6,posterior={posterior},heads={heads}{rest}")
+    for posterior, heads, rest in (("word", 1, ""), ("word", 2, ",feed=sampled"), ("sentence", 1, ",feed=sampled"),
+                                   ("sentence", 2, ",score=dot"), ("sentence", 1, ",order=context_first,feed=sampled"))
 ]
 
 # Networks without a choice have no score term and only a soft form, which is compared.
@@ -78,17 +85,27 @@ def translator(file: GradientFile, example: int, options):
         mixed = torch.tanh(query + F.linear(a, key[mine], p["attention.key.bias"][mine]))
         return mixed @ p["attention.score.weight"][0, mine]
 
+    def choose(t, s):  # -> log p of every head, the contexts of its choices
+        log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
+        chosen = np.atleast_1d(options[t])
+        log_p_of = sum(log_p[head][i] for head, i in enumerate(chosen))
+        if "posterior.key.weight" in p:  # choices of the posterior, and log q - log p as a loss
+            terms = posterior_scores(p, a, "key", s, target, t).reshape(len(a), heads, -1).sum(2)
+            log_q = sum(F.log_softmax(terms[:, head], dim=0)[i] for head, i in enumerate(chosen))
+            log_probs.append(log_q)
+            losses.append(log_q - log_p_of)
+        else:
+            log_probs.append(log_p_of)
+        seen = torch.cat([a[i] for i in chosen])
+        return seen, torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
+
     context_first = file.settings.get("order", "state_first") == "context_first"
     previous, losses, log_probs = BOS, [], []
     for t, word in enumerate(target):
         y = p["decoder.embedding.weight"][previous]
         if context_first:
             s = state[0][0]  # of the step before
-            log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
-            chosen = np.atleast_1d(options[t])
-            log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
-            seen = torch.cat([a[i] for i in chosen])
-            z = torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
+            seen, z = choose(t, s)
         gates = F.linear(y, p["decoder.lstm.input.weight"]) + p["decoder.lstm.bias"]
         gates = gates + F.linear(state[0][0], p["decoder.lstm.recurrent.weight"])
         if feed != "none":
@@ -101,11 +118,7 @@ def translator(file: GradientFile, example: int, options):
         if not attends:
             seen = ends
         elif not context_first:
-            log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
-            chosen = np.atleast_1d(options[t])
-            log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
-            seen = torch.cat([a[i] for i in chosen])
-            z = torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
+            seen, z = choose(t, s)
 
         u = torch.tanh(F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) +
                        F.linear(seen, p["readout.context.weight"]) + F.linear(y, p["readout.word.weight"]))

@@ -1,0 +1,69 @@
+// What a posterior q(z_t | x, y) reads of the target sentence y at step t: the word of the step, or the whole sentence.
+//
+//   word      r_t = E y_t
+//   sentence  r_t = [f_t; b_t], a BiLSTM of `hidden` units per direction over E y_1 .. E y_T (Deng et al. 2018, sec. 4)
+// Parameters: <name>.embedding.weight [V, E], <name>.word.weight (W) [H, E], or [H, 2H] for the sentence, and
+// <name>.sentence.{forward,backward}.* (bilstm.hpp).
+#pragma once
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/models/model.hpp"
+#include "core/models/parts/bilstm.hpp"
+
+namespace hardgrad {
+
+/// The setting `posterior` of a model with such a posterior.
+inline ParameterInfo target_reading_parameter() {
+  return ParameterInfo::choice("posterior", "word", {"word", "sentence"},
+                               "what a learned posterior reads of the target: the step's word, or the sentence by a BiLSTM");
+}
+
+template <class T>
+class TargetReading {
+ public:
+  TargetReading() = default;
+  TargetReading(ParameterSet<T>& set, const std::string& name, std::size_t vocabulary, std::size_t embedding,
+                std::size_t hidden, Key init, bool sentence)
+      : words_(set, name + ".embedding", vocabulary, embedding, init) {
+    if (sentence) sentence_ = {set, name + ".sentence", embedding, hidden, init};
+    product_ = {set, name + ".word", sentence ? 2 * hidden : embedding, hidden, init, false};
+  }
+
+  /// W r_t of all words of the target sentences of a batch.
+  struct Read {
+    Var<T> rows;  ///< [., H]
+    Items words;
+    std::vector<int> index;  ///< [words] the row of each word, sentence by sentence
+    int row(int example, int t) const { return index[words.row(example, t)]; }
+  };
+  /// From the fields `target` [B, T] and `target_length` [B].
+  Read operator()(Tape<T>& tape, const Batch& data) const {
+    const auto& target = data.ints("target");
+    Read read{{}, Items(data.ints("target_length").data), {}};
+    if (sentence_.forward.recurrent) {
+      read.index.resize(read.words.total());
+      std::iota(read.index.begin(), read.index.end(), 0);
+      read.rows = product_(sentence_(tape, words_, target, read.words).states);
+      return read;
+    }
+    std::vector<int> tokens;
+    for (int b = 0; b < static_cast<int>(read.words.examples()); ++b) {
+      const auto sentence = target.row(b).first(read.words.count(b));
+      tokens.insert(tokens.end(), sentence.begin(), sentence.end());
+    }
+    Words<T> distinct(tape, words_, std::move(tokens));
+    read.rows = product_(distinct.rows);
+    read.index = std::move(distinct.index);
+    return read;
+  }
+
+ private:
+  Embedding<T> words_;
+  BiLstm<T> sentence_;
+  Linear<T> product_;
+};
+
+}  // namespace hardgrad
