@@ -34,6 +34,9 @@
 //                    of s as well), as in Vaswani et al. With score=general it has its own matrix W^h_k [H, C].
 //   attention=none   No choice: z_t = [f_L; b_1] for t = 0..T, the fixed vector of Cho et al. 2014.
 //   encoder=forward  a_i = f_i, C = H, and f_L replaces [f_L; b_1].
+//   encoder=none     a_i = E_x x_i, the word's embedding, C = E, and the mean of a_1..a_L replaces [f_L; b_1].
+//   readout=context  u_t = tanh(W_z z_t + b_z): a word depends on the chosen position only, as in the IBM models (Brown et al.
+//                    1993), whose translation table this network and whose distortion the attention replaces.
 //   source=reversed  The encoder reads x_L..x_1 (Sutskever, Vinyals & Le 2014).
 //   source=twice     The encoder reads x_1..x_L x_1..x_L (Zaremba & Sutskever 2014).
 //                    In either order a_i is the state at the last reading of x_i; f_L is the state at the last word read.
@@ -48,12 +51,14 @@
 //
 // Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies; attention=none: M = 1 and no attention.*):
 //   encoder.embedding.weight [V_s, E]
-//   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]} (encoder=forward: no backward)
+//   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]} (encoder=forward: no backward;
+//   encoder=none: neither)
 //   attention.key.weight [H, C] (score=general: [M H, C]), attention.key.bias [H] (additive), attention.score.weight [1, H]
 //   (v, additive), attention.query.weight [H, H] (additive, scaled_dot), attention.null.weight [1, C] (n, null=true)
 //   decoder.embedding.weight [V_t, E], decoder.initial.{weight [H, C], bias [H]}
 //   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.context.weight [4H, M C] (feed != none)
 //   readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, M C], readout.word.weight [H, E]
+//   (readout=context: readout.context.{weight [H, M C], bias [H] (b_z)} alone)
 //   output.{weight [V_t, H], bias [V_t]}
 //   posterior.key.{weight [H, C], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V_t, E],
 //   posterior.word.weight (W_qy) [H, E], posterior.score.weight [1, H]; posterior=sentence: parts/target_reading.hpp
@@ -98,14 +103,17 @@ class Translator final : public Model<T>, public Dreams {
       throw UsageError(
           "translator: order=context_first feeds the context of a step to its state: give attention=source and feed=soft or "
           "feed=sampled");
-    const bool both = b.settings.text("encoder") == "bidirectional";
-    const std::size_t C = both ? 2 * H : H;
+    const auto encoder = b.settings.text("encoder");
+    const std::size_t C = encoder == "bidirectional" ? 2 * H : encoder == "forward" ? H : E;
+    if (encoder == "none" && reading_ != "forward")
+      throw UsageError("translator: encoder=none reads words in no order; drop source=" + reading_);
+    const bool all_readout = b.settings.text("readout") == "all";
     drop_annotation_ = {"annotation", 0, settings.real("dropout"), C};
     drop_readout_ = {"readout", 1, settings.real("dropout"), H};
     const std::size_t source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
     auto& set = this->parameters_;
     source_words_ = {set, "encoder.embedding", source, E, init};
-    encoder_ = {set, "encoder", E, H, init, both};
+    if (encoder != "none") encoder_ = {set, "encoder", E, H, init, encoder == "bidirectional"};
     if (attends_) {
       key_ = {set, "attention.key", C, score_ == "general" ? M * H : H, init, score_ == "additive"};
       if (score_ == "additive" || score_ == "scaled_dot") query_ = {set, "attention.query", H, H, init, false};
@@ -116,9 +124,9 @@ class Translator final : public Model<T>, public Dreams {
     initial_ = {set, "decoder.initial", C, H, init};
     decoder_ = {set, "decoder.lstm", E, H, init};
     if (feed_ != "none") context_ = {set, "decoder.context", M * C, 4 * H, init, false};
-    readout_state_ = {set, "readout.state", H, H, init};
-    readout_context_ = {set, "readout.context", M * C, H, init, false};
-    readout_word_ = {set, "readout.word", E, H, init, false};
+    if (all_readout) readout_state_ = {set, "readout.state", H, H, init};
+    readout_context_ = {set, "readout.context", M * C, H, init, !all_readout};
+    if (all_readout) readout_word_ = {set, "readout.word", E, H, init, false};
     output_ = {set, "output", H, target, init};
     structure_.dreams = this;
     labels = static_cast<int>(target);
@@ -170,7 +178,7 @@ class Translator final : public Model<T>, public Dreams {
   Previous previous(Tape<T>& tape, std::size_t examples, std::vector<int> words) const {
     Previous y{examples, Words<T>(tape, target_words_, std::move(words)), {}, {}};
     y.to_gates = decoder_.project(y.words.rows);
-    y.to_readout = readout_word_(y.words.rows);
+    if (readout_word_.weight) y.to_readout = readout_word_(y.words.rows);
     return y;
   }
   // Values that depend on the sentences only. Equal examples are encoded once; D examples are distinct.
@@ -221,8 +229,13 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   const auto emit = [&] {  // the words of all steps at once, or of one step if its word is fed to the next
     // u_t = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1}), loss_t = -log softmax(W_o u_t + b_o)[y_t]
     const auto z = attends_ ? readouts.read(x.to_readout) : Sum<T>(x.to_readout, readouts.each([](int b, int) { return b; }));
-    const Sum<T> word(y.to_readout, readouts.each([&](int b, int t) { return y.row(b, t); }));
-    const Var<T> u = readouts.after(readout_state_(readouts.state())) + z + word;
+    const auto rest = [&] {
+      if (!readout_state_.weight)  // readout=context: b_z
+        return Sum<T>(tape.parameter(*readout_context_.bias), readouts.each([](int, int) { return 0; }));
+      return readouts.after(readout_state_(readouts.state())) +
+             Sum<T>(y.to_readout, readouts.each([&](int b, int t) { return y.row(b, t); }));
+    };
+    const Var<T> u = rest() + z;
     const Var<T> kept = drop_readout_(tanh(u), distinct.batch(), readouts.each([](int b, int) { return b; }));
     return readouts.classify(kept, output_, readouts.each([&](int b, int t) { return sentences.label(b, t); }));
   };
@@ -328,7 +341,8 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y)
   x.dropped = dropped(data);
   if (y.known()) x.target = y.target();
   const Reading read(x.source, x.length, reading_);
-  const auto [a, ends] = encoder_(tape, source_words_, read.words(), read.count());
+  const auto [a, ends] = encoder_.forward.recurrent ? encoder_(tape, source_words_, read.words(), read.count())
+                                                    : word_states(tape, source_words_, read.words(), read.count());
   x.first_state = tanh(initial_(ends));
   x.previous = previous(tape, x.length.size(), y.before(bos_));
   if (!attends_) {
@@ -371,7 +385,10 @@ const ModelEntry entry = {
                    ParameterInfo::choice(
                        "attention", "source", {"source", "none"},
                        "source: a choice per word; none: no choice, every word reads the encoder's last state"),
-                   ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward"}, "directions of the encoder"),
+                   ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward", "none"},
+                                         "directions of the encoder; none: annotations are word embeddings"),
+                   ParameterInfo::choice("readout", "all", {"all", "context"},
+                                         "what a word depends on: state, context and previous word, or the context alone"),
                    ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
                                          "order in which the encoder reads the source"),
                    target_reading_parameter(),

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -91,5 +92,22 @@ struct BiLstm {
     return h;
   }
 };
+
+/// The same without context: a_i = E[token_i], and the mean of a_1 .. a_L as the end.
+template <class T>
+typename BiLstm<T>::Encoded word_states(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens,
+                                        const Items& words) {
+  std::vector<int> all, own(words.examples());
+  std::iota(own.begin(), own.end(), 0);
+  const auto share = tape.constant(words.examples(), words.most());
+  for (int b : own) {
+    const auto sentence = tokens.row(b).first(words.count(b));
+    all.insert(all.end(), sentence.begin(), sentence.end());
+    std::fill_n(tape.mutable_value(share).row(b), words.count(b), T{1} / static_cast<T>(words.count(b)));
+  }
+  const Words<T> distinct(tape, embedding, std::move(all));
+  const auto states = gather_rows(distinct.rows, std::span<const int>(distinct.index));
+  return {states, mix(share, states, std::span<const int>(own), words)};
+}
 
 }  // namespace hardgrad

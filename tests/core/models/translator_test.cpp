@@ -31,7 +31,7 @@ std::vector<std::string> specs() {
       all.push_back("translator[" + sizes + "score=" + score + ",feed=" + feed + "]");
   for (std::string reading :
        {"source=reversed,feed=soft", "source=twice,feed=sampled", "encoder=forward,source=reversed,feed=sampled",
-        "order=context_first,feed=sampled", "order=context_first,feed=soft,score=dot"})
+        "order=context_first,feed=sampled", "order=context_first,feed=soft,score=dot", "encoder=none,readout=context"})
     all.push_back("translator[" + sizes + reading + "]");
   return all;
 }

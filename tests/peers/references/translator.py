@@ -26,6 +26,10 @@ CASES = [
     ("translation", "embedding=6,hidden=6,heads=2,null=true,score=scaled_dot,feed=sampled"),
     ("translation", "embedding=6,hidden=6,heads=2,null=true,feed=sampled,dropout=0.4"),
 ] + [
+    ("translation", "embedding=6,hidden=5,encoder=none"),
+    ("translation", "embedding=6,hidden=4,heads=2,encoder=none,readout=context,null=true,score=scaled_dot"),
+    ("translation", "embedding=6,hidden=5,readout=context,feed=sampled,dropout=0.4"),
+] + [
     ("translation", f"embedding=6,hidden=6,order=context_first,heads={heads},score={score},feed={feed}")
     for heads, score, feed in ((1, "additive", "sampled"), (1, "additive", "soft"), (2, "dot", "sampled"), (2, "general", "soft"))
 ]
@@ -56,8 +60,12 @@ def translator(file: GradientFile, example: int, options):
     order = file.settings.get("source", "forward")
     read = source.flip(0) if order == "reversed" else source.repeat(2) if order == "twice" else source
     words = p["encoder.embedding.weight"][read]
-    both = "encoder.backward.bias" in p
-    a, ends = bilstm(p, "encoder", words) if both else forward_lstm(p, "encoder.forward", words)  # [L, C]
+    if "encoder.backward.bias" in p:
+        a, ends = bilstm(p, "encoder", words)  # [L, C]
+    elif "encoder.forward.bias" in p:
+        a, ends = forward_lstm(p, "encoder.forward", words)
+    else:
+        a, ends = words, words.mean(0)
     if order == "reversed":
         a = a.flip(0)
     a = a[-len(source):]  # the states of the last pass
@@ -120,8 +128,10 @@ def translator(file: GradientFile, example: int, options):
         elif not context_first:
             seen, z = choose(t, s)
 
-        u = torch.tanh(F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) +
-                       F.linear(seen, p["readout.context.weight"]) + F.linear(y, p["readout.word.weight"]))
+        u = F.linear(seen, p["readout.context.weight"], p.get("readout.context.bias"))
+        if "readout.state.weight" in p:
+            u = u + F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) + F.linear(y, p["readout.word.weight"])
+        u = torch.tanh(u)
         logits = F.linear(file.kept("readout", example, u), p["output.weight"], p["output.bias"])
         losses.append(-F.log_softmax(logits, dim=0)[int(word)])
         previous = int(word)
