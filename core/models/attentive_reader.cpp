@@ -9,7 +9,8 @@
 // kind=impatient reads once for each token of the question, i = 1..Q, from a learned r(0):
 //   m(i,t) = tanh(W_ym y_d(t) + W_rm r(i-1) + W_um y_q(i))
 //   r(i)   = y_d(t_i) + tanh(W_rr r(i-1)), t_i ~ softmax_t(w . m(i,t));  r = r(Q)
-// Both kinds answer with
+// kind=uniform is their baseline without attention: r = (1 / N) sum_t y_d(t), no choice.
+// All kinds answer with
 //   g      = tanh(W_rg r + W_ug u)
 //   loss   = -log softmax(W_a g)[answer]            over the entities; dropout drops entries of g in training
 // Departures from the paper: its W_dm and W_qm of the impatient reader are W_ym and W_um here; its softmax is over all words.
@@ -22,7 +23,7 @@
 //   kind=impatient: attention.read.weight [H, 2H] (W_rm), read.initial [1, 2H] (r(0)), read.recurrent.weight [2H, 2H] (W_rr)
 //   answer.read.weight [H, 2H] (W_rg), answer.question.weight [H, 2H] (W_ug), answer.entity.weight [A, H] (W_a)
 //   posterior.document.{weight [H, 2H], bias [H]}, posterior.state.weight [H, H], posterior.answer.weight [A, H],
-//   posterior.score.weight [1, H]
+//   posterior.score.weight [1, H]; kind=uniform: neither attention.* nor posterior.*
 #include <algorithm>
 #include <cmath>
 
@@ -31,6 +32,7 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
+#include "core/models/parts/means.hpp"
 #include "core/models/parts/states.hpp"
 
 namespace hardgrad::models::attentive_reader {
@@ -39,7 +41,8 @@ namespace {
 template <class T>
 class AttentiveReader final : public Model<T>, public Dreams {
  public:
-  explicit AttentiveReader(const Blueprint& b) : impatient_(b.settings.text("kind") == "impatient") {
+  explicit AttentiveReader(const Blueprint& b)
+      : impatient_(b.settings.text("kind") == "impatient"), attends_(b.settings.text("kind") != "uniform") {
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden");
     const std::size_t V = dimensions.at("vocabulary"), A = dimensions.at("answers");
@@ -48,9 +51,11 @@ class AttentiveReader final : public Model<T>, public Dreams {
     words_ = {set, "embedding", V, E, init};
     document_ = {set, "document", E, H, init};
     question_ = {set, "question", E, H, init};
-    ask_document_ = {set, "attention.document", 2 * H, H, init, false};
-    ask_question_ = {set, "attention.question", 2 * H, H, init, false};
-    score_ = &uniform_vector(set, "attention.score.weight", H, init);
+    if (attends_) {
+      ask_document_ = {set, "attention.document", 2 * H, H, init, false};
+      ask_question_ = {set, "attention.question", 2 * H, H, init, false};
+      score_ = &uniform_vector(set, "attention.score.weight", H, init);
+    }
     if (impatient_) {
       ask_read_ = {set, "attention.read", 2 * H, H, init, false};
       initial_ = &uniform_vector(set, "read.initial", 2 * H, init);
@@ -59,6 +64,9 @@ class AttentiveReader final : public Model<T>, public Dreams {
     answer_read_ = {set, "answer.read", 2 * H, H, init, false};
     answer_question_ = {set, "answer.question", 2 * H, H, init, false};
     answer_entity_ = {set, "answer.entity", H, A, init, false};
+    structure_.dreams = this;
+    labels = static_cast<int>(A);
+    if (!attends_) return;
     if (posterior) {
       posterior_document_ = {set, "posterior.document", 2 * H, H, init};
       posterior_state_ = {set, "posterior.state", H, H, init, false};
@@ -71,8 +79,6 @@ class AttentiveReader final : public Model<T>, public Dreams {
                          .state_width = static_cast<int>(H),
                          .reach = Reach::later_choices}};
     structure_.posterior = posterior;
-    structure_.dreams = this;
-    labels = static_cast<int>(A);
   }
 
   const Structure& structure() const override { return structure_; }
@@ -97,6 +103,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
   struct Texts {
     Items tokens, asked;  // tokens of each document; reads of each question
     Var<T> states, keys;  // y_d(t) [tokens, 2H], W_ym y_d(t)
+    Var<T> mean;          // [B, 2H] of y_d(t); kind=uniform
     Var<T> queries;       // W_um y_q(i) [asked, H], or W_um u [B, H]
     Var<T> to_answer;     // W_ug u [B, H]
     int reads(int example) const { return asked.count(example); }
@@ -105,7 +112,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
   Texts read(Tape<T>& tape, const Batch& data) const;
 
   Structure structure_;
-  bool impatient_;
+  bool impatient_, attends_;
   Dropout dropout_{};
   Embedding<T> words_, posterior_answer_;
   BiLstm<T> document_, question_;
@@ -125,7 +132,7 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   States<T> states(episode, distinct);
   Var<T> r;
   if (impatient_) r = Sum<T>(tape.parameter(*initial_), std::vector<int>(states.size(), 0));  // r(0)
-  for (int i = 0; states.size() > 0; ++i) {
+  const auto read_token = [&](int i) {
     // m(i,t) = tanh(W_ym y_d(t) + W_um y_q(i) + W_rm r(i-1)), t_i ~ softmax_t(w . m(i,t))
     const Sum<T> question(x.queries, states.each([&](int b) { return x.asked.row(b, i); }));
     const Var<T> query = impatient_ ? question + states.after(ask_read_(r)) : question;
@@ -142,10 +149,14 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
         const Var<T> known = posterior_state_(query) + Sum<T>(posterior_answers, states.example());
         return additive_scores(known, posterior_keys, tape.parameter(*posterior_score_), states.example(), x.tokens);
       };
-    const auto t = states.choose(site);
-
+    return states.choose(site);
+  };
+  for (int i = 0; states.size() > 0; ++i) {
+    const auto t = attends_ ? read_token(i) : states.next_step();
     // r(i) = y_d(t_i) + tanh(W_rr r(i-1))
-    r = impatient_ ? t.read(x.states) + t.after(tanh(recurrent_(states.after(r)))) : t.read(x.states);
+    r = !attends_    ? Sum<T>(x.mean, states.example())
+        : impatient_ ? t.read(x.states) + t.after(tanh(recurrent_(states.after(r))))
+                     : t.read(x.states);
 
     // g = tanh(W_rg r + W_ug u), -log softmax(W_a g)[answer], of the states after their last read
     const auto done = t.next_step().only([&](int b) { return i + 1 == x.reads(b); });
@@ -175,9 +186,13 @@ auto AttentiveReader<T>::read(Tape<T>& tape, const Batch& data) const -> Texts {
   const Items of_question(data.ints("question_length").data);
   x.asked = impatient_ ? of_question : Items(of_question.examples(), 1);
   x.states = document_(tape, words_, document, x.tokens).states;
-  x.keys = ask_document_(x.states);
   const auto [y_q, u] = question_(tape, words_, question, of_question);
-  x.queries = ask_question_(impatient_ ? y_q : u);
+  if (attends_) {
+    x.keys = ask_document_(x.states);
+    x.queries = ask_question_(impatient_ ? y_q : u);
+  } else {
+    x.mean = means(x.states, x.tokens);
+  }
   x.to_answer = answer_question_(u);
   return x;
 }
@@ -186,10 +201,10 @@ const ModelEntry entry = {
     .name = "attentive_reader",
     .summary = "document reader that attends to one token, or to one for each token of the question",
     .paper = "Hermann, Kocisky, Grefenstette, Espeholt, Kay, Suleyman & Blunsom 2015, Teaching machines to read and comprehend",
-    .dependence = "one choice (kind=attentive), sequential (kind=impatient)",
+    .dependence = "one choice (kind=attentive), sequential (kind=impatient), no choice (kind=uniform)",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::choice("kind", "attentive", {"attentive", "impatient"},
-                                         "one read, or one per token of the question"),
+    .parameters = {ParameterInfo::choice("kind", "attentive", {"attentive", "impatient", "uniform"},
+                                         "one read, one per token of the question, or the mean of all tokens"),
                    ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
                    ParameterInfo::integer("hidden", 32, 1, 4096, "units of each direction of the encoders"),
                    ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of g dropped in training").below()},

@@ -37,6 +37,7 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
+#include "core/models/parts/means.hpp"
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/target_reading.hpp"
 #include "core/models/parts/unrolled.hpp"
@@ -253,10 +254,7 @@ auto Captioner<T>::look(Tape<T>& tape, const Batch& data) const -> Picture {
   x.keys = cell_(x.a);
   x.to_gates = context_(x.a);
   x.to_readout = readout_context_(x.a);
-  std::vector<int> own(x.cells.examples());
-  std::iota(own.begin(), own.end(), 0);
-  const auto share = tape.constant(own.size(), cells_, static_cast<T>(1.0 / cells_));
-  const auto mean = mix(share, x.a, std::span<const int>(own), x.cells);
+  const auto mean = means(x.a, x.cells);
   x.first = {tanh(first_h_(mean)), tanh(first_c_(mean))};
   return x;
 }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradient_file import compare, load
-from references import REFERENCES, bounds, cases, translator
+from references import REFERENCES, cases, listed
 
 CASES, SOFT = list(cases()), list(cases(soft=True))
 TOYS = {"bits", "gaussians", "not_gate"}  # tested by closed forms instead
@@ -48,7 +48,7 @@ def test_equals_its_reference(tmp_path, model, task, settings, precision, tolera
     assert found.gradient < tolerance and found.entry < tolerance, found
 
 
-@pytest.mark.parametrize("model, task, settings", list(bounds()))
+@pytest.mark.parametrize("model, task, settings", listed("BOUNDS"))
 def test_the_lower_bound_equals_its_reference(tmp_path, model, task, settings):
     file = dump(tmp_path, model, task, settings, "double", estimator="reinforce[samples=2,target=elbo,kl=sampled]")
     assert any(name.startswith("posterior.") for name in file.gradient)
@@ -78,11 +78,11 @@ def test_a_linear_start_equals_its_reference(tmp_path, settings):
     assert compare(file, REFERENCES["memory_reader"]).gradient > 1e-3  # the linear start differs from the network with softmax
 
 
-@pytest.mark.parametrize("settings", [settings for _, settings in translator.FIXED])
-def test_the_fixed_vector_equals_its_reference(tmp_path, settings):
-    file = dump(tmp_path, "translator", "translation", settings, "double", estimator="soft")
+@pytest.mark.parametrize("model, task, settings", listed("FIXED"))
+def test_a_network_without_a_choice_equals_its_reference(tmp_path, model, task, settings):
+    file = dump(tmp_path, model, task, settings, "double", estimator="soft")
     assert not any(name.startswith("attention.") for name in file.gradient)
-    found = compare(file, REFERENCES["translator"])
+    found = compare(file, REFERENCES[model])
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
 
 

@@ -13,6 +13,7 @@
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/models/parts/means.hpp"
 #include "core/models/parts/words.hpp"
 
 namespace hardgrad {
@@ -97,17 +98,14 @@ struct BiLstm {
 template <class T>
 typename BiLstm<T>::Encoded word_states(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens,
                                         const Items& words) {
-  std::vector<int> all, own(words.examples());
-  std::iota(own.begin(), own.end(), 0);
-  const auto share = tape.constant(words.examples(), words.most());
-  for (int b : own) {
+  std::vector<int> all;
+  for (int b = 0; b < static_cast<int>(words.examples()); ++b) {
     const auto sentence = tokens.row(b).first(words.count(b));
     all.insert(all.end(), sentence.begin(), sentence.end());
-    std::fill_n(tape.mutable_value(share).row(b), words.count(b), T{1} / static_cast<T>(words.count(b)));
   }
   const Words<T> distinct(tape, embedding, std::move(all));
   const auto states = gather_rows(distinct.rows, std::span<const int>(distinct.index));
-  return {states, mix(share, states, std::span<const int>(own), words)};
+  return {states, means(states, words)};
 }
 
 }  // namespace hardgrad

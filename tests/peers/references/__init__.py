@@ -1,7 +1,8 @@
 """Independent PyTorch implementations of the networks, from the equations in the head of each model's source: one example at a time,
 without padding, batching or branching. There is one file per network. `CASES` lists the (task, settings) to compare. The function with
 the network's name returns the losses and log probabilities of one row. `SOFT` is true if the soft form is also compared; then `options`
-is None. `BOUNDS` lists those to compare with a learned posterior, for the lower bound."""
+is None. `BOUNDS` lists those to compare with a learned posterior, for the lower bound; `FIXED` those without a choice, which have no
+score term and only a soft form."""
 
 from __future__ import annotations
 
@@ -20,7 +21,6 @@ def cases(soft: bool = False) -> Iterator[tuple[str, str, str]]:
             yield from ((name, task, settings) for task, settings in module.CASES)
 
 
-def bounds() -> Iterator[tuple[str, str, str]]:
-    """(network, task, settings) with a learned posterior."""
-    for name, module in _modules.items():
-        yield from ((name, task, settings) for task, settings in getattr(module, "BOUNDS", ()))
+def listed(which: str) -> list[tuple[str, str, str]]:
+    """(network, task, settings) of the lists BOUNDS or FIXED."""
+    return [(name, task, settings) for name, module in _modules.items() for task, settings in getattr(module, which, ())]

@@ -13,6 +13,7 @@ CASES = [
     ("cloze", "embedding=6,hidden=5,kind=impatient"),
     ("cloze", "embedding=6,hidden=5,kind=impatient,dropout=0.4"),
 ]
+FIXED = [("cloze", "embedding=6,hidden=5,kind=uniform"), ("cloze", "embedding=6,hidden=5,kind=uniform,dropout=0.4")]
 
 
 def attentive_reader(file: GradientFile, example: int, options: list[int]):
@@ -21,10 +22,13 @@ def attentive_reader(file: GradientFile, example: int, options: list[int]):
              for name in ("document", "question")}
     y_d, _ = bilstm(p, "document", p["embedding.weight"][words["document"]])
     y_q, u = bilstm(p, "question", p["embedding.weight"][words["question"]])
-    w = p["attention.score.weight"][0]
-    keys, asked = y_d @ p["attention.document.weight"].T, p["attention.question.weight"]
     log_probs = []
-    if "read.initial" in p:
+    if "attention.score.weight" in p:
+        w = p["attention.score.weight"][0]
+        keys, asked = y_d @ p["attention.document.weight"].T, p["attention.question.weight"]
+    if "attention.score.weight" not in p:
+        r = y_d.mean(0)
+    elif "read.initial" in p:
         r = p["read.initial"][0]
         for i, y in enumerate(y_q):
             m = torch.tanh(keys + p["attention.read.weight"] @ r + asked @ y)

@@ -34,14 +34,12 @@ CASES = [
     for heads, score, feed in ((1, "additive", "sampled"), (1, "additive", "soft"), (2, "dot", "sampled"), (2, "general", "soft"))
 ]
 
-# Networks with a posterior, for the lower bound.
 BOUNDS = [
     ("translation", f"embedding=6,hidden=6,posterior={posterior},heads={heads}{rest}")
     for posterior, heads, rest in (("word", 1, ""), ("word", 2, ",feed=sampled"), ("sentence", 1, ",feed=sampled"),
                                    ("sentence", 2, ",score=dot"), ("sentence", 1, ",order=context_first,feed=sampled"))
 ]
 
-# Networks without a choice have no score term and only a soft form, which is compared.
 FIXED = [
     ("translation", f"embedding=6,hidden=5,attention=none,encoder={encoder},source={source},feed={feed}{rest}")
     for encoder, source, feed, rest in (("bidirectional", "forward", "none", ""), ("bidirectional", "forward", "soft", ""),
