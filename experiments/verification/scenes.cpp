@@ -19,6 +19,7 @@ const std::vector<SceneSpec>& scene_specs() {
       {"glimpse_reader", "glimpse[size=12]", "glimpse_reader[grid=3,glimpses=3,patch=4]", 16},
       {"belief_network", "images[size=8,examples=40]", "belief_network[layers=2,units=3]", 4},
       {"gaussians", "gaussians", "gaussians[columns=2,k=0.7,mean=-0.2;0.4,log_scale=-0.3]", 1},
+      {"subsets", "subsets", "subsets[options=4,picks=2,columns=2,function=pairs,logit=0.3;-0.2;0.5;0]", 1},
       {"glimpse_reader_gaussian", "glimpse[size=12]", "glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=8,hidden=8]",
        4},
       {"glimpse_reader_several", "glimpse[digits=2,size=8,examples=40]",
