@@ -13,6 +13,7 @@ const std::vector<SceneSpec>& scene_specs() {
       {"translator", "translation[max_length=5]", "translator[hidden=32,embedding=32]", 16},
       {"translator_sampled_feed", "translation[max_length=4]", "translator[hidden=32,embedding=32,feed=sampled]", 4},
       {"memory_reader", "qa", "memory_reader[hops=2]", 16},
+      {"memory_reader_several", "qa", "memory_reader[hops=1,picks=2]", 2},
       {"attentive_reader", "cloze[facts=2]", "attentive_reader[embedding=16,hidden=24]", 8},
       {"attentive_reader_impatient", "cloze[facts=1]", "attentive_reader[kind=impatient]", 2},
       {"captioner", "caption[grid=2,objects=1]", "captioner[hidden=32,channels=4,features=8,gate=true]", 2},
