@@ -115,7 +115,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "S; K (1 + T (S - 1)) if shared",
     .parameters = {samples_parameter(), baseline_parameter()},
-    .needs = {need::enumerable},
+    .needs = {need::categorical},
     .promises = {promise::variance(0.4579397977)},
 };
 HARDGRAD_ESTIMATOR(LocalExpectation, entry)

@@ -41,10 +41,7 @@ class Pathwise final : public Estimator<T> {
   Estimate<T> estimate(const Problem<T>& problem) const override {
     MirroredRandomness mirrored(problem.random);
     ReparameterisedHandler<T> handler(samples_, antithetic_ ? mirrored : problem.random, problem.batch.id);
-    Sampled<T> sampled(problem, samples_, handler);
-    auto surrogate = sampled.path();
-    const double loss = sampled.mean_loss();
-    return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
+    return path_estimate(problem, samples_, handler);
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/choice/enumerated_sets.hpp"
 #include "core/kernels/functions.hpp"
 #include "core/support/error.hpp"
 
@@ -57,6 +58,13 @@ template <class T>
 bool Categorical<T>::chooses(std::size_t row) const {
   const auto first = options_.begin() + static_cast<std::ptrdiff_t>(row * this->columns());
   return std::any_of(first, first + this->columns(), [](int n) { return n > 1; });
+}
+
+template <class T>
+std::vector<double> Categorical<T>::law(std::size_t row, std::size_t column) const {
+  const std::size_t choice = row * this->columns() + column;
+  const T* first = log_p().value().row(choice);
+  return {first, first + options_[choice]};
 }
 
 template <class T>
@@ -113,43 +121,20 @@ template <class T>
 Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const Visits& visits) const {
   const std::size_t D = this->columns(), asks = asking->size();
   std::vector<int> visited;  // the visited options of all choices, concatenated
-  std::vector<std::size_t> first(asks * D + 1), rows(asks);
+  std::vector<std::size_t> first(asks * D + 1);
   visited.reserve(std::accumulate(options_.begin(), options_.end(), std::size_t{0}));
   for (std::size_t c = 0; c < asks * D; ++c) {
     visits.options(static_cast<int>(c), visited);
     first[c + 1] = visited.size();
   }
-  const auto count = [&](std::size_t choice) { return first[choice + 1] - first[choice]; };
-  double total = 0;
-  for (std::size_t r = 0; r < asks; ++r) {
-    double sets = 1, most = 1;
-    for (std::size_t d = 0; d < D; ++d) {
-      sets *= static_cast<double>(count(r * D + d));
-      most = std::max(most, static_cast<double>(count(r * D + d)));
-    }
-    total += visits.side_by_side ? most : sets;
-    if (total > visits.cap)
-      throw NotExact(fmt::format("choice {} has more than {:.6g} rows to visit: take fewer steps, columns, options or examples",
-                                 step + 1, visits.cap));
-    rows[r] = static_cast<std::size_t>(visits.side_by_side ? most : sets);
-  }
-  const auto all = static_cast<std::size_t>(total);
-  std::vector<int> parent(all), option(all * D);
-  std::vector<char> spare(visits.side_by_side ? all * D : 0);
-  for (std::size_t r = 0, to = 0; r < asks; ++r)
-    for (std::size_t i = 0; i < rows[r]; ++i, ++to) {
-      parent[to] = static_cast<int>(r);
-      for (std::size_t d = D, rest = i; d-- > 0;) {  // in sets, the last column varies fastest
-        const std::size_t choice = r * D + d, n = count(choice), which = visits.side_by_side ? std::min(i, n - 1) : rest % n;
-        option[to * D + d] = visited[first[choice] + which];
-        if (visits.side_by_side) spare[to * D + d] = i >= n;
-        rest /= n;
-      }
-    }
-  return {.rows = Rows::after(asking, std::move(parent), step),
-          .answer = ChosenOptions{std::move(option)},
+  auto sets = enumerated_sets(
+      asks, D, [&](std::size_t choice) { return static_cast<double>(first[choice + 1] - first[choice]); }, step, visits);
+  for (std::size_t i = 0; i < sets.answer.size(); ++i)
+    sets.answer[i] = visited[first[sets.parent[i / D] * D + i % D] + sets.answer[i]];
+  return {.rows = Rows::after(asking, std::move(sets.parent), step),
+          .answer = ChosenOptions{std::move(sets.answer)},
           .side_by_side = visits.side_by_side,
-          .spare = std::move(spare)};
+          .spare = std::move(sets.spare)};
 }
 
 template <class T>

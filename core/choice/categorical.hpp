@@ -18,9 +18,15 @@ class Categorical final : public Distribution<T> {
   const Categorical& categories() const override { return *this; }
   std::vector<std::pair<std::string_view, Var<T>>> parameters() const override { return {{"logits", logits_}}; }
   bool chooses(std::size_t row) const override;
+  std::vector<double> law(std::size_t row, std::size_t column) const override;
+  void prepare() const override { log_p(); }
+  Var<T> logits() const override { return logits_; }
+  const std::vector<int>& options() const override { return options_; }
+  double answers(std::size_t choice) const override { return options_[choice]; }
+  Choice<T> nth_answer(const RowsPtr& rows, const std::vector<int>& index) const override {
+    return {rows, ChosenOptions{index}};
+  }
 
-  Var<T> logits() const { return logits_; }
-  const std::vector<int>& options() const { return options_; }
   /// [R D, S] log softmax over the choice's options; -inf beyond them. Computed once, on demand.
   Var<T> log_p() const;
   /// A distribution with these logits and the same options.

@@ -1,4 +1,4 @@
-// An answer to a question: options, weights over options, or real numbers.
+// An answer to a question: options, sets of options, weights over options, or real numbers.
 #pragma once
 
 #include <variant>
@@ -11,14 +11,16 @@ namespace hardgrad {
 
 /// Hard options.
 struct ChosenOptions {
-  std::vector<int> option;  ///< [R' D]
+  std::vector<int> option;  ///< [R' D picks] ascending in each choice; -1: none left to pick
+  int picks = 1;            ///< options per choice; 1 unless the choices are subsets
 };
 
 /// Weights over the options.
 template <class T>
 struct Relaxed {
-  std::vector<int> option;  ///< [R' D] the hard options that the weights stand for (0 in a relaxed row); empty: none
-  Var<T> weights;           ///< [R' D, S] weights summing to 1 per choice
+  std::vector<int> option;  ///< [R' D picks] the hard options that the weights stand for (0 in a relaxed row); empty: none
+  Var<T> weights;           ///< [R' D, S] weights summing to the picks of each choice
+  int picks = 1;
 };
 
 /// Real numbers.
@@ -31,7 +33,7 @@ struct ChosenNumbers {
   bool expected = false;  ///< they are the mean: nothing was drawn
 };
 
-/// An answer: for each column of each new row a hard option, relaxed weights over all options, or a real number.
+/// An answer: for each column of each new row a hard option (or several), relaxed weights over all options, or a real number.
 template <class T>
 struct Choice {
   RowsPtr rows;  ///< the rows after the choice, [R']
@@ -47,24 +49,33 @@ struct Choice {
   const ChosenNumbers<T>* numbers() const { return std::get_if<ChosenNumbers<T>>(&answer); }
   /// Null if the choices are hard options or numbers.
   const Relaxed<T>* relaxed() const { return std::get_if<Relaxed<T>>(&answer); }
-  /// True if every choice is one option or number, not a mixture.
+  /// True if every choice is an option, a subset or a number, not a mixture.
   bool hard() const { return !relaxed(); }
   /// The chosen numbers. Bug if the choices are options.
   Var<T> value() const { return given<ChosenNumbers<T>>("a choice of options has no numbers").value; }
   /// The relaxed weights. Bug if the choices are hard options or numbers.
   Var<T> weights() const { return given<Relaxed<T>>("a hard choice has no weights").weights; }
-  /// The options of a hard or a relaxed choice. Bug if the choices are numbers.
+  /// The options of a hard or a relaxed choice [R' D]. Bug if the choices are subsets or numbers.
   const std::vector<int>& option() const {
+    if (picks() != 1) throw Bug("one option is needed, but the choices are subsets");
+    return picked();
+  }
+  /// The same, of subsets, too [R' D picks].
+  const std::vector<int>& picked() const {
     return relaxed() ? relaxed()->option : given<ChosenOptions>("a choice of numbers has no options").option;
   }
+  /// Options per choice.
+  int picks() const { return relaxed() ? relaxed()->picks : numbers() ? 1 : std::get<ChosenOptions>(answer).picks; }
   /// True if the choice has a log probability (for numbers, a density).
-  bool has_probability() const { return numbers() ? !numbers()->expected : !option().empty(); }
-  /// The choice as weights [R' D, S]: the relaxed weights, or a constant one-hot row per choice if hard.
+  bool has_probability() const { return numbers() ? !numbers()->expected : !picked().empty(); }
+  /// The choice as weights [R' D, S]: the relaxed weights, or if hard a constant row per choice, 1 at its option or options.
   Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
     if (relaxed()) return weights();
     const auto& chosen = given<ChosenOptions>("a choice of numbers has no weights over options").option;
-    auto ones = tape.constant(chosen.size(), options);
-    for (std::size_t r = 0; r < chosen.size(); ++r) tape.mutable_value(ones)(r, chosen[r]) = 1;
+    const auto each = static_cast<std::size_t>(picks());
+    auto ones = tape.constant(chosen.size() / each, options);
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      if (chosen[i] >= 0) tape.mutable_value(ones)(i / each, chosen[i]) = 1;
     return ones;
   }
 

@@ -24,8 +24,8 @@ std::string undeclared(const Structure& structure, const Question<T>& question, 
     return beyond("is asked too many times:", time, site->times);
   if (asked.columns > site->columns) return beyond("has too many columns:", asked.columns, site->columns);
   // The choices are read only if the matrix is wider than declared.
-  if (site->kind.options && static_cast<int>(question.categories().log_p().cols()) > site->options) {
-    const auto& options = question.categories().options();
+  if (site->kind.options && static_cast<int>(question.distribution->logits().cols()) > site->options) {
+    const auto& options = question.distribution->options();
     if (const int most = options.empty() ? 0 : *std::max_element(options.begin(), options.end()); most > site->options)
       return beyond("has too many options:", most, site->options);
   }

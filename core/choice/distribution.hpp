@@ -47,14 +47,31 @@ class Distribution {
  public:
   virtual ~Distribution() = default;
   virtual const SiteKind& kind() const = 0;
-  /// The distribution as a categorical one. Bug if its choices are numbers.
-  virtual const Categorical<T>& categories() const { throw Bug("options are needed, but the site's choices are numbers"); }
+  /// The distribution as a categorical one. Bug if its choices are not one option each.
+  virtual const Categorical<T>& categories() const {
+    throw Bug("one option is needed, but the site's choices are numbers or subsets");
+  }
   std::size_t rows() const { return rows_; }
   int columns() const { return columns_; }
   /// The parameters by name: matrices of R or R D rows. Gradients with respect to a site's parameters are taken here.
   virtual std::vector<std::pair<std::string_view, Var<T>>> parameters() const = 0;
-  /// False if no column of the row has more than one option, e.g. in padding.
+  /// False if no column of the row has more than one answer, e.g. in padding.
   virtual bool chooses(std::size_t /*row*/) const { return true; }
+  /// The numbers that determine a column of a row, up to rounding: log probabilities, or parameters.
+  virtual std::vector<double> law(std::size_t row, std::size_t column) const = 0;
+  /// Puts on the tape, before an estimator's operations, what these need.
+  virtual void prepare() const {}
+
+  // Of choices among options; Bug if the choices are numbers.
+  /// The logits [R D, S], and the number of options of each choice [R D].
+  virtual Var<T> logits() const { throw Bug("options are needed, but the site's choices are numbers"); }
+  virtual const std::vector<int>& options() const { throw Bug("options are needed, but the site's choices are numbers"); }
+  /// Number of answers of a choice: its options, or its subsets. 0 if choices are numbers.
+  virtual double answers(std::size_t /*choice*/) const { return 0; }
+  /// For each of `rows`, the answer with this index [R' D] in the order in which `enumerate` visits a choice's answers.
+  virtual Choice<T> nth_answer(const RowsPtr& /*rows*/, const std::vector<int>& /*index*/) const {
+    throw Bug("options are needed, but the site's choices are numbers");
+  }
 
   // Answers. `rows` [R'] are the rows after the choice; their parents are this distribution's rows.
   /// One draw for each of `rows`.

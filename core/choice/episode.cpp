@@ -41,9 +41,7 @@ Choice<T> Episode<T>::choose(Site<T> site) {
       for (const auto& [name, parameter] : distribution->parameters()) tape_.watch(parameter);
   site.columns = site.prior->columns();
   question.site = std::move(site);
-  if (question.has_options())  // on the tape before the estimator's operations, whichever these are
-    for (const auto* distribution : {question.site.prior.get(), question.distribution.get()})
-      distribution->categories().log_p();
+  for (const auto* distribution : {question.site.prior.get(), question.distribution.get()}) distribution->prepare();
   const auto diverge = [&](const RowsPtr& rows, Var<T> value) {
     cost(rows, value);
     costs_.back().divergence = true;
@@ -130,7 +128,7 @@ std::size_t Episode<T>::attention_values() const {
   for (const auto& step : steps_) {
     const auto& question = step.question;
     if (question.has_options())
-      for (int options : question.categories().options()) values += options;
+      for (int options : question.distribution->options()) values += options;
     else
       values += question.site.rows->size() * question.site.columns;
   }

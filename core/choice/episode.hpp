@@ -47,9 +47,9 @@ struct Question {
   DistributionPtr<T> distribution;  ///< the distribution drawn from: the prior or the posterior
   int nodes = 0;                    ///< quadrature nodes per column, which replace the enumeration for numbers
 
-  /// True if the choices are options, false if they are numbers.
+  /// True if the choices are options (or sets of them), false if they are numbers.
   bool has_options() const { return distribution->kind().options; }
-  /// The distribution drawn from, and the prior, of choices that are options. Bug if they are numbers.
+  /// The distribution drawn from, and the prior, of choices that are one option each. Bug if they are not.
   const Categorical<T>& categories() const { return distribution->categories(); }
   const Categorical<T>& prior_categories() const { return site.prior->categories(); }
   /// [R' D] for each choice of `rows`, the site's choice in its parent row.

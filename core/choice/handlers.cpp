@@ -68,7 +68,7 @@ Choice<T> RepeatHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   if (answer.rows->origin->size() != question.site.rows->size()) throw Bug("a run has other rows than the run it repeats");
   auto rows = Rows::after(question.site.rows, answer.rows->parent, question.step);
   if (answer.numbers()) return {std::move(rows), ChosenNumbers<T>{tape.detach(answer.value())}};
-  return {std::move(rows), ChosenOptions{answer.option()}};
+  return {std::move(rows), ChosenOptions{answer.picked(), answer.picks()}};
 }
 
 template <class T>

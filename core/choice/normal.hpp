@@ -14,6 +14,9 @@ class Normal final : public Distribution<T> {
   std::vector<std::pair<std::string_view, Var<T>>> parameters() const override {
     return {{"mean", mean_}, {"log_scale", log_scale_}};
   }
+  std::vector<double> law(std::size_t row, std::size_t column) const override {
+    return {static_cast<double>(mean_.value()(row, column)), static_cast<double>(log_scale_.value()(row, column))};
+  }
   Var<T> location() const { return mean_; }
   Var<T> log_scale() const { return log_scale_; }
   /// mean + exp(log_scale) e [R', D] for constant e [R' D]; a constant unless `differentiable`.

@@ -97,11 +97,14 @@ Var<T> Relaxing<T>::gumbels_given(const std::vector<int>& option, std::uint32_t 
 }
 
 template <class T>
+Relaxed<T> straight_through(Tape<T>& tape, const Choice<T>& hard, Var<T> soft) {
+  const auto weights = add(hard.one_hot(tape, soft.cols()), subtract(soft, tape.detach(soft)));
+  return {hard.picked(), weights, hard.picks()};
+}
+
+template <class T>
 Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, Var<T> soft) {
-  auto hard = asked.tape.constant(soft.rows(), soft.cols());
-  for (std::size_t r = 0; r < option.size(); ++r) asked.tape.mutable_value(hard)(r, option[r]) = 1;
-  auto weights = add(hard, subtract(soft, asked.tape.detach(soft)));
-  return {std::move(option), weights};
+  return straight_through(asked.tape, Choice<T>{{}, ChosenOptions{std::move(option)}}, soft);
 }
 
 template <class T>
@@ -112,6 +115,7 @@ Choice<T> RelaxedHandler<T>::choose(Tape<T>& tape, const Question<T>& question) 
 
 #define HARDGRAD_INSTANTIATE(T)                                                       \
   template struct Relaxing<T>;                                                        \
+  template Relaxed<T> straight_through(Tape<T>&, const Choice<T>&, Var<T>);           \
   template Relaxed<T> straight_through(const Relaxing<T>&, std::vector<int>, Var<T>); \
   template class RelaxedHandler<T>;
 HARDGRAD_INSTANTIATE(float)

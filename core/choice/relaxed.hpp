@@ -53,7 +53,10 @@ struct Relaxing {
   Var<T> constant(const std::vector<double>& numbers) const;
 };
 
-/// one_hot + (soft - detach(soft)): the value is the hard options, the derivative that of `soft`.
+/// one_hot + (soft - detach(soft)): the value is the hard choice, the derivative that of `soft`.
+template <class T>
+Relaxed<T> straight_through(Tape<T>& tape, const Choice<T>& hard, Var<T> soft);
+/// The same of one option for each choice.
 template <class T>
 Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, Var<T> soft);
 

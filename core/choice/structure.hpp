@@ -13,6 +13,13 @@ namespace hardgrad {
 
 struct Dreams;
 
+/// Number of subsets of `picks` of the options (of all, if they are fewer).
+inline double subsets_of(int options, int picks) {
+  double count = 1;
+  for (int i = 1; i <= std::min(picks, options - picks); ++i) count = count * (options - i + 1) / i;
+  return std::round(count);
+}
+
 /// The costs and choices that a choice can change.
 enum class Reach {
   own_column,    ///< only the costs of its own column (Episode::cost by column)
@@ -25,16 +32,19 @@ enum class Reach {
 struct SiteDeclaration {
   std::string name;     ///< in files, pages and messages
   int options = 0;      ///< most options of a choice; 0 for numbers
+  int picks = 1;        ///< options that a choice picks; more than 1 for subsets only
   int times = 1;        ///< number of questions in the longest run
   int state_width = 0;  ///< columns of Site::state
   Reach reach = Reach::later_choices;
   SiteKind kind = SiteKind::categorical;
   int columns = 1;  ///< most choices asked at once, independent given all earlier choices
 
+  /// Most answers of one choice: its options, or its subsets. 0 for numbers.
+  double answers() const { return kind.several ? subsets_of(options, picks) : options; }
   /// Most rows that enumerate one question: sets of options (for numbers, of `nodes` quadrature points per column), or options
   /// if columns are enumerated side by side.
   double sets(int nodes) const {
-    const int each = kind.options ? options : nodes;
+    const double each = kind.options ? answers() : nodes;
     return reach == Reach::own_column ? each : std::pow(each, columns);
   }
 };
@@ -82,6 +92,11 @@ struct Structure {
     return product <= 2 ? 32 : product == 3 ? 24 : product == 4 ? 12 : 8;
   }
   int most_options() const { return most(&SiteDeclaration::options); }
+  double most_answers() const {
+    double largest = 0;
+    for (const auto& site : sites) largest = std::max(largest, site.answers());
+    return largest;
+  }
   int most_columns() const { return most(&SiteDeclaration::columns); }
   int state_width() const { return most(&SiteDeclaration::state_width); }
   /// Most rows that enumerate one question.

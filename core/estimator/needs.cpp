@@ -17,7 +17,7 @@ bool of_network(const Need& need) {
 /// The property of the site that violates the need, in words; empty if the site meets it.
 std::optional<std::string> missing(const Need& need, const SiteDeclaration& site) {
   using enum Need::Kind;
-  const bool categories = site.kind.options;
+  const bool categories = site.kind.options && !site.kind.several;
   if (need.kind == reparameterised && site.kind.reparameterised) return {};
   if (need.kind == quantiles && site.kind.quantiles) return {};
   if (need.kind == symmetric && site.kind.symmetric) return {};
@@ -25,12 +25,15 @@ std::optional<std::string> missing(const Need& need, const SiteDeclaration& site
   if (categories && (need.kind == reparameterised || need.kind == symmetric))
     return site.options == 2 ? "has bits" : fmt::format("has up to {} options", site.options);
   const int most = need.kind == bits || need.kind == measure_valued ? 2 : need.kind == options ? need.most : site.options;
-  if (need.kind == log_density || (categories && site.options <= most)) return {};
+  const bool weights = need.kind == enumerable || need.kind == picks;
+  if (need.kind == log_density || (weights && site.kind.options) || (categories && site.options <= most)) return {};
+  if (site.kind.several) return fmt::format("picks {} of {} options", site.picks, site.options);
   if (!categories) return fmt::format("is {}", site.kind.is);
   return fmt::format("has up to {} options", site.options);
 }
 
 std::string remedy(const Need& need, const SiteDeclaration& site) {
+  if (site.kind.several) return ": take a score function (rloo) or the marginals (simple)";
   if (need.kind == Need::Kind::options) return fmt::format(" ({}): take local_expectation or disarm_tree", need.why);
   if (need.kind == Need::Kind::reparameterised)
     return ": take a score function (rloo), or a relaxation (gumbel_softmax, relax)";
@@ -49,7 +52,8 @@ std::string to_string(const Need& need) {
     case Need::Kind::bits: return "bits";
     case Need::Kind::options: return fmt::format("at most {} options", need.most);
     case Need::Kind::enumerable: return "choices that can be enumerated";
-    case Need::Kind::relaxable: return "choices that can be weights over options";
+    case Need::Kind::relaxable: return "categories that can be weights over options";
+    case Need::Kind::picks: return "choices among options";
     case Need::Kind::reparameterised: return "choices that can be differentiated in the distribution's parameters";
     case Need::Kind::quantiles: return "choices with an inverse distribution function";
     case Need::Kind::symmetric: return "numbers whose mirror image is a draw too";
@@ -69,6 +73,7 @@ std::string kind_name(const Need& need) {
     case Need::Kind::options: return "options";
     case Need::Kind::enumerable: return "enumerable";
     case Need::Kind::relaxable: return "relaxable";
+    case Need::Kind::picks: return "picks";
     case Need::Kind::reparameterised: return "reparameterised";
     case Need::Kind::quantiles: return "quantiles";
     case Need::Kind::symmetric: return "symmetric";

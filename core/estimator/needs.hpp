@@ -18,7 +18,8 @@ struct Need {
     bits,             ///< of a site: categories, two at most
     options,          ///< of a site: categories, at most `most` of them
     enumerable,       ///< of a site: its choices can be visited one by one
-    relaxable,        ///< of a site: it can be answered with weights over its options
+    relaxable,        ///< of a site: categories that can be answered with weights over their options
+    picks,            ///< of a site: choices of one or several of its options
     reparameterised,  ///< of a site: its choices can be differentiable in the distribution's parameters
     quantiles,        ///< of a site: choices with an inverse distribution function
     symmetric,        ///< of a site: numbers whose mirror image has the same distribution
@@ -36,9 +37,10 @@ struct Need {
 
 namespace need {
 inline constexpr Need log_density{Need::Kind::log_density}, categorical{Need::Kind::categorical}, bits{Need::Kind::bits},
-    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, reparameterised{Need::Kind::reparameterised},
-    quantiles{Need::Kind::quantiles}, symmetric{Need::Kind::symmetric}, measure_valued{Need::Kind::measure_valued},
-    posterior{Need::Kind::posterior}, dreams{Need::Kind::dreams}, no_choice{Need::Kind::no_choice};
+    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, picks{Need::Kind::picks},
+    reparameterised{Need::Kind::reparameterised}, quantiles{Need::Kind::quantiles}, symmetric{Need::Kind::symmetric},
+    measure_valued{Need::Kind::measure_valued}, posterior{Need::Kind::posterior}, dreams{Need::Kind::dreams},
+    no_choice{Need::Kind::no_choice};
 constexpr Need options(int most, const char* why) { return {Need::Kind::options, most, why}; }
 }  // namespace need
 

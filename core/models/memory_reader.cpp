@@ -1,4 +1,4 @@
-// An end-to-end memory network that reads one sentence per hop.
+// An end-to-end memory network that reads one sentence per hop, or several at once.
 //
 // Story sentences x_1..x_N of words x_ij, question words q_j, K = hops, D = embedding. With tying=adjacent the tables E_0..E_K
 // serve as A_k = E_{k-1}, C_k = E_k and B = E_0.
@@ -6,6 +6,8 @@
 //   u_0     = sum_j l_j (.) E_0[q_j]
 //   e_k,i   = u_{k-1} . m_{k-1},i                         hop k = 1..K
 //   o_k     = m_k,{i_k}, i_k ~ softmax(e_k)               the choice; relaxed weights w: o_k = sum_i w_i m_k,i
+//           picks > 1: o_k = sum of m_k,i over i in S_k, a subset of that many sentences with the logits e_k (all, if
+//           there are fewer; choice/subsets.hpp); relaxed weights sum to picks
 //   u_k     = u_{k-1} + o_k
 //   loss    = -log softmax(W u_K)[answer]       tied_answers: W has the rows of E_K of the answers' words, as published
 // tying=layerwise: all hops share two tables, A_k = E_0 and C_k = E_1 (e_k,i = u_{k-1} . m_0,i and o_k = m_1,{i_k}). The
@@ -35,6 +37,7 @@ class MemoryReader final : public Model<T>, public Dreams {
  public:
   explicit MemoryReader(const Blueprint& b)
       : hops_(b.settings.integer("hops")),
+        picks_(b.settings.integer("picks")),
         width_(b.settings.integer("embedding")),
         position_encoding_(b.settings.flag("position_encoding")),
         temporal_(b.settings.flag("temporal")),
@@ -63,11 +66,13 @@ class MemoryReader final : public Model<T>, public Dreams {
 
     structure_.sites = {{.name = "sentence",
                          .options = static_cast<int>(N),
+                         .picks = picks_,
                          .times = hops_,
                          .state_width = static_cast<int>(width_),
-                         .reach = Reach::later_choices}};
+                         .reach = Reach::later_choices,
+                         .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior;
-    structure_.dreams = this;
+    if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(A);
     if (structure_.posterior) {
       posterior_memory_ = {set, "posterior.memory", V, width_, init};
@@ -125,7 +130,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   std::size_t reads(int k) const { return layerwise_ ? 1 : k; }
 
   Structure structure_;
-  int hops_;
+  int hops_, picks_;
   std::size_t width_;
   Dropout dropout_{};
   bool position_encoding_, temporal_, layerwise_;
@@ -153,7 +158,8 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
                      // e_k,i = u_{k-1} . m_{k-1},i
                      .logits = dot_scores(u, story.memory[looks(k)], states.example(), story.sentences),
                      .items = story.sentences,
-                     .state = u};
+                     .state = u,
+                     .picks = picks_};
     if (structure_.posterior) site.posterior = [&] { return posterior(story, clues, answer, states, k, u); };
     auto i = states.choose(site);                                            // i_k ~ softmax(e_k)
     u = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
@@ -207,9 +213,10 @@ const ModelEntry entry = {
     .summary = "end-to-end memory network that reads one sentence per hop",
     .paper = "Sukhbaatar, Szlam, Weston & Fergus 2015, End-to-end memory networks",
     .dependence = "one choice (hops=1), sequential (hops>1)",
-    .kinds = "categorical",
+    .kinds = "categorical, subset (picks>1)",
     .parameters = {ParameterInfo::integer("embedding", 20, 1, 4096, "width of the memories"),
                    ParameterInfo::integer("hops", 3, 1, 6, "hops; each reads one sentence"),
+                   ParameterInfo::integer("picks", 1, 1, 1000, "sentences that a hop reads at once; their memories are added"),
                    ParameterInfo::flag("position_encoding", true, "weight words by their place in the sentence"),
                    ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence"),
                    ParameterInfo::choice(

@@ -16,8 +16,11 @@ std::vector<double> Model<T>::outcomes(const Batch& batch, int nodes) const {
   for (int b = 0; b < batch.examples(); ++b)
     for (std::size_t site = 0; site < structure().sites.size(); ++site) {
       const auto [options, times] = asked(batch, site, b);
-      const bool numbers = !structure().sites[site].kind.options;
-      for (int n : options) count[b] *= std::pow(numbers ? nodes : n, static_cast<double>(times));
+      const auto& declared = structure().sites[site];
+      for (int n : options) {
+        const double answers = !declared.kind.options ? nodes : declared.kind.several ? subsets_of(n, declared.picks) : n;
+        count[b] *= std::pow(answers, static_cast<double>(times));
+      }
     }
   return count;
 }

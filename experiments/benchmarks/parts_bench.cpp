@@ -21,6 +21,7 @@
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/autodiff/subsets.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/nn/layers.hpp"
@@ -84,6 +85,16 @@ void add_operations() {
     add(fmt::format("log_softmax/512x{}", n), {numbers(512, n)},
         [=](auto& x) { return log_softmax(x[0], std::span<const int>(options)); });
   }
+  const std::vector<int> thousand(64, 1000);
+  add("log_softmax/64x1000", {numbers(64, 1000)}, [=](auto& x) { return log_softmax(x[0], std::span<const int>(thousand)); });
+  std::vector<int> each(64), picked(64 * 10);
+  for (int c = 0; c < 640; ++c) each[c / 10] = c / 10, picked[c] = 97 * (c % 10);
+  add("subset_log_probability/64x1000x10", {numbers(64, 1000)}, [=](auto& x) {
+    return subset_log_probability(x[0], std::span<const int>(thousand), 10, std::span<const int>(each),
+                                  std::span<const int>(picked));
+  });
+  add("subset_marginals/64x1000x10", {numbers(64, 1000)},
+      [=](auto& x) { return subset_marginals(x[0], std::span<const int>(thousand), 10); });
   for (std::size_t classes : {6, 100, 2000}) {
     const std::vector<int> label(512, 1);
     add(fmt::format("linear_cross_entropy/512x64x{}", classes), {numbers(512, 64), numbers(classes, 64)},

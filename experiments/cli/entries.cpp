@@ -81,6 +81,8 @@ std::vector<Support> support(const EstimatorEntry& entry) {
                                .reach = Reach::later_choices,
                                .kind = SiteKind::normal,
                                .columns = 2}});
+  ask("one subset",
+      {{.name = "choice", .options = 4, .picks = 2, .state_width = 4, .reach = Reach::own_costs, .kind = SiteKind::subsets}});
   ask("no choice", {});
   return result;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <span>
 
 namespace hardgrad::cli {
 namespace {
@@ -89,22 +90,23 @@ bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, storage::G
   return true;
 }
 
-// For choices among options: options or weights, logits, log-probabilities.
+// For choices among options: options or weights (of a subset 0 and 1), logits, log-probabilities.
 template <class T>
-bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
+bool describe_options(Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
   const auto R = final_rows->size();
   std::size_t S = 0;
-  bool relaxed = false;
+  bool relaxed = false, weighted = false;
   for (const auto& step : steps) {
-    S = std::max(S, step.question.prior_categories().logits().cols());
+    S = std::max(S, step.question.site.prior->logits().cols());
     relaxed |= !step.choice.hard();
+    weighted |= !step.choice.hard() || step.choice.picks() > 1;
   }
   const Cells place(steps, R);
   constexpr T none = -std::numeric_limits<T>::infinity();
   dump.logits = Array<T>(place.shape(S), none);
-  if (relaxed) dump.weights = Array<T>(place.shape(S));
-  if (!relaxed) dump.choices = Array<int>(place.shape(), -1);
+  if (weighted) dump.weights = Array<T>(place.shape(S));
+  if (!weighted) dump.choices = Array<int>(place.shape(), -1);
   if (!relaxed) dump.log_prob = Array<T>(place.shape());
   const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
   if (posterior) dump.posterior_logits = Array<T>(place.shape(S), none);
@@ -113,28 +115,29 @@ bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, stor
     const auto& [question, choice] = steps[t];
     const auto at = ancestors(final_rows, choice.rows);
     if (!at) return false;
-    const auto &prior = question.prior_categories(), &categories = question.categories();
-    const auto logits = prior.logits().value(), log_prior = prior.log_p().value();
-    const auto log_p = categories.log_p().value(), drawn_from = categories.logits().value();
-    const std::size_t D = question.site.columns;
+    const auto logits = question.site.prior->logits().value(), drawn_from = question.distribution->logits().value();
+    const auto log_p = [&](DrawnFrom of) { return episode.log_probability_by_column(static_cast<int>(t), of).value(); };
+    const auto log_prior = relaxed ? MatrixView<const T>{} : log_p(DrawnFrom::prior);
+    const auto log_posterior = relaxed || !posterior ? MatrixView<const T>{} : log_p(DrawnFrom::posterior);
+    const std::size_t D = question.site.columns, picks = choice.picks();
     for (std::size_t r = 0; r < R; ++r)
       for (std::size_t d = 0; d < D; ++d) {
         const auto row = static_cast<std::size_t>((*at)[r]), cell = row * D + d;
         const auto asked = static_cast<std::size_t>(choice.rows->parent[row]) * D + d;
-        const auto options = static_cast<std::size_t>(categories.options()[asked]);
+        const auto options = static_cast<std::size_t>(question.distribution->options()[asked]);
         const auto to = place(t, r, d);
         std::copy_n(logits.row(asked), options, &dump.logits.data[to * S]);
         if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.data[to * S]);
-        if (relaxed && choice.hard()) {
-          dump.weights.data[to * S + static_cast<std::size_t>(choice.option()[cell])] = 1;
-        } else if (relaxed) {
+        if (weighted && choice.hard()) {
+          for (int option : std::span(choice.picked()).subspan(cell * picks, picks))
+            if (option >= 0) dump.weights.data[to * S + static_cast<std::size_t>(option)] = 1;
+        } else if (weighted) {
           std::copy_n(choice.weights().value().row(cell), choice.weights().cols(), &dump.weights.data[to * S]);
         } else if (options > 1) {
-          const auto option = static_cast<std::size_t>(choice.option()[cell]);
           dump.choices.data[to] = choice.option()[cell];
-          dump.log_prob.data[to] = log_prior(asked, option);
-          if (posterior) dump.posterior_log_prob.data[to] = log_p(asked, option);
         }
+        if (!relaxed) dump.log_prob.data[to] = log_prior(row, d);
+        if (!relaxed && posterior) dump.posterior_log_prob.data[to] = log_posterior(row, d);
       }
   }
   return true;
@@ -148,14 +151,14 @@ bool describe_examples(const Episode<T>& episode, storage::GradientDump<T>& dump
   std::size_t S = 0;
   for (const auto& step : steps) {
     if (!step.question.site.rows->is_root()) return false;
-    S = std::max(S, step.question.prior_categories().logits().cols());
+    S = std::max(S, step.question.site.prior->logits().cols());
   }
   dump.row_example = episode.root()->example;
   const Cells place(steps, B);
   dump.logits = Array<T>(place.shape(S), -std::numeric_limits<T>::infinity());
   for (std::size_t t = 0; t < steps.size(); ++t) {
     const auto& site = steps[t].question.site;
-    const auto& prior = site.prior->categories();
+    const auto& prior = *site.prior;
     for (std::size_t cell = 0; cell < prior.options().size(); ++cell)
       std::copy_n(prior.logits().value().row(cell), prior.options()[cell],
                   &dump.logits.data[place(t, cell / site.columns, cell % site.columns) * S]);

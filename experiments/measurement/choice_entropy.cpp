@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 
 #include "core/autodiff/sparsemax.hpp"
 #include "core/choice/handlers.hpp"
@@ -46,6 +47,11 @@ class Weights {
         weight[r] = before[parent];
         if (drawn) weight[r] /= copies[parent];
         const std::size_t D = question.site.columns;
+        if (!drawn && choice.picks() > 1) {
+          const auto log_p = question.site.prior->log_probability(choice).value();
+          weight[r] *= std::exp(std::accumulate(log_p.row(r), log_p.row(r) + D, 0.0));
+          continue;
+        }
         for (std::size_t d = 0; !drawn && d < D; ++d)
           weight[r] *= probability(question, parent * D + d, choice.option()[r * D + d]);
       }
@@ -76,10 +82,10 @@ std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sam
   for (const auto& [question, choice] : episode.steps()) {
     const auto& weight = weights.of(*question.site.rows);
     auto& sum = of_site[std::string(question.site.name)];
-    if (!question.has_options()) {  // differential entropy, may be negative
+    if (!question.has_options() || choice.picks() > 1) {  // of numbers, the differential entropy, which may be negative
       const auto entropy = question.site.prior->entropy().value();
       for (std::size_t r = 0; r < entropy.rows; ++r) {
-        sum.choices += weight[r] * question.site.columns;
+        if (question.chooses(r)) sum.choices += weight[r] * question.site.columns;
         sum.entropy += weight[r] * static_cast<double>(entropy.data[r]);
       }
       continue;

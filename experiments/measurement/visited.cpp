@@ -21,7 +21,8 @@ void keep(Paths& paths, const typename Paths::key_type& path, double probability
 template <class T>
 Visited::Visited(const Model<T>& model, const Batch& batch)
     : rounding_(64 * std::numeric_limits<T>::epsilon()), of_example_(batch.examples()) {
-  kept_ = !model.structure().numbers();
+  const auto& sites = model.structure().sites;
+  kept_ = std::all_of(sites.begin(), sites.end(), [](const auto& site) { return site.kind.options && !site.kind.several; });
   if (!kept_) return;
   for (double outcomes : model.outcomes(batch)) kept_ = kept_ && outcomes <= most;
 }

@@ -1,4 +1,4 @@
-// The toy tasks `bits` and `gaussians`: one example without fields. The models have the closed-form costs.
+// The toy tasks `bits`, `gaussians` and `subsets`: one example without fields. The models have the closed-form costs.
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad::tasks::toys {
@@ -40,6 +40,17 @@ const TaskEntry gaussians = {
     .default_model = "gaussians",
 };
 HARDGRAD_TASK(Gaussians, gaussians)
+
+struct Subsets final : Toy {
+  Subsets(const Settings&, Key) : Toy("subsets") {}
+};
+const TaskEntry subsets = {
+    .name = "subsets",
+    .summary = "subsets of k of n options, drawn from logits and scored by a closed-form function",
+    .data = "none: closed form",
+    .default_model = "subsets",
+};
+HARDGRAD_TASK(Subsets, subsets)
 
 }  // namespace
 }  // namespace hardgrad::tasks::toys

@@ -182,7 +182,7 @@ tasks::Observation observe(const Episode<T>& episode) {
     const std::size_t D = question.site.columns;
     for (std::size_t cell = 0; cell < examples * D; ++cell) {
       int option;
-      if (choice.numbers()) {
+      if (choice.numbers() || choice.picks() > 1) {
         option = -1;
       } else if (choice.hard()) {
         option = choice.option()[cell];

@@ -195,7 +195,9 @@ std::string check_sites(const ModelScene& scene, std::string& detail) {
     };
     const auto& [times, columns, options] = seen->second;
     found.push_back(fmt::format("`{}` asked {} x {} columns{}", site.name, of(times, site.times), of(columns, site.columns),
-                                site.kind.options ? fmt::format(" x {} options", of(options, site.options)) : ""));
+                                site.kind.options ? fmt::format(" x {} {}", of(options, static_cast<int>(site.answers())),
+                                                                site.kind.several ? "subsets" : "options")
+                                                  : ""));
   }
   detail = found.empty() ? "no choice" : fmt::format("{}", fmt::join(found, ", "));
   return "";

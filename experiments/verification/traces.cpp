@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "core/choice/declared.hpp"
 #include "core/choice/normal.hpp"
@@ -26,20 +27,11 @@ Trace::Question seen(const Question<T>& question, int row) {
   Trace::Question q{std::string(question.site.name), question.step, {}, {}, {}};
   const int D = question.site.columns;
   for (int d = 0; d < D; ++d) {
-    std::vector<double> law;
-    int options = 0;
-    if (question.has_options()) {
-      const auto& categories = question.categories();
-      const auto cell = static_cast<std::size_t>(row) * D + d;
-      options = categories.options()[cell];
-      if (options < 2) continue;
-      for (int i = 0; i < options; ++i) law.push_back(categories.log_p().value()(cell, i));
-    } else {
-      for (const auto& [name, parameter] : question.distribution->parameters()) law.push_back(parameter.value()(row, d));
-    }
+    const auto answers = static_cast<int>(question.distribution->answers(static_cast<std::size_t>(row) * D + d));
+    if (answers == 1) continue;
     q.column.push_back(d);
-    q.options.push_back(options);
-    q.law.push_back(std::move(law));
+    q.options.push_back(answers);
+    q.law.push_back(question.distribution->law(row, d));
   }
   return q;
 }
@@ -72,7 +64,7 @@ Choice<T> ScriptedHandler<T>::choose(Tape<T>& tape, const Question<T>& question)
     if (!question.chooses(parent)) continue;
     ChoiceIndex at{batch_.id[rows->example[r]], rows->replica[r], asked_[{rows->example[r], rows->replica[r]}]++, 0};
     for (std::size_t d = 0; d < D; ++d) {
-      const int options = numbers ? 0 : question.categories().options()[parent * D + d];
+      const auto options = static_cast<int>(question.distribution->answers(parent * D + d));
       if (options == 1) continue;
       answer[r * D + d] = answers_(at, options);
       ++at.choice;
@@ -84,17 +76,18 @@ Choice<T> ScriptedHandler<T>::choose(Tape<T>& tape, const Question<T>& question)
     return {rows, ChosenNumbers<T>{value}};
   }
   std::vector<int> option(answer.begin(), answer.end());
-  if (form_ == Form::hard) return {rows, ChosenOptions{std::move(option)}};
-  const auto weights = tape.constant(option.size(), question.categories().log_p().cols());
+  const auto hard = question.distribution->nth_answer(rows, option);
+  if (form_ == Form::hard) return hard;
+  const auto ones = hard.one_hot(tape, question.distribution->logits().cols());
   const auto from = question.parent_choices(*rows);
   const double on_it = form_ == Form::one_hot ? 1 : 0.6;
   for (std::size_t c = 0; c < option.size(); ++c) {
-    const int options = question.categories().options()[from[c]];
-    T* w = tape.mutable_value(weights).row(c);
-    for (int i = 0; i < options; ++i) w[i] = static_cast<T>((1 - on_it) / options);
-    w[option[c]] += static_cast<T>(on_it);
+    const int options = question.distribution->options()[from[c]];
+    T* w = tape.mutable_value(ones).row(c);
+    const double each = (1 - on_it) * std::accumulate(w, w + options, 0.0) / options;
+    for (int i = 0; i < options; ++i) w[i] = static_cast<T>(each + on_it * static_cast<double>(w[i]));
   }
-  return {rows, Relaxed<T>{{}, weights}};
+  return {rows, Relaxed<T>{{}, ones, hard.picks()}};
 }
 
 template <class T>

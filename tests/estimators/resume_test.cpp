@@ -36,6 +36,7 @@ struct Case {
 };
 const Case cases[] = {{"bits", "bits[bits=2,t=0.3;0.499]"},
                       {"gaussians", "gaussians"},
+                      {"subsets", "subsets[options=4,picks=2]"},
                       {"qa[stories=12,people=2,places=3,memory=6]", "memory_reader[embedding=4,hops=1]"}};
 
 template <class Set>

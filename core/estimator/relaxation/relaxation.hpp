@@ -21,10 +21,7 @@ class RelaxationEstimator : public Estimator<T> {
     const int inner = problem.inner_copies > 0 ? problem.inner_copies : rao_samples_;
     RelaxedHandler<T> handler(
         samples, problem.random, problem.batch.id, [&](const Relaxing<T>& asked) { return relax(asked); }, inner);
-    Sampled<T> run(problem, samples, handler);
-    auto surrogate = run.path();
-    const double loss = run.mean_loss();
-    return {.surrogate = surrogate, .episode = run.release(), .loss = loss};
+    return path_estimate(problem, samples, handler);
   }
 
  protected:

@@ -94,7 +94,7 @@ std::vector<double> Sampled<T>::means_where_chosen(int step, const std::vector<d
   for (std::size_t r = 0; r < rows(); ++r)
     for (std::size_t d = 0; d < columns; ++d) {
       const std::size_t asked = choice.rows->parent[r];
-      if (columns == 1 ? !question.chooses(asked) : question.categories().options()[asked * columns + d] == 1) continue;
+      if (columns == 1 ? !question.chooses(asked) : question.distribution->answers(asked * columns + d) == 1) continue;
       sum[d] += returns[r * columns + d];
       ++count[d];
     }
@@ -156,6 +156,16 @@ Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit c
 }
 template Estimate<float> with_constant_baseline(Sampled<float>, double, Credit);
 template Estimate<double> with_constant_baseline(Sampled<double>, double, Credit);
+
+template <class T>
+Estimate<T> path_estimate(const Problem<T>& problem, int samples, Handler<T>& handler) {
+  Sampled<T> run(problem, samples, handler);
+  auto surrogate = run.path();
+  const double loss = run.mean_loss();
+  return {.surrogate = surrogate, .episode = run.release(), .loss = loss};
+}
+template Estimate<float> path_estimate(const Problem<float>&, int, Handler<float>&);
+template Estimate<double> path_estimate(const Problem<double>&, int, Handler<double>&);
 
 ParameterInfo samples_parameter(int fallback, int low) {
   return ParameterInfo::integer("samples", fallback, low, 1e6, "independent samples per example");

@@ -102,6 +102,10 @@ class Sampled {
 template <class T>
 Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit);
 
+/// The estimate 1/K sum_k grad f_k through the handler's answers, which are differentiable.
+template <class T>
+Estimate<T> path_estimate(const Problem<T>& problem, int samples, Handler<T>& handler);
+
 /// Parameters that most score-function estimators share.
 ParameterInfo samples_parameter(int fallback = 1, int low = 1);
 ParameterInfo credit_parameter();

@@ -22,7 +22,7 @@ struct Histories {
   std::vector<int> row;      ///< [N] the first row in this state, or the row whose answer it has
   std::vector<int> example;  ///< [N] its distinct example, non-decreasing
   std::vector<int> parent;   ///< [N] the state from which it continues, among the previous ones
-  std::vector<int> option;   ///< [N D] its choice there in D columns; empty without a choice or if it was relaxed
+  std::vector<int> option;   ///< [N D k] its choice there, k picks in D columns; empty without a choice or if it was relaxed
 
   std::size_t size() const { return row.size(); }
 
@@ -48,8 +48,9 @@ struct Histories {
     const auto* chosen = std::get_if<ChosenOptions>(&choice.answer);
     const std::size_t rows = choice.rows->size(), columns = rows == 0 || !chosen ? 0 : chosen->option.size() / rows;
     const bool hard = columns > 0, share = hard && !choice.unshared;
+    ++options;  // and none, of a subset of fewer options than picks
     const auto from = [&](std::size_t r) { return of_row[choice.rows->parent[r]]; };
-    // Groups of rows with equal choices in all columns but the last.
+    // Groups of rows with equal choices in all columns (and picks) but the last.
     std::vector<int> alike;
     std::size_t groups = size();
     for (std::size_t d = 0; share && d + 1 < columns; ++d) {
@@ -57,7 +58,7 @@ struct Histories {
       std::vector<int> next(rows, -1);
       for (std::size_t r = 0; r < rows; ++r)
         if (const int group = d == 0 ? from(r) : alike[r]; group >= 0)
-          next[r] = same.number(group, chosen->option[r * columns + d], distinct.index[choice.rows->example[r]]);
+          next[r] = same.number(group, chosen->option[r * columns + d] + 1, distinct.index[choice.rows->example[r]]);
       alike = std::move(next);
       groups = same.count();
     }
@@ -70,7 +71,7 @@ struct Histories {
       const int before = from(r), whose = distinct.index[choice.rows->example[r]];
       if (before < 0) continue;
       const int* option = hard ? &chosen->option[r * columns] : nullptr;
-      const auto state = share ? same.number(alike.empty() ? before : alike[r], option[columns - 1], whose) : int(states);
+      const auto state = share ? same.number(alike.empty() ? before : alike[r], option[columns - 1] + 1, whose) : int(states);
       next.of_row[r] = state;
       if (static_cast<std::size_t>(state) < states) continue;
       next.row[states] = static_cast<int>(r);
@@ -163,12 +164,13 @@ struct Histories {
       if (of_row[r] >= 0) all[r] = label[of_row[r]];
     return all;
   }
-  /// [N D] the items of the last choice, as rows of `items`. With D columns, column d of example b has items number b D + d.
-  std::vector<int> chosen(const Items& items) const {
+  /// [N D k] the items of the last choice, as rows of `items`; -1 for none. With D columns, column d of example b has items
+  /// number b D + d.
+  std::vector<int> chosen(const Items& items, std::size_t picks = 1) const {
     std::vector<int> index(option.size());
-    const std::size_t columns = size() == 0 ? 1 : option.size() / size();
+    const std::size_t columns = size() == 0 ? 1 : option.size() / size() / picks;
     const auto whose = each_line(example, columns);
-    for (std::size_t n = 0; n < index.size(); ++n) index[n] = items.row(whose[n], option[n]);
+    for (std::size_t n = 0; n < index.size(); ++n) index[n] = option[n] < 0 ? -1 : items.row(whose[n / picks], option[n]);
     return index;
   }
   /// Mixtures [N D, C] of values [items, C] by the weights [R D, S] of the states' rows. Items as above.

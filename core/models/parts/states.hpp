@@ -19,13 +19,14 @@
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/normal.hpp"
+#include "core/choice/subsets.hpp"
 #include "core/models/parts/histories.hpp"
 #include "core/models/parts/sum.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
 
-/// A question of N states: the choice of an item of their example, in each of D columns.
+/// A question of N states: the choice of an item of their example, or of a subset of k items, in each of D columns.
 template <class T>
 struct ItemSite {
   std::string_view name;  ///< of the site
@@ -37,6 +38,7 @@ struct ItemSite {
   int columns = 1;  ///< D
   /// [N D] number of items that a state may choose, from the first on; empty: all.
   std::vector<int> options = {};
+  int picks = 1;  ///< k; of fewer items all
 };
 
 /// A question of N states for D numbers, each from a Normal.
@@ -85,13 +87,18 @@ class States {
           options.push_back(site.items.count(distinct_->index[rows_->example[r]] * site.columns + d));
         else
           options.push_back(site.options[static_cast<std::size_t>(n) * site.columns + d]);
-    const auto prior = categorical(histories_->on_rows(site.logits, columns), std::move(options), site.columns);
+    const auto law = [&](Var<T> logits) -> DistributionPtr<T> {
+      if (site.picks > 1) return subsets(logits, options, site.picks, site.columns);
+      return categorical(logits, options, site.columns);
+    };
+    const DistributionPtr<T> prior = law(histories_->on_rows(site.logits, columns));
     Site<T> at_rows{.name = site.name, .rows = rows_, .prior = prior, .state = histories_->on_rows(site.state)};
-    if (site.posterior)
-      at_rows.posterior = [&] { return prior->with(by_example().histories_->on_rows(site.posterior(), columns)); };
+    if (site.posterior) at_rows.posterior = [&] { return law(by_example().histories_->on_rows(site.posterior(), columns)); };
     const auto choice = episode_->choose(std::move(at_rows));
-    return {*this, choice.rows, histories_->after(choice, site.items.most(), *distinct_), &site.items,
-            choice.relaxed() ? choice.weights() : Var<T>{}};
+    States next{*this, choice.rows, histories_->after(choice, site.items.most(), *distinct_), &site.items,
+                choice.relaxed() ? choice.weights() : Var<T>{}};
+    next.picks_ = site.picks;
+    return next;
   }
   States choose(const NumberSite<T>& site) const {
     const auto on_rows = [](const Histories& histories, const typename NumberSite<T>::Law& law) {
@@ -133,39 +140,40 @@ class States {
 
   /// x [N before, C] of the states before the choice -> [N, C] on the states after it.
   Sum<T> after(Var<T> x) const { return {x, histories_->moved(x.rows())}; }
-  /// The chosen one of the values [items, C], or their mixture if the choice is relaxed, summed over the columns. Empty if
-  /// there are no values or no choice was made.
+  /// The chosen one of the values [items, C], or their mixture if the choice is relaxed, summed over the picks and columns.
+  /// Empty if there are no values or no choice was made.
   Sum<T> read(Var<T> values) const {
     if (!values || !items_) return {};
-    if (hard()) return sum_of_rows(values, chosen(), columns());
+    if (hard()) return sum_of_rows(values, chosen(), columns() * picks_);
     const auto mixed = histories_->mixed(weights_, values, *items_);
     if (columns() == 1) return mixed;
     std::vector<int> every(mixed.rows());
     std::iota(every.begin(), every.end(), 0);
     return sum_of_rows(mixed, std::move(every), columns());
   }
-  /// The chosen rows of a table [S, C] that all examples share, or their mixture. One column only.
+  /// The chosen rows of a table [S, C] that all examples share, or their mixture. One column and one pick only.
   Sum<T> of_table(Var<T> table) const {
     if (hard()) return {table, std::span<const int>(options())};
     return matmul(histories_->on_states(weights_), table);
   }
   /// [N, D] the chosen numbers.
   Var<T> numbers() const { return histories_->on_states(numbers_); }
-  /// The choice as weights [N D, S]; one-hot if it was hard.
+  /// The choice as weights [N D, S]; 1 at its picks if it was hard.
   Var<T> weights() const {
     if (!hard()) return histories_->on_states(weights_, columns());
-    const auto ones = episode_->tape().constant(histories_->option.size(), items_->most());
-    for (std::size_t n = 0; n < histories_->option.size(); ++n)
-      episode_->tape().mutable_value(ones)(n, histories_->option[n]) = 1;
+    const auto& option = histories_->option;
+    const auto ones = episode_->tape().constant(option.size() / picks_, items_->most());
+    for (std::size_t n = 0; n < option.size(); ++n)
+      if (option[n] >= 0) episode_->tape().mutable_value(ones)(n / picks_, option[n]) = 1;
     return ones;
   }
   bool hard() const { return !weights_; }
-  /// [N D] the chosen options, if the choice was hard.
+  /// [N D k] the chosen options, if the choice was hard.
   const std::vector<int>& options() const { return histories_->option; }
-  /// [N D] the chosen items, if the choice was hard.
-  std::vector<int> chosen() const { return histories_->chosen(*items_); }
+  /// [N D k] the chosen items, if the choice was hard; -1 for none.
+  std::vector<int> chosen() const { return histories_->chosen(*items_, picks_); }
   /// D of the last choice.
-  std::size_t columns() const { return hard() ? histories_->option.size() / size() : weights_.rows() / rows_->size(); }
+  std::size_t columns() const { return hard() ? histories_->option.size() / size() / picks_ : weights_.rows() / rows_->size(); }
 
   std::size_t size() const { return histories_->size(); }
   const RowsPtr& rows() const { return rows_; }
@@ -224,6 +232,7 @@ class States {
   const Items* items_ = nullptr;  // of the last choice; null without one
   Var<T> weights_;                // [R D, S] of the last choice, if it was relaxed
   Var<T> numbers_;                // [R, D] of the last choice, if it was of numbers
+  std::size_t picks_ = 1;         // k of the last choice
   bool seen_ = true;              // states depend on their example
 };
 

@@ -15,6 +15,7 @@ Structure structure_of(SiteDeclaration site) { return {.sites = {std::move(site)
 
 const Structure bits = structure_of({.name = "gate", .options = 2});
 const Structure categories = structure_of({.name = "word", .options = 20});
+const Structure subsets = structure_of({.name = "words", .options = 20, .picks = 3, .kind = SiteKind::subsets});
 const Structure place = structure_of({.name = "place", .kind = SiteKind::normal});
 
 TEST_CASE("an estimator that declares no needs works on no model") {
@@ -36,6 +37,19 @@ TEST_CASE("a rejection names the site and its kind of choice") {
   CHECK(*unmet({need::relaxable, need::posterior}, categories) == "the model has no learned posterior");
   CHECK(unmet({need::log_density, need::dreams}, categories)->find("predicts no labels, so it cannot dream: use wake_wake") !=
         std::string::npos);
+}
+
+TEST_CASE("subsets have a density and can be enumerated, but are neither categories nor numbers") {
+  for (const auto& need : {need::log_density, need::enumerable, need::picks}) CHECK(!unmet({need}, subsets));
+  CHECK(!unmet({need::picks}, categories));
+  CHECK(unmet({need::picks}, place));
+  for (const auto& need : {need::categorical, need::bits, need::options(64, "many"), need::relaxable, need::reparameterised,
+                           need::quantiles, need::symmetric, need::measure_valued})
+    CHECK(unmet({need}, subsets)->find("site `words` picks 3 of 20 options: take a score function (rloo)") !=
+          std::string::npos);
+  CHECK(subsets.sites[0].answers() == 1140);
+  CHECK(subsets.most_sets() == 1140);
+  CHECK(!subsets.numbers());
 }
 
 TEST_CASE("every site must meet the needs, also the second one") {
@@ -89,6 +103,7 @@ TEST_CASE("structure: dependence is derived from the reach of the sites' choices
 TEST_CASE("the dependence on a model's page agrees with its sites") {
   const Dimensions all = {{"bits", 1},
                           {"gaussians", 1},
+                          {"subsets", 1},
                           {"not_gate", 1},
                           {"source_vocabulary", 5},
                           {"target_vocabulary", 5},
@@ -128,6 +143,8 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
                                                        {"not_gate", "one choice"},
                                                        {"gaussians", "one choice"},
                                                        {"gaussians[columns=2]", "factorised"},
+                                                       {"subsets", "one choice"},
+                                                       {"subsets[columns=2]", "factorised"},
                                                        {"translator[feed=none]", "factorised"},
                                                        {"translator[feed=soft]", "factorised"},
                                                        {"translator[feed=sampled]", "sequential"},

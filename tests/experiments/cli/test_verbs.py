@@ -114,7 +114,7 @@ def test_names_people_know_lead_to_what_they_are():
         assert refusal("measure", "--task", "bits", "--estimator", k["name"]).startswith(
             f'unknown estimator "{k["name"]}" (it is called "{k["spec"]}" here)')
     assert sum(len(e["known_as"]) for e in registered.values()) == len(known)
-    assert {"LOORF", "ReMax", "IndeCateR", "U2G", "GRPO", "SIMPLE"} <= set(names)
+    assert {"LOORF", "ReMax", "IndeCateR", "U2G", "GRPO", "SFESS"} <= set(names)
     lines = run("list", "names").stdout.splitlines()
     assert len(lines) == len(known) + 1 and max(map(len, lines)) <= 120
 

@@ -8,7 +8,7 @@ using namespace tasks;
 TEST_CASE("all tasks are registered, complete, and constructed by name") {
   CHECK(Tasks::instance().names() == std::vector<std::string>{"algorithm", "bits", "canvas", "caption", "cloze", "gaussians",
                                                               "glimpse", "images", "not_gate", "pairs", "parse", "puzzle", "qa",
-                                                              "tables", "transduce", "translation"});
+                                                              "subsets", "tables", "transduce", "translation"});
   for (const auto& [name, entry] : Tasks::instance().entries()) {
     CHECK_FALSE(entry.summary.empty());
     CHECK_FALSE(entry.data.empty());

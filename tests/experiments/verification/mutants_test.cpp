@@ -211,6 +211,7 @@ TEST_CASE("every task of the registry passes, in a small version") {
                                        "parse[examples=100]",
                                        "puzzle[size=3]",
                                        "qa",
+                                       "subsets",
                                        "tables[columns=2,max_rows=3]",
                                        "transduce[examples=100]",
                                        "translation[max_length=5]"};

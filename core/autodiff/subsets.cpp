@@ -1,0 +1,186 @@
+#include "core/autodiff/subsets.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "core/autodiff/require.hpp"
+#include "core/kernels/conditional_poisson.hpp"
+
+namespace hardgrad {
+namespace {
+
+using kernels::ConditionalPoisson;
+constexpr std::size_t lanes = ConditionalPoisson::lanes;
+
+/// f(rows, first) for groups of rows of x, first, first + 1, ...
+template <class T, class F>
+void for_groups(MatrixView<const T> x, std::span<const int> options, int picks, F&& f) {
+  ConditionalPoisson rows;
+  for (std::size_t first = 0; first < x.rows; first += lanes) {
+    rows.load(x, options, first, picks);
+    f(rows, first);
+  }
+}
+
+/// put(r, i, number) for the rows of a group, from a register of their numbers.
+template <class F>
+void spread(const ConditionalPoisson& rows, std::size_t first, std::span<const int> options, std::size_t i,
+            const kernels::Batch<double>& numbers, F&& put) {
+  alignas(64) double each[lanes];
+  numbers.store_aligned(each);
+  for (std::size_t lane = 0; lane < rows.size(); ++lane)
+    if (i < static_cast<std::size_t>(options[first + lane])) put(first + lane, i, each[lane]);
+}
+
+/// put(r, i, pi) for every option.
+template <class F>
+void for_marginals(ConditionalPoisson& rows, std::size_t first, std::span<const int> options, F&& put) {
+  rows.marginals([&](std::size_t i, const auto& pi) { spread(rows, first, options, i, pi, put); });
+}
+
+/// x's cotangent += scale[r] Cov(b, b'g)_i, with g(r, i) given.
+template <class T, class G, class Scale>
+void add_covariances(Tape<T>& tape, Var<T> x, std::span<const int> options, int picks, G&& g, Scale&& scale) {
+  const auto to = tape.sink(x).scattered();
+  std::vector<double> of_group;
+  for_groups(tape.value(x), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+    of_group.assign(rows.options() * lanes, 0.0);
+    for (std::size_t lane = 0; lane < rows.size(); ++lane)
+      for (std::size_t i = 0; i < static_cast<std::size_t>(options[first + lane]); ++i)
+        of_group[i * lanes + lane] = g(first + lane, i);
+    rows.covariance(of_group, [&](std::size_t i, const auto& c) {
+      spread(rows, first, options, i, c,
+             [&](std::size_t r, std::size_t i, double value) { to(r, i) += static_cast<T>(scale(r) * value); });
+    });
+  });
+}
+
+template <class T>
+void require_subsets(const char* operation, Var<T> x, std::span<const int> options, int picks) {
+  require_shapes(options.size() == x.rows() && picks > 0, operation, {x});
+  require_indices(operation, options, 1, x.cols() + 1);
+}
+
+}  // namespace
+
+// g x += g pi
+template <class T>
+Var<T> subset_normaliser(Var<T> x, std::span<const int> options, int picks) {
+  require_subsets("subset_normaliser", x, options, picks);
+  auto& tape = *x.tape;
+  auto y = tape.output(x.rows(), 1, {x});
+  T* out = tape.mutable_value(y).data;
+  const auto pi = tape.template scratch<T>(tape.needs_gradient(y) ? x.value().size() : 0);
+  for_groups(x.value(), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+    for (std::size_t lane = 0; lane < rows.size(); ++lane) out[first + lane] = static_cast<T>(rows.log_normaliser(lane));
+    if (!pi.empty())
+      for_marginals(rows, first, options,
+                    [&](std::size_t r, std::size_t i, double p) { pi[r * x.cols() + i] = static_cast<T>(p); });
+  });
+  tape.on_backward({y}, [x, y, pi, options = tape.keep(options)](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    const auto to = tape.sink(x).scattered();
+    for (std::size_t r = 0; r < to.rows; ++r)
+      for (int i = 0; i < options[r]; ++i) to(r, i) += g[r] * pi[r * to.cols + i];
+  });
+  return y;
+}
+
+// gx += Cov(b) g, because pi is the gradient of log Z and Cov(b) its second derivative
+template <class T>
+Var<T> subset_marginals(Var<T> x, std::span<const int> options, int picks) {
+  require_subsets("subset_marginals", x, options, picks);
+  auto& tape = *x.tape;
+  auto y = tape.output(x.rows(), x.cols(), {x});
+  const auto out = tape.mutable_value(y);
+  std::fill_n(out.data, out.size(), T{0});
+  for_groups(x.value(), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+    for_marginals(rows, first, options, [&](std::size_t r, std::size_t i, double p) { out(r, i) = static_cast<T>(p); });
+  });
+  tape.on_backward({y}, [x, y, picks, options = tape.keep(options)](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    add_covariances(
+        tape, x, options, picks, [&](std::size_t r, std::size_t i) { return static_cast<double>(g(r, i)); },
+        [](std::size_t) { return 1.0; });
+  });
+  return y;
+}
+
+// H = log Z - pi . x; gx -= g Cov(b) x
+template <class T>
+Var<T> subset_entropy(Var<T> x, std::span<const int> options, int picks) {
+  require_subsets("subset_entropy", x, options, picks);
+  auto& tape = *x.tape;
+  auto y = tape.output(x.rows(), 1, {x});
+  T* out = tape.mutable_value(y).data;
+  for_groups(x.value(), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+    alignas(64) double each[lanes];
+    rows.entropy().store_aligned(each);
+    for (std::size_t lane = 0; lane < rows.size(); ++lane) out[first + lane] = static_cast<T>(each[lane]);
+  });
+  tape.on_backward({y}, [x, y, picks, options = tape.keep(options)](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    const auto logits = tape.value(x);
+    const auto logit = [&](std::size_t r, std::size_t i) {
+      const auto v = static_cast<double>(logits(r, i));
+      return std::isinf(v) ? 0 : v;  // impossible: its indicator is constant
+    };
+    add_covariances(tape, x, options, picks, logit, [&](std::size_t r) { return -static_cast<double>(g[r]); });
+  });
+  return y;
+}
+
+// y[r] = sum_{i in S_r} x[parent_r, i] - log Z[parent_r]; gx[parent_r] += g[r] (1_S - pi)
+template <class T>
+Var<T> subset_log_probability(Var<T> x, std::span<const int> options, int picks, std::span<const int> parent,
+                              std::span<const int> picked) {
+  require_subsets("subset_log_probability", x, options, picks);
+  require_shapes(picked.size() == parent.size() * static_cast<std::size_t>(picks), "subset_log_probability", {x});
+  require_indices("subset_log_probability", parent, 0, x.rows());
+  require_indices("subset_log_probability", picked, -1, x.cols());
+  auto& tape = *x.tape;
+  const auto in = x.value();
+  auto y = tape.output(parent.size(), 1, {x});
+  const auto pi = tape.template scratch<T>(tape.needs_gradient(y) ? in.size() : 0);
+  std::vector<double> log_z(in.rows);
+  for_groups(in, options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+    for (std::size_t lane = 0; lane < rows.size(); ++lane) log_z[first + lane] = rows.log_normaliser(lane);
+    if (!pi.empty())
+      for_marginals(rows, first, options,
+                    [&](std::size_t r, std::size_t i, double p) { pi[r * in.cols + i] = static_cast<T>(p); });
+  });
+  T* out = tape.mutable_value(y).data;
+  const auto K = static_cast<std::size_t>(picks);
+  for (std::size_t r = 0; r < parent.size(); ++r) {
+    double sum = -log_z[parent[r]];
+    for (int i : picked.subspan(r * K, K))
+      if (i >= 0) sum += static_cast<double>(in(parent[r], i));
+    out[r] = static_cast<T>(sum);
+  }
+  tape.on_backward(
+      {y}, [x, y, K, pi, options = tape.keep(options), parent = tape.keep(parent), picked = tape.keep(picked)](Tape<T>& tape) {
+        const T* g = tape.cotangent(y).data;
+        const auto to = tape.sink(x).scattered();
+        const auto sums = tape.template scratch<double>(to.rows);
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (std::size_t r = 0; r < parent.size(); ++r) {
+          sums[parent[r]] += static_cast<double>(g[r]);
+          for (int i : picked.subspan(r * K, K))
+            if (i >= 0) to(parent[r], i) += g[r];
+        }
+        for (std::size_t r = 0; r < to.rows; ++r)
+          for (int i = 0; i < options[r]; ++i) to(r, i) -= static_cast<T>(sums[r] * static_cast<double>(pi[r * to.cols + i]));
+      });
+  return y;
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                         \
+  template Var<T> subset_normaliser(Var<T>, std::span<const int>, int); \
+  template Var<T> subset_marginals(Var<T>, std::span<const int>, int);  \
+  template Var<T> subset_entropy(Var<T>, std::span<const int>, int);    \
+  template Var<T> subset_log_probability(Var<T>, std::span<const int>, int, std::span<const int>, std::span<const int>);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
+
+}  // namespace hardgrad

@@ -1,0 +1,44 @@
+#include "core/choice/enumerated_sets.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+EnumeratedSets enumerated_sets(std::size_t asks, std::size_t D, const std::function<double(std::size_t)>& answers, int step,
+                               const Visits& visits) {
+  std::vector<double> count(asks * D);
+  std::vector<std::size_t> rows(asks);
+  double total = 0;
+  for (std::size_t r = 0; r < asks; ++r) {
+    double sets = 1, most = 1;
+    for (std::size_t c = r * D; c < (r + 1) * D; ++c) {
+      count[c] = answers(c);
+      sets *= count[c];
+      most = std::max(most, count[c]);
+    }
+    total += visits.side_by_side ? most : sets;
+    if (total > visits.cap)
+      throw NotExact(fmt::format("choice {} has more than {:.6g} rows to visit: take fewer steps, columns, options or examples",
+                                 step + 1, visits.cap));
+    rows[r] = static_cast<std::size_t>(visits.side_by_side ? most : sets);
+  }
+  const auto all = static_cast<std::size_t>(total);
+  EnumeratedSets result{std::vector<int>(all), std::vector<int>(all * D), std::vector<char>(visits.side_by_side ? all * D : 0)};
+  for (std::size_t r = 0, to = 0; r < asks; ++r)
+    for (std::size_t i = 0; i < rows[r]; ++i, ++to) {
+      result.parent[to] = static_cast<int>(r);
+      for (std::size_t d = D, rest = i; d-- > 0;) {  // in sets, the last column varies fastest
+        const auto n = static_cast<std::size_t>(count[r * D + d]);
+        result.answer[to * D + d] = static_cast<int>(visits.side_by_side ? std::min(i, n - 1) : rest % n);
+        if (visits.side_by_side) result.spare[to * D + d] = i >= n;
+        rest /= n;
+      }
+    }
+  return result;
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,146 @@
+// subsets: k of n options with a known cost: the toy problem of k-subset sampling. D columns, each with its own logits.
+//
+//   b_d ~ p(b) = prod_i exp(b_i x_di) / Z on b in {0, 1}^n with sum_i b_i = k
+//   function=square: f = sum_i (b_i - t_i)^2        SIMPLE's toy: n = 10, k = 5, t_i ~ N(0, 1); on subsets it is linear in b
+//            linear: f = sum_i t_i b_i
+//            pairs:  f = sum_{i < j} q_ij b_i b_j   q_ij ~ N(0, 1): costs of pairs of options
+//
+// One site `subset` of D columns; each column has its own cost. Weights enter f in place of b.
+// Parameter: subsets.logits [D, n]; with posterior: posterior.logits of the same shape.
+// Initial logits: `logit` + logit_spread N(0, 1), drawn anew for each run. t_i = t + t_spread N(0, 1), fixed by table_seed.
+// Constants of a gradient file: subsets.t [n]; subsets.q [n, n] (q_ij / 2 at ij and ji).
+//
+// Ahmed, Zeng, Niepert & Van den Broeck 2023, SIMPLE: a gradient estimator for k-subset sampling, sec. 5.1; Wijk, Vinuesa &
+// Azizpour 2024, Revisiting score function estimators for k-subset sampling.
+#include <fmt/format.h>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/choice/subsets.hpp"
+#include "core/models/model.hpp"
+#include "core/random/randomness.hpp"
+
+namespace hardgrad::models::subsets {
+namespace {
+
+template <class T>
+class SubsetsToy final : public Model<T> {
+ public:
+  explicit SubsetsToy(const Blueprint& b)
+      : columns_(b.settings.integer("columns")),
+        options_(b.settings.integer("options")),
+        picks_(b.settings.integer("picks")),
+        function_(b.settings.text("function")),
+        share_(b.settings.text("reduce") == "mean" ? 1.0 / columns_ : 1.0),
+        t_(b.settings.reals("t", "options")) {
+    if (picks_ > options_)
+      throw UsageError(fmt::format("subsets: picks={} is more than options={}: pick at most all of them", picks_, options_));
+    structure_ = {.sites = {{.name = "subset",
+                             .options = options_,
+                             .picks = picks_,
+                             .state_width = 1,
+                             .reach = Reach::own_column,
+                             .kind = SiteKind::subsets,
+                             .columns = columns_}},
+                  .posterior = b.posterior};
+    const auto start = [&](const std::string& name) { return add_logits(name, b.settings, b.init / name); };
+    logits_ = start("subsets.logits");
+    if (b.posterior) posterior_ = start("posterior.logits");
+    make_tables(b.settings);
+  }
+
+  const Structure& structure() const override { return structure_; }
+  std::vector<std::pair<std::string, Array<double>>> constants() const override {
+    const auto n = static_cast<std::size_t>(options_);
+    if (function_ == "pairs") return {{"subsets.q", {{n, n}, q_}}};
+    return {{"subsets.t", {{n}, t_}}};
+  }
+
+  void run(const Batch&, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const auto rows = episode.root();
+    Site<T> site{"subset", rows, distribution(tape, *logits_, rows->size()), tape.constant(rows->size(), 1, T{1})};
+    if (posterior_) site.posterior = [&] { return distribution(tape, *posterior_, rows->size()); };
+    const auto choice = episode.choose(std::move(site));
+    const auto f = cost(tape, choice.one_hot(tape, options_));
+    episode.cost(choice.rows, affine(reshape(f, columns_), static_cast<T>(share_)));  // [R, D]
+  }
+
+ private:
+  const Parameter<T>* add_logits(const std::string& name, const Settings& settings, Key key) {
+    auto& parameter = this->parameters_.add(name, {static_cast<std::size_t>(columns_), static_cast<std::size_t>(options_)});
+    const auto& start = settings.reals("logit", "options");
+    const double spread = settings.real("logit_spread");
+    KeyedRandomness random(key);
+    for (std::size_t i = 0; i < parameter.value.data.size(); ++i)
+      parameter.value.data[i] = static_cast<T>(
+          start[i % options_] + (spread > 0 ? spread * random.normal({.index = static_cast<std::uint32_t>(2 * i)}) : 0));
+    return &parameter;
+  }
+
+  void make_tables(const Settings& settings) {
+    KeyedRandomness random(Key(settings.integer("table_seed")) / "subsets.table");
+    const double spread = settings.real("t_spread");
+    for (int i = 0; i < options_; ++i) t_[i] += spread * random.normal({.step = 0, .column = static_cast<std::uint32_t>(i)});
+    if (function_ != "pairs") return;
+    q_.resize(static_cast<std::size_t>(options_) * options_);
+    for (int i = 0; i < options_; ++i)
+      for (int j = 0; j < i; ++j)
+        q_[i * options_ + j] = q_[j * options_ + i] =
+            random.normal({.step = static_cast<std::uint32_t>(i + 1), .column = static_cast<std::uint32_t>(j)}) / 2;
+  }
+
+  DistributionPtr<T> distribution(Tape<T>& tape, const Parameter<T>& logits, std::size_t rows) const {
+    std::vector<int> each(rows * columns_);
+    for (std::size_t c = 0; c < each.size(); ++c) each[c] = static_cast<int>(c) % columns_;
+    return hardgrad::subsets(gather_rows(tape.parameter(logits), std::span<const int>(each)),
+                             std::vector<int>(each.size(), options_), picks_, columns_);
+  }
+
+  /// f [R D, 1] at weights w [R D, n].
+  Var<T> cost(Tape<T>& tape, Var<T> w) const {
+    const auto constant = [&](const std::vector<double>& numbers, std::size_t rows) {
+      const auto x = tape.constant(rows, options_);
+      for (std::size_t i = 0; i < rows * options_; ++i)
+        tape.mutable_value(x).data[i] = static_cast<T>(numbers[i % numbers.size()]);
+      return x;
+    };
+    if (function_ == "pairs") return row_sums(multiply(w, matmul(w, constant(q_, options_))));
+    const auto t = constant(t_, w.rows());
+    return row_sums(function_ == "linear" ? multiply(w, t) : square(subtract(w, t)));
+  }
+
+  int columns_, options_, picks_;
+  std::string function_;
+  double share_;
+  std::vector<double> t_, q_;
+  const Parameter<T>* logits_ = nullptr;
+  const Parameter<T>* posterior_ = nullptr;
+  Structure structure_;
+};
+
+}  // namespace
+
+const ModelEntry entry = {
+    .name = "subsets",
+    .summary = "k of n options with a known cost: the toy problem of k-subset sampling",
+    .paper = "Ahmed et al. 2023, SIMPLE: a gradient estimator for k-subset sampling, sec. 5.1",
+    .dependence = "one choice (columns=1), factorised",
+    .kinds = "subset",
+    .parameters = {ParameterInfo::integer("options", 10, 1, 100000, "options n of each subset"),
+                   ParameterInfo::integer("picks", 5, 1, 100000, "options k that are picked"),
+                   ParameterInfo::integer("columns", 1, 1, 100000, "subsets D chosen at once"),
+                   ParameterInfo::choice("function", "square", {"square", "linear", "pairs"}, "the cost f"),
+                   ParameterInfo::reals("logit", {0}, "initial logits of every subset: one number, or one for each option"),
+                   ParameterInfo::real("logit_spread", 0, 0, 1e6, "standard deviation of numbers added to the initial logits"),
+                   ParameterInfo::reals("t", {0}, "t of function=square and linear: one number, or one for each option"),
+                   ParameterInfo::real("t_spread", 1, 0, 1e6, "standard deviation of numbers added to t"),
+                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "sum or mean of the columns' costs"),
+                   ParameterInfo::integer("table_seed", 1, 0, 1e9, "seed of the numbers in f")},
+    .needs = {"subsets"},
+};
+HARDGRAD_MODEL(SubsetsToy, entry)
+
+}  // namespace hardgrad::models::subsets

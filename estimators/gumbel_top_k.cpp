@@ -1,0 +1,141 @@
+// gumbel_top_k: subsets relaxed to k successive softmaxes of perturbed logits; the relaxed loss is differentiated.
+//
+//   r = x + Gumbel,   a_1 = r,   p_j = softmax(a_j / temperature),   a_{j+1} = a_j + log(1 - p_j),   w = sum_{j <= k} p_j
+//   g = 1/K sum_k grad f(w_k);   with hard=true: f at the k largest r, the derivative that of w
+//
+// Xie & Ermon 2019, Reparameterizable subset sampling via continuous relaxations, algorithm 1 (here with a_{j+1} as in their
+// eq. 5). For one of n options it is gumbel_softmax, and with hard=true st_gumbel.
+// Target: expected loss. Bias: yes, also in the limit of low temperatures: the k largest r are k draws without replacement
+// (Plackett-Luce), not the network's subsets, unless k is 1. Cost: K rows.
+#include <algorithm>
+#include <numeric>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/choice/gumbel.hpp"
+#include "core/choice/relaxed.hpp"
+#include "core/choice/subsets.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
+#include "core/estimator/relaxation/relaxed_mean.hpp"
+#include "core/estimator/relaxation/rough_losses.hpp"
+
+namespace hardgrad::estimators::gumbel_top_k {
+namespace {
+
+template <class T>
+class GumbelTopKHandler final : public Handler<T> {
+ public:
+  GumbelTopKHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id, double temperature, bool hard)
+      : samples_(samples), random_(random), id_(id), temperature_(temperature), hard_(hard) {}
+
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
+    const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
+    const auto from = question.parent_choices(*rows);
+    const auto& distribution = *question.distribution;
+    const int picks = picks_of(distribution);
+    std::vector<int> options(from.size());
+    std::transform(from.begin(), from.end(), options.begin(), [&](int c) { return distribution.options()[c]; });
+    const auto r = perturbed(tape, question, *rows, gather_rows(distribution.logits(), std::span<const int>(from)), options);
+    const auto soft = relaxed(tape, r, options, picks);
+    if (!hard_) return {rows, Relaxed<T>{{}, soft, picks}};
+    return {rows, straight_through(tape, {rows, ChosenOptions{largest(r, options, picks), picks}}, soft)};
+  }
+
+ private:
+  static int picks_of(const Distribution<T>& distribution) {
+    const auto* subsets = dynamic_cast<const Subsets<T>*>(&distribution);
+    return subsets ? subsets->picks() : 1;
+  }
+  /// x [C, S] plus noise; 0 beyond the options.
+  Var<T> perturbed(Tape<T>& tape, const Question<T>& question, const Rows& rows, Var<T> x, const std::vector<int>& options) {
+    const std::size_t D = question.site.columns, S = x.cols();
+    const auto log_p = log_softmax(tape.detach(x), std::span<const int>(options)).value();
+    std::vector<double> p(log_p.data, log_p.data + log_p.size()), z(p.size());
+    std::vector<int> option(options.size());
+    std::vector<Draw> where(options.size());
+    const Noise noise{random_, id_, question.step};
+    for (std::size_t c = 0; c < where.size(); ++c) where[c] = noise.at(rows, c / D, c % D);
+    perturb({S, options, p}, where, random_, option, z);
+    const auto shift = tape.constant(options.size(), S);
+    for (std::size_t c = 0; c < options.size(); ++c)
+      for (int i = 0; options[c] > 1 && i < options[c]; ++i)
+        if (std::isfinite(p[c * S + i])) tape.mutable_value(shift)(c, i) = static_cast<T>(z[c * S + i] - p[c * S + i]);
+    return add(x, shift);
+  }
+  /// w [C, S]. The 1e-20 keeps the logarithm finite where an option is certain, as its derivative is 0 there.
+  Var<T> relaxed(Tape<T>&, Var<T> r, const std::vector<int>& options, int picks) const {
+    Var<T> sum;
+    for (int j = 0; j < picks; ++j) {
+      const auto p = probabilities(log_softmax(affine(r, static_cast<T>(1 / temperature_)), std::span<const int>(options)));
+      sum = sum ? add(sum, p) : p;
+      if (j + 1 < picks) r = add(r, log(affine(affine(p, T{-1}, T{1}), T{1}, static_cast<T>(1e-20))));
+    }
+    return sum;
+  }
+  /// The `picks` largest of each row's options, ascending.
+  static std::vector<int> largest(Var<T> r, const std::vector<int>& options, int picks) {
+    std::vector<int> result(options.size() * picks, -1), order;
+    for (std::size_t c = 0; c < options.size(); ++c) {
+      order.resize(options[c]);
+      std::iota(order.begin(), order.end(), 0);
+      const T* x = r.value().row(c);
+      std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return x[i] > x[j]; });
+      order.resize(std::min<std::size_t>(order.size(), picks));
+      std::sort(order.begin(), order.end());
+      std::copy(order.begin(), order.end(), result.begin() + static_cast<std::ptrdiff_t>(c * picks));
+    }
+    return result;
+  }
+
+  int samples_;
+  Randomness& random_;
+  const std::vector<std::uint32_t>& id_;
+  double temperature_;
+  bool hard_;
+};
+
+template <class T>
+class GumbelTopK final : public Estimator<T> {
+ public:
+  GumbelTopK(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), temperature_(settings.real("temperature")), hard_(settings.flag("hard")) {}
+  int copies() const override { return samples_; }
+  bool exchangeable() const override { return false; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    const int samples = problem.one_copy ? 1 : samples_;
+    GumbelTopKHandler<T> handler(samples, problem.random, problem.batch.id, temperature_, hard_);
+    return path_estimate(problem, samples, handler);
+  }
+
+ private:
+  int samples_;
+  double temperature_;
+  bool hard_;
+};
+
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  return relaxed_mean(settings, at, settings.flag("hard"));
+}
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "gumbel_top_k",
+    .summary = "subsets relaxed to k successive softmaxes of Gumbel-perturbed logits",
+    .paper = "Xie & Ermon 2019, Reparameterizable subset sampling via continuous relaxations",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), temperature_parameter(0.5),
+                   ParameterInfo::flag("hard", false, "the loss at the k largest perturbed logits (straight-through)")},
+    .needs = {need::picks},
+    .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3"),
+                 promise::mean(expected, "hard=true,temperature=0.8")},
+    .infinite_variance = [](const Settings& settings, const Structure& structure,
+                            double) { return settings.flag("hard") ? "" : no_variance_of_slopes(structure); },
+};
+HARDGRAD_ESTIMATOR(GumbelTopK, entry)
+
+}  // namespace hardgrad::estimators::gumbel_top_k
