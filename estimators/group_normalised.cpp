@@ -18,24 +18,11 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/estimator/score_function/group.hpp"
 #include "core/estimator/score_function/tuples.hpp"
 
 namespace hardgrad::estimators::group_normalised {
 namespace {
-
-/// Turns losses [B K, columns] into advantages. Equal losses become exactly 0.
-void normalise(std::span<double> f, std::size_t samples, std::size_t columns, bool by_std, double epsilon) {
-  leave_one_out(f, static_cast<int>(samples), static_cast<int>(columns));
-  const auto K = static_cast<double>(samples);
-  for (auto& a : f) a *= (K - 1) / K;  // f_k minus the mean of all
-  if (!by_std) return;
-  for (std::size_t group = 0; group < f.size(); group += samples * columns)
-    for (std::size_t d = group; d < group + columns; ++d) {
-      double squares = 0;
-      for (std::size_t k = 0; k < samples; ++k) squares += f[d + k * columns] * f[d + k * columns];
-      for (std::size_t k = 0; k < samples; ++k) f[d + k * columns] /= std::sqrt(squares / (K - 1)) + epsilon;
-    }
-}
 
 template <class T>
 class GroupNormalised final : public Estimator<T> {
@@ -49,7 +36,9 @@ class GroupNormalised final : public Estimator<T> {
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples_);
     const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
-      normalise(f, samples_, sampled.columns(t, credit_), by_std_, epsilon_);
+      const int columns = sampled.columns(t, credit_);
+      centre(f, samples_, columns);
+      if (by_std_) scale_by_deviation(f, samples_, columns, epsilon_);
     });
     auto surrogate = add(score, sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};

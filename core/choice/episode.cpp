@@ -32,10 +32,13 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   if (terms_.drawn_from == DrawnFrom::posterior) {
     if (!site.posterior) throw Bug("a posterior is needed, but the model was built without one");
     question.distribution = site.posterior();
-    if (question.distribution->kind() != site.prior->kind() || question.distribution->rows() != site.rows->size() ||
-        question.distribution->columns() != site.prior->columns())
-      throw Bug("a site's posterior must have its prior's kind and size");
+  } else if (terms_.drawn_from == DrawnFrom::behaviour && site.behaviour) {
+    question.distribution = site.behaviour;
   }
+  for (const auto* other : {&question.distribution, &site.behaviour, &site.reference})
+    if (*other && ((*other)->kind() != site.prior->kind() || (*other)->rows() != site.rows->size() ||
+                   (*other)->columns() != site.prior->columns()))
+      throw Bug("the distributions of a site must have its prior's kind and size");
   if (tape_.logits_only())
     for (const auto* distribution : {site.prior.get(), question.distribution.get()})
       for (const auto& [name, parameter] : distribution->parameters()) tape_.watch(parameter);
@@ -47,6 +50,9 @@ Choice<T> Episode<T>::choose(Site<T> site) {
     costs_.back().divergence = true;
   };
   if (terms_.divergence == analytic) diverge(question.site.rows, question.distribution->divergence(*question.site.prior));
+  if (terms_.to_reference != 0)
+    diverge(question.site.rows,
+            affine(question.site.prior->divergence(*question.of(DrawnFrom::reference)), static_cast<T>(terms_.to_reference)));
   auto choice = handler_.choose(tape_, question);
   choice.unshared = unshared_;
   steps_.push_back({std::move(question), choice});
@@ -84,8 +90,8 @@ Var<T> Episode<T>::log_probability_by_column(int step, DrawnFrom of) {
   for (const auto& made : picked_by_column_)
     if (made.rows == choice.rows.get() && made.of == of) return made.value;
   if (!choice.has_probability()) throw Bug("an expected choice has no log probability");
-  if (of == DrawnFrom::posterior && terms_.drawn_from == DrawnFrom::prior) throw Bug("this run has no posterior");
-  const auto value = (of == terms_.drawn_from ? question.distribution : question.site.prior)->log_probability(choice);
+  if (of == DrawnFrom::posterior && terms_.drawn_from != DrawnFrom::posterior) throw Bug("this run has no posterior");
+  const auto value = question.of(of)->log_probability(choice);
   picked_by_column_.push_back({choice.rows.get(), of, value});
   return value;
 }

@@ -25,11 +25,14 @@ struct Site {
   /// The learned posterior q(z | x, y), of the same kind; empty if the model was built without one. Called at most once, and
   /// only for targets that need it.
   std::function<DistributionPtr<T>()> posterior = {};
+  /// The older policy that draws samples for estimators which correct for it, and a fixed policy to stay near. Both are of the
+  /// prior's kind, without gradients. Empty behaviour: the prior. Empty reference: none.
+  DistributionPtr<T> behaviour = {}, reference = {};
   int columns = 1;  ///< D, set by the episode from the prior
 };
 
-/// The two distributions of a site.
-enum class DrawnFrom { prior, posterior };
+/// The distributions of a site.
+enum class DrawnFrom { prior, posterior, behaviour, reference };
 
 /// A target's requirements on a run: the distribution to draw from, and the divergence added to the model's costs.
 struct TargetTerms {
@@ -37,6 +40,8 @@ struct TargetTerms {
   /// The divergence of the posterior q from the prior p. none: not added. analytic: KL(q || p) given the earlier choices, at
   /// every question. sampled: log q(z) - log p(z) of the drawn choices, which has the same mean.
   enum class Divergence { none, analytic, sampled } divergence = Divergence::none;
+  /// Weight of KL(p || reference) given the earlier choices, added at every question.
+  double to_reference = 0;
 };
 
 /// A site as the handler and the surrogates see it.
@@ -56,6 +61,15 @@ struct Question {
   std::vector<int> parent_choices(const Rows& rows) const { return parent_choices_of(rows, site.columns); }
   /// True if a row has a choice in any of its columns.
   bool chooses(std::size_t row) const { return distribution->chooses(row); }
+  /// One of the site's distributions. The posterior exists only where choices are drawn from it. Bug if there is none.
+  const DistributionPtr<T>& of(DrawnFrom which) const {
+    if (which == DrawnFrom::prior || (which == DrawnFrom::behaviour && !site.behaviour)) return site.prior;
+    const auto& found = which == DrawnFrom::posterior   ? distribution
+                        : which == DrawnFrom::behaviour ? site.behaviour
+                                                        : site.reference;
+    if (!found) throw Bug("this run has no such distribution");
+    return found;
+  }
 };
 
 /// Answers questions. One object answers one run.

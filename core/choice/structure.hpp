@@ -54,6 +54,9 @@ struct Structure {
   std::vector<SiteDeclaration> sites;  ///< in the order in which they are first asked; empty: the model makes no choice
   bool posterior = false;              ///< every site has a learned posterior
   const char* no_posterior = "";       ///< why the model never has a learned posterior; empty if it can have one
+  bool behaviour = false;              ///< every site has a behaviour policy other than its prior (Site::behaviour)
+  bool reference = false;              ///< every site has a reference policy (Site::reference)
+  static constexpr const char* lacks_reference = "the model has no reference policy, as writer[reference=uniform] has";
   /// If the loss's slope is infinite at a point between the options, like |distance|^a, the exponent a < 0; otherwise 0.
   double steepest = 0;
   const Dreams* dreams = nullptr;  ///< draws labels from the model (core/models/parts/dreams.hpp); null if it cannot

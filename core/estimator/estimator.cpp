@@ -1,5 +1,6 @@
 #include "core/estimator/estimator.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "core/choice/declared.hpp"
@@ -19,11 +20,17 @@ std::unique_ptr<Episode<T>> Problem<T>::run(Handler<T>& handler, CostWeights wei
   return episode;
 }
 
-namespace {
-
-Settings settings_of(const EstimatorEntry& entry, const Spec& spec) { return {entry.name, entry.parameters, spec}; }
-
-}  // namespace
+Settings settings_of(const EstimatorEntry& entry, const Spec& spec) {
+  const Settings given(entry.name, entry.parameters, spec);
+  auto filled = spec;
+  for (const auto& preset : entry.presets) {
+    if (preset.name != given.text("preset")) continue;
+    for (const auto& [key, value] : Spec::parse(entry.name + "[" + preset.settings + "]").arguments)
+      if (std::none_of(spec.arguments.begin(), spec.arguments.end(), [&](const auto& a) { return a.first == key; }))
+        filled.arguments.emplace_back(key, value);
+  }
+  return {entry.name, entry.parameters, filled};
+}
 
 std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry) {
   const auto cap =
@@ -32,21 +39,24 @@ std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry) {
   return {
       cap,
       ParameterInfo::choice(
-          "target", "expected_loss", {"expected_loss", "elbo"},
-          "the estimated mean: the loss under the prior, or the evidence lower bound under a learned posterior"),
+          "target", "expected_loss", {"expected_loss", "elbo", "near_reference"},
+          "the estimated mean: the loss under the prior, the evidence lower bound under a learned posterior, or the loss "
+          "under the prior and its divergence from a reference policy"),
+      ParameterInfo::real("near", 0.1, 0, 1e6, "beta of target=near_reference, the weight of the divergence"),
       ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
                             "the divergence of the posterior in target=elbo: summed over options, or of the drawn choices")};
 }
 
 bool is_shared(const ParameterInfo& parameter) {
-  return parameter.name == "cap" || parameter.name == "target" || parameter.name == "kl";
+  return parameter.name == "cap" || parameter.name == "target" || parameter.name == "kl" || parameter.name == "near";
 }
 
 Target target_of(const Spec& spec) {
   const auto& entry = Estimators::instance().at(spec.name);
   const auto settings = settings_of(entry, spec);
-  if (entry.target == "expected_loss")
-    return settings.text("target") == "expected_loss" ? Target() : Target("elbo[kl=" + settings.text("kl") + "]");
+  if (entry.target == "expected_loss" && settings.text("target") == "elbo") return "elbo[kl=" + settings.text("kl") + "]";
+  if (entry.target == "expected_loss" && settings.text("target") == "near_reference")
+    return "near_reference[beta=" + to_string(settings.real("near")) + "]";
   return entry.target_of ? Target(entry.target_of(settings)) : Target(entry.target);
 }
 
@@ -63,6 +73,7 @@ std::string why_unsupported(const Spec& spec, const Structure& structure) {
   auto needs = entry.needs;
   if (wants_posterior(spec)) needs.push_back(need::posterior);
   if (const auto reason = unmet(needs, structure)) return *reason;
+  if (target_of(spec).terms().to_reference != 0 && !structure.reference) return Structure::lacks_reference;
   return entry.why_unsupported ? entry.why_unsupported(settings, structure) : "";
 }
 

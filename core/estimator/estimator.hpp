@@ -113,6 +113,13 @@ class Estimator {
   bool couples_examples_ = false;
 };
 
+/// A published method, as values of an estimator's settings. Its name is a value of the setting `preset`.
+struct Preset {
+  std::string name;
+  std::string settings;  ///< "advantage=group_mean,aggregation=longest"; the others have their defaults
+  std::string paper;
+};
+
 /// An estimator's entry in the registry.
 struct EstimatorEntry {
   static constexpr const char* noun = "estimator";
@@ -129,6 +136,7 @@ struct EstimatorEntry {
   bool couples_examples = false;  ///< Estimator::couples_examples
   std::string evaluations;        ///< rows of the network per question and example, at most: "K", "S; S^T if joint"
   std::vector<ParameterInfo> parameters = {};
+  std::vector<Preset> presets = {};  ///< of the setting `preset`; settings that a spec gives override those of its preset
   /// Needs of the estimator (core/estimator/needs.hpp). If empty, it works on no model.
   std::vector<Need> needs = {};
   /// Promises beside its bias (core/estimator/promises.hpp); `hardgrad test` checks each.
@@ -156,6 +164,8 @@ std::unique_ptr<Estimator<T>> make_estimator_of(const Settings& settings, const 
   return std::make_unique<E<T>>(settings, structure, init);
 }
 
+/// The settings of a spec, checked, with those of its preset filled in.
+Settings settings_of(const EstimatorEntry& entry, const Spec& spec);
 /// True if the estimator claims to be unbiased with these settings.
 bool claims_unbiased(const Spec& spec);
 /// Its target with these settings.

@@ -148,7 +148,7 @@ std::optional<double> stated_rows(const std::string& evaluations, const Settings
 
 std::optional<double> stated_rows(const Spec& estimator, const Structure& structure, bool learning) {
   const auto& entry = Estimators::instance().at(estimator.name);
-  return stated_rows(entry.evaluations, {entry.name, entry.parameters, estimator}, structure, learning);
+  return stated_rows(entry.evaluations, settings_of(entry, estimator), structure, learning);
 }
 
 }  // namespace hardgrad

@@ -18,14 +18,19 @@ std::string plain(const std::string& name) {
 const std::vector<KnownAs>& known_names() {
   static const std::vector<KnownAs> all = {
       {"BitFlip-1", "bitflip", "Kunes et al. 2022, Gradient estimation for binary latent variables", "the authors' name"},
+      {"CISPO", "policy_gradient[preset=cispo]", "MiniMax 2025, MiniMax-M1", "the ratio of a word is a truncated constant"},
       {"Concrete", "gumbel_softmax", "Maddison, Mnih & Teh 2017, The concrete distribution", "the same relaxation"},
+      {"DAPO", "policy_gradient[preset=dapo]", "Yu et al. 2025, DAPO", "two limits of the clip, and the mean of all words"},
       {"Decoupled-ST", "straight_through",
        "Shah, Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator",
        "forward_temperature is used for sampling, temperature in the backward pass"},
       {"Dr-GRPO", "group_normalised[scale=none]", "Liu et al. 2025, Understanding R1-Zero-like training",
        "GRPO done right: the group's losses are centred, not divided by their std"},
+      {"GPG", "policy_gradient[preset=gpg]", "Chu et al. 2025, GPG", "no ratio, centred rewards"},
       {"GRPO", "group_normalised", "Shao et al. 2024, DeepSeekMath",
        "the authors' short name: group relative policy optimisation"},
+      {"GSPO", "policy_gradient[preset=gspo]", "Zheng et al. 2025, Group sequence policy optimization",
+       "the geometric mean of the ratios of a sequence"},
       {"I-MLE", "implicit_mle", "Niepert, Minervini & Franceschi 2021, Implicit MLE", "the authors' short name"},
       {"IndeCateR", "local_expectation",
        "De Smet, Sansone & Zuidberg Dos Martires 2023, Differentiable sampling of categorical "
@@ -40,6 +45,8 @@ const std::vector<KnownAs>& known_names() {
        "another name of the score function"},
       {"LOORF", "rloo", "Dong, Mnih & Tucker 2020, DisARM", "leave-one-out REINFORCE"},
       {"ReMax", "self_critic", "Li et al. 2023, ReMax", "the loss of the most probable choices is the baseline"},
+      {"OPO", "policy_gradient[preset=opo]", "Hao et al. 2025, On-policy RL with optimal reward baseline",
+       "rewards weighted by length as baseline"},
       {"Reparameterisation", "pathwise", "Kingma & Welling 2014, Auto-encoding variational Bayes", "another name"},
       {"RWS", "wake_wake", "Bornschein & Bengio 2015, Reweighted wake-sleep", "the authors' short name"},
       {"Score-function", "reinforce", "Glynn 1990, Likelihood ratio gradient estimation", "REINFORCE without a baseline"},

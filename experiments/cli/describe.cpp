@@ -66,6 +66,8 @@ void print(const EstimatorEntry& e) {
       page.paragraph(fmt::format("Known as {}{} ({}): {}.", known.name, known.spec == e.name ? "" : ", " + known.spec,
                                  known.paper, known.reason));
   print_parameters(page, e.parameters);
+  if (!e.presets.empty()) page.heading("PRESETS");
+  for (const auto& preset : e.presets) page.definition(preset.name, fmt::format("{}. {}.", preset.settings, preset.paper));
   page.heading("TARGET");
   page.paragraph(fmt::format("{}: {}.", e.target, Targets::instance().at(e.target).summary));
   page.heading("BIAS");

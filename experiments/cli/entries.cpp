@@ -126,6 +126,11 @@ nlohmann::json names_json(const std::string& estimator) {
       list.push_back({{"name", known.name}, {"spec", known.spec}, {"paper", known.paper}, {"reason", known.reason}});
   return list;
 }
+nlohmann::json presets_json(const EstimatorEntry& e) {
+  auto list = nlohmann::json::array();
+  for (const auto& [name, settings, paper] : e.presets) list.push_back({{"name", name}, {"settings", settings}, {"paper", paper}});
+  return list;
+}
 nlohmann::json entry_json(const EstimatorEntry& e) {
   auto supports = nlohmann::json::object(), rows = nlohmann::json::object();
   for (const auto& found : support(e)) {
@@ -147,6 +152,7 @@ nlohmann::json entry_json(const EstimatorEntry& e) {
           {"posterior", wants_posterior(Spec::parse(e.name))},
           {"needs", needs_json(e)},
           {"supports", supports},
+          {"presets", presets_json(e)},
           {"parameters", parameters_json(e.parameters)}};
 }
 nlohmann::json entry_json(const ModelEntry& e) {

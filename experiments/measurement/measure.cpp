@@ -105,6 +105,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.variance = moments.trace;
   m.squared_bias = distance_squared(moments.mean, truth->gradient);
   m.cosine = moments.cosine;
+  m.mean_cosine = cosine_between(moments.mean, truth->gradient);
   m.outcomes = moments.outcomes;
   m.rows = moments.rows;
   m.attention_values = moments.attention_values;

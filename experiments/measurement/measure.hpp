@@ -49,6 +49,7 @@ struct Measurement {
   double mse = not_a_number;                 ///< variance + squared_bias
   double snr = not_a_number;                 ///< |g*|^2 / variance
   double cosine = not_a_number;              ///< mean cosine of a replicate to g*
+  double mean_cosine = not_a_number;         ///< cosine of the mean gradient to g*, if exact: 1 if only its length is biased
   double bias_p_value_plain = not_a_number;  ///< of "no bias", by the length of mean - g*: uniform in (0, 1) if there is none
   double bias_p_value = not_a_number;        ///< least along g* and random directions, Bonferroni-corrected
   double replicates = not_a_number;          ///< number drawn

@@ -84,6 +84,10 @@ const Truth* Truths<T>::of(const Target& target) {
     why_ = structure.lacks_posterior();
     return nullptr;
   }
+  if (target.terms().to_reference != 0 && !structure.reference) {
+    why_ = structure.lacks_reference;
+    return nullptr;
+  }
   if (target.entry().dreams && !structure.dreams) {
     why_ = lacks_dreams;
     return nullptr;

@@ -51,7 +51,7 @@ struct Trial {
     return measurement::exact_moments(of, *model, one_example(), truth.of_example, trial_outcome_cap);
   }
   double scale() const { return std::max(1e-3, measurement::largest(truth.gradient)); }
-  Settings settings() const { return {spec.name, Estimators::instance().at(spec.name).parameters, spec}; }
+  Settings settings() const { return settings_of(Estimators::instance().at(spec.name), spec); }
 };
 
 /// A failure, or else a detail; both empty if the promise does not apply to the network.

@@ -35,6 +35,8 @@ const std::vector<SceneSpec>& scene_specs() {
       {"ponderer_at_once", "puzzle[kind=sort,size=3]", "ponderer[hidden=6,steps=4,ask=step,beta=0.3,tau=0.1]", 4},
       {"tape_machine", "algorithm[bits=2,max_length=1]", "tape_machine[cells=3,width=3,hidden=12]", 4},
       {"programmer", "tables[columns=2,max_rows=3,range=1,lists=false]", "programmer[steps=2,hidden=8,embedding=32]", 4},
+      {"writer", "answers[symbols=2,size=2]", "writer[hidden=4,embedding=3,reward=share]", 4},
+      {"writer_table", "sequences[longest=3]", "writer[policy=table,drift=0.5,reference=initial,away=0.5]", 1},
   };
   return all;
 }

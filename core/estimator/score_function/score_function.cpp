@@ -120,14 +120,15 @@ template <class T>
 Var<T> Sampled<T>::score(const std::vector<std::vector<double>>& signal) {
   auto total = episode_->tape().constant(1, 1);
   std::vector<double> weight;
-  for (int t = 0; t < steps(); ++t) total = with_score(total, t, weight = signal[t]);
+  for (int t = 0; t < steps(); ++t) total = with_score(total, t, weight = signal[t], episode_->terms().drawn_from);
   return total;
 }
 
 template <class T>
-Var<T> Sampled<T>::with_score(Var<T> total, int step, std::vector<double>& signal) {
+Var<T> Sampled<T>::with_score(Var<T> total, int step, std::vector<double>& signal, DrawnFrom of) {
   for (auto& weight : signal) weight /= static_cast<double>(rows());
-  const auto log_p = signal.size() == rows() ? episode_->log_probability(step) : episode_->log_probability_by_column(step);
+  const auto log_p =
+      signal.size() == rows() ? episode_->log_probability(step, of) : episode_->log_probability_by_column(step, of);
   return hardgrad::add(total, weighted_sum(log_p, std::span<const double>(signal)));
 }
 

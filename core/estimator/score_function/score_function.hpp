@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/estimator/choices.hpp"
@@ -62,9 +63,14 @@ class Sampled {
   /// 1/(B K) sum_t sum_r signal[t][r] log p(choice t of row r): its gradient is the score-function term. Signals have the shape
   /// of returns: one per row, or one per row and column.
   Var<T> score(const std::vector<std::vector<double>>& signal);
-  /// The same; make(t, f) turns the returns f of step t into its signal in place.
+  /// The same; make(t, f) turns the returns f of step t into its signal in place. `of`: whose p; by default, the distribution
+  /// drawn from.
   template <class F>
   Var<T> score(Credit credit, F&& make) {
+    return score(credit, std::forward<F>(make), episode_->terms().drawn_from);
+  }
+  template <class F>
+  Var<T> score(Credit credit, F&& make, DrawnFrom of) {
     auto total = episode_->tape().constant(1, 1);
     std::vector<double> f, whole;
     for (int t = 0; t < steps(); ++t) {
@@ -73,7 +79,7 @@ class Sampled {
       else
         f = t == 0 ? (whole = returns(t, credit)) : whole;  // the same at every step
       make(t, f);
-      total = with_score(total, t, f);
+      total = with_score(total, t, f, of);
     }
     return total;
   }
@@ -89,7 +95,7 @@ class Sampled {
     double weight;
   };
   /// total + 1/(B K) sum_r signal[r] log p(choice `step` of row r). Overwrites `signal`.
-  Var<T> with_score(Var<T> total, int step, std::vector<double>& signal);
+  Var<T> with_score(Var<T> total, int step, std::vector<double>& signal, DrawnFrom of);
   int samples_;
   std::size_t examples_ = 0;
   std::unique_ptr<Episode<T>> episode_;

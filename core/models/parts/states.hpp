@@ -38,7 +38,8 @@ struct ItemSite {
   int columns = 1;  ///< D
   /// [N D] number of items that a state may choose, from the first on; empty: all.
   std::vector<int> options = {};
-  int picks = 1;  ///< k; of fewer items all
+  int picks = 1;                          ///< k; of fewer items all
+  Var<T> behaviour = {}, reference = {};  ///< [N D, S] logits of these policies (Site), if any
 };
 
 /// A question of N states for D numbers, each from a Normal.
@@ -94,6 +95,8 @@ class States {
     const DistributionPtr<T> prior = law(histories_->on_rows(site.logits, columns));
     Site<T> at_rows{.name = site.name, .rows = rows_, .prior = prior, .state = histories_->on_rows(site.state)};
     if (site.posterior) at_rows.posterior = [&] { return law(by_example().histories_->on_rows(site.posterior(), columns)); };
+    if (site.behaviour) at_rows.behaviour = law(histories_->on_rows(site.behaviour, columns));
+    if (site.reference) at_rows.reference = law(histories_->on_rows(site.reference, columns));
     const auto choice = episode_->choose(std::move(at_rows));
     States next{*this, choice.rows, histories_->after(choice, site.items.most(), *distinct_), &site.items,
                 choice.relaxed() ? choice.weights() : Var<T>{}};

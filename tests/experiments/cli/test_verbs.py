@@ -232,7 +232,7 @@ def test_measure_json():
     for r in got["results"]:
         assert set(r) >= {"estimator", "target", "status", "reason", "variance", "squared_bias", "relative_bias", "mse", "snr", "cosine",
                           "bias_p_value_plain", "bias_p_value", "replicates", "effective_sample_size", "tail_index", "unvisited_mass",
-                          "exact_variance", "exact_squared_bias", "exact_cosine", "unsupported", "rows", "attention_values", "seconds", "work_normalised_variance", "bias_against", "intervals",
+                          "mean_cosine", "exact_variance", "exact_squared_bias", "exact_cosine", "unsupported", "rows", "attention_values", "seconds", "work_normalised_variance", "bias_against", "intervals",
                           "variance_by_group", "mean_gradient"}
         assert r["status"] == "ok"
         low, high = r["intervals"]["variance"]

@@ -1,0 +1,28 @@
+// Advantages of the K samples of an example, relative to the group.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+
+#include "core/estimator/choices.hpp"
+
+namespace hardgrad {
+
+/// Values [B K, columns] minus the mean of their group, the K samples of an example; exactly 0 where all are equal.
+inline void centre(std::span<double> f, int samples, int columns) {
+  leave_one_out(f, samples, columns);
+  for (auto& a : f) a *= (samples - 1.0) / samples;
+}
+/// Centred values, divided by epsilon plus the standard deviation of their group, of K - 1 degrees of freedom.
+inline void scale_by_deviation(std::span<double> f, std::size_t samples, std::size_t columns, double epsilon) {
+  for (std::size_t group = 0; group < f.size(); group += samples * columns)
+    for (std::size_t d = group; d < group + columns; ++d) {
+      double squares = 0;
+      for (std::size_t k = 0; k < samples; ++k) squares += f[d + k * columns] * f[d + k * columns];
+      const double deviation = std::sqrt(squares / (static_cast<double>(samples) - 1));
+      for (std::size_t k = 0; k < samples; ++k) f[d + k * columns] /= deviation + epsilon;
+    }
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,250 @@
+"""Policy gradients on 31 sequences: exact means of `measure --exact` against the published losses in PyTorch, summed over all pairs of samples.
+
+The losses are written as their papers have them, with ratios that are differentiated. Nothing here knows how policy_gradient weighs scores.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+WORDS, LONGEST, END = 2, 4, 2
+MODEL = "writer[policy=table,drift={},reference=initial,away=0.5]"
+PREFIXES = [words[::-1] for n in range(LONGEST) for words in itertools.product(range(WORDS), repeat=n)]
+SEQUENCES = [words[::-1] for n in range(LONGEST + 1) for words in itertools.product(range(WORDS), repeat=n)]
+
+
+def hardgrad(*arguments):
+    done = subprocess.run([os.environ["HARDGRAD_BINARY"], *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Toy:
+    """The policy, its behaviour policy and its reference, by the log probabilities of every step of every sequence [31, 4]; 0 after the end."""
+
+    def __init__(self, tmp_path, drift, seed=3):
+        self.model = MODEL.format(drift)
+        self.scene = ["--task", "sequences", "--model", self.model, "--seed", str(seed)]
+        file = str(tmp_path / "gradient.h5")
+        hardgrad("gradient", *self.scene, "--estimator", "exact", "--precision", "double", "--out", file)
+        with h5py.File(file) as f:
+            theta = np.asarray(f["parameters/table.logits"])
+            constant = lambda name: np.asarray(f[f"constants/{name}.table.logits"])
+            behaviour = theta + drift * constant("behaviour") if drift else theta
+            reference = constant("initial") + 0.5 * constant("away")
+            self.rewards = torch.tensor(np.asarray(f["batch/rewards"])[0], dtype=torch.float64)
+        assert theta.shape == (15, 3) and len(SEQUENCES) == 31
+        self.theta = torch.tensor(theta, dtype=torch.float64, requires_grad=True)
+        self.laws = torch.log_softmax(self.theta, 1)
+        self.reference_laws = torch.log_softmax(torch.tensor(reference), 1)
+        steps = [[(PREFIXES.index(s[:t]), (s + (END,))[t]) for t in range(min(len(s) + 1, LONGEST))] for s in SEQUENCES]
+        self.length = torch.tensor([len(s) for s in steps], dtype=torch.float64)
+        self.state = torch.tensor([[s[t][0] if t < len(s) else 0 for t in range(LONGEST)] for s in steps])
+        self.word = torch.tensor([[s[t][1] if t < len(s) else 0 for t in range(LONGEST)] for s in steps])
+        self.is_step = torch.tensor([[float(t < len(s)) for t in range(LONGEST)] for s in steps], dtype=torch.float64)
+        self.p = self.of(self.laws)
+        self.q = self.of(torch.log_softmax(torch.tensor(behaviour), 1))
+        self.r = self.of(self.reference_laws)
+
+    def of(self, laws):
+        return laws[self.state, self.word] * self.is_step
+
+    def truth(self, beta):
+        """The gradient of - E[R] + beta KL(p || reference)."""
+        kl = (self.laws.exp() * (self.laws - self.reference_laws)).sum(1)
+        along = (kl[self.state] * self.is_step).sum(1)
+        return self.gradient((self.p.sum(1).exp() * (-self.rewards + beta * along)).sum())
+
+    def gradient(self, loss):
+        return torch.autograd.grad(loss, self.theta, retain_graph=True)[0].numpy()
+
+    def mean(self, loss, samples):
+        """The mean gradient of a loss of groups of samples, [groups, K] sequences each, drawn by the behaviour policy."""
+        group = torch.tensor(list(itertools.product(range(len(SEQUENCES)), repeat=samples)))
+        probability = self.q.sum(1)[group].sum(1).exp()
+        return self.gradient((probability * loss(self, group)).sum())
+
+    def measured(self, estimators):
+        out = json.loads(hardgrad("measure", *self.scene, "--exact", "--json", *[x for e in estimators for x in ("--estimator", e)]))
+        return [np.array(m["mean_gradient"]["table.logits"]).reshape(15, 3) for m in out["results"]]
+
+
+def clipped(ratio, advantage, low=0.8, high=1.2):
+    return torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage)
+
+
+def centred(R):
+    return R - R.mean(1, keepdim=True)
+
+
+def scaled(R):
+    return centred(R) / (R.std(1, keepdim=True) + 1e-4)
+
+
+def per_token(objective, aggregate, advantage=scaled):
+    """The loss of objective(ratio, advantage, log p) [groups, K, T] per token."""
+    def loss(toy, group):
+        p, mask = toy.p[group], toy.is_step[group]
+        A = advantage(toy.rewards[group])[..., None]
+        return -aggregate(objective((p - toy.q[group]).exp(), A, p) * mask, toy.length[group])
+    return loss
+
+
+def mean_of_sequences(x, n):
+    return (x.sum(2) / n).mean(1)
+
+
+def mean_of_tokens(x, n):
+    return x.sum((1, 2)) / n.sum(1)
+
+
+def sum_of_tokens(x, n):
+    return x.sum(2).mean(1)
+
+
+def grpo(beta):
+    def loss(toy, group):
+        m = (toy.r - toy.p)[group]
+        k3 = (m.exp() - m - 1) * toy.is_step[group]
+        policy = per_token(lambda ratio, A, p: clipped(ratio, A), mean_of_sequences)(toy, group)
+        return policy + beta * mean_of_sequences(k3, toy.length[group])
+    return loss
+
+
+def gspo(toy, group):
+    s = ((toy.p - toy.q)[group].sum(2) / toy.length[group]).exp()
+    return -clipped(s, scaled(toy.rewards[group]), 0.9997, 1.0004).mean(1)
+
+
+def rloo(beta):
+    def loss(toy, group):
+        R = (toy.rewards - beta * (toy.p - toy.r).sum(1)).detach()[group]
+        K = group.shape[1]
+        return -clipped((toy.p - toy.q)[group].sum(2).exp(), centred(R) * K / (K - 1)).mean(1)
+    return loss
+
+
+def mis(toy, group):
+    w = (toy.p - toy.q)[group].sum(2).exp().detach()
+    return -(w * (w <= 2) * centred(toy.rewards[group]) * toy.p[group].sum(2)).mean(1)
+
+
+def opo(toy, group):
+    R, n = toy.rewards[group], toy.length[group]
+    return -((R - (n * R).sum(1, keepdim=True) / n.sum(1, keepdim=True)) * toy.p[group].sum(2)).mean(1)
+
+
+PRESETS = {
+    "preset=grpo,beta=0.3": grpo(0.3),
+    "preset=dr_grpo": per_token(lambda ratio, A, p: clipped(ratio, A), lambda x, n: x.sum(2).mean(1) / LONGEST, centred),
+    "preset=dapo": per_token(lambda ratio, A, p: clipped(ratio, A, 0.8, 1.28), mean_of_tokens),
+    "preset=gspo": gspo,
+    "preset=cispo": per_token(lambda ratio, A, p: ratio.detach().clamp(0, 1.2) * A * p, mean_of_tokens),
+    "preset=tis": per_token(lambda ratio, A, p: ratio.detach().clamp(max=2) * A * p, sum_of_tokens, centred),
+    "preset=gpg": per_token(lambda ratio, A, p: A * p, mean_of_tokens, centred),
+    "preset=mis": mis, "preset=opo": opo, "preset=rloo,beta=0.3": rloo(0.3),
+}
+
+
+def divergence(kind, where, beta=0.7):
+    """One sample, without a reward's baseline, weighted by the ratio of its sequence."""
+    def loss(toy, group):
+        log_ratio = (toy.p - toy.q)[group].sum(2)
+        m, mask = (toy.p - toy.r)[group], toy.is_step[group]
+        d = {"k1": m, "k2": m ** 2 / 2, "k3": (-m).exp() - 1 + m,
+             "exact": (toy.laws.exp() * (toy.laws - toy.reference_laws)).sum(1)[toy.state][group]}[kind] * mask
+        cost = -toy.rewards[group]
+        if where == "reward":
+            cost = cost + beta * d.detach().sum(2)
+        score = (log_ratio.exp().detach() * cost * toy.p[group].sum(2)).mean(1)
+        token = (toy.p - toy.q)[group].exp()
+        if kind == "exact" and where == "reward":  # its own gradient, by the ratio of the steps before
+            before = ((toy.p - toy.q)[group].cumsum(2) - (toy.p - toy.q)[group]).exp().detach()
+            return score + beta * (before * d).sum(2).mean(1)
+        return score + (0 if where == "reward" else beta * (d * (token if where == "weighted" else 1)).sum(2).mean(1))
+    return loss
+
+
+@pytest.mark.parametrize("drift", [0, 0.5])
+def test_presets_equal_their_losses_in_pytorch(tmp_path, drift):
+    toy = Toy(tmp_path, drift)
+    found = toy.measured([f"policy_gradient[samples=2,{settings}]" for settings in PRESETS])
+    for (settings, loss), ours in zip(PRESETS.items(), found):
+        theirs = toy.mean(loss, 2)
+        assert np.abs(ours - theirs).max() < 1e-10, settings
+        assert np.abs(theirs).max() > 1e-3, settings
+
+
+def test_divergences_equal_their_losses_in_pytorch(tmp_path):
+    toy = Toy(tmp_path, 0.5)
+    cases = [(kind, where) for kind in ("k1", "k2", "k3", "exact") for where in ("reward", "loss", "weighted") if (kind, where) != ("exact", "weighted")]
+    found = toy.measured([f"policy_gradient[samples=1,advantage=none,divergence={k},where={w},beta=0.7]" for k, w in cases])
+    truth = toy.truth(0.7)
+    for (kind, where), ours in zip(cases, found):
+        assert np.abs(ours - toy.mean(divergence(kind, where), 1)).max() < 1e-10, (kind, where)
+        unbiased = where == "reward" and kind in ("k1", "exact")
+        assert (np.abs(ours - truth).max() < 1e-10) == unbiased, (kind, where)
+
+
+def test_the_exact_gradient_and_finite_differences(tmp_path):
+    toy = Toy(tmp_path, 0.5)
+    exact = toy.measured(["exact"])[0]
+    assert np.abs(exact - toy.truth(0)).max() < 1e-12
+    theta, h = toy.theta.detach().numpy(), 1e-5
+    value = lambda x: -float((toy.of(torch.log_softmax(torch.tensor(x), 1)).sum(1).exp() * toy.rewards).sum())
+    for i in range(45):
+        step = np.zeros(45)
+        step[i] = h
+        slope = (value(theta + step.reshape(15, 3)) - value(theta - step.reshape(15, 3))) / (2 * h)
+        assert abs(slope - exact.ravel()[i]) < 1e-9
+
+
+def test_a_wrong_loss_is_noticed(tmp_path):
+    """Off policy, GRPO without ratios differs, and so does the wrong side of the clip."""
+    toy = Toy(tmp_path, 0.5)
+    ours = toy.measured(["policy_gradient[samples=2,preset=grpo]"])[0]
+    wrong = (per_token(lambda ratio, A, p: A * p, mean_of_sequences),
+             per_token(lambda ratio, A, p: torch.maximum(ratio * A, ratio.clamp(0.8, 1.2) * A), mean_of_sequences))
+    for loss in wrong:
+        assert np.abs(ours - toy.mean(loss, 2)).max() > 1e-2
+
+
+def refused(*arguments):
+    done = subprocess.run([os.environ["HARDGRAD_BINARY"], *arguments], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("estimator, model, line", [
+    ("policy_gradient[samples=1]", "writer", "advantage=leave_one_out compares an example's samples: take samples of at least 2"),
+    ("policy_gradient[divergence=k3,beta=1]", "writer", "the model has no reference policy"),
+    ("policy_gradient[bound=clip,low=2]", "writer", "low is above high"),
+    ("policy_gradient[preset=grop]", "writer", "preset"),
+])
+def test_settings_that_cannot_work_are_refused_in_one_line(estimator, model, line):
+    assert line in refused("measure", "--task", "sequences", "--model", model, "--estimator", estimator)
+
+
+def test_tables_beyond_the_cap_are_refused_in_one_line():
+    assert "the table would have" in refused("measure", "--task", "sequences[words=50,longest=8]", "--estimator", "exact")
+    task = "answers[symbols=10,size=5]"
+    assert "take fewer words, shorter sequences, or policy=gru" in refused("measure", "--task", task, "--model", "writer[policy=table]", "--estimator", "exact")
+
+
+def test_equal_rewards_give_no_signal_and_no_division_by_zero():
+    out = json.loads(hardgrad("measure", "--task", "sequences[rewards=binary,success=0]", "--exact", "--json", "--estimator", "policy_gradient[samples=2,preset=grpo]"))
+    assert all(x == 0 for x in out["results"][0]["mean_gradient"]["table.logits"])
+
+
+def test_ratios_far_beyond_the_range_of_numbers_stay_bounded():
+    """The behaviour policy is nearly deterministic, so that log ratios are in the thousands."""
+    model = ["--task", "sequences", "--model", "writer[policy=table,drift=900]", "--exact", "--json"]
+    out = json.loads(hardgrad("measure", *model, "--estimator", "policy_gradient[samples=2,ratio=sequence,bound=truncate,low=0,high=2]"))
+    assert np.isfinite(out["results"][0]["variance"])

@@ -1,0 +1,93 @@
+"""An independent PyTorch implementation of `writer`."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import torch
+import torch.nn.functional as F
+
+from gradient_file import GradientFile
+
+CASES = [("answers[symbols=3,size=2,least=2]", "hidden=5,embedding=4"),
+         ("answers[kind=sum,symbols=3,size=2]", "hidden=4,embedding=3,reward=share"),
+         ("answers[kind=sort,symbols=2,size=3]", "hidden=6,embedding=2,drift=0.5,reference=initial"),
+         ("sequences[words=3,longest=2]", "hidden=5,embedding=3"),
+         ("sequences[longest=3,rewards=binary]", "policy=table,scale=0.7")]
+SOFT = True  # words as mixtures
+
+
+def gru(p, x, h):
+    a = F.linear(x, p["core.input.weight"], p["core.input.bias"]).chunk(3, -1)
+    b = F.linear(h, p["core.recurrent.weight"], p["core.recurrent.bias"]).chunk(3, -1)
+    r, z = torch.sigmoid(a[0] + b[0]), torch.sigmoid(a[1] + b[1])
+    return (1 - z) * torch.tanh(a[2] + r * b[2]) + z * h
+
+
+def sequences(words: int, longest: int):
+    """All sequences in the order of their rewards: by length, the first word fastest."""
+    for n in range(longest + 1):
+        for reversed_words in product(range(words), repeat=n):
+            yield reversed_words[::-1]
+
+
+def writer(file: GradientFile, example: int, options):
+    """`options` [T]: the words, up to the end mark; None: every word is the mean under its probabilities."""
+    p = file.parameters
+    rewards = file.batch.get("rewards")
+    tabular = "table.logits" in p
+    options_of_word = (p["table.logits"] if tabular else p["output.bias"]).shape[-1]
+    end = options_of_word - 1
+    if rewards is not None:
+        longest = next(n for n in range(1, 20) if sum(end ** i for i in range(n + 1)) == rewards.shape[1])
+    else:
+        longest = file.batch["answer"].shape[1]
+    h = None
+    if not tabular:
+        h = torch.zeros(p["core.recurrent.weight"].shape[1], dtype=torch.float64)
+        if rewards is None:
+            for symbol in file.batch["prompt"][example]:
+                if symbol >= 0:
+                    h = gru(p, p["prompt.weight"][int(symbol)], h)
+    prefixes = {(): torch.ones((), dtype=torch.float64)}  # the weight of each
+    numbers = {words: i for i, words in enumerate(sequences(end, longest))}
+    chosen, log_probs = [], []  # the weights of each step; of the drawn words
+    for t in range(longest):
+        if tabular:
+            logits = sum(weight * p["table.logits"][numbers[words]] for words, weight in prefixes.items())
+        else:
+            logits = F.linear(h, p["output.weight"], p["output.bias"])
+        if options is None:
+            w = F.softmax(logits, -1)
+        else:
+            word = int(options[t])
+            w = F.one_hot(torch.tensor(word), options_of_word).double()
+            log_probs.append(F.log_softmax(logits, -1)[word])
+        chosen.append(w)
+        if options is not None and word == end:
+            break
+        prefixes = {words + (v,): weight * w[v] for words, weight in prefixes.items() for v in range(end)}
+        if not tabular:
+            h = gru(p, w[:end] @ p["word.weight"], h)
+
+    def weight_of(words):  # of exactly this sequence
+        steps = list(words) + ([end] if len(words) < longest else [])
+        if len(steps) > len(chosen):
+            return torch.zeros((), dtype=torch.float64)
+        result = torch.ones((), dtype=torch.float64)
+        for t, word in enumerate(steps):
+            result = result * chosen[t][word]
+        return result
+
+    if rewards is not None:
+        paid = sum(float(rewards[example][i]) * weight_of(words) for words, i in numbers.items())
+        return [-paid], log_probs
+    answer = [int(a) for a in file.batch["answer"][example] if a >= 0]
+    if file.settings.get("reward", "exact") == "exact":
+        return [-weight_of(tuple(answer))], log_probs
+    wanted = answer + ([end] if len(answer) < longest else [])
+    losses, writing = [torch.zeros((), dtype=torch.float64)], torch.ones((), dtype=torch.float64)
+    for w, a in zip(chosen, wanted):
+        losses.append(-writing * w[a] / len(wanted))
+        writing = writing * (1 - w[end])
+    return losses, log_probs
