@@ -63,7 +63,7 @@ class PolicyGradient final : public Estimator<T> {
 
  private:
   bool in_reward() const { return where_ == "reward"; }
-  /// What the estimate reads of a run.
+  /// The parts of a run that the estimate reads.
   struct Run {
     Sampled<T> sampled;
     DrawnFrom policy;           // p
@@ -302,8 +302,8 @@ const std::vector<Preset> presets = {
      "Zheng et al. 2025, Group sequence policy optimization, eq. 5-7"},
     {"mis", "advantage=group_mean,ratio=sequence,bound=mask,low=0,high=2",
      "Liu et al. 2025, When speed kills stability (masked importance sampling)"},
-    {"opo", "advantage=length_weighted,ratio=none", "Hao et al. 2025, On-policy RL with optimal reward baseline, eq. 7"},
-    {"rloo", "advantage=leave_one_out,ratio=sequence,bound=clip,divergence=k1", "Ahmadian et al. 2024, Back to basics, eq. 7"},
+    {"opo", "advantage=length_weighted,ratio=none", "Hao et al. 2025, On-policy RL with optimal reward baseline"},
+    {"rloo", "advantage=leave_one_out,ratio=sequence,bound=clip,divergence=k1", "Ahmadian et al. 2024, Back to basics"},
     {"tis", "advantage=group_mean,ratio=token,bound=truncate,low=0,high=2",
      "Yao et al. 2025, Your efficient RL framework secretly brings you off-policy RL training"},
 };
@@ -332,7 +332,7 @@ const EstimatorEntry entry = {
          P::real("epsilon", 1e-4, 0, 1e6, "added to the std of advantage=group_std").above(),
          P::choice("ratio", "sequence", {"none", "token", "prefix", "sequence", "geometric"},
                    "whose probabilities are compared with the behaviour policy's"),
-         P::choice("bound", "none", {"none", "clip", "truncate", "mask"}, "what is done with large and small ratios"),
+         P::choice("bound", "none", {"none", "clip", "truncate", "mask"}, "treatment of large and small ratios"),
          P::real("low", 0.8, 0, 1e12, "smallest ratio of `bound`"), P::real("high", 1.2, 0, 1e12, "largest ratio of `bound`"),
          P::real("dual", 1e12, 1, 1e12, "largest ratio of bound=clip for worse samples than the baseline"),
          P::choice(

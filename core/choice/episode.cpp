@@ -39,9 +39,13 @@ Choice<T> Episode<T>::choose(Site<T> site) {
     if (*other && ((*other)->kind() != site.prior->kind() || (*other)->rows() != site.rows->size() ||
                    (*other)->columns() != site.prior->columns()))
       throw Bug("the distributions of a site must have its prior's kind and size");
-  if (tape_.logits_only())
-    for (const auto* distribution : {site.prior.get(), question.distribution.get()})
-      for (const auto& [name, parameter] : distribution->parameters()) tape_.watch(parameter);
+  if (tape_.logits_only()) {
+    const auto watch = [&](const Distribution<T>& distribution) {
+      for (const auto& [name, parameter] : distribution.parameters()) tape_.watch(parameter);
+    };
+    watch(*site.prior);
+    if (terms_.drawn_from == DrawnFrom::posterior) watch(*question.distribution);
+  }
   site.columns = site.prior->columns();
   question.site = std::move(site);
   for (const auto* distribution : {question.site.prior.get(), question.distribution.get()}) distribution->prepare();

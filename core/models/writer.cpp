@@ -83,9 +83,10 @@ class Writer final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  /// As many outcomes as sequences: nothing is chosen after the end mark.
+  /// As many outcomes as sequences, if they can be counted: nothing is chosen after the end mark.
   typename Model<T>::Asked asked(const Batch&, std::size_t, int) const override {
-    return {{static_cast<int>(std::min(numbers_.count(numbers_.longest), 1e9))}, 1};
+    if (const double count = numbers_.count(numbers_.longest); count < 1e9) return {{static_cast<int>(count)}, 1};
+    return {{static_cast<int>(options())}, numbers_.longest};
   }
   /// The parameters of the other policies: of behaviour their distance delta, of reference theta_0 and delta'.
   std::vector<std::pair<std::string, Array<double>>> constants() const override {
@@ -167,7 +168,7 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
   std::vector<Policy> policies;  // its own, then those of behaviour and reference, if any
   const auto add_policy = [&](const Weights<T>& of) { policies.push_back({of, start(tape, data, of)}); };
   add_policy(weights(this->parameters_, [&](const Parameter<T>& p) { return tape.parameter(p); }));
-  /// The values `at` of a set, and further ones times `by`.
+  // The values `at` of a set, and further ones times `by`.
   const auto displaced = [&](const ParameterSet<T>& further, double by, auto at) {
     auto next = further.begin();
     return [&constant, next, by, at](const Parameter<T>& p) mutable {

@@ -15,7 +15,7 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGrad
     const auto& site = step.question.site;
     std::size_t of_site = 0;
     auto parameters = site.prior->parameters();
-    if (step.question.distribution != site.prior)
+    if (episode.terms().drawn_from == DrawnFrom::posterior)
       for (const auto& of_posterior : step.question.distribution->parameters()) parameters.push_back(of_posterior);
     for (const auto& [name, parameter] : parameters) {
       const auto g = tape.gradient(parameter);

@@ -26,7 +26,8 @@ void check_result(Problems& problems, const Archive& archive) {
   if (data.axis("step")) want(problems, archive, data, "train_loss");
   if (data.axis("measurement_step")) {
     want(problems, archive, data, "measurement_status");
-    for (const auto& field : measurement_fields()) want(problems, archive, data, field.name);
+    for (const auto& field : measurement_fields())
+      if (!field.later) want(problems, archive, data, field.name);
   }
   if (archive.status != "complete")
     problems.push_back(archive.path +

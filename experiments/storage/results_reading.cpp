@@ -34,6 +34,7 @@ class Columns {
     if (!found) throw InputError("has no variable " + name);
     return *found;
   }
+  bool has(const std::string& name) const { return data_.values<double>(name); }
   double number(const std::string& name, std::size_t i) const { return values<double>(name).at(i); }
   /// True if entries first, first + stride, ... are all NaN: they were then stored as NaN and are not absent.
   bool only_nan(const std::string& name, std::size_t first, std::size_t stride) const {
@@ -57,7 +58,8 @@ measurement::Measurement measurement(const Columns& columns, std::size_t i) {
   m.status = columns.values<std::uint8_t>("measurement_status").at(i) == 0 ? "ok" : "skipped";
   m.target = columns.word("own_target", i);
   m.known_unbiased = columns.word_if_there("known_unbiased", i);
-  for (const auto& field : measurement_fields()) m.*field.value = columns.number(field.name, i);
+  for (const auto& field : measurement_fields())
+    if (!field.later || columns.has(field.name)) m.*field.value = columns.number(field.name, i);
   const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
     const auto names = columns.labels<std::string>(axis);
     for (std::size_t k = 0; k < names.size(); ++k)

@@ -13,7 +13,7 @@ from analysis import load
 
 HEAD = """# Policy gradients, judged exactly
 
-What do the losses follow by which sequence models are fine-tuned? [`policies.toml`](../../experiments/configs/policies.toml)
+Which gradient do the losses follow by which sequence models are fine-tuned? [`policies.toml`](../../experiments/configs/policies.toml)
 measures [`policy_gradient`](../../estimators/policy_gradient.cpp) on the 31 sequences of at most four of two words
 (`sequences`; 45 logits, `writer[policy=table]`), by visiting every group of samples. No number is sampled. The policy's
 logits are standard normal, and so are the rewards. The samples are drawn by a policy whose logits differ by *drift* times
@@ -60,7 +60,7 @@ def section_of(settings):
 
 
 def name_of(settings):
-    """The spec without what all rows of its table share."""
+    """The spec without the settings that all rows of its table share."""
     shown = {k: v for k, v in settings.items() if k != "beta" and (k, v) != ("samples", "2")}
     if "divergence" in settings:
         return f"`{settings['divergence']}` in the {settings.get('where', 'reward')}".replace("in the weighted", "weighted, in the loss")

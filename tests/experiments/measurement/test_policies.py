@@ -216,6 +216,13 @@ def test_a_wrong_loss_is_noticed(tmp_path):
         assert np.abs(ours - toy.mean(loss, 2)).max() > 1e-2
 
 
+def test_gradients_at_the_logits_are_those_of_the_policy():
+    """Off policy, the logits of the behaviour policy receive none."""
+    model = ["--task", "sequences", "--model", MODEL.format(0.5), "--json", "--replicates", "4096", "--most-replicates", "4096"]
+    found = json.loads(hardgrad("measure", *model, "--at-logits", "--estimator", "policy_gradient"))["results"][0]
+    assert found["bias_p_value"] > 1e-4 and found["bias_p_value_plain"] > 1e-4
+
+
 def refused(*arguments):
     done = subprocess.run([os.environ["HARDGRAD_BINARY"], *arguments], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from gradient_file import GradientFile
 
-CASES = [("answers[symbols=3,size=2,least=2]", "hidden=5,embedding=4"),
+CASES = [("answers[symbols=2,size=2]", "hidden=5,embedding=4"),
          ("answers[kind=sum,symbols=3,size=2]", "hidden=4,embedding=3,reward=share"),
-         ("answers[kind=sort,symbols=2,size=3]", "hidden=6,embedding=2,drift=0.5,reference=initial"),
+         ("answers[kind=sort,symbols=2,size=3]", "hidden=6,embedding=2,reward=share,drift=0.5,reference=initial"),
          ("sequences[words=3,longest=2]", "hidden=5,embedding=3"),
          ("sequences[longest=3,rewards=binary]", "policy=table,scale=0.7")]
 SOFT = True  # words as mixtures
@@ -36,12 +36,7 @@ def writer(file: GradientFile, example: int, options):
     p = file.parameters
     rewards = file.batch.get("rewards")
     tabular = "table.logits" in p
-    options_of_word = (p["table.logits"] if tabular else p["output.bias"]).shape[-1]
-    end = options_of_word - 1
-    if rewards is not None:
-        longest = next(n for n in range(1, 20) if sum(end ** i for i in range(n + 1)) == rewards.shape[1])
-    else:
-        longest = file.batch["answer"].shape[1]
+    end, longest = file.dimensions["words"], file.dimensions["longest"]
     h = None
     if not tabular:
         h = torch.zeros(p["core.recurrent.weight"].shape[1], dtype=torch.float64)
@@ -61,7 +56,7 @@ def writer(file: GradientFile, example: int, options):
             w = F.softmax(logits, -1)
         else:
             word = int(options[t])
-            w = F.one_hot(torch.tensor(word), options_of_word).double()
+            w = F.one_hot(torch.tensor(word), end + 1).double()
             log_probs.append(F.log_softmax(logits, -1)[word])
         chosen.append(w)
         if options is not None and word == end:
