@@ -21,8 +21,8 @@ _PLACE = re.compile(r"(<!-- table ([a-z0-9_]+) -->\n).*?(<!-- end -->)", re.S)
 
 
 def specified(path: Path) -> dict[str, dict[str, Any]]:
-    """The tables of a file by name: `study`; `head`, the titles of the columns of words; `rows`, for each its words, the estimator and, if they
-    distinguish it, other labels of the runs; `columns` (see `cell`)."""
+    """The tables of a file by name: `study`; `head`, the titles of the columns of words; `rows`, for each its words, the estimator (also the last
+    word, unless the words fill the head) and, if they distinguish it, other labels of the runs; `columns` (see `cell`)."""
     try:
         found = tomllib.loads(path.read_text("utf-8"))["table"]
     except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
@@ -47,7 +47,8 @@ def markdown(table: dict[str, Any], studies: Sequence[Study]) -> str:
         raise InputError(f"table {table['name']}: there is no study {table['study']}")
     lines = [[*table["head"], *(column["title"] for column in table["columns"])]]
     for row in table["rows"]:
-        words, wanted = row["words"], {name: value for name, value in row.items() if name != "words"}
+        words, wanted = list(row.get("words", [])), {name: value for name, value in row.items() if name != "words"}
+        words += [f"`{row['estimator']}`"] if len(words) < len(table["head"]) else []
         lines.append([*words, *(cell(study, {**wanted, **column.get("of", {})}, column) for column in table["columns"])])
     lines.insert(1, ["---"] * len(lines[0]))
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)

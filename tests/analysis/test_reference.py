@@ -11,7 +11,7 @@ from analysis.site.studies import Study
 from analysis.site.tables import markdown
 
 PAGES = sorted(REFERENCE.glob("*.md"))
-NOT_REMADE = "not re-made"
+NOT_REMADE = "**Not re-made:**"
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_a_changed_number_in_a_file_is_noticed(files):
 def test_other_tables_say_that_they_were_not_remade(page):
     text = re.sub(r"<!-- table \w+ -->.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.S)
     top, *sections = re.split(r"^## ", text, flags=re.M)
-    for section in [top, *sections]:
+    for section in sections or [top]:
         typed = re.search(r"^\|---", section, re.M)
         numbers = typed and re.search(r"^\|.*\d.*\|$", section[typed.end():], re.M)
         assert not numbers or NOT_REMADE in section or NOT_REMADE in top, f"{page.name}, {section.strip().splitlines()[0]}"
