@@ -110,5 +110,5 @@ def claim_page(site: Site, one: Tested) -> str:
         parts.append(f"<p>The claim as a bound: the mean over seeds is {bound}.</p>")
     parts.append(rows_table([[Html(f"<code>{escape(row[0])}</code>"), *row[1:]] for row in one.rows],
                             ["estimator", quantity_name(claim["quantity"]), "every seed"], wrap=("every seed",)))
-    parts.append(f"<p>Again: <code>{escape(command(one.study, *one.network, ''))}</code>. Numbers: {file}.</p>")
+    parts.append(f"<p>Again: <code>{escape(command(one.study, *one.network))}</code>. Numbers: {file}.</p>")
     return document(claim["says"], parts, "../")

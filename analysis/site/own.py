@@ -15,7 +15,6 @@ from ..answer import answer
 from ..answer_words import difference
 from ..compare import compare
 from ..errors import InputError
-from ..frames import matches
 from ..groups import panels
 from ..load import run_settings
 from ..numbers_in_words import bare_p, quantity_name, score
@@ -89,27 +88,32 @@ def _against(study: Study, other: Study, network: Network) -> list[str]:
     differ = trained_differently(theirs, mine)
     if differ:
         return [*parts, f"<p>Trained with other settings ({escape('; '.join(differ))}), so the two are not compared.</p>"]
-    try:
-        changed = compare(theirs, mine, "half").cells
+    have, names = (list(dict.fromkeys(data["estimator"].values.tolist())) for data in (theirs, mine))
+    common = [name for name in names if name in have]
+    if common:
+        changed = compare(_only(theirs, common), _only(mine, common), "half").cells
         shown = changed[changed["verdict"] == "changed"]
         parts.append(f"<p>{counted(len(changed), 'number')} of the same estimators: {len(shown)} changed beyond noise.</p>")
         if len(shown):
             rows = [[row["estimator"], row["quantity"].replace("_", " "), f"{row['first']:.4g}", f"{row['second']:.4g}",
                      f"{row['difference']:+.3g} [{row['low']:.3g}, {row['high']:.3g}]", f"{row['p_holm']:.2g}"] for _, row in shown.iterrows()]
             parts.append(rows_table(rows, ["estimator", "quantity", "committed", "yours", "difference", "p (Holm)"]))
-    except InputError:
-        pass  # no estimator in common
-    have = {group.estimator for group in panels(theirs)[network]}
-    for name in dict.fromkeys(group.estimator for group in panels(mine)[network]):
+    for name in names:
         if name not in have:
-            parts += _new(mine, theirs, name)
+            parts += _new(_only(mine, [name]), theirs, name)
     return parts
+
+
+def _only(data: xr.Dataset, names: list[str]) -> xr.Dataset:
+    """The runs of these estimators, as the sweep names them."""
+    return data.isel(run=np.flatnonzero(np.isin(data["estimator"].values.astype(str), names)))
 
 
 def _new(mine: xr.Dataset, theirs: xr.Dataset, name: str) -> list[str]:
     """A new estimator against every committed one, as `answer --baseline`."""
-    kept = mine.isel(run=[i for i, one in enumerate(mine["estimator"].values) if matches(name, str(one)) or str(one) == name])
-    both = xr.concat([theirs, kept], dim="run", data_vars="all", coords="all", compat="override", join="outer", combine_attrs="override")
+    shared = [one for one in theirs.variables if one != "run" and one in mine.variables and theirs[one].dims[:1] == mine[one].dims[:1] == ("run",)]
+    both = xr.concat([data[shared].reset_coords() for data in (theirs, mine)], dim="run", join="outer",
+                     combine_attrs="override")
     found = answer(both, baseline=name)
     found = found[(found["budget"] == "steps") & np.isfinite(found["score"])]
     if not len(found):

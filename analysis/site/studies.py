@@ -76,10 +76,13 @@ def stage(share: float) -> str:
     return {0.0: "start", 0.5: "half", 1.0: "end"}.get(round(share, 2), f"{100 * share:.0f}%")
 
 
-def command(study: Study, task: str, model: str, estimator: str) -> str:
-    """The command that runs the cells of an entry again, from the sweep's file."""
-    only = [f"{axis}={value}" for axis, value in (("task", task), ("model", model), ("estimator", estimator)) if value]
-    return f"hardgrad run {sweep_file(study)} " + " ".join(f"--only {shlex.quote(one)}" for one in only)
+def command(study: Study, task: str, model: str, estimator: str = "") -> str:
+    """The command that runs the cells of an entry again, from the sweep's file. It names the task or model only where the sweep has others."""
+    networks = list(panels(study.data))
+    only = [f"task={task}"] if len({one for one, _ in networks}) > 1 else []
+    only += [f"model={model}"] if len({one for other, one in networks if other == task}) > 1 else []
+    only += [f"estimator={estimator}"] if estimator else []
+    return " ".join([f"hardgrad run {sweep_file(study)}", *(f"--only {shlex.quote(one)}" for one in only)])
 
 
 def sweep_file(study: Study) -> str:
