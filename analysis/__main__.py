@@ -1,4 +1,4 @@
-"""Command line: `python3 -m analysis answer|report|draw|restarts|watch|look|compare|align ...`; see `--help`."""
+"""Command line: `python3 -m analysis answer|report|draw|site|restarts|watch|look|compare|align ...`; see `--help`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from .errors import InputError, OutputError, Unverified
 from .figures import FIGURES, METRICS, draw_all
 from .frames import select
 from .groups import page
+from .latex import latex_table
 from .leading import MOST_SETTINGS
-from .live import follow, program, told
+from .live import follow, told
 from .load import load, load_tuning
 from .output import complain, finish, require_place, write
+from .program import program
 from .report import report
 from .restarts import TRAINING_LOSS, restart_table
+from .site import REFERENCE, build, committed, own_result, rewritten, specified
 from .table import format_table, table
 from .tried import chosen
 from .views import load_attention, views_of
@@ -66,14 +69,19 @@ def _draw(arguments: argparse.Namespace) -> int:
     frame = table(data, arguments.at)
     folder = _folder(arguments)
     paths, status = [], 0
+    formats = arguments.format or ["png", "svg"]
+    if "latex" in formats:
+        paths.append(folder / "table.tex")
+        write(paths[-1], latex_table(frame).encode())
+    pictures = [one for one in formats if one != "latex"]
     suffix = f"_page{arguments.page}" if pages > 1 else ""
     with sized(SIZES[arguments.size]):
-        for name, figure in draw_all(data, arguments.at, arguments.figure, arguments.metric):
+        for name, figure in draw_all(data, arguments.at, arguments.figure, arguments.metric) if pictures else ():
             if isinstance(figure, InputError):
                 complain(f"{name}: not drawn: {figure}")
                 status = 3 if arguments.figure or arguments.metric and name in METRICS else status  # it was asked for
                 continue
-            paths += _save(figure, folder, name + suffix, arguments.format or ("png", "svg"))
+            paths += _save(figure, folder, name + suffix, pictures)
     print(format_table(frame))
     print()
     for path in paths:
@@ -137,6 +145,22 @@ def _align(arguments: argparse.Namespace) -> None:
     _print(align(arguments.folder, arguments.train, arguments.iterations), arguments, "{:.3f}")
 
 
+def _site(arguments: argparse.Namespace) -> None:
+    own = own_result(Path(arguments.own), Path(arguments.test) if arguments.test else None, arguments.hardgrad) if arguments.own else None
+    print(build(Path(arguments.out), arguments.hardgrad, own))
+
+
+def _tables(arguments: argparse.Namespace) -> None:
+    folder = Path(arguments.folder)
+    tables, studies = specified(folder / "tables.toml"), committed(folder / "data")
+    for path in sorted(folder.glob("*.md")):
+        before = path.read_text("utf-8")
+        after = rewritten(before, tables, studies)
+        if after != before:
+            write(path, after.encode())
+            print(path)
+
+
 def _print(found: pd.DataFrame, arguments: argparse.Namespace, numbers: str) -> None:
     print(found.to_json(orient="records", indent=2) if arguments.json else found.to_string(index=False, float_format=numbers.format))
 
@@ -167,6 +191,9 @@ def main(arguments: list[str] | None = None) -> int:
             verb.add_argument("--json", action="store_true", help="print JSON")
         return verb
 
+    def add_program(verb: argparse.ArgumentParser) -> None:
+        verb.add_argument("--hardgrad", metavar="PROGRAM", default=program(), help="the program (default: on the path, or in build/release)")
+
     for name, run, text, out in (
             ("report", _report, "write one self-contained HTML page", "file (default: beside the result)"),
             ("draw", _draw, "write figures as pictures, print the table", "folder (default: the result's name)")):
@@ -187,8 +214,10 @@ def main(arguments: list[str] | None = None) -> int:
             verb.add_argument("--estimator", action="append", metavar="NAME",
                               help="draw this estimator only, by name or as given in the sweep; may be repeated (default: all)")
             verb.add_argument("--size", choices=SIZES, default="screen",
-                              help="paper: panels fit a column of a two-column page (default: screen)")
-            verb.add_argument("--format", action="append", choices=_FORMATS, help="may be repeated (default: png and svg)")
+                              help="paper: panels fit a column of a two-column page; talk: two fill a slide; poster: legible from two metres "
+                              "(default: screen)")
+            verb.add_argument("--format", action="append", choices=[*_FORMATS, "latex"],
+                              help="of the figures, or latex: the table, in table.tex; may be repeated (default: png and svg)")
             verb.add_argument("--page", type=int, default=1, metavar="N",
                               help=f"page to draw, with {MOST_PANELS} networks each (default: 1)")
     verb = add("answer", _answer, "rank the estimators: each at its best settings, at equal cost, with the uncertainty", json=True)
@@ -208,11 +237,18 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("--out", help="page (default: beside the folder)")
     verb.add_argument("--by", choices=("steps", "rows", "cpu_seconds"), default="steps", help="horizontal axis (default: steps)")
     verb.add_argument("--every", type=_seconds, default=5, metavar="SECONDS", help="interval between updates (default: 5)")
-    verb.add_argument("--hardgrad", metavar="PROGRAM", default=program(), help="the program (default: on the path, or in build/release)")
+    add_program(verb)
     verb = add("compare", _compare, "list changes between two results beyond noise", json=True)
     verb.add_argument("result", metavar="FIRST.h5", help="merged result")
     verb.add_argument("second", metavar="SECOND.h5", help="the same sweep run again, or one that shares cells with it")
     verb.add_argument("--at", default="first", help="step whose bias and variance are compared: first, half, last or a number (default: first)")
+    verb = add("site", _site, "write a static site of the committed results, and of a result of your own")
+    verb.add_argument("--out", default="results/site", help="folder (default: results/site)")
+    verb.add_argument("--with", dest="own", metavar="RESULT.h5", help="a merged result of your own; `hardgrad check` must find it whole")
+    verb.add_argument("--test", metavar="FILE", help="output of `hardgrad test NAME --json` for its estimator")
+    add_program(verb)
+    verb = add("tables", _tables, "make the tables of the reference pages anew from their files; print the pages that changed")
+    verb.add_argument("folder", nargs="?", default=str(REFERENCE), metavar="DIR", help="folder of the pages, data/ and tables.toml (default: results/reference)")
     verb = add("align", _align, "evaluate a network's attention as a word alignment, beside IBM Models 1 and 2", json=True)
     verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
     verb.add_argument("--train", metavar="FOLDER", help="another such folder; the IBM models train on its pairs, too")

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from .drawing import draw_panels, set_symlog
+from .drawing import draw_panels, letters, set_symlog
 from .errors import NotApplicable
 from .groups import Group, panels
 from .load import estimator_settings, need
-from .measured import measured
+from .measured import measurements, shown_bias
 from .style import Look
 from .steps import measurement_step
 
@@ -59,17 +59,18 @@ def against(data: xr.Dataset, quantity: str, parameter: str, at: str | int = "fi
     found = families(data, parameter)
     step = measurement_step(data, at)
     need(data, quantity, "set measure.at in the sweep")
+    of = shown_bias(data, step) if quantity == "squared_bias" else measurements(data, quantity, step)
 
     def panel(ax: Axes, members: list[Family], look: dict[str, Look]) -> bool:
         every: list[float] = []
         for family in members:
-            points = [(value, measured(data, group, quantity, step)) for value, group in zip(family.values, family.members)]
+            points = [(value, of(group)) for value, group in zip(family.values, family.members)]
             points = [(value, mean) for value, mean in points if np.isfinite(mean.mean)]
             if not points:
                 continue
             x, y = np.array([value for value, _ in points]), np.array([mean.mean for _, mean in points])
             style = look[family.label]
-            ax.plot(x, y, color=style.colour, linestyle=style.line, marker=style.marker, markersize=6, linewidth=1.6,
+            ax.plot(x, y, color=style.colour, linestyle=style.line, marker=style.marker, markersize=6 * letters(), linewidth=1.6 * letters(),
                     markeredgecolor="white", markeredgewidth=0.5, zorder=3)
             low, high = (np.array([getattr(mean, side) for _, mean in points]) for side in ("low", "high"))
             ax.fill_between(x, low, high, where=np.isfinite(low), color=style.colour, alpha=0.15, linewidth=0, zorder=2)

@@ -3,6 +3,9 @@ formats the answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -13,7 +16,7 @@ from .frames import matches
 from .groups import Group, evaluation_splits, in_common, in_words, panels
 from .measured import targets_of
 from .quantities import comparable, lower_is_better, ranking_quantity
-from .statistics import Mean, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, ranked
+from .statistics import Mean, Pairwise, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, ranked
 from .tuning import Near, at_edge, nearest, tuned
 
 #: Budgets at which estimators are compared, and their display names.
@@ -50,7 +53,27 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
     next best; `next_difference`, `next_low`, `next_high` are its difference to the chosen one and the interval (`tuning.nearest`).
     InputError if nothing was evaluated, or if no network has the baseline.
     """
+    return answer_and_pairs(data, quantity, baseline)[0]
+
+
+class Pairs(NamedTuple):
+    """All pairs of a network's estimators at equal steps; of scores of which lower is better."""
+
+    estimators: list[str]
+    found: Pairwise
+
+    def worse_than(self, estimator: str) -> dict[str, float]:
+        """The estimators that are worse than this one beyond noise, and their p-values, corrected for all pairs."""
+        to = self.estimators.index(estimator)
+        return {name: float(p) for name, difference, p in zip(self.estimators, self.found.difference[:, to], self.found.p_corrected[:, to])
+                if difference > 0 and p < LEVEL}
+
+
+def answer_and_pairs(data: xr.Dataset, quantity: str | None = None,
+                     baseline: str | None = None) -> tuple[pd.DataFrame, dict[tuple[str, str], Pairs]]:
+    """The `answer`, and by task and model the differences between all pairs of estimators at equal steps."""
     rows: list[dict[str, object]] = []
+    pairs: dict[tuple[str, str], Pairs] = {}
     costs, splits, aims = _costs(data), evaluation_splits(data), targets_of(data)
     for (task, model), members in panels(data).items():
         name = ranking_quantity(data, members, quantity)
@@ -58,15 +81,18 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
         if name is not None and (baseline is None or reference is not None):
             split = in_common(splits[np.concatenate([group.runs for group in members])])
             targets = {group.estimator: in_common(aims[group.runs], "") for group in members}
-            rows += [{"task": task, "model": model, "quantity": name, "split": split, **row}
-                     for row in _panel(data, members, name, costs, targets, reference)]
+            for section in _sections(data, members, name, costs, targets):
+                rows += [{"task": task, "model": model, "quantity": name, "split": split, **row}
+                         for row in section.rows(1 if lower_is_better(name) else -1, reference)]
+                if section.budget == "steps":
+                    pairs[task, model] = Pairs(section.estimators, section.pairs)
     names = dict.fromkeys(group.estimator for members in panels(data).values() for group in members)
     if baseline is not None and not any(matches(baseline, name) for name in names):
         raise InputError(f"{data.attrs.get('path', 'result')}: has no estimator {baseline} (estimators are: {', '.join(names)})")
     if not rows:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no {quantity or 'loss or metric of an evaluation'}: nothing was "
                          "evaluated (set train.steps, and train.evaluate_every for more than the end)")
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows), pairs
 
 
 def _reference(wanted: str, members: list[Group]) -> str | None:
@@ -90,10 +116,8 @@ def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
     return found
 
 
-def _panel(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray], targets: dict[str, str],
-           reference: str | None) -> list[dict[str, object]]:
-    """Rows of one network: every budget and estimator, with intervals that are simultaneous within a budget."""
-    rows: list[dict[str, object]] = []
+def _sections(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray], targets: dict[str, str]) -> Iterator[_Section]:
+    """One network at every budget; intervals are simultaneous within a budget."""
     runs = np.concatenate([group.runs for group in members])
     failed = np.concatenate([[status == "failed" for status in group.status] for group in members])
     values, lower = data[name].values[runs], lower_is_better(name)
@@ -104,9 +128,7 @@ def _panel(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, n
         limit = float(np.nanmin(ends))
         scores = np.full(data.sizes["run"], np.nan)
         scores[runs] = at_budget(values, places[runs], limit)
-        section = _Section(budget, limit, comparable(data, members, scores, lower), members, targets)
-        rows += section.rows(1 if lower else -1, reference)
-    return rows
+        yield _Section(budget, limit, comparable(data, members, scores, lower), members, targets)
 
 
 class _Section:
@@ -133,17 +155,17 @@ class _Section:
             best.append(found.scores)
             unsettled.append(found.unsettled)
         self.scores, self.unsettled = np.array(best), np.array(unsettled)  # [estimators, seeds], [estimators]
+        self.pairs = pairwise_differences(self.scores, level=1 - LEVEL, unsettled=self.unsettled)  # the family of the letters
 
     def rows(self, sign: int, reference: str | None) -> list[dict[str, object]]:
         """`sign`: -1 where the scores were negated. `reference`: the baseline; None: the best."""
         known = np.isfinite(self.scores).any(axis=1)
-        pairs = pairwise_differences(self.scores, level=1 - LEVEL, unsettled=self.unsettled)  # the family of the letters
-        place = ranked(self.scores, self.targets, pairs)
+        place = ranked(self.scores, self.targets, self.pairs)
         to = int(place.order[0]) if reference is None else self.estimators.index(reference)
         several = int(known.sum()) > 1
         others = int((np.isfinite(self.scores) & np.isfinite(self.scores[to])).sum(axis=1)[np.arange(len(known)) != to].astype(bool).sum())
         tests = pairs_tested(self.scores) if reference is None else others
-        found = pairs if reference is None else pairwise_differences(self.scores, max(tests, 1), 1 - LEVEL, self.unsettled)
+        found = self.pairs if reference is None else pairwise_differences(self.scores, max(tests, 1), 1 - LEVEL, self.unsettled)
         rows = []
         for i in map(int, place.order):
             mean = self._score(i, sign)

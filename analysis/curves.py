@@ -48,7 +48,7 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
         style = look[group.label]
         few = there.sum() <= 12
         ax.plot(x[there], mean[there], color=style.colour, linestyle=style.line, marker=style.marker, markevery=1 if few else 0.12,
-                markersize=6 if few else 5, linewidth=1.6, markeredgecolor="white", markeredgewidth=0.5, zorder=3)
+                markersize=(6 if few else 5) * letters(), linewidth=1.6 * letters(), markeredgecolor="white", markeredgewidth=0.5, zorder=3)
         ax.fill_between(x[there], lower[there], upper[there], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
         seen += kept[:, there][np.isfinite(kept[:, there])].tolist()
         drawn = True
@@ -130,6 +130,7 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "step
         drawn = curves(data, name, axis, False, ax, members, look, places)
         if finite.size and finite.min() > 0 and finite.max() > 30 * finite.min():
             ax.set_yscale("log")
+            ax.set_ylim(finite.min() / 1.2, finite.max() * 1.2)  # the limits of a linear axis may be negative
         if drawn and name == "train_loss" and len(aims := targets(data, runs)) > 1:
             words = "losses of different targets: " + ", ".join(aim.replace("_", " ") for aim in aims)
             ax.text(0.98, 0.98, broken(words, 2.6 * letters(), 8.5 * letters()), transform=ax.transAxes, ha="right", va="top", zorder=4,

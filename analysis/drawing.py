@@ -31,8 +31,9 @@ class Size(NamedTuple):
     letters: float
 
 
-#: `paper`: one panel fits a column of a two-column page, two fit the page.
-SIZES = {"screen": Size(4.6, 3.4, 3, 1), "paper": Size(3.3, 2.4, 2, 0.8)}
+#: `paper`: one panel fits a column of a two-column page, two fit the page. `talk`: two panels fill a slide of 13.3 x 7.5 inches, legible from the back.
+#: `poster`: three panels across a column of 80 cm, legible from two metres.
+SIZES = {"screen": Size(4.6, 3.4, 3, 1), "paper": Size(3.3, 2.4, 2, 0.8), "talk": Size(6.6, 4.6, 2, 1.7), "poster": Size(10.5, 7.5, 3, 2.6)}
 _size: ContextVar[Size] = ContextVar("size", default=SIZES["screen"])
 _HANDLE, _BETWEEN = 2.6, 1.6  # handle and gap of the legend, in font sizes
 
@@ -48,8 +49,9 @@ def sized(size: Size) -> Iterator[None]:
 
 LETTERS = {"font.size": 10.0, "axes.titlesize": 10.5, "axes.labelsize": 10.0, "xtick.labelsize": 9.0, "ytick.labelsize": 9.0,
            "legend.fontsize": 9.5}
-FONT: dict[str, Any] = {**LETTERS, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd",
-                        "grid.linewidth": 0.6, "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
+_STROKES = {"axes.linewidth": 0.8, "grid.linewidth": 0.6, "xtick.major.width": 0.8, "ytick.major.width": 0.8}  # in points; they scale with the letters
+FONT: dict[str, Any] = {**LETTERS, **_STROKES, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd",
+                        "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
 
 
 def letters() -> float:
@@ -58,14 +60,14 @@ def letters() -> float:
 
 
 def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
-                xlabel: str, ylabel: str, lines: bool = True) -> Figure:
-    """A grid of panels, one per task and model, under one legend. `found`: the items of each panel, with a `label`. `panel` draws them
-    and returns whether it drew anything. InputError beyond MOST_PANELS."""
+                xlabel: str, ylabel: str, lines: bool = True, legend: bool = True) -> Figure:
+    """A grid of panels, one per task and model, above one legend. `found`: the items of each panel, with a `label`. `panel` draws them
+    and returns whether it drew anything. Panels without `legend` name their items and grow with their number. InputError beyond MOST_PANELS."""
     if len(found) > MOST_PANELS:
         raise InputError(f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): select some")
     look = looks([group.label for members in found.values() for group in members])
     size = _size.get()
-    font = {name: points * size.letters for name, points in LETTERS.items()}
+    font = {name: points * size.letters for name, points in {**LETTERS, **_STROKES}.items()}
     with matplotlib.rc_context({**FONT, **font}):
         figure = Figure()
         columns = min(len(found), size.columns if len(found) != 4 else 2)
@@ -80,7 +82,9 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
                                                      for column in np.array_split(np.array(entries, object), per_row)) + 0.15
         above = big * line * (head.count("\n") + 1) + 0.1
         of_titles = middle * line * sum(max(name.count("\n") for name in names[i:i + columns]) for i in range(0, len(names), columns))
-        height = size.height * rows + of_titles + above + below
+        below = below if legend else 0.0
+        most = max(len(members) for members in found.values())
+        height = (size.height if legend else max(size.height, (0.24 * most + 1) * size.letters)) * rows + of_titles + above + below
         figure.set_size_inches(width, height)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax, name, members in zip(axes, names, found.values()):
@@ -92,16 +96,17 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
         for ax in axes[len(found):]:
             ax.remove()
         for i, ax in enumerate(axes[:len(found)]):
-            if i + columns >= len(found):
+            if i + columns >= len(found) and xlabel:
                 ax.set_xlabel(xlabel)
             if i % columns == 0:
                 ax.set_ylabel(ylabel)
-        handles = [Line2D([], [], color=look[label].colour, marker=look[label].marker, markersize=6.5,
+        handles = [Line2D([], [], color=look[label].colour, marker=look[label].marker, markersize=6.5 * size.letters, linewidth=1.6 * size.letters,
                           linestyle=look[label].line if lines else "none", label=entry) for label, entry in zip(labels, entries)]
         figure.text(0.1 / width, 1 - 0.08 / height, head, ha="left", va="top", fontsize=big)
         figure.tight_layout(rect=(0, below / height, 1, 1 - above / height))
-        figure.legend(handles=handles, loc="lower center", ncol=per_row, frameon=False, handlelength=_HANDLE,
-                      columnspacing=_BETWEEN, borderaxespad=0.3)
+        if legend:
+            figure.legend(handles=handles, loc="lower center", ncol=per_row, frameon=False, handlelength=_HANDLE,
+                          columnspacing=_BETWEEN, borderaxespad=0.3)
         for ax in figure.axes:
             ax.set_rasterized(False)
     return figure

@@ -12,6 +12,7 @@ from .against import bias_against_temperature, variance_against_samples, varianc
 from .curves import cosine_over_training, entropy_over_training, heldout_curves, loss_curves, metric_curves, variance_over_training
 from .errors import InputError, NotApplicable
 from .heatmap import heat_map
+from .intervals import final_scores
 from .moments import bias_variance, variance_against_cost
 
 
@@ -26,6 +27,7 @@ METRICS = {"metric_curves": "steps", "metric_by_rows": "rows", "metric_by_time":
 #: By file name. Each takes a result and the step of the measurements (first, half, last or a number). Raises InputError if the result
 #: lacks the data of the figure, NotApplicable if the figure does not apply to the sweep.
 FIGURES: dict[str, Drawing] = {
+    "final_scores": lambda data, at="half": final_scores(data),
     "metric_curves": lambda data, at="half": metric_curves(data),
     "heldout_loss": lambda data, at="half": heldout_curves(data),
     "bias_variance": bias_variance,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from .answer import answer
+from .answer import Pairs, answer_and_pairs
 from .drawing import titles
 from .errors import InputError
 from .groups import page, panels
@@ -54,9 +54,9 @@ def findings(data: xr.Dataset, at: str | int = "half") -> list[str]:
     if len(set(networks.values())) < len(networks):
         networks = names
     try:
-        found = answer(data)
+        found, pairs = answer_and_pairs(data)
     except InputError:
-        found = pd.DataFrame()
+        found, pairs = pd.DataFrame(), {}
     every: list[_Finding] = []
     for panel, name in networks.items():
         measured = frame[(frame["task"] == panel[0]) & (frame["model"] == panel[1])]
@@ -64,7 +64,7 @@ def findings(data: xr.Dataset, at: str | int = "half") -> list[str]:
             part = found[(found["task"] == panel[0]) & (found["model"] == panel[1])]
             part = part[(part["budget"] == "steps") & np.isfinite(part["score"])]
             if len(part) > 1 and part["seeds"].max() > 1:
-                every += _of_training(data, panel, name, part.reset_index(drop=True), measured)
+                every += _of_training(pairs[panel], name, part.reset_index(drop=True), measured)
         every += _of_moments(name, measured)
     return [one.words for one in _chosen(every)]
 
@@ -85,19 +85,7 @@ def _shown(row: pd.Series) -> str:
     return score(row["quantity"], row["score"]) if is_share(row["quantity"]) else f"{row['score']:#.3g}".rstrip(".")
 
 
-def _worse(data: xr.Dataset, panel: tuple[str, str], better: pd.Series) -> dict[str, float]:
-    """Estimators of a network that are worse than this one beyond noise, with their p-values, corrected for all its pairs."""
-    found = answer(data.isel(run=_runs(data, panel)), str(better["quantity"]), baseline=str(better["estimator"]))
-    found = found[(found["budget"] == "steps") & (found["difference"] > 0)]
-    p = np.minimum(found["p_value"] * int(better["tests"]), 1)
-    return {name: one for name, one in zip(found["estimator"], p) if one < 0.05}
-
-
-def _runs(data: xr.Dataset, panel: tuple[str, str]) -> np.ndarray:
-    return np.sort(np.concatenate([group.runs for group in panels(data)[panel]]))
-
-
-def _of_training(data: xr.Dataset, panel: tuple[str, str], network: str, part: pd.DataFrame, measured: pd.DataFrame) -> Iterator[_Finding]:
+def _of_training(pairs: Pairs, network: str, part: pd.DataFrame, measured: pd.DataFrame) -> Iterator[_Finding]:
     """Findings about the scores of one network at equal steps; `part`: its rows of the answer, the best first."""
     quantity = str(part["quantity"].iloc[0])
     what, seeds = quantity_name(quantity), int(part["seeds"].max())
@@ -117,7 +105,7 @@ def _of_training(data: xr.Dataset, panel: tuple[str, str], network: str, part: p
     for several in (sampled, own[~own["estimator"].isin(noise_free)], own, part):
         if len(several) < 2:
             continue
-        best, worse = several.iloc[0], _worse(data, panel, several.iloc[0])
+        best, worse = several.iloc[0], pairs.worse_than(several.iloc[0]["estimator"])
         rest = several[several["estimator"].isin(worse)]
         if len(rest):
             worst = rest.iloc[-1]
@@ -129,7 +117,7 @@ def _of_training(data: xr.Dataset, panel: tuple[str, str], network: str, part: p
     others = part[(part["target"] != main) & (part["target"] != "")]
     if len(exact) and len(others):
         best, plain = others.iloc[0], exact.iloc[0]
-        p = _worse(data, panel, best).get(plain["estimator"])
+        p = pairs.worse_than(best["estimator"]).get(plain["estimator"])
         if p is not None:
             yield _Finding("objective", network, f"On {network} the objective matters more than the noise: {_name(best['estimator'])} (of the "
                            f"{_target(targets[best['estimator']])}) reaches {_shown(best)} {what}, {_name(plain['estimator'])} (of the "
@@ -142,7 +130,7 @@ def _of_training(data: xr.Dataset, panel: tuple[str, str], network: str, part: p
     for _, one in rows.iterrows() if len(sampled) else ():
         best = sampled.iloc[0]
         first, second = (one, best) if _better(one, best) else (best, one)
-        p = _worse(data, panel, first).get(second["estimator"])
+        p = pairs.worse_than(first["estimator"]).get(second["estimator"])
         if p is not None:
             yield _Finding("biased", network, f"On {network} a bias {'pays' if first is one else 'costs'}: {_name(one['estimator'])}, whose mean is off "
                            f"by {100 * biased[one['estimator']]:.0f}% of the gradient, ends at {_shown(one)} {what}, {_name(best['estimator'])}, the best "

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from .curves import loss_curves
-from .errors import InputError
 from .groups import groups
 from .page import page, picture, rows_table
+from .program import asked
 from .quantities import last
 
 _STATUS = {"ok": 0, "failed": 1, "skipped": 2}
 _AXES = ("task", "model", "estimator", "seed")
 
 
-def program() -> str:
-    """The default program: on the path, or in the build folder."""
-    return shutil.which("hardgrad") or str(Path(__file__).resolve().parents[1] / "build/release/hardgrad")
-
-
 def told(hardgrad: str, folder: str) -> dict[str, Any]:
     """The program's report on the sweep in this folder. InputError with the program's message if it fails."""
-    try:
-        done = subprocess.run([hardgrad, "watch", folder, "--json"], capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise InputError(f"{hardgrad}: cannot be run: {error.strerror}; build it, or name it with --hardgrad") from error
-    if done.returncode:
-        raise InputError(done.stderr.strip().removeprefix("hardgrad: ") or f"{hardgrad} ended with status {done.returncode}")
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(asked(hardgrad, "watch", folder, "--json"))
     return found
 
 

@@ -79,6 +79,17 @@ def known_unbiased(data: xr.Dataset, step: Step) -> np.ndarray:
     return known
 
 
+def shown_bias(data: xr.Dataset, step: Step) -> Callable[[Group], Mean]:
+    """By group: the squared bias for a figure: 0, without an interval, where no bias is known (`known_unbiased`), else as measured."""
+    known, of = known_unbiased(data, step), measurements(data, "squared_bias", step)
+
+    def bias(group: Group) -> Mean:
+        found = of(group)
+        return Mean(0.0, np.nan, np.nan, found.count) if known[group.runs].all() and np.isfinite(found.mean) else found
+
+    return bias
+
+
 def targets_of(data: xr.Dataset) -> np.ndarray:
     """[run] The target of every run's estimator; "" if it was not recorded with a measurement."""
     if "own_target" not in data.data_vars:

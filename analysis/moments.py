@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
-from .drawing import draw_panels, readable_log, set_symlog
+from .drawing import draw_panels, letters, readable_log, set_symlog
 from .groups import Group, panels_with
 from .load import need
-from .measured import measured
+from .measured import measured, shown_bias
 from .statistics import Mean
 from .style import Look
 from .steps import measurement_step
@@ -43,19 +43,19 @@ def _draw_points(ax: Axes, points: list[_Point], x_floor: float) -> None:
     for point, shift in zip(points, _side_by_side(ax, points)):
         moved = ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
         ax.errorbar([point.x.mean], [point.y.mean], xerr=_bar(point.x, x_floor), yerr=_bar(point.y, 0), fmt=point.style.marker,
-                    color=point.style.colour, markersize=_MARKER, markeredgecolor="white", markeredgewidth=0.6, elinewidth=1.3,
+                    color=point.style.colour, markersize=_MARKER * letters(), markeredgecolor="white", markeredgewidth=0.6, elinewidth=1.3 * letters(),
                     capsize=2.5, zorder=3, transform=moved)
 
 
 def _side_by_side(ax: Axes, points: list[_Point]) -> list[float]:
     """Shift of each point to the right, in points; 0 unless another is closer than half a marker."""
     place = ax.transData.transform([(p.x.mean, p.y.mean) for p in points]) * 72 / ax.figure.dpi
-    left, shift = set(range(len(points))), [0.0] * len(points)
+    left, shift, marker = set(range(len(points))), [0.0] * len(points), _MARKER * letters()
     while left:
         first = min(left)
-        together = [i for i in sorted(left) if np.hypot(*(place[i] - place[first])) < _MARKER / 2]
+        together = [i for i in sorted(left) if np.hypot(*(place[i] - place[first])) < marker / 2]
         for k, i in enumerate(together):
-            shift[i] = (k - (len(together) - 1) / 2) * _MARKER * 0.8
+            shift[i] = (k - (len(together) - 1) / 2) * marker * 0.8
         left -= set(together)
     return shift
 
@@ -67,15 +67,16 @@ def _extent(mean: Mean, floor: float) -> list[float]:
 def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
     """Variance against squared bias with 95% intervals, one point per estimator, a panel per task.
 
-    Both axes are linear around zero and logarithmic beyond. The estimate of the squared bias is unbiased. Without bias it is negative
-    about half of the time; such points are drawn at their values.
+    Both axes are linear around zero and logarithmic beyond. Estimators that are known to be unbiased stand at 0. The estimate of the squared bias of the
+    others is unbiased and may be negative; such points are drawn at their values.
     """
     step = measurement_step(data, at)
     need(data, "variance", _REMEDY)
     need(data, "squared_bias", _REMEDY)
+    bias = shown_bias(data, step)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        points = [_Point(measured(data, group, "squared_bias", step), measured(data, group, "variance", step), look[group.label])
+        points = [_Point(bias(group), measured(data, group, "variance", step), look[group.label])
                   for group in members]
         points = [p for p in points if np.isfinite([p.x.mean, p.y.mean]).all()]
         if not points:
@@ -91,7 +92,7 @@ def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
         return True
 
     return draw_panels(panels_with(data, "variance"), f"Bias and variance of the gradient at {step.words}", panel,
-                       "squared bias (unbiased estimate: may fall below 0)", "variance", lines=False)
+                       "squared bias (0 if it is known)", "variance", lines=False)
 
 
 def variance_against_cost(data: xr.Dataset, at: str | int = "first") -> Figure:

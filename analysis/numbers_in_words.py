@@ -56,6 +56,11 @@ def p_value(value: float) -> str:
     return "p < .001" if value < 1e-3 else f"p = {value:.2g}".replace("0.", ".", 1)
 
 
+def bare_p(value: float) -> str:
+    """"< .001", ".02", for a column of p-values; "" without a number."""
+    return p_value(value).removeprefix("p ").removeprefix("= ")
+
+
 def quantity_name(quantity: str) -> str:
     """"exact match", "expected loss"."""
     return quantity.removeprefix("heldout_").removeprefix("metric_").replace("_", " ")

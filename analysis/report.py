@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable, Collection
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.figure import Figure
 
 from .answer import answer
 from .answer_words import HEAD, close_settings, difference, lines, subject
@@ -25,7 +27,7 @@ from .groups import Group, evaluated_on, groups, panels
 from .groups import page as pick_page
 from .inference import pareto
 from .leading import MOST_SETTINGS, keys_of, leading, runs_of
-from .numbers_in_words import p_value, quantity_name, score
+from .numbers_in_words import bare_p, quantity_name, score
 from .page import blocks_table, page, picture, rows_table, sortable_table
 from .rounding import marked
 from .quantities import evaluation_names, most_common
@@ -41,26 +43,26 @@ def report(data: xr.Dataset, at: str | int = "half", trials: xr.Dataset | None =
     """The page: findings, the ranking of each network, figures, the answer at equal cost, tuning, all numbers, every cell, failures and
     skips, and how to reproduce the result. `trials`: as returned by `load_tuning`. For each network the `most` best settings
     (`leading.leading`) are ranked in full, drawn and listed run by run; the others are in a collapsed table."""
-    sweep = _sweep(data)
+    sweep = sweep_texts(data)
     title = sweep.get("name") or Path(str(data.attrs.get("path", ""))).stem or "Results"
     frame = table(data, at)
     kept = leading(frame, most)
     shown = data if kept.all() else runs_of(data, {key for key, here in zip(keys_of(data, frame), kept) if here})
-    found, pages = _answered(data)
-    parts = [*_findings(data, at), *_ranking(data, found, frame, pages, most), *_cautions(data), *_figures(shown, at), *_at_equal_cost(data, found, trials, pages),
+    found, pages = answered(data)
+    parts = [*findings_part(data, at), *ranking_part(data, found, frame, pages, most), *cautions_part(data), *figures_part(shown, at), *_at_equal_cost(data, found, trials, pages),
              *_tuning(data, trials), *_numbers(data, at, frame, kept), *_cells(shown, at, len(kept) - int(kept.sum())), *_missing(data),
-             *_origin(data)]
+             *provenance_part(data)]
     return page(f"{title}: {data.attrs.get('title', 'results')}",
-                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", ""), trials), _navigation(parts), *parts])
+                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", ""), trials), navigation(parts), *parts])
 
 
-def _navigation(parts: list[str]) -> str:
+def navigation(parts: list[str]) -> str:
     """Links to the sections of the page."""
     found = re.findall(r'<h2 id="([a-z]+)">([^<]*)</h2>', "".join(parts))
     return "<nav>" + " ".join(f'<a href="#{name}">{title}</a>' for name, title in found) + "</nav>"
 
 
-def _sweep(data: xr.Dataset) -> dict[str, str]:
+def sweep_texts(data: xr.Dataset) -> dict[str, str]:
     """Texts at the top of the sweep's configuration, such as name and description; empty if the result is not from a sweep."""
     try:
         found = tomllib.loads(str(data["configuration"].values)) if "configuration" in data else {}
@@ -71,16 +73,16 @@ def _sweep(data: xr.Dataset) -> dict[str, str]:
 
 def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> list[str]:
     """The size of the sweep, in a line; a warning if the result is incomplete."""
-    counted = [status for group in groups(data) for status in group.status]
+    each = [status for group in groups(data) for status in group.status]
     found = panels(data)
     labels = {group.label for members in found.values() for group in members}
     kinds = {group.estimator for members in found.values() for group in members}
     at_settings = f" at {len(labels)} settings" if len(labels) > len(kinds) else ""
     seeds = set(data["seed"].values.tolist()) if "seed" in data.variables else set()
-    others = ", ".join(f"{counted.count(s)} {s}" for s in ("failed", "skipped") if counted.count(s))
+    others = ", ".join(f"{each.count(s)} {s}" for s in ("failed", "skipped") if each.count(s))
     parts = ["<p>" + escape(
         (f"{description[:1].upper()}{description[1:]}: " if description else "")
-        + f"{_counted(len(kinds), 'estimator')}{at_settings} on {_counted(len(found), 'network')} with up to {_counted(len(seeds), 'seed')}, "
+        + f"{counted(len(kinds), 'estimator')}{at_settings} on {counted(len(found), 'network')} with up to {counted(len(seeds), 'seed')}, "
         f"{data.sizes['run']} runs" + (f" ({others})" if others else "") + "."
         + (f" {trials.sizes['run']} earlier trials tuned their settings." if trials is not None else "")) + "</p>"]
     if data.attrs.get("status") != "complete":
@@ -88,13 +90,13 @@ def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> l
     return parts
 
 
-def _findings(data: xr.Dataset, at: str | int) -> list[str]:
+def findings_part(data: xr.Dataset, at: str | int) -> list[str]:
     """The findings, in sentences; empty if nothing was trained and nothing measured."""
     said = findings(data, at)
     return ['<h2 id="findings">Findings</h2>', "<ul class=\"found\">" + "".join(f"<li>{escape(line)}</li>" for line in said) + "</ul>"] if said else []
 
 
-def _cautions(data: xr.Dataset) -> list[str]:
+def cautions_part(data: xr.Dataset) -> list[str]:
     """Networks whose attention does not attend, or is no longer random."""
     names, said = dict(zip(panels(data), titles(list(panels(data))))), []
     for panel, estimators in collapsed(data).items():
@@ -106,7 +108,7 @@ def _cautions(data: xr.Dataset) -> list[str]:
     return [f'<p class="warn">{line}</p>' for line in said]
 
 
-def _answered(data: xr.Dataset) -> tuple[pd.DataFrame, int]:
+def answered(data: xr.Dataset) -> tuple[pd.DataFrame, int]:
     """The ranking of the first networks, empty if nothing was evaluated; and the number of pages of networks."""
     shown, pages = pick_page(data, 1, MOST_SHOWN)
     try:
@@ -115,7 +117,7 @@ def _answered(data: xr.Dataset) -> tuple[pd.DataFrame, int]:
         return pd.DataFrame(), pages
 
 
-def _ranking(data: xr.Dataset, found: pd.DataFrame, frame: pd.DataFrame, pages: int, most: int) -> list[str]:
+def ranking_part(data: xr.Dataset, found: pd.DataFrame, frame: pd.DataFrame, pages: int, most: int) -> list[str]:
     """A table for each network: its `most` best estimators by target and score at equal steps; empty if nothing was evaluated."""
     if not len(found):
         return []
@@ -127,23 +129,24 @@ def _ranking(data: xr.Dataset, found: pd.DataFrame, frame: pd.DataFrame, pages: 
     measured = {key: list(row) for key, row, more in zip(zip(frame["task"], frame["model"], frame["estimator"]), text[moments].to_numpy(), several) if not more}
     for panel, part in found[found["budget"] == "steps"].groupby(["task", "model"], sort=False):
         count, part = len(part), part.head(most)
+        named = part["reference"].iloc[0] if "baseline" in set(found["verdict"]) else "the best"
         blocks: list[tuple[str, list[list[object]]]] = []
         targets = list(dict.fromkeys(part["target"]))
         for target in targets:
             rows = [[f"{row['rank']:.0f}" if np.isfinite(row["rank"]) else "–", str(row["estimator"]) + (f" ({row['setting']})" if row["setting"] else ""),
                      score(row["quantity"], row["score"], row["low"], row["high"]), row["letters"],
-                     "best" if row["verdict"] == "best" else difference(row) if np.isfinite(row["difference"]) else "–",
-                     p_value(row["p_corrected"]).removeprefix("p ").removeprefix("= "), *measured.get((str(panel[0]), str(panel[1]), row["estimator"]), [""] * len(moments))]
+                     row["verdict"] if row["verdict"] in ("best", "baseline") else difference(row) if np.isfinite(row["difference"]) else "–",
+                     bare_p(row["p_corrected"]), *measured.get((str(panel[0]), str(panel[1]), row["estimator"]), [""] * len(moments))]
                     for _, row in part[part["target"] == target].iterrows()]
             blocks.append((f"target: {target.replace('_', ' ')}" if target else "" if len(targets) == 1 else "target not recorded", rows))
-        head = ["rank", "estimator", quantity_name(str(part["quantity"].iloc[0])), "letters", "behind the best", "p", *moments]
+        head = ["rank", "estimator", quantity_name(str(part["quantity"].iloc[0])), "letters", f"behind {named}", "p", *moments]
         parts.append(f"<h3>{escape(names[panel])}: {escape(subject(part))}, at {part['at'].iloc[0]:,.0f} steps</h3>{blocks_table(blocks, head)}")
         parts += [f"<p>The best {most} of {count} estimators.</p>"] if count > most else []
     tests, seeds = int(found["tests"].max()), int(found["seeds"].max())
     words = (f"Mean of {seeds} seeds ± half of its 95% interval. " if seeds > 1 else "One seed. ")
     if tests and seeds > 1:
-        words += (f"Estimators of a network that share a letter do not differ beyond noise: paired t tests over seeds, corrected for all {tests} pairs of the "
-                  "network (Dunn 1961). p and the difference to the best are of these tests; ranks are by the mean, within one target. ")
+        words += ("Estimators of a network that share a letter do not differ beyond noise: paired t tests over seeds, corrected for all pairs of the "
+                  f"network (Dunn 1961). p and the differences are of these tests, corrected for {tests}; ranks are by the mean, within one target. ")
     if frame.attrs.get("measured_at"):
         words += (f"Bias (of the gradient's mean, relative to the true gradient's norm) and variance at {frame.attrs['measured_at']}; “unbiased” is known, "
                   "by derivation or by exact moments; “<”: within noise of zero, with the upper end of the 95% interval.")
@@ -225,27 +228,28 @@ def _numbers(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndar
     if kept.all():
         return parts
     brief = text.loc[~kept, [column for column in _BRIEF if column in text]]
-    counts = f"{int(kept.sum())} of {_counted(len(frame), 'setting')}"
+    counts = f"{int(kept.sum())} of {counted(len(frame), 'setting')}"
     return [*parts[:1], f"<p>{counts}: of each network the best of every estimator, then the next best. The figures and runs below show these settings. "
             f"<code>python3 -m analysis report RESULT.h5 --settings {len(frame)}</code> shows all.</p>", *parts[1:],
             f"<details><summary>The other {len(brief)} settings</summary>{rows_table(brief.values.tolist(), list(brief.columns))}</details>"]
 
 
-def _figures(data: xr.Dataset, at: str | int) -> list[str]:
+def figures_part(data: xr.Dataset, at: str | int, names: Collection[str] | None = None, put: Callable[[Figure, str], str] = picture) -> list[str]:
+    """The figures that apply, or those of `names`; `put` makes the HTML of a figure and its title."""
     parts = ['<h2 id="figures">Figures</h2>']
     shown, pages = pick_page(data, 1, MOST_SHOWN)
     if pages > 1:
         parts.append(f"<p>The first {MOST_SHOWN} of {len(panels(data))} networks are drawn here; "
                      "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws all.</p>")
     links, drawn, without = [], [], []
-    for name, figure in draw_all(shown, at):
+    for name, figure in draw_all(shown, at, names):
         title = name.replace("_", " ").replace("bias v", "bias and v").replace("heldout", evaluated_on(data)).capitalize()
         if isinstance(figure, InputError):
             without.append(f"<li>{escape(title)}: {escape(str(figure))}</li>")
         else:
             links.append(f'<a href="#{name}">{escape(title)}</a>')
-            drawn.append(f'<h3 id="{name}">{escape(title)}</h3>{picture(figure, title)}')
-    lacking = [f"<details><summary>Figures that this result lacks</summary><ul>{''.join(without)}</ul></details>"] if without else []
+            drawn.append(f'<h3 id="{name}">{escape(title)}</h3>{put(figure, title)}')
+    lacking = [] if names else [f"<details><summary>Figures that this result lacks</summary><ul>{''.join(without)}</ul></details>"] if without else []
     return [*parts, f"<nav>{' '.join(links)}</nav>", *drawn, *lacking] if drawn else lacking
 
 
@@ -289,7 +293,7 @@ def _cells(data: xr.Dataset, at: str | int, others: int = 0) -> list[str]:
     return parts
 
 
-def _counted(count: int, thing: str) -> str:
+def counted(count: int, thing: str) -> str:
     return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
@@ -307,7 +311,7 @@ def _missing(data: xr.Dataset) -> list[str]:
     return ["<h2>Failed and skipped runs</h2>", rows_table(counted.values.tolist(), list(counted.columns), wrap=("reason",))]
 
 
-def _origin(data: xr.Dataset) -> list[str]:
+def provenance_part(data: xr.Dataset) -> list[str]:
     skip = {"path", "coordinates", "title", "Conventions"}
     parts = ['<h2 id="origin">Provenance</h2>',
              rows_table([[key, value] for key, value in data.attrs.items() if key not in skip], ["attribute", "value"], wrap=("value",))]

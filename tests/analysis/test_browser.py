@@ -1,29 +1,9 @@
 """The report in headless Chromium: no script errors, the table sorts and filters, pictures load, nothing overflows."""
 
-import shutil
-
 import pytest
 
 from analysis import load
 from analysis.report import report
-
-webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("chromium or chromium-driver is not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                     "--disable-background-networking"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(service=webdriver.chrome.service.Service(driver), options=options)
-    yield started
-    started.quit()
 
 
 @pytest.fixture(scope="module")

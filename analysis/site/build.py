@@ -1,0 +1,161 @@
+"""A static site made of result files: `python3 -m analysis site`."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from ..errors import InputError
+from ..findings import findings
+from ..output import write, writing
+from ..numbers_in_words import p_value, quantity_name, score
+from ..page import SCRIPT, STYLE, link, rows_table
+from ..program import TREE, asked
+from ..report import counted, sweep_texts
+from .catalogue import entries, head_of
+from .claims import Tested, claim_page, claimed, overview, tested
+from .own import Own, own_page
+from .pages import Site, document, estimator_page, explorer, network_page, svg
+from .studies import Study, committed, slug
+
+REFERENCE = TREE / "results/reference"
+_PAGES = ("index.html", "data", "estimators", "networks", "claims", "figures")  # what an earlier site left
+
+
+def build(out: Path, hardgrad: str, own: Own | None = None, reference: Path = REFERENCE) -> Path:
+    """Writes the site into a folder, which it replaces if it holds an earlier site; returns its first page. `hardgrad`: the program, which describes its
+    estimators. `own`: a user's result, shown beside the committed ones."""
+    studies = committed(reference / "data") + ([own.study] if own else [])
+    site = Site.of(studies, entries(hardgrad))
+    claims = [tested(claim, studies) for claim in claimed(reference / "claims.toml")]
+    if out.exists() and any(out.iterdir()) and not (out / "index.html").exists():
+        raise InputError(f"{out}: holds other files; name an empty folder or an earlier site")
+    with writing(out):
+        for name in _PAGES:
+            shutil.rmtree(out / name, ignore_errors=True)
+        for name in _PAGES[1:]:
+            (out / name).mkdir(parents=True, exist_ok=True)
+    write(out / "style.css", STYLE.encode())
+    write(out / "script.js", SCRIPT.encode())
+    for study in studies:
+        write(out / "data" / study.path.name, study.path.read_bytes())
+    for name, text in _pages(site, claims, hardgrad, own, out):
+        write(out / name, text.encode())
+    return out / "index.html"
+
+
+def _pages(site: Site, claims: list[Tested], hardgrad: str, own: Own | None, out: Path) -> Iterator[tuple[str, str]]:
+    """Name and text of every page; writes the figures of the networks."""
+    yield "index.html", _index(site, claims, own)
+    yield "explorer.html", explorer(site)
+    measured = {str(one).split("[")[0] for frame in site.rows.values() for one in frame["estimator"]}
+    known = site.catalogue["estimators"]
+    yield "estimators.html", _list(site, "Estimators", [(name, known[name]["summary"] if name in known else "yours", known[name]["paper"] if name in known else "",
+                                                         name in measured) for name in dict.fromkeys([*known, *sorted(measured)])])
+    for name in dict.fromkeys([*known, *sorted(measured)]):
+        described = asked(hardgrad, "describe", name) if name in known else ""
+        yield f"estimators/{name}.html", estimator_page(site, name, described, head_of(TREE / f"estimators/{name}.cpp"))
+    yield "networks.html", _networks(site)
+    for network in site.networks:
+        def put(figure: Figure, words: str, name: str = slug(network)) -> str:
+            file = f"{name}-{len(list((out / 'figures').glob(name + '-*')))}.svg"
+            write(out / "figures" / file, svg(figure))
+            return f'<figure><img alt="{escape(words)}" src="../figures/{file}" style="min-width: 20rem"></figure>'
+
+        bare = dict.fromkeys(part.split("[")[0] for part in network)
+        described = "\n".join(asked(hardgrad, "describe", name) for name in bare if name in {**site.catalogue["models"], **site.catalogue["tasks"]})
+        yield f"networks/{slug(network)}.html", network_page(site, network, described, put)
+    yield "claims.html", document("Published claims", [f"<p>{_counts(claims)} Each claim is an order of numbers, or a bound, tested on a committed file.</p>",
+                                                       overview(claims)])
+    for one in claims:
+        yield f"claims/{one.claim['name']}.html", claim_page(site, one)
+    if own:
+        yield "yours.html", own_page(site, own)
+
+
+def _counts(claims: list[Tested]) -> str:
+    counts = Counter(one.verdict for one in claims)
+    return f"Of {counted(len(claims), 'published claim')}: " + ", ".join(f"{counts[word]} {word}" for word in ("reproduced", "not reproduced", "undecided")
+                                                                         if counts[word]) + "."
+
+
+def _index(site: Site, claims: list[Tested], own: Own | None) -> str:
+    runs = sum(study.data.sizes["run"] for study in site.studies)
+    kinds = {str(one).split("[")[0] for frame in site.rows.values() for one in frame["estimator"]}
+    parts = [f"<p>Hardgrad compares gradient estimators for hard attention: their bias, their variance, and how well networks learn with them. Here are "
+             f"{counted(len(kinds), 'estimator')} on {counted(len(site.networks), 'network')}, {runs:,} runs. Every number comes from a result file that "
+             "can be downloaded, with the command that makes it again.</p>"]
+    if own:
+        parts.append(f"<p class=\"warn\">This site has a result of your own: {link('yours.html', own.study.name)}.</p>")
+    parts.append('<h2 id="findings">What was found</h2>')
+    for study in site.studies:
+        said = _against_baseline(site, study) or findings(study.data)
+        first = sweep_texts(study.data).get("description", study.name)
+        parts.append(f"<details{' open' if said and study is site.studies[0] else ''}><summary><strong>{escape(study.name)}</strong>: {escape(first)}</summary>"
+                     f"<ul class=\"found\">{''.join(f'<li>{escape(one)}</li>' for one in said)}</ul></details>")
+    parts += ['<h2 id="claims">Published claims</h2>', f"<p>{_counts(claims)}</p>", overview(claims),
+              '<h2 id="files">Files</h2>', _files(site),
+              '<h2 id="add">A result of your own</h2>',
+              "<p>Run one of the sweeps with your estimator added to its list, merge it, and build the site again. The estimator may come from a plugin. "
+              "The file must pass <code>hardgrad check</code>.</p>"
+              f"<pre>{escape(_ADD)}</pre><p>The site then compares each of your numbers with what stands here and lists what differs beyond noise.</p>"]
+    return document("Gradient estimators for hard attention, measured", parts)
+
+
+def _against_baseline(site: Site, study: Study) -> list[str]:
+    """Of each network: how many estimators are better and worse than the baseline beyond noise, with the most extreme ones; empty without a baseline."""
+    said = []
+    found = site.answers[study.name]
+    for network, part in found[found["seeds"] > 1].groupby(["task", "model"], sort=False) if len(found) else ():
+        base = part[part["verdict"] == "baseline"]
+        if not len(base):
+            continue
+        words = []
+        for verdict, rows in (("better", part[part["verdict"] == "better"]), ("worse", part[part["verdict"] == "worse"].iloc[::-1])):
+            most = ", ".join(f"{row['estimator']} {score(row['quantity'], row['score'])} ({p_value(row['p_corrected'])})" for _, row in rows.head(2).iterrows())
+            words.append(f"{len(rows)} {verdict}" + (f", such as {most}" if most else ""))
+        one = base.iloc[0]
+        said.append(f"On {site.networks[network]} leave-one-out ({one['estimator']}) ends at {score(one['quantity'], one['score'])} "
+                    f"{quantity_name(one['quantity'])}. Of {len(part) - 1} others, beyond noise: {'; '.join(words)}.")
+    return said
+
+
+_ADD = """hardgrad run experiments/configs/every_estimator.toml --out mine-run --set 'grid.estimator=[mine, rloo]'
+hardgrad merge mine-run --out mine.h5
+hardgrad test mine --json > mine.json
+python3 -m analysis site --with mine.h5 --test mine.json"""
+
+
+def _files(site: Site) -> str:
+    rows = []
+    for study in site.studies:
+        data = study.data
+        rows.append([link(f"data/{study.path.name}", study.path.name), data.sizes["run"], len(set(data["seed"].values.tolist())),
+                     "tuned" if study.tuned else "fixed", str(data.attrs.get("git_commit", ""))[:8] + (", changed" if str(data.attrs.get("git_dirty")) == "true" else ""), data.attrs.get("cpu", "–"),
+                     data.attrs.get("blas_kernel", "–"), f"{study.path.stat().st_size / 1024:.0f} kB"])
+    return rows_table(rows, ["file", "runs", "seeds", "settings", "commit", "processor", "BLAS kernel", "size"])
+
+
+def _list(site: Site, title: str, rows: list[tuple[str, str, str, bool]]) -> str:
+    cells = [[link(f"estimators/{name}.html", name), summary, paper, "yes" if here else "–"] for name, summary, paper, here in rows]
+    return document(title, [rows_table(cells, ["estimator", "in a sentence", "source", "measured here"], wrap=("in a sentence", "source"))])
+
+
+def _networks(site: Site) -> str:
+    rows = []
+    for network, title in site.networks.items():
+        files = [study.name for study in site.studies
+                 if ((site.rows[study.name]["task"] == network[0]) & (site.rows[study.name]["model"] == network[1])).any()]
+        best = [f"{row['estimator']} {row['target'].replace('_', ' ')}" for name in files for _, row in _best(site, name, network)]
+        rows.append([link(f"networks/{slug(network)}.html", title), ", ".join(files), "; ".join(best) or "–"])
+    return document("Networks", [rows_table(rows, ["task and model", "files", "best estimator and its target"], wrap=("task and model", "best estimator and its target"))])
+
+
+def _best(site: Site, name: str, network: tuple[str, str]):
+    found = site.answers[name]
+    return found[(found["task"] == network[0]) & (found["model"] == network[1]) & (found["verdict"] == "best")].iterrows() if len(found) else []

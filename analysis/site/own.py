@@ -1,0 +1,130 @@
+"""A user's result beside the committed ones: is the file whole, does the estimator keep its promises, and what differs beyond noise."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ..answer import answer
+from ..answer_words import difference
+from ..compare import compare
+from ..errors import InputError
+from ..groups import panels
+from ..load import run_settings
+from ..numbers_in_words import bare_p, quantity_name, score
+from ..page import Html, link, rows_table
+from ..program import asked
+from ..report import counted
+from .pages import Site, document
+from .studies import Network, Study, opened, slug
+
+
+class Own(NamedTuple):
+    study: Study
+    verdicts: list[dict[str, object]]  # of `hardgrad test --json`, empty if none was given
+
+
+def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
+    """A user's result. InputError unless `hardgrad check` finds it whole, or if the verdict is not the output of `hardgrad test --json`."""
+    asked(hardgrad, "check", str(path))
+    found: list[dict[str, object]] = []
+    if verdict is not None:
+        try:
+            found = list(json.loads(verdict.read_text("utf-8")))
+            if not found or not all(isinstance(one["passed"], bool) and isinstance(one["checks"], list) for one in found):
+                raise ValueError("it has no checks")
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{verdict}: is not the output of `hardgrad test NAME --json`: {error}") from error
+    return Own(opened(path, own=True), found)
+
+
+def own_page(site: Site, own: Own) -> str:
+    """The checks, then for each network that a committed study has, too: changes of the same cells, and every new estimator against all others."""
+    study = own.study
+    parts = [f"<p>{counted(study.data.sizes['run'], 'run')} in {link(f'data/{study.path.name}', study.path.name)}; <code>hardgrad check</code>: whole.</p>",
+             *_verdicts(own)]
+    for network in panels(study.data):
+        parts.append(f'<h2>{link(f"networks/{slug(network)}.html", site.networks[network])}</h2>')
+        there = [one for one in site.studies if not one.own and network in panels(one.data)]
+        if not there:
+            parts.append("<p>No committed file has this network, so there is nothing to compare with.</p>")
+        for other in there:
+            parts += _against(study, other, network)
+    return document(f"Your result: {study.name}", parts)
+
+
+def _verdicts(own: Own) -> list[str]:
+    if not own.verdicts:
+        return ["<p>No verdict of <code>hardgrad test NAME --json</code> was given (<code>--test FILE</code>).</p>"]
+    rows = []
+    for one in own.verdicts:
+        checks = [check for check in one["checks"] if isinstance(check, dict)]  # type: ignore[attr-defined]
+        failed = [f"{check['check']} on {check['where']}: {check['detail']}" for check in checks if check["outcome"] == "failed"]
+        rows.append([next((one[kind] for kind in ("estimator", "model", "task") if kind in one), "?"), "passed" if one["passed"] else "failed",
+                     f"{sum(check['outcome'] == 'passed' for check in checks)} of {len(checks)}", "; ".join(map(str, failed)) or "–"])
+    return [rows_table(rows, ["hardgrad test", "verdict", "checks passed", "failed"], wrap=("failed",))]
+
+
+def trained_differently(first: xr.Dataset, second: xr.Dataset) -> list[str]:
+    """Settings of training that differ between two results of one network: "train.steps 600 | 300"."""
+    found = []
+    sides = [run_settings(data) for data in (first, second)]
+    for path in sorted({path for side in sides for one in side for path in one if path.startswith("train.")}):
+        values = ["/".join(sorted({str(one.get(path)) for one in side})) for side in sides]
+        if values[0] != values[1] and path not in ("train.log_every", "train.save_every", "train.save_seconds"):
+            found.append(f"{path} {values[0]} | {values[1]}")
+    return found
+
+
+def _against(study: Study, other: Study, network: Network) -> list[str]:
+    mine, theirs = study.of(network), other.of(network)
+    parts = [f"<h3>Beside {escape(other.name)}</h3>"]
+    differ = trained_differently(theirs, mine)
+    if differ:
+        return [*parts, f"<p>Trained with other settings ({escape('; '.join(differ))}), so the two are not compared.</p>"]
+    have, names = (list(dict.fromkeys(data["estimator"].values.tolist())) for data in (theirs, mine))
+    common = [name for name in names if name in have]
+    if common:
+        changed = compare(_only(theirs, common), _only(mine, common), "half").cells
+        shown = changed[changed["verdict"] == "changed"]
+        parts.append(f"<p>{counted(len(changed), 'number')} of the same estimators: {len(shown)} changed beyond noise.</p>")
+        if len(shown):
+            rows = [[row["estimator"], row["quantity"].replace("_", " "), f"{row['first']:.4g}", f"{row['second']:.4g}",
+                     f"{row['difference']:+.3g} [{row['low']:.3g}, {row['high']:.3g}]", f"{row['p_holm']:.2g}"] for _, row in shown.iterrows()]
+            parts.append(rows_table(rows, ["estimator", "quantity", "committed", "yours", "difference", "p (Holm)"]))
+    for name in names:
+        if name not in have:
+            parts += _new(_only(mine, [name]), theirs, name)
+    return parts
+
+
+def _only(data: xr.Dataset, names: list[str]) -> xr.Dataset:
+    """The runs of these estimators, as the sweep names them."""
+    return data.isel(run=np.flatnonzero(np.isin(data["estimator"].values.astype(str), names)))
+
+
+def _new(mine: xr.Dataset, theirs: xr.Dataset, name: str) -> list[str]:
+    """A new estimator against every committed one, as `answer --baseline`."""
+    shared = [one for one in theirs.variables if one != "run" and one in mine.variables and theirs[one].dims[:1] == mine[one].dims[:1] == ("run",)]
+    both = xr.concat([data[shared].reset_coords() for data in (theirs, mine)], dim="run", join="outer",
+                     combine_attrs="override")
+    found = answer(both, baseline=name)
+    found = found[(found["budget"] == "steps") & np.isfinite(found["score"])]
+    if not len(found):
+        return [f"<p>{escape(name)} has no score.</p>"]
+    return [f"<p>New: <code>{escape(name)}</code>, at {found['at'].iloc[0]:,.0f} steps; differences to it are paired over common seeds, corrected for "
+            f"{int(found['tests'].max())} comparisons.</p>", rows_table(list(_lines(found)), ["estimator", quantity_name(str(found["quantity"].iloc[0])),
+                                                                                              "behind yours", "p", "verdict"])]
+
+
+def _lines(found: pd.DataFrame) -> list[list[object]]:
+    return [[Html(f"<code>{escape(row['estimator'])}</code>"), score(row["quantity"], row["score"], row["low"], row["high"]),
+             "yours" if row["verdict"] == "baseline" else difference(row) if np.isfinite(row["difference"]) else "–",
+             bare_p(row["p_corrected"]),
+             {"worse": "yours is better", "better": "yours is worse", "unclear": "not distinguishable"}.get(row["verdict"], "–")] for _, row in found.iterrows()]

@@ -1,0 +1,132 @@
+"""The result files of a site, and what each says of every estimator, network and stage of training."""
+
+from __future__ import annotations
+
+import gzip
+import shlex
+import tempfile
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ..answer import answer
+from ..errors import InputError
+from ..groups import panels
+from ..leading import keys_of
+from ..load import load, run_settings
+from ..report import sweep_texts
+from ..table import MEASURED, table
+
+Network = tuple[str, str]  # task and model
+
+
+class Study(NamedTuple):
+    """One result file."""
+
+    name: str  # of its sweep
+    path: Path
+    data: xr.Dataset
+    own: bool  # given by a user, beside the committed ones
+
+    @property
+    def tuned(self) -> bool:
+        """Whether settings were tuned for every estimator."""
+        return "tuned_axes" in self.data.attrs
+
+    def of(self, network: Network) -> xr.Dataset:
+        """The runs of one network."""
+        return self.data.isel(run=np.sort(np.concatenate([group.runs for group in panels(self.data)[network]])))
+
+
+def opened(path: Path, own: bool = False) -> Study:
+    """A result file, or one that gzip compressed (`.h5.gz`)."""
+    if path.suffix != ".gz":
+        data = load(path)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            plain = Path(folder) / path.stem
+            try:
+                plain.write_bytes(gzip.decompress(path.read_bytes()))
+            except (OSError, EOFError, zlib.error) as error:
+                raise InputError(f"{path}: cannot be read: {error}") from error
+            data = load(plain)
+        data.attrs["path"] = str(path)
+    return Study(sweep_texts(data).get("name") or path.name.split(".")[0], path, data, own)
+
+
+def committed(folder: Path) -> list[Study]:
+    """The studies of a folder of results, by name. InputError if it has none."""
+    paths = sorted(folder.glob("*.h5.gz"))
+    if not paths:
+        raise InputError(f"{folder}: has no result files (*.h5.gz)")
+    return [opened(path) for path in paths]
+
+
+def slug(network: Network) -> str:
+    """A name for the network's page."""
+    return "-".join([*dict.fromkeys(part.split("[")[0] for part in network), f"{zlib.crc32(' '.join(network).encode()):08x}"])
+
+
+def stage(share: float) -> str:
+    """A share of training in words: "start", "10%", "half", "end"."""
+    return {0.0: "start", 0.5: "half", 1.0: "end"}.get(round(share, 2), f"{100 * share:.0f}%")
+
+
+def command(study: Study, task: str, model: str, estimator: str = "") -> str:
+    """The command that runs the cells of an entry again, from the sweep's file. It names the task or model only where the sweep has others."""
+    networks = list(panels(study.data))
+    only = [f"task={task}"] if len({one for one, _ in networks}) > 1 else []
+    only += [f"model={model}"] if len({one for other, one in networks if other == task}) > 1 else []
+    only += [f"estimator={estimator}"] if estimator else []
+    return " ".join([f"hardgrad run {sweep_file(study)}", *(f"--only {shlex.quote(one)}" for one in only)])
+
+
+def sweep_file(study: Study) -> str:
+    """Where the sweep stands: in the tree; a user's has the name of its sweep."""
+    return f"{'' if study.own else 'experiments/configs/'}{study.name}.toml"
+
+
+def explored(study: Study) -> pd.DataFrame:
+    """The rows of `table` at every measured step: `step`, `share` (of the training; NaN without a measurement), `label` (the estimator with the other
+    axes that distinguish it), `spec` (the estimator as the sweep gives it)."""
+    data = study.data
+    settings = run_settings(data)
+    steps = {panel: max(int(settings[run].get("train.steps", 0)) for group in members for run in group.runs) for panel, members in panels(data).items()}
+    specs = {(*group.panel, group.label): str(data["estimator"].values[group.runs[0]]) for members in panels(data).values() for group in members}
+    measured = data["measurement_step"].values.astype(int).tolist() if "measurement_step" in data.dims else []
+    frames: list[pd.DataFrame] = []
+    for step in measured or [-1]:
+        frame = table(data, step if measured else "first")
+        keys = keys_of(data, frame)
+        networks = pd.Series([key[:2] for key in keys], frame.index)
+        frame = frame.assign(step=step, label=[label for *_, label in keys], spec=[specs[key] for key in keys],
+                             share=[step / steps[network] if steps[network] else 0.0 for network in networks] if measured else np.nan)
+        there = frame[list(MEASURED)].notna().any(axis=1)
+        frames.append(frame[there | (not measured)])
+    found = pd.concat(frames, ignore_index=True)
+    never = [network for network in panels(data) if not ((found["task"] == network[0]) & (found["model"] == network[1])).any()]
+    if never:  # networks that were trained without measurements
+        frame = table(data, "first").assign(step=-1, share=np.nan)
+        keys = keys_of(data, frame)
+        frame = frame.assign(label=[label for *_, label in keys], spec=[specs[key] for key in keys])
+        found = pd.concat([found, frame[[key[:2] in never for key in keys]]], ignore_index=True)
+    return found
+
+
+BASELINE = "rloo"  # named before the numbers: many estimators then need few comparisons
+
+
+def answered(study: Study) -> pd.DataFrame:
+    """The ranking of its networks at equal steps, against leave-one-out (`BASELINE`) or, where the study has none or several of it, against the best. Empty
+    if nothing was trained and evaluated."""
+    for baseline in (BASELINE, None):
+        try:
+            found = answer(study.data, baseline=baseline)
+        except InputError:
+            continue
+        return found[(found["budget"] == "steps") & (found["at"] > 0)]
+    return pd.DataFrame()

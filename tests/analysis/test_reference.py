@@ -1,0 +1,72 @@
+"""Every number in a table of results/reference comes from a committed file, or its section says that it was not re-made."""
+import re
+
+import numpy as np
+import pytest
+from made_up import sweep
+
+from analysis.errors import InputError
+from analysis.site import REFERENCE, committed, rewritten, specified
+from analysis.site.studies import Study
+from analysis.site.tables import markdown
+
+PAGES = sorted(REFERENCE.glob("*.md"))
+NOT_REMADE = "**Not re-made:**"
+
+
+@pytest.fixture(scope="module")
+def files():
+    return specified(REFERENCE / "tables.toml"), committed(REFERENCE / "data")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_tables_are_those_of_the_files(page, files):
+    text = page.read_text("utf-8")
+    assert rewritten(text, *files) == text, f"{page.name}: run python3 -m analysis tables"
+
+
+def test_every_table_has_a_place(files):
+    places = re.findall(r"<!-- table (\w+) -->", "".join(page.read_text("utf-8") for page in PAGES))
+    assert sorted(places) == sorted(files[0])
+
+
+def test_a_changed_digit_on_a_page_is_noticed(files):
+    page = next(page for page in PAGES if "<!-- table" in page.read_text("utf-8"))
+    text = page.read_text("utf-8")
+    for place in re.finditer(r"<!-- table \w+ -->\n(.*?)<!-- end -->", text, re.S):
+        at = place.start(1) + max(match.start() for match in re.finditer(r"\d", place[1]))
+        wrong = text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1:]
+        assert rewritten(wrong, *files) == text
+
+
+def test_a_changed_number_in_a_file_is_noticed(files):
+    tables, studies = files
+    for name, table in tables.items():
+        study = next(one for one in studies if one.name == table["study"])
+        quantities = {column["quantity"] for column in table["columns"]}
+        other = study._replace(data=study.data.assign({q: study.data[q] * 1.5 + 0.01 for q in quantities}))
+        assert markdown(table, [other]) != markdown(table, [study]), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_other_tables_say_that_they_were_not_remade(page):
+    text = re.sub(r"<!-- table \w+ -->.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.S)
+    top, *sections = re.split(r"^## ", text, flags=re.M)
+    for section in sections or [top]:
+        typed = re.search(r"^\|---", section, re.M)
+        numbers = typed and re.search(r"^\|.*\d.*\|$", section[typed.end():], re.M)
+        assert not numbers or NOT_REMADE in section or NOT_REMADE in top, f"{page.name}, {section.strip().splitlines()[0]}"
+
+
+def test_a_cell_is_of_one_row_of_runs():
+    data = sweep(2, ["a", "b"], 2)
+    study = Study("planted", REFERENCE, data, False)
+    table = {"name": "t", "study": "planted", "head": ["estimator"], "rows": [{"words": ["a"], "estimator": "a"}],
+             "columns": [{"title": "v", "quantity": "variance", "show": "mean", "of": {"task": "t1"}}]}
+    assert markdown(table, [study]) == "| estimator | v |\n| --- | --- |\n| a | 1 |\n"
+    table["columns"][0]["of"] = {}
+    with pytest.raises(InputError, match="matches"):
+        markdown(table, [study])
+    data["variance"][:] = np.nan
+    table["columns"][0]["of"] = {"task": "t0"}
+    assert markdown(table, [study]).splitlines()[-1] == "| a | – |"

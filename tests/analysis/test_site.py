@@ -1,0 +1,124 @@
+"""The site: verdicts on planted numbers, the committed files, and what a user's file is compared with."""
+import gzip
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up import sweep
+
+from analysis.errors import InputError
+from analysis.site import claims
+from analysis.site.build import REFERENCE
+from analysis.site.own import Own, own_page, own_result, trained_differently
+from analysis.site.pages import Site, estimator_page, explorer
+from analysis.site.studies import Study, committed, explored, opened, slug, stage
+
+FILES = sorted((REFERENCE / "data").glob("*.h5.gz"))
+
+
+def study(data, name="planted", own=False) -> Study:
+    return Study(name, Path(f"{name}.h5"), data, own)
+
+
+def claim(**more):
+    return {"name": "c", "says": "s", "source": "x", "study": "planted", "quantity": "heldout_expected_loss", **more}
+
+
+@pytest.mark.parametrize("order, effect, verdict", [
+    (["a", "b"], 1, "reproduced"), (["b", "a"], 1, "not reproduced"), (["a", "b"], 0, "undecided"), (["a", "c", "b"], 1, "not reproduced")])
+def test_an_order_is_judged_by_its_differences(order, effect, verdict):
+    found = claims.tested(claim(order=order), [study(sweep(1, ["a", "b", "c"], 6, effect))])
+    assert found.verdict == verdict and len(found.steps) == len(order) - 1
+
+
+def test_ratios_of_variances_are_those_of_the_numbers():
+    data = sweep(1, ["a", "b"], 4)
+    data["variance"] = data["variance"] * np.exp(0.01 * np.random.default_rng(1).normal(size=data["variance"].shape))
+    found = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
+    middle = float(found.steps[0][1].split()[0])
+    values = data["variance"].values[:, 0]
+    assert found.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[4:] / values[:4]).mean()), rel=0.005)
+
+
+@pytest.mark.parametrize("bound, verdict", [({"at_most": 1.5}, "reproduced"), ({"at_most": 0.5}, "not reproduced"), ({"at_least": 1.5}, "not reproduced")])
+def test_a_bound_is_of_the_mean(bound, verdict):
+    assert claims.tested(claim(estimators=["a"], quantity="variance", **bound), [study(sweep(1, ["a"], 3))]).verdict == verdict
+
+
+@pytest.mark.parametrize("wrong, words", [({"study": "none"}, "there is no study"), ({"order": ["a", "z"]}, "0 settings match z"),
+                                          ({"network": "nowhere"}, "0 networks")])
+def test_a_claim_about_what_is_not_there_is_an_error(wrong, words):
+    with pytest.raises(InputError, match=words):
+        claims.tested(claim(**{"order": ["a", "b"], **wrong}), [study(sweep(1, ["a", "b"], 3))])
+
+
+def test_stages_and_slugs():
+    assert [stage(share) for share in (0.0, 0.1, 0.5, 1.0)] == ["start", "10%", "half", "end"]
+    assert slug(("bits", "bits[t=1]")) != slug(("bits", "bits[t=2]")) and slug(("bits", "bits[t=1]")).startswith("bits-")
+
+
+def test_every_entry_is_explored_once():
+    data = sweep(2, ["a", "b"], 3)
+    rows = explored(study(data))
+    assert len(rows) == 4 and set(rows["share"]) == {0.0} and rows[["task", "label"]].drop_duplicates().shape[0] == 4
+    unmeasured = explored(study(data.drop_vars(["variance", "squared_bias", "bias_p_value", "rows", "measurement_step"])))
+    assert len(unmeasured) == 4 and unmeasured["share"].isna().all()
+
+
+def test_the_pages_escape_and_link_what_they_show():
+    data = sweep(1, ["rloo", "<b>"], 3)
+    site = Site.of([study(data)], {"estimators": {}, "models": {}, "tasks": {}})
+    text = explorer(site)
+    assert "<b>" not in text and "&lt;b&gt;" in text and 'href="data/planted.h5"' in text and "--only" in text
+    assert "Worse than rloo beyond noise on" in estimator_page(site, "<b>", "", "")  # as planted
+
+
+def test_a_new_estimator_is_compared_with_all_that_stand_there():
+    mine, theirs = sweep(1, ["a", "b", "late"], 5), sweep(1, ["a", "b"], 5)
+    mine = mine.isel(run=[i for i, name in enumerate(mine["estimator"].values) if name == "late"])
+    site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
+    text = own_page(site, Own(site.studies[1], [{"estimator": "late", "passed": True, "checks": [{"check": "c", "where": "w", "outcome": "passed", "detail": ""}]}]))
+    assert text.count("yours is worse") == 2 and "1 of 1" in text
+    assert trained_differently(theirs, mine) == []
+
+
+def test_other_training_is_told_and_not_compared():
+    first, second = (sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300))
+    assert trained_differently(first, second) == ["train.steps 600 | 300"]
+
+
+def test_a_file_that_is_not_whole_is_refused(tmp_path):
+    program = os.environ["HARDGRAD_BINARY"]
+    whole = gzip.decompress(FILES[0].read_bytes())
+    for content in (whole[:-1000], whole[:5000] + b"?" + whole[5001:]):
+        (tmp_path / "mine.h5").write_bytes(content)
+        with pytest.raises(InputError):
+            own_result(tmp_path / "mine.h5", None, program)
+    (tmp_path / "mine.h5").write_bytes(whole)
+    (tmp_path / "test.json").write_text("{}")
+    with pytest.raises(InputError, match="hardgrad test"):
+        own_result(tmp_path / "mine.h5", tmp_path / "test.json", program)
+    assert own_result(tmp_path / "mine.h5", None, program).study.own
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_committed_file_is_whole_and_says_where_it_comes_from(path, tmp_path):
+    plain = tmp_path / path.stem
+    plain.write_bytes(gzip.decompress(path.read_bytes()))
+    assert subprocess.run([os.environ["HARDGRAD_BINARY"], "check", plain], capture_output=True).returncode == 0
+    one = opened(path)
+    assert one.name == path.name.split(".")[0] and (REFERENCE.parents[1] / "experiments/configs" / f"{one.name}.toml").exists()
+    assert all(one.data.attrs[name] for name in ("git_commit", "cpu", "blas_kernel", "compiler", "created_at"))
+    assert one.data.attrs["status"] == "complete" and len(set(one.data["seed"].values.tolist())) >= 1
+
+
+def test_the_committed_files_are_small():
+    assert sum(path.stat().st_size for path in FILES) < 2_000_000
+
+
+def test_every_published_claim_has_a_verdict():
+    studies, every = committed(REFERENCE / "data"), claims.claimed(REFERENCE / "claims.toml")
+    assert len({one["name"] for one in every}) == len(every) >= 10
+    assert all(claims.tested(one, studies).verdict in ("reproduced", "not reproduced", "undecided") for one in every)
