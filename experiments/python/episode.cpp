@@ -16,7 +16,7 @@
 #include "experiments/python/held_estimator.hpp"
 #include "experiments/python/kept_tape.hpp"
 #include "experiments/python/own_loss.hpp"
-#include "experiments/training/adaptation.hpp"
+#include "experiments/python/sites.hpp"
 
 namespace hardgrad::python {
 namespace {
@@ -133,22 +133,12 @@ class RunNetwork final : public Model<T> {
   std::vector<Given<T>>& given_;
 };
 
-/// name, options, columns, times, width of the state, and whether no later choice depends on it
-using SiteTuple = std::tuple<std::string, int, int, int, int, bool>;
-
-/// Returns the value [E]; for every input of the runs, in order, its slope and the examples of its rows; and the number of rows.
+/// Returns the value [E]; for every input of the runs, in order, its slope and the examples of its rows; the number of rows; and
+/// the gradient of the estimator's own loss (HeldEstimator, without a learning rate).
 template <class T>
 py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const std::vector<SiteTuple>& sites, bool posterior,
                       int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning) {
-  Structure structure;
-  structure.posterior = posterior;
-  for (const auto& [name, options, columns, times, width, feeds_choices] : sites)
-    structure.sites.push_back({.name = name,
-                               .options = options,
-                               .times = times,
-                               .state_width = width,
-                               .reach = feeds_choices ? Reach::later_choices : Reach::later_costs,
-                               .columns = columns});
+  const auto structure = structure_of(sites, posterior);
   Batch batch;
   batch.id.resize(examples);
   std::iota(batch.id.begin(), batch.id.end(), 0);
@@ -164,9 +154,9 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
       throw UsageError(
           fmt::format("{} draws from the prior, and the posterior would have no gradient: {}leave out posterior=True",
                       estimator.name(), target == Target() ? fmt::format("take {}[target=elbo], or ", estimator.name()) : ""));
-    learning = learning && held->optimizer;
+    learning = learning && held->learns;
     std::unique_lock lock(estimator.learning(), std::defer_lock);
-    if (held->optimizer) lock.lock();
+    if (held->learns) lock.lock();
     KeyedRandomness random(Key(seed) / "noise");
     const auto estimate =
         held->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = random, .learning = learning});
@@ -192,8 +182,13 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
       }
       slopes.append(py::make_tuple(slope, array_of<std::int64_t>(x.rows->example, {x.shape[0]})));
     }
-    if (learning) training::learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
-    return py::make_tuple(array_of<T>(value, {examples}), slopes, rows);
+    std::vector<T> own;
+    if (learning) {
+      held->learn(estimate);
+      if (!held->optimizer) own = held->gradient;
+    }
+    return py::make_tuple(array_of<T>(value, {examples}), slopes, rows,
+                          array_of<T>(own, {static_cast<py::ssize_t>(own.size())}));
   }
 }
 

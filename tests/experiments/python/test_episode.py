@@ -129,7 +129,7 @@ def test_seeds_decide_and_estimators_learn():
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "disarm_iw"}, r"take disarm_iw\[target=elbo\]"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)) and None, {}, "the network has no cost"),
     (lambda e: None, {"dtype": torch.float16}, "dtype is float32 or float64"),
-    (lambda e: None, {"sites": {}}, "an episode needs at least one example and one site"),
+    (lambda e: None, {"sites": {}}, "an episode needs at least one site"),
 ])
 def test_refusals(network, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):

@@ -35,11 +35,11 @@ class Estimator:
 
     spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
     seed: for the initial values of its own parameters.
-    learning_rate: of Adam, which trains these.
+    learning_rate: of Adam, which trains these; None: they stay as they are.
 
     It is made for the columns and options of the first logits; an estimator that learns keeps them. Threads may share it.
     """
-    def __init__(self, spec: str, seed: int = 0, learning_rate: float = 1e-3) -> None: ...
+    def __init__(self, spec: str, seed: int = 0, learning_rate: Optional[float] = 1e-3) -> None: ...
     @property
     def spec(self) -> str:
         """The spec as given; for an estimator written in Python, its name."""
@@ -48,15 +48,25 @@ class Estimator:
         """Whether it has a state to learn (known after its first use; False before)."""
     @staticmethod
     def _written(function: Callable[[Any, Any, Any, Any, int], Any], samples: int, derivatives: bool, name: str) -> Estimator: ...
+    # double: whether in double precision.
+    def _make(self, sites: _Sites, posterior: bool, double: bool) -> None: ...
+    def _made_for(self, double: bool) -> Any:
+        """The arguments of `_make`; None before it is made."""
+    def _learned(self, double: bool) -> tuple[list[tuple[str, NDArray[np.float64]]], NDArray[np.float64], NDArray[np.float64]]:
+        """Its parameters with their names, the averages, the state of their optimiser."""
+    def _restore(self, double: bool, parameters: list[NDArray[np.float64]], averages: NDArray[np.float64],
+                 optimizer: NDArray[np.float64]) -> None: ...
 
 class DrawnFloat:
     """An estimate that is kept for the backward pass into its weights."""
     def through_weights(self, run: int, slope: NDArray[Any]) -> NDArray[Any]:
         """[E D, S] the gradient at the logits of a constant slope [R, D, S] times the weights of a run."""
+    @property
+    def own_gradient(self) -> NDArray[Any]:
+        """Of the estimator's own loss at its parameters, if it learned and has no learning rate; else empty."""
 
-class DrawnDouble:
+class DrawnDouble(DrawnFloat):
     """The same in double precision."""
-    def through_weights(self, run: int, slope: NDArray[Any]) -> NDArray[Any]: ...
 
 class Replicates:
     """Gradients [P] added one after another, around a reference [P]; intervals are from the scatter of at most `most_blocks` blocks."""
@@ -99,10 +109,10 @@ class AskingFloat:
 class AskingDouble(AskingFloat):
     """The same in double precision."""
 
-_Sites = list[tuple[str, int, int, int, int, bool]]
+_Sites = list[tuple[str, int, int, int, int, int]]
 _Slopes = list[tuple[NDArray[Any], NDArray[np.int64]]]
 
 def run_episode_float(estimator: Estimator, network: Callable[[Any], Any], sites: _Sites, posterior: bool, examples: int,
-                      ids: Optional[NDArray[np.uint32]], seed: int, learning: bool) -> tuple[NDArray[Any], _Slopes, float]: ...
+                      ids: Optional[NDArray[np.uint32]], seed: int, learning: bool) -> tuple[NDArray[Any], _Slopes, float, NDArray[Any]]: ...
 def run_episode_double(estimator: Estimator, network: Callable[[Any], Any], sites: _Sites, posterior: bool, examples: int,
-                       ids: Optional[NDArray[np.uint32]], seed: int, learning: bool) -> tuple[NDArray[Any], _Slopes, float]: ...
+                       ids: Optional[NDArray[np.uint32]], seed: int, learning: bool) -> tuple[NDArray[Any], _Slopes, float, NDArray[Any]]: ...

@@ -2,31 +2,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from . import _core, _draws as draws
-from ._core import Estimator, UsageError
+from ._core import UsageError
 from ._losses import given_ids, given_seed
 from ._parked import Parked
-from ._tensors import DTYPES, Estimate, check_losses, drawn_seed, shared
+from ._sites import Site, of_episode
+from ._tensors import DTYPES, Estimate, Slope, check_losses, drawn_seed, shared
 
 _RUN = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode_double}
-
-
-@dataclass(frozen=True)
-class Site:
-    """A site: the choices that a network makes under one name. options: the most options; columns: simultaneous choices; times: the
-    most choices in a run; state: number of inputs of learned baselines; feeds_choices: whether later choices depend on it.
-    """
-    options: int
-    columns: int = 1
-    times: int = 1
-    state: int = 1
-    feeds_choices: bool = True
 
 
 @dataclass(frozen=True)
@@ -95,11 +84,11 @@ class Run:
 class Episode:
     """The result of `episode`: used in a `with` block, or to run a function."""
 
-    def __init__(self, examples: int, sites: dict[str, Site], named: Union[str, Estimator], posterior: bool, dtype: torch.dtype,
+    def __init__(self, examples: int, sites: dict[str, Site], named: draws.Given, posterior: bool, dtype: torch.dtype,
                  ids: Any, seed: int):
-        self._examples, self._named, self._estimator, self._dtype = examples, named, draws.held(named), dtype
+        self._examples, self._named, self._estimator, self._dtype = examples, named, draws.held(named, dtype), dtype
         self._learning = False
-        self._sites = [(name, site.options, site.columns, site.times, site.state, site.feeds_choices) for name, site in sites.items()]
+        self._sites = of_episode(sites)
         self._posterior, self._ids, self._seed = posterior, ids, seed
         self._given: list[Tensor] = []
         self._parked: Optional[Parked] = None
@@ -107,7 +96,7 @@ class Episode:
     def run(self, network: Callable[[Run], Any]) -> Tensor:
         """The expected loss [E] of a network given as a function: it runs once, or more often if the estimator needs that. The gradient is
         the estimator's at the logits of every choice, and the path gradient for parameters of the costs."""
-        self._given, self._learning = [], draws.learns_now()
+        self._given, self._learning = [], draws.learns_now(self._named)
 
         def once(asking: Any) -> None:
             run = self._begun(asking)
@@ -119,7 +108,7 @@ class Episode:
     def __enter__(self) -> Run:
         if self._parked is not None:
             raise UsageError("this episode has begun already")
-        self._given, self._learning = [], draws.learns_now()
+        self._given, self._learning = [], draws.learns_now(self._named)
         self._parked = Parked(self._core, f"{self._estimator.spec} runs the network more than once: "
                               "make it a function, and call episode(...).run(network)")
         self._running = self._begun(self._parked)
@@ -141,10 +130,11 @@ class Episode:
         return Run(asking, self._examples, self._dtype, self._given)
 
     def _expected(self, found: Any) -> Tensor:
-        value, slopes, rows = found
+        value, slopes, rows, gradient = found
         draws.drawn(self._named, self._estimator, rows, self._learning)
-        result: Tensor = Estimate.apply(torch.from_numpy(value), [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes],
-                                        *self._given)
+        own_slopes, own = draws.learned(self._named, self._dtype, gradient)
+        of_runs: list[Slope] = [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes]
+        result: Tensor = Estimate.apply(torch.from_numpy(value), of_runs + own_slopes, *self._given, *own)
         return result
 
 
@@ -153,7 +143,7 @@ def _require_cost(run: Run) -> None:
         raise UsageError("the network has no cost: call e.cost(losses)")
 
 
-def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimator] = "rloo[samples=4]", *, posterior: bool = False,
+def episode(examples: int, sites: dict[str, Site], estimator: draws.Given = "rloo[samples=4]", *, posterior: bool = False,
             dtype: Optional[torch.dtype] = None, ids: Optional[ArrayLike] = None, generator: Optional[torch.Generator] = None,
             seed: Optional[int] = None) -> Episode:
     """A network that makes one choice after another, and an estimate of its expected loss:
@@ -177,6 +167,6 @@ def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimat
     numbers = torch.get_default_dtype() if dtype is None else dtype
     if numbers not in DTYPES:
         raise UsageError(f"dtype is float32 or float64, got {numbers}")
-    if examples < 1 or not sites:
-        raise UsageError("an episode needs at least one example and one site")
+    if examples < 1:
+        raise UsageError("an episode needs at least one example")
     return Episode(examples, sites, estimator, posterior, numbers, given_ids(ids, examples), given_seed(drawn_seed(seed, generator)))
