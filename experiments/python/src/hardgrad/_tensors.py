@@ -53,11 +53,16 @@ def _weighted(cotangent: Tensor, slope: Tensor, example: Union[None, str, Tensor
     return weighted if weighted.shape == shape else weighted.reshape(shape)
 
 
+def check_logits(logits: Any, what: str = "logits") -> None:
+    """UsageError unless this is a tensor that Hardgrad supports."""
+    if not isinstance(logits, Tensor):
+        raise UsageError(f"{what} are of type {type(logits).__name__}, expected a tensor")
+    check(logits, what)
+
+
 def shared(tensor: Tensor, what: str) -> Any:
     """The numbers as an array, which shares the tensor's memory if the tensor is contiguous."""
-    if not isinstance(tensor, Tensor):
-        raise UsageError(f"{what} are of type {type(tensor).__name__}, expected a tensor")
-    check(tensor, what)
+    check_logits(tensor, what)
     return tensor.detach().contiguous().numpy()
 
 
