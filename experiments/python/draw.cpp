@@ -3,7 +3,6 @@
 #include <mutex>
 
 #include "experiments/measurement/finite.hpp"
-#include "experiments/training/adaptation.hpp"
 
 namespace hardgrad::python {
 
@@ -12,9 +11,9 @@ Drawn<T>::Drawn(HeldEstimator& estimator, Wanted<T> wanted)
     : model_(std::move(wanted.logits), std::move(wanted.state), std::move(wanted.loss), &answered_),
       gradient_(model_.parameters().size()) {
   const auto held = estimator.on<T>(model_.structure());
-  const bool learning = wanted.learning && held->optimizer;
+  const bool learning = wanted.learning && held->learns;
   std::unique_lock lock(estimator.learning(), std::defer_lock);
-  if (held->optimizer) lock.lock();  // no other thread reads an estimator that learns
+  if (held->learns) lock.lock();  // no other thread reads an estimator that learns
 
   KeyedRandomness random(Key(wanted.seed) / "noise");
   const auto batch = model_.batch(std::move(wanted.ids));
@@ -25,7 +24,9 @@ Drawn<T>::Drawn(HeldEstimator& estimator, Wanted<T> wanted)
   tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the batch mean
   for (const auto g : gradient_) measurement::require_finite(g, "an entry of the gradient at the logits");
   note(wanted.options);
-  if (learning) training::learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
+  if (!learning) return;
+  held->learn(estimate);
+  if (!held->optimizer) own_gradient_ = held->gradient;
 }
 
 template <class T>

@@ -47,6 +47,8 @@ class Drawn {
   /// [E D, S] the gradient at the logits, of the sum over the examples.
   const std::vector<T>& gradient() const { return gradient_; }
   const std::vector<Samples<T>>& runs() const { return runs_; }
+  /// That of the estimator's own loss at its own parameters, if the caller trains them; else empty.
+  const std::vector<T>& own_gradient() const { return own_gradient_; }
   /// [E D, S] the gradient at the logits of slope . weights, for a constant slope [R, D, S] and the weights of a relaxed run.
   std::vector<T> through_weights(std::size_t run, const T* slope);
 
@@ -55,7 +57,7 @@ class Drawn {
   std::vector<Answered<T>> answered_;
   OwnLoss<T> model_;
   KeptTape<T> tape_;
-  std::vector<T> gradient_;
+  std::vector<T> gradient_, own_gradient_;
   std::vector<Samples<T>> runs_;
 };
 

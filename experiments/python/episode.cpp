@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -13,10 +15,11 @@
 
 #include "experiments/measurement/finite.hpp"
 #include "experiments/python/arrays.hpp"
+#include "experiments/python/fiber.hpp"
 #include "experiments/python/held_estimator.hpp"
 #include "experiments/python/kept_tape.hpp"
 #include "experiments/python/own_loss.hpp"
-#include "experiments/training/adaptation.hpp"
+#include "experiments/python/sites.hpp"
 
 namespace hardgrad::python {
 namespace {
@@ -29,32 +32,36 @@ struct Given {
   Var<T> value;
   RowsPtr rows;                    ///< the rows it belongs to
   std::vector<py::ssize_t> shape;  ///< [R, D, S] of logits, [R] of a cost
+  std::vector<Var<T>> weights;     ///< of the run's earlier choices, if relaxed
+  /// A function from a cotangent in this shape to the derivatives in these weights, each an array or None. None if it depends
+  /// on no weights.
+  py::object pull;
 };
 
 /// One run, as the Python network sees it.
 template <class T>
 class Asking {
  public:
-  Asking(Episode<T>& episode, const std::string& estimator, bool posterior, std::vector<Given<T>>& given)
-      : episode_(&episode), estimator_(estimator), posterior_(posterior), given_(given), rows_{episode.root()} {}
+  Asking(Episode<T>& episode, bool posterior, std::vector<Given<T>>& given)
+      : episode_(&episode), posterior_(posterior), given_(given), rows_{episode.root()} {}
   void end() { episode_ = nullptr; }
 
-  /// Logits [R, D, S] for the rows at `place` (0: the examples; i: those after the i-th choice). Returns the options [R', D],
-  /// the row that each new row continues [R'], and its example [R'].
+  /// Logits [R, D, S] for the rows at `place` (0: the examples; i: those after the i-th choice). Returns the options [R', D], or
+  /// weights [R', D, S] if the estimator replaces options by them; the row that each new row continues [R'], and its example
+  /// [R'].
   py::tuple choose(const std::string& name, const Numbers<T>& logits, const std::optional<Numbers<T>>& posterior,
-                   const std::optional<Numbers<T>>& state, std::size_t place) {
+                   const std::optional<Numbers<T>>& state, std::size_t place, const py::object& pull,
+                   const py::object& pull_posterior) {
     const auto& rows = running(place);
     const auto R = rows->size();
     const auto D = static_cast<std::size_t>(logits.shape(1)), S = static_cast<std::size_t>(logits.shape(2));
     require_rows(name, logits.shape(0), R);
     auto& tape = episode_->tape();
     const GivenLogits<T> numbers(logits.data(), R, D, S, 3);
-    const auto on_tape = [&](const GivenLogits<T>& x) {
-      const auto value = tape.input({x.value.data(), R * D, S});
-      given_.push_back({value, rows, {logits.shape(0), logits.shape(1), logits.shape(2)}});
-      return value;
+    const auto on_tape = [&](const GivenLogits<T>& x, const py::object& pull) {
+      return input({x.value.data(), R * D, S}, rows, {logits.shape(0), logits.shape(1), logits.shape(2)}, pull);
     };
-    const auto prior = categorical(on_tape(numbers), numbers.count, static_cast<int>(D));
+    const auto prior = categorical(on_tape(numbers, pull), numbers.count, static_cast<int>(D));
     const auto seen = state ? tape.constant(MatrixView<const T>{state->data(), R, static_cast<std::size_t>(state->shape(1))})
                             : tape.constant(R, 1, T{1});
     Site<T> site{.name = name, .rows = rows, .prior = prior, .state = seen};
@@ -65,32 +72,30 @@ class Asking {
       const GivenLogits<T> of_posterior(posterior->data(), R, D, S, 3);
       if (of_posterior.count != numbers.count)
         throw UsageError(fmt::format("choice \"{}\": the options of posterior and prior differ", name));
-      site.posterior = [prior, q = on_tape(of_posterior)] { return prior->with(q); };
+      site.posterior = [prior, q = on_tape(of_posterior, pull_posterior)] { return prior->with(q); };
     }
     const auto choice = episode_->choose(std::move(site));
-    if (!choice.hard())
-      throw UsageError(
-          fmt::format("{} replaces choices by weights, which an episode's network cannot use: use expectation, "
-                      "or an estimator with hard choices",
-                      estimator_));
     rows_.push_back(choice.rows);
     const auto after = static_cast<py::ssize_t>(choice.rows->size());
-    return py::make_tuple(array_of<std::int64_t>(choice.option(), {after, static_cast<py::ssize_t>(D)}),
-                          array_of<std::int64_t>(choice.rows->parent, {after}),
+    py::object options = py::none(), weights = py::none();
+    if (choice.hard()) {
+      options = array_of<std::int64_t>(choice.option(), {after, static_cast<py::ssize_t>(D)});
+    } else {
+      weights_.push_back(choice.weights());
+      weights = array_of<T>(choice.weights().value().data, {after, logits.shape(1), logits.shape(2)});
+    }
+    return py::make_tuple(options, weights, array_of<std::int64_t>(choice.rows->parent, {after}),
                           array_of<std::int64_t>(choice.rows->example, {after}));
   }
 
   /// A loss [R] of the rows at `place`.
-  void cost(const Numbers<T>& loss, std::size_t place) {
+  void cost(const Numbers<T>& loss, std::size_t place, const py::object& pull) {
     const auto& rows = running(place);
     require_rows("cost", loss.shape(0), rows->size());
     for (py::ssize_t r = 0; r < loss.shape(0); ++r)
       if (!std::isfinite(loss.data()[r]))
         throw measurement::NotFinite(fmt::format("the loss of row {} is {}, not a finite number", r, loss.data()[r]));
-    const auto value = episode_->tape().constant(MatrixView<const T>{loss.data(), rows->size(), 1});
-    episode_->tape().watch(value);
-    given_.push_back({value, rows, {loss.shape(0)}});
-    episode_->cost(rows, value);
+    episode_->cost(rows, input({loss.data(), rows->size(), 1}, rows, {loss.shape(0)}, pull));
   }
 
  private:
@@ -102,23 +107,52 @@ class Asking {
     if (static_cast<std::size_t>(given) != rows)
       throw UsageError(fmt::format("{}: got {} rows, expected {}", what, given, rows));
   }
+
+  /// Values that Python has computed, differentiable in the weights of the earlier choices.
+  Var<T> input(MatrixView<const T> values, const RowsPtr& rows, std::vector<py::ssize_t> shape, const py::object& pull) {
+    auto& tape = episode_->tape();
+    const auto weights = pull.is_none() ? std::vector<Var<T>>() : weights_;
+    const auto x = tape.output(values.rows, values.cols, std::span<const Var<T>>(weights));
+    std::copy_n(values.data, values.size(), tape.mutable_value(x).data);
+    tape.watch(x);
+    if (!weights.empty())
+      tape.on_backward({x}, [given = &given_, place = given_.size()](Tape<T>& tape) { pulled(tape, (*given)[place]); });
+    given_.push_back({x, rows, std::move(shape), weights, pull});
+    return x;
+  }
+
+  static void pulled(Tape<T>& tape, const Given<T>& x) {
+    if (std::none_of(x.weights.begin(), x.weights.end(), [&](auto w) { return tape.needs_gradient(w); })) return;
+    const py::gil_scoped_acquire gil;
+    const auto slopes = x.pull(array_of<T>(tape.cotangent(x.value).data, x.shape)).template cast<py::list>();
+    for (std::size_t i = 0; i < x.weights.size(); ++i)
+      if (tape.needs_gradient(x.weights[i]) && !slopes[i].is_none()) {
+        const auto slope = slopes[i].template cast<Numbers<T>>();
+        tape.sink(x.weights[i]).accumulate([from = slope.data()](std::size_t j) { return from[j]; });
+      }
+  }
+
   Episode<T>* episode_;
-  std::string estimator_;
   bool posterior_;
   std::vector<Given<T>>& given_;
   std::vector<RowsPtr> rows_;
+  std::vector<Var<T>> weights_;  // of the relaxed choices, in order
 };
 
-/// The model; it runs the Python network.
+/// A network: makes the choices of a run. Called with the GIL.
+template <class T>
+using Network = std::function<void(const std::shared_ptr<Asking<T>>&)>;
+
+/// The model; it runs the network.
 template <class T>
 class RunNetwork final : public Model<T> {
  public:
-  RunNetwork(const py::object& network, Structure structure, std::string estimator, std::vector<Given<T>>& given)
-      : network_(network), structure_(std::move(structure)), estimator_(std::move(estimator)), given_(given) {}
+  RunNetwork(const Network<T>& network, Structure structure, std::vector<Given<T>>& given)
+      : network_(network), structure_(std::move(structure)), given_(given) {}
   const Structure& structure() const override { return structure_; }
   void run(const Batch&, Episode<T>& episode) const override {
     const py::gil_scoped_acquire gil;
-    const auto asking = std::make_shared<Asking<T>>(episode, estimator_, structure_.posterior, given_);
+    const auto asking = std::make_shared<Asking<T>>(episode, structure_.posterior, given_);
     const struct Ending {
       Asking<T>& of;
       ~Ending() { of.end(); }
@@ -127,28 +161,17 @@ class RunNetwork final : public Model<T> {
   }
 
  private:
-  const py::object& network_;
+  const Network<T>& network_;
   Structure structure_;
-  std::string estimator_;
   std::vector<Given<T>>& given_;
 };
 
-/// name, options, columns, times, width of the state, and whether no later choice depends on it
-using SiteTuple = std::tuple<std::string, int, int, int, int, bool>;
-
-/// Returns the value [E]; for every input of the runs, in order, its slope and the examples of its rows; and the number of rows.
+/// Returns the value [E]; for every input of the runs, in order, its slope and the examples of its rows; the number of rows; and
+/// the gradient of the estimator's own loss (HeldEstimator, without a learning rate).
 template <class T>
-py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const std::vector<SiteTuple>& sites, bool posterior,
+py::tuple run_episode(HeldEstimator& estimator, const Network<T>& network, const std::vector<SiteTuple>& sites, bool posterior,
                       int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning) {
-  Structure structure;
-  structure.posterior = posterior;
-  for (const auto& [name, options, columns, times, width, feeds_choices] : sites)
-    structure.sites.push_back({.name = name,
-                               .options = options,
-                               .times = times,
-                               .state_width = width,
-                               .reach = feeds_choices ? Reach::later_choices : Reach::later_costs,
-                               .columns = columns});
+  const auto structure = structure_of(sites, posterior);
   Batch batch;
   batch.id.resize(examples);
   std::iota(batch.id.begin(), batch.id.end(), 0);
@@ -156,7 +179,7 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
   std::vector<Given<T>> given;
   std::vector<double> value(examples);
   const KeptTape<T> tape;
-  const RunNetwork<T> model(network, structure, estimator.name(), given);
+  const RunNetwork<T> model(network, structure, given);
   {
     const py::gil_scoped_release released;
     const auto held = estimator.on<T>(structure);
@@ -164,9 +187,9 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
       throw UsageError(
           fmt::format("{} draws from the prior, and the posterior would have no gradient: {}leave out posterior=True",
                       estimator.name(), target == Target() ? fmt::format("take {}[target=elbo], or ", estimator.name()) : ""));
-    learning = learning && held->optimizer;
+    learning = learning && held->learns;
     std::unique_lock lock(estimator.learning(), std::defer_lock);
-    if (held->optimizer) lock.lock();
+    if (held->learns) lock.lock();
     KeyedRandomness random(Key(seed) / "noise");
     const auto estimate =
         held->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = random, .learning = learning});
@@ -192,24 +215,76 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
       }
       slopes.append(py::make_tuple(slope, array_of<std::int64_t>(x.rows->example, {x.shape[0]})));
     }
-    if (learning) training::learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
-    return py::make_tuple(array_of<T>(value, {examples}), slopes, rows);
+    std::vector<T> own;
+    if (learning) {
+      held->learn(estimate);
+      if (!held->optimizer) own = held->gradient;
+    }
+    return py::make_tuple(array_of<T>(value, {examples}), slopes, rows,
+                          array_of<T>(own, {static_cast<py::ssize_t>(own.size())}));
   }
 }
 
+/// An episode whose network is a `with` block. A block cannot be called, so core waits on a stack of its own while the block runs.
 template <class T>
-void declare(py::module_& module, const char* asking, const char* run) {
+class Block {
+ public:
+  Block(HeldEstimator& estimator, std::vector<SiteTuple> sites, bool posterior, int examples,
+        std::optional<Numbers<std::uint32_t>> ids, std::uint64_t seed, bool learning)
+      : fiber_([=, this, &estimator, sites = std::move(sites), ids = std::move(ids)](Fiber& fiber) {
+          const Network<T> network = [&](const std::shared_ptr<Asking<T>>& asking) {
+            if (asking_)
+              throw UsageError(
+                  fmt::format("{} runs the network more than once: make it a function, and call "
+                              "episode(...).run(network)",
+                              estimator.text()));
+            asking_ = asking;
+            fiber.suspend();
+          };
+          found_ = run_episode<T>(estimator, network, sites, posterior, examples, ids, seed, learning);
+        }) {
+    fiber_.resume();
+  }
+  const std::shared_ptr<Asking<T>>& asking() const { return asking_; }
+  /// Ends the block: what `run_episode` returns.
+  py::tuple end() {
+    fiber_.resume();
+    return found_;
+  }
+  /// Ends the block without a result.
+  void drop() { fiber_.drop(); }
+
+ private:
+  std::shared_ptr<Asking<T>> asking_;
+  py::tuple found_;
+  Fiber fiber_;
+};
+
+template <class T>
+void declare(py::module_& module, const char* asking, const char* run, const char* block) {
   py::class_<Asking<T>, std::shared_ptr<Asking<T>>>(module, asking)
       .def("choose", &Asking<T>::choose)
       .def("cost", &Asking<T>::cost);
-  module.def(run, &run_episode<T>);
+  module.def(
+      run, [](HeldEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, int examples,
+              const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning, const py::object& network) {
+        return run_episode<T>(
+            estimator, [&](const auto& asking) { network(asking); }, sites, posterior, examples, ids, seed, learning);
+      });
+  py::class_<Block<T>>(module, block)
+      .def(py::init<HeldEstimator&, std::vector<SiteTuple>, bool, int, std::optional<Numbers<std::uint32_t>>, std::uint64_t,
+                    bool>(),
+           py::keep_alive<1, 2>())
+      .def_property_readonly("asking", &Block<T>::asking)
+      .def("end", &Block<T>::end)
+      .def("drop", &Block<T>::drop);
 }
 
 }  // namespace
 
 void declare_episode(py::module_& module) {
-  declare<float>(module, "AskingFloat", "run_episode_float");
-  declare<double>(module, "AskingDouble", "run_episode_double");
+  declare<float>(module, "AskingFloat", "run_episode_float", "BlockFloat");
+  declare<double>(module, "AskingDouble", "run_episode_double", "BlockDouble");
 }
 
 }  // namespace hardgrad::python

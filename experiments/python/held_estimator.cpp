@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/autodiff/gradient.hpp"
 #include "core/support/error.hpp"
 #include "experiments/training/adaptation.hpp"
 
@@ -31,7 +32,7 @@ std::string in_words(const Structure& structure) {
 
 }  // namespace
 
-HeldEstimator::HeldEstimator(const std::string& spec, std::uint64_t seed, double learning_rate)
+HeldEstimator::HeldEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate)
     : text_(spec), learning_rate_(learning_rate) {
   const auto parsed = Spec::parse(spec);
   target_of(parsed);  // fails on wrong names and settings
@@ -49,21 +50,71 @@ std::shared_ptr<Held<T>> HeldEstimator::on(const Structure& structure) {
   const std::lock_guard lock(making_);
   auto& [make, held] = in_precision<T>();
   if (held && alike(held->made_for, structure)) return held;
-  if (held && held->optimizer)
+  if (held && held->learns)
     throw UsageError(fmt::format("{} learns, and was made for {}: it cannot be used with {}; make a new one", name_,
                                  in_words(held->made_for), in_words(structure)));
   auto made = std::make_shared<Held<T>>(Held<T>{make(structure), nullptr, structure});
-  if (training::learns(*made->estimator)) made->optimizer = training::own_optimizer(*made->estimator, learning_rate_);
+  made->learns = training::learns(*made->estimator);
+  if (made->learns && learning_rate_) made->optimizer = training::own_optimizer(*made->estimator, *learning_rate_);
   return held = std::move(made);
 }
 
 bool HeldEstimator::learns() {
   const std::lock_guard lock(making_);
-  const auto has = [](const auto& held) { return held && held->optimizer; };
+  const auto has = [](const auto& held) { return held && held->learns; };
   return has(narrow_.held) || has(wide_.held);
 }
 
-template std::shared_ptr<Held<float>> HeldEstimator::on(const Structure&);
-template std::shared_ptr<Held<double>> HeldEstimator::on(const Structure&);
+template <class T>
+std::shared_ptr<Held<T>> HeldEstimator::made() {
+  const std::lock_guard lock(making_);
+  return in_precision<T>().held;
+}
+
+template <class T>
+void Held<T>::learn(const Estimate<T>& estimate) {
+  gradient.clear();
+  if (optimizer) return training::learn_from(estimate, *estimator, *optimizer, gradient);
+  if (estimate.own_loss) {
+    gradient.resize(estimator->own_parameters().size());
+    differentiate(estimate.own_loss, estimator->own_parameters(), gradient);
+  }
+  estimator->learn(estimate);
+}
+
+template <class T>
+Learned learned(const Held<T>& held) {
+  Learned result{.averages = held.estimator->state()};
+  for (const auto& parameter : held.estimator->own_parameters())
+    result.parameters.emplace_back(parameter.value.data.begin(), parameter.value.data.end());
+  if (held.optimizer) result.optimizer = held.optimizer->state();
+  return result;
+}
+
+template <class T>
+void restore(Held<T>& held, const Learned& learned) {
+  auto& own = held.estimator->own_parameters();
+  const auto same = [](const Parameter<T>& p, const std::vector<double>& x) { return p.value.size() == x.size(); };
+  if (!std::equal(own.begin(), own.end(), learned.parameters.begin(), learned.parameters.end(), same) ||
+      held.estimator->state().size() != learned.averages.size())
+    throw UsageError("the learned state is that of another estimator, or of other sites");
+  auto from = learned.parameters.begin();
+  for (auto& parameter : own) {
+    std::copy(from->begin(), from->end(), parameter.value.data.begin());
+    ++from;
+  }
+  held.estimator->restore(learned.averages);
+  if (held.optimizer && !learned.optimizer.empty()) held.optimizer->restore(learned.optimizer);
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                          \
+  template std::shared_ptr<Held<T>> HeldEstimator::on(const Structure&); \
+  template std::shared_ptr<Held<T>> HeldEstimator::made();               \
+  template struct Held<T>;                                               \
+  template Learned learned(const Held<T>&);                              \
+  template void restore(Held<T>&, const Learned&);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad::python

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,9 +18,19 @@ namespace hardgrad::python {
 template <class T>
 struct Held {
   std::unique_ptr<Estimator<T>> estimator;
-  std::unique_ptr<Optimizer<T>> optimizer;  ///< of its own parameters; null if it has none to learn
+  std::unique_ptr<Optimizer<T>> optimizer;  ///< of its own parameters; null if it learns nothing, or the caller trains them
   Structure made_for;
-  std::vector<T> gradient = {};  ///< scratch memory for learning
+  bool learns = false;
+  std::vector<T> gradient = {};  ///< of its own loss at its own parameters; empty if the last estimate had no such loss
+
+  /// Learns from an estimate made with Problem::learning; without an optimiser, only what is not a parameter.
+  void learn(const Estimate<T>& estimate);
+};
+
+/// What an estimator has learned: its own parameters in order, the averages, and the state of their optimiser.
+struct Learned {
+  std::vector<std::vector<double>> parameters = {};
+  std::vector<double> averages = {}, optimizer = {};
 };
 
 class HeldEstimator {
@@ -27,8 +38,8 @@ class HeldEstimator {
   template <class T>
   using Make = std::function<std::unique_ptr<Estimator<T>>(const Structure&)>;
   /// UsageError if there is no such estimator, or its settings are wrong. Its own parameters are initialised by `seed`, and
-  /// trained by Adam.
-  HeldEstimator(const std::string& spec, std::uint64_t seed, double learning_rate);
+  /// trained by Adam; without a learning rate the caller trains them.
+  HeldEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate);
   /// An estimator outside the registry that does not learn.
   HeldEstimator(std::string name, Make<float> narrow, Make<double> wide);
 
@@ -41,6 +52,9 @@ class HeldEstimator {
   std::shared_ptr<Held<T>> on(const Structure& structure);
   /// Whether it has a state to learn; false until `on` has made it.
   bool learns();
+  /// The estimator that `on` has made; null before.
+  template <class T>
+  std::shared_ptr<Held<T>> made();
   /// Locked during learning.
   std::recursive_mutex& learning() { return learning_; }
 
@@ -60,9 +74,15 @@ class HeldEstimator {
   std::string name_, text_;
   InPrecision<float> narrow_;
   InPrecision<double> wide_;
-  double learning_rate_ = 0;
+  std::optional<double> learning_rate_ = {};
   std::mutex making_;
   std::recursive_mutex learning_;  // recursive: a loss may call the same estimator
 };
+
+template <class T>
+Learned learned(const Held<T>& held);
+/// UsageError if the sizes differ from those of this estimator.
+template <class T>
+void restore(Held<T>& held, const Learned& learned);
 
 }  // namespace hardgrad::python

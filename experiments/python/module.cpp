@@ -18,9 +18,9 @@
 #include "experiments/python/called_loss.hpp"
 #include "experiments/python/draw.hpp"
 #include "experiments/python/episode.hpp"
+#include "experiments/python/estimator.hpp"
 #include "experiments/python/replicates.hpp"
 #include "experiments/python/verified.hpp"
-#include "experiments/python/written_estimator.hpp"
 
 namespace hardgrad::python {
 namespace {
@@ -120,9 +120,14 @@ py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, co
 
 template <class T>
 void declare_drawn(py::module_& module, const char* name) {
-  py::class_<Drawn<T>>(module, name).def("through_weights", [](Drawn<T>& drawn, std::size_t run, const Numbers<T>& slope) {
-    return array_of<T>(drawn.through_weights(run, slope.data()), {static_cast<py::ssize_t>(drawn.gradient().size())});
-  });
+  py::class_<Drawn<T>>(module, name)
+      .def("through_weights",
+           [](Drawn<T>& drawn, std::size_t run, const Numbers<T>& slope) {
+             return array_of<T>(drawn.through_weights(run, slope.data()), {static_cast<py::ssize_t>(drawn.gradient().size())});
+           })
+      .def_property_readonly("own_gradient", [](const Drawn<T>& drawn) {
+        return array_of<T>(drawn.own_gradient(), {static_cast<py::ssize_t>(drawn.own_gradient().size())});
+      });
 }
 
 py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int rank, const Numbers<double>& table,
@@ -158,13 +163,6 @@ py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int ra
   return result;
 }
 
-std::unique_ptr<HeldEstimator> written(py::object function, int samples, bool derivatives, const std::string& name) {
-  const auto f = kept(std::move(function));
-  return std::make_unique<HeldEstimator>(
-      name, [=](const Structure&) { return std::make_unique<WrittenEstimator<float>>(f, samples, derivatives); },
-      [=](const Structure&) { return std::make_unique<WrittenEstimator<double>>(f, samples, derivatives); });
-}
-
 /// An exception of the package, `module`.name, which also derives from a built-in class.
 template <class E>
 void register_error(py::module_& module, const char* name, std::initializer_list<PyObject*> bases) {
@@ -196,22 +194,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("count_options", [](const Numbers<double>& logits, int rank) {
     return array_of<std::int64_t>(given<double>(logits, rank).count, {logits.shape(0), logits.shape(1)});
   });
-  py::class_<HeldEstimator> estimator(module, "Estimator", R"(An estimator that keeps its learned state between calls.
-
-spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
-seed: for the initial values of its own parameters (baselines, control variates).
-learning_rate: of Adam, which trains these.
-
-It is made for the columns and options of the first logits; an estimator that learns keeps them. Threads may share it.)");
-  estimator.attr("__module__") = "hardgrad";
-  estimator
-      .def(py::init<const std::string&, std::uint64_t, double>(), py::arg("spec"), py::arg("seed") = 0,
-           py::arg("learning_rate") = 1e-3)
-      .def_static("_written", &written)
-      .def_property_readonly("spec", &HeldEstimator::text, "The spec as given; for an estimator written in Python, its name.")
-      .def_property_readonly("learns", &HeldEstimator::learns,
-                             "Whether it has a state to learn (known after its first use; False before).")
-      .def("__repr__", [](const HeldEstimator& e) { return "Estimator('" + e.text() + "')"; });
+  declare_estimator(module);
   declare_drawn<float>(module, "DrawnFloat");
   declare_drawn<double>(module, "DrawnDouble");
   module.def("draw_float", &drawn<float>);

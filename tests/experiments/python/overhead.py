@@ -8,7 +8,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-from hardgrad.torch import expectation
+from hardgrad.torch import Site, episode, expectation
 
 E, D, S, K = 8, 2, 10, 4
 
@@ -63,6 +63,28 @@ def median(run, count=300):
     return sorted(seconds)[count // 2]
 
 
+def block_and_function(spec, count=1000):
+    """Two choices of one column, in an episode: processor time [s] as a `with` block and as a function, drawn in turns."""
+    weight = torch.randn(S, S, requires_grad=True)
+    sites = {"z": Site(options=S, times=2)}
+
+    def network(e):
+        first = e.choose("z", weight[:1].expand(E, S))
+        second = e.choose("z", first.weights[:, 0] @ weight)
+        e.cost(((second.weights - first.weights[second.parent]) @ weight[0]).square().sum(1))
+
+    def as_block():
+        with episode(E, sites, spec) as e:
+            network(e)
+        e.expected_loss.mean().backward()
+
+    def as_function():
+        episode(E, sites, spec).run(network).mean().backward()
+
+    both = [(median(as_block, 1), median(as_function, 1)) for _ in range(count)]
+    return tuple(sorted(times)[count // 2] for times in zip(*both))
+
+
 def main():
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -74,6 +96,9 @@ def main():
             hand = median(lambda: by_hand(logits, f).mean().backward())
             ours = median(lambda: expectation(logits, f, f"{name}[samples={K}]").mean().backward())
             print(f"loss of about {milliseconds} ms, {name:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ours / hand:.2f}")
+    for spec in ("rloo[samples=4]", "straight_through[samples=4]"):
+        block, function = block_and_function(spec)
+        print(f"two choices in an episode, {spec}: block {1e3 * block:.3f}  function {1e3 * function:.3f}  ratio {block / function:.3f}")
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ strict = True
 follow_imports = skip
 [mypy-hardgrad.analysis.*]
 ignore_missing_imports = True
-[mypy-hardgrad.torch,hardgrad._tensors,hardgrad._episode,hardgrad._gradients]
+[mypy-hardgrad.torch,hardgrad._tensors,hardgrad._episode,hardgrad._module,hardgrad._gradients]
 disallow_subclassing_any = False
 disallow_untyped_decorators = False
 warn_unused_ignores = False

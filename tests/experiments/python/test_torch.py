@@ -142,6 +142,34 @@ def test_options_instead_of_weights():
         expectation(leaf(LOGITS), f, "rebar", takes="options")
 
 
+def test_bits_and_missing_options_anywhere():
+    """As stacked logits, and as logits without the missing options; the same draws."""
+    theta = leaf([0.8, 1.3, 0.2])
+    a = torch.tensor([0.3, -0.7], dtype=torch.double)
+    for spec in ("rloo[samples=4]", "rebar", "disarm", "gumbel_softmax", "exact"):
+        on = leaf([[0.4, -0.2], [1.0, 0.3], [0.0, -2.0]])
+        value = expectation(on, lambda b, example: theta[0] * (b @ a - theta[1] * example) ** 2, spec, bits=True, seed=4)
+        other = expectation(torch.stack([torch.zeros_like(on), on], -1), lambda z, example: theta[0] * (z[..., 1] @ a - theta[1] * example) ** 2, spec, seed=4)
+        assert torch.equal(value, other)
+        for one, two in zip(torch.autograd.grad(value.sum(), (on, theta)), torch.autograd.grad(other.sum(), (on, theta))):
+            assert torch.equal(one, two)
+    worth = torch.tensor([[5.0, 1.0, -2.0], [0.5, 7.0, 3.0]], dtype=torch.double)
+    for spec in ("rloo[samples=4]", "rebar", "gumbel_softmax", "exact"):
+        few = leaf([[-0.7, 0.2], [-1.1, 0.9]])
+        all_ = torch.full((2, 3), -np.inf, dtype=torch.double)
+        all_[[0, 0, 1, 1], [1, 2, 0, 2]] = few.detach().flatten()
+        all_.requires_grad_()
+        value = expectation(all_, lambda z: (z * worth).sum((1, 2)) ** 2, spec, seed=4)
+        other = expectation(few, lambda z: (z * torch.stack([worth[0, [1, 2]], worth[1, [0, 2]]])).sum((1, 2)) ** 2, spec, seed=4)
+        torch.testing.assert_close(value, other)
+        slope, theirs = torch.autograd.grad(value, all_)[0], torch.autograd.grad(other, few)[0]
+        torch.testing.assert_close(slope[[0, 0, 1, 1], [1, 2, 0, 2]], theirs.flatten())
+        assert slope[0, 0] == slope[1, 1] == 0
+    seen = []
+    expectation(all_, lambda options: seen.append(options) or options.double().sum(1), "rloo[samples=64]", takes="options", seed=1)
+    assert set(seen[0][:, 0].tolist()) == {1, 2} and set(seen[0][:, 1].tolist()) == {0, 2}
+
+
 def test_single_precision_and_copies():
     logits = torch.tensor(LOGITS, dtype=torch.float32, requires_grad=True)
     theta = torch.tensor([0.8, 1.3, 0.2], requires_grad=True)

@@ -11,15 +11,15 @@ import numpy as np
 
 from . import _core
 from ._comparison import Comparison, Measured
-from ._core import Estimator, NotFinite, UsageError
+from ._core import NotFinite, UsageError
 from ._draw_many import MOST, REFERENCE, REPLICATE, Collected, Plan, checked, collected, seed_of, warmed_up
-from ._draws import Kept
+from ._draws import HELD, Given as Estimator, Kept
 from ._gradients import Drawing, Given, Parameters
 from ._moments import LEVEL, Reference
 from ._ranking import level_of_pairs
 
 Step = Callable[[Any], Any]
-Estimators = Union[Iterable[Union[str, Estimator]], Mapping[str, Any]]
+Estimators = Union[Iterable[Estimator], Mapping[str, Any]]
 _LONGER = 4  # a long run has as many replicates, and as much time, as this many estimators
 _UNBIASED = "rloo[samples=4]"
 
@@ -92,13 +92,13 @@ def compare(step: Optional[Step], parameters: Given, estimators: Estimators, *, 
 
 
 def entries_of(step: Optional[Step], estimators: Estimators) -> list[Entry]:
-    if isinstance(estimators, (str, Estimator)):
+    if isinstance(estimators, (str, *HELD)):
         estimators = [estimators]
     named = isinstance(estimators, Mapping)
     given = list(estimators.items()) if isinstance(estimators, Mapping) else [(None, value) for value in estimators]
     found: list[Entry] = []
     for name, value in given:
-        spec = value if isinstance(value, str) else value.spec if isinstance(value, Estimator) else ""
+        spec = value if isinstance(value, str) else value.spec if isinstance(value, HELD) else ""
         if not (spec or named):
             raise UsageError(f"estimators hold an object of type {type(value).__name__}: give it a name in a dictionary")
         own = not spec and callable(value)

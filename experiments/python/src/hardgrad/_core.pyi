@@ -35,11 +35,11 @@ class Estimator:
 
     spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
     seed: for the initial values of its own parameters.
-    learning_rate: of Adam, which trains these.
+    learning_rate: of Adam, which trains these; None: they stay as they are.
 
     It is made for the columns and options of the first logits; an estimator that learns keeps them. Threads may share it.
     """
-    def __init__(self, spec: str, seed: int = 0, learning_rate: float = 1e-3) -> None: ...
+    def __init__(self, spec: str, seed: int = 0, learning_rate: Optional[float] = 1e-3) -> None: ...
     @property
     def spec(self) -> str:
         """The spec as given; for an estimator written in Python, its name."""
@@ -48,15 +48,25 @@ class Estimator:
         """Whether it has a state to learn (known after its first use; False before)."""
     @staticmethod
     def _written(function: Callable[[Any, Any, Any, Any, int], Any], samples: int, derivatives: bool, name: str) -> Estimator: ...
+    # double: whether in double precision.
+    def _make(self, sites: _Sites, posterior: bool, double: bool) -> None: ...
+    def _made_for(self, double: bool) -> Any:
+        """The arguments of `_make`; None before it is made."""
+    def _learned(self, double: bool) -> tuple[list[tuple[str, NDArray[np.float64]]], NDArray[np.float64], NDArray[np.float64]]:
+        """Its parameters with their names, the averages, the state of their optimiser."""
+    def _restore(self, double: bool, parameters: list[NDArray[np.float64]], averages: NDArray[np.float64],
+                 optimizer: NDArray[np.float64]) -> None: ...
 
 class DrawnFloat:
     """An estimate that is kept for the backward pass into its weights."""
     def through_weights(self, run: int, slope: NDArray[Any]) -> NDArray[Any]:
         """[E D, S] the gradient at the logits of a constant slope [R, D, S] times the weights of a run."""
+    @property
+    def own_gradient(self) -> NDArray[Any]:
+        """Of the estimator's own loss at its parameters, if it learned and has no learning rate; else empty."""
 
-class DrawnDouble:
+class DrawnDouble(DrawnFloat):
     """The same in double precision."""
-    def through_weights(self, run: int, slope: NDArray[Any]) -> NDArray[Any]: ...
 
 class Replicates:
     """Gradients [P] added one after another, around a reference [P]; intervals are from the scatter of at most `most_blocks` blocks."""
@@ -91,18 +101,33 @@ def test_written(function: Callable[[Any, Any, Any, Any, int], Any], samples: in
                  to_the_first_failure: bool) -> tuple[bool, bool, list[tuple[str, str, str, str]]]: ...
 
 class AskingFloat:
-    """One run of a network, during its lifetime: see experiments/python/episode.cpp."""
-    def choose(self, name: str, logits: NDArray[Any], posterior: Optional[NDArray[Any]], state: Optional[NDArray[Any]],
-               place: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
-    def cost(self, losses: NDArray[Any], place: int) -> None: ...
+    """One run of a network, during its lifetime: see experiments/python/episode.cpp. pull: from a cotangent to the derivatives in the
+    weights of all relaxed choices so far, each an array or None; None if there are none."""
+    def choose(self, name: str, logits: NDArray[Any], posterior: Optional[NDArray[Any]], state: Optional[NDArray[Any]], place: int,
+               pull: Optional[_Pull], pull_posterior: Optional[_Pull]) -> tuple[Any, Any, NDArray[np.int64], NDArray[np.int64]]: ...
+    def cost(self, losses: NDArray[Any], place: int, pull: Optional[_Pull]) -> None: ...
 
 class AskingDouble(AskingFloat):
     """The same in double precision."""
 
-_Sites = list[tuple[str, int, int, int, int, bool]]
+_Pull = Callable[[Any], list[Any]]
+_Sites = list[tuple[str, int, int, int, int, int]]
 _Slopes = list[tuple[NDArray[Any], NDArray[np.int64]]]
+_Found = tuple[NDArray[Any], _Slopes, float, NDArray[Any]]
 
-def run_episode_float(estimator: Estimator, network: Callable[[Any], Any], sites: _Sites, posterior: bool, examples: int,
-                      ids: Optional[NDArray[np.uint32]], seed: int, learning: bool) -> tuple[NDArray[Any], _Slopes, float]: ...
-def run_episode_double(estimator: Estimator, network: Callable[[Any], Any], sites: _Sites, posterior: bool, examples: int,
-                       ids: Optional[NDArray[np.uint32]], seed: int, learning: bool) -> tuple[NDArray[Any], _Slopes, float]: ...
+class BlockFloat:
+    """An episode whose network is a `with` block."""
+    def __init__(self, estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
+                 learning: bool) -> None: ...
+    @property
+    def asking(self) -> AskingFloat: ...
+    def end(self) -> _Found: ...
+    def drop(self) -> None: ...
+
+class BlockDouble(BlockFloat):
+    """The same in double precision."""
+
+def run_episode_float(estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
+                      learning: bool, network: Callable[[Any], Any]) -> _Found: ...
+def run_episode_double(estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
+                       learning: bool, network: Callable[[Any], Any]) -> _Found: ...

@@ -4,13 +4,18 @@ from __future__ import annotations
 import threading
 import warnings
 from contextlib import contextmanager
-from typing import Iterator, Optional, Union
+from typing import Any, Iterator, Optional, Union
 
 import torch
+from torch import Tensor
 
-from ._core import Estimator
+from . import _core, _module
+from ._tensors import AS_IS, Slope
 
-Kept = dict[tuple[str, int], Estimator]
+#: An estimator as users give it: by name, or with a state of its own.
+Given = Union[str, _core.Estimator, _module.Estimator]
+HELD = (_core.Estimator, _module.Estimator)
+Kept = dict[tuple[str, int], _core.Estimator]
 
 
 class Meter:
@@ -21,8 +26,8 @@ class Meter:
         self.rows, self.calls = 0.0, 0
         self.specs: set[str] = set()
 
-    def estimator(self, spec: str) -> Estimator:
-        found = self.kept.setdefault((spec, self.calls), Estimator(spec))
+    def estimator(self, spec: str) -> _core.Estimator:
+        found = self.kept.setdefault((spec, self.calls), _core.Estimator(spec))
         self.calls += 1
         return found
 
@@ -46,19 +51,30 @@ def metered(kept: Kept, learning: bool) -> Iterator[Meter]:
         _here.meter = before
 
 
-def learns_now() -> bool:
-    """Whether estimators learn from the present draw: gradients are recorded, and no comparison is at work."""
-    return torch.is_grad_enabled() and (_here.meter is None or _here.meter.learning)
+def learns_now(estimator: Given) -> bool:
+    """Whether the estimator learns from the present draw: gradients are recorded, it is no module in evaluation mode, and no
+    comparison is at work."""
+    mode = not isinstance(estimator, _module.Estimator) or estimator.training
+    return mode and torch.is_grad_enabled() and (_here.meter is None or _here.meter.learning)
 
 
-def held(estimator: Union[str, Estimator]) -> Estimator:
-    """The estimator of a draw."""
-    if isinstance(estimator, Estimator):
+def held(estimator: Given, dtype: torch.dtype) -> _core.Estimator:
+    """The estimator of a draw in this dtype."""
+    if isinstance(estimator, _core.Estimator):
         return estimator
-    return Estimator(estimator) if _here.meter is None else _here.meter.estimator(estimator)
+    if isinstance(estimator, _module.Estimator):
+        estimator.ready(dtype)
+        return estimator._held
+    return _core.Estimator(estimator) if _here.meter is None else _here.meter.estimator(estimator)
 
 
-def drawn(given: Union[str, Estimator], used: Estimator, rows: float, learning: bool) -> None:
+def learned(estimator: Given, dtype: torch.dtype, gradient: Any) -> tuple[list[Slope], list[Tensor]]:
+    """After a draw: a module takes over what it has learned. The slopes of its parameters, for `Estimate`, and these parameters."""
+    found = estimator.learned(dtype, gradient) if isinstance(estimator, _module.Estimator) else []
+    return [(slope, AS_IS) for _, slope in found], [parameter for parameter, _ in found]
+
+
+def drawn(given: Given, used: _core.Estimator, rows: float, learning: bool) -> None:
     """Notes a draw. Warns, once for each spec, if an estimator that learns is given by name again."""
     meter = _here.meter
     if meter is not None:

@@ -1,55 +1,64 @@
 """Networks whose choices feed later ones: `hardgrad.torch.episode`."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from . import _core, _draws as draws
-from ._core import Estimator, UsageError
+from ._core import UsageError
+from ._asked import Asked, of_bits
 from ._losses import given_ids, given_seed
-from ._parked import Parked
-from ._tensors import DTYPES, Estimate, check_losses, drawn_seed, shared
+from ._sites import Site, of_episode
+from ._tensors import DTYPES, Estimate, Slope, check_logits, check_losses, drawn_seed, shared
 
 _RUN = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode_double}
+_BLOCK = {torch.float32: _core.BlockFloat, torch.float64: _core.BlockDouble}
 
 
-@dataclass(frozen=True)
-class Site:
-    """A site: the choices that a network makes under one name. options: the most options; columns: simultaneous choices; times: the
-    most choices in a run; state: number of inputs of learned baselines; feeds_choices: whether later choices depend on it.
-    """
-    options: int
-    columns: int = 1
-    times: int = 1
-    state: int = 1
-    feeds_choices: bool = True
-
-
-@dataclass(frozen=True)
 class Choice:
-    """The options chosen, on the rows that continue: several for each asking row if the estimator samples or enumerates.
+    """A choice, on the rows that continue: several for each asking row if the estimator samples or enumerates.
 
-    options: [R', D]; parent: [R'] the asking row that each row continues, so a state is continued by `state[choice.parent]`;
-    example: [R'] the example of each row.
+    parent: [R'] the asking row that each row continues, so a state is continued by `state[choice.parent]`; example: [R'] the example of
+        each row.
     """
-    options: Tensor
-    parent: Tensor
-    example: Tensor
-    place: int
+
+    def __init__(self, asked: Asked, options: Optional[Tensor], weights: Optional[Tensor], parent: Tensor, example: Tensor, place: int, spec: str):
+        self.parent, self.example, self.place = parent, example, place
+        self._asked, self._spec = asked, spec
+        self._options = None if options is None else asked.options(options, parent)
+        self._weights = None if weights is None else asked.weights(weights, parent)
+
+    @property
+    def options(self) -> Tensor:
+        """[R', D] the options chosen. UsageError if the estimator replaces them by weights."""
+        if self._options is None:
+            raise UsageError(f"{self._spec} replaces choices by weights: the network reads choice.weights instead of choice.options")
+        return self._options
+
+    @property
+    def weights(self) -> Tensor:
+        """[R', D, S] weights over the options, one-hot if options are chosen; [R', D] those of a 1 if asked with bits=True. Networks that
+        read only these work with every estimator, also with relaxations, which differentiate the network in them."""
+        if self._weights is None:
+            self._weights = self._asked.one_hot(self.options)
+        return self._weights
 
 
 class Run:
     """One run of a network, which makes choices and reports costs."""
 
-    def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[Tensor]):
-        self._asking, self._dtype, self._given = asking, dtype, given
+    def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[Tensor], spec: str):
+        self._asking, self._dtype, self._given, self._spec = asking, dtype, given, spec
         self._places = [examples]
         self._paid = False
         self._expected: Optional[Tensor] = None
+        self._leaves: list[Tensor] = []  # the weights of relaxed choices
+        self._names: list[str] = []  # of these choices
+        self._used: list[bool] = []  # whether a later tensor depends on them; unknown where nothing was differentiated
+        self._pulled = False
 
     @property
     def expected_loss(self) -> Tensor:
@@ -59,34 +68,72 @@ class Run:
         return self._expected
 
     def choose(self, name: str, logits: Tensor, *, posterior: Optional[Tensor] = None, state: Optional[Tensor] = None,
-               after: Optional[Choice] = None) -> Choice:
+               after: Optional[Choice] = None, bits: bool = False) -> Choice:
         """Makes a choice on the rows after the last choice, or after `after`; initially the rows are the examples.
 
-        logits: [R, S], or [R, D, S] for D columns; -inf at the end of a row marks missing options.
+        logits: [R, S], or [R, D, S] for D columns; -inf marks missing options.
         posterior: the logits of q(z | x, y), required if the episode has a posterior.
         state: [R, C] inputs of learned baselines; by default a 1. Not differentiated.
+        bits: logits and posterior are [R, D], those of a 1; the site has two options.
         """
         place = len(self._places) - 1 if after is None else after.place
-        inputs = [self._logits(x, what) for x, what in ((logits, "logits"), (posterior, "the posterior's logits")) if x is not None]
+        inputs = [self._logits(x, what, bits) for x, what in ((logits, "logits"), (posterior, "the posterior's logits")) if x is not None]
         seen = None if state is None else shared(state.to(self._dtype), "the numbers of the state")
         if seen is not None and (seen.ndim != 2 or len(seen) != self._places[place]):
             raise UsageError(f'choice "{name}": state has shape {list(seen.shape)}; it is [{self._places[place]}, numbers]')
-        arrays = [shared(x, "logits") for x in inputs]
-        options, parent, example = self._asking.choose(name, arrays[0], arrays[1] if posterior is not None else None, seen, place)
+        asked = Asked(inputs[0], bits)
+        inputs = [asked.logits, *(asked.ordered(x) for x in inputs[1:])]
+        pulls = [self._pull(x) for x in inputs]
+        options, weights, parent, example = self._asking.choose(name, asked.numbers, None if posterior is None else shared(inputs[1], "logits"),
+                                                                seen, place, pulls[0], pulls[-1])
         self._given += inputs
         self._places.append(len(parent))
-        return Choice(torch.from_numpy(options), torch.from_numpy(parent), torch.from_numpy(example), len(self._places) - 1)
+        if weights is not None:
+            weights = torch.from_numpy(weights).requires_grad_()
+            self._leaves.append(weights)
+            self._names.append(name)
+            self._used.append(False)
+        return Choice(asked, None if options is None else torch.from_numpy(options), weights, torch.from_numpy(parent), torch.from_numpy(example),
+                      len(self._places) - 1, self._spec)
 
     def cost(self, losses: Tensor, *, after: Optional[Choice] = None) -> None:
         """A loss [R] of the rows after the last choice, or after `after`. An example's loss is the sum of all its costs."""
         place = len(self._places) - 1 if after is None else after.place
         checked = check_losses(losses, self._places[place]).to(self._dtype)
-        self._asking.cost(shared(checked, "the losses"), place)
+        self._asking.cost(shared(checked, "the losses"), place, self._pull(checked))
         self._paid = True
         self._given.append(checked)
 
-    def _logits(self, logits: Tensor, what: str) -> Tensor:
-        shared(logits, what)
+    def _pull(self, x: Tensor) -> Optional[Callable[[Any], list[Any]]]:
+        """The derivatives of x in the weights of all relaxed choices before it."""
+        if not self._leaves or not torch.is_grad_enabled():
+            return None
+        leaves = list(self._leaves)
+
+        def pull(cotangent: Any) -> list[Any]:
+            self._pulled = True
+            if not x.requires_grad:
+                return [None] * len(leaves)
+            slopes = torch.autograd.grad(x, leaves, torch.from_numpy(cotangent), retain_graph=True, allow_unused=True)
+            for place, slope in enumerate(slopes):
+                self._used[place] |= slope is not None
+            return [None if slope is None else slope.numpy() for slope in slopes]
+
+        return pull
+
+    def check_used(self) -> None:
+        """UsageError if the estimator differentiated the network, but a choice had no effect by operations that autograd knows."""
+        if self._pulled and not all(self._used):
+            name = self._names[self._used.index(False)]
+            raise UsageError(f'{self._spec} differentiates the network in the weights of choice "{name}", but no cost and no later logits depend on '
+                             "choice.weights by operations that autograd knows")
+
+    def _logits(self, logits: Tensor, what: str, bits: bool) -> Tensor:
+        check_logits(logits, what)
+        if bits:
+            if logits.dim() != 2 or 0 in logits.shape:
+                raise UsageError(f"{what} have shape {list(logits.shape)}; with bits=True they are [rows, columns]")
+            return of_bits(logits).to(self._dtype)
         if logits.dim() not in (2, 3) or 0 in logits.shape:
             raise UsageError(f"{what} have shape {list(logits.shape)}; they are [rows, options] or [rows, columns, options]")
         return (logits[:, None] if logits.dim() == 2 else logits).to(self._dtype)
@@ -95,56 +142,62 @@ class Run:
 class Episode:
     """The result of `episode`: used in a `with` block, or to run a function."""
 
-    def __init__(self, examples: int, sites: dict[str, Site], named: Union[str, Estimator], posterior: bool, dtype: torch.dtype,
+    def __init__(self, examples: int, sites: dict[str, Site], named: draws.Given, posterior: bool, dtype: torch.dtype,
                  ids: Any, seed: int):
-        self._examples, self._named, self._estimator, self._dtype = examples, named, draws.held(named), dtype
+        self._examples, self._named, self._estimator, self._dtype = examples, named, draws.held(named, dtype), dtype
         self._learning = False
-        self._sites = [(name, site.options, site.columns, site.times, site.state, site.feeds_choices) for name, site in sites.items()]
+        self._sites = of_episode(sites)
         self._posterior, self._ids, self._seed = posterior, ids, seed
         self._given: list[Tensor] = []
-        self._parked: Optional[Parked] = None
+        self._block: Any = None
+        self._runs: list[Run] = []
 
     def run(self, network: Callable[[Run], Any]) -> Tensor:
         """The expected loss [E] of a network given as a function: it runs once, or more often if the estimator needs that. The gradient is
         the estimator's at the logits of every choice, and the path gradient for parameters of the costs."""
-        self._given, self._learning = [], draws.learns_now()
+        self._begin()
 
         def once(asking: Any) -> None:
             run = self._begun(asking)
             network(run)
             _require_cost(run)
 
-        return self._expected(self._core(once))
+        return self._expected(_RUN[self._dtype](*self._wanted(), once))
 
     def __enter__(self) -> Run:
-        if self._parked is not None:
+        if self._block is not None:
             raise UsageError("this episode has begun already")
-        self._given, self._learning = [], draws.learns_now()
-        self._parked = Parked(self._core, f"{self._estimator.spec} runs the network more than once: "
-                              "make it a function, and call episode(...).run(network)")
-        self._running = self._begun(self._parked)
-        return self._running
+        self._begin()
+        self._block = _BLOCK[self._dtype](*self._wanted())
+        return self._begun(self._block.asking)
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        parked, self._parked = self._parked, None
-        assert parked is not None
-        if error is not None or not self._running._paid:
-            parked.drop()
+        block, self._block = self._block, None
+        run = self._runs[0]
+        if error is not None or not run._paid:
+            block.drop()
         if error is None:
-            _require_cost(self._running)
-            self._running._expected = self._expected(parked.end())
+            _require_cost(run)
+            run._expected = self._expected(block.end())
 
-    def _core(self, network: Callable[[Any], Any]) -> Any:
-        return _RUN[self._dtype](self._estimator, network, self._sites, self._posterior, self._examples, self._ids, self._seed, self._learning)
+    def _begin(self) -> None:
+        self._given, self._runs, self._learning = [], [], draws.learns_now(self._named)
+
+    def _wanted(self) -> Any:
+        return self._estimator, self._sites, self._posterior, self._examples, self._ids, self._seed, self._learning
 
     def _begun(self, asking: Any) -> Run:
-        return Run(asking, self._examples, self._dtype, self._given)
+        self._runs.append(Run(asking, self._examples, self._dtype, self._given, self._estimator.spec))
+        return self._runs[-1]
 
     def _expected(self, found: Any) -> Tensor:
-        value, slopes, rows = found
+        value, slopes, rows, gradient = found
+        for run in self._runs:
+            run.check_used()
         draws.drawn(self._named, self._estimator, rows, self._learning)
-        result: Tensor = Estimate.apply(torch.from_numpy(value), [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes],
-                                        *self._given)
+        own_slopes, own = draws.learned(self._named, self._dtype, gradient)
+        of_runs: list[Slope] = [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes]
+        result: Tensor = Estimate.apply(torch.from_numpy(value), of_runs + own_slopes, *self._given, *own)
         return result
 
 
@@ -153,7 +206,7 @@ def _require_cost(run: Run) -> None:
         raise UsageError("the network has no cost: call e.cost(losses)")
 
 
-def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimator] = "rloo[samples=4]", *, posterior: bool = False,
+def episode(examples: int, sites: dict[str, Site], estimator: draws.Given = "rloo[samples=4]", *, posterior: bool = False,
             dtype: Optional[torch.dtype] = None, ids: Optional[ArrayLike] = None, generator: Optional[torch.Generator] = None,
             seed: Optional[int] = None) -> Episode:
     """A network that makes one choice after another, and an estimate of its expected loss:
@@ -168,8 +221,7 @@ def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimat
 
     examples: E, the initial number of rows.
     sites: the sites of its choices, by name.
-    estimator: one with hard choices: score functions, coupled samples, sets without replacement, importance weights, enumerations.
-        Relaxations need `expectation`.
+    estimator: any. With relaxations, and estimators that contain them, the network reads `choice.weights`, not `choice.options`.
     posterior: every choice comes with a learned posterior, as estimators of the evidence lower bound and the like require.
     dtype: of all numbers; by default PyTorch's.
     ids, generator, seed: as in `expectation`.
@@ -177,6 +229,6 @@ def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimat
     numbers = torch.get_default_dtype() if dtype is None else dtype
     if numbers not in DTYPES:
         raise UsageError(f"dtype is float32 or float64, got {numbers}")
-    if examples < 1 or not sites:
-        raise UsageError("an episode needs at least one example and one site")
+    if examples < 1:
+        raise UsageError("an episode needs at least one example")
     return Episode(examples, sites, estimator, posterior, numbers, given_ids(ids, examples), given_seed(drawn_seed(seed, generator)))

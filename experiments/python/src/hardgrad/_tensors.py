@@ -1,7 +1,7 @@
 """Tensors for `hardgrad.torch`."""
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 import torch
 from torch import Tensor
@@ -10,6 +10,8 @@ from torch.autograd.function import once_differentiable
 from ._core import UsageError
 
 DTYPES = (torch.float32, torch.float64)
+AS_IS = "as is"  #: instead of examples
+Slope = tuple[Optional[Tensor], Union[None, str, Tensor]]
 
 
 def once(backward: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,7 +27,8 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 class Estimate(torch.autograd.Function):
     """Numbers [E] with known derivatives: `apply(value, slopes, *tensors)`. For each tensor, slopes holds the derivative of the sum
-    of the numbers (None: zero), and the example of each of its rows [R] (None: row e belongs to example e)."""
+    of the numbers (None: zero), and the example of each of its rows [R] (None: row e belongs to example e; AS_IS: it is the gradient,
+    whatever the cotangent)."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
@@ -40,7 +43,9 @@ class Estimate(torch.autograd.Function):
                              for (slope, example), shape, wanted in zip(ctx.slopes, ctx.shapes, ctx.needs_input_grad[2:]))
 
 
-def _weighted(cotangent: Tensor, slope: Tensor, example: Optional[Tensor], shape: Any) -> Tensor:
+def _weighted(cotangent: Tensor, slope: Tensor, example: Union[None, str, Tensor], shape: Any) -> Tensor:
+    if isinstance(example, str):
+        return slope
     of_rows = cotangent if example is None else cotangent[example]
     if slope.dim() > 1:
         of_rows = of_rows.reshape(-1, *(1,) * (slope.dim() - 1))
@@ -48,11 +53,16 @@ def _weighted(cotangent: Tensor, slope: Tensor, example: Optional[Tensor], shape
     return weighted if weighted.shape == shape else weighted.reshape(shape)
 
 
+def check_logits(logits: Any, what: str = "logits") -> None:
+    """UsageError unless this is a tensor that Hardgrad supports."""
+    if not isinstance(logits, Tensor):
+        raise UsageError(f"{what} are of type {type(logits).__name__}, expected a tensor")
+    check(logits, what)
+
+
 def shared(tensor: Tensor, what: str) -> Any:
     """The numbers as an array, which shares the tensor's memory if the tensor is contiguous."""
-    if not isinstance(tensor, Tensor):
-        raise UsageError(f"{what} are of type {type(tensor).__name__}, expected a tensor")
-    check(tensor, what)
+    check_logits(tensor, what)
     return tensor.detach().contiguous().numpy()
 
 

@@ -9,7 +9,7 @@ along its training. The logits get the estimator's gradient, and parameters insi
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional
 
 import numpy as np
 import torch
@@ -17,32 +17,35 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from . import _core, _draws as draws
-from ._core import Estimator, UsageError
+from ._asked import Asked, of_bits
+from ._core import UsageError
 from ._compare import compare
 from ._comparison import Comparison, Measured
-from ._episode import Choice, Episode, Run, Site, episode
+from ._episode import Choice, Episode, Run, episode
 from ._losses import Takes, check_axes, check_takes, given_ids, given_seed
+from ._module import Estimator
 from ._monitor import Monitor
-from ._tensors import Estimate, check_losses, drawn_seed, once, shared
+from ._sites import Site
+from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, once, shared
 
-__all__ = ["Choice", "Comparison", "Episode", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation"]
+__all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation"]
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
-def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: Union[str, Estimator] = "rloo[samples=4]", *,
-                takes: Takes = "weights", state: Optional[Tensor] = None, ids: Optional[ArrayLike] = None,
+def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given = "rloo[samples=4]", *,
+                takes: Takes = "weights", bits: bool = False, state: Optional[Tensor] = None, ids: Optional[ArrayLike] = None,
                 generator: Optional[torch.Generator] = None, seed: Optional[int] = None) -> Tensor:
     """E[f(z)], z ~ Cat(softmax(logits)), as an estimate: its value is the losses' weighted mean. Its gradient is the estimator's at the
     logits, and the path gradient for parameters of the losses.
 
     logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples; float or double.
-        -inf at the end of a row marks missing options.
-    f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options; for a batch also of example [R], the
-        position of each row's example. Returns losses [R]. It is called once for all rows of a run, and differentiated in z by
+        -inf marks missing options. With bits=True: [D] or [E, D] logits of a 1.
+    f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options ([R, D] those of a 1 with bits=True); for
+        a batch also of example [R], the position of each row's example. Returns losses [R]. It is called once for all rows of a run, and differentiated in z by
         autograd if the estimator needs that.
-    estimator: e.g. "rebar[samples=2]", which starts anew at each call; or an Estimator, which keeps its learned state and learns at
-        each call in which gradients are recorded.
+    estimator: e.g. "rebar[samples=2]", which starts anew at each call; or an Estimator, of `hardgrad` or of this module, which keeps its
+        learned state and learns at each call in which gradients are recorded.
     takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and estimators that contain them, cannot use it.
     state: [E, C] ([C] without a batch) inputs of learned baselines for each example; by default a 1. Not differentiated.
     ids: [E] ids of the examples (whole numbers), which determine their noise; by default their positions.
@@ -52,11 +55,15 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: Union[str, 
     Source: the estimators' papers, see `hardgrad.describe`.
     """
     check_takes(takes)
-    values = shared(logits, "logits")
-    check_axes(values.shape)
+    check_logits(logits)
+    if bits:
+        logits = of_bits(logits)
+    check_axes(logits.shape)
+    asked = Asked(logits, bits)
+    logits, values = asked.logits, asked.numbers
     batched = values.ndim == 3
-    held, learning = draws.held(estimator), draws.learns_now()
-    loss = _Loss(f, takes, batched, logits, held.spec)
+    held, learning = draws.held(estimator, logits.dtype), draws.learns_now(estimator)
+    loss = _Loss(f, takes, batched, logits, held.spec, asked)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
     slope, runs, drawn = _DRAW[logits.dtype](held, shaped, values.ndim, _state(state, logits, batched), given_ids(ids, len(shaped)), None,
                                              loss, takes == "weights", given_seed(drawn_seed(seed, generator)),
@@ -67,9 +74,10 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: Union[str, 
     draws.drawn(estimator, held, sum(len(losses) for _, _, _, losses, _ in runs), learning)
     for _, _, example, losses, share in runs:
         value += np.bincount(example, share * losses, len(shaped))
-    slopes: list[tuple[Optional[Tensor], Optional[Tensor]]] = [(torch.from_numpy(slope) if slope.any() else None, None)]
+    own_slopes, own = draws.learned(estimator, logits.dtype, drawn.own_gradient)
+    slopes: list[Slope] = [(torch.from_numpy(slope) if slope.any() else None, None)]
     slopes += [(torch.from_numpy(share), torch.from_numpy(example)) for _, _, example, _, share in runs]
-    result: Tensor = Estimate.apply(torch.from_numpy(value.astype(values.dtype)), slopes, logits, *loss.runs)
+    result: Tensor = Estimate.apply(torch.from_numpy(value.astype(values.dtype)), slopes + own_slopes, logits, *loss.runs, *own)
     return result if batched else result[0]
 
 
@@ -102,8 +110,8 @@ class _Weights(torch.autograd.Function):
 class _Loss:
     """The user's function in core's calling convention (see _core.pyi). Keeps the losses of its runs, for autograd."""
 
-    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, logits: Tensor, spec: str):
-        self.f, self.takes, self.batched, self.dtype, self.spec = f, takes, batched, logits.dtype, spec
+    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, logits: Tensor, spec: str, asked: Asked):
+        self.f, self.takes, self.batched, self.dtype, self.spec, self.asked = f, takes, batched, logits.dtype, spec, asked
         self.logits = logits if logits.requires_grad else logits.detach().requires_grad_()
         self.runs: list[Tensor] = []
         self.ways: list[_Way] = []
@@ -129,7 +137,9 @@ class _Loss:
         return losses.detach().numpy(), pull
 
     def _losses(self, z: Tensor, example: Any) -> Tensor:
-        losses = self.f(z, torch.from_numpy(example)) if self.batched else self.f(z)
+        row = torch.from_numpy(example)
+        choice = (self.asked.options if self.takes == "options" else self.asked.weights)(z, row)
+        losses = self.f(choice, row) if self.batched else self.f(choice)
         return check_losses(losses, len(example)).to(self.dtype)
 
 

@@ -1,0 +1,163 @@
+"""Estimators as PyTorch modules: `hardgrad.torch.Estimator`."""
+from __future__ import annotations
+
+import threading
+from typing import Any, Mapping, Optional, Union
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import _core, _sites
+from ._core import UsageError
+from ._sites import Site
+
+
+class Estimator(torch.nn.Module):
+    """An estimator that keeps what it learns, as a module of your network:
+
+        self.estimator = hardgrad.torch.Estimator("nvil[samples=4]")
+        ...
+        loss = self.estimator(logits, f).mean()
+
+    Its own parameters (baselines, control variates) are parameters of the module. Averages, and the state of its Adam, are part of
+    `state_dict`. It learns at each call in which gradients are recorded, unless it is in `eval()` mode. Copies and pickles hold what
+    was learned. Threads may share it.
+
+    spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
+    sites: a Site, for `expectation`, or those of an `episode` by name. Without them the parameters are made at the first call, for the
+        sites of that call.
+    posterior: whether the episode has one.
+    seed: of its parameters' initial values.
+    learning_rate: of its own Adam. None: its parameters belong in an optimiser of yours; `backward` adds to their gradients those of
+        the estimator's own loss (a mean over the examples), whatever the weight of the estimate in your loss. Needs sites.
+    dtype: of its parameters; by default that of the first logits, with sites PyTorch's.
+    """
+
+    def __init__(self, spec: str, sites: Union[None, Site, Mapping[str, Site]] = None, *, posterior: bool = False, seed: int = 0,
+                 learning_rate: Optional[float] = 1e-3, dtype: Optional[torch.dtype] = None):
+        super().__init__()
+        self.spec, self._seed, self._learning_rate, self._dtype = spec, seed, learning_rate, dtype
+        self._begin()
+        if sites is not None:
+            numbers = torch.get_default_dtype() if dtype is None else dtype
+            self._make(_sites.of_expectation(sites) if isinstance(sites, Site) else _sites.of_episode(sites), posterior,
+                       numbers == torch.float64)
+        elif learning_rate is None:
+            raise UsageError(f"{spec}: your optimiser trains its parameters, so they are made now: pass its sites, such as "
+                             "hardgrad.torch.Site(options=2, columns=50, state=200)")
+
+    def forward(self, logits: Tensor, f: Any, **named: Any) -> Tensor:
+        """`expectation` with this estimator."""
+        from .torch import expectation
+        return expectation(logits, f, self, **named)
+
+    @property
+    def learns(self) -> bool:
+        """Whether it has a state to learn; known once it is made for sites, False before."""
+        return self._held.learns
+
+    @property
+    def core(self) -> _core.Estimator:
+        """The same as a `hardgrad.Estimator`, with what was learned, for `hardgrad.moments` and the like."""
+        self.ready(torch.float64)
+        return self._held
+
+    def extra_repr(self) -> str:
+        return repr(self.spec)
+
+    # Core has a working copy of the parameters. Those of the module count: they may be assigned, cast, moved and loaded.
+
+    def _begin(self) -> None:
+        self._held = _core.Estimator(self.spec, self._seed, self._learning_rate)
+        self._lock = threading.RLock()
+        self._wide: Optional[bool] = None  # the precision that has learned; None until it is made
+        self._seen: list[tuple[int, int]] = []
+
+    def _make(self, sites: Any, posterior: bool, wide: bool) -> None:
+        self._held._make(sites, posterior, wide)
+        self._made(wide)
+
+    def _made(self, wide: bool) -> None:
+        """Takes over the parameters of an estimator that core has made."""
+        self._wide = wide
+        for name, value in self._held._learned(wide)[0]:
+            if (inside := name.replace(".", "_")) not in self._parameters:
+                numbers = torch.from_numpy(value).to(self._dtype or (torch.float64 if wide else torch.float32))
+                self.register_parameter(inside, torch.nn.Parameter(numbers, requires_grad=self._learning_rate is None))
+        self._seen = self._versions()
+
+    def _own(self) -> list[Tensor]:
+        return list(self._parameters.values())
+
+    def _versions(self) -> list[tuple[int, int]]:
+        return [(x.data_ptr(), x._version) for x in self._own()]
+
+    def _push(self, wide: bool, averages: Any, optimizer: Any) -> None:
+        self._held._restore(wide, [x.detach().cpu().double().numpy() for x in self._own()], averages, optimizer)
+        self._wide, self._seen = wide, self._versions()
+
+    def ready(self, dtype: torch.dtype) -> None:
+        """Before a draw in this dtype."""
+        wide = dtype == torch.float64
+        with self._lock:
+            if self._wide is None or not self._held.learns or (wide == self._wide and self._seen == self._versions()):
+                return
+            if wide != self._wide:
+                sites, posterior = self._held._made_for(self._wide)
+                self._held._make(sites, posterior, wide)
+            self._push(wide, *self._held._learned(self._wide)[1:])
+
+    def learned(self, dtype: torch.dtype, gradient: Any) -> list[tuple[Tensor, Tensor]]:
+        """After a draw: takes over what it has learned. Returns the parameters for the caller's optimiser with their gradients."""
+        wide = dtype == torch.float64
+        with self._lock:
+            if self._wide is None and self._held.learns:
+                self._made(wide)
+            elif self._wide is not None and self._learning_rate is not None and self._held.learns:
+                with torch.no_grad():
+                    for own, (_, value) in zip(self._own(), self._held._learned(wide)[0]):
+                        own.copy_(torch.from_numpy(value))
+                self._seen = self._versions()
+            if not len(gradient):
+                return []
+            parts = np.split(gradient, np.cumsum([x.numel() for x in self._own()])[:-1])
+            return [(own, torch.from_numpy(part).reshape(own.shape).to(own)) for own, part in zip(self._own(), parts)]
+
+    # What is learned, beside the parameters.
+
+    def get_extra_state(self) -> dict[str, Any]:
+        with self._lock:
+            if self._wide is None:
+                return {}
+            (sites, posterior), (_, averages, optimizer) = self._held._made_for(self._wide), self._held._learned(self._wide)
+            return {"sites": sites, "posterior": posterior, "double": self._wide, "averages": torch.from_numpy(averages),
+                    "optimizer": torch.from_numpy(optimizer)}
+
+    def set_extra_state(self, state: Any) -> None:
+        if not state:
+            return
+        with self._lock:
+            if self._wide is None:
+                self._make(state["sites"], state["posterior"], state["double"])
+            assert self._wide is not None
+            self._push(self._wide, *(state[name].cpu().numpy() for name in ("averages", "optimizer")))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *others: Any) -> None:
+        state = state_dict.get(prefix + "_extra_state")
+        if self._wide is None and state:  # its parameters are not there yet
+            self._make(state["sites"], state["posterior"], state["double"])
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_held", "_lock", "_wide", "_seen")}
+        return state | {"_learned": self.get_extra_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        learned = state.pop("_learned")
+        super().__setstate__(state)
+        self._begin()
+        if learned:
+            self._held._make(learned["sites"], learned["posterior"], learned["double"])
+            self._wide = learned["double"]
+            self.set_extra_state(learned)
