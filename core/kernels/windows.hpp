@@ -16,7 +16,7 @@ struct WindowLine {
 };
 
 /// out_j (+)= start + sum over lines and n < run of x[j right + n] weight[n], for `count` windows. start [width<T>]; out has
-/// rows of `channels` numbers, of which the first `used` are written.
+/// rows of `channels` numbers; the first `used` of each are written.
 template <class T>
 inline void multiply_windows(std::span<const WindowLine<T>> lines, std::size_t right, std::size_t run, std::size_t count,
                              const T* start, T* out, std::size_t channels, std::size_t used, bool store) {

@@ -388,7 +388,7 @@ const ModelEntry entry = {
                    ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward", "none"},
                                          "directions of the encoder; none: annotations are word embeddings"),
                    ParameterInfo::choice("readout", "all", {"all", "context"},
-                                         "what a word depends on: state, context and previous word, or the context alone"),
+                                         "a word depends on state, context and previous word, or on the context alone"),
                    ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
                                          "order in which the encoder reads the source"),
                    target_reading_parameter(),

@@ -1,4 +1,4 @@
-// What a posterior q(z_t | x, y) reads of the target sentence y at step t: the word of the step, or the whole sentence.
+// The part of the target sentence y that a posterior q(z_t | x, y) reads at step t: the word of the step, or the sentence.
 //
 //   word      r_t = E y_t
 //   sentence  r_t = [f_t; b_t], a BiLSTM of `hidden` units per direction over E y_1 .. E y_T (Deng et al. 2018, sec. 4)
@@ -18,7 +18,7 @@ namespace hardgrad {
 /// The setting `posterior` of a model with such a posterior.
 inline ParameterInfo target_reading_parameter() {
   return ParameterInfo::choice("posterior", "word", {"word", "sentence"},
-                               "what a learned posterior reads of the target: the step's word, or the sentence by a BiLSTM");
+                               "a learned posterior reads the target's word of the step, or the whole sentence by a BiLSTM");
 }
 
 template <class T>
