@@ -101,9 +101,9 @@ def _report(arguments: argparse.Namespace) -> None:
 
 def _answer(arguments: argparse.Namespace) -> None:
     data = load(arguments.result, arguments.unverified)
-    found = answer(data, arguments.by, arguments.baseline)
+    found = answer(data, arguments.by, arguments.baseline, arguments.matters)
     searched = chosen(data, load_tuning(data))
-    print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found, searched))
+    print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found, searched, arguments.matters))
 
 
 def _restarts(arguments: argparse.Namespace) -> None:
@@ -172,6 +172,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: give a positive number")
+    return value
+
+
 def _count(text: str) -> int:
     count = int(text)
     if count < 1:
@@ -225,6 +232,8 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("--by", metavar="QUANTITY",
                       help="a loss or metric of the evaluations, such as heldout_expected_loss (default: the task's metric, or its loss)")
     verb.add_argument("--baseline", metavar="NAME", help="compare every estimator with this one, instead of with the best")
+    verb.add_argument("--matters", type=_positive, default=0.0, metavar="D",
+                      help="smallest difference that matters, in the unit of the quantity (of shares: 0.02 is 2 points); smaller ones count as none (default: 0)")
     verb = add("restarts", _restarts, "choose the run that trained best among runs that differ only in their seed", json=True)
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", default=TRAINING_LOSS, metavar="QUANTITY",

@@ -25,7 +25,7 @@ LEVEL = 0.05
 POWER = 0.8
 
 
-def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None) -> pd.DataFrame:
+def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> pd.DataFrame:
     """The ranking: one row per task, model, budget and estimator, the best first.
 
     Estimators are compared; other axes of the grid, such as learning rates, are tuned. Each estimator is shown at its best setting
@@ -43,7 +43,8 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
     chose, but not of one that [tune] chose. `p_value` is that of the paired t test, `p_corrected` is `p_value` times `tests`.
 
     `verdict`: best (or baseline); worse or better (the interval of the difference excludes 0); unclear (it does not); alone (no other
-    estimator has a number); none (no number at this cost). `rank`: the place by score among the estimators of the same `target`.
+    estimator has a number); none (no number at this cost). `matters`: the smallest difference that matters, in the unit of the quantity. With it,
+    worse and better are beyond this difference, and an interval within it is the verdict equivalent; so for the letters. `rank`: the place by score among the estimators of the same `target`.
     Estimators of one network and budget that share one of the `letters` do not differ beyond noise, all pairs tested together.
     `seeds_needed`: seeds at which an unclear difference would be found with 80% probability, if the true difference equals the estimate
     (`statistics.pairs_needed`).
@@ -53,7 +54,7 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
     next best; `next_difference`, `next_low`, `next_high` are its difference to the chosen one and the interval (`tuning.nearest`).
     InputError if nothing was evaluated, or if no network has the baseline.
     """
-    return answer_and_pairs(data, quantity, baseline)[0]
+    return answer_and_pairs(data, quantity, baseline, matters)[0]
 
 
 class Pairs(NamedTuple):
@@ -69,8 +70,7 @@ class Pairs(NamedTuple):
                 if difference > 0 and p < LEVEL}
 
 
-def answer_and_pairs(data: xr.Dataset, quantity: str | None = None,
-                     baseline: str | None = None) -> tuple[pd.DataFrame, dict[tuple[str, str], Pairs]]:
+def answer_and_pairs(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> tuple[pd.DataFrame, dict[tuple[str, str], Pairs]]:
     """The `answer`, and by task and model the differences between all pairs of estimators at equal steps."""
     rows: list[dict[str, object]] = []
     pairs: dict[tuple[str, str], Pairs] = {}
@@ -83,7 +83,7 @@ def answer_and_pairs(data: xr.Dataset, quantity: str | None = None,
             targets = {group.estimator: in_common(aims[group.runs], "") for group in members}
             for section in _sections(data, members, name, costs, targets):
                 rows += [{"task": task, "model": model, "quantity": name, "split": split, **row}
-                         for row in section.rows(1 if lower_is_better(name) else -1, reference)]
+                         for row in section.rows(1 if lower_is_better(name) else -1, reference, matters)]
                 if section.budget == "steps":
                     pairs[task, model] = Pairs(section.estimators, section.pairs)
     names = dict.fromkeys(group.estimator for members in panels(data).values() for group in members)
@@ -157,10 +157,10 @@ class _Section:
         self.scores, self.unsettled = np.array(best), np.array(unsettled)  # [estimators, seeds], [estimators]
         self.pairs = pairwise_differences(self.scores, level=1 - LEVEL, unsettled=self.unsettled)  # the family of the letters
 
-    def rows(self, sign: int, reference: str | None) -> list[dict[str, object]]:
-        """`sign`: -1 where the scores were negated. `reference`: the baseline; None: the best."""
+    def rows(self, sign: int, reference: str | None, matters: float) -> list[dict[str, object]]:
+        """`sign`: -1 where the scores were negated. `reference`: the baseline; None: the best. `matters`: the smallest difference that matters."""
         known = np.isfinite(self.scores).any(axis=1)
-        place = ranked(self.scores, self.targets, self.pairs)
+        place = ranked(self.scores, self.targets, self.pairs, matters)
         to = int(place.order[0]) if reference is None else self.estimators.index(reference)
         several = int(known.sum()) > 1
         others = int((np.isfinite(self.scores) & np.isfinite(self.scores[to])).sum(axis=1)[np.arange(len(known)) != to].astype(bool).sum())
@@ -175,7 +175,8 @@ class _Section:
             elif i == to:
                 verdict = ("best" if reference is None else "baseline") if several else "alone"
             else:
-                verdict = "worse" if here[1] > 0 else "better" if here[2] < 0 else "unclear"
+                verdict = ("worse" if here[1] > matters else "better" if here[2] < -matters else
+                           "equivalent" if matters and max(-here[1], here[2]) <= matters else "unclear")
             group = self.groups[i]
             edges = [f"{name} of {span}" for name, span in at_edge(self.settings[i], self.chosen[i]).items()]
             rows.append({

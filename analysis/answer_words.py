@@ -77,6 +77,9 @@ def sentences(found: pd.DataFrame) -> list[str]:
             words += f": {_shown(near)}{_needed(near)}." if near["seeds"] > 1 else " (one seed)."
         else:
             words += "."
+        equal = part[part["verdict"] == "equivalent"]
+        if len(equal):
+            words += f" No difference that matters: {_names(equal)}."
         if len(worse):
             near = worse.iloc[0]
             words += f" {'Next' if not len(unclear) else 'Worse beyond noise'}: {_shown(near)}{_setting(near)}, {p_value(near['p_corrected'])}."
@@ -91,7 +94,8 @@ def sentences(found: pd.DataFrame) -> list[str]:
 def _against(part: pd.DataFrame) -> str:
     """Every estimator against the baseline: better, unclear and worse."""
     words = []
-    for verdict, title in (("better", "Better beyond noise"), ("unclear", "Not distinguishable"), ("worse", "Worse beyond noise")):
+    for verdict, title in (("better", "Better beyond noise"), ("equivalent", "No difference that matters"), ("unclear", "Not distinguishable"),
+                           ("worse", "Worse beyond noise")):
         each = [_shown(row) + (f" ({p_value(row['p_corrected'])})" if np.isfinite(row["p_corrected"]) else "")
                 for _, row in part[part["verdict"] == verdict].iterrows()]
         words += [f"{title}: {'; '.join(each)}."] if each else []
@@ -180,8 +184,8 @@ def _needed(row: pd.Series) -> str:
     return f"; {row['seeds_needed']:.0f} seeds would resolve a difference of this size"
 
 
-def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None) -> str:
-    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen (`tried.chosen`)."""
+def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None, matters: float = 0.0) -> str:
+    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen (`tried.chosen`). `matters`: as in `answer`."""
     blocks = []
     for (task, model), part in found.groupby(["task", "model"], sort=False):
         lines = [f"{task} · {model} · {subject(part)}"]
@@ -190,4 +194,5 @@ def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None) -> 
     if searched is not None:
         blocks.append("Tuned beforehand:\n" + "\n".join(textwrap.fill(line, 120, initial_indent="  ", subsequent_indent="    ")
                                                         for line in said(searched)))
-    return "\n\n".join([*blocks, textwrap.fill(caption(found, searched is not None), 120)])
+    words = caption(found, searched is not None) + (f" Differences up to {matters:g} do not matter: better and worse are beyond them." if matters else "")
+    return "\n\n".join([*blocks, textwrap.fill(words, 120)])

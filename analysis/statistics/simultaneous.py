@@ -82,10 +82,10 @@ class Ranked(NamedTuple):
         return sorted(map(int, self.order), key=lambda i: first[blocks[i]])
 
 
-def ranked(scores: np.ndarray, blocks: Sequence[object] = (), found: Pairwise | None = None) -> Ranked:
+def ranked(scores: np.ndarray, blocks: Sequence[object] = (), found: Pairwise | None = None, matters: float = 0.0) -> Ranked:
     """Ranks of scores [methods, seeds], lower is better, by their means, and letters for the pairs that differ beyond noise.
 
-    Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores) excludes 0. Letters join methods of all
+    Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores) excludes 0 and all differences up to `matters`. Letters join methods of all
     blocks. `blocks` [methods]: ranks count the methods of the same block only. With a single seed there are no letters.
     """
     known = np.isfinite(scores).any(axis=1)
@@ -103,7 +103,7 @@ def ranked(scores: np.ndarray, blocks: Sequence[object] = (), found: Pairwise | 
     places = [i for i in order if known[i]]
     if np.isfinite(found.low).any():
         with np.errstate(invalid="ignore"):
-            differs = (found.low > 0) | (found.high < 0)
+            differs = (found.low > matters) | (found.high < -matters)
         for i, mark in zip(places, letters((differs | differs.T)[np.ix_(places, places)])):
             marks[i] = mark
     return Ranked(order, rank, marks)

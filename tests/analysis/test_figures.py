@@ -10,6 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from analysis import FIGURES
 from analysis.drawing import SIZES, sized
 from analysis.groups import evaluated_along, evaluated_on
+from analysis.intervals import OVER_ALL, intervals
+from analysis.statistics import interquartile_mean
 from analysis.style import MARKERS
 from made_up import sweep
 
@@ -103,3 +105,43 @@ def test_what_evaluations_are_of():
     assert evaluated_on(plain) == evaluated_along(plain) == "held-out"
     assert evaluated_on(result({"evaluate_split": "test"})) == "test"
     assert evaluated_on(result({"final_split": "test"}, {})) == "evaluated"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_final_scores_name_every_estimator_once(size):
+    """Means, intervals and the interquartile mean are those of the numbers; labels stay within the figure."""
+    data = sweep(3, ["a", "b", "c"], 5)
+    found = intervals(data)
+    assert list(found)[-1] == OVER_ALL and [one.label for one in found[OVER_ALL]] == ["a", "b", "c"]
+    losses = data["heldout_expected_loss"].values[:5, 0]
+    assert found["t0", "m"][0].mean.mean == pytest.approx(losses.mean())
+    runs = {one: [(data["heldout_expected_loss"].values[(data["task"].values == t) & (data["estimator"].values == one), 0]) for t in ("t0", "t1", "t2")]
+            for one in "abc"}
+    ends = [(min(runs[e][k].min() for e in "abc"), max(runs[e][k].max() for e in "abc")) for k in range(3)]
+    scaled = np.sort(np.concatenate([(high - values) / (high - low) for values, (low, high) in zip(runs["b"], ends)]))
+    assert found[OVER_ALL][1].mean.mean == pytest.approx(interquartile_mean(scaled))
+    with sized(SIZES[size]):
+        figure = FIGURES["final_scores"](data)
+    FigureCanvasAgg(figure).draw()
+    width, height = figure.canvas.get_width_height()
+    for ax in figure.axes:
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
+        for text in (*ax.get_yticklabels(), ax.xaxis.label, ax._left_title):
+            box = text.get_window_extent()
+            assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1, text
+
+
+def test_a_bias_that_is_known_to_be_none_is_drawn_as_none():
+    data = sweep(1, ["a", "b"], 3)
+    data["squared_bias"][:] = 0.25
+    data["known_unbiased"] = ("run", "measurement_step"), np.array([["yes"]] * 3 + [["no"]] * 3, object)
+    ax = FIGURES["bias_variance"](data).axes[0]
+    assert sorted({float(container[0].get_xdata()[0]) for container in ax.containers}) == [0.0, 0.25]
+
+
+def test_a_held_out_loss_on_a_logarithmic_axis_is_within_it():
+    data = sweep(1, ["a", "b"], 3)
+    values = np.geomspace(0.05, 14, 6)[:, None]
+    data["heldout_expected_loss"] = ("run", "evaluation_step"), values
+    low, high = FIGURES["heldout_loss"](data).axes[0].get_ylim()
+    assert 0 < low <= values.min() and high >= values.max() and high / low < 1000
