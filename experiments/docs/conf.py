@@ -11,6 +11,7 @@ from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [os.environ["HARDGRAD_PACKAGE"], str(TREE)]  # the built package `hardgrad`; `analysis`
+from analysis.site.catalogue import head_of  # noqa: E402
 
 project = "Hardgrad"
 author = "the Hardgrad developers"
@@ -97,14 +98,8 @@ tests/peers/README
 
 def headed(folder: str) -> str:
     """One section per source of a folder: the comment at its head."""
-    sections = []
-    for path in sorted((TREE / folder).glob("*.cpp")):
-        head = re.match(r"(?://.*\n)+", path.read_text("utf-8"))
-        if head is None:
-            continue
-        text = re.sub(r"^// ?", "", head[0], flags=re.M)
-        sections.append(f"### {path.stem}\n\n```{{code-block}} text\n:class: equations\n\n{text}```\n")
-    return "\n".join(sections)
+    heads = [(path.stem, head_of(path)) for path in sorted((TREE / folder).glob("*.cpp"))]
+    return "\n".join(f"### {name}\n\n```{{code-block}} text\n:class: equations\n\n{text}```\n" for name, text in heads if text)
 
 
 def interface() -> str:
