@@ -125,8 +125,8 @@ def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], hea
     """A table that sorts by click and filters by words; its first two columns stay fixed while the others scroll. Each cell is its text
     and its sort key (a number or a text; NaN sorts last). The columns in `choices` also filter by one of their texts (of a link: its key)."""
     def cell(text: str, value: object) -> str:
-        missing = isinstance(value, float) and value != value
-        return f'<td data-value="{"" if missing else escape(str(value))}">{_text(text)}</td>'
+        key = str(value) if not isinstance(value, float) else f"{value:.9g}" if value == value else ""
+        return f'<td data-value="{escape(key)}">{_text(text)}</td>'
 
     body = "".join("<tr>" + "".join(cell(*one) for one in row) + "</tr>" for row in cells)
     heads = "".join(f'<th scope="col"><button type="button">{escape(h)}</button></th>' for h in head)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ..errors import InputError
+from ..errors import OutputError
 from ..findings import findings
 from ..output import write, writing
 from ..numbers_in_words import p_value, quantity_name, score
@@ -30,11 +30,11 @@ _PAGES = ("index.html", "data", "estimators", "networks", "claims", "figures")  
 def build(out: Path, hardgrad: str, own: Own | None = None, reference: Path = REFERENCE) -> Path:
     """Writes the site into a folder, which it replaces if it holds an earlier site; returns its first page. `hardgrad`: the program, which describes its
     estimators. `own`: a user's result, shown beside the committed ones."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir()) and not (out / "index.html").exists()):
+        raise OutputError(f"{out}: holds other files; name an empty folder or an earlier site")
     studies = committed(reference / "data") + ([own.study] if own else [])
     site = Site.of(studies, entries(hardgrad))
     claims = [tested(claim, studies) for claim in claimed(reference / "claims.toml")]
-    if out.exists() and any(out.iterdir()) and not (out / "index.html").exists():
-        raise InputError(f"{out}: holds other files; name an empty folder or an earlier site")
     with writing(out):
         for name in _PAGES:
             shutil.rmtree(out / name, ignore_errors=True)
@@ -67,9 +67,7 @@ def _pages(site: Site, claims: list[Tested], hardgrad: str, own: Own | None, out
             write(out / "figures" / file, svg(figure))
             return f'<figure><img alt="{escape(words)}" src="../figures/{file}" style="min-width: 20rem"></figure>'
 
-        bare = dict.fromkeys(part.split("[")[0] for part in network)
-        described = "\n".join(asked(hardgrad, "describe", name) for name in bare if name in {**site.catalogue["models"], **site.catalogue["tasks"]})
-        yield f"networks/{slug(network)}.html", network_page(site, network, described, put)
+        yield f"networks/{slug(network)}.html", network_page(site, network, put)
     yield "claims.html", document("Published claims", [f"<p>{_counts(claims)} Each claim is an order of numbers, or a bound, tested on a committed file.</p>",
                                                        overview(claims)])
     for one in claims:

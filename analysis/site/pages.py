@@ -90,7 +90,7 @@ def _explored_rows(site: Site, study: Study) -> Iterable[list[tuple[str, object]
                *((said.get(title, "–"), row[keys[title]]) for title in (_EXPLORED[0], *_EXPLORED[2:])),
                (said.get(main, "–"), row[keys[main]]), (said["rank"], row["rank"]), (row["letters"], row["letters"]),
                (row["target"].replace("_", " "), row["target"]), (link(f"data/{study.path.name}", study.path.name), study.path.name),
-               (Html(f"<details><summary>show</summary><code>{escape(again)}</code></details>"), again)]
+               (Html(f"<details><summary>show</summary><code>{escape(again)}</code></details>"), "")]
 
 
 def _bare(estimator: str) -> str:
@@ -120,8 +120,9 @@ def estimator_page(site: Site, name: str, described: str, head: str) -> str:
         if len(mine) and np.isfinite(mine["share"]).any():
             mine = mine[np.isfinite(mine["share"])]
             parts += [f"<h3>{escape(study.name)}: bias and variance</h3>", _along(site, study, mine, ("label", "network"))]
-    if described:
-        parts.append(f"<details><summary>hardgrad describe {escape(name)}</summary><pre>{escape(described)}</pre></details>")
+    if entry and entry["parameters"]:
+        rows = [[one["name"], one["default"], one["range"], one["help"]] for one in entry["parameters"]]
+        parts.append(f"<details><summary>Parameters</summary>{rows_table(rows, ['parameter', 'default', 'range', 'meaning'], wrap=('meaning',))}</details>")
     return document(name, parts, "../")
 
 
@@ -170,9 +171,12 @@ def _along(site: Site, study: Study, frame: pd.DataFrame, first: tuple[str, ...]
     return rows_table(rows, [*("estimator" if name == "label" else name for name in first), "stage", *shown])
 
 
-def network_page(site: Site, network: Network, described: str, put: Callable[[Figure, str], str]) -> str:
+def network_page(site: Site, network: Network, put: Callable[[Figure, str], str]) -> str:
     """The findings, ranking, figures and numbers of every study of a network; `put` writes a figure and makes its HTML."""
-    parts = [f"<p><code>{escape(network[0])}</code> with <code>{escape(network[1])}</code></p>"]
+    task, model = (site.catalogue[kind].get(_bare(spec), {}) for kind, spec in zip(("tasks", "models"), network))
+    parts = [f"<p><code>{escape(network[0])}</code> with <code>{escape(network[1])}</code></p>",
+             rows_table([["task", task.get("summary", "–")], ["model", model.get("summary", "–")], ["source of the model", model.get("paper", "–")]],
+                        ["", "in a sentence"], wrap=("in a sentence",))]
     for study in site.studies:
         found = site.answers[study.name]
         frame = site.rows[study.name]
@@ -198,8 +202,6 @@ def network_page(site: Site, network: Network, described: str, put: Callable[[Fi
         parts += [f"<p>The curves and points are of the {_DRAWN} best estimators of {len(kept)}.</p>"] if not kept.all() else []
         parts.append(f"<p>Again: <code>{escape(command(study, *network))}</code>. Numbers: {link(f'../data/{study.path.name}', study.path.name)}.</p>")
         parts.append("<details><summary>Provenance</summary>" + "".join(_deeper(provenance_part(data))) + "</details>")
-    if described:
-        parts.append(f"<details><summary>hardgrad describe</summary><pre>{escape(described)}</pre></details>")
     return document(site.networks[network], parts, "../")
 
 
@@ -213,8 +215,8 @@ def _deeper(parts: Iterable[str]) -> list[str]:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure, its text as text and its places to a hundredth of a point: a quarter of the size, and searchable."""
+    """The figure, its text as text and its places to a hundredth of a point: a fifth of the size, and searchable."""
     content = io.BytesIO()
-    with matplotlib.rc_context({"svg.fonttype": "none"}):
+    with matplotlib.rc_context({"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}):
         figure.savefig(content, format="svg", metadata={"Date": None})
-    return re.sub(rb"(\d\.\d\d)\d+", rb"\1", content.getvalue())
+    return re.sub(rb"\n +<", b"\n<", re.sub(rb"(\d\.\d\d)\d+", rb"\1", content.getvalue()))

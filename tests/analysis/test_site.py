@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from made_up import sweep
 
-from analysis.errors import InputError
+from analysis.errors import InputError, OutputError
 from analysis.site import claims
-from analysis.site.build import REFERENCE
+from analysis.site.build import REFERENCE, build
 from analysis.site.own import Own, own_page, own_result, trained_differently
 from analysis.site.pages import Site, estimator_page, explorer
 from analysis.site.studies import Study, committed, explored, opened, slug, stage
@@ -112,6 +112,13 @@ def test_a_committed_file_is_whole_and_says_where_it_comes_from(path, tmp_path):
     assert one.name == path.name.split(".")[0] and (REFERENCE.parents[1] / "experiments/configs" / f"{one.name}.toml").exists()
     assert all(one.data.attrs[name] for name in ("git_commit", "cpu", "blas_kernel", "compiler", "created_at"))
     assert one.data.attrs["status"] == "complete" and len(set(one.data["seed"].values.tolist())) >= 1
+
+
+def test_other_files_are_not_overwritten(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(OutputError, match="holds other files"):
+        build(tmp_path, "hardgrad")
+    assert list(tmp_path.iterdir()) == [tmp_path / "thesis.tex"]
 
 
 def test_the_committed_files_are_small():
