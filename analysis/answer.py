@@ -58,7 +58,7 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
 
 
 class Pairs(NamedTuple):
-    """All pairs of a network's estimators at equal steps; of scores of which lower is better."""
+    """All pairs of a network's estimators at equal steps; lower scores are better."""
 
     estimators: list[str]
     found: Pairwise

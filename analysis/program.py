@@ -17,7 +17,7 @@ def program() -> str:
 
 
 def asked(hardgrad: str, *arguments: str) -> str:
-    """What the program prints. InputError with its message if it fails."""
+    """The output of the program. InputError with its message if it fails."""
     try:
         done = subprocess.run([hardgrad, *arguments], capture_output=True, text=True, check=False)
     except OSError as error:

@@ -24,7 +24,7 @@ from .pages import Site, document, estimator_page, explorer, network_page, svg
 from .studies import Study, committed, slug
 
 REFERENCE = TREE / "results/reference"
-_PAGES = ("index.html", "data", "estimators", "networks", "claims", "figures")  # what an earlier site left
+_PAGES = ("index.html", "data", "estimators", "networks", "claims", "figures")  # of an earlier site, removed first
 
 
 def build(out: Path, hardgrad: str, own: Own | None = None, reference: Path = REFERENCE) -> Path:
@@ -90,7 +90,7 @@ def _index(site: Site, claims: list[Tested], own: Own | None) -> str:
              "can be downloaded, with the command that makes it again.</p>"]
     if own:
         parts.append(f"<p class=\"warn\">This site has a result of your own: {link('yours.html', own.study.name)}.</p>")
-    parts.append('<h2 id="findings">What was found</h2>')
+    parts.append('<h2 id="findings">Findings</h2>')
     for study in site.studies:
         said = _against_baseline(site, study) or findings(study.data)
         first = sweep_texts(study.data).get("description", study.name)
@@ -101,7 +101,7 @@ def _index(site: Site, claims: list[Tested], own: Own | None) -> str:
               '<h2 id="add">A result of your own</h2>',
               "<p>Run one of the sweeps with your estimator added to its list, merge it, and build the site again. The estimator may come from a plugin. "
               "The file must pass <code>hardgrad check</code>.</p>"
-              f"<pre>{escape(_ADD)}</pre><p>The site then compares each of your numbers with what stands here and lists what differs beyond noise.</p>"]
+              f"<pre>{escape(_ADD)}</pre><p>The site then compares each of your numbers with the committed ones and lists the differences beyond noise.</p>"]
     return document("Gradient estimators for hard attention, measured", parts)
 
 

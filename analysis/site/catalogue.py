@@ -1,4 +1,4 @@
-"""What the program says of its estimators, models and tasks, and what the head of an estimator's file says."""
+"""Facts about estimators, models and tasks: from the program, and from the head of an estimator's file."""
 
 from __future__ import annotations
 

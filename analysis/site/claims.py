@@ -24,7 +24,7 @@ _RATIOS = ("variance", "work_normalised_variance")
 
 
 class Tested(NamedTuple):
-    """A claim and what the numbers say of it."""
+    """A claim and its verdict, with the numbers."""
 
     claim: dict[str, Any]  # name, says, source, study, model, quantity, at, order or estimators and at_most or at_least
     study: Study
@@ -46,7 +46,7 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     """The verdict. An order holds from each estimator to the next: the first is better (of a score), or lower (of a variance or bias). It is reproduced
     if every step is beyond noise in the claimed direction (differences paired over seeds, corrected for the number of steps, Dunn 1961), not
     reproduced if one is beyond noise in the other direction, otherwise undecided. A bound holds if the mean of each estimator keeps it. InputError if
-    the study lacks what the claim names."""
+    the study lacks an estimator or a quantity of the claim."""
     where = f"claim {claim['name']}"
     study = next((one for one in studies if one.name == claim["study"] and not one.own), None)
     if study is None:

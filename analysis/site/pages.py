@@ -30,7 +30,7 @@ _EXPLORED = ("relative bias", "squared bias", "variance", "variance × rows")
 
 
 class Site(NamedTuple):
-    """What all pages are made of."""
+    """The content of all pages."""
 
     studies: list[Study]
     catalogue: dict[str, dict[str, dict[str, Any]]]  # by kind and name (`catalogue.entries`)
@@ -98,7 +98,7 @@ def _bare(estimator: str) -> str:
 
 
 def estimator_page(site: Site, name: str, described: str, head: str) -> str:
-    """What the program says of an estimator, where it wins and loses, and its numbers along training."""
+    """The facts of an estimator, where it wins and loses, and its numbers along training."""
     entry = site.catalogue["estimators"].get(name)
     parts = [f"<p>{escape(entry['summary'][:1].upper() + entry['summary'][1:])}.</p>"] if entry else ["<p>An estimator of your own.</p>"]
     if entry:

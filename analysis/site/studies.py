@@ -1,4 +1,4 @@
-"""The result files of a site, and what each says of every estimator, network and stage of training."""
+"""The result files of a site, and their numbers of every estimator, network and stage of training."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_every_picture_decodes(page):
     widths = page.execute_async_script("""
         const done = arguments[0], images = [...document.images];
         Promise.all(images.map(image => image.decode().catch(() => null))).then(() => done(images.map(i => i.naturalWidth)));""")
-    assert len(widths) == 14 and min(widths) > 300
+    assert len(widths) == 15 and min(widths) > 300
 
 
 def test_the_table_sorts_by_numbers_and_texts(page):

@@ -1,4 +1,4 @@
-"""The site: verdicts on planted numbers, the committed files, and what a user's file is compared with."""
+"""The site: verdicts on planted numbers, the committed files, and comparisons with a user's file."""
 import gzip
 import os
 import subprocess
