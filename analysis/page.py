@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Sequence
-from html import escape
+from html import escape, unescape
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -63,7 +64,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const up = head.getAttribute("aria-sort") !== "ascending";
     heads.forEach(other => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    const key = row => row.cells[column].dataset.value;
+    const key = row => row.cells[column].dataset.value ?? row.cells[column].textContent;
     const rows = [...body.rows].sort((a, b) => {
       const x = key(a), y = key(b);
       if (x === "" || y === "") return (x === "") - (y === "");
@@ -123,10 +124,11 @@ def blocks_table(blocks: Sequence[tuple[str, Sequence[Sequence[object]]]], head:
 
 def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], head: Sequence[str], choices: Sequence[str] = ()) -> str:
     """A table that sorts by click and filters by words; its first two columns stay fixed while the others scroll. Each cell is its text
-    and its sort key (a number or a text; NaN sorts last). The columns in `choices` also filter by one of their texts (of a link: its key)."""
+    and its sort key (a number or a text; NaN sorts last), which is written down where it differs from the text. The columns in `choices` also filter by one of their texts (of a link: its key)."""
     def cell(text: str, value: object) -> str:
         key = str(value) if not isinstance(value, float) else f"{value:.9g}" if value == value else ""
-        return f'<td data-value="{escape(key)}">{_text(text)}</td>'
+        own = unescape(re.sub("<[^>]*>", "", text)) if isinstance(text, Html) else text
+        return f'<td>{_text(text)}</td>' if key == own else f'<td data-value="{escape(key)}">{_text(text)}</td>'
 
     body = "".join("<tr>" + "".join(cell(*one) for one in row) + "</tr>" for row in cells)
     heads = "".join(f'<th scope="col"><button type="button">{escape(h)}</button></th>' for h in head)

@@ -111,7 +111,7 @@ def test_with_interval_reads_well():
 OTHERS = ("variance_against_samples", "variance_against_temperature", "bias_against_temperature")
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in (*OTHERS, "heat_map")])
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in (*OTHERS, "heat_map", "final_scores")])
 def test_every_figure_has_a_panel_per_task_and_a_legend_outside_them(data, name):
     figure = FIGURES[name](data)
     assert len(figure.axes) == 4

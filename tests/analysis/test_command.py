@@ -71,7 +71,7 @@ def test_draw_writes_pictures_and_prints_the_table(result, tmp_path):
     done = run("draw", result, "--out", tmp_path / "deep" / "pictures")
     assert done.returncode == 0 and done.stderr == ""
     paths = [line for line in done.stdout.splitlines() if line.endswith((".png", ".svg"))]
-    assert len(paths) == 28 and "rloo[samples=4]" in done.stdout
+    assert len(paths) == 30 and "rloo[samples=4]" in done.stdout
     for path in paths:
         with open(path, "rb") as f:
             assert f.read(5) in (b"\x89PNG\r", b"<?xml")
