@@ -123,7 +123,7 @@ def _against_baseline(site: Site, study: Study) -> list[str]:
     return said
 
 
-_ADD = """hardgrad run experiments/configs/every_estimator.toml --out mine-run --set 'grid.estimator=[mine, rloo]'
+_ADD = """hardgrad run experiments/configs/every_estimator.toml --out mine-run --set 'grid.estimator=["mine", "rloo"]'
 hardgrad merge mine-run --out mine.h5
 hardgrad test mine --json > mine.json
 python3 -m analysis site --with mine.h5 --test mine.json"""

@@ -56,7 +56,7 @@ def own_page(site: Site, own: Own) -> str:
             parts.append("<p>No committed file has this network, so there is nothing to compare with.</p>")
         for other in there:
             parts += _against(study, other, network)
-    return document(f"Your result: {study.name}", parts)
+    return document(f"Your result: {study.path.stem}", parts)
 
 
 def _verdicts(own: Own) -> list[str]:

@@ -151,7 +151,7 @@ def _wins(site: Site, name: str) -> list[str]:
                          f"{quantity_name(row['quantity'])} {score(row['quantity'], row['score'], row['low'], row['high'])}",
                          f"{row['rank']:.0f} of {int(target.sum())}" if np.isfinite(row["rank"]) else "–", row["target"].replace("_", " "), row["reference"],
                          difference(row) if np.isfinite(row["difference"]) and row["verdict"] in _WORDS else "–", bare_p(row["p_corrected"]),
-                         study.name + (" (yours)" if study.own else " (tuned)" if study.tuned else "")])
+                         study.name + (" (tuned)" if study.tuned else "")])
     if not rows:
         return ['<h2 id="wins">Where it wins and loses</h2><p>No file here trains a network with it.</p>']
     shown = [i for i in range(10) if i != 2 or any(row[2] != "–" for row in rows)]
@@ -187,7 +187,7 @@ def network_page(site: Site, network: Network, put: Callable[[Figure, str], str]
         part = found[(found["task"] == network[0]) & (found["model"] == network[1])] if len(found) else found
         half = frame[frame["step"] == _nearest_half(frame)]
         half.attrs["measured_at"] = f"step {half['step'].iloc[0]}" if half["step"].iloc[0] >= 0 else None
-        title = study.name + (" (yours)" if study.own else ", tuned settings" if study.tuned else "")
+        title = study.name + (", tuned settings" if study.tuned else "")
         parts += [f'<h2 id="{escape(study.name)}">{escape(title)}</h2>', *_deeper(findings_part(data, "half")), *_deeper(ranking_part(data, part, half, 1, 60)),
                   *_deeper(cautions_part(data))]
         if np.isfinite(frame["share"]).any():

@@ -27,7 +27,7 @@ Network = tuple[str, str]  # task and model
 class Study(NamedTuple):
     """One result file."""
 
-    name: str  # of its sweep
+    name: str  # of its sweep; of a user's, which may be the same sweep, the file's
     path: Path
     data: xr.Dataset
     own: bool  # given by a user, beside the committed ones
@@ -55,7 +55,11 @@ def opened(path: Path, own: bool = False) -> Study:
                 raise InputError(f"{path}: cannot be read: {error}") from error
             data = load(plain)
         data.attrs["path"] = str(path)
-    return Study(sweep_texts(data).get("name") or path.name.split(".")[0], path, data, own)
+    return Study(f"{path.stem} (yours)" if own else _sweep_name(data, path), path, data, own)
+
+
+def _sweep_name(data: xr.Dataset, path: Path) -> str:
+    return sweep_texts(data).get("name") or path.name.split(".")[0]
 
 
 def committed(folder: Path) -> list[Study]:
@@ -87,7 +91,7 @@ def command(study: Study, task: str, model: str, estimator: str = "") -> str:
 
 def sweep_file(study: Study) -> str:
     """Where the sweep stands: in the tree; a user's has the name of its sweep."""
-    return f"{'' if study.own else 'experiments/configs/'}{study.name}.toml"
+    return f"{'' if study.own else 'experiments/configs/'}{_sweep_name(study.data, study.path)}.toml"
 
 
 def explored(study: Study) -> pd.DataFrame:

@@ -100,7 +100,8 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path):
     (tmp_path / "test.json").write_text("{}")
     with pytest.raises(InputError, match="hardgrad test"):
         own_result(tmp_path / "mine.h5", tmp_path / "test.json", program)
-    assert own_result(tmp_path / "mine.h5", None, program).study.own
+    own = own_result(tmp_path / "mine.h5", None, program).study
+    assert own.own and own.name == "mine (yours)"  # also of the same sweep as a committed file: both are shown
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
