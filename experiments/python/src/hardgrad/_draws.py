@@ -85,5 +85,5 @@ def drawn(given: Given, used: _core.Estimator, rows: float, learning: bool) -> N
             _warned.add(given)
             name = given.split("[")[0]
             warnings.warn(f'{name} learns, but given by name it starts anew at each call: make hardgrad.Estimator("{given}") once, before '
-                          "the training loop, and pass that", RuntimeWarning, stacklevel=3)
+                          "the training loop, and pass that", RuntimeWarning, stacklevel=4)
         _drawn_before.add(given)
