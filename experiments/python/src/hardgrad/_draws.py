@@ -69,7 +69,7 @@ def held(estimator: Given, dtype: torch.dtype) -> _core.Estimator:
 
 
 def learned(estimator: Given, dtype: torch.dtype, gradient: Any) -> tuple[list[Slope], list[Tensor]]:
-    """After a draw: a module takes over what it has learned. The slopes of its parameters, for `Estimate`, and these parameters."""
+    """After a draw: a module takes over its new state. The slopes of its parameters, for `Estimate`, and these parameters."""
     found = estimator.learned(dtype, gradient) if isinstance(estimator, _module.Estimator) else []
     return [(slope, AS_IS) for _, slope in found], [parameter for parameter, _ in found]
 
