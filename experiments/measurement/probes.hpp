@@ -1,6 +1,8 @@
 // Directions in R^P for the bias test. All of them together cost one pass over the P numbers.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -16,13 +18,17 @@ class Probes {
   /// At most one direction per entry; `size` is the number of entries.
   Probes(std::size_t size, int count, Key key);
   int count() const { return static_cast<int>(length_.size()); }
-  /// [count] d . direction
-  std::vector<double> operator()(std::span<const double> d) const;
+  /// Number of partial sums, a multiple of `count`; 0 without directions.
+  std::size_t lanes() const { return lanes_; }
+  /// Adds entries [first, first + d.size()) of a vector to its partial sums [lanes]; `first` is a multiple of `lanes`.
+  void add(std::size_t first, std::span<const double> d, std::span<double> sums) const;
+  /// [count] vector . direction, from its partial sums
+  std::vector<double> along(std::span<const double> sums) const;
 
  private:
-  std::size_t stride_ = 0;      // a multiple of `count`: the entries of one inner loop
-  std::vector<double> sign_;    // [size]
-  std::vector<double> length_;  // [count] length of each direction before normalisation
+  std::size_t lanes_ = 0;
+  std::vector<std::int8_t> sign_;  // [size]
+  std::vector<double> length_;     // [count] length of each direction before normalisation
 };
 
 }  // namespace hardgrad::measurement

@@ -4,6 +4,8 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <numeric>
 
 #include "experiments/measurement/lengths.hpp"
 
@@ -14,16 +16,29 @@ namespace {
 constexpr double rounding = 1e-12;
 double beyond_rounding(double scatter, double squares) { return scatter > rounding * squares ? scatter : 0; }
 double scatter_of(double squares, double sum, double count) { return beyond_rounding(squares - sum * sum / count, squares); }
-/// Sums in lanes that fill a register; sequential additions would wait for each other.
-double dot(std::span<const double> a, std::span<const double> b) {
-  double lanes[32] = {}, sum = 0;
-  for (std::size_t first = 0; first < a.size(); first += 32) {
-    const std::size_t n = std::min<std::size_t>(32, a.size() - first);
-    const double *x = a.data() + first, *y = b.data() + first;
-    for (std::size_t j = 0; j < n; ++j) lanes[j] += x[j] * y[j];
+/// A sum of products in lanes that fill registers; sequential additions would wait for each other.
+class Dot {
+ public:
+  void add(const double* x, const double* y, std::size_t n) {
+    std::size_t i = 0;
+    for (; i + 32 <= n; i += 32)
+      for (std::size_t j = 0; j < 32; ++j) lanes_[j] += x[i + j] * y[i + j];
+    for (std::size_t j = 0; i + j < n; ++j) lanes_[j] += x[i + j] * y[i + j];
   }
-  for (double lane : lanes) sum += lane;
-  return sum;
+  double sum() const { return std::accumulate(std::begin(lanes_), std::end(lanes_), 0.0); }
+
+ private:
+  double lanes_[32] = {};
+};
+double dot(std::span<const double> a, std::span<const double> b) {
+  Dot product;
+  product.add(a.data(), b.data(), a.size());
+  return product.sum();
+}
+/// f(first, n) for pieces of at most `most` entries, which fit in the cache.
+template <class F>
+void in_pieces(std::size_t size, std::size_t most, F f) {
+  for (std::size_t first = 0; first < size; first += most) f(first, std::min(most, size - first));
 }
 
 }  // namespace
@@ -54,26 +69,39 @@ void Replicates::add(int index, std::span<const double> gradient) {
     block.along.resize(directions());
     block.along_squares.resize(directions());
   }
-  const double before = block.count++;
-  static thread_local std::vector<double> d;  // as long as the gradient: allocated once per thread
-  d.resize(reference_.size());
-  if (before > 0) {
-    double squared = 0;
-    for (std::size_t i = 0; i < d.size(); ++i) {
-      const double off = gradient[i] - reference_[i] - block.sum[i] / before;
-      squared += off * off;
+  // One pass in pieces: a gradient of many parameters is not in the cache.
+  const double before = block.count++, each = before > 0 ? 1 / before : 0;
+  Dot apart, on_reference, with_reference, squares;
+  std::vector<double> along_lanes(probes_.lanes());
+  const std::size_t piece = probes_.lanes() > 0 ? (256 + probes_.lanes() - 1) / probes_.lanes() * probes_.lanes() : 256;
+  std::vector<double> deviation(piece), off(piece);
+  in_pieces(reference_.size(), piece, [&](std::size_t first, std::size_t n) {
+    const double *g = &gradient[first], *r = &reference_[first];
+    double* __restrict sum = &block.sum[first], * __restrict of_squares = &block.squares[first];
+    double* __restrict d = deviation.data(), * __restrict o = off.data();
+    for (std::size_t i = 0; i < n; ++i) {
+      d[i] = g[i] - r[i];
+      o[i] = d[i] - sum[i] * each;
+      sum[i] += d[i];
+      of_squares[i] += d[i] * d[i];
     }
-    keep(block.largest, squared * before / (before + 1));
-  }
-  for (std::size_t i = 0; i < d.size(); ++i) {
-    d[i] = gradient[i] - reference_[i];
-    block.sum[i] += d[i];
-    block.squares[i] += d[i] * d[i];
-  }
-  auto along = probes_(d);
+    apart.add(o, o, n);
+    probes_.add(first, {d, n}, along_lanes);
+    if (reference_norm_ > 0) {
+      on_reference.add(d, r, n);
+      with_reference.add(g, r, n);
+      squares.add(g, g, n);
+    }
+  });
+  if (before > 0) keep(block.largest, apart.sum() * before / (before + 1));
+  auto along = probes_.along(along_lanes);
   if (reference_norm_ > 0) {
-    along.push_back(dot(d, reference_) / reference_norm_);
-    if (const double cosine = cosine_between(gradient, reference_); !std::isnan(cosine)) {
+    along.push_back(on_reference.sum() / reference_norm_);
+    const double length = std::sqrt(squares.sum());
+    const bool safe = length > 1e-140 && length < 1e140 && reference_norm_ > 1e-140 && reference_norm_ < 1e140;
+    const double cosine =
+        safe ? std::clamp(with_reference.sum() / (length * reference_norm_), -1.0, 1.0) : cosine_between(gradient, reference_);
+    if (!std::isnan(cosine)) {
       block.cosine += cosine;
       block.cosine_squares += cosine * cosine;
     }
@@ -183,17 +211,6 @@ std::vector<double> Replicates::centred(std::size_t first, std::size_t n) const 
   return sums;
 }
 
-namespace {
-
-/// f(first, n) for pieces of `size` entries, so that a piece of all blocks fits in the cache.
-template <class F>
-void in_pieces(std::size_t size, F f) {
-  constexpr std::size_t most = 256;
-  for (std::size_t first = 0; first < size; first += most) f(first, std::min(most, size - first));
-}
-
-}  // namespace
-
 BlockMoments Replicates::scatter() const {
   const std::size_t B = blocks_.size();
   BlockMoments result{std::vector<double>(B), std::vector<double>(B), std::vector<double>(B * B)};
@@ -202,7 +219,7 @@ BlockMoments Replicates::scatter() const {
     result.count[k] = blocks_[k].count;
     result.squares[k] = blocks_[k].squared - 2 * dot(blocks_[k].sum, total_.sum) / total_.count + blocks_[k].count * length;
   }
-  in_pieces(reference_.size(), [&](std::size_t first, std::size_t n) {
+  in_pieces(reference_.size(), 256, [&](std::size_t first, std::size_t n) {
     const auto sums = centred(first, n);
     for (std::size_t k = 0; k < B; ++k)
       for (std::size_t l = 0; l <= k; ++l)
@@ -232,7 +249,7 @@ double Replicates::along(const std::vector<double>& direction) const {
 double Replicates::overlap(const Replicates& other) const {
   const std::size_t B = blocks_.size(), C = other.blocks_.size();
   std::vector<double> products(B * C);
-  in_pieces(reference_.size(), [&](std::size_t first, std::size_t n) {
+  in_pieces(reference_.size(), 256, [&](std::size_t first, std::size_t n) {
     const auto mine = centred(first, n), its = other.centred(first, n);
     for (std::size_t k = 0; k < B; ++k)
       for (std::size_t l = 0; l < C; ++l)

@@ -33,6 +33,7 @@ void take_long_run(Measurement& m, const Replicates& long_run) {
 void take_bias(Measurement& m, const Replicates& replicates, double level, const Replicates* long_run) {
   const auto distance = replicates.distance(replicates.reference(), long_run);
   m.squared_bias = distance.unbiased();
+  if (long_run) m.bias_p_value_plain = distance.p_value();
   const auto bias = m.intervals["squared_bias"] = distance.interval(level);
   m.cosine = replicates.cosine();
   m.intervals["cosine"] = replicates.cosine_interval(level);
@@ -48,10 +49,6 @@ void test_bias(Measurement& m, const Replicates& replicates, double rounding, do
   const double resolution = rounding * std::max(length_of(replicates.reference()), 1e-6);  // a floor for a gradient of zero
   m.bias_p_value_plain = replicates.bias_p_value(resolution, doubt);
   if (doubt <= resolution) m.bias_p_value = replicates.corrected_bias_p_value(resolution);
-}
-
-void test_bias(Measurement& m, const Replicates& replicates, const Replicates& long_run) {
-  m.bias_p_value_plain = replicates.distance(replicates.reference(), &long_run).p_value();
 }
 
 void derive(Measurement& m) {

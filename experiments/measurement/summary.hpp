@@ -16,12 +16,11 @@ constexpr double rounding_of() {
 void take_variance(Measurement& m, const Replicates& replicates, double level);
 /// Norm and standard error of a gradient that is the mean of a long run around zero.
 void take_long_run(Measurement& m, const Replicates& long_run);
-/// Bias against the reference, which is the mean of the long run if there is one. estimand_norm must be known.
+/// Bias against the reference, which is the mean of the long run if there is one; then also its p-value, in which the run's noise
+/// counts (in the length of the difference, not along single directions). estimand_norm must be known.
 void take_bias(Measurement& m, const Replicates& replicates, double level, const Replicates* long_run);
 /// p-values against an exact reference, or one with a known error. rounding: relative; doubt: the error of the reference.
 void test_bias(Measurement& m, const Replicates& replicates, double rounding, double doubt = 0);
-/// The p-value against the mean of a long run. Its noise counts in the length of the difference, not along single directions.
-void test_bias(Measurement& m, const Replicates& replicates, const Replicates& long_run);
 /// Relative bias, mean squared error, signal-to-noise ratio and variance x rows from the other fields.
 void derive(Measurement& m);
 /// Sets ratios to NaN where rounding dominates: ratios to a gradient below the rounding of its samples, and ratios to a

@@ -17,10 +17,10 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   ~Fiber() { drop(); }
 
-  /// Enters the body; returns when it suspends or ends, and throws what it throws. UsageError in another thread, or after its
-  /// end.
+  /// Enters the body; returns when it suspends or ends, and passes its exceptions on. UsageError in another thread, or
+  /// after its end.
   void resume();
-  /// Within the body: goes back to `resume`. What the body has caught must not be alive.
+  /// Within the body: goes back to `resume`. No exception may be caught at that time.
   void suspend();
   /// Unwinds a suspended body. In another thread the stack cannot be unwound, and is left.
   void drop();

@@ -23,11 +23,11 @@ struct Held {
   bool learns = false;
   std::vector<T> gradient = {};  ///< of its own loss at its own parameters; empty if the last estimate had no such loss
 
-  /// Learns from an estimate made with Problem::learning; without an optimiser, only what is not a parameter.
+  /// Learns from an estimate made with Problem::learning; without an optimiser, only the averages.
   void learn(const Estimate<T>& estimate);
 };
 
-/// What an estimator has learned: its own parameters in order, the averages, and the state of their optimiser.
+/// The learned state of an estimator: its own parameters in order, the averages, and the state of their optimiser.
 struct Learned {
   std::vector<std::vector<double>> parameters = {};
   std::vector<double> averages = {}, optimizer = {};

@@ -91,7 +91,7 @@ def test_enumerations_are_differentiated_as_sums():
 
 
 def three(first, second, third, loss):
-    """Two names for two sites and three choices: a bit, two columns of three options of which some are missing, and a bit again."""
+    """Two names for two sites and three choices: a bit, two columns of three options, some missing, and a bit again."""
     def network(e):
         a = e.choose("bit", first.expand(2, 1), bits=True)
         b = e.choose("colour", (second + 0.3 * a.weights[:, :1]).reshape(-1, 2, 3))

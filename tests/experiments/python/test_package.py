@@ -48,9 +48,9 @@ TYPES = """
 strict = True
 [mypy-torch.*]
 follow_imports = skip
-[mypy-hardgrad.analysis.*]
+[mypy-hardgrad.analysis.*,jax.*]
 ignore_missing_imports = True
-[mypy-hardgrad.torch,hardgrad._tensors,hardgrad._episode,hardgrad._module,hardgrad._gradients]
+[mypy-hardgrad.torch,hardgrad.jax,hardgrad._tensors,hardgrad._episode,hardgrad._module,hardgrad._gradients]
 disallow_subclassing_any = False
 disallow_untyped_decorators = False
 warn_unused_ignores = False

@@ -238,8 +238,8 @@ def test_networks_of_estimators_learn():
 
 
 @pytest.mark.parametrize("logits, f, named, said", [
-    (torch.zeros(2, 3, dtype=torch.float16), None, {}, "logits are torch.float16"),
-    (torch.zeros(2, 3, device="meta"), None, {}, "logits are on meta: only tensors on the CPU"),
+    (torch.zeros(2, 3, dtype=torch.int32), None, {}, "logits are torch.int32"),
+    (torch.zeros(2, 3, device="meta"), None, {}, "logits are on meta, where tensors have no numbers"),
     (torch.zeros(2, 3).to_sparse(), None, {}, "logits are torch.float32 in layout torch.sparse_coo"),
     ([0.0, 1.0], None, {}, "logits are of type list, expected a tensor"),
     (torch.tensor([0.0, np.nan]), lambda z: z[:, 0, 0], {}, r"logits: entry \[1\] is nan"),

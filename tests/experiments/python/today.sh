@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The package's tests with NumPy 2 and PyTorch 2: tests/experiments/python/today.sh [python] makes an environment of that Python
+# The package's tests with NumPy 2, PyTorch 2 and JAX: tests/experiments/python/today.sh [python] makes an environment of that Python
 # (default: Debian's) in build/today, builds and installs the package there with pip, and runs the tests in it. Prints SKIPPED if pip
 # cannot get their requirements.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 . experiments/setup.sh
 python="${1:-$hardgrad_python}"
-wanted=('numpy>=2' torch==2.13.0 pytest h5py h5netcdf xarray scipy pandas matplotlib tomli-w nbclient ipykernel
+wanted=('numpy>=2' torch==2.13.0 jax pytest h5py h5netcdf xarray scipy pandas matplotlib tomli-w nbclient ipykernel
   setuptools wheel 'pybind11>=2.12')  # the last three are for the build
 unset PYTHONPATH PYTHONHOME
 place="build/today/$("$python" -c 'import sys; print(sys.implementation.cache_tag)')"

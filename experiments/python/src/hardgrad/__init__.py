@@ -9,7 +9,8 @@
 - `written(function)`: an estimator of your own, used like all others; `test(function)`: checks its claims.
 - `measure(task, model, estimators)`, `run(config)`: the program's verbs for the networks of the field; results as xarray.
   `hardgrad.analysis` tabulates and draws them.
-- `hardgrad.torch`: differentiable expected losses for PyTorch (a separate import, so that PyTorch is not required).
+- `hardgrad.torch`, `hardgrad.jax`: differentiable expected losses for PyTorch and JAX (separate imports, so that these are not
+  required).
 
 Estimators have the program's names: `rloo`, or with settings `rloo[samples=4]`. Errors carry the program's messages:
 `UsageError` (a ValueError: invalid arguments; `NotExact`: no exact result), `NotFinite` (an ArithmeticError), `Bug`. Exceptions

@@ -22,7 +22,7 @@ class Asked:
     """
 
     def __init__(self, logits: Tensor, bits: bool, what: str = "logits"):
-        self.logits, self._bits, self._dtype = logits, bits, logits.dtype  # logits: those for core
+        self.logits, self._bits = logits, bits  # logits: those for core
         self.numbers: Any = shared(logits, what)
         self._order = self._back = None
         if self.numbers.min(initial=0) > -np.inf:
@@ -50,5 +50,5 @@ class Asked:
         return weights if self._back is None else weights.gather(-1, self._back.reshape(self._shape)[row])
 
     def one_hot(self, options: Tensor) -> Tensor:
-        """Such weights of the user's options."""
-        return (options if self._bits else torch.nn.functional.one_hot(options, self.logits.shape[-1])).to(self._dtype)
+        """Such weights of the user's options, as whole numbers."""
+        return options if self._bits else torch.nn.functional.one_hot(options, self.logits.shape[-1])

@@ -69,7 +69,7 @@ def held(estimator: Given, dtype: torch.dtype) -> _core.Estimator:
 
 
 def learned(estimator: Given, dtype: torch.dtype, gradient: Any) -> tuple[list[Slope], list[Tensor]]:
-    """After a draw: a module takes over what it has learned. The slopes of its parameters, for `Estimate`, and these parameters."""
+    """After a draw: a module takes over its new state. The slopes of its parameters, for `Estimate`, and these parameters."""
     found = estimator.learned(dtype, gradient) if isinstance(estimator, _module.Estimator) else []
     return [(slope, AS_IS) for _, slope in found], [parameter for parameter, _ in found]
 
@@ -85,5 +85,5 @@ def drawn(given: Given, used: _core.Estimator, rows: float, learning: bool) -> N
             _warned.add(given)
             name = given.split("[")[0]
             warnings.warn(f'{name} learns, but given by name it starts anew at each call: make hardgrad.Estimator("{given}") once, before '
-                          "the training loop, and pass that", RuntimeWarning, stacklevel=3)
+                          "the training loop, and pass that", RuntimeWarning, stacklevel=4)
         _drawn_before.add(given)

@@ -12,10 +12,10 @@ from ._core import UsageError
 from ._asked import Asked, of_bits
 from ._losses import given_ids, given_seed
 from ._sites import Site, of_episode
-from ._tensors import DTYPES, Estimate, Slope, check_logits, check_losses, drawn_seed, shared
+from ._tensors import DTYPES, Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, on_host, shared
 
-_RUN = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode_double}
-_BLOCK = {torch.float32: _core.BlockFloat, torch.float64: _core.BlockDouble}
+_RUN: dict[torch.dtype, Any] = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode_double}
+_BLOCK: dict[torch.dtype, Any] = {torch.float32: _core.BlockFloat, torch.float64: _core.BlockDouble}
 
 
 class Choice:
@@ -25,11 +25,12 @@ class Choice:
         each row.
     """
 
-    def __init__(self, asked: Asked, options: Optional[Tensor], weights: Optional[Tensor], parent: Tensor, example: Tensor, place: int, spec: str):
-        self.parent, self.example, self.place = parent, example, place
-        self._asked, self._spec = asked, spec
-        self._options = None if options is None else asked.options(options, parent)
-        self._weights = None if weights is None else asked.weights(weights, parent)
+    def __init__(self, asked: Asked, logits: Tensor, options: Optional[Tensor], weights: Optional[Tensor], parent: Tensor, example: Tensor,
+                 place: int, spec: str):
+        self.parent, self.example, self.place = parent.to(logits.device), example.to(logits.device), place
+        self._asked, self._spec, self._dtype = asked, spec, logits.dtype
+        self._options = None if options is None else asked.options(options, parent).to(logits.device)
+        self._weights = None if weights is None else asked.weights(weights, parent).to(logits.device, logits.dtype)
 
     @property
     def options(self) -> Tensor:
@@ -43,7 +44,7 @@ class Choice:
         """[R', D, S] weights over the options, one-hot if options are chosen; [R', D] those of a 1 if asked with bits=True. Networks that
         read only these work with every estimator, also with relaxations, which differentiate the network in them."""
         if self._weights is None:
-            self._weights = self._asked.one_hot(self.options)
+            self._weights = self._asked.one_hot(self.options).to(self._dtype)
         return self._weights
 
 
@@ -54,6 +55,7 @@ class Run:
         self._asking, self._dtype, self._given, self._spec = asking, dtype, given, spec
         self._places = [examples]
         self._paid = False
+        self.device = torch.device("cpu")  # of the last cost
         self._expected: Optional[Tensor] = None
         self._leaves: list[Tensor] = []  # the weights of relaxed choices
         self._names: list[str] = []  # of these choices
@@ -67,6 +69,7 @@ class Run:
             raise UsageError("expected_loss is known once the `with` block has ended without an error; `run` returns it")
         return self._expected
 
+    @eager
     def choose(self, name: str, logits: Tensor, *, posterior: Optional[Tensor] = None, state: Optional[Tensor] = None,
                after: Optional[Choice] = None, bits: bool = False) -> Choice:
         """Makes a choice on the rows after the last choice, or after `after`; initially the rows are the examples.
@@ -78,7 +81,7 @@ class Run:
         """
         place = len(self._places) - 1 if after is None else after.place
         inputs = [self._logits(x, what, bits) for x, what in ((logits, "logits"), (posterior, "the posterior's logits")) if x is not None]
-        seen = None if state is None else shared(state.to(self._dtype), "the numbers of the state")
+        seen = None if state is None else shared(on_host(state, self._dtype), "the numbers of the state")
         if seen is not None and (seen.ndim != 2 or len(seen) != self._places[place]):
             raise UsageError(f'choice "{name}": state has shape {list(seen.shape)}; it is [{self._places[place]}, numbers]')
         asked = Asked(inputs[0], bits)
@@ -93,13 +96,15 @@ class Run:
             self._leaves.append(weights)
             self._names.append(name)
             self._used.append(False)
-        return Choice(asked, None if options is None else torch.from_numpy(options), weights, torch.from_numpy(parent), torch.from_numpy(example),
-                      len(self._places) - 1, self._spec)
+        return Choice(asked, logits, None if options is None else torch.from_numpy(options), weights, torch.from_numpy(parent),
+                      torch.from_numpy(example), len(self._places) - 1, self._spec)
 
+    @eager
     def cost(self, losses: Tensor, *, after: Optional[Choice] = None) -> None:
         """A loss [R] of the rows after the last choice, or after `after`. An example's loss is the sum of all its costs."""
         place = len(self._places) - 1 if after is None else after.place
-        checked = check_losses(losses, self._places[place]).to(self._dtype)
+        self.device = losses.device if isinstance(losses, Tensor) else self.device
+        checked = on_host(check_losses(losses, self._places[place]), self._dtype)
         self._asking.cost(shared(checked, "the losses"), place, self._pull(checked))
         self._paid = True
         self._given.append(checked)
@@ -133,10 +138,10 @@ class Run:
         if bits:
             if logits.dim() != 2 or 0 in logits.shape:
                 raise UsageError(f"{what} have shape {list(logits.shape)}; with bits=True they are [rows, columns]")
-            return of_bits(logits).to(self._dtype)
+            return of_bits(on_host(logits, self._dtype))
         if logits.dim() not in (2, 3) or 0 in logits.shape:
             raise UsageError(f"{what} have shape {list(logits.shape)}; they are [rows, options] or [rows, columns, options]")
-        return (logits[:, None] if logits.dim() == 2 else logits).to(self._dtype)
+        return on_host(logits[:, None] if logits.dim() == 2 else logits, self._dtype)
 
 
 class Episode:
@@ -152,6 +157,7 @@ class Episode:
         self._block: Any = None
         self._runs: list[Run] = []
 
+    @eager
     def run(self, network: Callable[[Run], Any]) -> Tensor:
         """The expected loss [E] of a network given as a function: it runs once, or more often if the estimator needs that. The gradient is
         the estimator's at the logits of every choice, and the path gradient for parameters of the costs."""
@@ -164,6 +170,7 @@ class Episode:
 
         return self._expected(_RUN[self._dtype](*self._wanted(), once))
 
+    @eager
     def __enter__(self) -> Run:
         if self._block is not None:
             raise UsageError("this episode has begun already")
@@ -171,6 +178,7 @@ class Episode:
         self._block = _BLOCK[self._dtype](*self._wanted())
         return self._begun(self._block.asking)
 
+    @eager
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         block, self._block = self._block, None
         run = self._runs[0]
@@ -198,7 +206,7 @@ class Episode:
         own_slopes, own = draws.learned(self._named, self._dtype, gradient)
         of_runs: list[Slope] = [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes]
         result: Tensor = Estimate.apply(torch.from_numpy(value), of_runs + own_slopes, *self._given, *own)
-        return result
+        return result.to(self._runs[-1].device)
 
 
 def _require_cost(run: Run) -> None:
@@ -206,6 +214,7 @@ def _require_cost(run: Run) -> None:
         raise UsageError("the network has no cost: call e.cost(losses)")
 
 
+@eager
 def episode(examples: int, sites: dict[str, Site], estimator: draws.Given = "rloo[samples=4]", *, posterior: bool = False,
             dtype: Optional[torch.dtype] = None, ids: Optional[ArrayLike] = None, generator: Optional[torch.Generator] = None,
             seed: Optional[int] = None) -> Episode:
@@ -223,10 +232,11 @@ def episode(examples: int, sites: dict[str, Site], estimator: draws.Given = "rlo
     sites: the sites of its choices, by name.
     estimator: any. With relaxations, and estimators that contain them, the network reads `choice.weights`, not `choice.options`.
     posterior: every choice comes with a learned posterior, as estimators of the evidence lower bound and the like require.
-    dtype: of all numbers; by default PyTorch's.
+    dtype: float32 or float64, in which Hardgrad computes; by default PyTorch's. Tensors may be on any device, also of float16 and bfloat16;
+        choices are where their logits are.
     ids, generator, seed: as in `expectation`.
     """
-    numbers = torch.get_default_dtype() if dtype is None else dtype
+    numbers = of_core(torch.get_default_dtype()) if dtype is None else dtype
     if numbers not in DTYPES:
         raise UsageError(f"dtype is float32 or float64, got {numbers}")
     if examples < 1:

@@ -14,15 +14,15 @@ from ._sites import Site
 
 
 class Estimator(torch.nn.Module):
-    """An estimator that keeps what it learns, as a module of your network:
+    """An estimator that keeps its learned state, as a module of your network:
 
         self.estimator = hardgrad.torch.Estimator("nvil[samples=4]")
         ...
         loss = self.estimator(logits, f).mean()
 
     Its own parameters (baselines, control variates) are parameters of the module. Averages, and the state of its Adam, are part of
-    `state_dict`. It learns at each call in which gradients are recorded, unless it is in `eval()` mode. Copies and pickles hold what
-    was learned. Threads may share it.
+    `state_dict`. It learns at each call in which gradients are recorded, unless it is in `eval()` mode. Copies and pickles hold the
+    learned state. Threads may share it.
 
     spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
     sites: a Site, for `expectation`, or those of an `episode` by name. Without them the parameters are made at the first call, for the
@@ -59,7 +59,7 @@ class Estimator(torch.nn.Module):
 
     @property
     def core(self) -> _core.Estimator:
-        """The same as a `hardgrad.Estimator`, with what was learned, for `hardgrad.moments` and the like."""
+        """The same as a `hardgrad.Estimator`, with the learned state, for `hardgrad.moments` and the like."""
         self.ready(torch.float64)
         return self._held
 
@@ -109,7 +109,7 @@ class Estimator(torch.nn.Module):
             self._push(wide, *self._held._learned(self._wide)[1:])
 
     def learned(self, dtype: torch.dtype, gradient: Any) -> list[tuple[Tensor, Tensor]]:
-        """After a draw: takes over what it has learned. Returns the parameters for the caller's optimiser with their gradients."""
+        """After a draw: takes over the new state. Returns the parameters for the caller's optimiser with their gradients."""
         wide = dtype == torch.float64
         with self._lock:
             if self._wide is None and self._held.learns:
@@ -124,7 +124,7 @@ class Estimator(torch.nn.Module):
             parts = np.split(gradient, np.cumsum([x.numel() for x in self._own()])[:-1])
             return [(own, torch.from_numpy(part).reshape(own.shape).to(own)) for own, part in zip(self._own(), parts)]
 
-    # What is learned, beside the parameters.
+    # The learned state beside the parameters.
 
     def get_extra_state(self) -> dict[str, Any]:
         with self._lock:

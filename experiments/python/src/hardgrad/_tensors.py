@@ -1,6 +1,9 @@
 """Tensors for `hardgrad.torch`."""
 from __future__ import annotations
 
+import functools
+import sys
+
 from typing import Any, Callable, Optional, Union
 
 import torch
@@ -9,7 +12,8 @@ from torch.autograd.function import once_differentiable
 
 from ._core import UsageError
 
-DTYPES = (torch.float32, torch.float64)
+DTYPES = (torch.float32, torch.float64)  #: of core
+USERS_DTYPES = (torch.float16, torch.bfloat16, *DTYPES)
 AS_IS = "as is"  #: instead of examples
 Slope = tuple[Optional[Tensor], Union[None, str, Tensor]]
 
@@ -23,6 +27,17 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
         return (marked if torch.is_grad_enabled() else backward)(ctx, *cotangents)
 
     return chosen
+
+
+def eager(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that torch.compile does not look into: the graph breaks there. (PyTorch's own mark imports the compiler, which takes
+    seconds.)"""
+    @functools.wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        compiler = sys.modules.get("torch._dynamo")
+        return function(*given, **named) if compiler is None else compiler.disable(function)(*given, **named)
+
+    return called
 
 
 class Estimate(torch.autograd.Function):
@@ -66,12 +81,29 @@ def shared(tensor: Tensor, what: str) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
+# Whether a tensor is inside grad, vmap and the like of torch.func (PyTorch 2).
+_transformed = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda tensor: False)
+
+
 def check(tensor: Tensor, what: str) -> None:
-    """UsageError unless Hardgrad supports the tensor's device, layout and dtype."""
-    if tensor.device.type != "cpu":
-        raise UsageError(f"{what} are on {tensor.device}: only tensors on the CPU can be used, move them by .cpu()")
-    if tensor.layout != torch.strided or tensor.dtype not in DTYPES:
-        raise UsageError(f"{what} are {tensor.dtype} in layout {tensor.layout}: they must be dense, of float32 or float64")
+    """UsageError unless Hardgrad supports the tensor's layout and dtype, and it has numbers."""
+    if tensor.is_meta:
+        raise UsageError(f"{what} are on meta, where tensors have no numbers")
+    if _transformed(tensor):
+        raise UsageError(f"{what} are transformed by torch.func, which cannot see Hardgrad's gradient: draw outside of grad, vmap and the like, "
+                         "and differentiate by backward or torch.autograd.grad")
+    if tensor.layout != torch.strided or tensor.dtype not in USERS_DTYPES:
+        raise UsageError(f"{what} are {tensor.dtype} in layout {tensor.layout}: they must be dense, of float16, bfloat16, float32 or float64")
+
+
+def of_core(dtype: torch.dtype) -> torch.dtype:
+    """The dtype in which core computes for users' numbers: float32 for shorter ones."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def on_host(tensor: Tensor, dtype: Optional[torch.dtype] = None) -> Tensor:
+    """The numbers where core is, in its dtype: the same tensor, or a copy that autograd knows."""
+    return tensor.to("cpu", of_core(tensor.dtype) if dtype is None else dtype)
 
 
 def check_losses(losses: Any, rows: int) -> Tensor:
@@ -86,4 +118,6 @@ def check_losses(losses: Any, rows: int) -> Tensor:
 
 def drawn_seed(seed: Optional[int], generator: Optional[torch.Generator]) -> int:
     """The seed, or one from PyTorch's generator."""
-    return int(torch.randint(2**63 - 1, (), generator=generator)) if seed is None else seed
+    if seed is not None:
+        return seed
+    return int(torch.randint(2**63 - 1, (), generator=generator, device="cpu" if generator is None else generator.device))

@@ -5,7 +5,7 @@
 
 Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of your own, and `Monitor` does so
 along its training. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's
-`backward`. Tensors must be on the CPU; they share their memory with Hardgrad.
+`backward`. Tensors may be on any device. Draws are made on the CPU: in double precision for float64, else in single.
 """
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ from ._losses import Takes, check_axes, check_takes, given_ids, given_seed
 from ._module import Estimator
 from ._monitor import Monitor
 from ._sites import Site
-from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, once, shared
+from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, on_host, once, shared
 
 __all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation"]
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
+@eager
 def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given = "rloo[samples=4]", *,
                 takes: Takes = "weights", bits: bool = False, state: Optional[Tensor] = None, ids: Optional[ArrayLike] = None,
                 generator: Optional[torch.Generator] = None, seed: Optional[int] = None) -> Tensor:
     """E[f(z)], z ~ Cat(softmax(logits)), as an estimate: its value is the losses' weighted mean. Its gradient is the estimator's at the
     logits, and the path gradient for parameters of the losses.
 
-    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples; float or double.
-        -inf marks missing options. With bits=True: [D] or [E, D] logits of a 1.
+    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples; on any device, of
+        float16, bfloat16, float32 or float64. -inf marks missing options. With bits=True: [D] or [E, D] logits of a 1.
     f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options ([R, D] those of a 1 with bits=True); for
-        a batch also of example [R], the position of each row's example. Returns losses [R]. It is called once for all rows of a run, and differentiated in z by
-        autograd if the estimator needs that.
+        a batch also of example [R], the position of each row's example. z is on the device of the logits, in their dtype. Returns losses
+        [R]. It is called once for all rows of a run, and differentiated in z by autograd if the estimator needs that.
     estimator: e.g. "rebar[samples=2]", which starts anew at each call; or an Estimator, of `hardgrad` or of this module, which keeps its
         learned state and learns at each call in which gradients are recorded.
     takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and estimators that contain them, cannot use it.
@@ -51,11 +52,13 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     ids: [E] ids of the examples (whole numbers), which determine their noise; by default their positions.
     generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed` applies.
 
-    Returns [E], or a number without a batch. Raises UsageError; exceptions of f are passed through. Can be differentiated once.
+    Returns [E], or a number without a batch, on the device of the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through. Can be differentiated once.
     Source: the estimators' papers, see `hardgrad.describe`.
     """
     check_takes(takes)
     check_logits(logits)
+    device, dtype = logits.device, logits.dtype
+    logits = on_host(logits)
     if bits:
         logits = of_bits(logits)
     check_axes(logits.shape)
@@ -63,7 +66,7 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     logits, values = asked.logits, asked.numbers
     batched = values.ndim == 3
     held, learning = draws.held(estimator, logits.dtype), draws.learns_now(estimator)
-    loss = _Loss(f, takes, batched, logits, held.spec, asked)
+    loss = _Loss(f, takes, batched, logits, held.spec, asked, device, dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
     slope, runs, drawn = _DRAW[logits.dtype](held, shaped, values.ndim, _state(state, logits, batched), given_ids(ids, len(shaped)), None,
                                              loss, takes == "weights", given_seed(drawn_seed(seed, generator)),
@@ -78,7 +81,7 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     slopes: list[Slope] = [(torch.from_numpy(slope) if slope.any() else None, None)]
     slopes += [(torch.from_numpy(share), torch.from_numpy(example)) for _, _, example, _, share in runs]
     result: Tensor = Estimate.apply(torch.from_numpy(value.astype(values.dtype)), slopes + own_slopes, logits, *loss.runs, *own)
-    return result if batched else result[0]
+    return (result if batched else result[0]).to(device)
 
 
 class _Way:
@@ -110,8 +113,10 @@ class _Weights(torch.autograd.Function):
 class _Loss:
     """The user's function in core's calling convention (see _core.pyi). Keeps the losses of its runs, for autograd."""
 
-    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, logits: Tensor, spec: str, asked: Asked):
+    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, logits: Tensor, spec: str, asked: Asked,
+                 device: torch.device, dtype: torch.dtype):
         self.f, self.takes, self.batched, self.dtype, self.spec, self.asked = f, takes, batched, logits.dtype, spec, asked
+        self.user = device, dtype
         self.logits = logits if logits.requires_grad else logits.detach().requires_grad_()
         self.runs: list[Tensor] = []
         self.ways: list[_Way] = []
@@ -137,10 +142,10 @@ class _Loss:
         return losses.detach().numpy(), pull
 
     def _losses(self, z: Tensor, example: Any) -> Tensor:
-        row = torch.from_numpy(example)
-        choice = (self.asked.options if self.takes == "options" else self.asked.weights)(z, row)
-        losses = self.f(choice, row) if self.batched else self.f(choice)
-        return check_losses(losses, len(example)).to(self.dtype)
+        row, (device, dtype) = torch.from_numpy(example), self.user
+        choice = self.asked.options(z, row).to(device) if self.takes == "options" else self.asked.weights(z, row).to(device, dtype)
+        losses = self.f(choice, row.to(device)) if self.batched else self.f(choice)
+        return on_host(check_losses(losses, len(example)), self.dtype)
 
 
 def _leads_to(losses: Tensor, z: Tensor) -> bool:
@@ -159,7 +164,7 @@ def _leads_to(losses: Tensor, z: Tensor) -> bool:
 def _state(state: Optional[Tensor], logits: Tensor, batched: bool) -> Any:
     if state is None:
         return None
-    numbers = shared(state.to(logits.dtype) if isinstance(state, Tensor) else state, "the numbers of the state")
+    numbers = shared(on_host(state, logits.dtype) if isinstance(state, Tensor) else state, "the numbers of the state")
     examples = len(logits) if batched else 1
     if numbers.ndim != 1 + batched or numbers.shape[-1] == 0 or numbers.size != examples * numbers.shape[-1]:
         raise UsageError(f"state has shape {list(numbers.shape)}; it is {'[examples, numbers]' if batched else '[numbers]'}")

@@ -1,0 +1,95 @@
+"""hardgrad.jax: inside jit, equal to `hardgrad.torch` with the same seed; without JAX it is skipped."""
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+torch = pytest.importorskip("torch")
+
+import jax.numpy as jnp  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+
+import hardgrad  # noqa: E402
+import hardgrad.jax  # noqa: E402
+import hardgrad.torch  # noqa: E402
+
+LOGITS = np.random.default_rng(0).standard_normal((5, 2, 3))
+WEIGHT = np.random.default_rng(1).standard_normal((6, 4))
+SPECS = ["reinforce", "rloo[samples=4]", "disarm_tree", "carms[samples=4]", "stratified[samples=3]", "unordered_set", "sum_and_sample",
+         "local_expectation", "exact"]
+
+
+def in_torch(spec, seed, logits=LOGITS, **named):
+    given = [torch.tensor(x, requires_grad=True) for x in (logits, WEIGHT)]
+
+    def f(z, *example):
+        x = torch.tanh(z.flatten(1) @ given[1][:z[0].numel()])
+        return x.square().sum(1) + (example[0] * x[:, 0] if example else 0)
+
+    value = hardgrad.torch.expectation(given[0], f, spec, seed=seed, **named)
+    return value.detach().numpy(), [x.numpy() for x in torch.autograd.grad(value.sum(), given)]
+
+
+def loss(logits, weight, seed, spec, **named):
+    def f(z, *example):
+        x = jnp.tanh(z.reshape(len(z), -1) @ weight[:z[0].size])
+        return (x**2).sum(1) + (example[0] * x[:, 0] if example else 0)
+
+    value = hardgrad.jax.expectation(logits, f, spec, seed=seed, **named)
+    return value.sum(), value
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_equal_to_pytorch_inside_jit(spec):
+    step = jax.jit(jax.grad(loss, (0, 1), has_aux=True), static_argnames="spec")
+    for seed in (0, 7, 2**32 - 1):
+        slopes, value = step(LOGITS, WEIGHT, np.uint32(seed), spec=spec)
+        theirs, other = in_torch(spec, seed)
+        np.testing.assert_allclose(value, theirs, rtol=1e-9, atol=1e-12)
+        for one, two in zip(slopes, other):
+            np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
+    assert step._cache_size() == 1
+
+
+def test_shapes_bits_and_options():
+    for logits in (LOGITS[0, 0], LOGITS[0]):
+        slopes, value = jax.jit(jax.grad(loss, (0, 1), has_aux=True), static_argnames="spec")(logits, WEIGHT, 3, spec="rloo[samples=4]")
+        theirs, other = in_torch("rloo[samples=4]", 3, logits)
+        np.testing.assert_allclose(value, theirs, rtol=1e-9)
+        np.testing.assert_allclose(slopes[0], other[0], rtol=1e-9, atol=1e-12)
+    slopes, value = jax.grad(loss, (0, 1), has_aux=True)(LOGITS[:, 0], WEIGHT, 3, "disarm", bits=True)
+    theirs, other = in_torch("disarm", 3, LOGITS[:, 0], bits=True)
+    np.testing.assert_allclose(value, theirs, rtol=1e-9)
+    np.testing.assert_allclose(slopes[0], other[0], rtol=1e-9, atol=1e-12)
+    narrow = LOGITS.astype(np.float32)
+    slopes, value = jax.grad(loss, (0, 1), has_aux=True)(narrow, WEIGHT.astype(np.float32), 3, "rloo[samples=4]")
+    other = in_torch("rloo[samples=4]", 3)[0]
+    assert value.dtype == slopes[0].dtype == jnp.float32 and np.allclose(value, other, rtol=1e-5)
+    seen = []
+    hardgrad.jax.expectation(LOGITS, lambda z, example: seen.append(z) or z.sum(1) * 1.0, "rloo[samples=4]", seed=1, takes="options")
+    assert seen[0].shape == (20, 2) and seen[0].dtype == jnp.int32
+
+
+def test_training_inside_one_loop():
+    """A bit that should be off, by 200 steps of a compiled loop with a new seed at each."""
+    def step(i, logits):
+        return logits - 0.5 * jax.grad(lambda x: hardgrad.jax.expectation(x, lambda z: z[:, 0, 1] ** 2, "rloo[samples=4]", seed=i))(logits)
+
+    trained = jax.jit(lambda x: jax.lax.fori_loop(0, 200, step, x))(jnp.zeros(2))
+    assert jax.nn.softmax(trained)[1] < 0.05
+
+
+@pytest.mark.parametrize("spec, said", [
+    ("gumbel_softmax", "gumbel_softmax replaces choices by weights: hardgrad.jax has estimators with hard choices"),
+    ("rebar", "rebar replaces choices by weights"), ("nvil", "nvil learns: hardgrad.jax has estimators that run it once"),
+    ("self_critic", "self_critic runs the network more than once"), ("rlo", "unknown estimator")])
+def test_refusals(spec, said):
+    with pytest.raises(hardgrad.UsageError, match=said):
+        loss(LOGITS, WEIGHT, 1, spec)
+
+
+def test_refused_logits_and_losses():
+    with pytest.raises(hardgrad.UsageError, match="logits are int32"):
+        hardgrad.jax.expectation(jnp.zeros((2, 3), jnp.int32), None, seed=1)
+    with pytest.raises(hardgrad.UsageError, match=r"losses of shape \[\], expected \[4\]"):
+        hardgrad.jax.expectation(LOGITS[0], lambda z: z.sum(), seed=1)
