@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from analysis.style import COLOURS, MARKERS  # noqa: E402
 from program import columns, run  # noqa: E402
 
-EXACT = ["reinforce", "moving_baseline", "self_critic", "soft_baseline", "rloo[samples=2]", "optimal_baseline[samples=3]",
+EXACT = ["reinforce", "self_critic", "soft_baseline", "rloo[samples=2]",
          "group_normalised[samples=2]", "simple"]
-SAMPLED = ["rloo[samples=4]", "gumbel_top_k[temperature=0.1]", "gumbel_top_k[temperature=0.5]", "gumbel_top_k[temperature=2]",
+SAMPLED = ["rloo[samples=4]", "optimal_baseline[samples=4]", "gumbel_top_k[temperature=0.1]", "gumbel_top_k[temperature=0.5]", "gumbel_top_k[temperature=2]",
            "gumbel_top_k[hard=true]"]
 REPLICATES = "65536"
 STAGES = ["flat", "peaked", "trained"]
