@@ -74,6 +74,11 @@ TEST_CASE("a subset of all options, or of one, is no choice or a category") {
   CHECK(variance_of("simple", *all) == 0);
   const auto one = model_of("subsets[options=1,picks=1]");
   CHECK(variance_of("reinforce", *one) == 0);
+  for (const char* spec : {"gumbel_top_k", "gumbel_top_k[hard=true]"}) {
+    const Drawn drawn(spec, *all);
+    for (int i = 0; i < 3; ++i) CHECK(drawn.estimate.episode->steps()[0].choice.weights().value()(0, i) == 1);
+    for (double g : gradient_of(drawn, *all)) CHECK(g == 0);
+  }
   CHECK_THROWS_WITH_AS(model_of("subsets[options=3,picks=4]"), doctest::Contains("picks=4 is more than options=3"), UsageError);
   CHECK_THROWS_AS(model_of("subsets[picks=0]"), UsageError);
   const auto sure = model_of("subsets[options=4,picks=2,logit=700;-700;700;-700]");
