@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -125,6 +127,9 @@ std::string regularised_target(const Settings& settings) {
 std::string mixes_numbers(const Settings& settings, const Structure& structure) {
   if (settings.flag("semi") && structure.numbers())
     return "semi=true needs options, but the model chooses numbers: take semi=false";
+  const auto several = [](const SiteDeclaration& site) { return site.kind.several; };
+  if (settings.flag("semi") && std::any_of(structure.sites.begin(), structure.sites.end(), several))
+    return "semi=true needs one option each, but the model chooses subsets: take semi=false";
   return "";
 }
 

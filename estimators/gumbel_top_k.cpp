@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/gumbel.hpp"
@@ -63,15 +64,25 @@ class GumbelTopKHandler final : public Handler<T> {
         if (std::isfinite(p[c * S + i])) tape.mutable_value(shift)(c, i) = static_cast<T>(z[c * S + i] - p[c * S + i]);
     return add(x, shift);
   }
-  /// w [C, S]. The 1e-20 keeps the logarithm finite where an option is certain, as its derivative is 0 there.
-  Var<T> relaxed(Tape<T>&, Var<T> r, const std::vector<int>& options, int picks) const {
+  /// w [C, S]; 1 for all options where they are not more than the picks. 1 - p_i is summed from the others, so that it does not
+  /// cancel where option i is nearly certain.
+  Var<T> relaxed(Tape<T>& tape, Var<T> r, const std::vector<int>& options, int picks) const {
+    constexpr T tiny = static_cast<T>(1e-30);
+    const std::size_t S = r.cols();
+    const auto others = tape.constant(S, S, T{1});
+    for (std::size_t i = 0; i < S; ++i) tape.mutable_value(others)(i, i) = 0;
     Var<T> sum;
     for (int j = 0; j < picks; ++j) {
       const auto p = probabilities(log_softmax(affine(r, static_cast<T>(1 / temperature_)), std::span<const int>(options)));
       sum = sum ? add(sum, p) : p;
-      if (j + 1 < picks) r = add(r, log(affine(affine(p, T{-1}, T{1}), T{1}, static_cast<T>(1e-20))));
+      if (j + 1 < picks) r = add(r, log(affine(matmul(p, others), T{1}, tiny)));
     }
-    return sum;
+    const auto chooses = tape.constant(options.size(), 1), all = tape.constant(options.size(), S);
+    for (std::size_t c = 0; c < options.size(); ++c) {
+      tape.mutable_value(chooses).data[c] = options[c] > picks;
+      if (options[c] <= picks) std::fill_n(tape.mutable_value(all).row(c), options[c], T{1});
+    }
+    return add(scale_rows(sum, chooses), all);
   }
   /// The `picks` largest of each row's options, ascending.
   static std::vector<int> largest(Var<T> r, const std::vector<int>& options, int picks) {

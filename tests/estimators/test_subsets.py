@@ -79,7 +79,7 @@ def test_density_marginals_entropy_and_moments_equal_sums_over_all_subsets(answe
 def test_the_biased_one_is_biased_and_wrong_formulas_are_noticed(answered) -> None:
     biased = without_replacement = independent = 0
     for problem, seen in answered:
-        if not 1 < problem.k < problem.n:
+        if not 1 < problem.k < problem.n or np.ptp(problem.x) > 20:
             continue
         biased += error(seen["simple.mean"], seen["truth"]) > 1e-3
         w = np.exp(problem.x - problem.x.max())  # the k largest perturbed logits: draws without replacement
@@ -87,4 +87,4 @@ def test_the_biased_one_is_biased_and_wrong_formulas_are_noticed(answered) -> No
                           for order in itertools.permutations(np.flatnonzero(s))) for s in problem.b])
         without_replacement += error(seen["marginals"], p @ problem.b) > 1e-3
         independent += error(seen["marginals"], problem.k * w / w.sum()) > 1e-3
-    assert min(biased, without_replacement, independent) > 50
+    assert min(biased, without_replacement, independent) > 40

@@ -14,7 +14,7 @@
 namespace hardgrad::testing::subsets_choice_test {
 namespace {
 
-/// Two rows of two columns, with four, three, two and four options, of which two are picked; the third column has no choice.
+/// Two rows of two columns, with four, three, two and four options. Two are picked, so the third column has no choice.
 struct Scene {
   Tape<double> tape;
   std::vector<int> options = {4, 3, 2, 4};

@@ -48,7 +48,7 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       ++trainings;
     }
   }
-  CHECK(networks == 20);
+  CHECK(networks == 22);
   CHECK(trainings == 3 * networks - 1);  // pixel_attention has no learned posterior
 }
 
