@@ -31,15 +31,14 @@ const Options right{{1, 0}, {0, end_mark}};
 
 }  // namespace
 
-TEST_CASE("writer: gradients and copies of rows") {
+TEST_CASE("writer: gradients with every kind of word") {
   for (const auto* settings : {"reward=exact", "reward=share"})
-    check_model({.spec = std::string("writer[hidden=3,embedding=2,") + settings + "]",
-                 .dimensions = prompts,
-                 .batch = two_prompts(),
-                 .forced = right,
-                 .dependence = "sequential",
-                 .outcomes = {7, 7},
-                 .posterior = false});
+    check_gradients({.spec = std::string("writer[hidden=3,embedding=2,") + settings + "]",
+                     .dimensions = prompts,
+                     .batch = two_prompts(),
+                     .forced = right,
+                     .outcomes = {7, 7},
+                     .posterior = false});
 }
 
 TEST_CASE("writer: 31 sequences, 45 logits, and every sequence is paid its reward") {
