@@ -65,17 +65,19 @@ def test_describe_reads_like_a_manual_page():
                 "models": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "CHOICES", "NEEDS", "SEE ALSO"],
                 "tasks": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"],
                 "targets": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"]}
-    promising = set()
+    promising, with_presets = set(), set()
     for kind, all_names in names.items():
         for name in all_names:
             lines = run("describe", f"{kind[:-1]}:{name}").stdout.splitlines()
             found = [line for line in lines if line and not line.startswith(" ")]
-            if kind == "estimators" and "PROMISES" in found:  # not every estimator has promises
-                found.remove("PROMISES")
-                promising.add(name)
+            for optional, those in (("PROMISES", promising), ("PRESETS", with_presets)):
+                if kind == "estimators" and optional in found:
+                    found.remove(optional)
+                    those.add(name)
             assert found == headings[kind], name
             assert all(len(line) <= 80 for line in lines), name
     assert {"straight_through", "reinmax", "optimal_baseline", "tvo"} <= promising and "exact" not in promising
+    assert with_presets == {"policy_gradient"}
 
 
 def test_lists_fit_120_columns():
