@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <memory>
+#include <regex>
 
 #include "core/registry/known_as.hpp"
 #include "experiments/cli/entries.hpp"
@@ -67,7 +68,9 @@ void print(const EstimatorEntry& e) {
                                  known.paper, known.reason));
   print_parameters(page, e.parameters);
   if (!e.presets.empty()) page.heading("PRESETS");
-  for (const auto& preset : e.presets) page.definition(preset.name, fmt::format("{}. {}.", preset.settings, preset.paper));
+  for (const auto& preset : e.presets)
+    page.definition(preset.name,
+                    fmt::format("{}. {}.", std::regex_replace(preset.settings, std::regex(","), ", "), preset.paper));
   page.heading("TARGET");
   page.paragraph(fmt::format("{}: {}.", e.target, Targets::instance().at(e.target).summary));
   page.heading("BIAS");

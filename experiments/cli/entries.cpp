@@ -128,7 +128,8 @@ nlohmann::json names_json(const std::string& estimator) {
 }
 nlohmann::json presets_json(const EstimatorEntry& e) {
   auto list = nlohmann::json::array();
-  for (const auto& [name, settings, paper] : e.presets) list.push_back({{"name", name}, {"settings", settings}, {"paper", paper}});
+  for (const auto& [name, settings, paper] : e.presets)
+    list.push_back({{"name", name}, {"settings", settings}, {"paper", paper}});
   return list;
 }
 nlohmann::json entry_json(const EstimatorEntry& e) {

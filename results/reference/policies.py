@@ -43,7 +43,9 @@ Unbiased are `k1` and the exact divergence in the reward, the latter with a twel
 loss has no signal on policy; `k3` in the reward hardly points along the gradient. In the loss, every form misses the
 effect of a word on later states. `k1` and `k3`, weighted, have the mean of the exact divergence in the loss.
 """
-RATIOS = """## The ratio and its bound
+RATIOS = """**Not re-made:** the tables are the output of [`policies.py`](policies.py); their result files are not kept here.
+
+## The ratio and its bound
 
 Leave-one-out, all choices of a sequence summed. Only the ratio of the whole sequence is unbiased; its variance grows with
 the drift. Truncated at 2 it keeps nearly all of the direction up to a drift of 0.5. Clipping (.8 to 1.2) is worse than no

@@ -28,7 +28,6 @@ const std::vector<std::string> one_draw = {"reinforce",
                                            "entropy_regularised[lambda_e=0.3,lambda_r=1.7]",
                                            "variational_bound",
                                            "pathwise",
-                                       "policy_gradient",
                                            "antithetic[samples=2]",
                                            "antithetic[samples=2,reward_to_go=true]",
                                            "pathwise[samples=2,antithetic=true]"};

@@ -63,7 +63,8 @@ inline Batch one_example() {
 }
 
 inline std::unique_ptr<Model<double>> model_of(const std::string& spec, bool posterior = false) {
-  return make_model<double>(Spec::parse(spec), {{"bits", 1}, {"gaussians", 1}, {"not_gate", 1}, {"subsets", 1}}, Key(3), posterior);
+  return make_model<double>(Spec::parse(spec), {{"bits", 1}, {"gaussians", 1}, {"not_gate", 1}, {"subsets", 1}}, Key(3),
+                            posterior);
 }
 
 inline std::unique_ptr<Estimator<double>> estimator_of(const std::string& spec, const Model<double>& model) {
