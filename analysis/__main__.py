@@ -142,7 +142,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 
 def _align(arguments: argparse.Namespace) -> None:
-    _print(align(arguments.folder, arguments.train, arguments.iterations), arguments, "{:.3f}")
+    _print(align(arguments.folder, arguments.train, arguments.iterations, arguments.agreed), arguments, "{:.3f}")
 
 
 def _site(arguments: argparse.Namespace) -> None:
@@ -260,6 +260,7 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("folder", nargs="?", default=str(REFERENCE), metavar="DIR", help="folder of the pages, data/ and tables.toml (default: results/reference)")
     verb = add("align", _align, "evaluate a network's attention as a word alignment, beside IBM Models 1 and 2", json=True)
     verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
+    verb.add_argument("--agreed", action="store_true", help="without gold links: evaluate against the links on which the IBM models agree")
     verb.add_argument("--train", metavar="FOLDER", help="another such folder; the IBM models train on its pairs, too")
     verb.add_argument("--iterations", type=int, default=5, metavar="N", choices=range(1, 1001),
                       help="iterations of expectation-maximisation for each model (default: 5)")

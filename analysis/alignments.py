@@ -31,23 +31,29 @@ def diagonal(pair: Pair) -> Links:
     return {((2 * j + 1) * len(source) // (2 * len(target)), j) for j in range(len(target))}
 
 
-def align(folder: str | Path, training: str | Path | None = None, iterations: int = 5) -> pd.DataFrame:
+def align(folder: str | Path, training: str | Path | None = None, iterations: int = 5, agreed: bool = False) -> pd.DataFrame:
     """A row for each aligner, the best first: the network (`links.txt`), the diagonal, and IBM Models 1 and 2. The IBM models are trained
     on the folder's pairs and those of a `training` folder. Columns are those of `alignment_errors`. Sentences without gold links are
-    not evaluated; pairs with an empty side are not trained on."""
+    not evaluated; pairs with an empty side are not trained on. If `agreed`, the links on which the IBM models agree replace those
+    of `gold.txt`; the IBM models then have no rows."""
     folder = Path(folder)
     pairs = read_pairs(folder)
-    sure, possible = read_links(folder / "gold.txt", pairs)
+    if not agreed:
+        sure, possible = read_links(folder / "gold.txt", pairs)
     network = [a | b for a, b in zip(*read_links(folder / "links.txt", pairs), strict=True)]
     more = read_pairs(Path(training)) if training else []
     whole = [b for b, (source, target) in enumerate(pairs) if source and target]
     models = ibm_models([pairs[b] for b in whole] + [pair for pair in more if pair[0] and pair[1]], iterations)
     aligners = {"network": network, "diagonal": [diagonal(pair) for pair in pairs]}
+    ibm: dict[str, list[Links]] = {}
     for name, model in zip(("ibm1", "ibm2"), models, strict=True):
-        links: list[Links] = [set() for _ in pairs]
+        ibm[name] = [set() for _ in pairs]
         for b, of_pair in zip(whole, model.links, strict=False):
-            links[b] = of_pair
-        aligners[name] = links
+            ibm[name][b] = of_pair
+    if agreed:
+        sure = possible = [a & b for a, b in zip(*ibm.values(), strict=True)]
+    else:
+        aligners |= ibm
     rows: list[dict[str, object]] = [{"aligner": name} | dict(alignment_errors(found, sure, possible)) for name, found in aligners.items()]
     return pd.DataFrame(rows).sort_values("error_rate", kind="stable", ignore_index=True)
 

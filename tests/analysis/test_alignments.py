@@ -103,6 +103,7 @@ def test_bad_files_are_one_line(tmp_path):
     assert "gold.txt:2: is not UTF-8" in said()
     (folder / "gold.txt").unlink()
     assert "gold.txt: cannot be read: No such file" in said()
+    assert list(align(folder, agreed=True)["aligner"]) == ["network", "diagonal"]
     (folder / "source.txt").write_text("a b\n")
     assert "target.txt: has 2 lines, but source.txt has 1" in said()
     with pytest.raises(InputError):
