@@ -80,6 +80,8 @@ results/reference/README
 results/reference/every_estimator
 results/reference/trained
 results/reference/coverage
+results/reference/policies
+results/reference/subsets
 ```
 
 ```{toctree}

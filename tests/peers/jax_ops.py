@@ -109,6 +109,17 @@ def bilstm(p, name, a, length):
     return cat([ahead, back], 2), cat([last, first], 1)
 
 
+def gru(p, name, a, h):
+    """a [B, L, E], first state h [B, H] -> states [B, L, H]."""
+    def step(h, of_input):
+        i, s = jnp.split(of_input, 3, -1), jnp.split(linear(h, p[f"{name}.recurrent.weight"], p[f"{name}.recurrent.bias"]), 3, -1)
+        r, z = sigmoid(i[0] + s[0]), sigmoid(i[1] + s[1])
+        h = (1 - z) * tanh(i[2] + r * s[2]) + z * h
+        return h, h
+
+    return jax.lax.scan(step, h, linear(a, p[f"{name}.input.weight"], p[f"{name}.input.bias"]).swapaxes(0, 1))[1].swapaxes(0, 1)
+
+
 def loop(step, state, inputs):
     return jax.lax.scan(step, state, tuple(inputs))
 

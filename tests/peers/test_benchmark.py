@@ -21,6 +21,5 @@ def test_without_pytorch_it_says_what_to_install(tmp_path):
 
 def test_every_network_with_a_twin_has_a_row(tmp_path):
     references = {path.stem for path in (HERE / "references").glob("*.py")} - {"__init__", "layers"}
-    references -= {"writer"}  # it has no peer for speed yet
     for quick in (True, False):
         assert references <= {row.model.split("[")[0] for row in rows(tmp_path, quick)}

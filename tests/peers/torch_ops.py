@@ -88,6 +88,12 @@ def bilstm(p, name, a, length):
     return states, ends[:, packed.unsorted_indices].transpose(0, 1).flatten(1)
 
 
+def gru(p, name, a, h):
+    """a [B, L, E], first state h [B, H] -> states [B, L, H]."""
+    weights = [p[f"{name}.{of}"] for of in ("input.weight", "recurrent.weight", "input.bias", "recurrent.bias")]
+    return torch._VF.gru(a, h[None], weights, True, 1, 0.0, True, False, True)[0]
+
+
 def bernoulli(p):
     return torch.bernoulli(p)
 
