@@ -113,7 +113,7 @@ def test_report_is_one_page_that_stands_alone(result, tmp_path):
     done = run("report", result, "--out", tmp_path / "r.html")
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
-    assert page.count("<img") == 14 and "the gradient is not finite at step 12" in page and "grüß" in page
+    assert page.count("<img") == 15 and "the gradient is not finite at step 12" in page and "grüß" in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # no external resources
     assert "SkylakeX" in page
 
@@ -123,7 +123,7 @@ def test_report_of_two_thousand_runs_is_no_longer_than_of_seventy(sample):
     data = repeated(load(sample / "result.h5"), 28)
     page = report(data)
     assert data.sizes["run"] == 2016
-    assert "The first 6 of 112 networks are drawn here" in page and page.count("<img") == 14
+    assert "The first 6 of 112 networks are drawn here" in page and page.count("<img") == 15
     assert page.count("glimpse27") > 6  # the others are in the tables
 
 
