@@ -311,7 +311,7 @@ def test_files_and_datasets(tmp_path):
     from hardgrad.analysis.report import report
     network = Looks()
     found = compare(network, network.parameters(), ["reinforce", "rloo[samples=3]", "rebar"], replicates=40)
-    assert found["rebar"].status == "skipped" and "use expectation" in found["rebar"].reason
+    assert found["rebar"].status == "skipped" and "choice.weights" in found["rebar"].reason
     found.save(tmp_path / "compared.h5")
     with pytest.warns(match="no seal"):
         data = load(tmp_path / "compared.h5")
