@@ -219,7 +219,6 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
   for_each_batch(task, settings, [&](const Batch& batch) {
     examples += batch.examples();
     KeyedRandomness random(noise);
-    const auto plain = plain_handler<T>(target);
     {
       tape.clear();
       const auto handler = handler_of(model, target, batch, settings.attention);
@@ -235,7 +234,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
       task.score_decoded(batch,
                          settings.average > 0 ? tasks::Observation{averaged(tape, model, batch, settings, noise / "average"),
                                                                    Array<int>({batch.id.size(), 0}, -1)}
-                                              : decoded(tape, model, batch, *plain, settings.beam),
+                                              : decoded(tape, model, batch, *plain_handler<T>(target), settings.beam),
                          metrics);
     }
     if (target.name() == "soft") return;  // its loss is that of the plain run

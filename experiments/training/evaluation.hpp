@@ -46,8 +46,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
 template <class T>
 std::unique_ptr<Handler<T>> plain_handler(const Target& target);
 
-/// The model's output for a batch with teacher forcing, under the most probable choices (for the soft target and the prior, the
-/// weights).
+/// The model's output for a batch with teacher forcing, under the most probable choices (for the soft target, the weights).
 template <class T>
 tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, Attention attention);
 

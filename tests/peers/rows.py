@@ -124,9 +124,10 @@ def other_networks(quick: bool, B: int):
             ("programmer", "tables", "programmer" + small("hidden=6,embedding=5"), "rloo", 4, 1),
             ("Gaussian glimpses", "glimpse", f"glimpse_reader[policy=gaussian{',features=9,hidden=8,glimpses=2' if quick else ''}]",
              "rloo", 4, 2),
-            ("writer", f"answers[symbols={5 if quick else 50},least={3 if quick else 30},size={3 if quick else 30}]",
-             f"writer[reward=share,{'embedding=6,hidden=5' if quick else 'embedding=64,hidden=64'}]", "rloo", 2 if quick else 8, 2),
             ("belief, two layers", pictures, f"belief_network[layers=2,hidden_layers=1,{bits},{maps}]", "rloo", 2, 2),
             ("belief, K samples", pictures, f"belief_network[{bits}]", "vimco", 5, 1)):
-        yield Row(name, task, model, estimator, K, 64 if name == "writer" and not quick else max(B, 16), target="target=elbo,kl=sampled" if name == "belief, two layers" else "",
+        yield Row(name, task, model, estimator, K, max(B, 16), target="target=elbo,kl=sampled" if name == "belief, two layers" else "",
                   goal=1 if quick else goal)
+    symbols, size, prompts, widths = (5, 3, 16, "embedding=6,hidden=5") if quick else (50, 30, 64, "embedding=64,hidden=64")
+    yield Row("writer", f"answers[symbols={symbols},least={size},size={size}]", f"writer[reward=share,{widths}]", "rloo", 2 if quick else 8,
+              prompts, goal=1 if quick else 2)

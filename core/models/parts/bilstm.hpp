@@ -98,12 +98,7 @@ struct BiLstm {
 template <class T>
 typename BiLstm<T>::Encoded word_states(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens,
                                         const Items& words) {
-  std::vector<int> all;
-  for (int b = 0; b < static_cast<int>(words.examples()); ++b) {
-    const auto sentence = tokens.row(b).first(words.count(b));
-    all.insert(all.end(), sentence.begin(), sentence.end());
-  }
-  const Words<T> distinct(tape, embedding, std::move(all));
+  const Words<T> distinct(tape, embedding, tokens, words);
   const auto states = gather_rows(distinct.rows, std::span<const int>(distinct.index));
   return {states, means(states, words)};
 }

@@ -49,12 +49,7 @@ class TargetReading {
       read.rows = product_(sentence_(tape, words_, target, read.words).states);
       return read;
     }
-    std::vector<int> tokens;
-    for (int b = 0; b < static_cast<int>(read.words.examples()); ++b) {
-      const auto sentence = target.row(b).first(read.words.count(b));
-      tokens.insert(tokens.end(), sentence.begin(), sentence.end());
-    }
-    Words<T> distinct(tape, words_, std::move(tokens));
+    Words<T> distinct(tape, words_, target, read.words);
     read.rows = product_(distinct.rows);
     read.index = std::move(distinct.index);
     return read;

@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "core/autodiff/attention.hpp"
 #include "core/nn/layers.hpp"
+#include "core/support/array.hpp"
 
 namespace hardgrad {
 
@@ -25,8 +27,21 @@ struct Words {
     }
     rows = embedding(tape, std::span<const int>(distinct));
   }
+  /// The words of sentences [B, >= S], sentence by sentence: the first items.count(b) tokens of each.
+  Words(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& sentences, const Items& items)
+      : Words(tape, embedding, flat(sentences, items)) {}
   /// The row of token n, modulo the number of tokens: with the tokens of one step only, n may be of any step.
   int row(std::size_t n) const { return index[n % index.size()]; }
+
+ private:
+  static std::vector<int> flat(const Array<int>& sentences, const Items& items) {
+    std::vector<int> tokens;
+    for (int b = 0; b < static_cast<int>(items.examples()); ++b) {
+      const auto sentence = sentences.row(b).first(items.count(b));
+      tokens.insert(tokens.end(), sentence.begin(), sentence.end());
+    }
+    return tokens;
+  }
 };
 
 }  // namespace hardgrad

@@ -48,6 +48,10 @@ TEST_CASE("the modes of the exact posterior follow Bayes' rule") {
     Tape<double> tape;
     const auto modes = exact_posterior_modes(tape, *model, batch);
     const int D = model->structure().sites[0].columns;
+    GreedyHandler<double> greedy;
+    Tape<double> other;
+    Episode<double> prior(other, greedy, 3);
+    model->run(batch, prior);
     REQUIRE(modes.size() == 3);
     for (int t = 0; t < 3; ++t) {
       for (int b = 0; b < 3; ++b) {
@@ -62,10 +66,6 @@ TEST_CASE("the modes of the exact posterior follow Bayes' rule") {
             p[0][i] += mass;
             if (D == 2) p[1][j] += mass;
           }
-        GreedyHandler<double> greedy;
-        Tape<double> other;
-        Episode<double> prior(other, greedy, 3);
-        model->run(batch, prior);
         for (int d = 0; d < D; ++d, ++visited) {
           const auto best = static_cast<int>(std::max_element(p[d].begin(), p[d].end()) - p[d].begin());
           CHECK(modes[t].at(b * D + d) == best);
