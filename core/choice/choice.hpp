@@ -71,12 +71,16 @@ struct Choice {
   /// The choice as weights [R' D, S]: the relaxed weights, or if hard a constant row per choice, 1 at its option or options.
   Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
     if (relaxed()) return weights();
-    const auto& chosen = given<ChosenOptions>("a choice of numbers has no weights over options").option;
-    const auto each = static_cast<std::size_t>(picks());
-    auto ones = tape.constant(chosen.size() / each, options);
-    for (std::size_t i = 0; i < chosen.size(); ++i)
-      if (chosen[i] >= 0) tape.mutable_value(ones)(i / each, chosen[i]) = 1;
+    const auto ones = tape.constant(picked().size() / static_cast<std::size_t>(picks()), options);
+    put_ones(tape.mutable_value(ones));
     return ones;
+  }
+  /// Of hard choices: 1 at the chosen options of each row of `weights` [R, S], which are 0 before.
+  void put_ones(MatrixView<T> weights) const {
+    const auto& chosen = picked();
+    const auto each = static_cast<std::size_t>(picks());
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      if (chosen[i] >= 0) weights(i / each, static_cast<std::size_t>(chosen[i])) = 1;
   }
 
  private:

@@ -98,7 +98,11 @@ Var<T> Relaxing<T>::gumbels_given(const std::vector<int>& option, std::uint32_t 
 
 template <class T>
 Relaxed<T> straight_through(Tape<T>& tape, const Choice<T>& hard, Var<T> soft) {
-  const auto weights = add(hard.one_hot(tape, soft.cols()), subtract(soft, tape.detach(soft)));
+  const auto weights = tape.output(soft.rows(), soft.cols(), {soft});
+  const auto value = tape.mutable_value(weights);
+  std::fill_n(value.data, value.size(), T{0});
+  hard.put_ones(value);
+  tape.on_backward({weights}, [weights, soft](Tape<T>& back) { back.pass_on(weights, soft); });
   return {hard.picked(), weights, hard.picks()};
 }
 

@@ -1,4 +1,4 @@
-// Tapes whose memory is reused between calls: for a small estimate, fresh pages take as long as the arithmetic.
+// Tapes whose memory is reused between calls: fresh pages take as long as the arithmetic.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace hardgrad::python {
 
-/// A cleared tape for the lifetime of this object. Afterwards the destroying thread keeps it for reuse, if it is small.
+/// A cleared tape for the lifetime of this object. Afterwards the destroying thread keeps it for reuse, unless it is large.
 template <class T>
 class KeptTape {
  public:
@@ -32,7 +32,7 @@ class KeptTape {
   Tape<T>* operator->() const { return tape_.get(); }
 
  private:
-  static constexpr std::size_t most = 4, largest = std::size_t{8} << 20;  // bytes
+  static constexpr std::size_t most = 4, largest = std::size_t{256} << 20;  // bytes
   static std::vector<std::unique_ptr<Tape<T>>>& idle() {
     thread_local std::vector<std::unique_ptr<Tape<T>>> tapes;
     return tapes;

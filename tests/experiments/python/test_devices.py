@@ -57,33 +57,41 @@ class Double(torch.overrides.TorchFunctionMode):
         return tensor if dtype is None else tensor.to(dtype)
 
 
-class Observed(torch.overrides.TorchFunctionMode):
-    """The same record for a real device; on CUDA also the number of times at which the host waited for it."""
+class Observed:
+    """The same record for a real device, also of the threads that run backward passes; on CUDA also the number of times at which the host
+    waited for it."""
+
+    NAMES = ("to", "cpu", "cuda")
 
     def __init__(self):
-        super().__init__()
         self.moved, self._caught = [], warnings.catch_warnings(record=True)
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        if getattr(func, "__name__", "") in ("to", "cpu", "cuda") and result.device != args[0].device:
-            self.moved.append((result.device.type != "cpu", result.numel() * result.element_size()))
-        return result
+    def _recorded(self, method):
+        def called(tensor, *given, **named):
+            result = method(tensor, *given, **named)
+            if result.device != tensor.device:
+                self.moved.append((result.device.type != "cpu", result.numel() * result.element_size()))
+            return result
+        return called
 
     def __enter__(self):
+        self._methods = [getattr(torch.Tensor, name) for name in self.NAMES]
+        for name, method in zip(self.NAMES, self._methods):
+            setattr(torch.Tensor, name, self._recorded(method))
         if NAME.startswith("cuda"):
             self._warned = self._caught.__enter__()
             warnings.simplefilter("always")
             torch.cuda.synchronize()
             torch.cuda.set_sync_debug_mode("warn")
-        return super().__enter__()
+        return self
 
     def __exit__(self, *error):
-        super().__exit__(*error)
+        for name in self.NAMES:
+            delattr(torch.Tensor, name)  # the inherited methods are seen again
         if NAME.startswith("cuda"):
             torch.cuda.set_sync_debug_mode("default")
             self._caught.__exit__(*error)
-            waits = [w for w in self._warned if "synchroniz" in str(w.message)]
+            waits = [w for w in self._warned if "called a synchronizing" in str(w.message)]
             assert len(waits) == sum(not to_there for to_there, _ in self.moved), [str(w.message) for w in waits]
 
 
@@ -368,3 +376,10 @@ def test_tensors_on_two_devices():
     gradients = torch.autograd.grad(e.expected_loss.mean(), [*here, there[0]])
     assert is_there(gradients[2]) and all(x.isfinite().all() and x.abs().sum() > 0 for x in gradients)
     assert np.isfinite(value.detach().numpy()).all()
+
+
+@pytest.mark.skipif(not NAME.startswith("cuda"), reason="CUDA has graphs")
+def test_a_cuda_graph_is_refused():
+    logits, weight = [moved(x) for x in leaves()]
+    with pytest.raises(hardgrad.UsageError, match="captured into a CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        expectation(logits, square(weight), "rloo[samples=4]")

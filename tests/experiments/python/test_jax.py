@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 import jax.numpy as jnp  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_default_matmul_precision", "highest")  # accelerators round otherwise
 
 import hardgrad  # noqa: E402
 import hardgrad.jax  # noqa: E402

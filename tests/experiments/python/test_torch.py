@@ -322,3 +322,21 @@ def test_logits_that_are_not_contiguous():
     (ours,) = torch.autograd.grad(expectation(logits, f, "exact"), logits)
     other = leaf(copy.deepcopy(LOGITS))
     torch.testing.assert_close(ours, torch.autograd.grad(expectation(other, f, "exact"), other)[0])
+
+
+@pytest.mark.parametrize("spec", ["rloo[samples=4]", "straight_through", "rebar", "nvil"])
+def test_a_call_leaves_no_cycles(spec):
+    """An estimate and its memory end with the loss, not when garbage is collected."""
+    logits, weight = torch.zeros(4, 2, 3, requires_grad=True), torch.ones(6)
+
+    def call():
+        expectation(logits, lambda z, example: (z.flatten(1) @ weight) ** 2, spec).mean().backward()
+
+    call()
+    gc.collect()
+    gc.disable()
+    try:
+        call()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

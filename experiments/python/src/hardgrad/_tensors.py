@@ -85,6 +85,8 @@ def check(tensor: Tensor, what: str) -> None:
     """UsageError unless Hardgrad supports the tensor's layout and dtype, and it has numbers."""
     if tensor.is_meta:
         raise UsageError(f"{what} are on meta, where tensors have no numbers")
+    if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+        raise UsageError(f"{what} are on a stream that is captured into a CUDA graph: draws are made by the CPU, which a graph cannot repeat")
     if _transformed(tensor):
         raise UsageError(f"{what} are transformed by torch.func, which cannot see Hardgrad's gradient: draw outside of grad, vmap and the like, "
                          "and differentiate by backward or torch.autograd.grad")

@@ -105,7 +105,8 @@ class _Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
         logits, ctx.way = given
-        return ctx.way.weights
+        weights, ctx.way.weights = ctx.way.weights, None  # kept, they would keep the whole estimate until garbage is collected
+        return weights
 
     @staticmethod
     @once
