@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The package's tests with NumPy 2, PyTorch 2 and JAX: tests/experiments/python/today.sh [python] makes an environment of that Python
 # (default: Debian's) in build/today, installs the wheel of experiments/python/wheel.sh there, and runs the tests in it. Prints SKIPPED
-# if pip cannot get what is needed.
+# if pip cannot get a package.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 . experiments/setup.sh
