@@ -26,7 +26,7 @@ if ! "$inside" -m pip install --quiet --disable-pip-version-check "${wanted[@]}"
   exit 0
 fi
 bash experiments/python/wheel.sh "$python"
-HARDGRAD_WHEEL="$(ls "$PWD"/build/wheels/hardgrad-*-"${place##*cpython-}"*.whl)"
+HARDGRAD_WHEEL="$(ls "$PWD"/build/wheels/hardgrad-*-cp"${place##*cpython-}"-*.whl)"
 export HARDGRAD_WHEEL
 "$inside" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$HARDGRAD_WHEEL"
 "$inside" -c 'import sys, numpy, torch, hardgrad; print("Python", sys.version.split()[0], "NumPy", numpy.__version__, "PyTorch", torch.__version__)'
