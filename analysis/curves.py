@@ -141,10 +141,8 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "step
 
 
 def targets(data: xr.Dataset, runs: np.ndarray) -> list[str]:
-    """Targets of these runs' estimators, if they were recorded with measurements."""
-    if "own_target" not in data:
-        return []
-    return sorted({str(aim) for aim in data["own_target"].values[runs].ravel() if str(aim)})
+    """Targets of these runs' estimators, if they were recorded."""
+    return sorted(set(targets_of(data)[runs]) - {""})
 
 
 def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:
