@@ -86,11 +86,17 @@ def _explored_rows(site: Site, study: Study) -> Iterable[list[tuple[str, object]
         mark = " (yours)" if study.own else ""
         yield [(link(f"estimators/{_bare(row['estimator'])}.html", row["label"] + mark), row["label"] + mark),
                (link(f"networks/{slug(network)}.html", site.networks[network]), site.networks[network]),
-               (stage(row["share"]) if np.isfinite(row["share"]) else "–", row["share"] if np.isfinite(row["share"]) else 2.0),
-               *((said.get(title, "–"), row[keys[title]]) for title in (_EXPLORED[0], *_EXPLORED[2:])),
+               (stage(row["share"]) if np.isfinite(row["share"]) else "–", row["share"]),
+               (said.get(_EXPLORED[0], "–"), _shown_bias(row, said.get(_EXPLORED[0], ""))),
+               *((said.get(title, "–"), row[keys[title]]) for title in _EXPLORED[2:]),
                (said.get(main, "–"), row[keys[main]]), (said["rank"], row["rank"]), (row["letters"], row["letters"]),
                (row["target"].replace("_", " "), row["target"]), (link(f"data/{study.path.name}", study.path.name), study.path.name),
                (Html(f"<details><summary>show</summary><code>{escape(again)}</code></details>"), "")]
+
+
+def _shown_bias(row: pd.Series, said: str) -> float:
+    """What the table shows of a relative bias, as a number: 0 if there is none, an upper limit, or the bias."""
+    return 0.0 if said == "unbiased" else float(row["relative_bias_high" if said.startswith("<") else "relative_bias"])
 
 
 def _bare(estimator: str) -> str:

@@ -63,11 +63,11 @@ def _sweep_name(data: xr.Dataset, path: Path) -> str:
 
 
 def committed(folder: Path) -> list[Study]:
-    """The studies of a folder of results, by name. InputError if it has none."""
-    paths = sorted(folder.glob("*.h5.gz"))
-    if not paths:
+    """The studies of a folder of results: trained networks first, the largest first. InputError if it has none."""
+    studies = [opened(path) for path in sorted(folder.glob("*.h5.gz"))]
+    if not studies:
         raise InputError(f"{folder}: has no result files (*.h5.gz)")
-    return [opened(path) for path in paths]
+    return sorted(studies, key=lambda study: ("step" not in study.data.dims, -study.data.sizes["run"]))
 
 
 def slug(network: Network) -> str:
@@ -121,16 +121,10 @@ def explored(study: Study) -> pd.DataFrame:
     return found
 
 
-BASELINE = "rloo"  # named before the numbers: many estimators then need few comparisons
-
-
 def answered(study: Study) -> pd.DataFrame:
-    """The ranking of its networks at equal steps, against leave-one-out (`BASELINE`) or, where the study has none or several of it, against the best. Empty
-    if nothing was trained and evaluated."""
-    for baseline in (BASELINE, None):
-        try:
-            found = answer(study.data, baseline=baseline)
-        except InputError:
-            continue
-        return found[(found["budget"] == "steps") & (found["at"] > 0)]
-    return pd.DataFrame()
+    """The ranking of its networks at equal steps (`answer`). Empty if nothing was trained and evaluated."""
+    try:
+        found = answer(study.data)
+    except InputError:
+        return pd.DataFrame()
+    return found[(found["budget"] == "steps") & (found["at"] > 0)]
