@@ -18,6 +18,7 @@ from .errors import InputError
 from .groups import Group, evaluated_along, panels, panels_with
 from .lettering import broken
 from .load import need
+from .measured import targets_of
 from .quantities import evaluation_names, is_share, most_common
 from .style import Look
 

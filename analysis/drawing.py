@@ -173,7 +173,7 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
 
         above = powers(high)[::-1]
         if low >= 0 and len(above) < 3:  # too few ticks
-            above = [p * m for p in above for m in (1, 2, 5) if p * m <= 1.2 * high]
+            above = [p * m for p in above for m in ((1, 3) if axis == "x" else (1, 2, 5)) if p * m <= 1.2 * high]
             which.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         which.set_ticks([-p for p in powers(-low)] + [0] + above)
         which.set_minor_locator(matplotlib.ticker.NullLocator())

@@ -44,7 +44,8 @@ pre { background: var(--code); padding: .8rem; overflow-x: auto; font-size: .8re
 .kept th:nth-child(2), .kept td:nth-child(2) { left: var(--first); border-right: 1px solid var(--edge); }
 .kept th:nth-child(-n+2), .kept td:nth-child(-n+2) { position: sticky; background: var(--paper); z-index: 1; }
 .kept thead th { z-index: 2; } .kept thead th:nth-child(-n+2) { z-index: 3; }
-@media (max-width: 40rem) { .kept { --first: 7.5rem; } .kept th:nth-child(2), .kept td:nth-child(2) { position: static; border-right: 0; }
+@media (max-width: 40rem) { .kept { --first: 7.5rem; } .kept th:nth-child(2), .kept td:nth-child(2) { position: static; border-right: 0; white-space: normal;
+    max-width: 8rem; }
   .kept th:first-child, .kept td:first-child { border-right: 1px solid var(--edge); }
   .kept thead th:nth-child(2) { position: sticky; left: auto; z-index: 2; }
   .kept th, .kept td { padding: .25rem .4rem; } }
@@ -128,7 +129,7 @@ def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], hea
     """A table that sorts by click and filters by words; its first two columns stay fixed while the others scroll. Each cell is its text
     and its sort key (a number or a text; NaN sorts last), which is written down where it differs from the text. The columns in `choices` also filter by one of their texts (of a link: its key)."""
     def cell(text: str, value: object) -> str:
-        key = str(value) if not isinstance(value, float) else f"{value:.9g}" if value == value else ""
+        key = str(value) if not isinstance(value, float) else f"{value:.6g}" if value == value else ""
         own = unescape(re.sub("<[^>]*>", "", text)) if isinstance(text, Html) else text
         return f'<td>{_text(text)}</td>' if key == own else f'<td data-value="{escape(key)}">{_text(text)}</td>'
 

@@ -83,10 +83,16 @@ def stage(share: float) -> str:
 def command(study: Study, task: str, model: str, estimator: str = "") -> str:
     """The command that runs the cells of an entry again, from the sweep's file. It names the task or model only where the sweep has others."""
     networks = list(panels(study.data))
-    only = [f"task={task}"] if len({one for one, _ in networks}) > 1 else []
-    only += [f"model={model}"] if len({one for other, one in networks if other == task}) > 1 else []
+    only = [f"task={_shortest(task, {one for one, _ in networks})}"] if len({one for one, _ in networks}) > 1 else []
+    only += [f"model={_shortest(model, {one for other, one in networks if other == task})}"] if len({one for other, one in networks if other == task}) > 1 else []
     only += [f"estimator={estimator}"] if estimator else []
     return " ".join([f"hardgrad run {sweep_file(study)}", *(f"--only {shlex.quote(one)}" for one in only)])
+
+
+def _shortest(spec: str, others: set[str]) -> str:
+    """The bare name, if no other spec has it."""
+    bare = spec.split("[")[0]
+    return bare if sum(one.split("[")[0] == bare for one in others) == 1 else spec
 
 
 def sweep_file(study: Study) -> str:
