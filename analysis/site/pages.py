@@ -228,7 +228,7 @@ def svg(figure: Figure) -> bytes:
     content = io.BytesIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}):
         figure.savefig(content, format="svg", metadata={"Date": None})
-    text = re.sub(r"(\d\.\d\d)\d+", r"\1", content.getvalue().decode())
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), content.getvalue().decode())  # not in labels
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
     text = re.sub(r" transform=\"rotate\(-0 [^\"]*\"", "", text)
