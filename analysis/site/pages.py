@@ -97,7 +97,7 @@ def _explored_rows(site: Site, study: Study) -> Iterable[list[tuple[str, object]
 
 
 def _shown_bias(row: pd.Series, said: str) -> float:
-    """What the table shows of a relative bias, as a number: 0 if there is none, an upper limit, or the bias."""
+    """The relative bias that the table shows, as a number: 0 if there is none, an upper limit, or the bias."""
     return 0.0 if said == "unbiased" else float(row["relative_bias_high" if said.startswith("<") else "relative_bias"])
 
 

@@ -1,5 +1,5 @@
 """The tables and numbers of `results/reference/*.md` that are made of the committed files: `python3 -m analysis tables` writes them. `tables.toml` says
-what each holds; a page marks its place with `<!-- table NAME -->` or `<!-- number NAME -->`, and `<!-- end -->`."""
+which numbers they hold; a page marks its place with `<!-- table NAME -->` or `<!-- number NAME -->`, and `<!-- end -->`."""
 
 from __future__ import annotations
 
