@@ -44,8 +44,8 @@ pre { background: var(--code); padding: .8rem; overflow-x: auto; font-size: .8re
 .kept th:nth-child(2), .kept td:nth-child(2) { left: var(--first); border-right: 1px solid var(--edge); }
 .kept th:nth-child(-n+2), .kept td:nth-child(-n+2) { position: sticky; background: var(--paper); z-index: 1; }
 .kept thead th { z-index: 2; } .kept thead th:nth-child(-n+2) { z-index: 3; }
-@media (max-width: 40rem) { .kept { --first: 6.5rem; } .kept th:nth-child(2), .kept td:nth-child(2) { white-space: normal; min-width: 5.5rem;
-    max-width: 5.5rem; overflow-wrap: anywhere; }
+@media (max-width: 40rem) { .kept { --first: 6.5rem; } .kept th:nth-child(2), .kept td:nth-child(2) { white-space: normal; min-width: 6rem;
+    max-width: 6rem; overflow-wrap: anywhere; }
   .kept th, .kept td { padding: .25rem .4rem; } }
 .block th { color: var(--quiet); font-weight: normal; font-style: italic; border-bottom: 1px solid var(--edge); padding-top: .6rem; }
 .ranks td:nth-child(2), .ranks td:nth-child(4) { font-weight: bold; } .found li { margin: .4rem 0; max-width: 56rem; }
