@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from .alignments import align
-from .answer import answer
+from .answer import MANY, answer
 from .answer_words import format_answer
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
@@ -231,7 +231,7 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", metavar="QUANTITY",
                       help="a loss or metric of the evaluations, such as heldout_expected_loss (default: the task's metric, or its loss)")
-    verb.add_argument("--baseline", metavar="NAME", help="compare every estimator with this one, instead of with the best")
+    verb.add_argument("--baseline", metavar="NAME", help=f"compare every estimator with this one, instead of with the best (default, of more than {MANY} estimators: leave-one-out)")
     verb.add_argument("--matters", type=_positive, default=0.0, metavar="D",
                       help="smallest difference that matters, in the unit of the quantity (of shares: 0.02 is 2 points); smaller ones count as none (default: 0)")
     verb = add("restarts", _restarts, "choose the run that trained best among runs that differ only in their seed", json=True)

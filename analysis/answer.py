@@ -23,6 +23,9 @@ from .tuning import Near, at_edge, nearest, tuned
 BUDGETS = {"steps": "steps", "rows": "rows", "cpu_seconds": "CPU seconds"}
 LEVEL = 0.05
 POWER = 0.8
+#: A network with more than MANY estimators is compared with leave-one-out, which is named before the numbers: with the best, which the same numbers
+#: choose, all pairs are a family of thousands of tests.
+MANY, USUAL = 12, "rloo"
 
 
 def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> pd.DataFrame:
@@ -37,7 +40,7 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
     `score`, `low`, `high`: mean over seeds and its 95% interval, for each estimator alone. The best estimator was chosen by its score,
     so its score is slightly optimistic. `difference`, `difference_low`, `difference_high`: difference to the `reference`, paired over
     seeds, with a 95% interval; positive is worse. The reference is `baseline` (an estimator, as the sweep names it or by its bare name),
-    or without it the best estimator. `tests` is the size of the family: a network at one budget is one question. Against a baseline,
+    or without it the best estimator (of more than MANY estimators: leave-one-out, if there is one). `tests` is the size of the family: a network at one budget is one question. Against a baseline,
     which is named before, it counts the other estimators; against the best, which the same numbers chose, all pairs. All intervals of a
     question hold simultaneously (Dunn 1961, `statistics.pairwise_differences`). They include the uncertainty of a setting that the seeds
     chose, but not of one that [tune] chose. `p_value` is that of the paired t test, `p_corrected` is `p_value` times `tests`.
@@ -77,7 +80,7 @@ def answer_and_pairs(data: xr.Dataset, quantity: str | None = None, baseline: st
     costs, splits, aims = _costs(data), evaluation_splits(data), targets_of(data)
     for (task, model), members in panels(data).items():
         name = ranking_quantity(data, members, quantity)
-        reference = _reference(baseline, members) if baseline is not None else None
+        reference = _reference(baseline, members) if baseline is not None else _usual(members)
         if name is not None and (baseline is None or reference is not None):
             split = in_common(splits[np.concatenate([group.runs for group in members])])
             targets = {group.estimator: in_common(aims[group.runs], "") for group in members}
@@ -102,6 +105,13 @@ def _reference(wanted: str, members: list[Group]) -> str | None:
     if len(found) > 1:
         raise InputError(f"{wanted} matches several estimators: {', '.join(found)}; give one of these")
     return found[0] if found else None
+
+
+def _usual(members: list[Group]) -> str | None:
+    """Leave-one-out, if a network has many estimators and one of these; else None."""
+    names = list(dict.fromkeys(group.estimator for group in members))
+    found = [name for name in names if matches(USUAL, name)]
+    return found[0] if len(names) > MANY and len(found) == 1 else None
 
 
 def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:

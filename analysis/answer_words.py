@@ -7,13 +7,14 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-from .answer import BUDGETS
+from .answer import BUDGETS, MANY
 from .numbers_in_words import difference_in_words, p_value, quantity_name
 from .numbers_in_words import score as in_percent
 from .quantities import is_share, lower_is_better
 from .tried import said
 
 _MOST_CLOSE = 3  # estimators whose close settings are named
+_MOST_SHOWN = MANY  # estimators of one verdict against a baseline
 
 
 def subject(found: pd.DataFrame) -> str:
@@ -36,19 +37,21 @@ def _with_score(row: pd.Series) -> str:
 
 
 #: Columns of `lines`.
-HEAD = ("at equal", "best", "its score", "not distinguishable from", "smallest difference", "seeds needed", "worse beyond noise")
+HEAD = ("at equal", "compared with", "its score", "better beyond noise", "not distinguishable from", "smallest difference", "seeds needed",
+        "worse beyond noise")
 
 
 def lines(found: pd.DataFrame) -> list[list[str]]:
     """The answer for one network as a table, a line for each budget."""
     table = []
     for _, part in found.groupby("budget", sort=False):
-        best, unclear, worse = _reference(part), part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
+        best = _reference(part)
+        better, unclear, worse = (part[part["verdict"] == verdict] for verdict in ("better", "unclear", "worse"))
         near = unclear.iloc[0] if len(unclear) else None
         if best["verdict"] in ("none", "alone"):
             table.append([_budget(best), "–" if best["verdict"] == "none" else f"– (only {_at(best)} has a value)"] + ["–"] * (len(HEAD) - 2))
             continue
-        table.append([_budget(best), _at(best), _with_score(best),
+        table.append([_budget(best), f"{_at(best)} ({best['verdict']})", _with_score(best), _names(better, 1) or "–",
                       _names(unclear, 1) or "–", difference(near) if near is not None else "–",
                       "–" if near is None or np.isnan(near["seeds_needed"]) else
                       f"{near['seeds_needed']:.0f}" if np.isfinite(near["seeds_needed"]) else "over 1,000",
@@ -98,6 +101,8 @@ def _against(part: pd.DataFrame) -> str:
                            ("worse", "Worse beyond noise")):
         each = [_shown(row) + (f" ({p_value(row['p_corrected'])})" if np.isfinite(row["p_corrected"]) else "")
                 for _, row in part[part["verdict"] == verdict].iterrows()]
+        if len(each) > _MOST_SHOWN + 1:
+            each[_MOST_SHOWN:] = [f"and {len(each) - _MOST_SHOWN} more"]
         words += [f"{title}: {'; '.join(each)}."] if each else []
     return " ".join(words)
 
@@ -135,7 +140,7 @@ def _together(missing: pd.DataFrame) -> dict[str, list[str]]:
 def caption(found: pd.DataFrame, beforehand: bool = False) -> str:
     """How to read the answer. `beforehand`: the settings were chosen by other runs."""
     seeds, tests = int(found["seeds"].max()), int(found["tests"].max())
-    chosen = "the baseline" if "baseline" in set(found["verdict"]) else "the best"
+    chosen = " or ".join(f"the {one}" for one in ("best", "baseline") if one in set(found["verdict"])) or "the best"
     words = (f"Mean over seeds ± half of its 95% interval. Differences to {chosen} are paired over seeds, with a [95% interval]; positive is worse. "
              "Each estimator is shown at its best setting, "
              + ("chosen beforehand, on other seeds and another split. Intervals do not include the uncertainty of this choice. "

@@ -18,6 +18,7 @@ from .errors import InputError
 from .groups import Group, evaluated_along, panels, panels_with
 from .lettering import broken
 from .load import need
+from .measured import targets_of
 from .quantities import evaluation_names, is_share, most_common
 from .style import Look
 
@@ -141,10 +142,8 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "step
 
 
 def targets(data: xr.Dataset, runs: np.ndarray) -> list[str]:
-    """Targets of these runs' estimators, if they were recorded with measurements."""
-    if "own_target" not in data:
-        return []
-    return sorted({str(aim) for aim in data["own_target"].values[runs].ravel() if str(aim)})
+    """Targets of these runs' estimators, if they were recorded."""
+    return sorted(set(targets_of(data)[runs]) - {""})
 
 
 def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:

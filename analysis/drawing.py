@@ -83,8 +83,8 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
         above = big * line * (head.count("\n") + 1) + 0.1
         of_titles = middle * line * sum(max(name.count("\n") for name in names[i:i + columns]) for i in range(0, len(names), columns))
         below = below if legend else 0.0
-        most = max(len(members) for members in found.values())
-        height = (size.height if legend else max(size.height, (0.24 * most + 1) * size.letters)) * rows + of_titles + above + below
+        named = max(len(members) * (0.09 + 0.15 * max(in_margin(one.label).count("\n") + 1 for one in members)) for members in found.values())
+        height = (size.height if legend else max(size.height, (named + 1) * size.letters)) * rows + of_titles + above + below
         figure.set_size_inches(width, height)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax, name, members in zip(axes, names, found.values()):
@@ -110,6 +110,11 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
         for ax in figure.axes:
             ax.set_rasterized(False)
     return figure
+
+
+def in_margin(label: str) -> str:
+    """A label beside its row, in a panel without a legend, on as many lines as it needs."""
+    return broken(label, 2 * letters(), LETTERS["ytick.labelsize"] * letters())
 
 
 def _legend(labels: list[str], width: float, size: float) -> tuple[list[str], int]:
@@ -173,7 +178,7 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
 
         above = powers(high)[::-1]
         if low >= 0 and len(above) < 3:  # too few ticks
-            above = [p * m for p in above for m in (1, 2, 5) if p * m <= 1.2 * high]
+            above = [p * m for p in above for m in ((1, 3) if axis == "x" else (1, 2, 5)) if p * m <= 1.2 * high]
             which.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         which.set_ticks([-p for p in powers(-low)] + [0] + above)
         which.set_minor_locator(matplotlib.ticker.NullLocator())

@@ -44,7 +44,7 @@ def _name(estimator: str) -> str:
 
 
 def findings(data: xr.Dataset, at: str | int = "half") -> list[str]:
-    """At most five sentences: of each network which estimators differ beyond noise; whether another objective does better than the exact
+    """At most five sentences: of each network which estimators differ beyond noise (of many estimators: from leave-one-out); whether another objective does better than the exact
     gradient; the score of a biased estimator; how far variances differ. Each names its numbers and its p-value (corrected as in
     `answer`). Without a difference beyond noise, that is the finding. Empty if nothing was trained and nothing measured."""
     data, _ = page(data, 1, _NETWORKS)
@@ -64,7 +64,8 @@ def findings(data: xr.Dataset, at: str | int = "half") -> list[str]:
             part = found[(found["task"] == panel[0]) & (found["model"] == panel[1])]
             part = part[(part["budget"] == "steps") & np.isfinite(part["score"])]
             if len(part) > 1 and part["seeds"].max() > 1:
-                every += _of_training(pairs[panel], name, part.reset_index(drop=True), measured)
+                part = part.reset_index(drop=True)
+                every += [_against(name, part)] if "baseline" in set(part["verdict"]) else _of_training(pairs[panel], name, part, measured)
         every += _of_moments(name, measured)
     return [one.words for one in _chosen(every)]
 
@@ -136,6 +137,16 @@ def _of_training(pairs: Pairs, network: str, part: pd.DataFrame, measured: pd.Da
                            f"by {100 * biased[one['estimator']]:.0f}% of the gradient, ends at {_shown(one)} {what}, {_name(best['estimator'])}, the best "
                            f"unbiased sample, at {_shown(best)} ({p_value(p)}).")
             break
+
+
+def _against(network: str, part: pd.DataFrame) -> _Finding:
+    """Of many estimators: how many are better and worse than the baseline beyond noise, with the most extreme ones."""
+    base, words = part[part["verdict"] == "baseline"].iloc[0], []
+    for verdict, rows in (("better", part[part["verdict"] == "better"]), ("worse", part[part["verdict"] == "worse"].iloc[::-1])):
+        most = ", ".join(f"{_name(row['estimator'])} with {_shown(row)} ({p_value(row['p_corrected'])})" for _, row in rows.head(2).iterrows())
+        words.append(f"{len(rows)} {verdict}" + (f", such as {most}" if most else ""))
+    return _Finding("differ", network, f"On {network} {_name(base['estimator'])} ends at {_shown(base)} {quantity_name(base['quantity'])}; of {len(part) - 1} "
+                    f"others, beyond noise, {'; '.join(words)}.")
 
 
 def _better(first: pd.Series, second: pd.Series) -> bool:

@@ -10,10 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from .drawing import draw_panels, letters
+from .drawing import draw_panels, in_margin, letters
 from .errors import InputError
 from .groups import evaluated_on, panels
-from .lettering import broken
 from .numbers_in_words import quantity_name
 from .quantities import comparable, is_share, last, lower_is_better, ranking_quantity
 from .statistics import Mean, interquartile_mean_interval, mean_interval
@@ -73,13 +72,15 @@ def final_scores(data: xr.Dataset) -> Figure:
             if np.isfinite(one.mean.low):
                 ax.barh(place, one.mean.high - one.mean.low, left=one.mean.low, height=0.6, color=style.colour, alpha=0.35, linewidth=0)
             ax.plot([one.mean.mean] * 2, [place - 0.3, place + 0.3], color=style.colour, linewidth=2 * letters())
-        ax.set_yticks(range(len(members)), [broken(one.label, 1.4 * letters(), 9 * letters()) for one in members])
+        ax.set_yticks(range(len(members)), [in_margin(one.label) for one in members])
         ax.set_ylim(len(members) - 0.4, -0.6)
         ax.use_sticky_edges = False
         ax.margins(x=0.06)
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel(members[0].what)
-        if members[0].share:
+        if members[0].share:  # an interval may end beyond 0 and 1, where a share cannot be
+            low, high = ax.get_xlim()
+            ax.set_xlim(max(low, -0.03), min(high, 1.03))
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))
         return True
 

@@ -91,7 +91,10 @@ def shown_bias(data: xr.Dataset, step: Step) -> Callable[[Group], Mean]:
 
 
 def targets_of(data: xr.Dataset) -> np.ndarray:
-    """[run] The target of every run's estimator; "" if it was not recorded with a measurement."""
+    """[run] The target of every run's estimator; "" if it was not recorded, with a measurement or with the training."""
+    found = np.full(data.sizes["run"], "", object)
+    if "trained_target" in data.data_vars:
+        found = data["trained_target"].values.astype(str).astype(object)
     if "own_target" not in data.data_vars:
-        return np.full(data.sizes["run"], "", object)
-    return np.array([next((str(aim) for aim in row if str(aim)), "") for row in data["own_target"].values], object)
+        return found
+    return np.array([next((str(aim) for aim in row if str(aim)), own) for row, own in zip(data["own_target"].values, found)], object)

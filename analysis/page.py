@@ -44,7 +44,8 @@ pre { background: var(--code); padding: .8rem; overflow-x: auto; font-size: .8re
 .kept th:nth-child(2), .kept td:nth-child(2) { left: var(--first); border-right: 1px solid var(--edge); }
 .kept th:nth-child(-n+2), .kept td:nth-child(-n+2) { position: sticky; background: var(--paper); z-index: 1; }
 .kept thead th { z-index: 2; } .kept thead th:nth-child(-n+2) { z-index: 3; }
-@media (max-width: 40rem) { .kept { --first: 7.5rem; } .kept th:nth-child(2), .kept td:nth-child(2) { white-space: normal; min-width: 5.5rem; }
+@media (max-width: 40rem) { .kept { --first: 6.5rem; } .kept th:nth-child(2), .kept td:nth-child(2) { white-space: normal; min-width: 6rem;
+    max-width: 6rem; overflow-wrap: anywhere; }
   .kept th, .kept td { padding: .25rem .4rem; } }
 .block th { color: var(--quiet); font-weight: normal; font-style: italic; border-bottom: 1px solid var(--edge); padding-top: .6rem; }
 .ranks td:nth-child(2), .ranks td:nth-child(4) { font-weight: bold; } .found li { margin: .4rem 0; max-width: 56rem; }
@@ -126,7 +127,7 @@ def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], hea
     """A table that sorts by click and filters by words; its first two columns stay fixed while the others scroll. Each cell is its text
     and its sort key (a number or a text; NaN sorts last), which is written down where it differs from the text. The columns in `choices` also filter by one of their texts (of a link: its key)."""
     def cell(text: str, value: object) -> str:
-        key = str(value) if not isinstance(value, float) else f"{value:.9g}" if value == value else ""
+        key = str(value) if not isinstance(value, float) else f"{value:.6g}" if value == value else ""
         own = unescape(re.sub("<[^>]*>", "", text)) if isinstance(text, Html) else text
         return f'<td>{_text(text)}</td>' if key == own else f'<td data-value="{escape(key)}">{_text(text)}</td>'
 
@@ -136,7 +137,8 @@ def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], hea
     def chooser(title: str) -> str:
         column = list(head).index(title)
         keys: dict[str, Any] = {str(key) if isinstance(text, Html) else text: key for text, key in (row[column] for row in cells)}
-        options = "".join(f"<option>{escape(text)}</option>" for text in sorted(keys, key=lambda text: keys[text]))
+        ordered = sorted(keys, key=lambda text: (keys[text] != keys[text], keys[text]))  # NaN last
+        options = "".join(f"<option>{escape(text)}</option>" for text in ordered)
         return f' <label>{escape(title)} <select data-filters="{name}" data-column="{column}"><option value="">all</option>{options}</select></label>'
 
     return (f'<p class="filters"><label>Filter: <input type="search" data-filters="{name}" placeholder="words, e.g. qa rloo"></label>{"".join(map(chooser, choices))} '

@@ -23,5 +23,6 @@ def asked(hardgrad: str, *arguments: str) -> str:
     except OSError as error:
         raise InputError(f"{hardgrad}: cannot be run: {error.strerror}; build it, or name it with --hardgrad") from error
     if done.returncode:
-        raise InputError(done.stderr.strip().removeprefix("hardgrad: ") or done.stdout.strip() or f"{hardgrad} ended with status {done.returncode}")
+        said = done.stderr.strip() or done.stdout.strip() or f"{hardgrad} ended with status {done.returncode}"
+        raise InputError("; ".join(said.removeprefix("hardgrad: ").splitlines()))
     return done.stdout

@@ -129,7 +129,7 @@ def ranking_part(data: xr.Dataset, found: pd.DataFrame, frame: pd.DataFrame, pag
     measured = {key: list(row) for key, row, more in zip(zip(frame["task"], frame["model"], frame["estimator"]), text[moments].to_numpy(), several) if not more}
     for panel, part in found[found["budget"] == "steps"].groupby(["task", "model"], sort=False):
         count, part = len(part), part.head(most)
-        named = part["reference"].iloc[0] if "baseline" in set(found["verdict"]) else "the best"
+        named = part["reference"].iloc[0] if "baseline" in set(part["verdict"]) else "the best"
         blocks: list[tuple[str, list[list[object]]]] = []
         targets = list(dict.fromkeys(part["target"]))
         for target in targets:
@@ -170,7 +170,7 @@ def _at_equal_cost(data: xr.Dataset, found: pd.DataFrame, trials: xr.Dataset | N
     words = caption_of_answer(found, trials is not None)
     if missing:
         words += f" Without a value: {'; '.join(missing)}."
-    return [*parts, rows_table(rows, ["network", *HEAD], wrap=("best",), kept=True), *close, f"<p>{escape(words)}</p>"]
+    return [*parts, rows_table(rows, ["network", *HEAD], wrap=("compared with",), kept=True), *close, f"<p>{escape(words)}</p>"]
 
 
 def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from ..errors import OutputError
 from ..findings import findings
 from ..output import write, writing
-from ..numbers_in_words import p_value, quantity_name, score
 from ..page import SCRIPT, STYLE, link, rows_table
 from ..program import TREE, asked
 from ..report import counted, sweep_texts
@@ -92,9 +91,9 @@ def _index(site: Site, claims: list[Tested], own: Own | None) -> str:
         parts.append(f"<p class=\"warn\">This site has a result of your own: {link('yours.html', own.study.name)}.</p>")
     parts.append('<h2 id="findings">Findings</h2>')
     for study in site.studies:
-        said = _against_baseline(site, study) or findings(study.data)
-        first = sweep_texts(study.data).get("description", study.name)
-        parts.append(f"<details{' open' if said and study is site.studies[0] else ''}><summary><strong>{escape(study.name)}</strong>: {escape(first)}</summary>"
+        said, about = findings(study.data), sweep_texts(study.data).get("description", "")
+        head = f"<strong>{escape(study.name)}</strong>" + (f": {escape(about)}" if about else "")
+        parts.append(f"<details{' open' if said and study is site.studies[0] else ''}><summary>{head}</summary>"
                      f"<ul class=\"found\">{''.join(f'<li>{escape(one)}</li>' for one in said)}</ul></details>")
     parts += ['<h2 id="claims">Published claims</h2>', f"<p>{_counts(claims)}</p>", overview(claims),
               '<h2 id="files">Files</h2>', _files(site),
@@ -103,24 +102,6 @@ def _index(site: Site, claims: list[Tested], own: Own | None) -> str:
               "The file must pass <code>hardgrad check</code>.</p>"
               f"<pre>{escape(_ADD)}</pre><p>The site then compares each of your numbers with the committed ones and lists the differences beyond noise.</p>"]
     return document("Gradient estimators for hard attention, measured", parts)
-
-
-def _against_baseline(site: Site, study: Study) -> list[str]:
-    """Of each network: how many estimators are better and worse than the baseline beyond noise, with the most extreme ones; empty without a baseline."""
-    said = []
-    found = site.answers[study.name]
-    for network, part in found[found["seeds"] > 1].groupby(["task", "model"], sort=False) if len(found) else ():
-        base = part[part["verdict"] == "baseline"]
-        if not len(base):
-            continue
-        words = []
-        for verdict, rows in (("better", part[part["verdict"] == "better"]), ("worse", part[part["verdict"] == "worse"].iloc[::-1])):
-            most = ", ".join(f"{row['estimator']} {score(row['quantity'], row['score'])} ({p_value(row['p_corrected'])})" for _, row in rows.head(2).iterrows())
-            words.append(f"{len(rows)} {verdict}" + (f", such as {most}" if most else ""))
-        one = base.iloc[0]
-        said.append(f"On {site.networks[network]} leave-one-out ({one['estimator']}) ends at {score(one['quantity'], one['score'])} "
-                    f"{quantity_name(one['quantity'])}. Of {len(part) - 1} others, beyond noise: {'; '.join(words)}.")
-    return said
 
 
 _ADD = """hardgrad run experiments/configs/every_estimator.toml --out mine-run --set 'grid.estimator=["mine", "rloo"]'
@@ -149,11 +130,12 @@ def _networks(site: Site) -> str:
     for network, title in site.networks.items():
         files = [study.name for study in site.studies
                  if ((site.rows[study.name]["task"] == network[0]) & (site.rows[study.name]["model"] == network[1])).any()]
-        best = [f"{row['estimator']} {row['target'].replace('_', ' ')}" for name in files for _, row in _best(site, name, network)]
+        best = [row["estimator"] + (f" ({row['target'].replace('_', ' ')})" if row["target"] else "") for name in files for _, row in _best(site, name, network)]
         rows.append([link(f"networks/{slug(network)}.html", title), ", ".join(files), "; ".join(best) or "–"])
-    return document("Networks", [rows_table(rows, ["task and model", "files", "best estimator and its target"], wrap=("task and model", "best estimator and its target"))])
+    return document("Networks", [rows_table(rows, ["task and model", "files", "first of each target"], wrap=("task and model", "first of each target"))])
 
 
 def _best(site: Site, name: str, network: tuple[str, str]):
+    """The first of every target."""
     found = site.answers[name]
-    return found[(found["task"] == network[0]) & (found["model"] == network[1]) & (found["verdict"] == "best")].iterrows() if len(found) else []
+    return found[(found["task"] == network[0]) & (found["model"] == network[1]) & (found["rank"] == 1)].iterrows() if len(found) else []

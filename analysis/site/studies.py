@@ -63,11 +63,11 @@ def _sweep_name(data: xr.Dataset, path: Path) -> str:
 
 
 def committed(folder: Path) -> list[Study]:
-    """The studies of a folder of results, by name. InputError if it has none."""
-    paths = sorted(folder.glob("*.h5.gz"))
-    if not paths:
+    """The studies of a folder of results: trained networks first, the largest first. InputError if it has none."""
+    studies = [opened(path) for path in sorted(folder.glob("*.h5.gz"))]
+    if not studies:
         raise InputError(f"{folder}: has no result files (*.h5.gz)")
-    return [opened(path) for path in paths]
+    return sorted(studies, key=lambda study: ("step" not in study.data.dims, -study.data.sizes["run"]))
 
 
 def slug(network: Network) -> str:
@@ -83,10 +83,16 @@ def stage(share: float) -> str:
 def command(study: Study, task: str, model: str, estimator: str = "") -> str:
     """The command that runs the cells of an entry again, from the sweep's file. It names the task or model only where the sweep has others."""
     networks = list(panels(study.data))
-    only = [f"task={task}"] if len({one for one, _ in networks}) > 1 else []
-    only += [f"model={model}"] if len({one for other, one in networks if other == task}) > 1 else []
+    only = [f"task={_shortest(task, {one for one, _ in networks})}"] if len({one for one, _ in networks}) > 1 else []
+    only += [f"model={_shortest(model, {one for other, one in networks if other == task})}"] if len({one for other, one in networks if other == task}) > 1 else []
     only += [f"estimator={estimator}"] if estimator else []
     return " ".join([f"hardgrad run {sweep_file(study)}", *(f"--only {shlex.quote(one)}" for one in only)])
+
+
+def _shortest(spec: str, others: set[str]) -> str:
+    """The bare name, if no other spec has it."""
+    bare = spec.split("[")[0]
+    return bare if sum(one.split("[")[0] == bare for one in others) == 1 else spec
 
 
 def sweep_file(study: Study) -> str:
@@ -121,16 +127,10 @@ def explored(study: Study) -> pd.DataFrame:
     return found
 
 
-BASELINE = "rloo"  # named before the numbers: many estimators then need few comparisons
-
-
 def answered(study: Study) -> pd.DataFrame:
-    """The ranking of its networks at equal steps, against leave-one-out (`BASELINE`) or, where the study has none or several of it, against the best. Empty
-    if nothing was trained and evaluated."""
-    for baseline in (BASELINE, None):
-        try:
-            found = answer(study.data, baseline=baseline)
-        except InputError:
-            continue
-        return found[(found["budget"] == "steps") & (found["at"] > 0)]
-    return pd.DataFrame()
+    """The ranking of its networks at equal steps (`answer`). Empty if nothing was trained and evaluated."""
+    try:
+        found = answer(study.data)
+    except InputError:
+        return pd.DataFrame()
+    return found[(found["budget"] == "steps") & (found["at"] > 0)]

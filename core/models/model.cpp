@@ -34,11 +34,13 @@ std::string misfit(const ModelEntry& model, const Dimensions& dimensions) {
   };
   const auto lacks = missing(model);
   if (lacks.empty()) return {};
-  std::vector<std::string> fitting;
+  std::vector<std::string> fitting, has;
+  for (const auto& [name, size] : dimensions) has.push_back(name);
   for (const auto& [name, entry] : Models::instance().entries())
     if (missing(entry).empty()) fitting.push_back(name);
-  return fmt::format("model {} does not fit this task: the task has no {}; models that fit: {}", model.name,
-                     fmt::join(lacks, ", "), fitting.empty() ? "none" : fmt::format("{}", fmt::join(fitting, ", ")));
+  return fmt::format("model {} does not fit this task: it needs sizes named {}, the task has {}; models that fit: {}",
+                     model.name, fmt::join(lacks, ", "), fmt::join(has, ", "),
+                     fitting.empty() ? "none" : fmt::format("{}", fmt::join(fitting, ", ")));
 }
 
 template <class T>

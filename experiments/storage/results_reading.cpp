@@ -98,6 +98,7 @@ training::TrainResult from_columns(const Dataset& data) {
   result.rows = columns.number("total_rows", 0);
   result.attention_values = columns.number("total_attention_values", 0);
   if (data.variable("ended_by")) result.ended_by = columns.word("ended_by", 0);  // missing in files of an earlier version
+  result.target = columns.word_if_there("trained_target", 0);
   for (auto step : columns.labels<std::int64_t>("step")) {
     const auto i = result.log.size();
     result.log.push_back({static_cast<int>(step), columns.number("train_loss", i), columns.number("train_seconds", i),

@@ -29,6 +29,7 @@ void add_state(ColumnBuilder& b, const Records& records) {
   strings("log", "printed output of the run", [](auto& r) { return r.log; });
   strings("ended_by", "what ended the training: steps, rows, attention_values, cpu_seconds, target_loss, patience",
           [](auto& r) { return r.result.ended_by; });
+  strings("trained_target", "target of the estimator that trains", [](auto& r) { return r.result.target; });
   strings("checkpoint", "file of the final parameters, relative to the cells' folder", [](auto& r) { return r.checkpoint; });
 }
 

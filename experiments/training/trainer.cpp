@@ -79,6 +79,7 @@ class Loop {
   }
 
   TrainResult run() {
+    result().target = training_.estimator->target().name();
     try {
       while (!ended()) {
         poll(stop_);

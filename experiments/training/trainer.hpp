@@ -87,6 +87,7 @@ struct TrainResult {
   double rows = 0, attention_values = 0;  ///< of all training gradients
   double tape_bytes = 0;                  ///< largest memory of a gradient for values and cotangents
   double missed_hints = 0;                ///< Tape::missed_hints of all training gradients
+  std::string target;                     ///< of the estimator that trains
   std::string ended_by;  ///< steps | rows | attention_values | cpu_seconds | target_loss | patience; empty before the end
 };
 

@@ -344,7 +344,7 @@ def test_who_alone_has_a_number_is_not_called_best():
     at_rows = found[found["budget"] == "rows"]
     assert list(at_rows["verdict"]) == ["alone", "none"]
     (line,) = lines(at_rows)
-    assert line[1].startswith("– (only e0[samples=2]") and line[2:] == ["–"] * 5
+    assert line[1].startswith("– (only e0[samples=2]") and line[2:] == ["–"] * 6
     assert "only one estimator has a value there" in format_answer(found)
     (line,) = lines(found[found["budget"] == "steps"])
     assert line[1].startswith("e0[samples=2]")

@@ -145,3 +145,11 @@ def test_a_held_out_loss_on_a_logarithmic_axis_is_within_it():
     data["heldout_expected_loss"] = ("run", "evaluation_step"), values
     low, high = FIGURES["heldout_loss"](data).axes[0].get_ylim()
     assert 0 < low <= values.min() and high >= values.max() and high / low < 1000
+
+
+def test_long_labels_of_final_scores_do_not_overlap():
+    long = "an_estimator[samples=8,reward_to_go=true,target=elbo,lambda_e=0.1,cap=100000]"
+    figure = FIGURES["final_scores"](sweep(1, [f"{long}{i}" for i in range(9)] + ["b"], 3))
+    FigureCanvasAgg(figure).draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    assert len(boxes) == 10 and all(above.y0 >= below.y1 - 1 for above, below in zip(boxes, boxes[1:]))

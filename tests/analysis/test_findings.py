@@ -70,3 +70,16 @@ def test_without_training_or_measurements():
     assert findings(data.drop_vars(["heldout_expected_loss", "metric_exact_match", "evaluation_step"])) == [
         "On t0, at step 0, REINFORCE has 40 times the variance of leave-one-out (rloo)."]
     assert findings(data.isel(run=data["seed"].values == 0)) == [], "one seed"
+
+
+def test_of_many_estimators_each_is_compared_with_leave_one_out():
+    """14 estimators in two groups: 91 pairs would leave nothing beyond noise, 13 comparisons with leave-one-out do."""
+    scores = {"rloo": 0.6, "reinforce": 0.3, "exact": 0.9, **{f"e{i:02}": 0.6 for i in range(11)}}
+    for name in scores:
+        AIMS.setdefault(name, "expected_loss"), VARIANCE.setdefault(name, 0.5)
+    data = trained(scores, seeds=4, noise=0.01)
+    assert findings(data)[0].startswith("On t0 leave-one-out (rloo) ends at 59.8%")
+    assert "of 13 others, beyond noise, 1 better, such as exact with 90.6%" in findings(data)[0] and "; 1 worse, such as REINFORCE with 29.3%" in findings(data)[0]
+    page = report(data)
+    assert "behind rloo" in page and "rloo (baseline)" in page and findings(data)[0] in page
+    assert "behind the best" in report(trained({name: scores[name] for name in list(scores)[:12]}, seeds=4))

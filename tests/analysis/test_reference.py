@@ -8,7 +8,7 @@ from made_up import sweep
 from analysis.errors import InputError
 from analysis.site import REFERENCE, committed, rewritten, specified
 from analysis.site.studies import Study
-from analysis.site.tables import markdown
+from analysis.site.tables import markdown, number
 
 PAGES = sorted(REFERENCE.glob("*.md"))
 NOT_REMADE = "**Not re-made:**"
@@ -26,26 +26,28 @@ def test_the_tables_are_those_of_the_files(page, files):
 
 
 def test_every_table_has_a_place(files):
-    places = re.findall(r"<!-- table (\w+) -->", "".join(page.read_text("utf-8") for page in PAGES))
-    assert sorted(places) == sorted(files[0])
+    for kind, known in files[0]._asdict().items():
+        places = re.findall(rf"<!-- {kind} (\w+) -->", "".join(page.read_text("utf-8") for page in PAGES))
+        assert sorted(places) == sorted(known)
 
 
 def test_a_changed_digit_on_a_page_is_noticed(files):
     page = next(page for page in PAGES if "<!-- table" in page.read_text("utf-8"))
     text = page.read_text("utf-8")
-    for place in re.finditer(r"<!-- table \w+ -->\n(.*?)<!-- end -->", text, re.S):
+    for place in re.finditer(r"<!-- (?:table|number) \w+ -->\n?(.*?)<!-- end -->", text, re.S):
         at = place.start(1) + max(match.start() for match in re.finditer(r"\d", place[1]))
         wrong = text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1:]
         assert rewritten(wrong, *files) == text
 
 
 def test_a_changed_number_in_a_file_is_noticed(files):
-    tables, studies = files
-    for name, table in tables.items():
-        study = next(one for one in studies if one.name == table["study"])
-        quantities = {column["quantity"] for column in table["columns"]}
-        other = study._replace(data=study.data.assign({q: study.data[q] * 1.5 + 0.01 for q in quantities}))
-        assert markdown(table, [other]) != markdown(table, [study]), name
+    found, studies = files
+    for make, known in ((markdown, found.table), (number, found.number)):
+        for name, one in known.items():
+            study = next(each for each in studies if each.name == one["study"])
+            quantities = {column["quantity"] for column in one.get("columns", [one]) if isinstance(column, dict)} | ({"variance"} if "network" in one else set())
+            other = study._replace(data=study.data.assign({q: study.data[q] * 1.5 + 0.01 for q in quantities}))
+            assert make(one, [other]) != make(one, [study]), name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -64,6 +66,9 @@ def test_a_cell_is_of_one_row_of_runs():
     table = {"name": "t", "study": "planted", "head": ["estimator"], "rows": [{"words": ["a"], "estimator": "a"}],
              "columns": [{"title": "v", "quantity": "variance", "show": "mean", "of": {"task": "t1"}}]}
     assert markdown(table, [study]) == "| estimator | v |\n| --- | --- |\n| a | 1 |\n"
+    several = {"name": "n", "study": "planted", "of": {"estimator": "b"}, "quantity": "variance", "show": "range"}
+    assert number(several, [study]) == "2" and number({**several, "of": {}}, [study]) == "1 to 2"
+    assert markdown({"name": "t", "study": "planted", "network": "t1", "columns": ["variance"]}, [study]).splitlines()[2:] == ["| `a` | 1 |", "| `b` | 2 |"]
     table["columns"][0]["of"] = {}
     with pytest.raises(InputError, match="matches"):
         markdown(table, [study])

@@ -1,18 +1,21 @@
 """The site: verdicts on planted numbers, the committed files, and comparisons with a user's file."""
 import gzip
+import io
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_up import sweep
+from matplotlib.figure import Figure
 
 from analysis.errors import InputError, OutputError
 from analysis.site import claims
 from analysis.site.build import REFERENCE, build
 from analysis.site.own import Own, own_page, own_result, trained_differently
-from analysis.site.pages import Site, estimator_page, explorer
+from analysis.site.pages import Site, estimator_page, explorer, svg
 from analysis.site.studies import Study, committed, explored, opened, slug, stage
 
 FILES = sorted((REFERENCE / "data").glob("*.h5.gz"))
@@ -52,6 +55,20 @@ def test_a_bound_is_of_the_mean(bound, verdict):
 def test_a_claim_about_what_is_not_there_is_an_error(wrong, words):
     with pytest.raises(InputError, match=words):
         claims.tested(claim(**{"order": ["a", "b"], **wrong}), [study(sweep(1, ["a", "b"], 3))])
+
+
+def test_a_small_figure_keeps_its_labels():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0.12345, 0.12355], [1, 2])
+    axes.set_xticks([0.12345, 0.12355], ["0.12345", "0.12355"])
+    picture = svg(figure).decode()
+    assert ">0.12345<" in picture and ">0.12355<" in picture and "metadata" not in picture
+    for style in set(re.findall(r'class="(s\d+)"', picture)):
+        assert f".{style}{{" in picture
+    content = io.BytesIO()
+    figure.savefig(content, format="svg")
+    assert len(picture) < 0.75 * len(content.getvalue())
 
 
 def test_stages_and_slugs():

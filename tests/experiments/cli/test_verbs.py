@@ -49,10 +49,10 @@ def test_every_verb_has_help(verb):
     (("test", "rlo"), 'test: there is no estimator, model or task named "rlo" (did you mean "rloo"?)'),
     (("test", "bits"), "test: bits is a model and a task: give --model bits or --task bits"),
     (("test", "rloo", "--task", "bits"), "test: --task gives the data to test a model; rloo is an estimator"),
-    (("test", "translator", "--task", "qa"), "model translator does not fit this task: the task has no "),
+    (("test", "translator", "--task", "qa"), "model translator does not fit this task: it needs sizes named source_vocabulary"),
     (("measure", "--task", "translation", "--model", "memory_reader"),
-     "model memory_reader does not fit this task: the task has no vocabulary, answers, sentences, words; models that fit: translator; "
-     "memory_reader is for: qa"),
+     "model memory_reader does not fit this task: it needs sizes named vocabulary, answers, sentences, words, the task has bos, eos, source_length, "
+     "source_vocabulary, target_length, target_vocabulary; models that fit: translator; memory_reader is for: qa"),
     (("measure", "--task", "images", "--model", "belief_network[units=200]", "--estimator", "exact"),
      "measure: exact: exact enumeration needs 1.28555e+61 rows (200 choices, 200 at once, of up to 2 options, 8 examples), more than the "
      "cap of 1e+06: take fewer choices or options, or an estimator that samples"),

@@ -115,6 +115,7 @@ TEST_CASE_TEMPLATE("training interrupted more than fifty times ends with the sam
   auto whole = fresh<T>(settings);
   const auto result = train(whole, settings, keys);
   CHECK(result.ended_by == "steps");
+  CHECK(result.target == "expected_loss");
   CHECK(result.evaluations.size() == 13);
   CHECK(result.measurements.size() == 3);
   int pieces = 0;
