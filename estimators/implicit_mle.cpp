@@ -192,7 +192,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("adaptive", false, "learn the size of the step relative to the logits (AIMLE)"),
                    ParameterInfo::real("update", 0.001, 0, 1e6, "change of that relative size after each step of training")},
     .needs = {need::picks},
-    .promises = {promise::mean(expected), promise::mean(expected, "lambda=0.1"), promise::unshifted()},
+    .promises = {promise::mean(expected, "central=false,adaptive=false"),
+                 promise::mean(expected, "lambda=0.1,central=false,adaptive=false"), promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(ImplicitMle, entry)
 

@@ -22,7 +22,7 @@ Var<T> perturbed_logits(Tape<T>& tape, const Question<T>& question, const Rows& 
 template <class T>
 std::vector<int> options_of(const Question<T>& question, const Rows& rows);
 
-/// The `picks` largest of the first `options` numbers, ascending; the first of equal ones. -1 where there are fewer.
+/// The places of the largest x, as many as `to` has, ascending; the first of equal ones. -1 where there are fewer.
 template <class Number>
 void write_largest(std::span<const Number> x, std::span<int> to);
 
@@ -43,7 +43,7 @@ class TopKHandler final : public Handler<T> {
   std::vector<Var<T>> perturbed_;
 };
 
-/// The same answer from r that are known.
+/// The same from r that are known: `picks` of each row's first `options`.
 template <class T>
 ChosenOptions largest(Var<T> r, std::span<const int> options, int picks);
 
