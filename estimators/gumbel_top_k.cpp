@@ -8,15 +8,13 @@
 // Target: expected loss. Bias: yes, also in the limit of low temperatures: the k largest r are k draws without replacement
 // (Plackett-Luce), not the network's subsets, unless k is 1. Cost: K rows.
 #include <algorithm>
-#include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/gumbel.hpp"
 #include "core/choice/relaxed.hpp"
-#include "core/choice/subsets.hpp"
+#include "core/choice/top_k.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 #include "core/estimator/relaxation/relaxed_mean.hpp"
 #include "core/estimator/relaxation/rough_losses.hpp"
@@ -32,38 +30,15 @@ class GumbelTopKHandler final : public Handler<T> {
 
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
     const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-    const auto from = question.parent_choices(*rows);
-    const auto& distribution = *question.distribution;
-    const int picks = picks_of(distribution);
-    std::vector<int> options(from.size());
-    std::transform(from.begin(), from.end(), options.begin(), [&](int c) { return distribution.options()[c]; });
-    const auto r = perturbed(tape, question, *rows, gather_rows(distribution.logits(), std::span<const int>(from)), options);
+    const auto options = options_of(question, *rows);
+    const int picks = question.distribution->picks();
+    const auto r = perturbed_logits(tape, question, *rows, random_, id_);
     const auto soft = relaxed(tape, r, options, picks);
     if (!hard_) return {rows, Relaxed<T>{{}, soft, picks}};
-    return {rows, straight_through(tape, {rows, ChosenOptions{largest(r, options, picks), picks}}, soft)};
+    return {rows, straight_through(tape, {rows, largest(r, options, picks)}, soft)};
   }
 
  private:
-  static int picks_of(const Distribution<T>& distribution) {
-    const auto* subsets = dynamic_cast<const Subsets<T>*>(&distribution);
-    return subsets ? subsets->picks() : 1;
-  }
-  /// x [C, S] plus noise; 0 beyond the options.
-  Var<T> perturbed(Tape<T>& tape, const Question<T>& question, const Rows& rows, Var<T> x, const std::vector<int>& options) {
-    const std::size_t D = question.site.columns, S = x.cols();
-    const auto log_p = log_softmax(tape.detach(x), std::span<const int>(options)).value();
-    std::vector<double> p(log_p.data, log_p.data + log_p.size()), z(p.size());
-    std::vector<int> option(options.size());
-    std::vector<Draw> where(options.size());
-    const Noise noise{random_, id_, question.step};
-    for (std::size_t c = 0; c < where.size(); ++c) where[c] = noise.at(rows, c / D, c % D);
-    perturb({S, options, p}, where, random_, option, z);
-    const auto shift = tape.constant(options.size(), S);
-    for (std::size_t c = 0; c < options.size(); ++c)
-      for (int i = 0; options[c] > 1 && i < options[c]; ++i)
-        if (std::isfinite(p[c * S + i])) tape.mutable_value(shift)(c, i) = static_cast<T>(z[c * S + i] - p[c * S + i]);
-    return add(x, shift);
-  }
   /// w [C, S]; 1 for all options where they are not more than the picks. 1 - p_i is summed from the others, so that it does not
   /// cancel where option i is nearly certain.
   Var<T> relaxed(Tape<T>& tape, Var<T> r, const std::vector<int>& options, int picks) const {
@@ -83,20 +58,6 @@ class GumbelTopKHandler final : public Handler<T> {
       if (options[c] <= picks) std::fill_n(tape.mutable_value(all).row(c), options[c], T{1});
     }
     return add(scale_rows(sum, chooses), all);
-  }
-  /// The `picks` largest of each row's options, ascending.
-  static std::vector<int> largest(Var<T> r, const std::vector<int>& options, int picks) {
-    std::vector<int> result(options.size() * picks, -1), order;
-    for (std::size_t c = 0; c < options.size(); ++c) {
-      order.resize(options[c]);
-      std::iota(order.begin(), order.end(), 0);
-      const T* x = r.value().row(c);
-      std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return x[i] > x[j]; });
-      order.resize(std::min<std::size_t>(order.size(), picks));
-      std::sort(order.begin(), order.end());
-      std::copy(order.begin(), order.end(), result.begin() + static_cast<std::ptrdiff_t>(c * picks));
-    }
-    return result;
   }
 
   int samples_;

@@ -1,22 +1,31 @@
 // implicit_mle: difference of two choices with the same noise, before and after a step of the logits that lowers the loss.
 //
-//   z = argmax(log p + G),   z' = argmax(log p - lambda df/dz + G),   G the same Gumbel noise
+//   z = MAP(x + G),   z' = MAP(x - lambda df/dz + G),   x the logits, G the same Gumbel noise
+//   MAP(r): the largest of r, or of subsets the k largest
 //   g = 1/K sum_k (z_k - z'_k) / lambda + grad f_k                                               per choice
+//   central=true:   g = (z+ - z') / (2 lambda),   z+ = MAP(x + lambda df/dz + G)
+//   adaptive=true:  lambda = alpha |x| / |df/dz| for each choice. After each step, with c <- 0.9 c + 0.1 (entries of a choice's
+//                   z - z' that are not 0, on average),   alpha <- max(0, alpha + `update` if c < 1, else alpha - `update`)
 //
 // Niepert, Minervini & Franceschi 2021, Implicit MLE: backpropagating through discrete exponential family distributions,
-// algorithm 1 (perturb-and-MAP with Gumbel noise, which is exact for one of S options;
-// the target distribution is a step of lambda away).
-// Target: expected loss. Bias: yes, for every lambda. As lambda falls to 0, with f'_z = df/dz at z,
+// algorithm 1 (perturb-and-MAP with Gumbel noise, which is exact for one of S options; the target distribution is a step of
+// lambda away). central, adaptive: Minervini, Franceschi & Niepert 2023, Adaptive perturbation-based gradient estimation for
+// discrete latent variable models, sec. 4; constants as in their code. `lambda` is then the first alpha.
+// Target: expected loss. Bias: yes, for every lambda. For one of S options, as lambda falls to 0, with f'_z = df/dz at z,
 //   E g = sum_z p(z) sum_j p_j max(0, (f'_z)_z - (f'_z)_j) (e_z - e_j),
-// the gradient itself if f is linear, and twice the gradient for one bit and f(b) = (b - t)^2.
+// the gradient itself if f is linear, and twice the gradient for one bit and f(b) = (b - t)^2. For subsets also if f is linear:
+// the k largest are k draws without replacement (top_k.hpp), not the network's subsets.
 // Variance: like 1 / lambda. Cost: K rows, and one more backward pass.
-// Departures: the difference is divided by lambda (not in the paper), so that the estimate has the same scale for all lambda.
-// Where choices feed later ones, df/dz holds the later choices fixed. z' is drawn from its probabilities given z
-// (gumbel.hpp: chosen_after) instead of the noise: one more draw for each choice, whose outcomes exact moments visit.
+// Departures: the difference is divided by lambda (not in the paper of 2021), so that the estimate has the same scale for all
+// lambda. Norms are those of a choice, not of a batch, so that examples stay apart; where all its logits are 0, so is g.
+// Subsets have Gumbel noise, too, not sums of Gammas. Where choices feed later ones, df/dz holds the later choices fixed.
+// For one of S options and central=false, z' is drawn from its probabilities given z (gumbel.hpp: chosen_after) instead of the
+// noise: one more draw for each choice, whose outcomes exact moments visit.
 #include <algorithm>
 #include <cmath>
 
 #include "core/choice/gumbel.hpp"
+#include "core/choice/top_k.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 
 namespace hardgrad::estimators::implicit_mle {
@@ -25,48 +34,134 @@ namespace {
 template <class T>
 class ImplicitMle final : public Estimator<T> {
  public:
-  ImplicitMle(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), lambda_(settings.real("lambda")) {}
+  ImplicitMle(const Settings& settings, const Structure& structure, Key)
+      : samples_(settings.integer("samples")),
+        lambda_(settings.real("lambda")),
+        update_(settings.real("update")),
+        central_(settings.flag("central")),
+        adaptive_(settings.flag("adaptive")),
+        by_noise_(central_ || std::any_of(structure.sites.begin(), structure.sites.end(),
+                                          [](const auto& site) { return site.kind.several; })),
+        alpha_(lambda_) {}
   bool exchangeable() const override { return false; }
   int copies() const override { return samples_; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     const int K = problem.one_copy ? 1 : samples_;
-    DifferentiatedSamples<T> samples(problem, K);
-    auto moved = samples.choices().zeros();  // z'
+    if (by_noise_ && problem.random.replays())
+      throw NotExact("the noise of the largest logits is continuous, which cannot be replayed: measure it with replicates");
+    TopKHandler<T> noisy(K, problem.random, problem.batch.id);
+    SampleHandler<T> plain(K, problem.random, problem.batch.id);
+    DifferentiatedSamples<T> samples(problem, K, by_noise_ ? static_cast<Handler<T>&>(noisy) : plain);
+    const auto lambda = steps(samples);
+    const auto moved = [&](double by) {  // z after a step of the logits
+      const auto move = by * (lambda * samples.slope());
+      return by_noise_ ? moved_with_noise(samples, noisy.perturbed(), move) : moved_given(samples, problem, K, move);
+    };
+    auto g = central_ ? 0.5 * (moved(1) - moved(-1)) : samples.choices().one_hot() - moved(-1);
+    std::vector<double> observed;
+    if (adaptive_) observed = {changes(g)};
+    auto inverse = lambda;
+    for (double& v : inverse.value) v = v > 0 ? 1 / v : 0;
+    auto surrogate = samples.surrogate(inverse * std::move(g));
+    const double loss = samples.run().mean_loss();
+    return {.surrogate = surrogate, .episode = samples.run().release(), .loss = loss, .observed = std::move(observed)};
+  }
+
+  void learn(const Estimate<T>& estimate) override {
+    if (!adaptive_ || std::isnan(estimate.observed[0])) return;
+    changes_ = 0.9 * changes_ + 0.1 * estimate.observed[0];
+    alpha_ = std::max(0.0, alpha_ + (changes_ < 1 ? update_ : -update_));
+  }
+  std::vector<double> state() const override { return adaptive_ ? std::vector{alpha_, changes_} : std::vector<double>{}; }
+  void restore(const std::vector<double>& state) override {
+    if (adaptive_) alpha_ = state.at(0), changes_ = state.at(1);
+  }
+
+ private:
+  /// The lambda of each choice.
+  PerChoice steps(DifferentiatedSamples<T>& samples) const {
     const auto& layout = *samples.layout();
+    PerChoice lambda{samples.layout(), std::vector<double>(layout.choices(), lambda_)};
+    if (!adaptive_) return lambda;
+    const auto norm = [&](auto&& number, std::size_t choice) {
+      double sum = 0;
+      for (int i = 0; i < layout.options[choice]; ++i) {
+        const double x = number(i);
+        if (std::isfinite(x)) sum += x * x;  // -inf: an impossible option
+      }
+      return std::sqrt(sum);
+    };
+    for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+      const auto logits = samples.run().episode().steps()[t].question.distribution->logits().value();
+      const auto& asking = samples.choices().asking(static_cast<int>(t));
+      const std::size_t D = layout.steps[t].columns;
+      for (std::size_t i = 0; i < layout.samples * D; ++i) {
+        const std::size_t choice = layout.steps[t].choice + i;
+        const double size = norm([&](int o) { return static_cast<double>(logits(asking[i / D] * D + i % D, o)); }, choice),
+                     slope = norm([&](int o) { return samples.slope().value[layout.logit[choice] + o]; }, choice);
+        lambda.value[choice] = slope > 0 ? alpha_ * size / slope : 0;
+      }
+    }
+    return lambda;
+  }
+  /// Entries of g that are not 0, on average over the choices; NaN if there are none.
+  static double changes(const AtLogits& g) {
+    const auto choices = std::count_if(g.of->options.begin(), g.of->options.end(), [](int n) { return n > 1; });
+    const auto some = std::count_if(g.value.begin(), g.value.end(), [](double v) { return v != 0; });
+    return static_cast<double>(some) / static_cast<double>(choices);
+  }
+  static AtLogits moved_with_noise(DifferentiatedSamples<T>& samples, const std::vector<Var<T>>& perturbed,
+                                   const AtLogits& move) {
+    const auto& layout = *samples.layout();
+    auto moved = samples.choices().zeros();
+    std::vector<double> r;
+    std::vector<int> largest;
+    for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+      largest.resize(samples.run().episode().steps()[t].question.distribution->picks());
+      for (std::size_t i = 0; i < layout.samples * layout.steps[t].columns; ++i) {
+        const std::size_t choice = layout.steps[t].choice + i, first = layout.logit[choice];
+        if (layout.options[choice] == 1) continue;
+        const T* before = perturbed[t].value().row(i);
+        r.assign(before, before + layout.options[choice]);
+        for (std::size_t o = 0; o < r.size(); ++o) r[o] += move.value[first + o];
+        write_largest(std::span<const double>(r), largest);
+        for (int o : largest) moved.value[first + o] = 1;
+      }
+    }
+    return moved;
+  }
+  /// For one option of each choice, from the option chosen before.
+  static AtLogits moved_given(DifferentiatedSamples<T>& samples, const Problem<T>& problem, int K, const AtLogits& move) {
+    const auto& layout = *samples.layout();
+    auto moved = samples.choices().zeros();
     for (std::size_t t = 0; t < layout.steps.size(); ++t) {
       const std::size_t D = layout.steps[t].columns;
       for (std::size_t c = 0; c < layout.samples * D; ++c) {
-        const std::size_t choice = layout.steps[t].choice + c;
-        if (layout.options[choice] == 1) continue;
+        const std::size_t choice = layout.steps[t].choice + c, options = layout.options[choice];
+        if (options == 1) continue;
         const auto n = static_cast<int>(c / D);
         const Draw where{.example = problem.batch.id[n / K],
                          .replica = static_cast<std::uint32_t>(n % K),
                          .step = static_cast<std::uint32_t>(t),
                          .index = 1,  // behind the draw of z
                          .column = static_cast<std::uint32_t>(c % D)};
-        moved.value[layout.logit[choice] + draw(samples, choice, problem, where)] = 1;
+        const auto of = [&](const AtLogits& x) {
+          return std::span<const double>(x.value).subspan(layout.logit[choice], options);
+        };
+        const auto z = of(samples.choices().one_hot());
+        const int option = static_cast<int>(std::find(z.begin(), z.end(), 1.0) - z.begin());
+        const auto p = chosen_after(of(samples.choices().p()), option, of(move));
+        moved.value[layout.logit[choice] + problem.random.categorical(p, where)] = 1;
       }
     }
-    const auto g = 1 / lambda_ * (samples.choices().one_hot() - moved);
-    auto surrogate = samples.surrogate(g);
-    const double loss = samples.run().mean_loss();
-    return {.surrogate = surrogate, .episode = samples.run().release(), .loss = loss};
+    return moved;
   }
 
- private:
-  int draw(const DifferentiatedSamples<T>& samples, std::size_t choice, const Problem<T>& problem, Draw where) const {
-    const std::size_t first = samples.layout()->logit[choice], options = samples.layout()->options[choice];
-    const auto of = [&](const AtLogits& x) { return std::span<const double>(x.value).subspan(first, options); };
-    const auto z = of(samples.choices().one_hot());
-    std::vector<double> move(options);
-    for (std::size_t i = 0; i < options; ++i) move[i] = -lambda_ * of(samples.slope())[i];
-    const int option = static_cast<int>(std::find(z.begin(), z.end(), 1.0) - z.begin());
-    return problem.random.categorical(chosen_after(of(samples.choices().p()), option, move), where);
-  }
   int samples_;
-  double lambda_;
+  double lambda_, update_;
+  bool central_, adaptive_, by_noise_;
+  double alpha_, changes_ = 1;
 };
 
 // For two options: those with noise between phi and phi - lambda (f'_1 - f'_0) change, by the logistic distribution function.
@@ -88,13 +183,17 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 const EstimatorEntry entry = {
     .name = "implicit_mle",
     .summary = "difference of the choices with the same noise before and after a step of the logits that lowers the loss",
-    .paper = "Niepert, Minervini & Franceschi 2021, Implicit MLE: backpropagating through discrete exponential families",
+    .paper = "Niepert, Minervini & Franceschi 2021, Implicit MLE; Minervini, Franceschi & Niepert 2023, Adaptive IMLE",
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), ParameterInfo::real("lambda", 1, 0, 1e6, "size of the step of the logits").above()},
-    .needs = {need::relaxable},
-    .promises = {promise::mean(expected), promise::mean(expected, "lambda=0.1"), promise::unshifted()},
+    .parameters = {samples_parameter(), ParameterInfo::real("lambda", 1, 0, 1e6, "size of the step of the logits").above(),
+                   ParameterInfo::flag("central", false, "the difference of steps in both directions"),
+                   ParameterInfo::flag("adaptive", false, "learn the size of the step relative to the logits (AIMLE)"),
+                   ParameterInfo::real("update", 0.001, 0, 1e6, "change of that relative size after each step of training")},
+    .needs = {need::picks},
+    .promises = {promise::mean(expected, "central=false,adaptive=false"),
+                 promise::mean(expected, "lambda=0.1,central=false,adaptive=false"), promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(ImplicitMle, entry)
 

@@ -62,7 +62,7 @@ const EstimatorEntry entry = {
     .unbiased = false,
     .evaluations = "k",
     .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "number of most probable options (or paths) to keep")},
-    .needs = {need::categorical},
+    .needs = {need::enumerable},
     .promises = {promise::mean(expected), promise::mean(expected, "k=2"), promise::unbiased("k=9"), promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(KmaxMarginal, entry)

@@ -11,6 +11,9 @@
 // f(i, z_{-t}), averaged over the T steps with a choice. T may depend on the choices, but must not change with z_t. So 1 / T is
 // replaced by 1 / (largest T of these i), and grad f(z) has the remaining weight up to 1. Departures: b is an addition
 // (0: as published); K samples are averaged.
+// Subsets are refused. Swapping one pick of k, given the others, would be unbiased and take 1 + k (n - k) rows. But the mean of
+// grad log p(S) over that pick alone is not 0, as it is for a category: costs that the pick does not change would add variance,
+// and no baseline that knows the other picks would be allowed.
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"

@@ -63,7 +63,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::choice("set", "top", {"top", "sampled"},
                                          "the summed outcomes: the most probable, or a sample without replacement"),
                    baseline_parameter(), per_step_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::enumerable},
     .promises = {promise::variance(2.636836787, "samples=2"), promise::same_moments("reinforce", "samples=1,set=top")},
     .why_unsupported = refuse_subset,
 };

@@ -60,7 +60,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
                    ParameterInfo::flag("baseline", true, "subtract the built-in baseline from the loss"), per_step_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::enumerable},
     .promises = {promise::unshifted(), promise::noiseless(Promise::Loss::constant),
                  promise::variance(1.735186122, "samples=2")},
     .why_unsupported = refuse,

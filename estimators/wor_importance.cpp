@@ -95,7 +95,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("baseline", true, "subtract the built-in baseline from the loss"),
                    ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, lower variance"),
                    per_step_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::enumerable},
     .promises = {promise::variance(1.412081428, "samples=2,normalise=true"),
                  promise::variance(3.617914207, "samples=2,baseline=false")},
     .why_unsupported = refuse,

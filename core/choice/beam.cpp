@@ -25,8 +25,8 @@ void cut(std::vector<Candidate>& ranked, std::size_t k, Beam& beam) {
 void rank(const Beam& beam, std::vector<Candidate>& candidates) {
   constexpr double tie = 1e-12;
   const auto before = [&](const Candidate& a, const Candidate& b) {
-    const auto &x = beam.paths[a.member].option, &y = beam.paths[b.member].option;
-    return a.member == b.member ? a.option < b.option : x < y;
+    const auto &x = beam.paths[a.member].answer, &y = beam.paths[b.member].answer;
+    return a.member == b.member ? a.answer < b.answer : x < y;
   };
   std::sort(candidates.begin(), candidates.end(),
             [&](const Candidate& a, const Candidate& b) { return a.log_p != b.log_p ? a.log_p > b.log_p : before(a, b); });
@@ -62,16 +62,13 @@ void BeamHandler<T>::start(const Question<T>& question, int column) {
 
 template <class T>
 void BeamHandler<T>::grow(const Question<T>& question, int example, int column, Beam& beam) {
-  const auto& categories = question.categories();
-  const auto log_p = categories.log_p().value();
   const bool root = question.site.rows->is_root();
   std::vector<Candidate> candidates;
   for (int m = 0; m < static_cast<int>(beam.paths.size()); ++m) {
     const int choice = (root ? example : beam.paths[m].row.back()) * question.site.columns + column;
-    for (int i = 0; i < categories.options()[choice]; ++i) {
-      const auto l = static_cast<double>(log_p(choice, i));
-      if (l > impossible) candidates.push_back({m, i, beam.paths[m].log_p + l});
-    }
+    const auto log_p = question.distribution->log_p_of_answers(choice);
+    for (int i = 0; i < static_cast<int>(log_p.size()); ++i)
+      if (log_p[i] > impossible) candidates.push_back({m, i, beam.paths[m].log_p + log_p[i]});
   }
   if (candidates.empty())  // all log p are NaN: one path continues, so that its cost is NaN and is reported
     candidates.push_back({0, 0, std::numeric_limits<double>::quiet_NaN()});
@@ -80,7 +77,7 @@ void BeamHandler<T>::grow(const Question<T>& question, int example, int column, 
   std::vector<Path> paths;
   for (const auto& c : keep(example, where, beam, std::move(candidates))) {
     auto path = beam.paths[c.member];
-    path.option.push_back(c.option);
+    path.answer.push_back(c.answer);
     path.log_p = c.log_p;
     path.perturbed = c.perturbed;
     paths.push_back(std::move(path));
@@ -104,7 +101,7 @@ Choice<T> BeamHandler<T>::choose(Tape<T>&, const Question<T>& question) {
   else if (per_step_ || scopes_.empty())
     start(question, -1);
 
-  std::vector<int> parent, option;
+  std::vector<int> parent, answer;
   std::vector<char> spare;
   for (int b = 0; b < static_cast<int>(id_.size()); ++b) {
     if (side_by_side) {  // in every column, row i holds the path of rank i
@@ -120,29 +117,29 @@ Choice<T> BeamHandler<T>::choose(Tape<T>&, const Question<T>& question) {
         for (int d = 0; d < D; ++d) {
           auto& paths = scopes_[first + d].beams[b].paths;
           spare.push_back(i >= paths.size());
-          option.push_back(paths[std::min(i, paths.size() - 1)].option[0]);
+          answer.push_back(paths[std::min(i, paths.size() - 1)].answer[0]);
           if (i < paths.size()) paths[i].row.push_back(static_cast<int>(from + i));
         }
       continue;
     }
     auto& beam = scopes_[first].beams[b];
     for (int d = 0; d < D; ++d) grow(question, b, d, beam);
-    std::map<std::pair<int, std::vector<int>>, int> made;  // paths with the same options share a row
+    std::map<std::pair<int, std::vector<int>>, int> made;  // paths with the same answers share a row
     for (auto& path : beam.paths) {
       const int row = root ? b : path.row.back();
-      std::vector<int> set(path.option.end() - D, path.option.end());
+      std::vector<int> set(path.answer.end() - D, path.answer.end());
       const auto [found, fresh] = made.try_emplace({row, set}, static_cast<int>(parent.size()));
       if (fresh) {
         parent.push_back(row);
-        option.insert(option.end(), set.begin(), set.end());
+        answer.insert(answer.end(), set.begin(), set.end());
       }
       path.row.push_back(found->second);
     }
   }
-  return {.rows = Rows::after(question.site.rows, std::move(parent), question.step),
-          .answer = ChosenOptions{std::move(option)},
-          .side_by_side = side_by_side,
-          .spare = std::move(spare)};
+  auto choice = question.distribution->nth_answer(Rows::after(question.site.rows, std::move(parent), question.step), answer);
+  choice.side_by_side = side_by_side;
+  choice.spare = std::move(spare);
+  return choice;
 }
 
 template <class T>
@@ -202,7 +199,7 @@ std::vector<Candidate> StochasticHandler<T>::keep(int, Draw where, Beam& beam, s
   std::vector<double> most(beam.paths.size(), impossible);
   for (auto& c : candidates) {
     where.replica = static_cast<std::uint32_t>(c.member);
-    where.index = static_cast<std::uint32_t>(c.option);
+    where.index = static_cast<std::uint32_t>(c.answer);
     c.perturbed = c.log_p + gumbel(random_, where);
     most[c.member] = std::max(most[c.member], c.perturbed);
   }
@@ -219,8 +216,8 @@ std::vector<Candidate> GivenHandler<T>::keep(int example, Draw, Beam& beam, std:
   std::vector<bool> taken(candidates.size());
   for (const auto& wanted : path_[example]) {
     const auto fits = [&](const Candidate& c) {
-      const auto& past = beam.paths[c.member].option;
-      return wanted.size() > past.size() && wanted[past.size()] == c.option &&
+      const auto& past = beam.paths[c.member].answer;
+      return wanted.size() > past.size() && wanted[past.size()] == c.answer &&
              std::equal(past.begin(), past.end(), wanted.begin());
     };
     const auto found = std::find_if(candidates.begin(), candidates.end(), fits) - candidates.begin();

@@ -16,7 +16,7 @@ namespace hardgrad {
 
 /// The choices of one path, from the beam's first choice on.
 struct Path {
-  std::vector<int> option;  ///< for every column of every question
+  std::vector<int> answer;  ///< for every column of every question, its index (Distribution::nth_answer)
   std::vector<int> row;     ///< for every question, the path's row among the rows after it
   double log_p = 0;
   double perturbed = 0;  ///< log p plus Gumbel noise, in a stochastic beam
@@ -34,7 +34,7 @@ struct Beam {
 /// A possible continuation of one path of the beam.
 struct Candidate {
   int member;
-  int option;
+  int answer;
   double log_p;  ///< of the whole path
   double perturbed = 0;
 };
@@ -103,7 +103,7 @@ class TopAndOneHandler final : public TopHandler<T> {
 };
 
 /// k paths without replacement, in the order drawn: stochastic beam search (Kool, van Hoof & Welling 2019, Stochastic
-/// beams and where to find them, Algorithm 1). With `per_step`, a replay draws the same distribution option by option.
+/// beams and where to find them, Algorithm 1). With `per_step`, a replay draws the same distribution answer by answer.
 template <class T>
 class StochasticHandler final : public BeamHandler<T> {
  public:
@@ -119,7 +119,7 @@ class StochasticHandler final : public BeamHandler<T> {
   Randomness& random_;
 };
 
-/// Follows given paths: path[example][rank] are the options.
+/// Follows given paths: path[example][rank] are the answers.
 template <class T>
 class GivenHandler final : public BeamHandler<T> {
  public:

@@ -23,6 +23,9 @@ class Categorical final : public Distribution<T> {
   Var<T> logits() const override { return logits_; }
   const std::vector<int>& options() const override { return options_; }
   double answers(std::size_t choice) const override { return options_[choice]; }
+  std::vector<double> log_p_of_answers(std::size_t choice) const override {
+    return law(choice / this->columns(), choice % this->columns());
+  }
   Choice<T> nth_answer(const RowsPtr& rows, const std::vector<int>& index) const override {
     return {rows, ChosenOptions{index}};
   }

@@ -20,7 +20,7 @@
 namespace hardgrad {
 namespace {
 
-constexpr double most_listed = 1e6;  // subsets of one choice, where they are listed for one draw
+constexpr double most_listed = 1e6;  // subsets of one choice
 
 template <class T>
 const Subsets<T>& same_kind(const Distribution<T>& other) {
@@ -59,6 +59,21 @@ bool Subsets<T>::chooses(std::size_t row) const {
 template <class T>
 double Subsets<T>::answers(std::size_t choice) const {
   return subsets_of(static_cast<int>(possible(choice).size()), picks_);
+}
+
+template <class T>
+std::vector<double> Subsets<T>::log_p_of_answers(std::size_t choice) const {
+  const double count = answers(choice);
+  if (count > most_listed) throw NotExact(fmt::format("a choice has {:.6g} subsets, too many to visit one by one", count));
+  const auto listed = possible(choice);
+  std::vector<int> option(static_cast<std::size_t>(count) * picks_);
+  for (std::size_t s = 0; s < option.size() / picks_; ++s)
+    write_subset(listed, s, std::span(option).subspan(s * picks_, picks_));
+  const int only[] = {static_cast<int>(choice)}, options[] = {options_[choice]};
+  const std::vector<int> parent(static_cast<std::size_t>(count));
+  const auto log_p = subset_log_probability(gather_rows(logits_.tape->detach(logits_), std::span<const int>(only)), options,
+                                            picks_, std::span<const int>(parent), std::span<const int>(option));
+  return {log_p.value().data, log_p.value().data + log_p.rows()};
 }
 
 template <class T>
@@ -101,25 +116,15 @@ Var<T> Subsets<T>::log_normaliser() const {
 }
 
 template <class T>
-Choice<T> Subsets<T>::sample(Tape<T>& tape, const RowsPtr& rows, const Noise& noise) const {
+Choice<T> Subsets<T>::sample(Tape<T>&, const RowsPtr& rows, const Noise& noise) const {
   const std::size_t D = this->columns();
   const auto from = parent_choices_of(*rows, this->columns());
   if (noise.random.replays()) {  // of all ways to draw it, the one with the fewest outcomes
     std::vector<int> index(from.size());
     for (std::size_t c = 0; c < from.size(); ++c) {
-      const double count = answers(from[c]);
-      if (count == 1) continue;
-      if (count > most_listed) throw NotExact(fmt::format("a choice has {:.6g} subsets, too many to visit one by one", count));
-      const auto listed = possible(from[c]);
-      std::vector<int> option(static_cast<std::size_t>(count) * picks_);
-      for (std::size_t s = 0; s < option.size() / picks_; ++s)
-        write_subset(listed, s, std::span(option).subspan(s * picks_, picks_));
-      const std::vector<int> parent(static_cast<std::size_t>(count), from[c]);
-      const auto log_p = subset_log_probability(tape.detach(logits_), std::span<const int>(options_), picks_,
-                                                std::span<const int>(parent), std::span<const int>(option));
-      std::vector<double> p(log_p.rows());
-      std::transform(log_p.value().data, log_p.value().data + p.size(), p.begin(),
-                     [](T v) { return std::exp(static_cast<double>(v)); });
+      if (answers(from[c]) == 1) continue;
+      auto p = log_p_of_answers(from[c]);
+      for (double& v : p) v = std::exp(v);
       index[c] = noise.random.categorical(p, noise.at(*rows, c / D, c % D));
     }
     return nth_answer(rows, index);

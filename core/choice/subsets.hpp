@@ -23,11 +23,12 @@ class Subsets final : public Distribution<T> {
   std::vector<double> law(std::size_t row, std::size_t column) const override;
   Var<T> logits() const override { return logits_; }
   const std::vector<int>& options() const override { return options_; }
+  int picks() const override { return picks_; }
   double answers(std::size_t choice) const override;
+  std::vector<double> log_p_of_answers(std::size_t choice) const override;
   /// Subsets are ordered by their options, as words of ascending letters.
   Choice<T> nth_answer(const RowsPtr& rows, const std::vector<int>& index) const override;
 
-  int picks() const { return picks_; }
   /// [R D, S] probability that each option is picked. Computed once, on demand.
   Var<T> marginals() const;
 

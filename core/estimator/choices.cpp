@@ -182,12 +182,12 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
   layout->sample.reserve(choices);
   for (std::size_t t = 0; t < asking.size(); ++t) {
     const auto& question = episode.steps()[t].question;
-    const auto& categories = question.categories();
-    const std::size_t D = question.site.columns, S = categories.log_p().cols();
+    const auto& distribution = *question.distribution;
+    const std::size_t D = question.site.columns, S = distribution.logits().cols();
     layout->steps.push_back({D, S, layout->choices(), logit});
     for (std::size_t n = 0; n < layout->samples; ++n) {
-      const auto of_row = std::span(categories.options()).subspan(asking[t][n] * D, D);
-      layout->options.insert(layout->options.end(), of_row.begin(), of_row.end());
+      for (int options : std::span(distribution.options()).subspan(asking[t][n] * D, D))
+        layout->options.push_back(options > distribution.picks() ? options : 1);
       layout->sample.insert(layout->sample.end(), D, n);
     }
     layout->logit.resize(layout->choices());
@@ -202,8 +202,9 @@ const AtLogits& Choices<T>::one_hot() const {
   if (one_hot_.of) return one_hot_;
   auto result = zeros();
   for (std::size_t t = 0; t < option_.size(); ++t)
-    for (std::size_t i = 0, c = layout_->steps[t].choice; i < option_[t].size(); ++i, ++c)
-      if (layout_->options[c] > 1) result.value[layout_->logit[c] + option_[t][i]] = 1;
+    for (std::size_t i = 0; i < option_[t].size(); ++i)
+      if (const auto c = layout_->steps[t].choice + i / picks(t); layout_->options[c] > 1 && option_[t][i] >= 0)
+        result.value[layout_->logit[c] + option_[t][i]] = 1;
   return one_hot_ = std::move(result);
 }
 
@@ -212,6 +213,7 @@ const AtLogits& Choices<T>::log_p() const {
   if (log_p_.of) return log_p_;
   auto result = zeros();
   for (std::size_t t = 0; t < asking_.size(); ++t) {
+    if (picks(t) > 1) continue;
     const auto log_p = episode_.steps()[t].question.categories().log_p().value();
     const std::size_t D = layout_->steps[t].columns;
     for (std::size_t n = 0, c = layout_->steps[t].choice; n < layout_->samples; ++n, c += D) {
@@ -233,6 +235,15 @@ const AtLogits& Choices<T>::p() const {
     for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
          ++i)
       result.value[i] = 0;
+  for (std::size_t t = 0; t < asking_.size(); ++t) {
+    const std::size_t D = layout_->steps[t].columns;
+    for (std::size_t c = 0; picks(t) > 1 && c < layout_->samples * D; ++c) {
+      const std::size_t choice = layout_->steps[t].choice + c;
+      if (layout_->options[choice] == 1) continue;
+      const auto marginals = episode_.steps()[t].question.distribution->law(asking_[t][c / D], c % D);
+      std::copy(marginals.begin(), marginals.end(), result.value.begin() + static_cast<std::ptrdiff_t>(layout_->logit[choice]));
+    }
+  }
   return p_ = std::move(result);
 }
 
@@ -241,7 +252,13 @@ const AtLogits& Choices<T>::score() const {
   if (score_.of) return score_;
   auto result = p();
   const bool pairs = all_pairs(*layout_);
-  for (std::size_t t = 0; t < option_.size(); ++t)
+  for (std::size_t t = 0; t < option_.size(); ++t) {
+    if (picks(t) > 1) {
+      const auto& step = layout_->steps[t];
+      const std::size_t end = step.logit + layout_->samples * step.columns * step.options;
+      for (std::size_t i = step.logit; i < end; ++i) result.value[i] = one_hot().value[i] - result.value[i];
+      continue;
+    }
     for (std::size_t i = 0, c = layout_->steps[t].choice; i < option_[t].size(); ++i, ++c) {
       if (pairs) {
         double* const of_cell = &result.value[2 * c];
@@ -259,6 +276,7 @@ const AtLogits& Choices<T>::score() const {
       }
       of_cell[option_[t][i]] = others;
     }
+  }
   return score_ = std::move(result);
 }
 
@@ -287,7 +305,7 @@ Var<T> Choices<T>::surrogate(const AtLogits& g) const {
   auto total = episode_.tape().constant(1, 1);
   const double share = 1 / static_cast<double>(layout_->samples);
   for (std::size_t t = 0; t < asking_.size(); ++t) {
-    const auto logits = episode_.steps()[t].question.categories().logits();
+    const auto logits = episode_.steps()[t].question.distribution->logits();
     const auto& step = layout_->steps[t];
     const std::size_t of_row = step.columns * step.options;
     std::vector<double> weight(logits.value().size());
@@ -305,7 +323,7 @@ AtLogits Choices<T>::met(const AtLogits& g) const {
   for (std::size_t t = 0; t < asking_.size(); ++t) {
     const auto& step = layout_->steps[t];
     const std::size_t of_row = step.columns * step.options;
-    std::vector<double> sum(episode_.steps()[t].question.categories().logits().value().size());
+    std::vector<double> sum(episode_.steps()[t].question.distribution->logits().value().size());
     for (std::size_t n = 0; n < layout_->samples; ++n)
       for (std::size_t i = 0; i < of_row; ++i) sum[asking_[t][n] * of_row + i] += g.value[step.logit + n * of_row + i];
     for (std::size_t n = 0; n < layout_->samples; ++n)

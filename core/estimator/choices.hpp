@@ -96,12 +96,14 @@ PerChoice leave_one_out(PerChoice x, int samples);
 template <class T>
 class Choices {
  public:
-  /// asking[t][n]: the row of step t's site at which sample n chooses. In column d it chose option[t][n D + d].
+  /// asking[t][n]: the row of step t's site at which sample n chooses. In column d it chose option[t][n D + d], or of subsets
+  /// the k options from (n D + d) k on.
   Choices(Episode<T>& episode, const std::vector<std::vector<int>>& asking, const std::vector<std::vector<int>>& option);
 
   const std::shared_ptr<const ChoiceLayout>& layout() const { return layout_; }
-  /// The chosen options, the probabilities, and their difference: grad log p(z), whose entry at the chosen option is the
-  /// probability of the other options. All are 0 where there is no choice. Each is computed on first use.
+  /// The chosen options, the probabilities (of subsets, that the option is picked), and their difference: grad log p(z), whose
+  /// entry at the chosen option of a category is the probability of the others. All are 0 where there is no choice. log_p: of
+  /// categories only. Each is computed on first use.
   const AtLogits& one_hot() const;
   const AtLogits& p() const;
   const AtLogits& log_p() const;
@@ -120,6 +122,8 @@ class Choices {
   AtLogits met(const AtLogits& g) const;
 
  private:
+  /// Options of one choice of the step.
+  std::size_t picks(std::size_t step) const { return episode_.steps()[step].question.distribution->picks(); }
   Episode<T>& episode_;
   std::vector<std::vector<int>> asking_, option_;
   std::shared_ptr<const ChoiceLayout> layout_;

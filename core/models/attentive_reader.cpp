@@ -9,6 +9,7 @@
 // kind=impatient reads once for each token of the question, i = 1..Q, from a learned r(0):
 //   m(i,t) = tanh(W_ym y_d(t) + W_rm r(i-1) + W_um y_q(i))
 //   r(i)   = y_d(t_i) + tanh(W_rr r(i-1)), t_i ~ softmax_t(w . m(i,t));  r = r(Q)
+// picks=k > 1: a subset of k tokens with these logits (choice/subsets.hpp; all, if there are fewer); the mean of their y_d.
 // kind=uniform is their baseline without attention: r = (1 / N) sum_t y_d(t), no choice.
 // All kinds answer with
 //   g      = tanh(W_rg r + W_ug u)
@@ -42,7 +43,10 @@ template <class T>
 class AttentiveReader final : public Model<T>, public Dreams {
  public:
   explicit AttentiveReader(const Blueprint& b)
-      : impatient_(b.settings.text("kind") == "impatient"), attends_(b.settings.text("kind") != "uniform") {
+      : impatient_(b.settings.text("kind") == "impatient"),
+        attends_(b.settings.text("kind") != "uniform"),
+        picks_(b.settings.integer("picks")) {
+    if (picks_ > 1 && !attends_) throw UsageError("attentive_reader: kind=uniform picks no token: drop picks");
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden");
     const std::size_t V = dimensions.at("vocabulary"), A = dimensions.at("answers");
@@ -64,7 +68,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
     answer_read_ = {set, "answer.read", 2 * H, H, init, false};
     answer_question_ = {set, "answer.question", 2 * H, H, init, false};
     answer_entity_ = {set, "answer.entity", H, A, init, false};
-    structure_.dreams = this;
+    if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(A);
     if (!attends_) return;
     if (posterior) {
@@ -75,9 +79,11 @@ class AttentiveReader final : public Model<T>, public Dreams {
     }
     structure_.sites = {{.name = "token",
                          .options = dimensions.at("document_length"),
+                         .picks = picks_,
                          .times = impatient_ ? dimensions.at("question_length") : 1,
                          .state_width = static_cast<int>(H),
-                         .reach = Reach::later_choices}};
+                         .reach = Reach::later_choices,
+                         .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior;
   }
 
@@ -103,6 +109,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
   struct Texts {
     Items tokens, asked;  // tokens of each document; reads of each question
     Var<T> states, keys;  // y_d(t) [tokens, 2H], W_ym y_d(t)
+    Var<T> values;        // [tokens, 2H] y_d(t), over the number of picks
     Var<T> mean;          // [B, 2H] of y_d(t); kind=uniform
     Var<T> queries;       // W_um y_q(i) [asked, H], or W_um u [B, H]
     Var<T> to_answer;     // W_ug u [B, H]
@@ -113,6 +120,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
 
   Structure structure_;
   bool impatient_, attends_;
+  int picks_;
   Dropout dropout_{};
   Embedding<T> words_, posterior_answer_;
   BiLstm<T> document_, question_;
@@ -139,7 +147,8 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     ItemSite<T> site{.name = "token",
                      .logits = additive_scores(query, x.keys, tape.parameter(*score_), states.example(), x.tokens),
                      .items = x.tokens,
-                     .state = query};
+                     .state = query,
+                     .picks = picks_};
     if (structure_.posterior)
       site.posterior = [&] {
         if (!posterior_keys) {
@@ -155,8 +164,8 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto t = attends_ ? read_token(i) : states.next_step();
     // r(i) = y_d(t_i) + tanh(W_rr r(i-1))
     r = !attends_    ? Sum<T>(x.mean, states.example())
-        : impatient_ ? t.read(x.states) + t.after(tanh(recurrent_(states.after(r))))
-                     : t.read(x.states);
+        : impatient_ ? t.read(x.values) + t.after(tanh(recurrent_(states.after(r))))
+                     : t.read(x.values);
 
     // g = tanh(W_rg r + W_ug u), -log softmax(W_a g)[answer], of the states after their last read
     const auto done = t.next_step().only([&](int b) { return i + 1 == x.reads(b); });
@@ -189,6 +198,7 @@ auto AttentiveReader<T>::read(Tape<T>& tape, const Batch& data) const -> Texts {
   const auto [y_q, u] = question_(tape, words_, question, of_question);
   if (attends_) {
     x.keys = ask_document_(x.states);
+    x.values = shares(x.states, x.tokens, picks_);
     x.queries = ask_question_(impatient_ ? y_q : u);
   } else {
     x.mean = means(x.states, x.tokens);
@@ -202,9 +212,10 @@ const ModelEntry entry = {
     .summary = "document reader that attends to one token, or to one for each token of the question",
     .paper = "Hermann, Kocisky, Grefenstette, Espeholt, Kay, Suleyman & Blunsom 2015, Teaching machines to read and comprehend",
     .dependence = "one choice (kind=attentive), sequential (kind=impatient), no choice (kind=uniform)",
-    .kinds = "categorical",
+    .kinds = "categorical, subset (picks>1)",
     .parameters = {ParameterInfo::choice("kind", "attentive", {"attentive", "impatient", "uniform"},
                                          "one read, one per token of the question, or the mean of all tokens"),
+                   ParameterInfo::integer("picks", 1, 1, 1000, "tokens that are read at once; their states are averaged"),
                    ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
                    ParameterInfo::integer("hidden", 32, 1, 4096, "units of each direction of the encoders"),
                    ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of g dropped in training").below()},

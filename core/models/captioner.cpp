@@ -8,6 +8,7 @@
 //   (i, f, o, g) = (sig, sig, sig, tanh)(T_y E y_{t-1} + T_h h_{t-1} + T_z z_t + b)
 //   c_t    = f c_{t-1} + i g,  h_t = o tanh(c_t)
 //   loss_t = -log softmax(L_o (E y_{t-1} + L_h h_t + L_z z_t) + b_o)[y_t]
+// picks=k > 1: a subset of k cells with the logits e_t (choice/subsets.hpp); z_t = beta_t times the mean of their a_i.
 // doubly_stochastic = lambda > 0 adds lambda sum_i (1 - sum_t softmax(e_t)_i)^2 to the loss of each caption. The penalty uses
 // the model's own probabilities with every handler.
 // words=sampled: y_t is a choice, too, of site `word`, V options: y_t ~ softmax(L_o (..) + b_o), until the end of the caption or
@@ -30,6 +31,8 @@
 //   readout.state.weight [E, H], readout.context.weight [E, D], output.{weight [V, E], bias [V]}
 //   posterior.cell.{weight [H, D], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V, E],
 //   posterior.word.weight (W_qy) [H, E], posterior.score.weight [1, H]; posterior=sentence: parts/target_reading.hpp
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -57,6 +60,7 @@ class Captioner final : public Model<T>, public Dreams {
  public:
   explicit Captioner(const Blueprint& b)
       : cells_(b.dimensions.at("cells")),
+        picks_(b.settings.integer("picks")),
         gated_(b.settings.flag("gate")),
         writes_(b.settings.text("words") == "sampled"),
         reward_(b.settings.text("reward")),
@@ -64,6 +68,11 @@ class Captioner final : public Model<T>, public Dreams {
         penalty_(static_cast<T>(b.settings.real("doubly_stochastic"))),
         bos_(b.dimensions.at("bos")),
         eos_(b.dimensions.at("eos")) {
+    if (picks_ > 1 && writes_) throw UsageError("captioner: words=sampled chooses one cell beside a word; give picks=1");
+    if (picks_ > static_cast<int>(cells_))
+      throw UsageError(fmt::format("captioner: picks={} is more than the {} cells there are", picks_, cells_));
+    if (picks_ > 1 && penalty_ > 0)
+      throw UsageError("captioner: doubly_stochastic counts one cell a word: give picks=1, or drop it");
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden"), C = settings.integer("channels");
     const std::size_t V = dimensions.at("target_vocabulary");
@@ -102,11 +111,13 @@ class Captioner final : public Model<T>, public Dreams {
     }
     structure_.sites = {{.name = "cell",
                          .options = static_cast<int>(cells_),
+                         .picks = picks_,
                          .times = longest_,
                          .state_width = static_cast<int>(H),
-                         .reach = Reach::later_choices}};
+                         .reach = Reach::later_choices,
+                         .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior && !writes_;
-    structure_.dreams = this;
+    if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(V);
     places = longest_;
     if (writes_) {
@@ -173,6 +184,7 @@ class Captioner final : public Model<T>, public Dreams {
 
   Structure structure_;
   std::size_t cells_, height_ = 0, width_ = 0;
+  int picks_;
   bool gated_, writes_;
   std::string reward_;
   int longest_;
@@ -215,7 +227,7 @@ void Captioner<T>::read(const Batch& batch, Episode<T>& episode) const {
     const auto word = [&](int b) { return y.words.row(t * distinct.size() + b); };
 
     // i_t ~ softmax(e_t), e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1})
-    ItemSite<T> site{.name = "cell", .logits = scores(x, states, s.h), .items = x.cells, .state = s.h};
+    ItemSite<T> site{.name = "cell", .logits = scores(x, states, s.h), .items = x.cells, .state = s.h, .picks = picks_};
     if (structure_.posterior)
       site.posterior = [&] {
         if (!q) q = {posterior_cell_(x.a), posterior_target_(tape, distinct.batch())};
@@ -314,8 +326,8 @@ auto Captioner<T>::look(Tape<T>& tape, const Batch& data) const -> Picture {
   x.cells = Items(data.examples(), cells_);
   x.a = encode(tape, data);
   x.keys = cell_(x.a);
-  x.to_gates = context_(x.a);
-  x.to_readout = readout_context_(x.a);
+  x.to_gates = shares(context_(x.a), x.cells, picks_);
+  x.to_readout = shares(readout_context_(x.a), x.cells, picks_);
   const auto mean = means(x.a, x.cells);
   x.first = {tanh(first_h_(mean)), tanh(first_c_(mean))};
   return x;
@@ -335,12 +347,13 @@ const ModelEntry entry = {
         "Xu, Ba, Kiros, Cho, Courville, Salakhutdinov, Zemel & Bengio 2015, Show, attend and tell: neural image caption "
         "generation with visual attention",
     .dependence = "sequential",
-    .kinds = "categorical",
+    .kinds = "categorical, subset (picks>1)",
     .parameters =
         {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
          ParameterInfo::integer("hidden", 64, 1, 4096, "units of the decoder"),
          ParameterInfo::integer("channels", 16, 1, 4096, "channels of the encoder's first convolution (images)"),
          ParameterInfo::integer("features", 32, 1, 4096, "numbers per cell (images)"),
+         ParameterInfo::integer("picks", 1, 1, 1000, "cells that a step chooses; their contexts are averaged"),
          ParameterInfo::flag("gate", false, "scale the context by beta, a function of the state"),
          ParameterInfo::real("doubly_stochastic", 0, 0, 1000,
                              "weight lambda of the penalty for cells that are not attended to exactly once"),

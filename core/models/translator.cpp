@@ -29,6 +29,8 @@
 //                        is of b_1 alone. order=state_first is that of Luong, Pham & Manning 2015.
 //
 //   other settings: each changes a term above or the order of reading, so this is one network
+//   picks=k          Each step (and head) chooses a subset of k positions with the logits e_t (choice/subsets.hpp; all, if there
+//                    are fewer), and z_t is the mean of their a_i; relaxed weights sum to k. Not with feed=soft.
 //   heads=M          Each step chooses M positions at once, the columns of site `head`. Head h has its own scores e^h_t, and
 //                    z_t = [a_{i^1_t}; ...; a_{i^M_t}]. Head h takes the h-th D of the H numbers of q, k, v and b_k (score=dot:
 //                    of s as well), as in Vaswani et al. With score=general it has its own matrix W^h_k [H, C].
@@ -75,6 +77,7 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/heads.hpp"
+#include "core/models/parts/means.hpp"
 #include "core/models/parts/metric_rewards.hpp"
 #include "core/models/parts/reading.hpp"
 #include "core/models/parts/sentences.hpp"
@@ -98,15 +101,21 @@ class Translator final : public Model<T>, public Dreams {
         writes_(b.settings.text("words") == "sampled"),
         reward_(b.settings.text("reward")),
         heads_(b.settings.integer("heads")),
+        picks_(b.settings.integer("picks")),
         longest_(b.dimensions.at("target_length")),
         bos_(b.dimensions.at("bos")),
         eos_(b.dimensions.at("eos")) {
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden"), M = heads_;
     if (H % M != 0) throw UsageError("translator: heads=" + std::to_string(M) + " must divide hidden=" + std::to_string(H));
-    if (!attends_ && (M > 1 || null_))
-      throw UsageError("translator: attention=none has neither heads nor a null position; drop " +
-                       std::string(null_ ? "null" : "heads"));
+    if (!attends_ && (M > 1 || null_ || picks_ > 1))
+      throw UsageError("translator: attention=none has neither heads, picks nor a null position; drop " +
+                       std::string(null_   ? "null"
+                                   : M > 1 ? "heads"
+                                           : "picks"));
+    if (picks_ > 1 && feed_ == "soft")
+      throw UsageError("translator: feed=soft feeds the mean of one choice; give picks=1, or feed=none or feed=sampled");
+    if (picks_ > 1 && writes_) throw UsageError("translator: words=sampled chooses one position beside a word; give picks=1");
     if (context_first_ && (!attends_ || feed_ == "none"))
       throw UsageError(
           "translator: order=context_first feeds the context of a step to its state: give attention=source and feed=soft or "
@@ -136,16 +145,18 @@ class Translator final : public Model<T>, public Dreams {
     readout_context_ = {set, "readout.context", M * C, H, init, !all_readout};
     if (all_readout) readout_word_ = {set, "readout.word", E, H, init, false};
     output_ = {set, "output", H, target, init};
-    structure_.dreams = this;
+    if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(target);
     places = longest_;
     last_label = eos_;
     if (attends_)
       structure_.sites = {{.name = heads_ == 1 ? "position" : "head",
                            .options = dimensions.at("source_length") + null_,
+                           .picks = picks_,
                            .times = longest_,
                            .state_width = static_cast<int>(H),
                            .reach = feed_ == "sampled" || writes_ ? Reach::later_choices : Reach::own_costs,
+                           .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical,
                            .columns = heads_}};
     if (writes_) {
       structure_.sites.push_back(word_site(labels, longest_, static_cast<int>(H), reward_));
@@ -226,7 +237,7 @@ class Translator final : public Model<T>, public Dreams {
   std::string score_, feed_, reading_;
   bool context_first_, attends_, null_, writes_;
   std::string reward_;
-  int heads_, longest_, bos_, eos_;
+  int heads_, picks_, longest_, bos_, eos_;
   Dropout drop_annotation_{}, drop_readout_{};
   Embedding<T> source_words_, target_words_;
   BiLstm<T> encoder_;
@@ -282,7 +293,8 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
                        .logits = scores(x, states, s.h),
                        .items = x.heads.items(),
                        .state = s.h,
-                       .columns = heads_};
+                       .columns = heads_,
+                       .picks = picks_};
       if (structure_.posterior)
         site.posterior = [&] {
           if (!q) q = {x.heads.keys(posterior_key_(x.states)), posterior_target_(tape, distinct.batch())};
@@ -443,9 +455,12 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences* y)
   const auto states = read.last(a, null_ ? tape.parameter(*null_vector_) : Var<T>{});
   x.states = drop_annotation_(states, data, whose);
   x.heads = Heads(Items(count), heads_);
-  x.to_readout = x.heads.values(x.states, tape.parameter(*readout_context_.weight));
+  const auto values = [&](const Linear<T>& of) {
+    return shares(x.heads.values(x.states, tape.parameter(*of.weight)), x.heads.items(), picks_);
+  };
+  x.to_readout = values(readout_context_);
   x.keys = x.heads.keys(key_(x.states));
-  if (feed_ != "none") x.to_gates = x.heads.values(x.states, tape.parameter(*context_.weight));
+  if (feed_ != "none") x.to_gates = values(context_);
   return x;
 }
 
@@ -458,28 +473,28 @@ const ModelEntry entry = {
         "scores: Luong, Pham & Manning 2015; heads: Vaswani et al. 2017, Attention is all you need; without attention: Cho et "
         "al. 2014, Learning phrase representations; reversed: Sutskever, Vinyals & Le 2014; twice: Zaremba & Sutskever 2014",
     .dependence = "factorised (feed=none|soft), sequential (feed=sampled or words=sampled), no choice (attention=none)",
-    .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
-                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
-                   ParameterInfo::choice("score", "additive", {"additive", "dot", "general", "scaled_dot"},
-                                         "score of a position"),
-                   ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
-                   ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"}, "context in the decoder's next state"),
-                   ParameterInfo::choice("order", "state_first", {"state_first", "context_first"},
-                                         "state_first: scores read the step's new state, and the next state reads the context; "
-                                         "context_first: scores read the last state, and the new state reads the context"),
-                   ParameterInfo::choice(
-                       "attention", "source", {"source", "none"},
-                       "source: a choice per word; none: no choice, every word reads the encoder's last state"),
-                   ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward", "none"},
-                                         "directions of the encoder; none: annotations are word embeddings"),
-                   ParameterInfo::choice("readout", "all", {"all", "context"},
-                                         "a word depends on state, context and previous word, or on the context alone"),
-                   ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
-                                         "order in which the encoder reads the source"),
-                   target_reading_parameter(), words_parameter(), reward_parameter(),
-                   ParameterInfo::flag("null", false, "add a learned position for words without a source word"),
-                   ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t dropped in training").below()},
+    .kinds = "categorical, subset (picks>1)",
+    .parameters =
+        {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
+         ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
+         ParameterInfo::choice("score", "additive", {"additive", "dot", "general", "scaled_dot"}, "score of a position"),
+         ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
+         ParameterInfo::integer("picks", 1, 1, 1000, "positions that a step and head chooses; their annotations are averaged"),
+         ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"}, "context in the decoder's next state"),
+         ParameterInfo::choice("order", "state_first", {"state_first", "context_first"},
+                               "state_first: scores read the step's new state, and the next state reads the context; "
+                               "context_first: scores read the last state, and the new state reads the context"),
+         ParameterInfo::choice("attention", "source", {"source", "none"},
+                               "source: a choice per word; none: no choice, every word reads the encoder's last state"),
+         ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward", "none"},
+                               "directions of the encoder; none: annotations are word embeddings"),
+         ParameterInfo::choice("readout", "all", {"all", "context"},
+                               "a word depends on state, context and previous word, or on the context alone"),
+         ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
+                               "order in which the encoder reads the source"),
+         target_reading_parameter(), words_parameter(), reward_parameter(),
+         ParameterInfo::flag("null", false, "add a learned position for words without a source word"),
+         ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t dropped in training").below()},
     .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Translator, entry)

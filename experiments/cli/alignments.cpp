@@ -45,16 +45,16 @@ std::size_t write_alignments(const std::string& folder, const tasks::Task& task,
   bool any_gold = false;
   training::for_each_batch(task, settings, [&](const Batch& batch) {
     const auto choices = training::most_probable(model, target, batch, settings.attention).choices;
-    const auto heads = static_cast<std::size_t>(sites[0].columns);
+    const auto of_word = static_cast<std::size_t>(sites[0].columns) * sites[0].picks;  // heads, and picks of each
     for (int b = 0; b < batch.examples(); ++b, ++lines) {
       const auto S = static_cast<std::size_t>(batch.ints("source_length").data[b]);
       const auto n = static_cast<std::size_t>(batch.ints("target_length").data[b]) - 1;
       source += words_of(task, "source", batch.ints("source").row(b).first(S));
       target_words += words_of(task, "target", batch.ints("target").row(b).first(n));
       std::set<tasks::Link> links;
-      for (std::size_t i = 0; i < n * heads; ++i)
+      for (std::size_t i = 0; i < n * of_word; ++i)
         if (const int from = choices.row(b)[i]; from >= 0 && static_cast<std::size_t>(from) < S)
-          links.emplace(from, static_cast<int>(i / heads));
+          links.emplace(from, static_cast<int>(i / of_word));
       found += text_of(links);
       const auto& known = sequences->gold(batch.id[b]);
       any_gold = any_gold || !known.empty();

@@ -22,7 +22,7 @@ template <class T>
 Visited::Visited(const Model<T>& model, const Batch& batch)
     : rounding_(64 * std::numeric_limits<T>::epsilon()), of_example_(batch.examples()) {
   const auto& sites = model.structure().sites;
-  kept_ = std::all_of(sites.begin(), sites.end(), [](const auto& site) { return site.kind.options && !site.kind.several; });
+  kept_ = std::all_of(sites.begin(), sites.end(), [](const auto& site) { return site.kind.options; });
   if (!kept_) return;
   for (double outcomes : model.outcomes(batch)) kept_ = kept_ && outcomes <= most;
 }
@@ -40,18 +40,20 @@ void Visited::add(const Episode<T>& episode) {
   for (const auto& step : episode.steps()) {
     const auto& choice = step.choice;
     const auto& rows = *choice.rows;
-    const std::size_t D = step.question.site.columns;
+    const std::size_t D = step.question.site.columns, picks = choice.picks();
+    const bool known = choice.has_probability() && !choice.side_by_side;
+    const auto log_p = known ? step.question.distribution->log_probability(choice).value() : MatrixView<const T>{};
     const auto& before = paths.at(rows.origin.get());
     auto& after = paths[&rows];
-    const auto log_p = step.question.categories().log_p().value();
     for (std::size_t r = 0; r < rows.size(); ++r) {
       auto path = before[rows.parent[r]];
-      path.hard = path.hard && !choice.option().empty() && !choice.side_by_side;
+      path.hard = path.hard && known;
       for (std::size_t d = 0; d < D && path.hard; ++d) {
-        const int option = choice.option()[r * D + d];
-        if (choice.relaxed()) path.hard = choice.weights().value()(r * D + d, option) == 1;
-        path.key = path.key / static_cast<std::uint64_t>(option);
-        path.log_p += static_cast<double>(log_p(rows.parent[r] * D + d, option));
+        for (int option : std::span(choice.picked()).subspan((r * D + d) * picks, picks)) {
+          if (choice.relaxed() && option >= 0) path.hard = path.hard && choice.weights().value()(r * D + d, option) == 1;
+          path.key = path.key / static_cast<std::uint64_t>(option);
+        }
+        path.log_p += static_cast<double>(log_p(r, d));
       }
       if (path.hard) {
         keep(of_example_[rows.example[r]], {step.question.step, path.key.value()}, std::exp(path.log_p));

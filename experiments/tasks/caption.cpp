@@ -96,15 +96,16 @@ class Caption final : public Listed {
     if (side_ > 0) all.push_back({.name = "object_hit", .unit = "1"});
     return all;
   }
-  /// object_hit: the choice at an object's word is the object's cell.
+  /// object_hit: the choice at an object's word is (or has) the object's cell.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &target = batch.ints("target"), &gold = batch.ints("gold"), &length = batch.ints("target_length");
     for (std::size_t b = 0; b < length.size(); ++b) {
       const auto n = static_cast<std::size_t>(length.data[b]);
       for (std::size_t t = 0; t < n; ++t) {
         metrics[0].add(seen.predictions.row(b)[t] == target.row(b)[t]);
-        if (gold.row(b)[t] < 0 || seen.choices.row(b)[t] < 0) continue;
-        metrics[3].add(seen.choices.row(b)[t] == gold.row(b)[t]);
+        const auto chosen = seen.choices.row(b).subspan(t * seen.picks, seen.picks);
+        if (gold.row(b)[t] < 0 || chosen.front() < 0) continue;
+        metrics[3].add(std::find(chosen.begin(), chosen.end(), gold.row(b)[t]) != chosen.end());
       }
     }
   }

@@ -91,17 +91,25 @@ class Cloze final : public Listed {
       const auto last = std::find_if(values.rbegin(), values.rend(), [](int value) { return value >= 0; });
       return last == values.rend() ? -1 : *last;
     };
+    const auto last_read = [](std::span<const int> picked, std::size_t picks) {  // its tokens; empty if there are none
+      while (!picked.empty() && picked[picked.size() - picks] < 0) picked = picked.first(picked.size() - picks);
+      return picked.last(std::min(picks, picked.size()));
+    };
     const auto& lengths = batch.ints("question_length");
     for (std::size_t b = 0; b < answer.size(); ++b) {
       metrics[0].add(last_of(seen.predictions.row(b)) == answer.data[b]);
       // An impatient reader reads once per token of the question; later entries are padding.
-      const auto reads = seen.choices.row(b);
-      const int read = last_of(reads.first(std::min<std::size_t>(reads.size(), lengths.data[b])));
-      if (read < 0) continue;
-      metrics[1].add(document.row(b)[read] == placeholder_token() + 1 + answer.data[b]);
+      const auto reads =
+          seen.choices.row(b).first(std::min<std::size_t>(seen.choices.row(b).size(), lengths.data[b] * seen.picks));
+      const auto read = last_read(reads, seen.picks);
+      if (read.empty()) continue;
+      const auto any = [&](auto&& hit) {
+        return std::any_of(read.begin(), read.end(), [&](int i) { return i >= 0 && hit(i); });
+      };
+      metrics[1].add(any([&](int i) { return document.row(b)[i] == placeholder_token() + 1 + answer.data[b]; }));
       const auto sentence = support.row(b);
       if (std::count(sentence.begin(), sentence.end(), 1) == 0) continue;
-      metrics[2].add(sentence[read]);
+      metrics[2].add(any([&](int i) { return sentence[i] == 1; }));
     }
   }
 

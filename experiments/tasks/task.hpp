@@ -22,7 +22,10 @@ Split split_named(const std::string& name);
 /// The record of a run with one row per example, for metrics. -1 pads.
 struct Observation {
   Array<int> predictions;  ///< [B, P] labels passed to Episode::predict, in order
-  Array<int> choices;      ///< [B, T] chosen options (relaxed: the option of the largest weight; numbers: -1)
+  /// [B, T] chosen options, one for each choice, or of a subset each of its options (relaxed: those of the largest weights;
+  /// numbers, and subsets of fewer options: -1).
+  Array<int> choices;
+  int picks = 1;  ///< options of a choice
 };
 
 /// A metric accumulates over batches. Its value is numerator / denominator, or, if it is not a mean, a formula of sums.

@@ -7,6 +7,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
+#include "core/choice/top_k.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
 #include "core/models/parts/word_choices.hpp"
@@ -180,25 +181,25 @@ tasks::Observation observe(const Episode<T>& episode) {
     return question.site.name != word_site_name || steps[0].question.site.name == word_site_name;
   };
   std::size_t choices = 0;
-  for (const auto& step : steps) choices += counts(step.question) ? step.question.site.columns : 0;
-  tasks::Observation seen{Array<int>({examples, predictions.size()}, -1), Array<int>({examples, choices}, -1)};
+  int picks = 1;
+  for (const auto& step : steps) {
+    if (!counts(step.question)) continue;
+    choices += static_cast<std::size_t>(step.question.site.columns) * step.choice.picks();
+    picks = std::max(picks, step.choice.picks());
+  }
+  tasks::Observation seen{Array<int>({examples, predictions.size()}, -1), Array<int>({examples, choices}, -1), picks};
   std::size_t first = 0;
   for (const auto& [question, choice] : steps) {
     if (!counts(question)) continue;
-    const std::size_t D = question.site.columns;
-    for (std::size_t cell = 0; cell < examples * D; ++cell) {
-      int option;
-      if (choice.numbers() || choice.picks() > 1) {
-        option = -1;
-      } else if (choice.hard()) {
-        option = choice.option()[cell];
-      } else {
-        const auto* row = choice.weights().value().row(cell);
-        option = static_cast<int>(std::max_element(row, row + choice.weights().cols()) - row);
-      }
-      seen.choices.row(cell / D)[first + cell % D] = option;
+    const std::size_t picks = choice.picks(), of_row = question.site.columns * picks;
+    for (std::size_t cell = 0; cell < examples * question.site.columns && !choice.numbers(); ++cell) {
+      const auto to = seen.choices.row(cell * picks / of_row).subspan(first + cell * picks % of_row, picks);
+      if (choice.hard())
+        std::copy_n(choice.picked().begin() + static_cast<std::ptrdiff_t>(cell * picks), picks, to.begin());
+      else
+        write_largest(std::span<const T>(choice.weights().value().row(cell), choice.weights().cols()), to);
     }
-    first += D;
+    first += of_row;
   }
   for (std::size_t p = 0; p < predictions.size(); ++p)
     for (std::size_t b = 0; b < examples; ++b) seen.predictions.row(b)[p] = predictions[p].label[b];

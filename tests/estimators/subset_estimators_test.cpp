@@ -1,5 +1,9 @@
-// Estimators on subsets: relaxations at fixed noise, refusals, several columns.
+// Estimators on subsets: relaxations at fixed noise, sets without replacement, refusals, several columns.
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "core/autodiff/gradient.hpp"
 #include "tests/support/exactness.hpp"
@@ -58,6 +62,102 @@ TEST_CASE("gumbel_top_k: weights sum to k, near the k largest at low temperature
   CHECK(near >= 395);
 }
 
+TEST_CASE("without replacement: sets of subsets are unbiased, and exact where they cover all") {
+  const auto one = model_of("subsets[options=5,picks=2,function=pairs,logit=0.4;-0.9;0.2;1.1;-0.3]"), columns = model_of(five);
+  for (const char* spec : {"unordered_set[samples=3]", "sum_and_sample[samples=4]", "sum_and_sample[samples=3,set=sampled]"})
+    CHECK(bias_of(spec, *one) < 1e-9);
+  CHECK(bias_of("wor_importance[samples=4]", *model_of("subsets[options=4,picks=2,logit=0.4;-0.9;0.2;1.1]")) < 1e-9);
+  for (const char* spec : {"unordered_set[samples=2,per_step=true]", "sum_and_sample[samples=4,per_step=true]"})
+    CHECK(bias_of(spec, *columns) < 1e-12);
+  CHECK(bias_of("kmax_marginal[k=10]", *one) < 1e-12);
+  CHECK(bias_of("kmax_marginal[k=9]", *one) > 1e-4);
+  for (const char* spec : {"unordered_set[samples=10]", "sum_and_sample[samples=10]"}) CHECK(variance_of(spec, *one) < 1e-24);
+  CHECK(variance_of("unordered_set[samples=2]", *one) < variance_of("rloo[samples=2]", *one));
+  CHECK(why_unsupported(Spec::parse("unordered_set[samples=11]"), one->structure()).find("more than the 10 outcomes") !=
+        std::string::npos);
+  CHECK_THROWS_WITH_AS(Drawn("unordered_set", *model_of("subsets[options=60,picks=30]")),
+                       doctest::Contains("1.18265e+17 subsets, too many to visit one by one"), UsageError);
+}
+
+namespace {
+
+/// The probability of each option among the first k drawn without replacement, by a sum over orders.
+std::vector<double> drawn_in_order(const std::vector<double>& x, int k) {
+  std::vector<int> order(x.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<double> result(x.size());
+  do {
+    double p = 1, left = 0;
+    for (double v : x) left += std::exp(v);
+    for (int i : order) {
+      p *= std::exp(x[i]) / left;
+      left -= std::exp(x[i]);
+    }
+    for (int i = 0; i < k; ++i) result[order[i]] += p;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("implicit_mle: its mean for a linear loss is a difference of the marginals of draws in order") {
+  const auto model =
+      model_of("subsets[options=4,picks=2,function=linear,logit=0.4;-0.9;1.3;0.2,t=1.1;-0.7;0.2;0.5,t_spread=0]");
+  const std::vector<double> x{0.4, -0.9, 1.3, 0.2}, t{1.1, -0.7, 0.2, 0.5};
+  constexpr double lambda = 0.8;
+  constexpr int samples = 40000;
+  const auto at = [&](double by) {
+    auto moved = x;
+    for (std::size_t i = 0; i < x.size(); ++i) moved[i] += by * t[i];
+    return drawn_in_order(moved, 2);
+  };
+  for (const bool central : {false, true}) {
+    const Drawn drawn(
+        central ? "implicit_mle[samples=40000,lambda=0.8,central=true]" : "implicit_mle[samples=40000,lambda=0.8]", *model);
+    const auto gradient = gradient_of(drawn, *model);
+    const auto above = at(lambda), plain = at(0), below = at(-lambda);
+    double off = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double forward = (plain[i] - below[i]) / lambda, both = (above[i] - below[i]) / (2 * lambda);
+      // an entry is at most 1 / lambda in size
+      CHECK(std::abs(gradient[i] - (central ? both : forward)) < 4.5 / lambda / std::sqrt(samples));
+      off = std::max(off, std::abs(gradient[i] - (central ? forward : both)));
+    }
+    CHECK(off > 4.5 / lambda / std::sqrt(samples));  // the two differ by more than noise
+  }
+}
+
+TEST_CASE("implicit_mle: adaptive steps do not depend on the scale of the loss, and learn to change one entry") {
+  const std::string head = "subsets[options=6,picks=3,function=linear,logit=0.4;-0.9;1.3;0.2;-0.4;0.8,t_spread=0,t=";
+  const auto model = model_of(head + "1.1;-0.7;0.2;0.5;0;-1]"), steeper = model_of(head + "1100;-700;200;500;0;-1000]");
+  const std::string spec = "implicit_mle[samples=50,adaptive=true,update=0.02,lambda=0.3]";
+  const auto g = gradient_of(Drawn(spec, *model), *model), steep = gradient_of(Drawn(spec, *steeper), *steeper);
+  double largest = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    CHECK(steep[i] == doctest::Approx(1000 * g[i]).epsilon(1e-12));
+    largest = std::max(largest, std::abs(g[i]));
+  }
+  CHECK(largest > 0.01);
+  const auto estimator = estimator_of(spec, *model);
+  const auto entries = [&](int seed) {
+    Tape<double> tape;
+    KeyedRandomness random{Key(seed)};
+    const auto batch = one_example();
+    auto estimate = estimator->draw({tape, *model, batch, random});
+    estimator->learn(estimate);
+    return estimate.observed.at(0);
+  };
+  const double first = entries(0);
+  CHECK(first < 0.8);
+  for (int step = 1; step < 300; ++step) entries(step);
+  double mean = 0;
+  for (int step = 300; step < 340; ++step) mean += entries(step) / 40;
+  CHECK(mean == doctest::Approx(1).epsilon(0.15));
+  const auto again = estimator_of(spec, *model);
+  again->restore(estimator->state());
+  CHECK(again->state() == estimator->state());
+}
+
 TEST_CASE("simple: no variance and no bias where the loss is linear, as for enumeration") {
   const auto linear = model_of("subsets[options=6,picks=3,function=linear,logit=0.4;-0.9;0.2;1.1;-0.3;2]");
   CHECK(bias_of("simple", *linear) < 1e-12);
@@ -74,7 +174,7 @@ TEST_CASE("a subset of all options, or of one, is no choice or a category") {
   CHECK(variance_of("simple", *all) == 0);
   const auto one = model_of("subsets[options=1,picks=1]");
   CHECK(variance_of("reinforce", *one) == 0);
-  for (const char* spec : {"gumbel_top_k", "gumbel_top_k[hard=true]"}) {
+  for (const char* spec : {"gumbel_top_k", "gumbel_top_k[hard=true]", "implicit_mle", "implicit_mle[adaptive=true]"}) {
     const Drawn drawn(spec, *all);
     for (int i = 0; i < 3; ++i) CHECK(drawn.estimate.episode->steps()[0].choice.weights().value()(0, i) == 1);
     for (double g : gradient_of(drawn, *all)) CHECK(g == 0);

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ESTIMATORS = ["reinforce", "rloo[samples=2]", "simple"]
+ESTIMATORS = ["reinforce", "rloo[samples=2]", "simple", "unordered_set[samples=2]", "sum_and_sample[samples=2]"]
 
 
 class Problem:
@@ -42,6 +42,15 @@ class Problem:
         half = (f[first] - f[second])[:, None] / 2
         draws["rloo[samples=2]"] = (p[first] * p[second], half * (score[first] - score[second]))
         draws["simple"] = (p, 2 * (b - self.t) @ covariance)
+        if len(p) > 1:
+            rest = np.array([np.delete(p, i).sum() for i in range(len(p))])  # 1 - p, which would cancel
+            i, j = np.triu_indices(len(p), 1)
+            odds = 1 / rest[i] + 1 / rest[j]  # p(S) = p_i p_j odds of the set of both, in any order
+            draws["unordered_set[samples=2]"] = (p[i] * p[j] * odds, ((f[i] - f[j]) / odds)[:, None] * (score[i] - score[j]))
+            top = int(np.argmax(p))
+            others = np.delete(np.arange(len(p)), top)
+            draws["sum_and_sample[samples=2]"] = (p[others] / rest[top], p[top] * f[top] * score[top]
+                                                  + rest[top] * f[others][:, None] * score[others])
         found = {"log_p": log_p, "marginals": pi, "entropy": np.array([-p @ log_p]), "loss": f, "truth": p * f @ score}
         for name, (weight, g) in draws.items():
             mean = weight @ g

@@ -17,6 +17,7 @@ class GradientFile:
     gradient: dict[str, np.ndarray]
     batch: dict[str, np.ndarray]
     choices: np.ndarray | None  # [T, R], -1 where there is no choice; [T, R, D] if a site has D columns
+    weights: np.ndarray | None  # [T, R, S] relaxed choices, or subsets as 0 and 1
     value: np.ndarray | None  # [T, R, D] real-valued choices
     log_prob: np.ndarray | None  # the shape of the choices
     logits: np.ndarray | None  # [T, R, S] or [T, R, D, S]
@@ -55,6 +56,7 @@ def load(path: str) -> GradientFile:
             gradient={k: np.asarray(v, dtype=np.float64) for k, v in group("gradient").items()},
             batch=group("batch"),
             choices=optional("choices", int),
+            weights=optional("weights", np.float64),
             value=optional("value", np.float64),
             log_prob=optional("log_prob", np.float64),
             logits=optional("logits", np.float64),
@@ -88,7 +90,7 @@ def compare(file: GradientFile, reference, score_term: bool = True) -> Compariso
     """Runs `reference(file, row, options) -> (losses, log_probs)` on every row with the choices of the file; both are lists of scalars. Then
     compares the surrogate of REINFORCE without a baseline, the mean over rows of detach(f) sum_t log p_t + f, and its gradient, with
     the file. `score_term=False` is a deliberate bug. A file without choices is from the soft network: options are None, and there are
-    no log probabilities. For real-valued choices, options are their values [T, D]."""
+    no log probabilities. For real-valued choices, options are their values [T, D]; for subsets, 0 and 1 [T, S]."""
     total = 0.0
     rows = len(file.row_example)
     f_theirs, log_p_theirs = [], []
@@ -96,6 +98,8 @@ def compare(file: GradientFile, reference, score_term: bool = True) -> Compariso
         options = None if file.choices is None else np.maximum(file.choices[:, r], 0)
         if file.value is not None:
             options = file.value[:, r]
+        elif file.choices is None and file.log_prob is not None:
+            options = file.weights[:, r]
         losses, log_probs = reference(file, int(file.row_example[r]), options)
         f, log_p = sum(losses), sum(log_probs, torch.zeros((), dtype=torch.float64))
         total = total + (f.detach() * log_p * float(score_term) + f) / rows

@@ -11,7 +11,7 @@ import pytest
 from gradient_file import compare, load
 from references import REFERENCES, cases, listed
 
-CASES, SOFT = list(cases()), list(cases(soft=True))
+CASES, SOFT = [*cases(), *listed("SUBSETS")], list(cases(soft=True))
 TOYS = {"bits", "gaussians", "not_gate", "subsets"}  # tested by closed forms instead
 
 
@@ -70,7 +70,7 @@ def test_its_soft_form_equals_its_reference(tmp_path, model, task, settings):
     assert hard.loss > 1e-3, hard
 
 
-@pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "memory_reader"])
+@pytest.mark.parametrize("settings", [settings for model, _, settings in SOFT if model == "memory_reader"])
 def test_a_linear_start_equals_its_reference(tmp_path, settings):
     file = dump(tmp_path, "memory_reader", "qa", settings, "double", estimator="soft[linear_start=1]")
     found = compare(file, lambda f, example, _: REFERENCES["memory_reader"](f, example, "linear"))

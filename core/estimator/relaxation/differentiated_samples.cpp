@@ -2,19 +2,47 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/relaxed.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad {
 
+namespace {
+
+/// Enters the hard answers of another handler as weights.
+template <class T>
+class WeightsHandler final : public Handler<T> {
+ public:
+  WeightsHandler(Handler<T>& hard, double scale) : hard_(hard), scale_(static_cast<T>(scale)) {}
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
+    const auto hard = hard_.choose(tape, question);
+    auto weights = hard.one_hot(tape, question.distribution->logits().cols());
+    if (scale_ != 1) weights = affine(weights, scale_);
+    return {hard.rows, Relaxed<T>{hard.picked(), tape.input(weights.value()), hard.picks()}};
+  }
+
+ private:
+  Handler<T>& hard_;
+  T scale_;
+};
+
+}  // namespace
+
 template <class T>
 DifferentiatedSamples<T>::DifferentiatedSamples(const Problem<T>& problem, int samples) : samples_(samples) {
-  RelaxedHandler<T> handler(samples, problem.random, problem.batch.id, [](const Relaxing<T>& asked) {
-    auto option = asked.draw();
-    auto hard = asked.tape.constant(asked.size(), asked.width());
-    for (std::size_t c = 0; c < option.size(); ++c) asked.tape.mutable_value(hard)(c, option[c]) = 1;
-    return Relaxed<T>{std::move(option), asked.tape.input(hard.value())};
-  });
-  run_ = std::make_unique<Sampled<T>>(problem, samples, handler);
+  SampleHandler<T> hard(samples, problem.random, problem.batch.id);
+  run(problem, hard, 1);
+}
+
+template <class T>
+DifferentiatedSamples<T>::DifferentiatedSamples(const Problem<T>& problem, int samples, Handler<T>& hard, double scale)
+    : samples_(samples) {
+  run(problem, hard, scale);
+}
+
+template <class T>
+void DifferentiatedSamples<T>::run(const Problem<T>& problem, Handler<T>& hard, double scale) {
+  WeightsHandler<T> handler(hard, scale);
+  run_ = std::make_unique<Sampled<T>>(problem, samples_, handler);
   choices_ = std::make_unique<Choices<T>>(run_->choices());
   auto total = problem.tape.constant(1, 1);
   for (const auto& cost : run_->episode().costs()) total = add(total, sum(cost.loss));

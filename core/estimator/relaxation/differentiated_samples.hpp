@@ -12,11 +12,13 @@ template <class T>
 class DifferentiatedSamples {
  public:
   DifferentiatedSamples(const Problem<T>& problem, int samples);
+  /// The same with hard answers of another handler whose rows are (b, k). The model sees the options' weights times `scale`.
+  DifferentiatedSamples(const Problem<T>& problem, int samples, Handler<T>& hard, double scale = 1);
   Sampled<T>& run() { return *run_; }
   const Choices<T>& choices() const { return *choices_; }
   const std::shared_ptr<const ChoiceLayout>& layout() const { return choices_->layout(); }
 
-  /// df/dz of each sample in the weights of each of its choices, at the chosen options.
+  /// df/dz of each sample in the weights of each of its choices, at the (scaled) weights.
   const AtLogits& slope() const { return slope_; }
   /// The return of each choice.
   PerChoice returns(Credit credit) const { return run_->returns(credit, layout()); }
@@ -27,6 +29,7 @@ class DifferentiatedSamples {
   double product(const AtLogits& a, const AtLogits& b) const;
 
  private:
+  void run(const Problem<T>& problem, Handler<T>& hard, double scale);
   int samples_;
   std::unique_ptr<Sampled<T>> run_;
   std::unique_ptr<Choices<T>> choices_;

@@ -58,7 +58,7 @@ Choices<T> Sampled<T>::choices() {
   std::vector<std::vector<int>> asking, option;
   for (const auto& step : episode_->steps()) {
     asking.push_back(step.choice.rows->parent);
-    option.push_back(step.choice.option());
+    option.push_back(step.choice.picked());
   }
   return {*episode_, asking, option};
 }

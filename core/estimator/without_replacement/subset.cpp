@@ -27,7 +27,7 @@ std::vector<std::vector<std::vector<int>>> draw_paths(const Problem<T>& problem,
   for (std::size_t b = 0; b < drawn.size(); ++b) {
     const auto& beam = all.scopes()[0].beams[b];
     for (int i : draw_in_order(probabilities(beam), k, problem.random, {.example = problem.batch.id[b], .step = Draw::whole}))
-      drawn[b].push_back(beam.paths[i].option);
+      drawn[b].push_back(beam.paths[i].answer);
   }
   return drawn;
 }
@@ -142,10 +142,10 @@ std::string refuse_subset(const Settings& settings, const Structure& structure) 
   const bool per_step = settings.flag("per_step");
   if (per_step && !structure.steps_apart())
     return "per_step=true treats choices separately, but the choices of this model depend on each other: set per_step=false";
-  const double outcomes = per_step ? structure.most_sets() : std::pow(structure.most_options(), structure.choices());
+  const double outcomes = per_step ? structure.most_sets() : std::pow(structure.most_answers(), structure.choices());
   if (const int samples = settings.integer("samples"); samples > outcomes)
     return fmt::format("samples={} is more than the {} {} there are: take at most {}", samples, outcomes,
-                       per_step ? "options" : "outcomes", outcomes);
+                       per_step ? "answers" : "outcomes", outcomes);
   return "";
 }
 

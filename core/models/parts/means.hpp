@@ -1,4 +1,4 @@
-// The mean of each example's items.
+// The mean of each example's items, or of those that are picked.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/autodiff/attention.hpp"
+#include "core/autodiff/elementwise.hpp"
 
 namespace hardgrad {
 
@@ -18,6 +19,18 @@ Var<T> means(Var<T> values, const Items& items) {
   for (int b : example)
     std::fill_n(values.tape->mutable_value(share).row(b), items.count(b), T{1} / static_cast<T>(items.count(b)));
   return mix(share, values, std::span<const int>(example), items);
+}
+
+/// values [items, D] over the number of picks of their example: `picks`, or all its items if they are fewer. The sum of the picked
+/// ones is then their mean.
+template <class T>
+Var<T> shares(Var<T> values, const Items& items, int picks) {
+  if (picks == 1) return values;
+  const auto share = values.tape->constant(items.total(), 1);
+  for (int b = 0; b < static_cast<int>(items.examples()); ++b)
+    for (int i = 0; i < items.count(b); ++i)
+      values.tape->mutable_value(share)(items.row(b, i), 0) = T{1} / static_cast<T>(std::min(picks, items.count(b)));
+  return scale_rows(values, share);
 }
 
 }  // namespace hardgrad

@@ -175,7 +175,8 @@ class States {
   const std::vector<int>& options() const { return histories_->option; }
   /// [N D k] the chosen items, if the choice was hard; -1 for none.
   std::vector<int> chosen() const { return histories_->chosen(*items_, picks_); }
-  /// D of the last choice.
+  /// k and D of the last choice.
+  std::size_t picks() const { return picks_; }
   std::size_t columns() const { return hard() ? histories_->option.size() / size() / picks_ : weights_.rows() / rows_->size(); }
 
   std::size_t size() const { return histories_->size(); }

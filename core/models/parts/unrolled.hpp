@@ -41,12 +41,12 @@ class Unrolled {
   }
   /// x [M, C] of the states that asked -> [N, C] on the states after.
   Sum<T> after(Var<T> x) const { return {x, asked_}; }
-  /// The chosen values [items, C], as States::read.
+  /// The chosen values [items, C] and their sums, as States::read.
   Sum<T> read(Var<T> values) const {
     if (std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step.i.hard(); })) {
       std::vector<int> all;
       for (const auto& step : steps_) append(all, step.i.chosen());
-      return sum_of_rows(values, std::move(all), steps_[0].i.columns());
+      return sum_of_rows(values, std::move(all), steps_[0].i.columns() * steps_[0].i.picks());
     }
     std::vector<Var<T>> reads;
     for (const auto& step : steps_) reads.push_back(step.i.read(values));

@@ -147,6 +147,8 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
                                                        {"gaussians[columns=2]", "factorised"},
                                                        {"subsets", "one choice"},
                                                        {"subsets[columns=2]", "factorised"},
+                                                       {"selector", "one choice"},
+                                                       {"router[picks=2]", "one choice"},
                                                        {"translator[feed=none]", "factorised"},
                                                        {"translator[feed=soft]", "factorised"},
                                                        {"translator[feed=sampled]", "sequential"},

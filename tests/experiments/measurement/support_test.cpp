@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/autodiff/gradient.hpp"
 #include "core/support/log_gamma.hpp"
@@ -148,6 +149,29 @@ TEST_CASE("the unvisited mass is the probability of the choices that no replicat
   Replicates exact(std::vector<double>(6), 0, 2);
   draw(exact, *estimator_of("exact", *model), *model, batch, Key(33), {}, &everything);
   CHECK((everything.missing() == 0 || std::isnan(everything.missing())));
+}
+
+TEST_CASE("the unvisited mass of subsets") {
+  const auto model = model_of("subsets[options=4,picks=2,logit=0;1;2;0.5]");
+  const auto batch = one_example();
+  const double weight[] = {1, std::exp(1), std::exp(2), std::exp(0.5)};
+  double all = 0, seen = 0;
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < i; ++j) all += weight[i] * weight[j];
+  std::set<std::vector<int>> found;
+  for (std::uint64_t m = 0; m < 4; ++m) {
+    Tape<double> tape;
+    KeyedRandomness random(Key(5) / m);
+    found.insert(estimator_of("reinforce", *model)->draw({tape, *model, batch, random}).episode->steps()[0].choice.picked());
+  }
+  for (const auto& subset : found) seen += weight[subset[0]] * weight[subset[1]] / all;
+  for (const char* spec : {"reinforce", "sparse_mixer[order=1]"}) {  // hard choices, and choices entered as weights
+    Visited visited(*model, batch);
+    Replicates r(std::vector<double>(4), 0, 4);
+    draw(r, *estimator_of(spec, *model), *model, batch, Key(5), {}, &visited);
+    CHECK(visited.missing() == doctest::Approx(1 - seen).epsilon(1e-12));
+  }
+  CHECK(seen < 1);
 }
 
 TEST_CASE("a nearly constant bit: a sample without its rare value is reported as such, and sampling continues") {

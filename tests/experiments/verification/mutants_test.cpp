@@ -177,7 +177,7 @@ TEST_CASE("every model of the registry passes, on each of its scenes") {
     ++models;
     checks += verdict.count(Check::Outcome::passed);
   }
-  CHECK(models == 17);
+  CHECK(models == 19);
   CHECK(checks >= 200);
 }
 
@@ -188,14 +188,15 @@ TEST_CASE("settings that change a network's function leave it right") {
         "translator[source=twice,encoder=forward]", "memory_reader[tying=layerwise]", "ponderer[law=act]",
         "turing_machine[controller=feedforward]", "sentence_pair[attention=both]", "tape_machine[input=forward]",
         "belief_network[options=3,layers=2]", "translator[encoder=none,readout=context]", "captioner[posterior=sentence]",
-        "attentive_reader[kind=uniform]"}) {
+        "attentive_reader[kind=uniform]", "translator[picks=2,feed=sampled]", "captioner[picks=2]",
+        "attentive_reader[kind=impatient,picks=2]"}) {
     const auto verdict = verification::verify_model(Spec::parse(spec));
     CAPTURE(spec);
     CAPTURE(failed(verdict).second);
     CHECK(verdict.passed());
     passed += verdict.passed();
   }
-  CHECK(passed == 13);
+  CHECK(passed == 16);
 }
 
 TEST_CASE("every task of the registry passes, in a small version") {
@@ -205,6 +206,7 @@ TEST_CASE("every task of the registry passes, in a small version") {
                                        "canvas[size=8,canvas=12,examples=20]",
                                        "caption[grid=2,objects=1]",
                                        "cloze[facts=2]",
+                                       "features[kind=switch]",
                                        "gaussians",
                                        "glimpse[size=12]",
                                        "images[size=8,examples=40]",

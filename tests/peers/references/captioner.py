@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from references.layers import BOS, EOS, posterior_scores, sentence_reward
+from references.layers import BOS, EOS, picked, posterior_scores, sentence_reward
 
 CASES = [
     ("caption", "embedding=6,hidden=5,channels=4,features=7"),
@@ -17,8 +17,9 @@ CASES = [
     ("{features}", "embedding=6,hidden=5,words=sampled,reward=bleu,gate=true"),
     ("caption[grid=3,objects=1]", "embedding=6,hidden=5,channels=4,features=7,words=sampled,reward=share"),
 ]
-
+SUBSETS = [("{features}", "embedding=6,hidden=5,gate=true,picks=2"), ("caption", "embedding=6,hidden=5,channels=4,features=7,picks=3")]
 BOUNDS = [("{features}", f"embedding=6,hidden=5,gate=true,posterior={posterior}") for posterior in ("word", "sentence")]
+BOUNDS += [("{features}", "embedding=6,hidden=5,picks=2")]
 
 
 def captioner(file: GradientFile, example: int, options: list[int]):
@@ -37,6 +38,7 @@ def captioner(file: GradientFile, example: int, options: list[int]):
         a = torch.tensor(file.batch["features"][example], dtype=torch.float64)
     target = [int(w) for w in file.batch["target"][example][: file.batch["target_length"][example]]]
     h, c = torch.tanh(lin("decoder.h", a.mean(0))), torch.tanh(lin("decoder.c", a.mean(0)))
+    picks = int(file.settings.get("picks", 1))
     previous, losses, log_probs, covered = BOS, [], [], torch.zeros(len(a), dtype=torch.float64)
     writes = file.settings.get("words") == "sampled"  # then every second choice is a word
     if writes:
@@ -46,15 +48,15 @@ def captioner(file: GradientFile, example: int, options: list[int]):
         losses = [torch.tensor(-sentence_reward(file.settings.get("reward", "bleu"), words, target), dtype=torch.float64)]
     for t, word in enumerate(words if writes else target):
         e = torch.tanh(lin("attention.cell", a) + lin("attention.query", h)) @ p["attention.score.weight"][0]
-        log_p = F.log_softmax(e, dim=0)
+        b, log_p = picked(options[t], e, picks)
         if "posterior.cell.weight" in p:  # choices of the posterior, and log q - log p as a loss
-            log_q = F.log_softmax(posterior_scores(p, a, "cell", h, target, t).sum(1), dim=0)[options[t]]
+            log_q = picked(options[t], posterior_scores(p, a, "cell", h, target, t).sum(1), picks)[1]
             log_probs.append(log_q)
-            losses.append(log_q - log_p[options[t]])
+            losses.append(log_q - log_p)
         else:
-            log_probs.append(log_p[options[t]])
-        covered = covered + log_p.exp()
-        z = a[options[t]]
+            log_probs.append(log_p)
+        covered = covered + F.softmax(e, dim=0)
+        z = b @ a / b.sum()
         if "decoder.gate.weight" in p:
             z = torch.sigmoid(lin("decoder.gate", h)) * z
         y = p["decoder.embedding.weight"][previous]

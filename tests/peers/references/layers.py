@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from functools import lru_cache
 
 import torch
+import torch.nn.functional as F
 
 BOS, EOS = 2, 3  # in every task with sentences: <pad> <unk> <bos> <eos>
 
@@ -58,6 +60,18 @@ def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
     ahead, last = forward_lstm(p, f"{name}.forward", words)
     back, first = forward_lstm(p, f"{name}.backward", words.flip(0))
     return torch.cat([ahead, back.flip(0)], dim=1), torch.cat([last, first])
+
+
+def picked(options, logits: torch.Tensor, picks: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Indicators [S] of a choice among the options with these logits [S], and its log probability, by enumeration. `options`: the
+    chosen one, or of a subset (picks > 1) the indicators [at least S] themselves."""
+    b = torch.zeros(len(logits), dtype=torch.float64)
+    if picks == 1:
+        b[int(options)] = 1
+        return b, F.log_softmax(logits, dim=0)[int(options)]
+    b += torch.tensor(options[:len(logits)], dtype=torch.float64)
+    subsets = itertools.combinations(range(len(logits)), min(picks, len(logits)))
+    return b, b @ logits - torch.logsumexp(torch.stack([logits[list(s)].sum() for s in subsets]), dim=0)
 
 
 def posterior_scores(p, a: torch.Tensor, key: str, s: torch.Tensor, target, t: int) -> torch.Tensor:

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
+from references.layers import picked
 
 SOFT = True
 CASES = [
@@ -18,10 +19,11 @@ CASES = [
     ("qa", "embedding=7,hops=2,tied_answers=true"),
     ("qa", "embedding=7,hops=2,dropout=0.4"),
 ]
+SUBSETS = [("qa", "embedding=7,hops=1,picks=2"), ("qa", "embedding=7,hops=2,picks=3")]
 
 
 def memory_reader(file: GradientFile, example: int, options: list[int] | None | str):
-    """`options`: the chosen ones, one per hop. None: the soft network. "linear": its linear start."""
+    """`options`: the chosen ones, one per hop, or the indicators of those that a hop reads. None: the soft network. "linear": its linear start."""
     p = file.parameters
     hops = int(file.settings.get("hops", 3))
     layerwise = "hop.weight" in p
@@ -50,13 +52,13 @@ def memory_reader(file: GradientFile, example: int, options: list[int] | None | 
     log_probs = []
     for k in range(1, hops + 1):
         scores = memory(0 if layerwise else k - 1) @ u
-        log_p = F.log_softmax(scores, dim=0)
         values = memory(1 if layerwise else k)
         if options is None or isinstance(options, str):
-            o = (log_p.exp() if options is None else scores) @ values
+            o = (F.softmax(scores, dim=0) if options is None else scores) @ values
         else:
-            log_probs.append(log_p[options[k - 1]])
-            o = values[options[k - 1]]
+            b, log_p = picked(options[k - 1], scores, int(file.settings.get("picks", 1)))
+            log_probs.append(log_p)
+            o = b @ values
         u = (p["hop.weight"] @ u if layerwise else u) + o
     answer = int(file.batch["answer"][example])
     if "answer.weight" in p:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from references.layers import BOS, EOS, bilstm, forward_lstm, posterior_scores, sentence_reward
+from references.layers import BOS, EOS, bilstm, forward_lstm, picked, posterior_scores, sentence_reward
 
 CASES = [
     ("translation", f"embedding=6,hidden=5,score={score},feed={feed}")
@@ -40,6 +40,11 @@ CASES += [
                          ("share", "order=context_first,feed=sampled,null=true"), ("edit", "attention=none,feed=soft"))
 ]
 
+SUBSETS = [
+    ("translation", f"embedding=6,hidden=6,picks={picks},{rest}")
+    for picks, rest in ((2, "feed=none"), (3, "feed=sampled,null=true"), (2, "feed=sampled,heads=2,score=dot"))
+]
+
 BOUNDS = [
     ("translation", f"embedding=6,hidden=6,posterior={posterior},heads={heads}{rest}")
     for posterior, heads, rest in (("word", 1, ""), ("word", 2, ",feed=sampled"), ("sentence", 1, ",feed=sampled"),
@@ -56,7 +61,7 @@ FIXED = [
 def translator(file: GradientFile, example: int, options):
     p = file.parameters
     feed, kind = file.settings.get("feed", "none"), file.settings.get("score", "additive")
-    heads = int(file.settings.get("heads", 1))
+    heads, picks = int(file.settings.get("heads", 1)), int(file.settings.get("picks", 1))
     source = torch.tensor(file.batch["source"][example][: file.batch["source_length"][example]], dtype=torch.long)
     target = file.batch["target"][example][: file.batch["target_length"][example]]
 
@@ -98,18 +103,18 @@ def translator(file: GradientFile, example: int, options):
         return mixed @ p["attention.score.weight"][0, mine]
 
     def choose(t, s):  # -> log p of every head, the contexts of its choices
-        log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
-        chosen = np.atleast_1d(options[t])
-        log_p_of = sum(log_p[head][i] for head, i in enumerate(chosen))
+        chosen = np.reshape(options[t], (heads, -1) if picks > 1 else heads)
+        b, log_p = zip(*(picked(chosen[head], score(head, s), picks) for head in range(heads)))
+        log_p_of = sum(log_p)
         if "posterior.key.weight" in p:  # choices of the posterior, and log q - log p as a loss
             terms = posterior_scores(p, a, "key", s, target, t).reshape(len(a), heads, -1).sum(2)
-            log_q = sum(F.log_softmax(terms[:, head], dim=0)[i] for head, i in enumerate(chosen))
+            log_q = sum(picked(chosen[head], terms[:, head], picks)[1] for head in range(heads))
             log_probs.append(log_q)
             losses.append(log_q - log_p_of)
         else:
             log_probs.append(log_p_of)
-        seen = torch.cat([a[i] for i in chosen])
-        return seen, torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
+        seen = torch.cat([of @ a / of.sum() for of in b])
+        return seen, torch.cat([F.softmax(score(head, s), dim=0) @ a for head in range(heads)]) if feed == "soft" else seen
 
     context_first = file.settings.get("order", "state_first") == "context_first"
     previous, losses, log_probs = BOS, [], []

@@ -1,0 +1,119 @@
+// A mixture of experts: a gate picks k of n small networks for each example, and their outputs are added.
+//
+// Numbers x [d], classes y, experts i = 1..n.
+//   e = G x + g                                                   the gate [n]
+//   S ~ subsets of k experts with the logits e (choice/subsets.hpp); k = 1: one expert, by the softmax of e
+//   E_i(x) = relu(W_i x + w_i)                                    [H]
+//   o = sum_{i in S} c_i E_i(x);  relaxed weights b: sum_i b_i c_i E_i(x)
+//   gate=probability: c_i = pi_i, the probability that i is picked (for k = 1 the softmax, as published)
+//   gate=none:        c_i = 1
+//   loss = -log softmax(V o + v)[y]
+// Posterior (if asked for): q(S | x, y) has the logits P x + F[y] + p.
+//
+// Shazeer et al. 2017, Outrageously large neural networks: the sparsely-gated mixture-of-experts layer; Fedus, Zoph & Shazeer
+// 2022, Switch transformers (k = 1). Departures: experts are drawn, not those of the largest e; all are computed, once for each
+// example, so that any estimator may ask for them. There is no load-balancing loss: it joins the examples of a batch, while a
+// cost here belongs to one example; `entropy_regularised` keeps the gate from closing early.
+//
+// Parameters (H = hidden): gate.{weight [n, d], bias [n]}; for i = 1..n expert.<i>.{weight [H, d], bias [H]};
+//   readout.{weight [classes, H], bias [classes]}; posterior.gate.{weight [n, d], bias [n]},
+//   posterior.label.weight [classes, n].
+#include <fmt/format.h>
+
+#include "core/autodiff/cross_entropy.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/autodiff/subsets.hpp"
+#include "core/models/parts/states.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad::models::router {
+namespace {
+
+template <class T>
+class Router final : public Model<T> {
+ public:
+  explicit Router(const Blueprint& b)
+      : picks_(b.settings.integer("picks")),
+        experts_(b.settings.integer("experts")),
+        gated_(b.settings.text("gate") == "probability") {
+    if (picks_ > experts_)
+      throw UsageError(fmt::format("router: picks={} is more than experts={}: pick at most all of them", picks_, experts_));
+    auto& set = this->parameters_;
+    const std::size_t d = b.dimensions.at("features"), n = experts_, H = b.settings.integer("hidden"),
+                      C = b.dimensions.at("labels");
+    gate_ = {set, "gate", d, n, b.init};
+    for (int i = 1; i <= experts_; ++i) expert_.emplace_back(set, fmt::format("expert.{}", i), d, H, b.init);
+    readout_ = {set, "readout", H, C, b.init};
+    structure_ = {.sites = {{.name = "expert",
+                             .options = experts_,
+                             .picks = picks_,
+                             .state_width = static_cast<int>(d),
+                             .reach = Reach::own_costs,
+                             .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}},
+                  .posterior = b.posterior};
+    if (!b.posterior) return;
+    posterior_gate_ = {set, "posterior.gate", d, n, b.init};
+    posterior_label_ = {set, "posterior.label", C, n, b.init};
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const Distinct distinct(batch);
+    const auto& label = distinct.batch().ints("label").data;
+    const auto x = constant_of(tape, distinct.batch(), "x");
+    const Items items(distinct.size(), experts_);
+    const auto e = gate_(x);
+    States<T> states(episode, distinct);
+    ItemSite<T> site{.name = "expert", .logits = e, .items = items, .state = x, .picks = picks_};
+    if (structure_.posterior)
+      site.posterior = [&] { return add(posterior_gate_(x), posterior_label_(tape, std::span<const int>(label))); };
+    const auto S = states.choose(site);
+    const Var<T> o = S.read(answers(x, e));  // sum_{i in S} c_i E_i(x)
+    S.cost(linear_cross_entropy(o, tape.parameter(*readout_.weight), tape.parameter(*readout_.bias),
+                                S.each([&](int b) { return label[b]; })));
+  }
+
+ private:
+  /// c_i E_i(x) of all experts of an example, one after the other -> [B n, H].
+  Var<T> answers(Var<T> x, Var<T> e) const {
+    const std::size_t B = x.rows(), n = experts_;
+    std::vector<Var<T>> of_expert;
+    for (std::size_t i = 0; i < n; ++i) of_expert.push_back(relu(expert_[i](x)));
+    std::vector<int> by_example(B * n);
+    for (std::size_t r = 0; r < by_example.size(); ++r) by_example[r] = static_cast<int>(r % n * B + r / n);
+    const auto all = gather_rows(std::span<const Var<T>>(of_expert), std::span<const int>(by_example));
+    if (!gated_) return all;
+    const std::vector<int> options(B, experts_);
+    const std::span<const int> each(options);
+    return scale_rows(all, reshape(picks_ > 1 ? subset_marginals(e, each, picks_) : probabilities(log_softmax(e, each)), 1));
+  }
+
+  int picks_, experts_;
+  bool gated_;
+  Linear<T> gate_, readout_, posterior_gate_;
+  std::vector<Linear<T>> expert_;
+  Embedding<T> posterior_label_;
+  Structure structure_;
+};
+
+const ModelEntry entry = {
+    .name = "router",
+    .summary = "mixture of experts: a gate picks k of n small networks for an example",
+    .paper = "Shazeer et al. 2017, Outrageously large neural networks; Fedus, Zoph & Shazeer 2022, Switch transformers",
+    .dependence = "one choice",
+    .kinds = "categorical, subset (picks>1)",
+    .parameters = {ParameterInfo::integer("experts", 4, 1, 1000, "experts n"),
+                   ParameterInfo::integer("picks", 1, 1, 1000, "experts k that answer"),
+                   ParameterInfo::integer("hidden", 8, 1, 4096, "hidden units of an expert"),
+                   ParameterInfo::choice("gate", "probability", {"probability", "none"},
+                                         "weigh an expert's output with its probability, or not")},
+    .needs = {"features", "labels"},
+};
+HARDGRAD_MODEL(Router, entry)
+
+}  // namespace
+}  // namespace hardgrad::models::router

@@ -1,0 +1,137 @@
+// Normal numbers with a label that depends on a few of them, the planted features: can a network find which?
+//
+//   x_1..x_n ~ N(0, 1),   P(label = 1 | x) = e / (1 + e)
+//   xor:          e = exp(x_1 x_2)
+//   orange_skin:  e = exp(x_1^2 + x_2^2 + x_3^2 + x_4^2 - 4)
+//   additive:     e = exp(-100 sin(2 x_1) + 2 |x_2| + x_3 + exp(-x_4))
+//   switch:       x_10 ~ N(3, 1) or N(-3, 1), each half of the time; from N(3, 1) orange_skin of x_1..x_4, otherwise additive
+//                 of x_5..x_8. So x_10 and four others are planted, which four depends on the example.
+//   regimes:      e = exp(5 x_j), j = 3 + 2 [x_1 > 0] + [x_2 > 0]: one of four features decides, and two others say which
+//
+// Chen, Song, Wainwright & Jordan 2018, Learning to explain (L2X): an information-theoretic perspective on model
+// interpretation, sec. 4.1, with n = 10; regimes is an addition. `sure=true` takes the more probable label instead of a draw.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/random/randomness.hpp"
+#include "experiments/tasks/on_demand.hpp"
+
+namespace hardgrad::tasks::features {
+namespace {
+
+/// Fields: reals "x" [B, n]; integers "label" [B] and "planted" [B, n], 1 for the features that the label depends on.
+class Features final : public OnDemand {
+ public:
+  Features(const Settings& settings, Key key)
+      : OnDemand(settings),
+        key_(key / "features"),
+        kind_(settings.text("kind")),
+        sure_(settings.flag("sure")),
+        features_(settings.integer("features")) {
+    const std::size_t least = kind_ == "xor" ? 2 : kind_ == "switch" ? 10 : kind_ == "regimes" ? 6 : 4;
+    if (features_ < least)
+      throw UsageError(fmt::format("features: kind={} needs at least {} features, got {}", kind_, least, features_));
+  }
+
+  Dimensions dimensions() const override { return {{"features", static_cast<int>(features_)}, {"labels", 2}}; }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    const auto B = indices.size();
+    Batch batch;
+    Array<double> x({B, features_});
+    Array<int> label({B}), planted({B, features_});
+    for (std::size_t b = 0; b < B; ++b) {
+      batch.id.push_back(id_of(split, indices[b]));
+      label.data[b] = set(batch.id[b], x.row(b), planted.row(b));
+    }
+    batch.reals = {{"x", std::move(x)}};
+    batch.integers = {{"label", std::move(label)}, {"planted", std::move(planted)}};
+    return batch;
+  }
+
+  std::vector<Metric> metrics() const override {
+    Metric used{.name = "options_used", .unit = "1"};
+    used.formula = [](const std::vector<double>& counts) {
+      double total = 0, entropy = 0;
+      for (double n : counts) total += n;
+      for (double n : counts) entropy -= n > 0 ? n / total * std::log(n / total) : 0;
+      return total > 0 ? std::exp(entropy) : std::numeric_limits<double>::quiet_NaN();
+    };
+    return {{.name = "accuracy", .unit = "1"}, {.name = "planted_hit", .unit = "1"}, used};
+  }
+  /// planted_hit: share of the picked options that are planted features. options_used: the exponential of the entropy of all
+  /// picked options, 1 if they are always the same.
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    for (std::size_t b = 0; b < batch.id.size(); ++b) {
+      const auto said = seen.predictions.row(b);
+      metrics[0].add(!said.empty() && said.front() == batch.ints("label").data[b]);
+      const auto planted = batch.ints("planted").row(b);
+      for (int option : seen.choices.row(b)) {
+        if (option < 0) continue;
+        const auto i = static_cast<std::size_t>(option);
+        metrics[1].add(i < planted.size() && planted[i] == 1);
+        auto& counts = metrics[2].sums;
+        if (counts.size() <= i) counts.resize(i + 1);
+        ++counts[i];
+      }
+    }
+  }
+
+ private:
+  int set(std::uint32_t id, std::span<double> x, std::span<int> planted) const {
+    KeyedRandomness random(key_);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = random.normal({.example = id, .index = static_cast<std::uint32_t>(2 * i)});
+    const auto plant = [&](std::size_t first, std::size_t end) {
+      for (std::size_t i = first; i < end; ++i) planted[i] = 1;
+      return x.subspan(first, end - first);
+    };
+    const auto skin = [](std::span<double> z) { return z[0] * z[0] + z[1] * z[1] + z[2] * z[2] + z[3] * z[3] - 4; };
+    const auto sum = [](std::span<double> z) {
+      return -100 * std::sin(2 * z[0]) + 2 * std::abs(z[1]) + z[2] + std::exp(-z[3]);
+    };
+    double log_odds = 0;
+    if (kind_ == "xor") {
+      const auto z = plant(0, 2);
+      log_odds = z[0] * z[1];
+    } else if (kind_ == "switch") {
+      const bool first = random.uniform({.example = id, .step = 1}) < 0.5;
+      plant(9, 10)[0] += first ? 3 : -3;
+      log_odds = first ? skin(plant(0, 4)) : sum(plant(4, 8));
+    } else if (kind_ == "regimes") {
+      const std::size_t j = 2 + 2 * (x[0] > 0) + (x[1] > 0);
+      plant(0, 2);
+      log_odds = 5 * plant(j, j + 1)[0];
+    } else {
+      log_odds = kind_ == "additive" ? sum(plant(0, 4)) : skin(plant(0, 4));
+    }
+    const double limit = sure_ ? 0.5 : random.uniform({.example = id, .step = 2});
+    return limit < 1 / (1 + std::exp(-log_odds));
+  }
+
+  Key key_;
+  std::string kind_;
+  bool sure_;
+  std::size_t features_;
+};
+
+using P = ParameterInfo;
+
+const TaskEntry entry = {
+    .name = "features",
+    .summary = "numbers with a label that depends on a few of them",
+    .data = "generated",
+    .default_model = "selector",
+    .parameters = {P::choice("kind", "xor", {"xor", "orange_skin", "additive", "switch", "regimes"},
+                             "how the label depends on them"),
+                   P::integer("features", 10, 2, 10000, "numbers n of an example"),
+                   P::flag("sure", false, "the more probable label instead of a draw"),
+                   P::integer("examples", 100000, 1, 1e8, "training examples, made on demand"),
+                   P::integer("heldout", 1000, 1, 1e6, "examples held out for validation"),
+                   P::integer("test", 1000, 1, 1e6, "test examples")},
+};
+HARDGRAD_TASK(Features, entry)
+
+}  // namespace
+}  // namespace hardgrad::tasks::features

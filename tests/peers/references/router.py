@@ -1,0 +1,35 @@
+"""An independent PyTorch implementation of `router`."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from gradient_file import GradientFile
+from references.layers import picked
+
+CASES = [("features[kind=regimes]", "hidden=4"), ("features[kind=regimes]", "hidden=4,gate=none,experts=3"),
+         ("features[features=4]", "hidden=3,picks=2"), ("features[features=4]", "hidden=3,picks=3,experts=5,gate=none")]
+BOUNDS = [("features[features=4]", "hidden=3"), ("features[features=4]", "hidden=3,picks=2,gate=none")]
+
+
+def router(file: GradientFile, example: int, options):
+    p = file.parameters
+    layer = lambda name, v: F.linear(v, p[f"{name}.weight"], p[f"{name}.bias"])
+    x, label = torch.tensor(file.batch["x"][example], dtype=torch.float64), int(file.batch["label"][example])
+    k, n = int(file.settings.get("picks", 1)), int(file.settings.get("experts", 4))
+    e = layer("gate", x)
+    b, log_p = picked(options[0], e, k)
+    c = torch.ones(n, dtype=torch.float64)
+    if file.settings.get("gate", "probability") == "probability":
+        if k == 1:
+            c = F.softmax(e, dim=0)
+        else:  # by enumeration
+            every = [picked(torch.eye(n)[list(s)].sum(0).numpy(), e, k) for s in torch.combinations(torch.arange(n), k).tolist()]
+            c = sum(log.exp() * s for s, log in every)
+    o = sum(b[i] * c[i] * torch.relu(layer(f"expert.{i + 1}", x)) for i in range(n))
+    loss = -F.log_softmax(layer("readout", o), dim=0)[label]
+    if "posterior.gate.weight" not in p:
+        return [loss], [log_p]
+    log_q = picked(options[0], layer("posterior.gate", x) + p["posterior.label.weight"][label], k)[1]
+    return [loss + log_q - log_p], [log_q]
