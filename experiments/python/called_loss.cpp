@@ -24,18 +24,8 @@ Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::sp
   if (!choice.hard() && !takes_weights_) refuse_weights(estimator_);
   const py::gil_scoped_acquire gil;
   const auto rows = static_cast<py::ssize_t>(choice.rows->size());
-  py::object chosen;
-  if (!takes_weights_)
-    chosen = array_of<std::int64_t>(choice.option().data(), {rows, columns_});
-  else if (!choice.hard())
-    chosen = array_of<T>(choice.weights().value().data, {rows, columns_, options_});
-  else {
-    const auto& option = choice.option();
-    py::array_t<T> ones({rows, py::ssize_t{columns_}, py::ssize_t{options_}});
-    std::fill_n(ones.mutable_data(), ones.size(), T{0});
-    for (std::size_t c = 0; c < option.size(); ++c) ones.mutable_data()[c * options_ + option[c]] = 1;
-    chosen = std::move(ones);
-  }
+  const auto chosen = choice.hard() ? py::object(array_of<std::int64_t>(choice.option().data(), {rows, columns_}))
+                                    : py::object(array_of<T>(choice.weights().value().data, {rows, columns_, options_}));
   const bool differentiable = !choice.hard() && tape.needs_gradient(choice.weights());
   const auto answer = loss_(chosen, array_of<std::int64_t>(example.data(), {rows}), differentiable).template cast<py::tuple>();
   const auto losses = answer[0].template cast<Numbers<T>>();

@@ -14,13 +14,13 @@
 
 namespace hardgrad::python {
 
-/// Calls `loss(choice, example)`, an adapter of the package. choice: options [R, D] or, if the loss takes weights, weights [R,
+/// Calls `loss(choice, example)`, an adapter of the package. choice: options [R, D] or, where the estimator relaxes, weights [R,
 /// D, S]; example [R]: the example of each row. It returns the losses [R], and None or a function from a cotangent [R] to the
 /// derivative [R, D, S] in the weights. Constructed and destroyed with the GIL, called without it.
 template <class T>
 class CalledLoss {
  public:
-  /// `estimator`: its name, for error messages.
+  /// `takes_weights`: else relaxed choices are refused. `estimator`: its name, for error messages.
   CalledLoss(pybind11::object loss, bool takes_weights, int columns, int options, std::string estimator)
       : loss_(std::move(loss)),
         takes_weights_(takes_weights),

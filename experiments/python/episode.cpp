@@ -30,7 +30,6 @@ namespace py = pybind11;
 template <class T>
 struct Given {
   Var<T> value;
-  RowsPtr rows;                    ///< the rows it belongs to
   std::vector<py::ssize_t> shape;  ///< [R, D, S] of logits, [R] of a cost
   std::vector<Var<T>> weights;     ///< of the run's earlier choices, if relaxed
   /// A function from a cotangent in this shape to the derivatives in these weights, each an array or None. None if it depends
@@ -59,7 +58,7 @@ class Asking {
     auto& tape = episode_->tape();
     const GivenLogits<T> numbers(logits.data(), R, D, S, 3);
     const auto on_tape = [&](const GivenLogits<T>& x, const py::object& pull) {
-      return input({x.value.data(), R * D, S}, rows, {logits.shape(0), logits.shape(1), logits.shape(2)}, pull);
+      return input({x.value.data(), R * D, S}, {logits.shape(0), logits.shape(1), logits.shape(2)}, pull);
     };
     const auto prior = categorical(on_tape(numbers, pull), numbers.count, static_cast<int>(D));
     const auto seen = state ? tape.constant(MatrixView<const T>{state->data(), R, static_cast<std::size_t>(state->shape(1))})
@@ -95,7 +94,7 @@ class Asking {
     for (py::ssize_t r = 0; r < loss.shape(0); ++r)
       if (!std::isfinite(loss.data()[r]))
         throw measurement::NotFinite(fmt::format("the loss of row {} is {}, not a finite number", r, loss.data()[r]));
-    episode_->cost(rows, input({loss.data(), rows->size(), 1}, rows, {loss.shape(0)}, pull));
+    episode_->cost(rows, input({loss.data(), rows->size(), 1}, {loss.shape(0)}, pull));
   }
 
  private:
@@ -109,7 +108,7 @@ class Asking {
   }
 
   /// Values that Python has computed, differentiable in the weights of the earlier choices.
-  Var<T> input(MatrixView<const T> values, const RowsPtr& rows, std::vector<py::ssize_t> shape, const py::object& pull) {
+  Var<T> input(MatrixView<const T> values, std::vector<py::ssize_t> shape, const py::object& pull) {
     auto& tape = episode_->tape();
     const auto weights = pull.is_none() ? std::vector<Var<T>>() : weights_;
     const auto x = tape.output(values.rows, values.cols, std::span<const Var<T>>(weights));
@@ -117,7 +116,7 @@ class Asking {
     tape.watch(x);
     if (!weights.empty())
       tape.on_backward({x}, [given = &given_, place = given_.size()](Tape<T>& tape) { pulled(tape, (*given)[place]); });
-    given_.push_back({x, rows, std::move(shape), weights, pull});
+    given_.push_back({x, std::move(shape), weights, pull});
     return x;
   }
 
@@ -166,8 +165,8 @@ class RunNetwork final : public Model<T> {
   std::vector<Given<T>>& given_;
 };
 
-/// Returns the value [E]; for every input of the runs, in order, its slope and the examples of its rows; the number of rows; and
-/// the gradient of the estimator's own loss (HeldEstimator, without a learning rate).
+/// Returns the value [E]; the slope of every input of the runs, in order; the number of rows; and the gradient of the
+/// estimator's own loss (HeldEstimator, without a learning rate).
 template <class T>
 py::tuple run_episode(HeldEstimator& estimator, const Network<T>& network, const std::vector<SiteTuple>& sites, bool posterior,
                       int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning) {
@@ -213,7 +212,7 @@ py::tuple run_episode(HeldEstimator& estimator, const Network<T>& network, const
         slope.mutable_data()[i] *= static_cast<T>(examples);  // estimates are of the batch mean
         measurement::require_finite(slope.data()[i], "an entry of the gradient");
       }
-      slopes.append(py::make_tuple(slope, array_of<std::int64_t>(x.rows->example, {x.shape[0]})));
+      slopes.append(slope);
     }
     std::vector<T> own;
     if (learning) {

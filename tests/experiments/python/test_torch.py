@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import hardgrad  # noqa: E402
 import hardgrad.torch  # noqa: E402
-from hardgrad._tensors import shared  # noqa: E402
+from hardgrad._transfers import fetched  # noqa: E402
 from hardgrad.torch import expectation  # noqa: E402
 from problem import LOGITS, program  # noqa: E402
 
@@ -176,7 +176,7 @@ def test_single_precision_and_copies():
     value = expectation(logits, lambda z: theta[0] * (z[:, 0, 0] - z[:, 1, 2]).double() ** 2 + theta[1], "gumbel_softmax", seed=2)
     value.backward()
     assert value.dtype == logits.grad.dtype == theta.grad.dtype == torch.float32 and logits.grad.abs().sum() > 0
-    assert shared(logits, "").ctypes.data == logits.data_ptr()
+    assert fetched([logits], logits.dtype)[0].ctypes.data == logits.data_ptr()
 
 
 def test_pytorchs_seed_decides_and_recording_is_pytorchs():

@@ -1,54 +1,59 @@
-"""Logits as users give them: with missing options anywhere, or those of bits."""
+"""Logits as users give them, with missing options anywhere, or those of bits; and the way to core's layout."""
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-
-from ._tensors import shared
-
-
-def of_bits(logits: Tensor) -> Tensor:
-    """[..., 2] from the logits [...] of a 1."""
-    return torch.stack([torch.zeros_like(logits), logits], -1)
 
 
 class Asked:
-    """Logits [R, D, S] (or of one row), and the way from core's choices to those of the user. Core's missing options are the last ones.
+    """The layout of a user's logits: [D, S] of some rows (or of one), or [D] of bits. Core's is [D, S], with the missing options last.
+    All arrays are NumPy's.
 
-    bits: the user gave the logits of a 1.
+    numbers: the logits for core. bits: the user gave the logits of a 1.
     """
 
-    def __init__(self, logits: Tensor, bits: bool, what: str = "logits"):
-        self.logits, self._bits = logits, bits  # logits: those for core
-        self.numbers: Any = shared(logits, what)
-        self._order = self._back = None
+    def __init__(self, logits: Any, bits: bool):
+        self.bits = bits
+        self._order: Any = None  # the user's option at each place of core's
+        self.numbers = self.ordered(logits)
         if self.numbers.min(initial=0) > -np.inf:
             return
         missing = self.numbers == -np.inf
         if (missing[..., :-1] > missing[..., 1:]).any():
-            order = np.argsort(missing, -1, kind="stable")
-            self._order, self._back = torch.from_numpy(order), torch.from_numpy(np.argsort(order, -1))
-            self._shape = (-1, logits.shape[-2] if logits.dim() > 1 else 1, logits.shape[-1])
-            self.logits = self.ordered(logits)
-            self.numbers = shared(self.logits, what)
+            self._order = np.argsort(missing, -1, kind="stable")
+            self._back = np.argsort(self._order, -1)
+            self.numbers = self.ordered(logits)
 
-    def ordered(self, logits: Tensor) -> Tensor:
-        """The logits for core."""
-        return logits if self._order is None else logits.gather(-1, self._order)
+    def ordered(self, logits: Any) -> Any:
+        """Logits for core, of the same options."""
+        if self.bits:
+            return np.stack([np.zeros_like(logits), logits], -1)
+        return logits if self._order is None else np.take_along_axis(logits, self._order, -1)
 
-    def options(self, options: Tensor, row: Tensor) -> Tensor:
+    def at_logits(self, slope: Any) -> Any:
+        """The slope at the user's logits, from that at core's."""
+        if self.bits:
+            return slope[..., 1]
+        return slope if self._order is None else np.take_along_axis(slope, self._back, -1)
+
+    def options(self, options: Any, row: Any) -> Any:
         """The user's options [R', D] from core's. row: [R'] the row of the logits for each."""
-        return options if self._order is None else self._order.reshape(self._shape)[row].gather(-1, options[..., None])[..., 0]
+        return options if self._order is None else np.take_along_axis(_of(self._order, row), options[..., None], -1)[..., 0]
 
-    def weights(self, weights: Tensor, row: Tensor) -> Tensor:
-        """The user's weights [R', D, S], or [R', D] of bits, from core's; differentiable."""
-        if self._bits:
+    def weights(self, weights: Any, row: Any) -> Any:
+        """The user's weights [R', D, S], or [R', D] of bits, from core's."""
+        if self.bits:
             return weights[..., 1]
-        return weights if self._back is None else weights.gather(-1, self._back.reshape(self._shape)[row])
+        return weights if self._order is None else np.take_along_axis(weights, _of(self._back, row), -1)
 
-    def one_hot(self, options: Tensor) -> Tensor:
-        """Such weights of the user's options, as whole numbers."""
-        return options if self._bits else torch.nn.functional.one_hot(options, self.logits.shape[-1])
+    def at_weights(self, slope: Any, row: Any) -> Any:
+        """The slope in core's weights, from that in the user's."""
+        if self.bits:
+            return np.stack([np.zeros_like(slope), slope], -1)
+        return slope if self._order is None else np.take_along_axis(slope, _of(self._order, row), -1)
+
+
+def _of(places: Any, row: Any) -> Any:
+    """[R', D, S] those of the rows."""
+    return places.reshape(-1, *places.shape[-2:])[row] if places.ndim > 1 else places[None][np.zeros_like(row)][:, None]

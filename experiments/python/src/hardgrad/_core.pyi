@@ -1,7 +1,7 @@
 """The compiled part. Arrays are [E, D, S], C-contiguous; `rank` is that of the logits as the user gave them, for messages.
 
-A loss is called as loss(choice, example, differentiable). choice: options [R, D] (int64) or, with takes_weights, weights
-[R, D, S]; example: [R]. It returns losses [R] and, if differentiable, None or a function from a cotangent [R] to the derivative
+A loss is called as loss(choice, example, differentiable). choice: options [R, D] (int64) or, where the estimator relaxes, weights
+[R, D, S], which are refused without takes_weights; example: [R]. It returns losses [R] and, if differentiable, None or a function from a cotangent [R] to the derivative
 [R, D, S] in the weights.
 """
 from typing import Any, Callable, Optional
@@ -112,8 +112,8 @@ class AskingDouble(AskingFloat):
 
 _Pull = Callable[[Any], list[Any]]
 _Sites = list[tuple[str, int, int, int, int, int]]
-_Slopes = list[tuple[NDArray[Any], NDArray[np.int64]]]
-_Found = tuple[NDArray[Any], _Slopes, float, NDArray[Any]]
+#: The value [E]; the slope of each input of the runs, in order; the number of rows; the gradient of the estimator's own loss.
+_Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any]]
 
 class BlockFloat:
     """An episode whose network is a `with` block."""

@@ -1,7 +1,7 @@
 """Networks whose choices feed later ones: `hardgrad.torch.episode`."""
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 from numpy.typing import ArrayLike
@@ -9,13 +9,33 @@ from torch import Tensor
 
 from . import _core, _draws as draws
 from ._core import UsageError
-from ._asked import Asked, of_bits
+from ._asked import Asked
 from ._losses import given_ids, given_seed
 from ._sites import Site, of_episode
-from ._tensors import DTYPES, Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, on_host, shared
+from ._tensors import DTYPES, Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, one_hot
+from ._transfers import fetched, sent
 
 _RUN: dict[torch.dtype, Any] = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode_double}
 _BLOCK: dict[torch.dtype, Any] = {torch.float32: _core.BlockFloat, torch.float64: _core.BlockDouble}
+
+
+class _Input(NamedTuple):
+    """Logits or losses that the network gave, in core's dtype. example: of each row (None: row e is of example e); asked: of logits."""
+    tensor: Tensor
+    example: Optional[Tensor]
+    asked: Optional[Asked]
+
+    def slope(self, of_core: Any) -> Any:
+        """In the tensor's shape."""
+        return of_core if self.asked is None else self.asked.at_logits(of_core).reshape(self.tensor.shape)
+
+
+class _Relaxed(NamedTuple):
+    """The weights of a relaxed choice: a leaf for autograd, in the user's layout. parent: [R'], as an array."""
+    name: str
+    leaf: Tensor
+    asked: Asked
+    parent: Any
 
 
 class Choice:
@@ -25,12 +45,10 @@ class Choice:
         each row.
     """
 
-    def __init__(self, asked: Asked, logits: Tensor, options: Optional[Tensor], weights: Optional[Tensor], parent: Tensor, example: Tensor,
-                 place: int, spec: str):
-        self.parent, self.example, self.place = parent.to(logits.device), example.to(logits.device), place
-        self._asked, self._spec, self._dtype = asked, spec, logits.dtype
-        self._options = None if options is None else asked.options(options, parent).to(logits.device)
-        self._weights = None if weights is None else asked.weights(weights, parent).to(logits.device, logits.dtype)
+    def __init__(self, options: Optional[Tensor], weights: Optional[Tensor], parent: Tensor, example: Tensor, place: int,
+                 count: Optional[int], dtype: torch.dtype, spec: str):
+        self.parent, self.example, self.place = parent, example, place
+        self._options, self._weights, self._count, self._dtype, self._spec = options, weights, count, dtype, spec
 
     @property
     def options(self) -> Tensor:
@@ -44,21 +62,20 @@ class Choice:
         """[R', D, S] weights over the options, one-hot if options are chosen; [R', D] those of a 1 if asked with bits=True. Networks that
         read only these work with every estimator, also with relaxations, which differentiate the network in them."""
         if self._weights is None:
-            self._weights = self._asked.one_hot(self.options).to(self._dtype)
+            self._weights = self.options.to(self._dtype) if self._count is None else one_hot(self.options, self._count, self._dtype)
         return self._weights
 
 
 class Run:
     """One run of a network, which makes choices and reports costs."""
 
-    def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[Tensor], spec: str):
+    def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[_Input], spec: str):
         self._asking, self._dtype, self._given, self._spec = asking, dtype, given, spec
-        self._places = [examples]
+        self._places: list[tuple[int, Optional[Tensor]]] = [(examples, None)]  # the number of rows, and their examples
         self._paid = False
         self.device = torch.device("cpu")  # of the last cost
         self._expected: Optional[Tensor] = None
-        self._leaves: list[Tensor] = []  # the weights of relaxed choices
-        self._names: list[str] = []  # of these choices
+        self._relaxed: list[_Relaxed] = []
         self._used: list[bool] = []  # whether a later tensor depends on them; unknown where nothing was differentiated
         self._pulled = False
 
@@ -80,56 +97,69 @@ class Run:
         bits: logits and posterior are [R, D], those of a 1; the site has two options.
         """
         place = len(self._places) - 1 if after is None else after.place
-        inputs = [self._logits(x, what, bits) for x, what in ((logits, "logits"), (posterior, "the posterior's logits")) if x is not None]
-        seen = None if state is None else shared(on_host(state, self._dtype), "the numbers of the state")
-        if seen is not None and (seen.ndim != 2 or len(seen) != self._places[place]):
-            raise UsageError(f'choice "{name}": state has shape {list(seen.shape)}; it is [{self._places[place]}, numbers]')
-        asked = Asked(inputs[0], bits)
-        inputs = [asked.logits, *(asked.ordered(x) for x in inputs[1:])]
+        given = [self._logits(x, what, bits) for x, what in ((logits, "logits"), (posterior, "the posterior's logits")) if x is not None]
+        if posterior is not None and posterior.shape != logits.shape:
+            raise UsageError(f'choice "{name}": the posterior\'s logits have shape {list(posterior.shape)}, those of the prior {list(logits.shape)}')
+        if state is not None:
+            check_logits(state, "the numbers of the state")
+        numbers = fetched(given if state is None else [*given, state], self._dtype)
+        seen = None if state is None else numbers.pop()
+        rows, example = self._places[place]
+        if seen is not None and (seen.ndim != 2 or len(seen) != rows):
+            raise UsageError(f'choice "{name}": state has shape {list(seen.shape)}; it is [{rows}, numbers]')
+        arrays = [x[:, None] if x.ndim == 2 and not bits else x for x in numbers]
+        asked = Asked(arrays[0], bits)
+        inputs = [_Input(x, example, asked) for x in given]
         pulls = [self._pull(x) for x in inputs]
-        options, weights, parent, example = self._asking.choose(name, asked.numbers, None if posterior is None else shared(inputs[1], "logits"),
-                                                                seen, place, pulls[0], pulls[-1])
+        options, weights, parent, examples = self._asking.choose(name, asked.numbers, None if posterior is None else asked.ordered(arrays[1]), seen,
+                                                                 place, pulls[0], pulls[-1])
         self._given += inputs
-        self._places.append(len(parent))
-        if weights is not None:
-            weights = torch.from_numpy(weights).requires_grad_()
-            self._leaves.append(weights)
-            self._names.append(name)
+        chosen = asked.weights(weights, parent) if options is None else asked.options(options, parent)
+        there, to_parent, to_example = sent([chosen, parent, examples], logits.device)
+        self._places.append((len(parent), to_example))
+        relaxed = None
+        if options is None:
+            self._relaxed.append(_Relaxed(name, there.requires_grad_(), asked, parent))
             self._used.append(False)
-        return Choice(asked, logits, None if options is None else torch.from_numpy(options), weights, torch.from_numpy(parent),
-                      torch.from_numpy(example), len(self._places) - 1, self._spec)
+            relaxed = there.to(logits.dtype)
+        return Choice(None if options is None else there, relaxed, to_parent, to_example, len(self._places) - 1,
+                      None if bits else logits.shape[-1], logits.dtype, self._spec)
 
     @eager
     def cost(self, losses: Tensor, *, after: Optional[Choice] = None) -> None:
         """A loss [R] of the rows after the last choice, or after `after`. An example's loss is the sum of all its costs."""
         place = len(self._places) - 1 if after is None else after.place
-        self.device = losses.device if isinstance(losses, Tensor) else self.device
-        checked = on_host(check_losses(losses, self._places[place]), self._dtype)
-        self._asking.cost(shared(checked, "the losses"), place, self._pull(checked))
-        self._paid = True
-        self._given.append(checked)
+        rows, example = self._places[place]
+        given = _Input(check_losses(losses, rows).to(self._dtype), example, None)
+        self._asking.cost(*fetched([given.tensor], self._dtype), place, self._pull(given))
+        self.device, self._paid = losses.device, True
+        self._given.append(given)
 
-    def _pull(self, x: Tensor) -> Optional[Callable[[Any], list[Any]]]:
+    def _pull(self, x: _Input) -> Optional[Callable[[Any], list[Any]]]:
         """The derivatives of x in the weights of all relaxed choices before it."""
-        if not self._leaves or not torch.is_grad_enabled():
+        if not self._relaxed or not torch.is_grad_enabled():
             return None
-        leaves = list(self._leaves)
+        relaxed = list(self._relaxed)
 
         def pull(cotangent: Any) -> list[Any]:
             self._pulled = True
-            if not x.requires_grad:
-                return [None] * len(leaves)
-            slopes = torch.autograd.grad(x, leaves, torch.from_numpy(cotangent), retain_graph=True, allow_unused=True)
-            for place, slope in enumerate(slopes):
-                self._used[place] |= slope is not None
-            return [None if slope is None else slope.numpy() for slope in slopes]
+            if not x.tensor.requires_grad:
+                return [None] * len(relaxed)
+            slopes = torch.autograd.grad(x.tensor, [choice.leaf for choice in relaxed], sent([x.slope(cotangent)], x.tensor.device), retain_graph=True,
+                                         allow_unused=True)
+            found = [place for place, slope in enumerate(slopes) if slope is not None]
+            result: list[Any] = [None] * len(relaxed)
+            for place, slope in zip(found, fetched([slopes[place] for place in found], self._dtype)):
+                self._used[place] = True
+                result[place] = relaxed[place].asked.at_weights(slope, relaxed[place].parent)
+            return result
 
         return pull
 
     def check_used(self) -> None:
         """UsageError if the estimator differentiated the network, but a choice had no effect by operations that autograd knows."""
         if self._pulled and not all(self._used):
-            name = self._names[self._used.index(False)]
+            name = self._relaxed[self._used.index(False)].name
             raise UsageError(f'{self._spec} differentiates the network in the weights of choice "{name}", but no cost and no later logits depend on '
                              "choice.weights by operations that autograd knows")
 
@@ -138,10 +168,9 @@ class Run:
         if bits:
             if logits.dim() != 2 or 0 in logits.shape:
                 raise UsageError(f"{what} have shape {list(logits.shape)}; with bits=True they are [rows, columns]")
-            return of_bits(on_host(logits, self._dtype))
-        if logits.dim() not in (2, 3) or 0 in logits.shape:
+        elif logits.dim() not in (2, 3) or 0 in logits.shape:
             raise UsageError(f"{what} have shape {list(logits.shape)}; they are [rows, options] or [rows, columns, options]")
-        return on_host(logits[:, None] if logits.dim() == 2 else logits, self._dtype)
+        return logits.to(self._dtype)
 
 
 class Episode:
@@ -153,7 +182,7 @@ class Episode:
         self._learning = False
         self._sites = of_episode(sites)
         self._posterior, self._ids, self._seed = posterior, ids, seed
-        self._given: list[Tensor] = []
+        self._given: list[_Input] = []
         self._block: Any = None
         self._runs: list[Run] = []
 
@@ -204,9 +233,15 @@ class Episode:
             run.check_used()
         draws.drawn(self._named, self._estimator, rows, self._learning)
         own_slopes, own = draws.learned(self._named, self._dtype, gradient)
-        of_runs: list[Slope] = [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes]
-        result: Tensor = Estimate.apply(torch.from_numpy(value), of_runs + own_slopes, *self._given, *own)
-        return result.to(self._runs[-1].device)
+        device, given = self._runs[-1].device, self._given
+        there = [x.tensor.device for x in given]
+        moved: dict[int, Tensor] = {}
+        for other in {device, *there}:
+            places = [place for place, its in enumerate(there) if its == other]
+            arrays = [given[place].slope(slopes[place]) for place in places] + ([value] if other == device else [])
+            moved |= zip(places + [len(given)], sent(arrays, other))
+        of_runs: list[Slope] = [(moved[place], None if x.example is None else x.example.to(x.tensor.device)) for place, x in enumerate(given)]
+        return Estimate.apply((moved[len(given)], of_runs + own_slopes), *(x.tensor for x in given), *own)  # type: ignore[no-any-return]
 
 
 def _require_cost(run: Run) -> None:

@@ -115,7 +115,7 @@ def moments(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], *, tak
     """
     check_takes(takes)
     given = Logits(logits)
-    function = Function(f, takes, given.batched) if callable(f) else None
+    function = Function(f, takes, given) if callable(f) else None
     tables = tabulated(function, given) if function else given_table(f, given)
     held = _held(estimator, seed)
 
@@ -150,7 +150,7 @@ def gradient(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], seed:
     """
     check_takes(takes)
     given = Logits(logits)
-    function = Function(f, takes, given.batched) if callable(f) else None
+    function = Function(f, takes, given) if callable(f) else None
     table = None if function else given_table(f, given)
     value, runs = _core.draw_double(_held(estimator, seed), given.value, given.rank, _state(state, given), given_ids(ids, len(given.value)), table,
                                     function, takes == "weights", given_seed(seed), False, True, False)

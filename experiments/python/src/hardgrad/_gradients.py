@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ._core import NotFinite, UsageError
 from ._draws import Kept, metered
+from ._transfers import fetched
 
 Floats = NDArray[np.float64]
 Given = Union[Iterable[Tensor], Mapping[str, Union[Tensor, Iterable[Tensor]]]]
@@ -75,15 +76,11 @@ class Parameters:
         """A block after which PyTorch's generators have their former states."""
         return torch.random.fork_rng(devices=self._devices)
 
-    def wait(self) -> None:
-        for device in self._devices:
-            torch.cuda.synchronize(device)
-
 
 @dataclass
 class Drawn:
     """One gradient. numbers: [P], overwritten by the next; reached: which parameters have a gradient; seconds: of the user's function
-    and its backward pass."""
+    and its backward pass, until the numbers are known."""
     numbers: Floats
     reached: list[bool]
     rows: float
@@ -107,20 +104,24 @@ class Drawing:
         torch.manual_seed(seed)
         with metered(self.kept, learning) as meter, torch.enable_grad():
             begin = time.perf_counter()
-            gradients = self._gradients(self.loss())
-            self.parameters.wait()
+            loss = self.loss()
+            gradients = self._gradients(loss)
+            there = [(part, gradient) for part, gradient in zip(self.parameters.parts, gradients) if gradient is not None]
+            *found, value = fetched([*(x.to_dense() if x.is_sparse else x for _, x in there), loss],
+                                    torch.float32 if self.parameters.single else torch.float64)
             seconds = time.perf_counter() - begin
             self.parameters.spent += seconds
         if place := self.parameters.changed():
             raise UsageError(f"the step changes the parameters ({place}): it must return the loss only, without backward() and without a "
                              "step of the optimiser. They have their former values again")
-        into = torch.from_numpy(self.numbers)
-        for part, gradient in zip(self.parameters.parts, gradients):
-            if gradient is None:
-                into[part].zero_()
-            else:
-                into[part].copy_((gradient.to_dense() if gradient.is_sparse else gradient).detach().reshape(-1))
-        return Drawn(self.numbers, [gradient is not None for gradient in gradients], meter.rows, meter.specs, seconds)
+        if not np.isfinite(value).all():
+            raise NotFinite(f"the loss is {value.item()}")
+        reached = [gradient is not None for gradient in gradients]
+        if not all(reached):
+            self.numbers.fill(0)
+        for (part, _), numbers in zip(there, found):
+            self.numbers[part] = numbers.reshape(-1)
+        return Drawn(self.numbers, reached, meter.rows, meter.specs, seconds)
 
     def _gradients(self, loss: Any) -> Any:
         if not isinstance(loss, Tensor) or loss.numel() != 1:
@@ -128,8 +129,6 @@ class Drawing:
             raise UsageError(f"the step returned {what}, expected a scalar loss")
         if not loss.requires_grad:
             raise UsageError("the step returned a loss without a gradient: no operation on a parameter is recorded")
-        if not bool(torch.isfinite(loss.detach()).all()):
-            raise NotFinite(f"the loss is {loss.item()}")
         try:
             return torch.autograd.grad(loss.reshape(()), self.parameters.tensors, allow_unused=True)
         except RuntimeError as error:

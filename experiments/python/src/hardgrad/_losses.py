@@ -91,12 +91,15 @@ def numbers(answer: Any, shape: tuple[int, ...], what: str) -> Floats:
 class Function:
     """A function of numpy arrays, called once for all rows of a run (core's calling convention: see _core.pyi)."""
 
-    def __init__(self, f: Callable[..., Any], takes: Takes, batched: bool):
+    def __init__(self, f: Callable[..., Any], takes: Takes, logits: Logits):
         self.f = f
         self.takes = takes
-        self.batched = batched
+        self.batched = logits.batched
+        self.options = logits.shape[-1]
 
     def __call__(self, choice: Any, example: Ints, differentiable: bool = False) -> tuple[Floats, Optional[Callable[[Floats], Floats]]]:
+        if self.takes == "weights" and choice.ndim == 2:
+            choice = np.eye(self.options)[choice]
         answer = self.f(choice, example) if self.batched else self.f(choice)
         if self.takes == "options":
             return numbers(answer, example.shape, "losses"), None
@@ -123,8 +126,7 @@ def tabulated(function: Function, logits: Logits) -> Floats:
     losses = np.empty(len(chosen))
     for first in range(0, len(chosen), MOST_ROWS):
         rows = slice(first, first + MOST_ROWS)
-        choice = chosen[rows] if function.takes == "options" else np.eye(options)[chosen[rows]]
-        losses[rows] = function(choice, example[rows])[0]
+        losses[rows] = function(chosen[rows], example[rows])[0]
     if not np.isfinite(losses).all():
         row = np.isfinite(losses).argmin()
         raise NotFinite(f"the loss of row {row}, options {chosen[row].tolist()}, is {losses[row]}, not a finite number")

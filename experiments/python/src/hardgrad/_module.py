@@ -4,13 +4,13 @@ from __future__ import annotations
 import threading
 from typing import Any, Mapping, Optional, Union
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from . import _core, _sites
 from ._core import UsageError
 from ._sites import Site
+from ._transfers import fetched, sent
 
 
 class Estimator(torch.nn.Module):
@@ -94,7 +94,7 @@ class Estimator(torch.nn.Module):
         return [(x.data_ptr(), x._version) for x in self._own()]
 
     def _push(self, wide: bool, averages: Any, optimizer: Any) -> None:
-        self._held._restore(wide, [x.detach().cpu().double().numpy() for x in self._own()], averages, optimizer)
+        self._held._restore(wide, fetched(self._own(), torch.float64), averages, optimizer)
         self._wide, self._seen = wide, self._versions()
 
     def ready(self, dtype: torch.dtype) -> None:
@@ -112,17 +112,18 @@ class Estimator(torch.nn.Module):
         """After a draw: takes over the new state. Returns the parameters for the caller's optimiser with their gradients."""
         wide = dtype == torch.float64
         with self._lock:
+            own = self._own()
             if self._wide is None and self._held.learns:
                 self._made(wide)
-            elif self._wide is not None and self._learning_rate is not None and self._held.learns:
+            elif own and self._learning_rate is not None:
                 with torch.no_grad():
-                    for own, (_, value) in zip(self._own(), self._held._learned(wide)[0]):
-                        own.copy_(torch.from_numpy(value))
+                    for parameter, value in zip(own, sent([value for _, value in self._held._learned(wide)[0]], own[0].device)):
+                        parameter.copy_(value)
                 self._seen = self._versions()
             if not len(gradient):
                 return []
-            parts = np.split(gradient, np.cumsum([x.numel() for x in self._own()])[:-1])
-            return [(own, torch.from_numpy(part).reshape(own.shape).to(own)) for own, part in zip(self._own(), parts)]
+            parts = sent([gradient], own[0].device)[0].split([x.numel() for x in own])
+            return [(parameter, part.reshape(parameter.shape).to(parameter.dtype)) for parameter, part in zip(own, parts)]
 
     # The learned state beside the parameters.
 

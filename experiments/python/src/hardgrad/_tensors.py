@@ -41,27 +41,29 @@ def eager(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Estimate(torch.autograd.Function):
-    """Numbers [E] with known derivatives: `apply(value, slopes, *tensors)`. For each tensor, slopes holds the derivative of the sum
+    """Numbers [E] with known derivatives: `apply((value, slopes), *tensors)`. For each tensor, slopes holds the derivative of the sum
     of the numbers (None: zero), and the example of each of its rows [R] (None: row e belongs to example e; AS_IS: it is the gradient,
     whatever the cotangent)."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
-        value, ctx.slopes, *tensors = given
+        (value, ctx.slopes), *tensors = given
         ctx.shapes = [tensor.shape for tensor in tensors]
         return value
 
     @staticmethod
     @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return None, None, *(_weighted(cotangents[0], slope, example, shape) if wanted and slope is not None else None
-                             for (slope, example), shape, wanted in zip(ctx.slopes, ctx.shapes, ctx.needs_input_grad[2:]))
+        return None, *(_weighted(cotangents[0], slope, example, shape) if wanted and slope is not None else None
+                             for (slope, example), shape, wanted in zip(ctx.slopes, ctx.shapes, ctx.needs_input_grad[1:]))
 
 
 def _weighted(cotangent: Tensor, slope: Tensor, example: Union[None, str, Tensor], shape: Any) -> Tensor:
     if isinstance(example, str):
         return slope
-    of_rows = cotangent if example is None else cotangent[example]
+    of_rows = cotangent if cotangent.device == slope.device else cotangent.to(slope.device)
+    if example is not None:
+        of_rows = of_rows[example]
     if slope.dim() > 1:
         of_rows = of_rows.reshape(-1, *(1,) * (slope.dim() - 1))
     weighted = of_rows * slope
@@ -73,12 +75,6 @@ def check_logits(logits: Any, what: str = "logits") -> None:
     if not isinstance(logits, Tensor):
         raise UsageError(f"{what} are of type {type(logits).__name__}, expected a tensor")
     check(logits, what)
-
-
-def shared(tensor: Tensor, what: str) -> Any:
-    """The numbers as an array, which shares the tensor's memory if the tensor is contiguous."""
-    check_logits(tensor, what)
-    return tensor.detach().contiguous().numpy()
 
 
 # Whether a tensor is inside grad, vmap and the like of torch.func (PyTorch 2).
@@ -101,9 +97,9 @@ def of_core(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def on_host(tensor: Tensor, dtype: Optional[torch.dtype] = None) -> Tensor:
-    """The numbers where core is, in its dtype: the same tensor, or a copy that autograd knows."""
-    return tensor.to("cpu", of_core(tensor.dtype) if dtype is None else dtype)
+def one_hot(options: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """[..., count] of options [...]; on a device, nothing waits for their values."""
+    return options.new_zeros(*options.shape, count, dtype=dtype).scatter_(-1, options[..., None], 1)
 
 
 def check_losses(losses: Any, rows: int) -> Tensor:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from . import _core, _draws as draws
-from ._asked import Asked, of_bits
+from ._asked import Asked
 from ._core import UsageError
 from ._compare import compare
 from ._comparison import Comparison, Measured
@@ -26,7 +26,8 @@ from ._losses import Takes, check_axes, check_takes, given_ids, given_seed
 from ._module import Estimator
 from ._monitor import Monitor
 from ._sites import Site
-from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, on_host, once, shared
+from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, once, one_hot
+from ._transfers import fetched, sent
 
 __all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation"]
 
@@ -57,42 +58,45 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     """
     check_takes(takes)
     check_logits(logits)
-    device, dtype = logits.device, logits.dtype
-    logits = on_host(logits)
-    if bits:
-        logits = of_bits(logits)
-    check_axes(logits.shape)
-    asked = Asked(logits, bits)
-    logits, values = asked.logits, asked.numbers
+    dtype = of_core(logits.dtype)
+    wide = logits.to(dtype)  # sums of gradients are in core's precision
+    inputs = [wide] if state is None else [wide, _tensor(state)]
+    numbers, *seen = fetched(inputs, dtype)
+    asked = Asked(numbers, bits)
+    values = asked.numbers
+    check_axes(values.shape)
     batched = values.ndim == 3
-    held, learning = draws.held(estimator, logits.dtype), draws.learns_now(estimator)
-    loss = _Loss(f, takes, batched, logits, held.spec, asked, device, dtype)
+    held, learning = draws.held(estimator, dtype), draws.learns_now(estimator)
+    loss = _Loss(f, takes, batched, wide, held.spec, asked, logits.dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
-    slope, runs, drawn = _DRAW[logits.dtype](held, shaped, values.ndim, _state(state, logits, batched), given_ids(ids, len(shaped)), None,
-                                             loss, takes == "weights", given_seed(drawn_seed(seed, generator)),
-                                             learning, False, True)
+    slope, runs, drawn = _DRAW[dtype](held, shaped, values.ndim, _state(seen, len(shaped), batched), given_ids(ids, len(shaped)), None, loss,
+                                      takes == "weights", given_seed(drawn_seed(seed, generator)), learning, False, True)
     for way in loss.ways:
         way.drawn = drawn
-    value = np.zeros(len(shaped))
     draws.drawn(estimator, held, sum(len(losses) for _, _, _, losses, _ in runs), learning)
+    value = np.zeros(len(shaped))
     for _, _, example, losses, share in runs:
         value += np.bincount(example, share * losses, len(shaped))
-    own_slopes, own = draws.learned(estimator, logits.dtype, drawn.own_gradient)
-    slopes: list[Slope] = [(torch.from_numpy(slope) if slope.any() else None, None)]
-    slopes += [(torch.from_numpy(share), torch.from_numpy(example)) for _, _, example, _, share in runs]
-    result: Tensor = Estimate.apply(torch.from_numpy(value.astype(values.dtype)), slopes + own_slopes, logits, *loss.runs, *own)
-    return (result if batched else result[0]).to(device)
+    own_slopes, own = draws.learned(estimator, dtype, drawn.own_gradient)
+    parts = [value.astype(values.dtype), *(share for *_, share in runs)]
+    if slope.any():
+        parts.append(asked.at_logits(slope.reshape(values.shape)))
+    there, *rest = sent(parts, logits.device)
+    slopes: list[Slope] = [(rest[-1] if len(rest) > len(runs) else None, None), *zip(rest, loss.examples)]
+    result: Tensor = Estimate.apply((there, slopes + own_slopes), wide, *loss.runs, *own)
+    return result if batched else result[0]
 
 
 class _Way:
-    """Maps a slope in the weights of a run to the gradient at the logits, after the estimate is drawn."""
+    """The weights of a relaxed run, and the way from a slope in them to the gradient at the logits, once the estimate is drawn."""
 
-    def __init__(self, run: int):
-        self.run = run
+    def __init__(self, run: int, asked: Asked, weights: Tensor, example: Any):
+        self.run, self.asked, self.weights, self.example = run, asked, weights, example
         self.drawn: Any = None
 
     def __call__(self, slope: Any) -> Any:
-        return self.drawn.through_weights(self.run, slope)
+        gradient = self.drawn.through_weights(self.run, self.asked.at_weights(slope, self.example))
+        return self.asked.at_logits(gradient.reshape(self.asked.numbers.shape))
 
 
 class _Weights(torch.autograd.Function):
@@ -100,52 +104,63 @@ class _Weights(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
-        logits, weights, ctx.way = given
-        ctx.shape = logits.shape
-        return torch.from_numpy(weights)
+        logits, ctx.way = given
+        return ctx.way.weights
 
     @staticmethod
     @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return torch.from_numpy(ctx.way(cotangents[0].numpy())).reshape(ctx.shape), None, None
+        (slope,) = fetched(cotangents, cotangents[0].dtype)
+        return sent([ctx.way(slope)], cotangents[0].device)[0], None
 
 
 class _Loss:
-    """The user's function in core's calling convention (see _core.pyi). Keeps the losses of its runs, for autograd."""
+    """The user's function in core's calling convention (see _core.pyi). Keeps the losses of its runs, for autograd.
 
-    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, logits: Tensor, spec: str, asked: Asked,
-                 device: torch.device, dtype: torch.dtype):
-        self.f, self.takes, self.batched, self.dtype, self.spec, self.asked = f, takes, batched, logits.dtype, spec, asked
-        self.user = device, dtype
-        self.logits = logits if logits.requires_grad else logits.detach().requires_grad_()
+    wide: the logits in core's dtype; dtype: that of the user.
+    """
+
+    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, wide: Tensor, spec: str, asked: Asked, dtype: torch.dtype):
+        self.f, self.takes, self.batched, self.dtype, self.spec, self.asked = f, takes, batched, dtype, spec, asked
+        self.logits = wide if wide.requires_grad else wide.detach().requires_grad_()
         self.runs: list[Tensor] = []
+        self.examples: list[Tensor] = []
         self.ways: list[_Way] = []
 
     def __call__(self, choice: Any, example: Any, differentiable: bool) -> tuple[Any, Optional[Callable[[Any], Any]]]:
+        if choice.ndim == 3:
+            return self._relaxed(choice, example, differentiable)
+        z, row = sent([self.asked.options(choice, example), example], self.logits.device)
+        if self.takes == "weights":
+            z = z.to(self.dtype) if self.asked.bits else one_hot(z, self.asked.numbers.shape[-1], self.dtype)
+        return self._numbers(self._losses(z, row)), None
+
+    def _relaxed(self, weights: Any, example: Any, differentiable: bool) -> tuple[Any, Optional[Callable[[Any], Any]]]:
+        z, row = sent([self.asked.weights(weights, example), example], self.logits.device)
         if not differentiable:
-            self.runs.append(self._losses(torch.from_numpy(choice), example))
-            return self.runs[-1].detach().numpy(), None
+            return self._numbers(self._losses(z.to(self.dtype), row)), None
         with torch.enable_grad():
-            way = _Way(len(self.runs))
-            z = _Weights.apply(self.logits, choice, way)
-            losses = self._losses(z, example)
+            self.ways.append(_Way(len(self.runs), self.asked, z, example))
+            z = _Weights.apply(self.logits, self.ways[-1])
+            losses = self._losses(z.to(self.dtype), row)
         if not _leads_to(losses, z):
             raise UsageError(f"{self.spec} differentiates the loss in z, but the result of f does not depend on z by operations that "
                              "autograd knows")
-        self.runs.append(losses)
-        self.ways.append(way)
 
         def pull(cotangent: Any) -> Any:
-            (slope,) = torch.autograd.grad(losses, z, torch.from_numpy(cotangent), retain_graph=True)
-            return slope.numpy()
+            (slope,) = torch.autograd.grad(losses, z, sent([cotangent], z.device), retain_graph=True)
+            return self.asked.at_weights(fetched([slope], z.dtype)[0], example)
 
-        return losses.detach().numpy(), pull
+        return self._numbers(losses), pull
 
-    def _losses(self, z: Tensor, example: Any) -> Tensor:
-        row, (device, dtype) = torch.from_numpy(example), self.user
-        choice = self.asked.options(z, row).to(device) if self.takes == "options" else self.asked.weights(z, row).to(device, dtype)
-        losses = self.f(choice, row.to(device)) if self.batched else self.f(choice)
-        return on_host(check_losses(losses, len(example)), self.dtype)
+    def _losses(self, z: Tensor, row: Tensor) -> Tensor:
+        losses = self.f(z, row) if self.batched else self.f(z)
+        self.runs.append(check_losses(losses, len(row)).to(self.logits.device, self.logits.dtype))
+        self.examples.append(row)
+        return self.runs[-1]
+
+    def _numbers(self, losses: Tensor) -> Any:
+        return fetched([losses], losses.dtype)[0]
 
 
 def _leads_to(losses: Tensor, z: Tensor) -> bool:
@@ -161,11 +176,16 @@ def _leads_to(losses: Tensor, z: Tensor) -> bool:
     return False
 
 
-def _state(state: Optional[Tensor], logits: Tensor, batched: bool) -> Any:
-    if state is None:
+def _tensor(state: Any) -> Tensor:
+    check_logits(state, "the numbers of the state")
+    checked: Tensor = state
+    return checked
+
+
+def _state(seen: list[Any], examples: int, batched: bool) -> Any:
+    if not seen:
         return None
-    numbers = shared(on_host(state, logits.dtype) if isinstance(state, Tensor) else state, "the numbers of the state")
-    examples = len(logits) if batched else 1
+    (numbers,) = seen
     if numbers.ndim != 1 + batched or numbers.shape[-1] == 0 or numbers.size != examples * numbers.shape[-1]:
         raise UsageError(f"state has shape {list(numbers.shape)}; it is {'[examples, numbers]' if batched else '[numbers]'}")
     return numbers
