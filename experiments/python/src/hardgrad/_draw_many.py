@@ -1,6 +1,7 @@
 """Draws the replicates of one estimator within its share of a budget."""
 from __future__ import annotations
 
+import hashlib
 import math
 import statistics
 import time
@@ -19,8 +20,8 @@ WARMUP, REPLICATE, REFERENCE = range(3)  # streams of seeds
 
 
 def seed_of(seed: int, stream: int, number: int) -> int:
-    """An independent seed for each stream and number (numpy's SeedSequence)."""
-    return int(np.random.SeedSequence([seed, stream, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    """An independent seed for each stream and number."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {stream} {number}".encode(), digest_size=8).digest(), "little") >> 1
 
 
 @dataclass

@@ -49,6 +49,8 @@ class Parameters:
             place += count
         self.single = all(torch.finfo(x.dtype).eps > 1e-9 for x in self.tensors)
         self._devices = sorted({x.device.index or 0 for x in self.tensors if x.is_cuda})
+        self._on_host = all(x.device.type == "cpu" for x in self.tensors)
+        self._seeded = False
         self.spent = 0.0  # seconds in the user's function and its backward pass
         self._seen = self._versions()
         self._copies = [x.detach().clone() for x in self.tensors]
@@ -77,6 +79,16 @@ class Parameters:
         return torch.random.fork_rng(devices=self._devices)
 
 
+    def seed(self, seed: int) -> None:
+        """As torch.manual_seed. That one also notes the seed for a CUDA that may be used later, with a trace of the stack, which takes as
+        long as a small step; so it is called once, and again if anything but the CPU is in use."""
+        if self._seeded and self._on_host and not torch.cuda.is_initialized():
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
+            self._seeded = True
+
+
 @dataclass
 class Drawn:
     """One gradient. numbers: [P], overwritten by the next; reached: which parameters have a gradient; seconds: of the user's function
@@ -101,7 +113,7 @@ class Drawing:
 
     def __call__(self, seed: int, learning: bool = False) -> Drawn:
         """UsageError if the loss is no scalar with a gradient, or changes the parameters; NotFinite if the gradient is not finite."""
-        torch.manual_seed(seed)
+        self.parameters.seed(seed)
         with metered(self.kept, learning) as meter, torch.enable_grad():
             begin = time.perf_counter()
             loss = self.loss()
