@@ -54,11 +54,11 @@ void register_entry() {
   Estimators::instance().add(std::move(entry));
 }
 
-py::tuple verdict_of(const Spec& spec, bool to_the_first_failure) {
+py::tuple verdict_of(const Spec& spec, bool to_the_first_failure, bool quick) {
   verification::Verdict verdict;
   {
     const py::gil_scoped_release released;
-    verdict = verification::verify(spec, to_the_first_failure);
+    verdict = verification::verify(spec, to_the_first_failure, quick);
   }
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   py::list checks;
@@ -67,7 +67,8 @@ py::tuple verdict_of(const Spec& spec, bool to_the_first_failure) {
   return py::make_tuple(verdict.passed(), verdict.unbiased, checks);
 }
 
-py::tuple test_written(py::object function, int samples, bool derivatives, bool unbiased, bool to_the_first_failure) {
+py::tuple test_written(py::object function, int samples, bool derivatives, bool unbiased, bool to_the_first_failure,
+                       bool quick) {
   std::size_t number = 0;
   {
     auto held = kept(std::move(function));
@@ -85,7 +86,7 @@ py::tuple test_written(py::object function, int samples, bool derivatives, bool 
   const auto spec =
       Spec::parse(std::string(entry_name) + "[number=" + std::to_string(number) + ",samples=" + std::to_string(samples) + "]");
   try {
-    auto verdict = verdict_of(spec, to_the_first_failure);
+    auto verdict = verdict_of(spec, to_the_first_failure, quick);
     forget();
     return verdict;
   } catch (...) {
@@ -102,8 +103,8 @@ void declare_test(py::module_& module) {
     std::erase(names, entry_name);
     return names;
   });
-  module.def("test", [](const std::string& spec, bool to_the_first_failure) {
-    return verdict_of(Spec::parse(spec), to_the_first_failure);
+  module.def("test", [](const std::string& spec, bool to_the_first_failure, bool quick) {
+    return verdict_of(Spec::parse(spec), to_the_first_failure, quick);
   });
   module.def("test_written", &test_written);
 }

@@ -46,20 +46,21 @@ class Verdict:
 
 
 def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool = False, unbiased: bool = True,
-         first_failure: bool = False) -> Verdict:
-    """The verification of `hardgrad test`: the contract, exact moments and invariances, on small networks with choices of every
-    kind, and on every model. It takes seconds.
+         first_failure: bool = False, full: bool = False) -> Verdict:
+    """A quick verdict, in seconds: the contract, exact moments and invariances, on small networks with choices of every kind.
 
     estimator: the name of a registered one, e.g. "rloo[samples=4]"; or a function as in `written`, which is called once for each
         step of a run, with the losses of the whole run.
     samples, derivatives: as in `written`. One check takes twice the samples.
     unbiased: the function's claim; if false, the bias is reported, not judged.
     first_failure: stop after the first check that fails.
+    full: the verification of `hardgrad test`: also on every model, with other targets, settings and numbers, and with ten times the draws
+        where outcomes are too many for exact moments.
     """
     if isinstance(estimator, str):
-        name, found = estimator, _core.test(estimator, first_failure)
+        name, found = estimator, _core.test(estimator, first_failure, not full)
     else:
-        name, found = name_of(estimator), _core.test_written(checked(estimator, samples), samples, derivatives, unbiased, first_failure)
+        name, found = name_of(estimator), _core.test_written(checked(estimator, samples), samples, derivatives, unbiased, first_failure, not full)
     passed, claims, checks = found
     return Verdict(name, passed, claims, tuple(Check(*check) for check in checks))
 
