@@ -54,7 +54,7 @@ class Looks:
 
 
 class Experts:
-    """A gate of three experts, one of which is missing for half of the examples; only the chosen one runs."""
+    """A gate of three experts; one is missing for half of the examples, and only the chosen one runs."""
 
     def __init__(self):
         generator = torch.Generator().manual_seed(8)

@@ -259,7 +259,7 @@ def test_compare_and_monitor_on_a_device(tmp_path):
 
 
 def test_what_moves_in_a_comparison():
-    """Besides what the step moves, one transfer for each gradient: all parts of it, with the loss."""
+    """Besides the transfers of the step, one for each gradient: all parts of it, with the loss."""
     logits, weight = [moved(x) for x in leaves()]
     with device() as seen:
         compare(None, [logits, weight], {"one": lambda: ((logits * torch.ones_like(logits)).sum() * weight).sum()}, replicates=8, reference=None)
