@@ -214,11 +214,17 @@ def test_an_estimator_that_learns_by_name_at_every_call_warns_once():
             call("rloo")
         with torch.no_grad():
             call("moving_baseline[decay=0.5]")
-    with pytest.warns(RuntimeWarning, match=r'hardgrad.Estimator\("moving_baseline\[decay=0.5\]"\) once'):
+    with pytest.warns(RuntimeWarning, match=r'hardgrad.Estimator\("moving_baseline\[decay=0.5\]"\) once') as warned:
         call("moving_baseline[decay=0.5]")
+    assert warned[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         call("moving_baseline[decay=0.5]")
+    with pytest.warns(RuntimeWarning, match="nvil learns") as warned:
+        for _ in range(2):
+            with episode(1, {"z": Site(options=2)}, "nvil[samples=3]") as e:
+                e.cost(e.choose("z", logits).weights[:, 0, 0])
+    assert warned[0].filename == __file__
 
 
 def test_memory_does_not_grow_with_the_replicates():
