@@ -53,6 +53,24 @@ class Looks:
         return e.expected_loss.mean()
 
 
+class Experts:
+    """A gate of three experts; one is missing for half of the examples, and only the chosen one runs."""
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(8)
+        self.x, self.gate, self.experts = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((6, 3), (3, 3), (3, 3)))
+        self.gate.requires_grad_(), self.experts.requires_grad_()
+
+    def parameters(self):
+        return {"gate": self.gate, "experts": self.experts}
+
+    def __call__(self, estimator):
+        def f(expert, example):
+            return ((self.experts[expert[:, 0]] * self.x[example]).sum(1) - 1) ** 2
+        logits = (self.x @ self.gate).masked_fill((torch.arange(6)[:, None] < 3) & (torch.arange(3) == 1), -np.inf)
+        return expectation(logits[:, None], f, estimator, takes="options").mean()
+
+
 def brute_force(loss, parameters, seeds):
     """[replicates, P] gradients."""
     found = []
@@ -63,11 +81,13 @@ def brute_force(loss, parameters, seeds):
     return np.stack(found)
 
 
-@pytest.mark.parametrize("network, specs", [(Bits(), ["rloo[samples=2]", "straight_through", "disarm"]), (Looks(), ["reinforce", "rloo[samples=3]"])],
-                         ids=["bits", "looks"])
+@pytest.mark.parametrize("network, specs", [(Bits(), ["rloo[samples=2]", "straight_through", "disarm"]), (Looks(), ["reinforce", "rloo[samples=3]"]),
+                                            (Experts(), ["reinforce", "rloo[samples=3]"])], ids=["bits", "looks", "experts"])
 def test_figures_are_those_of_all_gradients(network, specs):
     """With the same seeds; intervals and p against the second implementation in `analysis`."""
-    tensors = network.parameters() if isinstance(network, Bits) else [network.first, network.second, network.items]
+    tensors = network.parameters()
+    if isinstance(tensors, dict):
+        tensors = [x for group in tensors.values() for x in (group if isinstance(group, list) else [group])]
     found = compare(network, network.parameters(), specs, replicates=64, seed=3, coordinates=True)
     assert found.reference == "exact, without noise" and len(found) == len(specs)
     (exact,) = brute_force(lambda: network("exact"), tensors, [0])
@@ -84,12 +104,12 @@ def test_figures_are_those_of_all_gradients(network, specs):
         cosines = estimates @ exact / np.linalg.norm(estimates, axis=1) / np.linalg.norm(exact)
         assert of.cosine == pytest.approx(cosines.mean(), rel=1e-6)
         samples = {"rloo[samples=2]": 2, "rloo[samples=3]": 3, "disarm": 2}.get(spec, 1)
-        assert of.rows == samples * (4 if isinstance(network, Bits) else 2 * 3), spec
+        assert of.rows == samples * {Bits: 4, Looks: 2 * 3, Experts: 6}[type(network)], spec
         assert of.work_normalised_variance == pytest.approx(of.variance * of.rows)
     if found[specs[0]].groups:
         groups = found[specs[0]].groups
         assert sum(group.numbers["variance"] for group in groups.values()) == pytest.approx(found[specs[0]].variance)
-        assert list(groups) == ["choices", "items"]
+        assert list(groups) == list(network.parameters())
 
 
 def test_against_exact_moments():
@@ -194,11 +214,17 @@ def test_an_estimator_that_learns_by_name_at_every_call_warns_once():
             call("rloo")
         with torch.no_grad():
             call("moving_baseline[decay=0.5]")
-    with pytest.warns(RuntimeWarning, match=r'hardgrad.Estimator\("moving_baseline\[decay=0.5\]"\) once'):
+    with pytest.warns(RuntimeWarning, match=r'hardgrad.Estimator\("moving_baseline\[decay=0.5\]"\) once') as warned:
         call("moving_baseline[decay=0.5]")
+    assert warned[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         call("moving_baseline[decay=0.5]")
+    with pytest.warns(RuntimeWarning, match="nvil learns") as warned:
+        for _ in range(2):
+            with episode(1, {"z": Site(options=2)}, "nvil[samples=3]") as e:
+                e.cost(e.choose("z", logits).weights[:, 0, 0])
+    assert warned[0].filename == __file__
 
 
 def test_memory_does_not_grow_with_the_replicates():
@@ -304,6 +330,19 @@ def test_refusals(parameters, estimators, named, said):
         compare(network, given, estimators, **named)
     with pytest.raises(hardgrad.UsageError, match="step is None"):
         compare(None, network.parameters(), ["rloo"])
+
+
+def test_without_memory_for_the_exact_reference_a_long_run_replaces_it():
+    network = Bits()
+
+    def step(estimator):
+        if str(estimator).startswith("exact"):
+            torch.empty(1 << 58, dtype=torch.uint8)
+        return network(estimator)
+
+    found = compare(step, network.parameters(), ["reinforce"], replicates=20)
+    assert found.reference == "80 x rloo[samples=4]" and found["reinforce"].status == "ok"
+    assert any(note.startswith("The exact reference failed: RuntimeError: ") and "memory" in note for note in found.notes), found.notes
 
 
 def test_files_and_datasets(tmp_path):

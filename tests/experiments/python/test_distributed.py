@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).with_name("ddp_process.py")
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory):
-    """What each process found."""
+    """The gradients that the processes found."""
     folder = tmp_path_factory.mktemp("ddp")
     running = [subprocess.Popen([sys.executable, str(SCRIPT), str(rank), str(folder)], stderr=subprocess.PIPE, text=True,
                                 env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}) for rank in range(ddp.RANKS)]

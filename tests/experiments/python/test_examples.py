@@ -9,7 +9,7 @@ import pytest
 import hardgrad
 
 FOLDER = Path(__file__).resolve().parents[3] / "experiments/python/examples"
-PARTS = ["vae", "hard_attention", "own_estimator", "which_estimator", "language_model"]
+PARTS = ["vae", "hard_attention", "attention_lstm", "mixture_of_experts", "own_estimator", "which_estimator", "language_model"]
 
 
 def example(name):
@@ -39,6 +39,24 @@ def test_a_vae_is_forty_lines():
 def test_hard_attention_finds_its_cell(estimator):
     pytest.importorskip("torch").set_num_threads(1)
     assert example("hard_attention").train(estimator, steps=200) > 0.9
+
+
+@pytest.mark.parametrize("estimator", ["rloo[samples=4]", "straight_through"])
+def test_an_lstm_looks_where_it_should(estimator):
+    pytest.importorskip("torch").set_num_threads(1)
+    before, after = example("attention_lstm").train(estimator)
+    assert before > 1.8 and after < 0.9, (before, after)  # 2 without looking
+
+
+@pytest.mark.parametrize("estimator", ["rloo[samples=2]", "unordered_set"])
+def test_a_mixture_of_experts_divides_the_work(estimator):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    mixture = example("mixture_of_experts")
+    x, y = mixture.data(20000)
+    one = (x @ torch.linalg.lstsq(x, y[:, None]).solution)[:, 0]
+    before, after = mixture.train(estimator)
+    assert before > 10 and after < 1.5 < 7 < (one - y).square().mean(), (before, after)
 
 
 def test_own_straight_through_is_found_biased_with_its_number():

@@ -1,6 +1,7 @@
 """Draws of `hardgrad.torch`: their estimator, whether it learns, and the counts for `compare`."""
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from contextlib import contextmanager
@@ -85,5 +86,13 @@ def drawn(given: Given, used: _core.Estimator, rows: float, learning: bool) -> N
             _warned.add(given)
             name = given.split("[")[0]
             warnings.warn(f'{name} learns, but given by name it starts anew at each call: make hardgrad.Estimator("{given}") once, before '
-                          "the training loop, and pass that", RuntimeWarning, stacklevel=4)
+                          "the training loop, and pass that", RuntimeWarning, stacklevel=_users_level())
         _drawn_before.add(given)
+
+
+def _users_level() -> int:
+    """The level of the user's code on the stack, for a warning of the calling function."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("hardgrad.", "torch.")):
+        frame, level = frame.f_back, level + 1
+    return level
