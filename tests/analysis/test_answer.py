@@ -358,3 +358,11 @@ def test_differences_that_do_not_matter_are_no_differences(matters, verdict):
     letters = set(found[found["budget"] == "steps"]["letters"])
     assert letters == ({"a", "b"} if verdict == "worse" else {"a"})
     assert ("No difference that matters: b" in format_answer(found, matters=matters)) == (verdict == "equivalent")
+
+
+def test_runs_without_measurements_are_ranked_by_the_target_that_they_train():
+    data = sweep(1, ["a", "b", "c"], 3).drop_vars(["variance", "squared_bias", "bias_p_value", "rows", "measurement_step"])
+    assert set(answer(data)["target"]) == {""} and answer(data)["rank"].tolist() == [1, 2, 3]
+    aims = {"a": "elbo", "b": "expected_loss", "c": "expected_loss"}
+    found = answer(data.assign(trained_target=("run", np.array([aims[str(e)] for e in data["estimator"].values], object))))
+    assert found["target"].tolist() == ["elbo", "expected_loss", "expected_loss"] and found["rank"].tolist() == [1, 1, 2]
