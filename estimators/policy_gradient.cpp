@@ -11,7 +11,7 @@
 //                    length_weighted  f_k - sum n_j f_j / sum n_j      Hao et al. 2025, OPO; n_j choices
 //   ratio w_kt       none 1, token exp(l_t), prefix exp(l_1 + .. + l_t) (Precup, Sutton & Singh 2000), sequence
 //                    exp(sum l), geometric exp(sum l / n_k) (Zheng et al. 2025, GSPO)
-//   bound W          none, clip (Schulman et al. 2017, PPO, with two limits: Yu et al. 2025, DAPO; and `dual`: Ye et al. 2020),
+//   bound W          none, clip (Schulman et al. 2017, PPO, eq. 7; two limits: Yu et al. 2025, DAPO; `dual`: Ye et al. 2020),
 //                    truncate (Ionides 2008; MiniMax 2025, M1: CISPO; Yao et al. 2025: TIS), mask (Liu et al. 2025, When speed
 //                    kills stability: MIS)
 //   aggregation c_k  sum 1, sequences 1 / n_k (GRPO), tokens K / sum_j n_j (DAPO), longest 1 / T (Dr. GRPO)
@@ -19,7 +19,7 @@
 //                    divergence): k1 = m, k2 = m^2 / 2, k3 = exp(-m) - 1 + m, exact = KL(p_t || r_t)
 //     where=reward   beta sum_t D_t is added to f_k; for `exact` its own gradient, too
 //     where=loss     its derivative at the drawn word is added: dD = 1, m, 1 - exp(-m); the gradient of `exact`
-//     where=weighted the same, of exp(l_t) D_t (DeepSeek 2025, V3.2): dD = exp(l_t) (D + dD)
+//     where=weighted the same, of exp(l_t) D_t (DeepSeek 2025, V3.2, eq. 7): dD = exp(l_t) (D + dD)
 //
 // The names of published methods are values of `preset`, which sets the others. Their trainers minimise the mean of - g over
 // prompts; here a preset is one update after the samples were drawn.
@@ -289,21 +289,22 @@ using P = ParameterInfo;
 
 const std::vector<Preset> presets = {
     {"cispo", "advantage=group_std,ratio=token,bound=truncate,low=0,high=1.2,aggregation=tokens",
-     "MiniMax 2025, MiniMax-M1, eq. 4 (its limit is not given)"},
+     "MiniMax 2025, MiniMax-M1, eq. 4-5 (no lower limit; its upper limit is not given)"},
     {"dapo", "advantage=group_std,ratio=token,bound=clip,low=0.8,high=1.28,aggregation=tokens",
-     "Yu et al. 2025, DAPO, eq. 8 (without dynamic sampling)"},
+     "Yu et al. 2025, DAPO, eq. 8, with the limits of sec. 4.1 (without dynamic sampling)"},
     {"dr_grpo", "advantage=group_mean,ratio=token,bound=clip,aggregation=longest",
      "Liu et al. 2025, Understanding R1-Zero-like training, sec. 3.2"},
     {"gpg", "advantage=group_mean,ratio=none,aggregation=tokens",
      "Chu et al. 2025, GPG (without its correction for groups of equal rewards)"},
     {"grpo", "advantage=group_std,ratio=token,bound=clip,aggregation=sequences,divergence=k3,where=loss",
-     "Shao et al. 2024, DeepSeekMath, eq. 3-4 (beta = 0.04 there)"},
+     "Shao et al. 2024, DeepSeekMath, eq. 3-4 (sec. 4.1; beta = 0.04 there)"},
     {"gspo", "advantage=group_std,ratio=geometric,bound=clip,low=0.9997,high=1.0004,aggregation=sequences",
-     "Zheng et al. 2025, Group sequence policy optimization, eq. 5-7"},
+     "Zheng et al. 2025, Group sequence policy optimization, eq. 5-7, with the limits of sec. 5.1"},
     {"mis", "advantage=group_mean,ratio=sequence,bound=mask,low=0,high=2",
      "Liu et al. 2025, When speed kills stability (masked importance sampling)"},
     {"opo", "advantage=length_weighted,ratio=none", "Hao et al. 2025, On-policy RL with optimal reward baseline"},
-    {"rloo", "advantage=leave_one_out,ratio=sequence,bound=clip,divergence=k1", "Ahmadian et al. 2024, Back to basics"},
+    {"rloo", "advantage=leave_one_out,ratio=sequence,bound=clip,divergence=k1",
+     "Ahmadian et al. 2024, Back to basics (on policy; trl clips the ratio)"},
     {"tis", "advantage=group_mean,ratio=token,bound=truncate,low=0,high=2",
      "Yao et al. 2025, Your efficient RL framework secretly brings you off-policy RL training"},
 };

@@ -2,7 +2,7 @@
 //
 //   g = 1/K sum_k [ (f_k - f(z^)) grad log p(z_k) + grad f_k ],   z^ = the greedy choices, argmax step by step
 //
-// Rennie, Marcheret, Mroueh, Ross & Goel 2017, Self-critical sequence training for image captioning, eq. 6-9; the baseline
+// Rennie, Marcheret, Mroueh, Ross & Goel 2017, Self-critical sequence training for image captioning; the baseline
 // of Deng et al. 2018 in its greedy form. Target: expected loss. Bias: none. Cost: K + 1 rows.
 // Departure: the paper has one sample; here g is the mean over K.
 #include "core/choice/handlers.hpp"
@@ -31,7 +31,7 @@ class SelfCritic final : public Estimator<T> {
 const EstimatorEntry entry = {
     .name = "self_critic",
     .summary = "score function with the loss of the most probable choices as baseline",
-    .paper = "Rennie et al. 2017, Self-critical sequence training, eq. 6-9",
+    .paper = "Rennie et al. 2017, Self-critical sequence training",
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K + 1",

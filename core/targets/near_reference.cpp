@@ -1,5 +1,5 @@
 // near_reference: E_p(z)[f(z)] + beta KL(p || r), with a fixed reference policy r of the model: the objective of fine-tuning by
-// rewards (Ziegler et al. 2019, Fine-tuning language models from human preferences, eq. 2).
+// rewards (Ziegler et al. 2019, Fine-tuning language models from human preferences).
 //
 // KL(p || r) is the sum over questions of the divergence given the earlier choices, exact over the options.
 #include "core/estimator/enumeration/objectives.hpp"
