@@ -24,6 +24,7 @@ std::optional<std::string> missing(const Need& need, const SiteDeclaration& site
   if (need.kind == measure_valued && site.kind.measure_valued) return {};
   if (categories && (need.kind == reparameterised || need.kind == symmetric))
     return site.options == 2 ? "has bits" : fmt::format("has up to {} options", site.options);
+  if (need.kind == relaxable && categories && !site.kind.relaxable) return "takes options only";
   const int most = need.kind == bits || need.kind == measure_valued ? 2 : need.kind == options ? need.most : site.options;
   const bool weights = need.kind == enumerable || need.kind == picks;
   if (need.kind == log_density || (weights && site.kind.options) || (categories && site.options <= most)) return {};

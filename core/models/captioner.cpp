@@ -10,6 +10,9 @@
 //   loss_t = -log softmax(L_o (E y_{t-1} + L_h h_t + L_z z_t) + b_o)[y_t]
 // doubly_stochastic = lambda > 0 adds lambda sum_i (1 - sum_t softmax(e_t)_i)^2 to the loss of each caption. The penalty uses
 // the model's own probabilities with every handler.
+// words=sampled: y_t is a choice, too, of site `word`, V options: y_t ~ softmax(L_o (..) + b_o), until the end of the caption or
+// the limit. The loss is - reward(y_1 .. y_T, the caption) (parts/metric_rewards.hpp), as in self-critical training (Rennie et
+// al. 2017). Decoded freely, the network is as with words=given.
 // dropout drops entries of the vector that L_o multiplies, in training; all steps of an example lose the same entries.
 //
 // The cells are the task's `features`, or the output of a small network on an image of 3 colours, learned with the rest:
@@ -38,9 +41,11 @@
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/means.hpp"
+#include "core/models/parts/metric_rewards.hpp"
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/target_reading.hpp"
 #include "core/models/parts/unrolled.hpp"
+#include "core/models/parts/word_choices.hpp"
 
 namespace hardgrad::models::captioner {
 namespace {
@@ -53,12 +58,17 @@ class Captioner final : public Model<T>, public Dreams {
   explicit Captioner(const Blueprint& b)
       : cells_(b.dimensions.at("cells")),
         gated_(b.settings.flag("gate")),
+        writes_(b.settings.text("words") == "sampled"),
+        reward_(b.settings.text("reward")),
+        longest_(b.dimensions.at("target_length")),
         penalty_(static_cast<T>(b.settings.real("doubly_stochastic"))),
         bos_(b.dimensions.at("bos")),
         eos_(b.dimensions.at("eos")) {
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden"), C = settings.integer("channels");
     const std::size_t V = dimensions.at("target_vocabulary");
+    if (writes_ && penalty_ > 0)
+      throw UsageError("captioner: doubly_stochastic is for the given caption: take doubly_stochastic=0 or words=given");
     dropout_ = {"readout", 0, settings.real("dropout"), E};
     const auto given = dimensions.find("features");
     const std::size_t D = given != dimensions.end() ? given->second : settings.integer("features");
@@ -84,7 +94,7 @@ class Captioner final : public Model<T>, public Dreams {
     readout_state_ = {set, "readout.state", H, E, init, false};
     readout_context_ = {set, "readout.context", D, E, init, false};
     output_ = {set, "output", E, V, init};
-    if (posterior) {
+    if (posterior && !writes_) {
       posterior_cell_ = {set, "posterior.cell", D, H, init};
       posterior_state_ = {set, "posterior.state", H, H, init, false};
       posterior_target_ = {set, "posterior", V, E, H, init, settings.text("posterior") == "sentence"};
@@ -92,21 +102,31 @@ class Captioner final : public Model<T>, public Dreams {
     }
     structure_.sites = {{.name = "cell",
                          .options = static_cast<int>(cells_),
-                         .times = dimensions.at("target_length"),
+                         .times = longest_,
                          .state_width = static_cast<int>(H),
                          .reach = Reach::later_choices}};
-    structure_.posterior = posterior;
+    structure_.posterior = posterior && !writes_;
     structure_.dreams = this;
     labels = static_cast<int>(V);
-    places = structure_.steps();
+    places = longest_;
+    if (writes_) {
+      structure_.sites.push_back(word_site(labels, longest_, static_cast<int>(H), reward_));
+      structure_.no_posterior = "its words are choices";
+    }
     last_label = eos_;
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
+    if (writes_) return asked_for_words<T>(structure_, site, static_cast<double>(cells_));
     return {{static_cast<int>(cells_)}, batch.ints("target_length").data[example]};
   }
-  void run(const Batch& batch, Episode<T>& episode) const override;
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    if (writes_ && episode.feeding() == Feeding::teacher_forced)
+      write(batch, episode);
+    else
+      read(batch, episode);
+  }
   std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
     std::vector<std::pair<std::string, Array<double>>> factors;
     dropout_.add_factors<T>(batch, factors);
@@ -128,6 +148,17 @@ class Captioner final : public Model<T>, public Dreams {
   const Picture& picture(Tape<T>& tape, const Batch& data) const;
   Picture look(Tape<T>& tape, const Batch& data) const;
   Var<T> encode(Tape<T>& tape, const Batch& data) const;
+  void read(const Batch& batch, Episode<T>& episode) const;
+  void write(const Batch& batch, Episode<T>& episode) const;
+  // e_t of the states
+  Var<T> scores(const Picture& x, const States<T>& states, Var<T> h) const {
+    return additive_scores(query_(h), x.keys, h.tape->parameter(*score_), states.example(), x.cells);
+  }
+  // beta_t values_{i_t}: the terms of z_t in the gates and in the readout; h_{t-1} of the states before i.
+  Sum<T> seen(const States<T>& i, Var<T> h, Var<T> values) const {
+    const auto z = i.read(values);
+    return gated_ ? Sum<T>(scale_rows(Var<T>(z), Var<T>(i.after(sigmoid(gate_(h)))))) : z;
+  }
 
   // y_{t-1} of all steps, or of one step if they are not known beforehand.
   struct Previous {
@@ -142,7 +173,9 @@ class Captioner final : public Model<T>, public Dreams {
 
   Structure structure_;
   std::size_t cells_, height_ = 0, width_ = 0;
-  bool gated_;
+  bool gated_, writes_;
+  std::string reward_;
+  int longest_;
   Dropout dropout_{};
   T penalty_;
   int bos_, eos_;
@@ -154,14 +187,15 @@ class Captioner final : public Model<T>, public Dreams {
   const Parameter<T>*score_ = nullptr, *posterior_score_ = nullptr;
 };
 
+// With the given words, or its own.
 template <class T>
-void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
+void Captioner<T>::read(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
-  Sentences sentences(episode, distinct, structure_.steps(), eos_);  // y_t
-  const Picture& x = picture(tape, distinct.batch());                // a_i
-  auto y = previous(tape, sentences.before(bos_));                   // y_{t-1}
-  auto s = x.first;                                                  // h, c
+  Sentences sentences(episode, distinct, longest_, eos_);  // y_t
+  const Picture& x = picture(tape, distinct.batch());      // a_i
+  auto y = previous(tape, sentences.before(bos_));         // y_{t-1}
+  auto s = x.first;                                        // h, c
   struct Posterior {
     Var<T> keys;                             // W_qa a_i + b_qa
     typename TargetReading<T>::Read target;  // W_qy r_t
@@ -181,10 +215,7 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto word = [&](int b) { return y.words.row(t * distinct.size() + b); };
 
     // i_t ~ softmax(e_t), e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1})
-    ItemSite<T> site{.name = "cell",
-                     .logits = additive_scores(query_(s.h), x.keys, tape.parameter(*score_), states.example(), x.cells),
-                     .items = x.cells,
-                     .state = s.h};
+    ItemSite<T> site{.name = "cell", .logits = scores(x, states, s.h), .items = x.cells, .state = s.h};
     if (structure_.posterior)
       site.posterior = [&] {
         if (!q) q = {posterior_cell_(x.a), posterior_target_(tape, distinct.batch())};
@@ -194,16 +225,11 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
       };
     const auto i = states.choose(site);
 
-    // The terms of z_t = beta_t a_i in the gates and in the readout
-    const Var<T> beta = gated_ ? Var<T>(i.after(sigmoid(gate_(s.h)))) : Var<T>{};
-    const auto seen = [&](Var<T> values) {
-      const auto z = i.read(values);
-      return gated_ ? Sum<T>(scale_rows(Var<T>(z), beta)) : z;
-    };
     const auto spoken = i.each(word);
-    s = lstm_step(decoder_, i, Sum<T>(y.to_gates, spoken) + seen(x.to_gates), s);
+    const auto h = s.h;  // h_{t-1}
+    s = lstm_step(decoder_, i, Sum<T>(y.to_gates, spoken) + seen(i, h, x.to_gates), s);
     const auto after = i.next_step();  // the same states, one step later
-    readouts.add(t, Sum<T>(y.words.rows, spoken) + readout_state_(s.h) + seen(x.to_readout), after);
+    readouts.add(t, Sum<T>(y.words.rows, spoken) + readout_state_(s.h) + seen(i, h, x.to_readout), after);
 
     if (penalty_ > 0 && sentences.known() && !episode.observer()) {
       // lambda sum_i (1 - sum_t softmax(e_t)_i)^2, at the last word of a caption
@@ -225,6 +251,42 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
     states = i.next_step().as_observed().only(sentences.have(t + 1));
   }
   if (!readouts.empty()) emit();
+}
+
+// With words that are choices: each state has its own. y is E y_{t-1}.
+template <class T>
+void Captioner<T>::write(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const Distinct distinct(batch);
+  const auto& data = distinct.batch();
+  const Picture& x = picture(tape, data);  // a_i
+  const std::vector<int> first(distinct.size(), bos_);
+  Var<T> y = words_(tape, std::span<const int>(first));
+  auto s = x.first;  // h, c
+  WordChoices<T> words(tape, sentence_rewards<T>(reward_, answers_of(data), eos_, longest_), distinct.size(), labels, eos_);
+
+  States<T> states(episode, distinct);
+  for (int t = 1; t <= longest_; ++t) {
+    s = {states.after(s.h), states.after(s.c)};
+    y = states.after(y);
+    const auto i =
+        states.choose(ItemSite<T>{.name = "cell",  // i_t ~ softmax(e_t)
+                                  .logits = scores(x, states, s.h),
+                                  .items = x.cells,
+                                  .state = s.h,
+                                  .options = words.limited(std::vector<int>(states.size(), static_cast<int>(cells_)))});
+    words.follow(i);
+    const auto h = s.h;  // h_{t-1}
+    y = i.after(y);
+    s = lstm_step(decoder_, i, Sum<T>(decoder_.project(y)) + seen(i, h, x.to_gates), s);
+    const Var<T> u = Sum<T>(y) + readout_state_(s.h) + seen(i, h, x.to_readout);
+    const auto of = i.each([](int b) { return b; });
+    const auto w = words.choose(  // y_t ~ softmax(L_o u_t + b_o)
+        t, i, {.name = word_site_name, .logits = output_(dropout_(u, data, of)), .items = words.items(), .state = s.h});
+    y = w.of_table(tape.parameter(*words_.weight));
+    s = {w.after(s.h), w.after(s.c)};
+    states = words.go_on(w);
+  }
 }
 
 // a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P), or the given features
@@ -282,7 +344,7 @@ const ModelEntry entry = {
          ParameterInfo::flag("gate", false, "scale the context by beta, a function of the state"),
          ParameterInfo::real("doubly_stochastic", 0, 0, 1000,
                              "weight lambda of the penalty for cells that are not attended to exactly once"),
-         target_reading_parameter(),
+         target_reading_parameter(), words_parameter(), reward_parameter(),
          ParameterInfo::real("dropout", 0, 0, 1, "share of the entries before the output layer dropped in training").below()},
     .needs = {"cells", "target_vocabulary", "target_length", "bos", "eos"},
 };

@@ -41,6 +41,10 @@
 //   source=twice     The encoder reads x_1..x_L x_1..x_L (Zaremba & Sutskever 2014).
 //                    In either order a_i is the state at the last reading of x_i; f_L is the state at the last word read.
 //   null=true        One more position after the last, for no source word: a_{L+1} = n, learned.
+//   words=sampled    y_t is a choice, too, of site `word`, V_t options: y_t ~ softmax(W_o u_t + b_o), until the end of the
+//                    sentence or the limit. The loss is - reward(y_1 .. y_T, the target) (parts/metric_rewards.hpp): Ranzato et
+//                    al. 2016, Sequence level training; Shen et al. 2016, Minimum risk training. Decoded freely, the network is
+//                    as with words=given.
 //   dropout          Drops entries of a_i and u_t in training. All positions and steps of an example lose the same entries
 //                    (Gal & Ghahramani 2016).
 //
@@ -71,10 +75,12 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/heads.hpp"
+#include "core/models/parts/metric_rewards.hpp"
 #include "core/models/parts/reading.hpp"
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/target_reading.hpp"
 #include "core/models/parts/unrolled.hpp"
+#include "core/models/parts/word_choices.hpp"
 
 namespace hardgrad::models::translator {
 namespace {
@@ -89,6 +95,8 @@ class Translator final : public Model<T>, public Dreams {
         context_first_(b.settings.text("order") == "context_first"),
         attends_(b.settings.text("attention") == "source"),
         null_(b.settings.flag("null")),
+        writes_(b.settings.text("words") == "sampled"),
+        reward_(b.settings.text("reward")),
         heads_(b.settings.integer("heads")),
         longest_(b.dimensions.at("target_length")),
         bos_(b.dimensions.at("bos")),
@@ -132,28 +140,38 @@ class Translator final : public Model<T>, public Dreams {
     labels = static_cast<int>(target);
     places = longest_;
     last_label = eos_;
-    if (!attends_) return;
-    if (posterior) {
+    if (attends_)
+      structure_.sites = {{.name = heads_ == 1 ? "position" : "head",
+                           .options = dimensions.at("source_length") + null_,
+                           .times = longest_,
+                           .state_width = static_cast<int>(H),
+                           .reach = feed_ == "sampled" || writes_ ? Reach::later_choices : Reach::own_costs,
+                           .columns = heads_}};
+    if (writes_) {
+      structure_.sites.push_back(word_site(labels, longest_, static_cast<int>(H), reward_));
+      structure_.no_posterior = "its words are choices";
+    }
+    structure_.posterior = posterior && attends_ && !writes_;
+    if (structure_.posterior) {
       posterior_key_ = {set, "posterior.key", C, H, init};
       posterior_state_ = {set, "posterior.state", H, H, init, false};
       posterior_target_ = {set, "posterior", target, E, H, init, b.settings.text("posterior") == "sentence"};
       posterior_vector_ = &uniform_vector(set, "posterior.score.weight", H, init);
     }
-    structure_.sites = {{.name = heads_ == 1 ? "position" : "head",
-                         .options = dimensions.at("source_length") + null_,
-                         .times = longest_,
-                         .state_width = static_cast<int>(H),
-                         .reach = feed_ == "sampled" ? Reach::later_choices : Reach::own_costs,
-                         .columns = heads_}};
-    structure_.posterior = posterior;
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {std::vector<int>(heads_, batch.ints("source_length").data[example] + null_),
-            batch.ints("target_length").data[example]};
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
+    const int positions = attends_ ? batch.ints("source_length").data[example] + null_ : 1;
+    if (!writes_) return {std::vector<int>(heads_, positions), batch.ints("target_length").data[example]};
+    return asked_for_words<T>(structure_, site, std::pow(positions, heads_));
   }
-  void run(const Batch& batch, Episode<T>& episode) const override;
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    if (writes_ && episode.feeding() == Feeding::teacher_forced)
+      write(batch, episode);
+    else
+      read(batch, episode);
+  }
   std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
     std::vector<std::pair<std::string, Array<double>>> factors;
     if (attends_) drop_annotation_.add_factors<T>(batch, factors);
@@ -192,8 +210,11 @@ class Translator final : public Model<T>, public Dreams {
     Var<T> first_state;           // [D, H] s_0
     Previous previous;
   };
-  const Encoded& encoded(Tape<T>& tape, const Batch& data, const Sentences& y) const;
-  Encoded encode(Tape<T>& tape, const Batch& data, const Sentences& y) const;
+  // y: null if the words are choices.
+  const Encoded& encoded(Tape<T>& tape, const Batch& data, const Sentences* y) const;
+  Encoded encode(Tape<T>& tape, const Batch& data, const Sentences* y) const;
+  void read(const Batch& batch, Episode<T>& episode) const;
+  void write(const Batch& batch, Episode<T>& episode) const;
   Var<T> scores(const Encoded& x, const States<T>& states, Var<T> s) const;
   struct Posterior {
     Var<T> keys;                             // W_qk a_i + b_qk
@@ -203,7 +224,8 @@ class Translator final : public Model<T>, public Dreams {
 
   Structure structure_;
   std::string score_, feed_, reading_;
-  bool context_first_, attends_, null_;
+  bool context_first_, attends_, null_, writes_;
+  std::string reward_;
   int heads_, longest_, bos_, eos_;
   Dropout drop_annotation_{}, drop_readout_{};
   Embedding<T> source_words_, target_words_;
@@ -215,12 +237,13 @@ class Translator final : public Model<T>, public Dreams {
   const Parameter<T>*score_vector_ = nullptr, *null_vector_ = nullptr, *posterior_vector_ = nullptr;
 };
 
+// With the given words, or its own.
 template <class T>
-void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
+void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
-  Sentences sentences(episode, distinct, longest_, eos_);         // y_t
-  const Encoded& x = encoded(tape, distinct.batch(), sentences);  // a_i
+  Sentences sentences(episode, distinct, longest_, eos_);          // y_t
+  const Encoded& x = encoded(tape, distinct.batch(), &sentences);  // a_i
   LstmState<T> s{x.first_state, tape.constant(distinct.size(), decoder_.hidden)};
   auto y = x.previous;  // y_{t-1}
   std::optional<Posterior> q;
@@ -295,6 +318,68 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   if (!readouts.empty()) emit();
 }
 
+// With words that are choices: each state has its own. E_y y_{t-1} and W_ctx z_{t-1} are y and z.
+template <class T>
+void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const Distinct distinct(batch);
+  const auto& data = distinct.batch();
+  const Encoded& x = encoded(tape, data, nullptr);  // a_i
+  const std::vector<int> first(distinct.size(), bos_);
+  LstmState<T> s{x.first_state, tape.constant(distinct.size(), decoder_.hidden)};
+  Var<T> y = target_words_(tape, std::span<const int>(first)), z;
+  if (!attends_ && x.to_gates) z = x.to_gates;  // of every step
+  WordChoices<T> words(tape, sentence_rewards<T>(reward_, answers_of(data), eos_, longest_), distinct.size(), labels, eos_);
+
+  States<T> states(episode, distinct);
+  for (int t = 1; t <= longest_; ++t) {
+    y = states.after(y);
+    const auto step = [&](const States<T>& of, Sum<T> word, Sum<T> context) {  // s_t
+      s = lstm_step(decoder_, of, word + std::move(context), s);
+    };
+    if (context_first_)
+      s = {states.after(s.h), states.after(s.c)};  // s_{t-1}
+    else
+      step(states, decoder_.project(y), z ? states.after(z) : Sum<T>());
+
+    auto i = states.next_step();
+    if (attends_) {  // i_t ~ softmax(e_t)
+      std::vector<int> count;
+      for (int head : x.heads.of(states.example())) count.push_back(x.heads.items().count(head));
+      i = states.choose(ItemSite<T>{.name = structure_.sites[0].name,
+                                    .logits = scores(x, states, s.h),
+                                    .items = x.heads.items(),
+                                    .state = s.h,
+                                    .columns = heads_,
+                                    .options = words.limited(std::move(count))});
+      words.follow(i);
+      if (feed_ == "sampled") z = i.read(x.to_gates);
+      if (feed_ == "soft") z = i.after(Var<T>(states.expecting(i).read(x.to_gates)));
+    } else if (z) {
+      z = i.after(states.after(z));
+    }
+    y = i.after(y);
+    if (context_first_)
+      step(i, decoder_.project(y), z);
+    else
+      s = {i.after(s.h), i.after(s.c)};
+
+    const auto rest = [&] {  // of u_t, but for W_z z_t
+      if (!readout_state_.weight) return Sum<T>(tape.parameter(*readout_context_.bias), std::vector<int>(i.size(), 0));
+      return Sum<T>(readout_state_(s.h)) + readout_word_(y);
+    };
+    const auto context = attends_ ? i.read(x.to_readout) : Sum<T>(x.to_readout, i.example());
+    const Var<T> u = tanh(Var<T>(rest() + context));
+    const auto of = i.each([](int b) { return b; });
+    const auto w = words.choose(  // y_t ~ softmax(W_o u_t + b_o)
+        t, i, {.name = word_site_name, .logits = output_(drop_readout_(u, data, of)), .items = words.items(), .state = s.h});
+    y = w.of_table(tape.parameter(*target_words_.weight));
+    s = {w.after(s.h), w.after(s.c)};
+    if (z) z = w.after(z);
+    states = words.go_on(w);
+  }
+}
+
 // e_t of every head; the head of this file has the formulas
 template <class T>
 Var<T> Translator<T>::scores(const Encoded& x, const States<T>& states, Var<T> s) const {
@@ -321,30 +406,31 @@ Var<T> Translator<T>::posterior_scores(const Encoded& x, const Posterior& q, con
 }
 
 template <class T>
-auto Translator<T>::encoded(Tape<T>& tape, const Batch& data, const Sentences& y) const -> const Encoded& {
-  const auto words = data.examples() * static_cast<std::size_t>(y.known() ? y.steps() : 1);
+auto Translator<T>::encoded(Tape<T>& tape, const Batch& data, const Sentences* y) const -> const Encoded& {
+  const bool known = y && y->known();
+  const auto words = data.examples() * static_cast<std::size_t>(known ? y->steps() : y ? 1 : 0);
   return tape.template shared<Encoded>(
       this,
       [&](const Encoded& x) {
         return x.source.data == data.ints("source").data && x.dropped == dropped(data) &&
                x.length == data.ints("source_length").data && x.previous.words.index.size() == words &&
-               (y.known() ? x.target.data == y.target().data : x.target.data.empty());
+               (known ? x.target.data == y->target().data : x.target.data.empty());
       },
       [&] { return encode(tape, data, y); });
 }
 
 template <class T>
-auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y) const -> Encoded {
+auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences* y) const -> Encoded {
   Encoded x;
   x.source = data.ints("source");
   x.length = data.ints("source_length").data;
   x.dropped = dropped(data);
-  if (y.known()) x.target = y.target();
+  if (y && y->known()) x.target = y->target();
   const Reading read(x.source, x.length, reading_);
   const auto [a, ends] = encoder_.forward.recurrent ? encoder_(tape, source_words_, read.words(), read.count())
                                                     : word_states(tape, source_words_, read.words(), read.count());
   x.first_state = tanh(initial_(ends));
-  x.previous = previous(tape, x.length.size(), y.before(bos_));
+  if (y) x.previous = previous(tape, x.length.size(), y->before(bos_));
   if (!attends_) {
     x.to_readout = readout_context_(ends);
     if (feed_ != "none") x.to_gates = context_(ends);
@@ -371,7 +457,7 @@ const ModelEntry entry = {
         "attention: Xu et al. 2015, Show, attend and tell; Deng et al. 2018, Latent alignment and variational attention; "
         "scores: Luong, Pham & Manning 2015; heads: Vaswani et al. 2017, Attention is all you need; without attention: Cho et "
         "al. 2014, Learning phrase representations; reversed: Sutskever, Vinyals & Le 2014; twice: Zaremba & Sutskever 2014",
-    .dependence = "factorised (feed=none|soft), sequential (feed=sampled), no choice (attention=none)",
+    .dependence = "factorised (feed=none|soft), sequential (feed=sampled or words=sampled), no choice (attention=none)",
     .kinds = "categorical",
     .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
                    ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
@@ -391,7 +477,7 @@ const ModelEntry entry = {
                                          "a word depends on state, context and previous word, or on the context alone"),
                    ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
                                          "order in which the encoder reads the source"),
-                   target_reading_parameter(),
+                   target_reading_parameter(), words_parameter(), reward_parameter(),
                    ParameterInfo::flag("null", false, "add a learned position for words without a source word"),
                    ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t dropped in training").below()},
     .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},

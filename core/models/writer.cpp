@@ -24,14 +24,12 @@
 //   recurrent.bias [3H]}, output.{weight [V + 1, H], bias [V + 1]}. policy=table: table.logits [N, V + 1], normal.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <numeric>
 
 #include "core/autodiff/gru.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/sequence_rewards.hpp"
-#include "core/models/parts/states.hpp"
+#include "core/models/parts/word_choices.hpp"
 #include "core/nn/gru.hpp"
 
 namespace hardgrad::models::writer {
@@ -83,10 +81,8 @@ class Writer final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  /// As many outcomes as sequences, if they can be counted: nothing is chosen after the end mark.
-  typename Model<T>::Asked asked(const Batch&, std::size_t, int) const override {
-    if (const double count = numbers_.count(numbers_.longest); count < 1e9) return {{static_cast<int>(count)}, 1};
-    return {{static_cast<int>(options())}, numbers_.longest};
+  typename Model<T>::Asked asked(const Batch&, std::size_t site, int) const override {
+    return asked_for_words<T>(structure_, site, 1);
   }
   /// The parameters of the other policies: of behaviour their distance delta, of reference theta_0 and delta'.
   std::vector<std::pair<std::string, Array<double>>> constants() const override {
@@ -116,7 +112,6 @@ class Writer final : public Model<T> {
   Var<T> logits(const Policy& policy, int t) const;
   /// s after step t, for the states after its choice.
   Var<T> after(const Policy& policy, const States<T>& i, Var<T> w, int t) const;
-  static std::vector<int> largest(Var<T> w);
   std::unique_ptr<SequenceRewards<T>> rewards(const Batch& data) const;
 
   Structure structure_;
@@ -162,7 +157,6 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
   const auto& data = distinct.batch();
-  const Items items(distinct.size(), options());
   const auto constant = [&](const Parameter<T>& p) { return tape.constant({p.value.data.data(), p.rows(), p.cols()}); };
 
   std::vector<Policy> policies;  // its own, then those of behaviour and reference, if any
@@ -180,40 +174,20 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
                        displaced(delta_, drift_, [&](const Parameter<T>& p) { return tape.detach(tape.parameter(p)); })));
   if (!initial_.empty()) add_policy(weights(initial_, displaced(away_by_, away_, constant)));
 
-  const auto rewards = this->rewards(data);
+  WordChoices<T> words(tape, rewards(data), distinct.size(), options(), static_cast<int>(numbers_.words));
   States<T> states(episode, distinct);
-  auto gate = rewards->start(tape, distinct.size());
-  std::vector<char> writing(distinct.size(), 1);  // of each state
   for (int t = 1; t <= numbers_.longest; ++t) {
-    ItemSite<T> site{.name = "word",
+    ItemSite<T> site{.name = word_site_name,
                      .logits = logits(policies[0], t),
-                     .items = items,
+                     .items = words.items(),
                      .state = tabular_ ? tape.constant(states.size(), 1, T{1}) : policies[0].s};
-    for (const char goes_on : writing) site.options.push_back(goes_on ? static_cast<int>(options()) : 1);
     if (drift_ > 0) site.behaviour = logits(policies[1], t);
     if (!initial_.empty()) site.reference = logits(policies.back(), t);
     if (reference_ == "uniform") site.reference = tape.constant(states.size(), options());
-    const auto i = states.choose(site);  // y_t
-    const auto w = i.weights();
-    const Var<T> before = i.after(gate);
-    i.cost(affine(rewards->paid(t, before, w, i.example()), T{-1}));
-    gate = rewards->next(t, before, w, i.example());
-    for (auto& policy : policies) policy.s = after(policy, i, w, t);
-
-    auto said = largest(w);
-    std::vector<char> next(i.size());
-    for (std::size_t n = 0; n < next.size(); ++n) {
-      if (!writing[i.histories().parent[n]]) said[n] = -1;
-      next[n] = said[n] >= 0 && !(i.hard() && said[n] == static_cast<int>(numbers_.words));
-    }
-    i.predict(said);
-    states = i.next_step();
-    writing = std::move(next);
-    if (std::none_of(writing.begin(), writing.end(), [](char goes_on) { return goes_on; })) continue;
-    states = std::move(states).only_states(writing);  // unless none is left: every run asks L questions
-    gate = states.after(gate);
+    const auto i = words.choose(t, states, site);  // y_t
+    for (auto& policy : policies) policy.s = after(policy, i, i.weights(), t);
+    states = words.go_on(i);
     for (auto& policy : policies) policy.s = states.after(policy.s);
-    writing.assign(states.size(), 1);
   }
 }
 
@@ -254,21 +228,10 @@ Var<T> Writer<T>::after(const Policy& policy, const States<T>& i, Var<T> w, int 
   return tabular_ ? longer_prefixes(s, word) : policy.of.step(matmul(word, policy.of.word), s);
 }
 
-// The options of the largest weights.
-template <class T>
-std::vector<int> Writer<T>::largest(Var<T> w) {
-  std::vector<int> options;
-  for (std::size_t n = 0; n < w.rows(); ++n) {
-    const T* row = w.value().row(n);
-    options.push_back(static_cast<int>(std::max_element(row, row + w.cols()) - row));
-  }
-  return options;
-}
-
 template <class T>
 std::unique_ptr<SequenceRewards<T>> Writer<T>::rewards(const Batch& data) const {
   if (tabled_) return std::make_unique<TabledRewards<T>>(data, numbers_);
-  return std::make_unique<RightAnswer<T>>(data, numbers_, exact_);
+  return std::make_unique<RightAnswer<T>>(data.ints("answer"), static_cast<int>(numbers_.words), numbers_.longest, exact_);
 }
 
 const ModelEntry entry = {

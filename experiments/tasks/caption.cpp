@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "core/support/bleu.hpp"
 #include "experiments/support/number.hpp"
-#include "experiments/tasks/bleu.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/npy.hpp"

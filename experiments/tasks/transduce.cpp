@@ -5,8 +5,8 @@
 #include <cctype>
 #include <map>
 
+#include "core/support/edit_distance.hpp"
 #include "core/support/error.hpp"
-#include "experiments/tasks/edit_distance.hpp"
 #include "experiments/tasks/loaders/inflection.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/parallel_text.hpp"

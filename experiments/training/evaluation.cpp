@@ -9,6 +9,7 @@
 #include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
+#include "core/models/parts/word_choices.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/training/averaged_answers.hpp"
 #include "experiments/training/beam_search.hpp"
@@ -174,11 +175,16 @@ tasks::Observation observe(const Episode<T>& episode) {
   const auto examples = static_cast<std::size_t>(episode.examples());
   const auto& steps = episode.steps();
   const auto& predictions = episode.predictions();
+  // Words that are chosen beside other things are predictions only.
+  const auto counts = [&](const auto& question) {
+    return question.site.name != word_site_name || steps[0].question.site.name == word_site_name;
+  };
   std::size_t choices = 0;
-  for (const auto& step : steps) choices += step.question.site.columns;
+  for (const auto& step : steps) choices += counts(step.question) ? step.question.site.columns : 0;
   tasks::Observation seen{Array<int>({examples, predictions.size()}, -1), Array<int>({examples, choices}, -1)};
   std::size_t first = 0;
   for (const auto& [question, choice] : steps) {
+    if (!counts(question)) continue;
     const std::size_t D = question.site.columns;
     for (std::size_t cell = 0; cell < examples * D; ++cell) {
       int option;

@@ -62,6 +62,14 @@ class Sentences {
   std::vector<bool> over_;
 };
 
+/// The target's words without the end, [B, T], -1 pads.
+inline Array<int> answers_of(const Batch& batch) {
+  auto words = batch.ints("target");
+  for (std::size_t b = 0; b < batch.ints("target_length").size(); ++b)
+    std::fill(words.row(b).begin() + batch.ints("target_length").data[b] - 1, words.row(b).end(), -1);
+  return words;
+}
+
 /// The batch with its targets replaced by drawn sentences [place][B] (-1 beyond a sentence's last word), padded with `last`.
 /// For Dreams::with_observations.
 inline Batch with_sentences(const Batch& batch, const std::vector<std::vector<int>>& drawn, int last) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/autodiff/elementwise.hpp"
@@ -41,8 +42,25 @@ Var<T> longer_prefixes(Var<T> prefixes, Var<T> word) {
   return all;
 }
 
+/// The words of example b's right answer, of answers [B, A] padded with -1.
+inline std::span<const int> answer_of(const Array<int>& answers, int b) {
+  const auto words = answers.row(b);
+  return words.first(std::find(words.begin(), words.end(), -1) - words.begin());
+}
+
+/// [N] the options of the largest weights w [N, S].
+template <class T>
+std::vector<int> largest(Var<T> w) {
+  std::vector<int> options;
+  for (std::size_t n = 0; n < w.rows(); ++n) {
+    const T* row = w.value().row(n);
+    options.push_back(static_cast<int>(std::max_element(row, row + w.cols()) - row));
+  }
+  return options;
+}
+
 /// A rule of rewards. At step t = 1.. N states have a gate [N, G], the rule's memory of the words before t, and the weights
-/// w [N, V + 1] of their options at t, the end mark last. `example` [N]: the states' examples in the batch.
+/// w [N, S] of their options at t: the words and the end mark. `example` [N]: the states' examples in the batch.
 template <class T>
 class SequenceRewards {
  public:
@@ -55,7 +73,8 @@ class SequenceRewards {
   virtual Var<T> next(int t, Var<T> gate, Var<T> w, std::span<const int> example) const = 0;
 };
 
-/// A table [B, sequences], field "rewards": a step pays the sequences that end there. The gate has the prefixes' weights.
+/// A table [B, sequences], field "rewards": a step pays the sequences that end there. The end mark is the last option. The gate
+/// has the prefixes' weights.
 template <class T>
 class TabledRewards final : public SequenceRewards<T> {
  public:
@@ -82,14 +101,14 @@ class TabledRewards final : public SequenceRewards<T> {
   SequenceNumbers numbers_;
 };
 
-/// The right answer, field "answer" [B, A] of words, -1 pads; then the end mark, if the limit allows it. Exact: 1 for the whole
-/// answer, and the gate is the weight of having been right so far. Otherwise each right step pays the same share of 1, and the
-/// gate is the weight of writing still.
+/// The right answers [B, A] of words, -1 pads; then the end mark `end`, if the limit of `longest` words allows it. Exact: 1
+/// for the whole answer, and the gate is the weight of having been right so far. Otherwise each right step pays the same share
+/// of 1, and the gate is the weight of writing still.
 template <class T>
 class RightAnswer final : public SequenceRewards<T> {
  public:
-  RightAnswer(const Batch& data, SequenceNumbers numbers, bool exact)
-      : answer_(data.ints("answer")), numbers_(numbers), exact_(exact) {}
+  RightAnswer(Array<int> answer, int end, int longest, bool exact)
+      : answer_(std::move(answer)), end_(end), longest_(longest), exact_(exact) {}
   Var<T> paid(int t, Var<T> gate, Var<T> w, std::span<const int> example) const override {
     auto& tape = *gate.tape;
     const auto pays = tape.constant(gate.rows(), 1);
@@ -100,27 +119,24 @@ class RightAnswer final : public SequenceRewards<T> {
     return multiply(pays, multiply(gate, right(t, w, example)));
   }
   Var<T> next(int t, Var<T> gate, Var<T> w, std::span<const int> example) const override {
-    return multiply(gate, exact_ ? right(t, w, example) : affine(slice_columns(w, numbers_.words, 1), T{-1}, T{1}));
+    return multiply(gate, exact_ ? right(t, w, example) : affine(slice_columns(w, end_, 1), T{-1}, T{1}));
   }
 
  private:
-  int length(int b) const {
-    const auto words = answer_.row(b);
-    return static_cast<int>(std::find(words.begin(), words.end(), -1) - words.begin());
-  }
   /// Steps of the right answer, with its end mark.
-  int steps(int b) const { return std::min(length(b) + 1, numbers_.longest); }
+  int steps(int b) const { return std::min(static_cast<int>(answer_of(answer_, b).size()) + 1, longest_); }
   /// [N, 1] the weight of the right option at step t.
   Var<T> right(int t, Var<T> w, std::span<const int> example) const {
     std::vector<int> row(w.rows()), option(w.rows());
     for (std::size_t r = 0; r < row.size(); ++r) {
+      const auto words = answer_of(answer_, example[r]);
       row[r] = static_cast<int>(r);
-      option[r] = t <= length(example[r]) ? answer_.row(example[r])[t - 1] : static_cast<int>(numbers_.words);
+      option[r] = t <= static_cast<int>(words.size()) ? words[t - 1] : end_;
     }
     return pick(w, std::span<const int>(row), std::span<const int>(option));
   }
-  const Array<int>& answer_;
-  SequenceNumbers numbers_;
+  Array<int> answer_;
+  int end_, longest_;
   bool exact_;
 };
 

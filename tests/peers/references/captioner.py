@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from references.layers import BOS, posterior_scores
+from references.layers import BOS, EOS, posterior_scores, sentence_reward
 
 CASES = [
     ("caption", "embedding=6,hidden=5,channels=4,features=7"),
@@ -14,6 +14,8 @@ CASES = [
     ("caption", "embedding=6,hidden=5,channels=4,features=7,gate=true,doubly_stochastic=0.8"),
     ("{features}", "embedding=6,hidden=5,gate=true"),
     ("{features}", "embedding=6,hidden=5,dropout=0.4"),
+    ("{features}", "embedding=6,hidden=5,words=sampled,reward=bleu,gate=true"),
+    ("caption[grid=3,objects=1]", "embedding=6,hidden=5,channels=4,features=7,words=sampled,reward=share"),
 ]
 
 BOUNDS = [("{features}", f"embedding=6,hidden=5,gate=true,posterior={posterior}") for posterior in ("word", "sentence")]
@@ -36,7 +38,13 @@ def captioner(file: GradientFile, example: int, options: list[int]):
     target = [int(w) for w in file.batch["target"][example][: file.batch["target_length"][example]]]
     h, c = torch.tanh(lin("decoder.h", a.mean(0))), torch.tanh(lin("decoder.c", a.mean(0)))
     previous, losses, log_probs, covered = BOS, [], [], torch.zeros(len(a), dtype=torch.float64)
-    for t, word in enumerate(target):
+    writes = file.settings.get("words") == "sampled"  # then every second choice is a word
+    if writes:
+        words = [int(word) for word in options[1::2]]
+        words = words[: words.index(EOS) + 1] if EOS in words else words
+        options = options[::2]
+        losses = [torch.tensor(-sentence_reward(file.settings.get("reward", "bleu"), words, target), dtype=torch.float64)]
+    for t, word in enumerate(words if writes else target):
         e = torch.tanh(lin("attention.cell", a) + lin("attention.query", h)) @ p["attention.score.weight"][0]
         log_p = F.log_softmax(e, dim=0)
         if "posterior.cell.weight" in p:  # choices of the posterior, and log q - log p as a loss
@@ -56,7 +64,11 @@ def captioner(file: GradientFile, example: int, options: list[int]):
         h = torch.sigmoid(o) * torch.tanh(c)
         said = file.kept("readout", example, y + lin("readout.state", h) + lin("readout.context", z))
         logits = lin("output", said)
-        losses.append(-F.log_softmax(logits, dim=0)[word])
+        log_p_of_word = F.log_softmax(logits, dim=0)[word]
+        if writes:
+            log_probs.append(log_p_of_word)
+        else:
+            losses.append(-log_p_of_word)
         previous = word
     losses.append(float(file.settings.get("doubly_stochastic", 0)) * ((1 - covered) ** 2).sum())
     return losses, log_probs

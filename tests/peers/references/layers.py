@@ -1,10 +1,40 @@
-"""Layers shared by several references."""
+"""Layers and rewards shared by several references."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from functools import lru_cache
+
 import torch
 
-BOS = 2  # in every task with sentences: <pad> <unk> <bos> <eos>
+BOS, EOS = 2, 3  # in every task with sentences: <pad> <unk> <bos> <eos>
+
+
+def sentence_reward(kind: str, words: list[int], target) -> float:
+    """The reward of written words for a target; both with their end marks, which words at the limit may lack."""
+    target = [int(word) for word in target]
+    if kind == "exact":
+        return float(words == target)
+    if kind == "share":
+        return sum(a == b for a, b in zip(words, target)) / len(target)
+    said, right = [w for w in words if w != EOS], target[:-1]
+    if kind == "edit":
+        @lru_cache(None)
+        def distance(i: int, j: int) -> int:
+            if i == 0 or j == 0:
+                return i + j
+            return min(distance(i - 1, j) + 1, distance(i, j - 1) + 1, distance(i - 1, j - 1) + (said[i - 1] != right[j - 1]))
+        longer = max(len(said), len(right))
+        return 1 - distance(len(said), len(right)) / longer if longer else 1.0
+    grams = lambda x, n: Counter(tuple(x[i:i + n]) for i in range(len(x) - n + 1))
+    precision = []
+    for n in range(1, 5):
+        matches, all_of_them = (grams(said, n) & grams(right, n)).total(), grams(said, n).total()
+        precision.append((matches + (n > 1)) / (all_of_them + (n > 1)) if all_of_them + (n > 1) else 0)
+    if not said or not precision[0]:
+        return 0.0
+    return math.prod(precision) ** 0.25 * min(1, math.exp(1 - len(right) / len(said)))
 
 
 def lstm(p, name: str, x: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from references.layers import BOS, bilstm, forward_lstm, posterior_scores
+from references.layers import BOS, EOS, bilstm, forward_lstm, posterior_scores, sentence_reward
 
 CASES = [
     ("translation", f"embedding=6,hidden=5,score={score},feed={feed}")
@@ -32,6 +32,12 @@ CASES = [
 ] + [
     ("translation", f"embedding=6,hidden=6,order=context_first,heads={heads},score={score},feed={feed}")
     for heads, score, feed in ((1, "additive", "sampled"), (1, "additive", "soft"), (2, "dot", "sampled"), (2, "general", "soft"))
+]
+
+CASES += [
+    ("translation[words=3,max_length=4]", f"embedding=6,hidden=6,words=sampled,reward={reward},{rest}")
+    for reward, rest in (("bleu", "feed=sampled"), ("edit", "feed=soft,heads=2"), ("share", "feed=none,dropout=0.4"),
+                         ("share", "order=context_first,feed=sampled,null=true"), ("edit", "attention=none,feed=soft"))
 ]
 
 BOUNDS = [
@@ -107,7 +113,13 @@ def translator(file: GradientFile, example: int, options):
 
     context_first = file.settings.get("order", "state_first") == "context_first"
     previous, losses, log_probs = BOS, [], []
-    for t, word in enumerate(target):
+    writes = file.settings.get("words") == "sampled"  # then every second choice, or all without attention, is a word
+    if writes:
+        words = [int(np.atleast_1d(word)[0]) for word in options[1 if attends else 0::2 if attends else 1]]
+        words = words[: words.index(EOS) + 1] if EOS in words else words
+        options = options[::2]
+        losses = [torch.tensor(-sentence_reward(file.settings.get("reward", "bleu"), words, target), dtype=torch.float64)]
+    for t, word in enumerate(words if writes else target):
         y = p["decoder.embedding.weight"][previous]
         if context_first:
             s = state[0][0]  # of the step before
@@ -131,6 +143,10 @@ def translator(file: GradientFile, example: int, options):
             u = u + F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) + F.linear(y, p["readout.word.weight"])
         u = torch.tanh(u)
         logits = F.linear(file.kept("readout", example, u), p["output.weight"], p["output.bias"])
-        losses.append(-F.log_softmax(logits, dim=0)[int(word)])
+        log_p_of_word = F.log_softmax(logits, dim=0)[int(word)]
+        if writes:
+            log_probs.append(log_p_of_word)
+        else:
+            losses.append(-log_p_of_word)
         previous = int(word)
     return losses, log_probs

@@ -1,10 +1,10 @@
-#include "experiments/tasks/edit_distance.hpp"
+#include "core/support/edit_distance.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-namespace hardgrad::tasks {
+namespace hardgrad {
 
 std::size_t edit_distance(std::span<const int> from, std::span<const int> to) {
   std::vector<std::size_t> row(to.size() + 1);  // distance of the current prefix of `from` to each prefix of `to`
@@ -20,4 +20,4 @@ std::size_t edit_distance(std::span<const int> from, std::span<const int> to) {
   return row.back();
 }
 
-}  // namespace hardgrad::tasks
+}  // namespace hardgrad

@@ -1,12 +1,11 @@
 // BLEU on examples computed by hand.
-#include "experiments/tasks/bleu.hpp"
+#include "core/support/bleu.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 namespace hardgrad::testing::bleu_test {
-using namespace tasks;
 
 TEST_CASE("clipping: `the` seven times matches twice (Papineni et al. 2002, example 2)") {
   std::vector<double> sums;
@@ -39,6 +38,19 @@ TEST_CASE("a perfect match is 1, longer output has no bonus, an empty corpus is 
   std::vector<double> empty;
   add_bleu({}, std::vector<int>{4}, 1, empty);
   CHECK(bleu(empty) == 0);
+}
+
+TEST_CASE("a sentence's BLEU is smoothed: by hand, 1 for the reference, positive with one right word") {
+  const auto of = [](std::vector<int> answer, std::vector<int> reference) { return sentence_bleu(answer, reference); };
+  CHECK(of({4}, {4}) == doctest::Approx(1));
+  CHECK(of({4, 5, 6, 7, 8}, {4, 5, 6, 7, 8}) == doctest::Approx(1));
+  // 2 of 3 words, (0 + 1) of (2 + 1) pairs, (0 + 1) of (1 + 1) triples, (0 + 1) of (0 + 1)
+  CHECK(of({4, 9, 6}, {4, 5, 6}) == doctest::Approx(std::pow(2.0 / 3 * 1 / 3 * 1 / 2, 0.25)));
+  CHECK(of({4, 5}, {4, 5, 6}) == doctest::Approx(std::exp(1 - 3.0 / 2)));
+  CHECK(of({9}, {4, 5}) == 0);
+  CHECK(of({}, {4}) == 0);
+  CHECK(of({}, {}) == 1);
+  CHECK(of({4}, {}) == 0);
 }
 
 }  // namespace hardgrad::testing::bleu_test

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-namespace hardgrad::tasks {
+namespace hardgrad {
 
 std::size_t edit_distance(std::span<const int> from, std::span<const int> to);
 
-}  // namespace hardgrad::tasks
+}  // namespace hardgrad

@@ -1,11 +1,11 @@
-// Corpus BLEU-4: Papineni, Roukos, Ward, Zhu (2002), "BLEU: a method for automatic evaluation of machine translation".
+// BLEU-4: Papineni, Roukos, Ward, Zhu (2002), "BLEU: a method for automatic evaluation of machine translation".
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <vector>
 
-namespace hardgrad::tasks {
+namespace hardgrad {
 
 /// Number of statistics summed over sentences: clipped matches of 1- to 4-grams, their number in the answers, words of the
 /// answers, words of the references.
@@ -20,4 +20,9 @@ void add_bleu(std::span<const int> answer, std::span<const int> reference, int n
 /// sentences.
 double bleu(const std::vector<double>& statistics);
 
-}  // namespace hardgrad::tasks
+/// BLEU-4 of one sentence, as a reward: the numbers of matching and of all 2- to 4-grams are one more than they are, so that it
+/// is positive if a word matches, and 1 for the reference itself. An empty answer has 0, or 1 if the reference is empty, too.
+/// Lin & Och 2004, ORANGE: a method for evaluating automatic evaluation metrics for machine translation (smoothed BLEU).
+double sentence_bleu(std::span<const int> answer, std::span<const int> reference);
+
+}  // namespace hardgrad

@@ -1,12 +1,12 @@
-// BLEU-4 over a corpus, one reference per sentence, without smoothing.
-#include "experiments/tasks/bleu.hpp"
+// BLEU-4 with one reference per sentence: over a corpus without smoothing, of a sentence smoothed.
+#include "core/support/bleu.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 
-namespace hardgrad::tasks {
+namespace hardgrad {
 
 std::span<const int> before_end(std::span<const int> sentence, int end) {
   const auto last = std::find_if(sentence.begin(), sentence.end(), [end](int word) { return word == end || word < 0; });
@@ -42,4 +42,15 @@ double bleu(const std::vector<double>& statistics) {
   return std::exp(log_precision + std::min(0.0, 1 - statistics[9] / statistics[8]));
 }
 
-}  // namespace hardgrad::tasks
+double sentence_bleu(std::span<const int> answer, std::span<const int> reference) {
+  if (answer.empty()) return reference.empty();
+  std::vector<double> statistics;
+  add_bleu(answer, reference, -1, statistics);
+  for (std::size_t n = 1; n < 4; ++n) {
+    ++statistics[n];
+    ++statistics[4 + n];
+  }
+  return reference.empty() ? 0 : bleu(statistics);
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,98 @@
+// Rewards of sentences whose words are choices, by their likeness to the right answer:
+//   bleu   smoothed BLEU-4 (Lin & Och 2004)        exact  1 if all is right, with the end
+//   edit   1 - edit distance / longer length       share  share of the right words, paid step by step
+// bleu and edit are metrics of hard words, paid at the end.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/choice/structure.hpp"
+#include "core/models/parts/sequence_rewards.hpp"
+#include "core/registry/settings.hpp"
+#include "core/support/bleu.hpp"
+#include "core/support/edit_distance.hpp"
+
+namespace hardgrad {
+
+/// 1 less the edit distance, relative to the longer sequence: in [0, 1].
+inline double edit_similarity(std::span<const int> said, std::span<const int> right) {
+  const auto longer = std::max(said.size(), right.size());
+  return longer == 0 ? 1 : 1 - static_cast<double>(edit_distance(said, right)) / static_cast<double>(longer);
+}
+
+/// A metric of the words before the end mark, paid with the end mark or the word at the limit. The gate has the words so far.
+/// Relaxed words count as their most probable ones, without a derivative.
+template <class T>
+class MetricReward final : public SequenceRewards<T> {
+ public:
+  using Metric = double (*)(std::span<const int> said, std::span<const int> right);
+  MetricReward(Array<int> answer, int end, int longest, Metric metric)
+      : answer_(std::move(answer)), end_(end), longest_(longest), metric_(metric) {}
+
+  Var<T> paid(int t, Var<T> gate, Var<T> w, std::span<const int> example) const override {
+    const auto word = largest(w);
+    const auto reward = gate.tape->constant(gate.rows(), 1);
+    for (std::size_t r = 0; r < gate.rows(); ++r) {
+      auto said = words(gate, r);
+      const bool ended = std::find(said.begin(), said.end(), end_) != said.end();  // before: it has been paid
+      if (ended || (word[r] != end_ && t < longest_)) continue;
+      if (word[r] != end_) said.push_back(word[r]);
+      gate.tape->mutable_value(reward)(r, 0) = static_cast<T>(metric_(said, answer_of(answer_, example[r])));
+    }
+    return reward;
+  }
+  Var<T> next(int, Var<T> gate, Var<T> w, std::span<const int>) const override {
+    const auto word = largest(w);
+    const auto said = gate.tape->constant(gate.rows(), 1);
+    for (std::size_t r = 0; r < word.size(); ++r) gate.tape->mutable_value(said)(r, 0) = static_cast<T>(word[r]);
+    return concat_columns({gate, said});
+  }
+
+ private:
+  /// The words of a state: all columns of the gate but the first.
+  static std::vector<int> words(Var<T> gate, std::size_t r) {
+    std::vector<int> said;
+    for (std::size_t i = 1; i < gate.cols(); ++i) said.push_back(static_cast<int>(gate.value()(r, i)));
+    return said;
+  }
+  Array<int> answer_;
+  int end_, longest_;
+  Metric metric_;
+};
+
+/// Whether a decoder's words are choices.
+inline ParameterInfo words_parameter() {
+  return ParameterInfo::choice("words", "given", {"given", "sampled"},
+                               "given: the loss is the target's likelihood; sampled: words are choices, too, and a sentence is "
+                               "rewarded as a whole");
+}
+/// The setting `reward` of decoders whose words are choices.
+inline ParameterInfo reward_parameter() {
+  return ParameterInfo::choice("reward", "bleu", {"bleu", "edit", "exact", "share"},
+                               "words=sampled, of a sentence: smoothed BLEU, 1 - relative edit distance, 1 if all is right, or "
+                               "the share of right words");
+}
+/// True if relaxed words have a reward that is differentiable in their weights.
+inline bool rewards_weights(const std::string& reward) { return reward == "exact" || reward == "share"; }
+/// The site of words that are choices.
+inline SiteDeclaration word_site(int options, int longest, int state_width, const std::string& reward) {
+  auto kind = SiteKind::categorical;
+  kind.relaxable = rewards_weights(reward);
+  return {.name = "word",
+          .options = options,
+          .times = longest,
+          .state_width = state_width,
+          .reach = Reach::later_choices,
+          .kind = kind};
+}
+/// The rule of a reward. Right answers [B, A] as in RightAnswer.
+template <class T>
+std::unique_ptr<SequenceRewards<T>> sentence_rewards(const std::string& reward, Array<int> answer, int end, int longest) {
+  if (rewards_weights(reward)) return std::make_unique<RightAnswer<T>>(std::move(answer), end, longest, reward == "exact");
+  return std::make_unique<MetricReward<T>>(std::move(answer), end, longest, reward == "bleu" ? sentence_bleu : edit_similarity);
+}
+
+}  // namespace hardgrad
