@@ -9,7 +9,7 @@ import pytest
 import hardgrad
 
 FOLDER = Path(__file__).resolve().parents[3] / "experiments/python/examples"
-PARTS = ["vae", "hard_attention", "own_estimator", "which_estimator"]
+PARTS = ["vae", "hard_attention", "own_estimator", "which_estimator", "language_model"]
 
 
 def example(name):
@@ -67,3 +67,12 @@ def test_estimators_are_compared_along_training():
         assert found.biased("F.gumbel_softmax") and not found.biased("rloo[samples=4]")
         assert found["rloo[samples=4]"].variance < found["by hand"].variance < found["reinforce"].variance
         assert set(found["nvil"].groups) == {"encoder", "decoder"}
+
+
+def test_a_policy_gradient_by_hand_is_compared():
+    pytest.importorskip("torch").set_num_threads(1)
+    found = example("language_model").compared(100)
+    assert found.reference == "exact, without noise"
+    assert found.biased("GRPO by hand") and not found.biased("rloo")
+    code = [line for line in (FOLDER / "language_model.py").read_text().split('"""', 2)[2].splitlines() if line.strip()]
+    assert len(code) <= 40, len(code)
