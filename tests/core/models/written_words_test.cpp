@@ -46,7 +46,7 @@ std::vector<Case> cases() {
           {"captioner", sizes + "gate=true", pictures}};
 }
 
-/// The choices of the targets: what is attended to, in turn with the words. Finished sentences choose option 0.
+/// The choices of the targets: positions, in turn with the words. Finished sentences choose option 0.
 Options of_targets(const Case& of, const Batch& batch) {
   Options all;
   for (int t = 0; t < 3; ++t) {
