@@ -58,7 +58,7 @@ class BestOf final : public Estimator<T> {
     double value = 0;                             // J
     std::vector<double> with_less_without, wins;  // [K] m - b, w
   };
-  /// Sets are counted by the rank of their best sample: `behind` samples are worse, of which k - 1 are in the set.
+  /// Sets are counted by the rank of their best sample: k - 1 of the samples `behind` it complete the set.
   OfSets of_sets(std::span<const double> f) const {
     const int K = samples_, k = best_;
     std::vector<int> order(K);

@@ -1,6 +1,7 @@
 // Words that are choices (words=sampled): the network is that of given words, rewards are the metrics, every outcome is counted.
 #include <doctest/doctest.h>
 
+#include "core/estimator/needs.hpp"
 #include "core/models/parts/metric_rewards.hpp"
 #include "tests/core/models/given_choices.hpp"
 
@@ -174,6 +175,9 @@ TEST_CASE("written words: metrics by hand, and only rewards of weights can be re
   };
   CHECK(relaxable("share"));
   CHECK(!relaxable("edit"));
+  const auto model = lively("translator[words=sampled,reward=edit]", translation);
+  CHECK(unmet({need::relaxable}, model->structure())->find("site `word` takes options only") != std::string::npos);
+  CHECK(!unmet({need::log_density}, model->structure()));
 }
 
 TEST_CASE("written words: decoded freely, the network is that of given words") {
