@@ -9,6 +9,11 @@
 //                    group_mean       f_k - mean f                     Liu et al. 2025, Understanding R1-Zero-like training
 //                    group_std        (f_k - mean f) / (std f + eps)   Shao et al. 2024, DeepSeekMath (GRPO)
 //                    length_weighted  f_k - sum n_j f_j / sum n_j      Hao et al. 2025, OPO; n_j choices
+//                    relative         (f_k - mean f) / |mean f|, or 0  Tajwar et al. 2026, MaxRL
+//                    greedy           f_k - f(most probable choices)   Rennie et al. 2017, self-critical; Li et al. 2024, ReMax
+//                    batch_std        (f_kt - mean) / (std + eps) over all choices of the batch     Hu et al. 2025, REINFORCE++
+//                    critic           sum_(s>=t) lambda^(s-t) (c_ks + V_s+1 - V_s), costs c between questions: Schulman et al.
+//                                     2016, GAE; V is learned from the network's state (critic.hpp)
 //   ratio w_kt       none 1, token exp(l_t), prefix exp(l_1 + .. + l_t) (Precup, Sutton & Singh 2000), sequence
 //                    exp(sum l), geometric exp(sum l / n_k) (Zheng et al. 2025, GSPO)
 //   bound W          none, clip (Schulman et al. 2017, PPO, eq. 7; two limits: Yu et al. 2025, DAPO; `dual`: Ye et al. 2020),
@@ -23,20 +28,25 @@
 //
 // The names of published methods are values of `preset`, which sets the others. Their trainers minimise the mean of - g over
 // prompts; here a preset is one update after the samples were drawn.
-// Target: expected loss; with beta > 0 near_reference. Bias: none with advantage none or leave_one_out, ratio=sequence, bound
-// none, aggregation=sum, and k1 or exact in the reward. Cost: K rows.
-// Departures: `advantage` has no critic. std has K - 1 degrees of freedom. The path term, which rewards do not have, has the
-// ratio of all choices before the cost. Ratios are exponentials of differences of logarithms; where one overflows the gradient
-// is infinite, which a measurement reports. `tokens` averages over the samples of one example.
+// Target: expected loss; with beta > 0 near_reference; with advantage=relative success_likelihood. Bias: none with advantage
+// none, leave_one_out, greedy, or critic and lambda = 1; ratio=sequence, bound none, aggregation=sum, and k1 or exact in the
+// reward. Cost: K rows, K + 1 if greedy.
+// Departures: std has K - 1 degrees of freedom (batch_std: the number of choices less 1). The path term, which rewards do not
+// have, has the ratio of all choices before the cost. Ratios are exponentials of differences of logarithms; where one overflows
+// the gradient is infinite, which a measurement reports. `tokens` averages over the samples of one example.
 #include "core/estimator/score_function/policy_ratios.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/choice/handlers.hpp"
+#include "core/estimator/score_function/critic.hpp"
 #include "core/estimator/score_function/group.hpp"
-#include "core/estimator/score_function/score_function.hpp"
+#include "core/estimator/score_function/policy_presets.hpp"
+#include "core/estimator/score_function/reference_run.hpp"
 #include "core/estimator/score_function/tuples.hpp"
 
 namespace hardgrad::estimators::policy_gradient {
@@ -45,7 +55,7 @@ namespace {
 template <class T>
 class PolicyGradient final : public Estimator<T> {
  public:
-  PolicyGradient(const Settings& settings, const Structure& structure, Key)
+  PolicyGradient(const Settings& settings, const Structure& structure, Key init)
       : samples_(settings.integer("samples")),
         advantage_(settings.text("advantage")),
         epsilon_(settings.real("epsilon")),
@@ -55,9 +65,12 @@ class PolicyGradient final : public Estimator<T> {
         divergence_(settings.real("beta") > 0 ? settings.text("divergence") : "none"),
         where_(settings.text("where")),
         beta_(settings.real("beta")),
-        credit_(credit_of(settings)),
+        credit_(advantage_ == "critic" ? Credit::reward_to_go : credit_of(settings)),
         off_policy_(structure.behaviour),
-        longest_(std::max(structure.steps(), 1)) {}
+        longest_(std::max(structure.steps(), 1)),
+        lambda_(settings.real("lambda")) {
+    if (advantage_ == "critic") critic_ = {this->own_, structure, static_cast<std::size_t>(settings.integer("hidden")), init};
+  }
 
   Estimate<T> estimate(const Problem<T>& given) const override;
 
@@ -78,6 +91,8 @@ class PolicyGradient final : public Estimator<T> {
   double divergence(double m) const { return divergence_ == "k1" ? m : divergence_ == "k2" ? m * m / 2 : std::expm1(-m) + m; }
   double slope(double m) const { return divergence_ == "k1" ? 1 : divergence_ == "k2" ? m : -std::expm1(-m); }
   void take_advantage(std::vector<double>& f, int columns, const std::vector<double>& n) const;
+  using Advantages = std::vector<std::vector<double>>;  // [T] of each question's rows
+  Advantages over_batch(Run& run) const;
   Var<T> path(Run& run) const;
   Var<T> divergence_of_questions(Run& run) const;
   double loss(Run& run) const;
@@ -91,7 +106,8 @@ class PolicyGradient final : public Estimator<T> {
   double beta_;
   Credit credit_;
   bool off_policy_;
-  double longest_;
+  double longest_, lambda_;
+  Critic<T> critic_;
 };
 
 template <class T>
@@ -108,11 +124,29 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
         sampled.episode().tape().mutable_value(d)(r, 0) = static_cast<T>(divergence(run.m[t][r]));
       sampled.add(rows, d, beta_);
     }
+  Estimate<T> estimate;
+  Advantages known;  // of all questions at once
+  if (advantage_ == "batch_std") known = over_batch(run);
+  if (advantage_ == "critic") {
+    auto judged = critic_.judge(sampled, lambda_);
+    known = std::move(judged.advantage);
+    estimate.own_loss = judged.loss;
+  }
+  std::optional<Sampled<T>> greedy;
+  if (advantage_ == "greedy") {
+    GreedyHandler<T> most_probable;
+    greedy.emplace(given, 1, most_probable);
+  }
   const auto score = sampled.score(
       credit_,
       [&](int t, std::vector<double>& f) {
         const int columns = sampled.columns(t, credit_);
-        take_advantage(f, columns, run.n);
+        if (!known.empty())
+          f = known[t];
+        else if (greedy)
+          subtract_baseline(f, greedy->returns(t, credit_), columns);
+        else
+          take_advantage(f, columns, run.n);
         for (std::size_t i = 0; i < f.size(); ++i) {
           const std::size_t r = i / columns;
           if (f[i] != 0) f[i] *= bound_(log_w[t][r], -f[i]);  // 0 times an overflow is 0
@@ -126,8 +160,11 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
       run.policy);
   auto surrogate = add(score, path(run));
   if (divergence_ == "exact" && !in_reward()) surrogate = add(surrogate, divergence_of_questions(run));
-  const double loss = this->loss(run);
-  return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
+  estimate.loss = loss(run);
+  estimate.surrogate = surrogate;
+  estimate.episode = sampled.release();
+  if (greedy) estimate.others.push_back(greedy->release());
+  return estimate;
 }
 
 template <class T>
@@ -182,18 +219,39 @@ void PolicyGradient<T>::take_advantage(std::vector<double>& f, int columns, cons
   if (advantage_ == "leave_one_out") leave_one_out(f, samples_, columns);
   if (advantage_ == "group_mean" || advantage_ == "group_std") centre(f, samples_, columns);
   if (advantage_ == "group_std") scale_by_deviation(f, samples_, columns, epsilon_);
-  if (advantage_ == "length_weighted") {
-    centre(f, samples_, columns);  // equal losses become exactly 0
-    for (std::size_t group = 0; group < n.size(); group += samples_)
-      for (int d = 0; d < columns; ++d) {
-        double sum = 0, words = 0;
-        for (std::size_t r = group; r < group + samples_; ++r) {
-          sum += n[r] * f[r * columns + d];
-          words += n[r];
-        }
-        for (std::size_t r = group; r < group + samples_; ++r) f[r * columns + d] -= sum / words;
-      }
+  if (advantage_ == "length_weighted") centre_by_length(f, samples_, columns, n);
+  if (advantage_ == "relative") {
+    const auto before = f;
+    centre(f, samples_, columns);
+    divide_by_mean(f, before, samples_, columns);
   }
+}
+
+// Over the choices of all samples of all examples.
+template <class T>
+auto PolicyGradient<T>::over_batch(Run& run) const -> Advantages {
+  Advantages all;
+  double sum = 0, count = 0, squares = 0;
+  const auto each = [&](auto f) {  // of every choice that is made
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      const auto& [question, choice] = run.sampled.episode().steps()[t];
+      const std::size_t columns = all[t].size() / run.n.size();
+      for (std::size_t i = 0; i < all[t].size(); ++i)
+        if (question.chooses(choice.rows->parent[i / columns])) f(all[t][i]);
+    }
+  };
+  for (int t = 0; t < run.sampled.steps(); ++t) all.push_back(run.sampled.returns(t, credit_));
+  double first = 0;  // equal values become exactly 0
+  each([&](double& f) { first = f; });
+  each([&](double& f) {
+    sum += f - first;
+    ++count;
+  });
+  each([&](double& f) { f = f - first - sum / count; });
+  each([&](double& f) { squares += f * f; });
+  const double deviation = std::sqrt(squares / std::max(count - 1, 1.0));
+  each([&](double& f) { f /= deviation + epsilon_; });
+  return all;
 }
 
 // Costs are weighted by the ratio of the choices before them.
@@ -245,6 +303,7 @@ double PolicyGradient<T>::loss(Run& run) const {
 }
 
 std::string target_of(const Settings& settings) {
+  if (settings.text("advantage") == "relative") return "success_likelihood";
   return settings.text("divergence") == "none" || settings.real("beta") == 0
              ? "expected_loss"
              : "near_reference[beta=" + to_string(settings.real("beta")) + "]";
@@ -254,18 +313,27 @@ bool is_biased(const Settings& s) {
   const auto& advantage = s.text("advantage");
   const auto& divergence = s.text("divergence");
   const bool near = divergence != "none" && s.real("beta") > 0;
-  return (advantage != "none" && advantage != "leave_one_out") || s.text("ratio") != "sequence" || s.text("bound") != "none" ||
-         s.text("aggregation") != "sum" ||
+  const bool fair = advantage == "none" || advantage == "leave_one_out" || advantage == "greedy" ||
+                    (advantage == "critic" && s.real("lambda") == 1);
+  return !fair || s.text("ratio") != "sequence" || s.text("bound") != "none" || s.text("aggregation") != "sum" ||
          (near && ((divergence != "k1" && divergence != "exact") || s.text("where") != "reward"));
 }
 
-std::string why_not(const Settings& s, const Structure&) {
-  if (s.integer("samples") == 1 && s.text("advantage") != "none")
+bool compares(const std::string& advantage) {
+  return advantage != "none" && advantage != "greedy" && advantage != "batch_std" && advantage != "critic";
+}
+
+std::string why_not(const Settings& s, const Structure& structure) {
+  if (s.text("advantage") == "critic")
+    if (auto reason = Critic<double>::why_not(s.real("lambda"), structure); !reason.empty()) return reason;
+  if (s.integer("samples") == 1 && compares(s.text("advantage")))
     return "advantage=" + s.text("advantage") + " compares an example's samples: take samples of at least 2, or advantage=none";
+  if (s.text("advantage") == "relative" && s.text("divergence") != "none" && s.real("beta") > 0)
+    return "advantage=relative estimates the likelihood of success alone: take beta=0";
   if (s.real("low") > s.real("high")) return "low is above high: take low=" + to_string(s.real("high")) + " or a larger high";
   return target_of(s) == "expected_loss" || s.text("target") == "expected_loss"
              ? ""
-             : "divergence sets the target itself: take target=expected_loss or divergence=none";
+             : "divergence and advantage=relative have targets of their own: take target=expected_loss, or neither";
 }
 
 // E 1/K sum_k A_k (one_hot(z_k) - p): a single choice, drawn from its own policy
@@ -287,31 +355,9 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 
 using P = ParameterInfo;
 
-const std::vector<Preset> presets = {
-    {"cispo", "advantage=group_std,ratio=token,bound=truncate,low=0,high=1.2,aggregation=tokens",
-     "MiniMax 2025, MiniMax-M1, eq. 4-5 (no lower limit; its upper limit is not given)"},
-    {"dapo", "advantage=group_std,ratio=token,bound=clip,low=0.8,high=1.28,aggregation=tokens",
-     "Yu et al. 2025, DAPO, eq. 8, with the limits of sec. 4.1 (without dynamic sampling)"},
-    {"dr_grpo", "advantage=group_mean,ratio=token,bound=clip,aggregation=longest",
-     "Liu et al. 2025, Understanding R1-Zero-like training, sec. 3.2"},
-    {"gpg", "advantage=group_mean,ratio=none,aggregation=tokens",
-     "Chu et al. 2025, GPG (without its correction for groups of equal rewards)"},
-    {"grpo", "advantage=group_std,ratio=token,bound=clip,aggregation=sequences,divergence=k3,where=loss",
-     "Shao et al. 2024, DeepSeekMath, eq. 3-4 (sec. 4.1; beta = 0.04 there)"},
-    {"gspo", "advantage=group_std,ratio=geometric,bound=clip,low=0.9997,high=1.0004,aggregation=sequences",
-     "Zheng et al. 2025, Group sequence policy optimization, eq. 5-7, with the limits of sec. 5.1"},
-    {"mis", "advantage=group_mean,ratio=sequence,bound=mask,low=0,high=2",
-     "Liu et al. 2025, When speed kills stability (masked importance sampling)"},
-    {"opo", "advantage=length_weighted,ratio=none", "Hao et al. 2025, On-policy RL with optimal reward baseline"},
-    {"rloo", "advantage=leave_one_out,ratio=sequence,bound=clip,divergence=k1",
-     "Ahmadian et al. 2024, Back to basics (on policy; trl clips the ratio)"},
-    {"tis", "advantage=group_mean,ratio=token,bound=truncate,low=0,high=2",
-     "Yao et al. 2025, Your efficient RL framework secretly brings you off-policy RL training"},
-};
-
 P preset_parameter() {
   std::vector<std::string> names{"none"};
-  for (const auto& preset : presets) names.push_back(preset.name);
+  for (const auto& preset : policy_presets) names.push_back(preset.name);
   return P::choice("preset", "none", names, "a published method: values of the settings below, unless they are given");
 }
 
@@ -325,12 +371,17 @@ const EstimatorEntry entry = {
     .target_of = target_of,
     .unbiased = true,
     .biased_by = is_biased,
-    .evaluations = "K",
+    .couples_by = [](const Settings& s) { return s.text("advantage") == "batch_std"; },
+    .evaluations = "K; K + 1 if advantage=greedy",
     .parameters =
         {preset_parameter(), samples_parameter(4),
-         P::choice("advantage", "leave_one_out", {"none", "leave_one_out", "group_mean", "group_std", "length_weighted"},
+         P::choice("advantage", "leave_one_out",
+                   {"none", "leave_one_out", "group_mean", "group_std", "length_weighted", "relative", "greedy", "batch_std",
+                    "critic"},
                    "the loss less a baseline"),
-         P::real("epsilon", 1e-4, 0, 1e6, "added to the std of advantage=group_std").above(),
+         P::real("epsilon", 1e-4, 0, 1e6, "added to the std of advantage=group_std and batch_std").above(),
+         P::real("lambda", 1, 0, 1, "advantage=critic: 1 takes whole returns, 0 the value of the next state"),
+         P::integer("hidden", 64, 1, 65536, "advantage=critic: tanh units of the critic"),
          P::choice("ratio", "sequence", {"none", "token", "prefix", "sequence", "geometric"},
                    "whose probabilities are compared with the behaviour policy's"),
          P::choice("bound", "none", {"none", "clip", "truncate", "mask"}, "treatment of large and small ratios"),
@@ -343,13 +394,18 @@ const EstimatorEntry entry = {
          P::choice("where", "reward", {"reward", "loss", "weighted"},
                    "the divergence: added to the loss of samples, differentiated, or differentiated with its ratio"),
          P::real("beta", 0, 0, 1e6, "weight of the divergence"), credit_parameter()},
-    .presets = presets,
+    .presets = policy_presets,
     .needs = {need::log_density},
     .promises = {promise::mean(expected, "samples=3"), promise::mean(expected, "samples=3,advantage=group_std,epsilon=0.2"),
                  promise::mean(expected, "preset=dr_grpo,samples=2,aggregation=sum"),
                  promise::same_moments("group_normalised[samples=3]", "preset=grpo,samples=3,aggregation=sum"),
                  promise::same_moments("rloo[samples=3]", "advantage=leave_one_out,aggregation=sum,samples=3"),
-                 promise::unshifted("advantage=group_mean"), promise::unshifted("advantage=length_weighted"),
+                 promise::same_moments("self_critic[samples=2]", "preset=remax,samples=2"),
+                 promise::unbiased("advantage=greedy,samples=1"), promise::unbiased("advantage=critic,samples=1"),
+                 promise::unshifted("advantage=greedy"), promise::unshifted("advantage=batch_std"),
+                 promise::noiseless(Promise::Loss::constant, "advantage=batch_std"),
+                 promise::noiseless_once_learned("advantage=critic"), promise::unshifted("advantage=group_mean"),
+                 promise::unshifted("advantage=length_weighted"),
                  promise::noiseless(Promise::Loss::constant, "advantage=group_std")},
     .why_unsupported = why_not,
 };

@@ -56,6 +56,9 @@ struct Structure {
   const char* no_posterior = "";       ///< why the model never has a learned posterior; empty if it can have one
   bool behaviour = false;              ///< every site has a behaviour policy other than its prior (Site::behaviour)
   bool reference = false;              ///< every site has a reference policy (Site::reference)
+  bool rewards = false;                ///< every loss is a reward of at least 0 with the sign changed
+  static constexpr const char* lacks_rewards =
+      "the model has no rewards of at least 0, as writer or translator[words=sampled] has";
   static constexpr const char* lacks_reference = "the model has no reference policy, as writer[reference=uniform] has";
   /// If the loss's slope is infinite at a point between the options, like |distance|^a, the exponent a < 0; otherwise 0.
   double steepest = 0;

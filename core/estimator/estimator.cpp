@@ -74,6 +74,7 @@ std::string why_unsupported(const Spec& spec, const Structure& structure) {
   if (wants_posterior(spec)) needs.push_back(need::posterior);
   if (const auto reason = unmet(needs, structure)) return *reason;
   if (target_of(spec).terms().to_reference != 0 && !structure.reference) return Structure::lacks_reference;
+  if (target_of(spec).entry().rewards && !structure.rewards) return Structure::lacks_rewards;
   return entry.why_unsupported ? entry.why_unsupported(settings, structure) : "";
 }
 
@@ -94,7 +95,7 @@ std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& 
     estimator = entry.make_double(settings, structure, init);
   estimator->aim(target_of(spec));
   estimator->limit_rows(settings.real("cap"));
-  estimator->couple_examples(entry.couples_examples);
+  estimator->couple_examples(entry.couples(settings));
   return estimator;
 }
 

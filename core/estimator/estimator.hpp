@@ -134,7 +134,9 @@ struct EstimatorEntry {
   /// True if these settings make the estimator biased. Null if none do.
   bool (*biased_by)(const Settings&) = nullptr;
   bool couples_examples = false;  ///< Estimator::couples_examples
-  std::string evaluations;        ///< rows of the network per question and example, at most: "K", "S; S^T if joint"
+  /// The same of these settings. Null if it depends on none.
+  bool (*couples_by)(const Settings&) = nullptr;
+  std::string evaluations;  ///< rows of the network per question and example, at most: "K", "S; S^T if joint"
   std::vector<ParameterInfo> parameters = {};
   std::vector<Preset> presets = {};  ///< of the setting `preset`; settings that a spec gives override those of its preset
   /// Needs of the estimator (core/estimator/needs.hpp). If empty, it works on no model.
@@ -149,6 +151,7 @@ struct EstimatorEntry {
   std::unique_ptr<Estimator<float>> (*make_float)(const Settings&, const Structure&, Key init) = nullptr;
   std::unique_ptr<Estimator<double>> (*make_double)(const Settings&, const Structure&, Key init) = nullptr;
 
+  bool couples(const Settings& settings) const { return couples_examples || (couples_by && couples_by(settings)); }
   /// Why the entry can never be used; empty if it can.
   std::string fault() const {
     return declares_a_site(needs) ? ""

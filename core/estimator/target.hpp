@@ -57,6 +57,7 @@ struct TargetEntry {
   TargetTerms (*terms)(const Settings&) = nullptr;  ///< null: choices from the prior, nothing added
   bool field = false;            ///< no scalar has this gradient: network and posterior each minimise an objective of their own
   bool dreams = false;           ///< its exact form sums over the answers that the model could give
+  bool rewards = false;          ///< losses must be rewards of at least 0 with the sign changed (Structure::rewards)
   std::string counted = "rows";  ///< name of the terms of its exact form, for messages
   /// Spec of an unbiased estimator of low variance, used for a long run where enumeration is impossible; empty if there is
   /// none. Null: none.

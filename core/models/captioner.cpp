@@ -123,6 +123,7 @@ class Captioner final : public Model<T>, public Dreams {
     if (writes_) {
       structure_.sites.push_back(word_site(labels, longest_, static_cast<int>(H), reward_));
       structure_.no_posterior = "its words are choices";
+      structure_.rewards = true;
     }
     last_label = eos_;
   }

@@ -161,6 +161,7 @@ class Translator final : public Model<T>, public Dreams {
     if (writes_) {
       structure_.sites.push_back(word_site(labels, longest_, static_cast<int>(H), reward_));
       structure_.no_posterior = "its words are choices";
+      structure_.rewards = true;
     }
     structure_.posterior = posterior && attends_ && !writes_;
     if (structure_.posterior) {

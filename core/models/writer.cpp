@@ -78,6 +78,7 @@ class Writer final : public Model<T> {
     structure_.no_posterior = "its words are the answer";
     structure_.behaviour = drift_ > 0;
     structure_.reference = reference_ != "none";
+    structure_.rewards = !tabled_ || b.dimensions.contains("rewards_from_0");
   }
 
   const Structure& structure() const override { return structure_; }

@@ -14,7 +14,7 @@ std::string affordable(const Spec& spec, const Model<T>& model, const Batch& bat
   const auto samples = std::find_if(entry.parameters.begin(), entry.parameters.end(),
                                     [](const auto& p) { return p.name == "samples" || p.name == "k"; });
   if (samples == entry.parameters.end()) return "";
-  const double share = entry.couples_examples ? outcome_cap : outcome_cap / batch.examples();
+  const double share = entry.couples(settings_of(entry, spec)) ? outcome_cap : outcome_cap / batch.examples();
   const auto with = [&](int k) { return spec.with(samples->name, fmt::format("{}", k)); };
   const auto fits = [&](int k) {
     const auto fewer = with(k);

@@ -88,6 +88,10 @@ const Truth* Truths<T>::of(const Target& target) {
     why_ = structure.lacks_reference;
     return nullptr;
   }
+  if (target.entry().rewards && !structure.rewards) {
+    why_ = structure.lacks_rewards;
+    return nullptr;
+  }
   if (target.entry().dreams && !structure.dreams) {
     why_ = lacks_dreams;
     return nullptr;

@@ -2,6 +2,8 @@
 // enumerate: with 2 words and at most 4 of them there are 31 sequences.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/models/parts/sequence_rewards.hpp"
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/task.hpp"
@@ -29,9 +31,11 @@ class Sequences final : public Task {
                              : static_cast<double>(random.uniform({.index = i}) < settings.real("success")));
   }
   Dimensions dimensions() const override {
-    return {{"words", static_cast<int>(numbers_.words)},
-            {"longest", numbers_.longest},
-            {"reward_table", static_cast<int>(rewards_.size())}};
+    Dimensions all{{"words", static_cast<int>(numbers_.words)},
+                   {"longest", numbers_.longest},
+                   {"reward_table", static_cast<int>(rewards_.size())}};
+    if (std::all_of(rewards_.begin(), rewards_.end(), [](double r) { return r >= 0; })) all["rewards_from_0"] = 1;
+    return all;
   }
   std::size_t size(Split) const override { return 1; }
   Batch batch(Split, const std::vector<int>& indices) const override {

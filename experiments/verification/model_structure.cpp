@@ -176,6 +176,8 @@ std::string check_sites(const ModelScene& scene, std::string& detail) {
         traces_of(*scene.model, scene.batch, drawn_by(Key(18) / static_cast<std::uint64_t>(set)), {.samples = 2});
     if (!traces.undeclared.empty()) return traces.undeclared;
     for (const auto& trace : traces.of_row) {
+      if (structure.rewards && trace.loss > 0)
+        return "losses are declared to be rewards with the sign changed, but a loss is positive";
       std::map<std::string, int> times;
       for (const auto& question : trace.questions) {
         auto& seen = most[question.site];

@@ -13,6 +13,8 @@ const std::vector<SceneSpec>& scene_specs() {
       {"translator", "translation[max_length=5]", "translator[hidden=32,embedding=32]", 16},
       {"translator_sampled_feed", "translation[max_length=4]",
        "translator[hidden=32,embedding=32,feed=sampled,posterior=sentence]", 4},
+      {"translator_written", "translation[words=1,max_length=2]",
+       "translator[hidden=4,embedding=3,feed=sampled,words=sampled,reward=share]", 2},
       {"memory_reader", "qa", "memory_reader[hops=2]", 16},
       {"memory_reader_several", "qa", "memory_reader[hops=1,picks=2]", 2},
       {"attentive_reader", "cloze[facts=2]", "attentive_reader[embedding=16,hidden=24]", 8},

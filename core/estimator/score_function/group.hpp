@@ -25,4 +25,27 @@ inline void scale_by_deviation(std::span<double> f, std::size_t samples, std::si
     }
 }
 
+/// Centred values, divided by the size of their group's mean; 0 where that is 0.
+inline void divide_by_mean(std::span<double> f, std::span<const double> before, std::size_t samples, std::size_t columns) {
+  for (std::size_t group = 0; group < f.size(); group += samples * columns)
+    for (std::size_t d = group; d < group + columns; ++d) {
+      double mean = 0;
+      for (std::size_t k = 0; k < samples; ++k) mean += before[d + k * columns] / static_cast<double>(samples);
+      for (std::size_t k = 0; k < samples; ++k) f[d + k * columns] = mean == 0 ? 0 : f[d + k * columns] / std::abs(mean);
+    }
+}
+/// Values less the mean of their group weighted by n [B K]; exactly 0 where all are equal.
+inline void centre_by_length(std::span<double> f, std::size_t samples, std::size_t columns, std::span<const double> n) {
+  centre(f, static_cast<int>(samples), static_cast<int>(columns));
+  for (std::size_t group = 0; group < n.size(); group += samples)
+    for (std::size_t d = 0; d < columns; ++d) {
+      double sum = 0, words = 0;
+      for (std::size_t r = group; r < group + samples; ++r) {
+        sum += n[r] * f[r * columns + d];
+        words += n[r];
+      }
+      for (std::size_t r = group; r < group + samples; ++r) f[r * columns + d] -= sum / words;
+    }
+}
+
 }  // namespace hardgrad

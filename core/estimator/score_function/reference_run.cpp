@@ -8,9 +8,7 @@ template <class T>
 Estimate<T> score_against(const Problem<T>& problem, int samples, Credit credit, Handler<T>& reference) {
   Sampled<T> sampled(problem, samples), against(problem, 1, reference);
   const auto score = sampled.score(credit, [&](int t, std::vector<double>& f) {
-    const auto baseline = against.returns(t, credit);  // [B], or by column [B, D]
-    const std::size_t D = against.columns(t, credit);
-    for (std::size_t i = 0; i < f.size(); ++i) f[i] -= baseline[i / D / samples * D + i % D];
+    subtract_baseline(f, against.returns(t, credit), against.columns(t, credit));
   });
   Estimate<T> estimate{.surrogate = add(score, sampled.path()), .loss = sampled.mean_loss()};
   estimate.episode = sampled.release();

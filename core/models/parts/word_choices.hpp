@@ -30,7 +30,7 @@ class WordChoices {
 
   /// The words, for the question about them.
   const Items& items() const { return items_; }
-  /// The states now, of which each had another choice: `i` are those after it.
+  /// Each state has made another choice: `i` are the states after it.
   void follow(const States<T>& i) {
     gate_ = i.after(gate_);
     std::vector<char> writing(i.size());

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
@@ -163,6 +164,55 @@ class MaxRl final : public Estimator<T> {
   int samples_;
 };
 
+/// best_of by listing the sets, with faults.
+template <class T>
+class BestOf final : public Estimator<T> {
+ public:
+  BestOf(const Settings& settings, const Structure&, Key)
+      : fault_(settings), samples_(settings.integer("samples")), best_(settings.integer("best")) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, samples_, Costs::weighted);
+    const auto f = sampled.losses();
+    const double examples = problem.batch.examples();
+    std::vector<double> signal(f.size()), share(f.size());
+    double loss = 0;
+    for (std::size_t first = 0; first < f.size(); first += samples_) {
+      std::vector<double> sum_with(samples_), with(samples_), sum_without(samples_), without(samples_), wins(samples_);
+      double sum = 0, sets = 0;
+      for (unsigned set = 0; set < 1u << samples_; ++set) {
+        if (std::popcount(set) != best_) continue;
+        int winner = -1;
+        for (int i = 0; i < samples_; ++i)
+          if ((set >> i & 1) && (winner < 0 || f[first + i] < f[first + winner])) winner = i;
+        sum += f[first + winner];
+        ++sets;
+        ++wins[winner];
+        for (int i = 0; i < samples_; ++i) {
+          const bool inside = set >> i & 1;
+          (inside ? sum_with : sum_without)[i] += f[first + winner];
+          ++(inside ? with : without)[i];
+        }
+      }
+      loss += sum / sets / examples;
+      for (int i = 0; i < samples_; ++i) {
+        const double b = fault_("baseline with the sample") ? sum / sets : sum_without[i] / without[i];
+        signal[first + i] = (fault_("factor k") ? 1 : best_) * (sum_with[i] / with[i] - b);
+        share[first + i] = (fault_("path of all samples") ? 1.0 / samples_ : wins[i] / sets) / examples;
+      }
+    }
+    auto surrogate = sampled.score(std::vector(sampled.steps(), signal));
+    for (const auto& cost : sampled.episode().costs())
+      surrogate = add(surrogate, cost.rows->is_root() ? sampled.mean(cost.rows, cost.loss)
+                                                      : weighted_sum(cost.loss, std::span<const double>(share)));
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
+  }
+
+ private:
+  Fault fault_;
+  int samples_, best_;
+};
+
 }  // namespace
 
 TEST_CASE("mutants of estimators by the score function are rejected") {
@@ -173,6 +223,7 @@ TEST_CASE("mutants of estimators by the score function are rejected") {
   undeclared.name = "james_stein_undeclared";
   undeclared.couples_examples = false;
   check_rejected(std::move(undeclared));
+  check_mutants<BestOf>("best_of", {"baseline with the sample", "factor k", "path of all samples"});
   check_mutants<MaxRl>("maxrl", {"sign of the reward", "path summed over examples", "loss summed over examples"});
 }
 

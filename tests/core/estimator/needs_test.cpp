@@ -208,7 +208,7 @@ TEST_CASE("targets: names, numbers and terms, an unknown one is rejected") {
   CHECK(Target("elbo[kl=sampled]").terms().divergence == TargetTerms::Divergence::sampled);
   CHECK(Target("wake").terms().divergence == TargetTerms::Divergence::none);
   CHECK_THROWS_WITH_AS(Target("elbow"), doctest::Contains("unknown target \"elbow\" (did you mean \"elbo\"?)"), UsageError);
-  CHECK(Targets::instance().names().size() == 11);
+  CHECK(Targets::instance().names().size() == 13);
 }
 
 TEST_CASE("every estimator of a mean over choices accepts another target, and reports it") {

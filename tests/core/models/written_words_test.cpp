@@ -1,6 +1,7 @@
 // Words that are choices (words=sampled): the network is that of given words, rewards are the metrics, every outcome is counted.
 #include <doctest/doctest.h>
 
+#include "core/estimator/needs.hpp"
 #include "core/models/parts/metric_rewards.hpp"
 #include "tests/core/models/given_choices.hpp"
 
@@ -46,7 +47,7 @@ std::vector<Case> cases() {
           {"captioner", sizes + "gate=true", pictures}};
 }
 
-/// The choices of the targets: what is attended to, in turn with the words. Finished sentences choose option 0.
+/// The choices of the targets: positions, in turn with the words. Finished sentences choose option 0.
 Options of_targets(const Case& of, const Batch& batch) {
   Options all;
   for (int t = 0; t < 3; ++t) {
@@ -174,6 +175,9 @@ TEST_CASE("written words: metrics by hand, and only rewards of weights can be re
   };
   CHECK(relaxable("share"));
   CHECK(!relaxable("edit"));
+  const auto model = lively("translator[words=sampled,reward=edit]", translation);
+  CHECK(unmet({need::relaxable}, model->structure())->find("site `word` takes options only") != std::string::npos);
+  CHECK(!unmet({need::log_density}, model->structure()));
 }
 
 TEST_CASE("written words: decoded freely, the network is that of given words") {

@@ -52,7 +52,7 @@ def test_estimators_are_those_registered():
     words = {"expected loss": "expected_loss", "marginal likelihood": "marginal_likelihood", "ELBO": "elbo",
              "regularised loss": "regularised", "the soft network's loss": "soft", "K-sample bound": "importance_bound",
              "reweighted wake-sleep": "wake", "dreamt wake-sleep": "wake_sleep", "thermodynamic objective": "thermodynamic",
-             "expected loss under sparsemax": "sparsemax"}
+             "expected loss under sparsemax": "sparsemax", "loss of the best of k samples": "best_of"}
     for name, row in table.items():
         assert row[0] == f"[`{name}`]({name}.cpp)" and (ESTIMATORS.parent / f"{name}.cpp").is_file(), name
         assert words[row[3]] == registered[name]["target"], name

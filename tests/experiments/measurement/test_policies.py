@@ -141,6 +141,28 @@ def opo(toy, group):
     return -((R - (n * R).sum(1, keepdim=True) / n.sum(1, keepdim=True)) * toy.p[group].sum(2)).mean(1)
 
 
+def remax(toy, group):
+    """The greedy sequence is the baseline."""
+    words = []
+    with torch.no_grad():
+        while len(words) < LONGEST and (word := int(toy.laws[PREFIXES.index(tuple(words))].argmax())) != END:
+            words.append(word)
+    return -((toy.rewards[group] - toy.rewards[SEQUENCES.index(tuple(words))]) * toy.p[group].sum(2)).mean(1)
+
+
+def reinforce_pp(beta):
+    """Rewards less the divergence from a token on, normalised over the tokens of the group, which is the whole batch here."""
+    def loss(toy, group):
+        mask, n = toy.is_step[group], toy.length[group].sum(1)[:, None, None]
+        m = (toy.p - toy.r).detach()[group] * mask
+        A = (toy.rewards[group][..., None] - beta * m.flip(2).cumsum(2).flip(2)) * mask
+        centred_A = (A - A.sum((1, 2), keepdim=True) / n) * mask
+        std = (centred_A.square().sum((1, 2), keepdim=True) / (n - 1).clamp(min=1)).sqrt()
+        objective = clipped((toy.p - toy.q)[group].exp(), centred_A / (std + 1e-4)) * mask
+        return -mean_of_tokens(objective, toy.length[group])
+    return loss
+
+
 PRESETS = {
     "preset=grpo,beta=0.3": grpo(0.3),
     "preset=dr_grpo": per_token(lambda ratio, A, p: clipped(ratio, A), lambda x, n: x.sum(2).mean(1) / LONGEST, centred),
@@ -149,6 +171,7 @@ PRESETS = {
     "preset=cispo": per_token(lambda ratio, A, p: ratio.detach().clamp(0, 1.2) * A * p, mean_of_tokens),
     "preset=tis": per_token(lambda ratio, A, p: ratio.detach().clamp(max=2) * A * p, sum_of_tokens, centred),
     "preset=gpg": per_token(lambda ratio, A, p: A * p, mean_of_tokens, centred),
+    "preset=remax": remax, "preset=reinforce_pp,beta=0.3": reinforce_pp(0.3),
     "preset=mis": mis, "preset=opo": opo, "preset=rloo,beta=0.3": rloo(0.3),
 }
 
@@ -206,6 +229,43 @@ def test_the_exact_gradient_and_finite_differences(tmp_path):
         assert abs(slope - exact.ravel()[i]) < 1e-9
 
 
+BINARY = ["--task", "sequences[rewards=binary]", "--model", "writer[policy=table]", "--seed", "5", "--exact", "--json"]
+
+
+def binary(tmp_path, *estimators):
+    """Results of `measure` with rewards 0 and 1, and the gradient of the probability of success and this probability."""
+    file = str(tmp_path / "gradient.h5")
+    hardgrad("gradient", *BINARY[:6], "--estimator", "exact", "--precision", "double", "--out", file)
+    with h5py.File(file) as f:
+        gradient, rewards = -np.asarray(f["gradient/table.logits"]), np.asarray(f["batch/rewards"])[0]
+        laws = torch.log_softmax(torch.tensor(np.asarray(f["parameters/table.logits"], float)), 1)
+    steps = [[(PREFIXES.index(s[:t]), (s + (END,))[t]) for t in range(min(len(s) + 1, LONGEST))] for s in SEQUENCES]
+    success = sum(float(r) * np.exp(sum(float(laws[i]) for i in s)) for r, s in zip(rewards, steps))
+    out = json.loads(hardgrad("measure", *BINARY, *[x for e in estimators for x in ("--estimator", e)]))["results"]
+    assert 0.05 < success < 0.95
+    return out, gradient, success
+
+
+def test_pass_at_k_and_its_estimator(tmp_path):
+    """1 - (1 - p)^k; the gradient is k (1 - p)^(k-1) grad p."""
+    out, gradient, p = binary(tmp_path, *[f"best_of[best={k},samples={n}]" for k, n in ((1, 2), (2, 3), (3, 4))])
+    for k, found in zip((1, 2, 3), out):
+        mean = np.array(found["mean_gradient"]["table.logits"]).reshape(gradient.shape)
+        assert np.abs(mean + k * (1 - p) ** (k - 1) * gradient).max() < 1e-12
+        assert found["target"] == "best_of" and found["squared_bias"] < 1e-24
+
+
+def test_maxrl_follows_the_first_terms_of_the_likelihood_of_success(tmp_path):
+    """-log p; K samples give its gradient times 1 - (1 - p)^(K-1). As K grows, the bias against the target vanishes."""
+    samples = (2, 3, 4)
+    out, gradient, p = binary(tmp_path, *[f"policy_gradient[preset=maxrl,samples={K}]" for K in samples])
+    for K, found in zip(samples, out):
+        mean = np.array(found["mean_gradient"]["table.logits"]).reshape(gradient.shape)
+        assert np.abs(mean + (1 - (1 - p) ** (K - 1)) * gradient / p).max() < 1e-12
+        off = (1 - p) ** (K - 1) * np.linalg.norm(gradient) / p
+        assert found["target"] == "success_likelihood" and abs(found["squared_bias"] - off**2) < 1e-12
+
+
 def test_a_wrong_loss_is_noticed(tmp_path):
     """Off policy, GRPO without ratios differs, and so does the wrong side of the clip."""
     toy = Toy(tmp_path, 0.5)
@@ -234,6 +294,8 @@ def refused(*arguments):
     ("policy_gradient[divergence=k3,beta=1]", "writer", "the model has no reference policy"),
     ("policy_gradient[bound=clip,low=2]", "writer", "low is above high"),
     ("policy_gradient[preset=grop]", "writer", "preset"),
+    ("policy_gradient[preset=maxrl]", "writer", "the model has no rewards of at least 0"),
+    ("best_of[best=4]", "writer", "best must be less than samples"),
 ])
 def test_settings_that_cannot_work_are_refused_in_one_line(estimator, model, line):
     assert line in refused("measure", "--task", "sequences", "--model", model, "--estimator", estimator)

@@ -42,6 +42,7 @@ class Walker final : public Model<T> {
                                                                       : Reach::later_choices,
                          .columns = is("columns") ? 1 : columns}};
     if ((structure_.posterior = b.posterior)) guide_ = {set, "guide", hidden, places * columns, b.init};
+    structure_.rewards = is("rewards");
     if (is("unasked site")) structure_.sites.push_back({.name = "nowhere", .options = 2});
   }
 

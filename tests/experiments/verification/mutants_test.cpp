@@ -92,6 +92,7 @@ TEST_CASE("every mutant of a model is detected by its check") {
       {"cost rows", "sites", "a cost has 8 rows, but is given for 4 rows"},
       {"unasked site", "sites", "site `nowhere` is declared, but never has a choice"},
       {"throws", "sites", "out of luck"},
+      {"rewards", "sites", "a loss is positive"},
       {"too many", "sites", "more options than columns"},
       {"dependence", "reach", "reaches later choices, declared: later costs"},
       {"joint cost", "reach", "moves cost 2, whose rows do not come from it"},

@@ -1,0 +1,102 @@
+// policy_gradient: the critic's advantages by hand, and learned; targets of rewards against finite differences.
+#include <doctest/doctest.h>
+
+#include "core/autodiff/gradient.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+#include "tests/support/exactness.hpp"
+
+namespace hardgrad::testing::policy_gradient_test {
+using namespace measurement;
+namespace {
+
+const Dimensions prompts{{"words", 2}, {"longest", 3}, {"prompt_symbols", 2}};
+Batch two_prompts() {
+  Batch batch;
+  batch.id = {3, 4};
+  batch.integers["prompt"] = {{2, 2}, std::vector<int>{1, 0, 0, -1}};
+  batch.integers["answer"] = {{2, 3}, std::vector<int>{1, 0, 1, 0, -1, -1}};
+  return batch;
+}
+std::unique_ptr<Model<double>> writer() {
+  return make_model<double>(Spec::parse("writer[hidden=3,embedding=2,reward=share]"), prompts, Key(5));
+}
+
+/// The gradient of one estimate, and of the critic's loss; the critic's parameters are all `value`.
+std::pair<std::vector<double>, std::vector<double>> drawn(const std::string& spec, double value) {
+  const auto model = writer();
+  const auto estimator = make_estimator<double>(Spec::parse(spec), model->structure(), Key(2));
+  for (auto& parameter : estimator->own_parameters())
+    for (double& x : parameter.value.data) x = value;
+  Tape<double> tape;
+  KeyedRandomness random(Key(9));
+  const auto batch = two_prompts();
+  const auto estimate = estimator->draw({tape, *model, batch, random, true});
+  std::vector<double> gradient(model->parameters().size()), own(estimator->own_parameters().size());
+  differentiate(estimate.surrogate, model->parameters(), gradient);
+  if (estimate.own_loss) differentiate(estimate.own_loss, estimator->own_parameters(), own);
+  return {gradient, own};
+}
+
+TEST_CASE(
+    "policy_gradient: without a value, the critic's advantage is the return, and lambda=0 credits a choice with its own cost") {
+  const auto whole = drawn("policy_gradient[samples=9,advantage=critic]", 0).first;
+  CHECK(whole == drawn("policy_gradient[samples=9,advantage=none,reward_to_go=true]", 0).first);
+  const auto next = drawn("policy_gradient[samples=9,advantage=critic,lambda=0]", 0).first;
+  CHECK(largest_difference(whole, next) > 1e-3);
+  // By hand: the surrogate sum_t c_t log p_t of the same draws.
+  const auto model = writer();
+  Tape<double> tape;
+  KeyedRandomness random(Key(9));
+  const auto batch = two_prompts();
+  Sampled<double> sampled({tape, *model, batch, random}, 9);
+  std::vector<std::vector<double>> own_cost;
+  for (int t = 0; t < sampled.steps(); ++t) {
+    own_cost.emplace_back(sampled.rows());
+    for (const auto& cost : sampled.episode().costs())
+      if (cost.rows->step == t)
+        for (std::size_t r = 0; r < own_cost[t].size(); ++r) own_cost[t][r] += cost.loss.value().data[r];
+  }
+  std::vector<double> by_hand(model->parameters().size());
+  differentiate(sampled.score(own_cost), model->parameters(), by_hand);
+  CHECK(largest_difference(by_hand, next) < 1e-14);
+}
+
+TEST_CASE("policy_gradient: a value changes the advantages, and between the extremes lambda mixes them") {
+  const auto at = [](const char* lambda) {
+    return drawn(std::string("policy_gradient[samples=9,advantage=critic,hidden=4,lambda=") + lambda + "]", 0.3).first;
+  };
+  const auto one = at("1"), half = at("0.5"), none = at("0");
+  CHECK(largest_difference(one, drawn("policy_gradient[samples=9,advantage=critic,hidden=4]", 0).first) > 1e-3);
+  CHECK(largest_difference(one, half) > 1e-4);
+  CHECK(largest_difference(half, none) > 1e-4);
+}
+
+TEST_CASE("policy_gradient: the critic's loss has a gradient, and no other advantage has one") {
+  const auto own = drawn("policy_gradient[samples=9,advantage=critic,hidden=4]", 0.3).second;
+  CHECK(own.size() > 0);
+  CHECK(largest(own) > 1e-3);
+  CHECK(drawn("policy_gradient[samples=9]", 0).second.empty());
+}
+
+TEST_CASE("targets of rewards: gradients are finite differences, and the likelihood needs rewards") {
+  const auto model = writer();
+  const auto batch = two_prompts();
+  for (const Target target : {"success_likelihood", "best_of[samples=1]", "best_of[samples=4]"}) {
+    CAPTURE(target.text());
+    const auto truth = exact_truth(target, *model, batch, 1e6);
+    CHECK(largest_difference(truth.gradient, finite_differences(target, *model, batch)) < 1e-7);
+    if (target.text() == "best_of[samples=1]")
+      CHECK(largest_difference(truth.gradient, exact_truth("expected_loss", *model, batch, 1e6).gradient) < 1e-14);
+  }
+  const auto bits = model_of("bits[bits=2]");
+  const auto one = one_example();
+  Truths<double> truths(*bits, one, 1e6);
+  CHECK(truths.of("success_likelihood") == nullptr);
+  CHECK(truths.why().find("no rewards") != std::string::npos);
+  CHECK(why_unsupported(Spec::parse("policy_gradient[preset=maxrl]"), bits->structure()).find("no rewards") !=
+        std::string::npos);
+  CHECK(why_unsupported(Spec::parse("policy_gradient[preset=maxrl]"), model->structure()).empty());
+}
+
+}  // namespace
+}  // namespace hardgrad::testing::policy_gradient_test
