@@ -95,7 +95,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::integer("order", 2, 1, 3, "of the rule: 1 Euler, 2 midpoint, 3 Heun's third order")},
     .needs = {need::picks},
     .promises = {promise::mean(expected), promise::mean(expected, "order=1"), promise::mean(expected, "order=3"),
-                 promise::unshifted()},
+                 promise::unshifted("order=1")},
     .why_unsupported = refuse,
 };
 HARDGRAD_ESTIMATOR(SparseMixer, entry)

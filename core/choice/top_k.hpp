@@ -2,7 +2,7 @@
 //
 //   r = x + G,   the answer: the k options with the largest r
 //
-// They are k draws without replacement, each by the softmax of what is left (Plackett-Luce; Vieira 2014, Gumbel-max trick and
+// They are k draws without replacement, each by the softmax of the options left (Plackett-Luce; Vieira 2014, Gumbel-max trick and
 // weighted reservoir sampling). For k = 1 that is the softmax itself; for k > 1 it is not the distribution of `Subsets`.
 #pragma once
 

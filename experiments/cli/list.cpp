@@ -132,7 +132,7 @@ void print_matrix() {
   }
   print_in_blocks(rows);
   for (std::size_t i = 0; i < notes.size(); ++i) {
-    const auto lines = wrapped(notes[i], most_columns - 5);
+    const auto lines = wrapped(notes[i], most_columns - 6);
     for (std::size_t k = 0; k < lines.size(); ++k)
       put("{}{} {}\n", i + k == 0 ? "\n" : "", k == 0 ? fmt::format("({})", i + 1) : "   ", lines[k]);
   }

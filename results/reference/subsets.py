@@ -18,9 +18,10 @@ from analysis.style import COLOURS, MARKERS  # noqa: E402
 from program import columns, run  # noqa: E402
 
 EXACT = ["reinforce", "self_critic", "soft_baseline", "rloo[samples=2]",
-         "group_normalised[samples=2]", "simple"]
-SAMPLED = ["rloo[samples=4]", "optimal_baseline[samples=4]", "gumbel_top_k[temperature=0.1]", "gumbel_top_k[temperature=0.5]", "gumbel_top_k[temperature=2]",
-           "gumbel_top_k[hard=true]"]
+         "group_normalised[samples=2]", "unordered_set[samples=2]", "sparse_mixer[order=1]", "sparse_mixer", "simple"]
+SAMPLED = ["rloo[samples=4]", "optimal_baseline[samples=4]", "unordered_set[samples=4]", "gumbel_top_k[temperature=0.1]",
+           "gumbel_top_k[temperature=0.5]", "gumbel_top_k[temperature=2]", "gumbel_top_k[hard=true]", "implicit_mle",
+           "implicit_mle[central=true]", "implicit_mle[adaptive=true]", "implicit_mle[adaptive=true,central=true]"]
 REPLICATES = "65536"
 STAGES = ["flat", "peaked", "trained"]
 

@@ -333,8 +333,8 @@ TEST_CASE("the most probable paths come in order, with ties in lexicographic ord
         REQUIRE(beam.paths.size() == std::min<std::size_t>(k, 8));
         double covered = beam.rest;
         for (std::size_t i = 0; i < beam.paths.size(); ++i) {
-          if (logit < 0) CHECK(beam.paths[i].option == order[i]);
-          if (logit == 0) CHECK(beam.paths[i].option == std::vector<int>{int(i >> 2 & 1), int(i >> 1 & 1), int(i & 1)});
+          if (logit < 0) CHECK(beam.paths[i].answer == order[i]);
+          if (logit == 0) CHECK(beam.paths[i].answer == std::vector<int>{int(i >> 2 & 1), int(i >> 1 & 1), int(i & 1)});
           covered += std::exp(beam.paths[i].log_p);
         }
         CHECK(covered == doctest::Approx(1).epsilon(1e-14));
@@ -372,7 +372,7 @@ TEST_CASE(
     const auto bin = [&](double kappa) { return static_cast<int>(std::upper_bound(bounds, bounds + 3, kappa) - bounds); };
     for (const auto& beam : beams_of(handler, *model, batch)) {
       REQUIRE(beam.paths.size() == 2);
-      const auto code = [&](int n) { return 2 * beam.paths[n].option[0] + beam.paths[n].option[1]; };
+      const auto code = [&](int n) { return 2 * beam.paths[n].answer[0] + beam.paths[n].answer[1]; };
       ++counts[{code(0), code(1)}];
       ++counts[{std::min(code(0), code(1)), std::max(code(0), code(1)), bin(beam.threshold)}];
     }

@@ -1,4 +1,4 @@
-// Features: which are planted, how often the label is 1, and what the metrics count.
+// Features: which are planted, how often the label is 1, and the counts of the metrics.
 #include <cmath>
 #include <numeric>
 
