@@ -48,7 +48,7 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       ++trainings;
     }
   }
-  CHECK(networks == 25);
+  CHECK(networks == 29);
   CHECK(trainings == 3 * networks - 4);  // pixel_attention, writer (two scenes) and written words have no learned posterior
 }
 
