@@ -55,7 +55,8 @@ TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimat
       announcing += worst >= 0;
       ++visited;
     }
-    CHECK(visited == static_cast<int>(Estimators::instance().names().size()) - 9);  // all but 7 for bits, 2 for numbers
+    const int sparse_mixer = feed == "sampled";  // needs choices that feed no later ones
+    CHECK(visited == static_cast<int>(Estimators::instance().names().size()) - 9 - sparse_mixer);  // 7 for bits, 2 for numbers
     for (const auto* name : {"exact", "soft", "reinforce", "rloo", "entropy_regularised"}) {
       CAPTURE(name);
       CHECK(deviation(name, *model, batch) >= 0);
