@@ -9,6 +9,7 @@
 // Target: best_of[samples=k]. Bias: none. Cost: K rows.
 // Departure: the path term, which rewards do not have.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
@@ -97,12 +98,14 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2), ParameterInfo::integer("best", 2, 1, 1e6, "k, less than the samples")},
-    .needs = {need::log_density},
+    .needs = {need::picks},  // of numbers the least loss has kinks, which a quadrature does not integrate exactly
     .promises = {promise::same_moments("rloo[samples=3]", "best=1,samples=3"), promise::unshifted(),
                  promise::unbiased("samples=3,best=2"), promise::unbiased("samples=4,best=3"),
                  promise::noiseless(Promise::Loss::constant)},
     .why_unsupported = [](const Settings& s, const Structure&) -> std::string {
-      return s.integer("best") < s.integer("samples") ? "" : "best must be less than samples: take more samples";
+      const int K = s.integer("samples"), k = s.integer("best");
+      if (k >= K) return "best must be less than samples: take more samples";
+      return std::isfinite(binomial(K, k)) ? "" : "there are too many sets of `best` samples to count: take fewer of either";
     },
 };
 HARDGRAD_ESTIMATOR(BestOf, entry)

@@ -39,7 +39,7 @@ std::string misfit(const ModelEntry& model, const Dimensions& dimensions) {
   for (const auto& [name, entry] : Models::instance().entries())
     if (missing(entry).empty()) fitting.push_back(name);
   return fmt::format("model {} does not fit this task: it needs sizes named {}, the task has {}; models that fit: {}",
-                     model.name, fmt::join(lacks, ", "), fmt::join(has, ", "),
+                     model.name, fmt::join(lacks, ", "), has.empty() ? "none" : fmt::format("{}", fmt::join(has, ", ")),
                      fitting.empty() ? "none" : fmt::format("{}", fmt::join(fitting, ", ")));
 }
 

@@ -81,6 +81,7 @@ results/reference/every_estimator
 results/reference/trained
 results/reference/coverage
 results/reference/policies
+results/reference/own_network
 results/reference/subsets
 ```
 

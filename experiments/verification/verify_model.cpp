@@ -73,9 +73,11 @@ class ModelVerifier {
   ModelVerifier(const Spec& model, bool to_the_first_failure)
       : to_the_first_failure_(to_the_first_failure), verdict_{"model", model.text, {}} {}
 
-  void on(const Pair& pair) {
-    const auto scene = made(pair);
-    where_ = pair.name;
+  void skip(const std::string& where, const std::string& why) {
+    verdict_.checks.push_back({"scene", where, Check::Outcome::skipped, why});
+  }
+  void on(const std::string& where, const ModelScene& scene) {
+    where_ = where;
     const auto before = verdict_.count(Check::Outcome::failed);
     check("sites", check_sites, scene);
     if (verdict_.count(Check::Outcome::failed) > before) return;  // later checks would be unreliable
@@ -123,7 +125,19 @@ class ModelVerifier {
 Verdict verify_model(const Spec& model, const std::optional<Spec>& task, bool to_the_first_failure) {
   Models::instance().at(model.name);  // an unknown name fails before anything is made
   ModelVerifier verifier(model, to_the_first_failure);
-  for (const auto& pair : pairs(model, task)) verifier.on(pair);
+  const auto all = pairs(model, task);
+  std::size_t refused = 0;
+  for (const auto& pair : all) {
+    std::optional<ModelScene> scene;
+    try {
+      scene = made(pair);
+    } catch (const UsageError& error) {  // the given settings do not go with those of this scene
+      if (++refused == all.size()) throw;
+      verifier.skip(pair.name, error.what());
+      continue;
+    }
+    verifier.on(pair.name, *scene);
+  }
   return std::move(verifier).verdict();
 }
 

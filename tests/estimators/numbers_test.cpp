@@ -141,7 +141,6 @@ TEST_CASE("the estimators that support Normals, and the reasons of the others") 
       CHECK(reason.find("site `place` is a Normal") != std::string::npos);
   }
   CHECK(works == std::set<std::string>{"antithetic",
-                                       "best_of",
                                        "entropy_regularised",
                                        "group_normalised",
                                        "iwae_reinforce",

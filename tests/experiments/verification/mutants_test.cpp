@@ -159,7 +159,7 @@ TEST_CASE("every mutant of a task is detected by its check") {
       {"seed", "seed", "a second time with the same seed"},
       {"training ids", "training", "their ids differ"},
       {"training noise", "training", "a second time with the same key"},
-      {"dimensions", "dimensions", "the task has no walks"},
+      {"dimensions", "dimensions", "it needs sizes named walks, the task has none"},
       {"metrics", "dimensions", "two metrics have the name error"},
       {"infinite metric", "dimensions", "metric error is inf"},
   };
