@@ -30,5 +30,7 @@ HARDGRAD_WHEEL="$(ls "$PWD"/build/wheels/hardgrad-*-cp"${place##*cpython-}"-*.wh
 export HARDGRAD_WHEEL
 "$inside" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$HARDGRAD_WHEEL"
 "$inside" -c 'import sys, numpy, torch, hardgrad; print("Python", sys.version.split()[0], "NumPy", numpy.__version__, "PyTorch", torch.__version__)'
-export HARDGRAD_BINARY="$PWD/build/release/hardgrad" PYTHONDONTWRITEBYTECODE=1
+# The wheel's program: the one of another build rounds differently.
+HARDGRAD_BINARY="$("$inside" -c 'from hardgrad._program import PROGRAM; print(PROGRAM)')"
+export HARDGRAD_BINARY PYTHONDONTWRITEBYTECODE=1
 exec "$inside" -m pytest -q -rs -p no:cacheprovider tests/experiments/python
