@@ -340,3 +340,12 @@ def test_a_call_leaves_no_cycles(spec):
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("spec", ["rloo[samples=4]", "unordered_set", "disarm_tree", "straight_through", "rebar"])
+def test_zero_is_a_gradient(spec):
+    """Where no choice matters, e.g. since the draws agree: PyTorch and its DistributedDataParallel tell 0 from None."""
+    scale = torch.ones((), requires_grad=True)
+    value = expectation(torch.zeros(4, 2, 3) * scale, lambda z, example: 0 * z.sum((1, 2)), spec, seed=1)
+    (gradient,) = torch.autograd.grad(value.sum(), scale)
+    assert gradient == 0

@@ -79,7 +79,7 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
         value += np.bincount(example, share * losses, len(shaped))
     own_slopes, own = draws.learned(estimator, dtype, drawn.own_gradient)
     parts = [value.astype(values.dtype), *(share for *_, share in runs)]
-    if slope.any():
+    if slope.any() or not loss.ways:  # through the weights a gradient comes anyway
         parts.append(asked.at_logits(slope.reshape(values.shape)))
     there, *rest = sent(parts, logits.device)
     slopes: list[Slope] = [(rest[-1] if len(rest) > len(runs) else None, None), *zip(rest, loss.examples)]
