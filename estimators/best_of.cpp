@@ -13,7 +13,6 @@
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/reduce.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::best_of {
@@ -46,11 +45,7 @@ class BestOf final : public Estimator<T> {
         share[first + i] = group.wins[i] / examples;
       }
     }
-    auto& episode = sampled.episode();
-    auto surrogate = sampled.score(std::vector(sampled.steps(), signal));
-    for (const auto& cost : episode.costs())
-      surrogate = add(surrogate, cost.rows->is_root() ? sampled.mean(cost.rows, cost.loss)
-                                                      : weighted_sum(cost.loss, std::span<const double>(share)));
+    auto surrogate = add(sampled.score(std::vector(sampled.steps(), signal)), sampled.path(share));
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
   }
 

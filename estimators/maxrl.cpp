@@ -11,7 +11,6 @@
 // Departures: rewards between 0 and 1, and the path term, which rewards do not have. Ratios of exp(-f) are used even if it
 // underflows to 0 for all samples.
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/reduce.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/score_function/tuples.hpp"
 #include "core/estimator/slopes.hpp"
@@ -39,11 +38,7 @@ class MaxRl final : public Estimator<T> {
         share.push_back(v / examples);
       }
     }
-    auto& episode = sampled.episode();
-    auto surrogate = sampled.score(std::vector(sampled.steps(), signal));
-    for (const auto& cost : episode.costs())
-      surrogate = add(surrogate, cost.rows->is_root() ? sampled.mean(cost.rows, cost.loss)
-                                                      : weighted_sum(cost.loss, std::span<const double>(share)));
+    auto surrogate = add(sampled.score(std::vector(sampled.steps(), signal)), sampled.path(share));
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
   }
 

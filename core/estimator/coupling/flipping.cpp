@@ -138,10 +138,7 @@ Estimate<T> FlippingEstimator<T>::estimate(const Problem<T>& problem) const {
   double loss = 0;
   for (std::size_t row = 0; row < f.size(); ++row)
     if (row % members != 1) loss += (weight[row] = share) * f[row];
-  auto surrogate = choices.surrogate(static_cast<double>(members) * g);
-  for (const auto& cost : run.episode().costs())
-    surrogate = add(surrogate, cost.rows->is_root() ? run.mean(cost.rows, cost.loss)
-                                                    : weighted_sum(cost.loss, std::span<const double>(weight)));
+  auto surrogate = add(choices.surrogate(static_cast<double>(members) * g), run.path(weight));
   return {.surrogate = surrogate, .episode = run.release(), .loss = loss};
 }
 

@@ -144,6 +144,14 @@ Var<T> Sampled<T>::path() {
   return total;
 }
 
+template <class T>
+Var<T> Sampled<T>::path(std::span<const double> weight) {
+  auto total = episode_->tape().constant(1, 1);
+  for (const auto& cost : episode_->costs())
+    total = hardgrad::add(total, cost.rows->is_root() ? mean(cost.rows, cost.loss) : weighted_sum(cost.loss, weight));
+  return total;
+}
+
 template class Sampled<float>;
 template class Sampled<double>;
 

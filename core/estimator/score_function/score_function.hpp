@@ -85,6 +85,8 @@ class Sampled {
   }
   /// 1/(B K) sum of the costs: its gradient is the path term.
   Var<T> path();
+  /// The same with a weight for each sample [B K] instead of 1/(B K). Costs that precede all choices are averaged.
+  Var<T> path(std::span<const double> weight);
   /// Mean over samples (and examples) of a value [R, 1] on `rows`.
   Var<T> mean(const RowsPtr& rows, Var<T> value);
 

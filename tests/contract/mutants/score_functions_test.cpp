@@ -152,10 +152,7 @@ class MaxRl final : public Estimator<T> {
         share.push_back(v / (fault_("path summed over examples") ? 1 : examples));
       }
     }
-    auto surrogate = sampled.score(std::vector(sampled.steps(), signal));
-    for (const auto& cost : sampled.episode().costs())
-      surrogate = add(surrogate, cost.rows->is_root() ? sampled.mean(cost.rows, cost.loss)
-                                                      : weighted_sum(cost.loss, std::span<const double>(share)));
+    auto surrogate = add(sampled.score(std::vector(sampled.steps(), signal)), sampled.path(share));
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
   }
 
@@ -201,10 +198,7 @@ class BestOf final : public Estimator<T> {
         share[first + i] = (fault_("path of all samples") ? 1.0 / samples_ : wins[i] / sets) / examples;
       }
     }
-    auto surrogate = sampled.score(std::vector(sampled.steps(), signal));
-    for (const auto& cost : sampled.episode().costs())
-      surrogate = add(surrogate, cost.rows->is_root() ? sampled.mean(cost.rows, cost.loss)
-                                                      : weighted_sum(cost.loss, std::span<const double>(share)));
+    auto surrogate = add(sampled.score(std::vector(sampled.steps(), signal)), sampled.path(share));
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
   }
 
