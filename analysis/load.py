@@ -93,7 +93,7 @@ def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
                          "again, or read it with the release that wrote it")
     kind = data.attrs.get("kind")
     if kind != wanted:
-        hint = {("cell", "result"): "; merge the cells first", ("gradient", "result"): "; `analysis look` shows it",
+        hint = {("gradient", "result"): "; `analysis look` shows it",
                 ("result", "gradient"): "; `analysis report` shows it"}.get((str(kind), wanted), "")
         raise InputError(f"{path}: is a {kind} file, not a {wanted}{hint}")
 

@@ -22,6 +22,8 @@ def verify(path: Path, unverified: bool = False) -> str:
     content = _bytes_of(path)
     if not content:
         raise InputError(f"{path}: is empty")
+    if content.startswith(b"HARDGRAD-CELL "):
+        raise InputError(f"{path}: holds a sweep's cells; merge them first")
     if not content.startswith(b"\x89HDF\r\n\x1a\n"):
         raise InputError(f"{path}: is not an HDF5 file")
     mark = content.rfind(_SEAL, max(0, len(content) - _LONGEST))

@@ -22,32 +22,38 @@ namespace {
 int check(const std::string& path, bool json) {
   std::vector<std::string> problems;
   std::vector<storage::Leftover> left;
-  std::size_t looked = 0, missing = 0, failed = 0;
+  std::size_t looked = 0, stored = 0, missing = 0, failed = 0;
   const auto kind = path_kind(path);
   if (kind == PathKind::missing) throw InputError(path + ": there is no such file or folder");
   if (kind == PathKind::folder) {
     const sweeps::SweepFolder folder{path};
     const auto plan = sweeps::read_plan(folder);
-    left = leftovers(folder);
+    const storage::CellStore cells(folder.cells());
+    left = leftovers(folder, cells);
+    looked = cells.files();
+    problems = cells.damage();
     missing = plan.value("to_come", std::size_t{0});
     for (const auto& cell : plan.at("cells")) {
       const auto hash = cell.at("hash").get<std::string>();
-      const auto file = folder.cell(hash);
       if (const auto way = folder.unfinished(hash); path_kind(way) != PathKind::missing) {
         ++looked;
         for (auto& problem : storage::check_file(way)) problems.push_back(problem + "; the cell starts again");
       }
-      if (path_kind(file) == PathKind::missing) {
+      const auto found = cells.find(hash);
+      if (!found) {
         ++missing;
         continue;
       }
-      ++looked;
-      auto wrong = storage::check_cell(file, "", hash);
-      if (wrong.empty()) {
-        failed += storage::peek_cell(file).status == storage::CellStatus::failed && cell.value("round", 0) == 0;
-        for (auto& problem : storage::check_file(file)) problems.push_back(std::move(problem));
-      } else {
-        problems.push_back(wrong);
+      ++stored;
+      if (auto fault = cells.fault(hash); !fault.empty()) {
+        problems.push_back(std::move(fault));
+        continue;
+      }
+      failed += found->cell.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
+      try {
+        cells.read(hash);
+      } catch (const InputError& error) {
+        problems.push_back(error.what());
       }
     }
   } else {
@@ -58,6 +64,7 @@ int check(const std::string& path, bool json) {
     print_json({{"path", path},
                 {"ok", problems.empty()},
                 {"files", looked},
+                {"cells", stored},
                 {"missing", missing},
                 {"failed", failed},
                 {"leftovers", left.size()},
@@ -65,8 +72,8 @@ int check(const std::string& path, bool json) {
   } else {
     for (const auto& problem : problems) put("{}\n", printable(problem));
     if (!left.empty()) put("{}\n", leftovers_text(left));
-    put("{}: {} checked, {}{}{}\n", printable(path), counted(looked, "file"),
-        problems.empty() ? "all complete" : counted(problems.size(), "problem"),
+    put("{}: {}{} checked, {}{}{}\n", printable(path), kind == PathKind::folder ? counted(stored, "cell") + " in " : "",
+        counted(looked, "file"), problems.empty() ? "all complete" : counted(problems.size(), "problem"),
         missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",
         failed ? fmt::format(", {} failed", counted(failed, "cell")) : "");
   }
@@ -82,7 +89,7 @@ void add_check(CLI::App& app, Action& action) {
   };
   auto options = std::make_shared<Options>();
   Verb verb(app, "check", "verify a sweep's folder or a file, and report faults");
-  verb.add("path", options->path, "a sweep's folder, or a .h5 file").required();
+  verb.add("path", options->path, "a sweep's folder, or a .h5 or .cells file").required();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] { return check(options->path, options->json); });
 }

@@ -77,6 +77,7 @@ constexpr std::size_t most_warnings = 20;
 int merge_folder(const MergeArguments& options) {
   const sweeps::SweepFolder folder{options.path};
   const auto plan = sweeps::read_plan(folder);
+  const storage::CellStore cells(folder.cells());
   require_writable(options.out);
   auto missing = plan.value("to_come", std::size_t{0});  // unknown cells are not done
   std::size_t failed = 0, damaged = 0, lost_networks = 0;
@@ -84,22 +85,21 @@ int merge_folder(const MergeArguments& options) {
   const auto kept = kept_settings(plan);
   storage::Merger merger(
       {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .tuned = tuned_axes(plan), .planned = planned});
+  const auto tell_damage = [&](const std::string& fault) {
+    if (++damaged <= most_warnings) warn("{}; omitted, the next run computes it again", fault);
+  };
+  for (const auto& fault : cells.damage()) tell_damage(fault);
   for (const auto& cell : plan.at("cells")) {
     const auto hash = cell.at("hash").get<std::string>();
-    const auto state = sweeps::cell_state(folder, hash, false);  // without its checkpoint
-    if (state == sweeps::CellState::damaged) {
-      if (++damaged <= most_warnings)
-        warn("{}; omitted, the next run computes it again", storage::check_cell(folder.cell(hash), "", hash));
-    }
+    const auto state = sweeps::cell_state(cells, hash, false);  // without its checkpoint
+    if (state == sweeps::CellState::damaged) tell_damage(cells.fault(hash));
     if (state == sweeps::CellState::pending || state == sweeps::CellState::damaged) {
       ++missing;
       continue;
     }
-    const auto path = folder.cell(hash);
-    if (const auto lost = storage::check_checkpoint(path, storage::peek_cell(path));
-        !lost.empty() && ++lost_networks <= most_warnings)
+    if (const auto lost = cells.fault(hash); !lost.empty() && ++lost_networks <= most_warnings)
       warn("{}; the cell's numbers are merged, the next run trains its network again", lost);
-    auto record = storage::read_cell(path);
+    auto record = cells.read(hash);
     record.plan_hash = plan.at("hash");  // its hash identifies it, even if it was run for another plan
     if (plan.contains("searches")) record.tuning = role_of(cell, record, plan, kept);
     failed += record.status == storage::CellStatus::failed && cell.value("round", 0) == 0;

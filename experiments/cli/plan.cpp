@@ -86,12 +86,12 @@ struct Listing {
 };
 
 Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const sweeps::SweepFolder& folder,
-                   const sweeps::RunOptions& run) {
+                   const storage::CellStore& cells, const sweeps::RunOptions& run) {
   Listing list;
-  sweeps::Reasons why(plan, folder);
+  sweeps::Reasons why(plan, folder, cells);
   for (const auto* cell : sweeps::selected_cells(plan, run.only, run.shard, run.shards)) {
     ++list.selected;
-    const auto state = sweeps::cell_state(folder, cell->hash);
+    const auto state = sweeps::cell_state(cells, cell->hash);
     const bool done = sweeps::is_done(state, *cell);
     ++list.counts[state];
     list.skips += !cell->skip.empty();
@@ -101,7 +101,7 @@ Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const
                       : !cell->skip.empty() ? "skip: " + cell->skip
                       : done ? state == sweeps::CellState::failed ? "done: it failed and is never chosen" : "done"
                       : state == sweeps::CellState::failed  ? "run again: it failed"
-                      : state == sweeps::CellState::damaged ? "run again: its file is damaged"
+                      : state == sweeps::CellState::damaged ? "run again: its record is damaged"
                       : state == sweeps::CellState::skipped ? "run again: it was skipped"
                                                             : "run";
     list.rows.push_back({cell->hash, cell->label(), cell->rows ? fmt::format("{:.6g}", *cell->rows) : "", what});
@@ -152,9 +152,10 @@ int show_plan(const PlanArguments& options) {
   auto plan = sweeps::make_plan(config, tasks);
   for (const auto& warning : plan.warnings) warn("{}", warning);
   const sweeps::SweepFolder folder{config.out};
-  if (plan.tuning) grow(plan, sweeps::outcomes_in(folder, config.tune->metric));
+  const storage::CellStore cells(folder.cells());
+  if (plan.tuning) grow(plan, sweeps::outcomes_in(cells, config.tune->metric));
   const auto conflict = conflict_of(folder, plan);
-  const auto list = list_cells(options, plan, folder, run);
+  const auto list = list_cells(options, plan, folder, cells, run);
   auto todo = list.todo;
   const auto to_come = sweeps::selected_cells(plan, run.only, run.shard, run.shards, true);
   const auto now = todo.size();

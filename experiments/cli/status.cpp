@@ -20,15 +20,17 @@ constexpr std::size_t most_lines = 20;  // of each kind: ten thousand damaged ce
 
 int show_status(const std::string& path, bool json) {
   const sweeps::SweepFolder folder{path};
-  const auto status = sweeps::sweep_status(folder);
-  const auto left = leftovers(folder);
+  const storage::CellStore cells(folder.cells());
+  const auto status = sweeps::sweep_status(folder, cells);
+  const auto left = leftovers(folder, cells);
   const auto ok = status.count(sweeps::CellState::ok), trials = status.failed_trials(),
              failed = status.count(sweeps::CellState::failed) - trials, skipped = status.count(sweeps::CellState::skipped);
-  const auto damaged = status.count(sweeps::CellState::damaged), pending = status.count(sweeps::CellState::pending);
+  const auto damaged = status.count(sweeps::CellState::damaged) + status.damage.size(),
+             pending = status.count(sweeps::CellState::pending);
   if (json) {
-    auto failures = nlohmann::json::array(), cells = nlohmann::json::array();
+    auto failures = nlohmann::json::array(), lines = nlohmann::json::array();
     for (const auto& cell : status.cells) {
-      cells.push_back({{"hash", cell.hash},
+      lines.push_back({{"hash", cell.hash},
                        {"label", cell.label},
                        {"state", cell.running ? "running" : to_string(cell.state)},
                        {"step", cell.step ? nlohmann::json(*cell.step) : nlohmann::json()},
@@ -50,7 +52,7 @@ int show_status(const std::string& path, bool json) {
                 {"leftovers", left.size()},
                 {"seconds_left", status.seconds_left ? number(*status.seconds_left) : nlohmann::json()},
                 {"failures", failures},
-                {"cells", cells}});
+                {"cells", lines}});
     return damaged ? 3 : failed ? 1 : 0;
   }
   put("{}\n", status.summary());
@@ -69,6 +71,7 @@ int show_status(const std::string& path, bool json) {
       tell(cell.trial ? "trial failed" : "failed", ": " + cell.label + ": " + cell.reason);
     if (cell.state == sweeps::CellState::damaged) tell("damaged", ": " + cell.label);
   }
+  for (const auto& line : status.damage) tell("damaged", ": " + line);
   for (const auto& [kind, count] : lines)
     if (count > most_lines) put("{}: {} more; --json has them all\n", kind, count - most_lines);
   return damaged ? 3 : failed ? 1 : 0;

@@ -14,7 +14,6 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/hdf5/file.hpp"
-#include "experiments/support/utf8.hpp"
 
 namespace hardgrad::storage {
 namespace {
@@ -64,38 +63,6 @@ class Digest {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
-// Text from plugins or corpora may be invalid UTF-8.
-void clean(std::string& s) { s = valid_utf8(s); }
-template <class... V>
-void clean(std::variant<V...>& value) {
-  std::visit(
-      [](auto& v) {
-        using E = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<E, std::string>)
-          clean(v);
-        else if constexpr (std::is_same_v<E, std::vector<std::string>>)
-          for (auto& s : v) clean(s);
-      },
-      value);
-}
-void clean(Attributes& attributes) {
-  for (auto& [name, value] : attributes) clean(value);
-  // An empty list is written as no attribute at all.
-  std::erase_if(attributes, [](const auto& a) {
-    return std::visit(
-        [](const auto& v) {
-          using V = std::decay_t<decltype(v)>;
-          if constexpr (std::is_arithmetic_v<V> || std::is_same_v<V, std::string>)
-            return false;
-          else
-            return v.empty();
-        },
-        a.second);
-  });
-}
-
-std::uint64_t xxh3(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
-
 // " crc32:xxxxxxxx xxh3:xxxxxxxxxxxxxxxx\n". The first is for readers without xxHash. The second covers the first, and is
 // checked here.
 constexpr std::size_t crc_length = 7 + 8 + 6, hash_length = 16 + 1;
@@ -105,7 +72,7 @@ std::string sealed(std::string bytes, const std::string& note) {
   bytes += seal_mark + note;
   const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   bytes += " crc32:" + hex(crc).substr(8) + " xxh3:";
-  bytes += hex(xxh3(bytes)) + "\n";
+  bytes += bytes_hash(bytes) + "\n";
   return bytes;
 }
 
@@ -114,13 +81,14 @@ std::size_t open_seal(std::string_view bytes, const std::string& path, std::stri
   const auto mark = bytes.rfind(seal_mark);
   if (mark == std::string::npos || mark + longest_seal < bytes.size()) {
     if (bytes.empty()) throw InputError(path + ": is empty");
+    if (bytes.starts_with(cell_mark)) throw InputError(path + ": holds a sweep's cells; merge them first");
     if (!bytes.starts_with("\211HDF")) throw InputError(path + ": is not an HDF5 file of Hardgrad");
     throw InputError(path + ": truncated, or written by another program: Hardgrad's seal is missing at its end");
   }
   if (bytes.size() < mark + seal_mark.size() + crc_length + hash_length || bytes.back() != '\n')
     throw InputError(path + ": truncated: its seal is torn");
   const auto hashed = bytes.substr(0, bytes.size() - hash_length);
-  if (bytes.substr(hashed.size()) != hex(xxh3(hashed)) + "\n")
+  if (bytes.substr(hashed.size()) != bytes_hash(hashed) + "\n")
     throw InputError(path + ": damaged: its bytes do not match the checksum in its seal");
   note = hashed.substr(mark + seal_mark.size(), hashed.size() - crc_length - mark - seal_mark.size());
   return mark;
@@ -133,6 +101,8 @@ const Dataset& Archive::group(const std::string& name) const {
     if (g.name == name) return g.data;
   throw InputError(path + ": has no group /" + name);
 }
+
+std::string bytes_hash(std::string_view bytes) { return hex(XXH3_64bits(bytes.data(), bytes.size())); }
 
 std::string checksum(const Archive& archive) {
   Digest digest;
@@ -156,17 +126,7 @@ std::string checksum(const Archive& archive) {
 }
 
 void write_archive(const std::string& path, Archive archive, bool compress) {
-  for (auto& [name, data] : archive.groups) {
-    clean(data.attributes);
-    for (auto& axis : data.axes) {
-      clean(axis.labels);
-      clean(axis.attributes);
-    }
-    for (auto& variable : data.variables) {
-      clean(variable.values);
-      clean(variable.attributes);
-    }
-  }
+  for (auto& [name, data] : archive.groups) make_valid(data);
   std::string bytes;
   {
     hdf5::File file;

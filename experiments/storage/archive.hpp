@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/storage/dataset.hpp"
@@ -17,7 +18,7 @@ namespace hardgrad::storage {
 inline constexpr std::int64_t schema_version = 2;
 
 struct Archive {
-  std::string kind;       ///< cell | result | gradient | checkpoint | unfinished
+  std::string kind;       ///< result | gradient | checkpoint | unfinished; cell: in memory only
   std::string note = {};  ///< further text in the seal: at most 400 bytes, no line break
   std::string status = "complete";
   struct Group {
@@ -46,6 +47,10 @@ struct Seal {
 };
 /// Reads and verifies only the seal, without HDF5; InputError if the file is damaged or truncated.
 Seal read_seal(const std::string& path);
+/// The first bytes of a file of cells (cell_file.hpp), which is no archive.
+inline constexpr std::string_view cell_mark = "HARDGRAD-CELL ";
+/// 16 hexadecimal digits: the XXH3 of the bytes.
+std::string bytes_hash(std::string_view bytes);
 /// Hexadecimal hash of the archive without its note, status and path.
 std::string checksum(const Archive& archive);
 

@@ -41,6 +41,38 @@ fs::path follow(fs::path path) {
   return path;
 }
 
+// Bytes from `at` up to `end` or the end of the file.
+std::string bytes_of(int fd, const std::string& path, std::size_t at, std::size_t end) {
+  std::string bytes(end - at, '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const auto got = ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(at + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
+    if (got == 0) break;  // the file has shrunk
+    done += static_cast<std::size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+// An error number, or 0.
+int write_all(int fd, const std::string& bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const auto put = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno;
+    done += static_cast<std::size_t>(put);
+  }
+  return ::fsync(fd) == 0 ? 0 : errno;
+}
+
+// Makes the names in a folder durable. Some shared file systems do not support this (EINVAL); the names are still valid.
+int sync_folder(const fs::path& folder) {
+  const Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  return directory.fd >= 0 && ::fsync(directory.fd) != 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
+}
+
 // ".<file>.<process>.<random>.partial"
 std::string temporary_name(const std::string& file) {
   return std::string(".").append(file, 0, 150) + "." + this_process() + "." + random_name() + partial;
@@ -48,24 +80,28 @@ std::string temporary_name(const std::string& file) {
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+std::string read_file(const std::string& path, std::size_t at, std::size_t most) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) throw InputError(path + ": cannot be read: " + system_words(errno));
   if (S_ISDIR(status.st_mode)) throw InputError(path + ": is a folder, not a file");
   if (!S_ISREG(status.st_mode)) throw InputError(path + ": is not a regular file");
-  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const auto got = ::read(file.fd, bytes.data() + done, bytes.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
-    if (got == 0) break;  // the file has shrunk: the seal will not match
-    done += static_cast<std::size_t>(got);
+  const auto size = static_cast<std::size_t>(status.st_size), from = std::min(at, size);
+  return bytes_of(file.fd, path, from, from + std::min(most, size - from));
+}
+
+void append_to_file(const std::string& path, const std::string& bytes) {
+  const auto fail = [&](int error) { throw UsageError(path + ": cannot be written: " + system_words(error)); };
+  Descriptor file{::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)};
+  struct stat status {};
+  if (file.fd < 0 || ::fstat(file.fd, &status) != 0) fail(errno);
+  if (const int error = write_all(file.fd, bytes)) {
+    (void)!::ftruncate(file.fd, status.st_size);  // if this fails, too, a torn end remains, which readers recognise
+    fail(error);
   }
-  bytes.resize(done);
-  return bytes;
+  if (status.st_size == 0)
+    if (const int error = sync_folder(fs::path(path).parent_path())) fail(error);
 }
 
 namespace {
@@ -110,13 +146,7 @@ bool write(const std::string& given, const std::string& bytes, bool replace) {
   } while (file.fd < 0 && errno == EEXIST);
   if (file.fd < 0) throw fail(errno);
   try {
-    for (std::size_t done = 0; done < bytes.size();) {
-      const auto put = ::write(file.fd, bytes.data() + done, bytes.size() - done);
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) throw fail(errno);
-      done += static_cast<std::size_t>(put);
-    }
-    if (::fsync(file.fd) != 0) throw fail(errno);
+    if (const int error = write_all(file.fd, bytes)) throw fail(error);
     const int closed = ::close(file.fd);
     file.fd = -1;
     if (closed != 0) throw fail(errno);
@@ -128,9 +158,7 @@ bool write(const std::string& given, const std::string& bytes, bool replace) {
     ::unlink(temporary.c_str());
     throw;
   }
-  Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  // Some shared file systems do not support fsync of a folder (EINVAL); the rename is still valid.
-  if (directory.fd >= 0 && ::fsync(directory.fd) != 0 && errno != EINVAL && errno != ENOTSUP) throw fail(errno);
+  if (const int error = sync_folder(folder)) throw fail(error);
   return true;
 }
 
@@ -148,10 +176,14 @@ std::time_t folder_time(const std::string& folder) {
   return told ? status.st_mtime : std::time(nullptr);
 }
 
+bool is_abandoned(const std::string& process, std::time_t written, const std::string& folder) {
+  const auto life = life_of(process);
+  return life == Life::dead || (life == Life::elsewhere && folder_time(folder) - written > abandoned_after);
+}
+
 std::vector<Leftover> leftovers(const std::string& folder, const std::string& name) {
   std::vector<Leftover> found;
   const auto start = std::string(".").append(name, 0, 150) + (name.empty() ? "" : ".");
-  std::time_t now = 0;
   std::error_code error;
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -161,10 +193,9 @@ std::vector<Leftover> leftovers(const std::string& folder, const std::string& na
     if (::lstat(entry->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     const auto random = file.rfind('.', file.size() - partial.size() - 1);
     const auto process = random == 0 ? std::string::npos : file.rfind('.', random - 1);
-    const auto life = process == std::string::npos ? Life::elsewhere : life_of(file.substr(process + 1, random - process - 1));
-    if (life == Life::elsewhere && now == 0) now = folder_time(folder);
-    found.push_back({entry->path().string(), static_cast<std::size_t>(status.st_size),
-                     life == Life::dead || (life == Life::elsewhere && now - status.st_mtime > abandoned_after)});
+    const auto named = process == std::string::npos ? std::string() : file.substr(process + 1, random - process - 1);
+    found.push_back(
+        {entry->path().string(), static_cast<std::size_t>(status.st_size), is_abandoned(named, status.st_mtime, folder)});
   }
   return found;
 }

@@ -1,4 +1,5 @@
-// Atomic reading and writing of complete files: a path holds the old file or the new one, never part of one.
+// Reading and writing of files by plain system calls. Writing is atomic: a path holds the old file or the new one, never part
+// of one; appending may leave part of the appended bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 
 namespace hardgrad::storage {
 
-/// All bytes of a regular file. InputError if it is missing, a folder or unreadable.
-std::string read_file(const std::string& path);
+/// The bytes of a regular file from byte `at` on, at most `most`. InputError if it is missing, a folder or unreadable.
+std::string read_file(const std::string& path, std::size_t at = 0, std::size_t most = std::string::npos);
 
 /// Writes a temporary file with a unique name in the same folder, then fsync, rename, fsync of the folder. A symbolic link
 /// keeps its target. UsageError (and no file left) if the folder is missing or cannot be written, the disk is full, or the
@@ -19,9 +20,17 @@ void write_file(const std::string& path, const std::string& bytes);
 /// The same, but an existing file is kept: then returns false. At most one of several processes creates the file.
 bool write_new_file(const std::string& path, const std::string& bytes);
 
+/// Appends in one write, then fsync, and of the folder if the file is new. UsageError if this fails; the file then has its old
+/// length, if the file system still allows this.
+void append_to_file(const std::string& path, const std::string& bytes);
+
 /// The current time of a folder's file system, in seconds; it can differ from this machine's. This machine's time if the folder
 /// is not writable.
 std::time_t folder_time(const std::string& folder);
+
+/// Whether what a process was writing at a time in a folder is left incomplete: the process is dead or, if that is unknown, an
+/// hour has passed.
+bool is_abandoned(const std::string& process, std::time_t written, const std::string& folder);
 
 /// An incomplete file of a process that was killed or is still writing.
 struct Leftover {

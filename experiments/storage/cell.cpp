@@ -1,8 +1,7 @@
-// Cells: the columns of one run, its labels, and a seal with its state.
+// Cells: the columns of one run and its labels.
 #include "experiments/storage/cell.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/provenance.hpp"
@@ -78,8 +77,6 @@ Archive archive_of(CellRecord record) {
   if (record.provenance.empty()) record.provenance = provenance();
   auto data = columns({record}, false);
   add_moments(data, record.result);
-  data.variables.push_back(
-      {"configuration", {}, std::vector<std::string>{record.configuration}, {{"long_name", "resolved configuration, TOML"}}});
   std::vector<std::string> axis_names, axis_values, provenance_names;
   for (const auto& [name, value] : record.axes) {
     axis_names.push_back(name);
@@ -90,18 +87,10 @@ Archive archive_of(CellRecord record) {
       {"plan_hash", record.plan_hash}, {"identity", record.identity}, {"checkpoint_hash", record.checkpoint_hash},
       {"axis_names", axis_names},      {"axis_values", axis_values},  {"provenance", provenance_names}};
   add_provenance(data.attributes, record.provenance);
-  Archive archive{
-      .kind = "cell",
-      .note = "cell plan=" + record.plan_hash + " hash=" + record.cell_hash + " status=" + to_string(record.status)};
-  if (!record.checkpoint_hash.empty())
-    archive.note += " checkpoint=" + record.checkpoint + " checkpoint_hash=" + record.checkpoint_hash;
+  Archive archive{.kind = "cell"};
   archive.groups.push_back({"", std::move(data)});
   return archive;
 }
-
-void write_cell(const std::string& path, const CellRecord& record) { write_archive(path, archive_of(record), false); }
-
-CellRecord read_cell(const std::string& path) { return cell_of(read_archive(path, "cell")); }
 
 CellRecord cell_of(const Archive& archive) {
   const auto& path = archive.path;
@@ -129,7 +118,6 @@ CellRecord cell_of(const Archive& archive) {
   record.reason = scalar<std::string>(data, "reason", path);
   record.log = scalar<std::string>(data, "log", path);
   record.checkpoint = scalar<std::string>(data, "checkpoint", path);
-  record.configuration = scalar<std::string>(data, "configuration", path);
   for (const auto& variable : data.variables)
     if (text(variable.attributes, "family") == "cost")
       record.costs[text(variable.attributes, "key")] = scalar<double>(data, variable.name, path);
@@ -144,36 +132,14 @@ CellRecord cell_of(const Archive& archive) {
   return record;
 }
 
-CellSummary peek_cell(const std::string& path) {
-  const auto seal = read_seal(path);
-  if (seal.kind() != "cell") throw InputError(path + ": is a " + seal.kind() + " file, not a cell file");
-  for (auto status : {CellStatus::ok, CellStatus::failed, CellStatus::skipped})
-    if (to_string(status) == seal.value("status"))
-      return {seal.value("plan"), seal.value("hash"), status, seal.value("checkpoint"), seal.value("checkpoint_hash")};
-  throw InputError(path + ": has an unknown status \"" + seal.value("status") + "\"");
-}
-
-std::string check_checkpoint(const std::string& path, const CellSummary& cell) {
+std::string check_checkpoint(const std::string& folder, const CellSummary& cell) {
   if (cell.checkpoint.empty()) return "";
-  const auto file = (std::filesystem::path(path).parent_path() / cell.checkpoint).string();
+  const auto file = folder + "/" + cell.checkpoint;
   try {
-    if (read_seal(file).hash != cell.checkpoint_hash) return file + ": is not the checkpoint of " + path;
+    if (read_seal(file).hash != cell.checkpoint_hash) return file + ": is not the checkpoint of cell " + cell.cell_hash;
     return "";
   } catch (const InputError& error) {
-    return error.what() + (" (the checkpoint of " + path + ")");
-  }
-}
-
-std::string check_cell(const std::string& path, const std::string& plan_hash, const std::string& cell_hash) {
-  try {
-    const auto cell = peek_cell(path);
-    if (!plan_hash.empty() && cell.plan_hash != plan_hash)
-      return path + ": belongs to another plan (" + cell.plan_hash + ", not " + plan_hash + ")";
-    if (!cell_hash.empty() && cell.cell_hash != cell_hash)
-      return path + ": holds another cell (" + cell.cell_hash + ", not " + cell_hash + ")";
-    return check_checkpoint(path, cell);
-  } catch (const InputError& error) {
-    return error.what();
+    return error.what() + (" (the checkpoint of cell " + cell.cell_hash + ")");
   }
 }
 

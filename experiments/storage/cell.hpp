@@ -1,4 +1,4 @@
-// A cell's complete result, and its file. A cell is done only if its file is verified to be complete.
+// A cell's complete result, and its form as labelled columns.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace hardgrad::storage {
 enum class CellStatus { ok, failed, skipped };
 std::string to_string(CellStatus status);
 
-/// The purpose of a run in a sweep with [tune], from the plan; it is not in the cell's file.
+/// The purpose of a run in a sweep with [tune], from the plan; it is not stored with the cell.
 struct TuningRole {
   int round = 0;              ///< of the search, from 1, for a trial; 0: a reported run
   int setting = 0;            ///< which of the settings tried, from 0
@@ -35,35 +35,27 @@ struct CellRecord {
   std::string plan_hash, cell_hash;
   std::string identity;                           ///< the text of the cell's hash: `name=value` lines
   training::TrainResult result;                   ///< partial or empty if it failed
-  std::string configuration;                      ///< resolved, as TOML
+  std::string configuration;                      ///< resolved, as TOML; not stored with the cell: the plan has it
   std::string checkpoint;                         ///< name of the checkpoint file, relative to the cell's folder; empty if none
   std::string checkpoint_hash;                    ///< of its seal, to identify it
   std::map<std::string, double> costs;            ///< further costs: cpu_seconds, tape_bytes, ...
   std::optional<TuningRole> tuning;               ///< in a merged result of a sweep with [tune]
-  std::map<std::string, std::string> provenance;  ///< filled by write_cell (of this build, machine) if empty
+  std::map<std::string, std::string> provenance;  ///< of this build and machine if it is empty when stored
 };
 
-/// The content of a cell file's seal, read without HDF5: enough for `status` and resuming.
+/// What a record of a cell tells without its columns: enough for `status` and resuming.
 struct CellSummary {
   std::string plan_hash, cell_hash;
   CellStatus status = CellStatus::ok;
+  int attempt = 0;                          ///< of several records of the cell, the largest counts
   std::string checkpoint, checkpoint_hash;  ///< as in the record
 };
 
-/// Atomic. UsageError if it cannot be written. Mean gradients of more than 1,000 parameters are omitted.
-void write_cell(const std::string& path, const CellRecord& record);
-/// InputError if it is missing, damaged, incomplete or not a cell. NaN in a map of numbers is read as absent, unless all values
-/// of its name are NaN. Reading and writing again therefore gives the same file.
-CellRecord read_cell(const std::string& path);
-/// Conversion to and from an archive.
+/// Conversion to and from an archive. Mean gradients of more than 1,000 parameters are omitted. NaN in a map of numbers is read
+/// as absent, unless all values of its name are NaN. Storing and reading again therefore gives the same bytes.
 Archive archive_of(CellRecord record);
 CellRecord cell_of(const Archive& archive);
-/// Verifies the file's hash and reads the seal's note; takes microseconds. InputError as above.
-CellSummary peek_cell(const std::string& path);
-/// Empty if the cell's checkpoint (if it has one) is beside it and complete, else the fault in words.
-std::string check_checkpoint(const std::string& path, const CellSummary& cell);
-/// Empty if the file is a complete cell of this plan with this hash (empty: any) and its checkpoint is complete, else the
-/// fault in words.
-std::string check_cell(const std::string& path, const std::string& plan_hash = "", const std::string& cell_hash = "");
+/// Empty if the cell's checkpoint (if it has one) is in the folder and complete, else the fault in words.
+std::string check_checkpoint(const std::string& folder, const CellSummary& cell);
 
 }  // namespace hardgrad::storage

@@ -5,7 +5,8 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
-#include "experiments/storage/cell.hpp"
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/cell_file.hpp"
 #include "experiments/storage/results.hpp"
 #include "experiments/storage/unfinished.hpp"
 
@@ -51,15 +52,31 @@ void check_gradient(Problems& problems, const Archive& archive) {
   want(problems, archive, archive.group(""), "loss");
 }
 
+void check_cells(Problems& problems, const std::string& path, const std::string& bytes) {
+  const auto scan = scan_cells(bytes);
+  for (const auto& place : scan.damage) problems.push_back(damage_words(place, path));
+  for (const auto& place : scan.cells) {
+    try {
+      cell_in(std::string_view(bytes).substr(place.at, place.size), path);
+    } catch (const InputError& error) {
+      problems.push_back(error.what());
+    }
+  }
+  if (scan.end < bytes.size())
+    problems.push_back(path + ": truncated: its last record is torn at byte " + std::to_string(scan.end));
+}
+
 }  // namespace
 
 std::vector<std::string> check_file(const std::string& path) {
   Problems problems;
   try {
+    if (path.ends_with(cells_ending)) {
+      check_cells(problems, path, read_file(path));
+      return problems;
+    }
     const auto archive = read_archive(path, "");
-    if (archive.kind == "cell")
-      cell_of(archive);
-    else if (archive.kind == "result")
+    if (archive.kind == "result")
       check_result(problems, archive);
     else if (archive.kind == "gradient")
       check_gradient(problems, archive);

@@ -6,7 +6,7 @@
 
 namespace hardgrad::storage {
 
-/// The faults of a cell, result, gradient or checkpoint file in words, one line each (starting with the path); empty if it
+/// The faults of a file of cells, or of a result, gradient, checkpoint or unfinished cell, in words, one line each (starting with the path); empty if it
 /// has none.
 std::vector<std::string> check_file(const std::string& path);
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/support/error.hpp"
+#include "experiments/support/utf8.hpp"
 
 namespace hardgrad::storage {
 
@@ -81,6 +82,50 @@ void Dataset::validate() const {
                 " places");
     if (std::set<std::string>(v.axes.begin(), v.axes.end()).size() != v.axes.size())
       throw Bug("variable " + v.name + " has one axis twice");
+  }
+}
+
+namespace {
+
+void clean(std::string& s) { s = valid_utf8(s); }
+template <class... V>
+void clean(std::variant<V...>& value) {
+  std::visit(
+      [](auto& v) {
+        using E = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<E, std::string>)
+          clean(v);
+        else if constexpr (std::is_same_v<E, std::vector<std::string>>)
+          for (auto& s : v) clean(s);
+      },
+      value);
+}
+void clean(Attributes& attributes) {
+  for (auto& [name, value] : attributes) clean(value);
+  std::erase_if(attributes, [](const auto& a) {
+    return std::visit(
+        [](const auto& v) {
+          using V = std::decay_t<decltype(v)>;
+          if constexpr (std::is_arithmetic_v<V> || std::is_same_v<V, std::string>)
+            return false;
+          else
+            return v.empty();
+        },
+        a.second);
+  });
+}
+
+}  // namespace
+
+void make_valid(Dataset& data) {
+  clean(data.attributes);
+  for (auto& axis : data.axes) {
+    clean(axis.labels);
+    clean(axis.attributes);
+  }
+  for (auto& variable : data.variables) {
+    clean(variable.values);
+    clean(variable.attributes);
   }
 }
 

@@ -63,6 +63,10 @@ struct Dataset {
   void validate() const;
 };
 
+/// Replaces invalid UTF-8, as text from plugins or corpora may have, and removes attributes that are empty lists, which a file
+/// does not keep.
+void make_valid(Dataset& data);
+
 /// `units` and `long_name`, the usual attributes of variables.
 Attributes described(std::string units, std::string long_name);
 /// Attributes of a uint8 variable whose values are names: flag_values, flag_meanings.

@@ -9,24 +9,27 @@
 
 namespace hardgrad::sweeps {
 
-const training::TrainResult* Curves::read(const std::string& path, bool done) {
+const training::TrainResult* Curves::read(const std::string& hash, bool done) {
+  const auto path = folder_.unfinished(hash);
   std::error_code error;
-  const auto time = std::filesystem::last_write_time(path, error);
+  const auto time = done ? std::filesystem::file_time_type() : std::filesystem::last_write_time(path, error);
   if (error) return nullptr;
-  auto& known = known_[path];
-  if (known.time != time) {
+  auto& known = known_[hash];
+  if (known.done != done || known.time != time) {
     try {
-      known.result = done ? storage::read_cell(path).result : storage::read_unfinished(path).so_far.result;
+      known.result = done ? cells_.read(hash).result : storage::read_unfinished(path).so_far.result;
     } catch (const InputError&) {  // removed in the meantime, or damaged, which `check` reports
       known.result = {};
     }
+    known.done = done;
     known.time = time;
   }
   return &known.result;
 }
 
 std::vector<CellCurve> Curves::look() {
-  status_ = sweep_status(folder_);
+  cells_.refresh();
+  status_ = sweep_status(folder_, cells_);
   const auto plan = read_plan(folder_);
   std::vector<CellCurve> curves;
   std::map<std::string, std::size_t> place;
@@ -37,7 +40,7 @@ std::vector<CellCurve> Curves::look() {
     curve.axes = plan.at("cells").at(i).at("axes").get<AxisValues>();
     const auto& hash = curve.line.hash;
     const bool done = curve.line.state == CellState::ok;
-    if (const auto* result = read(done ? folder_.cell(hash) : folder_.unfinished(hash), done)) {
+    if (const auto* result = read(hash, done)) {
       for (const auto& point : result->log) curve.training.push_back({point.step, point.rows, point.cpu_seconds, point.loss});
       if (!result->evaluations.empty()) {
         curve.losses = result->evaluations.back().losses;

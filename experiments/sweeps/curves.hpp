@@ -28,10 +28,10 @@ struct CellCurve {
   std::string ended_by;                           ///< TrainResult::ended_by
 };
 
-/// Reads a folder repeatedly; unchanged files are not read again.
+/// Reads a folder repeatedly; unchanged files and finished cells are not read again.
 class Curves {
  public:
-  explicit Curves(SweepFolder folder) : folder_(std::move(folder)) {}
+  explicit Curves(SweepFolder folder) : folder_(std::move(folder)), cells_(folder_.cells()) {}
   /// The curves of all cells that are not skipped, in the plan's order. InputError if there is no plan.
   std::vector<CellCurve> look();
   /// The status of the sweep at the last look().
@@ -39,11 +39,13 @@ class Curves {
 
  private:
   struct Known {
-    std::filesystem::file_time_type time;
-    training::TrainResult result;
+    bool done = false;
+    std::filesystem::file_time_type time = {};  // of the file of an unfinished cell
+    training::TrainResult result = {};
   };
-  const training::TrainResult* read(const std::string& path, bool done);
+  const training::TrainResult* read(const std::string& hash, bool done);
   SweepFolder folder_;
+  storage::CellStore cells_;
   SweepStatus status_;
   std::map<std::string, Known> known_;
 };

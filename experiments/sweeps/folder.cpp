@@ -8,8 +8,6 @@
 
 #include "core/support/error.hpp"
 #include "core/support/text.hpp"
-#include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/cell.hpp"
 #include "experiments/storage/unfinished.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/support/utf8.hpp"
@@ -30,26 +28,25 @@ std::string to_string(CellState state) {
   throw Bug("unknown cell state");
 }
 
-std::vector<storage::Leftover> leftovers(const SweepFolder& folder) {
-  auto found = storage::leftovers(folder.path), more = storage::leftovers(folder.cells());
-  found.insert(found.end(), more.begin(), more.end());
+std::vector<storage::Leftover> leftovers(const SweepFolder& folder, const storage::CellStore& cells) {
+  auto found = cells.torn();
+  for (const auto& more : {storage::leftovers(folder.path), storage::leftovers(folder.cells())})
+    found.insert(found.end(), more.begin(), more.end());
   std::erase_if(found, [](const auto& leftover) { return !leftover.abandoned; });
   return found;
 }
 
-CellState cell_state(const SweepFolder& folder, const std::string& hash, bool with_checkpoint) {
-  const auto path = folder.cell(hash);
-  if (path_kind(path) == PathKind::missing) return CellState::pending;
-  try {
-    const auto summary = storage::peek_cell(path);
-    if (summary.cell_hash != hash) return CellState::damaged;
-    if (with_checkpoint && !storage::check_checkpoint(path, summary).empty()) return CellState::damaged;
-    return summary.status == storage::CellStatus::ok       ? CellState::ok
-           : summary.status == storage::CellStatus::failed ? CellState::failed
-                                                           : CellState::skipped;
-  } catch (const InputError&) {
-    return CellState::damaged;
+CellState cell_state(const storage::CellStore& cells, const std::string& hash, bool with_checkpoint) {
+  const auto found = cells.find(hash);
+  if (!found) return CellState::pending;
+  if (!found->sound) return CellState::damaged;
+  if (with_checkpoint && !storage::check_checkpoint(cells.folder(), found->cell).empty()) return CellState::damaged;
+  switch (found->cell.status) {
+    case storage::CellStatus::ok: return CellState::ok;
+    case storage::CellStatus::failed: return CellState::failed;
+    case storage::CellStatus::skipped: return CellState::skipped;
   }
+  throw Bug("unknown cell status");
 }
 
 std::optional<int> unfinished_step(const SweepFolder& folder, const std::string& hash) {
@@ -164,11 +161,11 @@ History history_of(const SweepFolder& folder) {
 
 std::map<std::string, double> journal_seconds(const SweepFolder& folder) { return history_of(folder).seconds; }
 
-SweepStatus sweep_status(const SweepFolder& folder) {
+SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& cells) {
   const auto plan = read_plan(folder);
   auto history = history_of(folder);
   const auto claims = standing_claims(folder.cells());
-  SweepStatus status{plan.at("name"), plan.at("hash"), {}, plan.value("to_come", std::size_t{0}), {}};
+  SweepStatus status{plan.at("name"), plan.at("hash"), {}, plan.value("to_come", std::size_t{0}), cells.damage(), {}};
   WorkLeft left;
   left.to_come(plan.value("work_to_come", Durations::Left{}));
   for (const auto& cell : plan.at("cells")) {
@@ -181,7 +178,7 @@ SweepStatus sweep_status(const SweepFolder& folder) {
     named.skip = cell.at("skip").get<std::string>();
     line.trial = named.round > 0;
     line.label = named.label();
-    line.state = cell_state(folder, line.hash);
+    line.state = cell_state(cells, line.hash);
     line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
     line.running = claims.contains(line.hash);
     const auto kind = kind_of(named.axes);

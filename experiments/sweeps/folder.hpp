@@ -1,4 +1,5 @@
-// The folder of a sweep: plan.json, cells/<hash>.h5, journal.jsonl; and the status of its cells.
+// The folder of a sweep: plan.json, journal.jsonl, and in cells/ the finished cells, checkpoints, unfinished cells and claims;
+// and the status of its cells.
 #pragma once
 
 #include <map>
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/cell_store.hpp"
 #include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/plan.hpp"
 
@@ -18,7 +19,6 @@ struct SweepFolder {
   std::string plan() const { return path + "/plan.json"; }
   std::string journal() const { return path + "/journal.jsonl"; }
   std::string cells() const { return path + "/cells"; }
-  std::string cell(const std::string& hash) const { return cells() + "/" + hash + ".h5"; }
   std::string checkpoint(const std::string& hash) const { return cells() + "/" + hash + ".checkpoint.h5"; }
   /// The file of an unfinished cell, from which its next run resumes.
   std::string unfinished(const std::string& hash) const { return cells() + "/" + hash + ".unfinished.h5"; }
@@ -26,11 +26,10 @@ struct SweepFolder {
 
 enum class CellState { pending, ok, failed, skipped, damaged };
 std::string to_string(CellState state);
-/// Half-written files of killed processes in the folder, which `run` removes.
-std::vector<storage::Leftover> leftovers(const SweepFolder& folder);
-/// Reads the seal of the cell's file. A cell is damaged if its file is incomplete or has another hash, and, with
-/// `with_checkpoint`, if its checkpoint is missing or damaged.
-CellState cell_state(const SweepFolder& folder, const std::string& hash, bool with_checkpoint = true);
+/// Half-written files, and files of cells with a half-written end, of killed processes in the folder, which `run` removes.
+std::vector<storage::Leftover> leftovers(const SweepFolder& folder, const storage::CellStore& cells);
+/// A cell is damaged if its record is and, with `with_checkpoint`, if its checkpoint is missing or damaged.
+CellState cell_state(const storage::CellStore& cells, const std::string& hash, bool with_checkpoint = true);
 
 /// Whether the cell is done and not run again.
 bool is_done(CellState state, const Cell& cell);
@@ -52,6 +51,7 @@ struct SweepStatus {
   std::string name, hash;
   std::vector<CellStatusLine> cells;
   std::size_t to_come = 0;             ///< cells that [tune] will add to the plan
+  std::vector<std::string> damage;     ///< CellStore::damage()
   std::optional<double> seconds_left;  ///< of work, one cell after another; empty while too little is known
   std::size_t count(CellState state) const;
   std::size_t running() const;
@@ -63,7 +63,7 @@ struct SweepStatus {
 std::optional<int> unfinished_step(const SweepFolder& folder, const std::string& hash);
 /// Seconds of the successful cells by hash, from the journal.
 std::map<std::string, double> journal_seconds(const SweepFolder& folder);
-/// The status of a sweep; quick, because it opens no HDF5 file.
-SweepStatus sweep_status(const SweepFolder& folder);
+/// The status of a sweep; quick, because it opens no HDF5 file. `cells`: those of the folder.
+SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& cells);
 
 }  // namespace hardgrad::sweeps

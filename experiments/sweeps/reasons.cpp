@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/cell.hpp"
 #include "experiments/sweeps/identity.hpp"
 
 namespace hardgrad::sweeps {
@@ -27,13 +25,11 @@ void Reasons::look_for_others() {
   others_.emplace();
   std::set<std::string> ours;
   for (const auto& cell : plan_.cells) ours.insert(cell.hash);
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.cells(), none)) {
-    const auto& file = entry.path();
-    if (file.extension() != ".h5" || !file.stem().extension().empty() || ours.contains(file.stem().string())) continue;
+  for (const auto& hash : cells_.hashes()) {
+    if (ours.contains(hash)) continue;
     try {
-      const auto record = storage::read_cell(file.string());
-      if (!record.identity.empty()) (*others_)[core_of(record.axes)].push_back({file.string(), record.identity});
+      const auto record = cells_.read(hash);
+      if (!record.identity.empty()) (*others_)[core_of(record.axes)].push_back({hash, record.identity});
     } catch (const InputError&) {  // `check` names the damage
     }
   }
@@ -41,14 +37,13 @@ void Reasons::look_for_others() {
 
 std::string Reasons::operator()(const Cell& cell) {
   if (!cell.skip.empty()) return "skip: " + cell.skip;
-  const auto path = folder_.cell(cell.hash);
-  const auto reason = [&] { return storage::read_cell(path).reason; };
-  switch (cell_state(folder_, cell.hash)) {
-    case CellState::ok: return fmt::format("done: {} is complete and has this hash", path);
+  const auto reason = [&] { return cells_.read(cell.hash).reason; };
+  switch (cell_state(cells_, cell.hash)) {
+    case CellState::ok: return fmt::format("done: its record is complete, in {}", cells_.find(cell.hash)->path);
     case CellState::failed:
       return (cell.round ? "done: the trial failed, and is never chosen: " : "run again: it failed: ") + reason();
     case CellState::skipped: return "run again: it was skipped: " + reason();
-    case CellState::damaged: return "run again: " + storage::check_cell(path, "", cell.hash);
+    case CellState::damaged: return "run again: " + cells_.fault(cell.hash);
     case CellState::pending: break;
   }
   if (!others_) look_for_others();
@@ -63,8 +58,8 @@ std::string Reasons::operator()(const Cell& cell) {
       }
   if (const auto step = unfinished_step(folder_, cell.hash))
     return fmt::format("run: {} resumes at step {}", folder_.unfinished(cell.hash), *step);
-  if (!nearest) return fmt::format("run: there is no {}", path);
-  return fmt::format("stale: {} differs: {}", nearest->path, fmt::join(least, ", "));
+  if (!nearest) return fmt::format("run: no record of it is in {}", folder_.cells());
+  return fmt::format("stale: cell {} differs: {}", nearest->hash, fmt::join(least, ", "));
 }
 
 }  // namespace hardgrad::sweeps

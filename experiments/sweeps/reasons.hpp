@@ -13,17 +13,20 @@ namespace hardgrad::sweeps {
 
 class Reasons {
  public:
-  Reasons(const Plan& plan, const SweepFolder& folder) : plan_(plan), folder_(folder) {}
-  /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (the nearest file has another identity).
+  /// `cells`: those of the folder.
+  Reasons(const Plan& plan, const SweepFolder& folder, const storage::CellStore& cells)
+      : plan_(plan), folder_(folder), cells_(cells) {}
+  /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (the nearest record has another identity).
   std::string operator()(const Cell& cell);
 
  private:
   struct Other {
-    std::string path, identity;
+    std::string hash, identity;
   };
   void look_for_others();
   const Plan& plan_;
   SweepFolder folder_;
+  const storage::CellStore& cells_;
   std::optional<std::map<std::string, std::vector<Other>>> others_;  ///< of other plans, by task, model, ...
 };
 

@@ -51,15 +51,20 @@ nlohmann::json Run::here(const char* event, const Cell& cell) const {
 }
 
 Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
-    : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, jobs_(useful_jobs(options.jobs)) {
+    : plan_(plan),
+      tasks_(tasks),
+      options_(options),
+      folder_{options.out},
+      cells_(folder_.cells()),
+      jobs_(useful_jobs(options.jobs)) {
   adopt(plan, folder_, options.force);
-  report_.leftovers = storage::remove_leftovers(folder_.path) + storage::remove_leftovers(folder_.cells());
+  report_.leftovers = storage::remove_leftovers(folder_.path) + storage::remove_leftovers(folder_.cells()) + cells_.mend();
   storage::provenance_threads(jobs_);
   gethostname(host_, sizeof host_ - 1);
   journal_.emplace(folder_.journal());
   remove_void_claims(folder_.cells());
   claims_.emplace(folder_.cells());
-  if (plan_.tuning) outcomes_ = outcomes_in(folder_, plan_.tuning->config->tune->metric);
+  if (plan_.tuning) outcomes_ = outcomes_in(cells_, plan_.tuning->config->tune->metric);
   grow_plan();
   const auto seconds = journal_seconds(folder_);  // of earlier runs in this folder
   for (const auto& cell : plan_.cells)
@@ -82,14 +87,15 @@ void Run::select() {
   for (const auto* cell : selected_cells(plan_, options_.only, options_.shard, options_.shards)) {
     if (!selected_.insert(cell->hash).second) continue;
     ++report_.selected;
-    const auto state = cell_state(folder_, cell->hash);
+    const auto state = cell_state(cells_, cell->hash);
+    const auto found = cells_.find(cell->hash);
     if (is_done(state, *cell)) {
       ++report_.already;
-      ended_.insert(cell->hash);
+      ended_[cell->hash] = found->path;
       remove_unfinished(*cell);  // left by a process that was killed between two statements
       continue;
     }
-    todo_.push_back({cell, state == CellState::pending ? "" : seal_of(folder_.cell(cell->hash))});
+    todo_.push_back({cell, found ? found->cell.attempt : 0});
     if (!cell->skip.empty()) continue;
     left_.expect(cell->hash, kind_of(cell->axes), cell->share);
     ++users[{cell->axes.at("task"), CellKeys(plan_.seed, cell->axes).data.value()}];

@@ -1,5 +1,5 @@
-// Runs the cells of a plan in TBB. Running again resumes: cells with a complete file are not run again. Simultaneous runs share
-// the work: each cell is claimed before it starts, and a run waits for the cells of others.
+// Runs the cells of a plan in TBB. Running again resumes: cells with a complete record are not run again. Simultaneous runs
+// share the work: each cell is claimed before it starts, and a run waits for the cells of others.
 #pragma once
 
 #include <functional>

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "core/support/error.hpp"
-#include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/running.hpp"
 
 namespace hardgrad::sweeps {
@@ -28,15 +27,16 @@ void Run::tell_end(const Cell& cell, storage::CellStatus status, const std::stri
   if (status == storage::CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds, cell.share);
   left_.over(cell.hash);
   ++over_;
-  ended_.insert(cell.hash);
+  if (const auto found = cells_.find(cell.hash)) ended_[cell.hash] = found->path;
   progress_->advance(status == storage::CellStatus::failed);
 }
 
 // Reports cells whose file was removed during the run: they are not done.
 void Run::miss_removed() {
+  const storage::CellStore now(folder_.cells());
   for (const auto& cell : plan_.cells)
-    if (ended_.contains(cell.hash) && path_kind(folder_.cell(cell.hash)) == PathKind::missing)
-      report_.failures.push_back(cell.label() + ": its file was removed during the run: " + folder_.cell(cell.hash));
+    if (const auto it = ended_.find(cell.hash); it != ended_.end() && !now.find(cell.hash))
+      report_.failures.push_back(cell.label() + ": its file was removed during the run: " + it->second);
 }
 
 void Run::save(const Cell& cell, const storage::Unfinished& unfinished) {

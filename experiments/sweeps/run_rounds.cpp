@@ -20,14 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-std::string seal_of(const std::string& path) {
-  try {
-    return storage::read_seal(path).hash;
-  } catch (const InputError&) {
-    return {};
-  }
-}
-
 void Run::compute(const Cell& cell) {
   {
     std::lock_guard guard(writing_);
@@ -48,7 +40,7 @@ void Run::compute(const Cell& cell) {
   std::lock_guard guard(writing_);
   if (closed_) return;
   at_work_.erase(&cell);
-  storage::write_cell(folder_.cell(cell.hash), record);
+  cells_.append(record);
   // A failed cell resumes from there; a failed trial is done.
   if (record.status != storage::CellStatus::failed || cell.round > 0) remove_unfinished(cell);
   auto event = here("end", cell);
@@ -62,11 +54,12 @@ void Run::compute(const Cell& cell) {
 // Whether another run has finished the cell since the last check; its result then counts as ours.
 bool Run::done_elsewhere(const Todo& todo) {
   const auto& cell = *todo.cell;
-  const auto state = cell_state(folder_, cell.hash);
+  cells_.refresh();
+  const auto state = cell_state(cells_, cell.hash);
   const bool done = is_done(state, cell);
   const bool tried = state == CellState::failed || state == CellState::skipped;
-  if (!done && !(tried && seal_of(folder_.cell(cell.hash)) != todo.seal)) return false;
-  const auto reason = state == CellState::failed ? storage::read_cell(folder_.cell(cell.hash)).reason : std::string();
+  if (!done && !(tried && cells_.find(cell.hash)->cell.attempt != todo.attempt)) return false;
+  const auto reason = state == CellState::failed ? cells_.read(cell.hash).reason : std::string();
   std::lock_guard guard(writing_);
   report_.already += done;
   report_.skipped += !done && state == CellState::skipped;

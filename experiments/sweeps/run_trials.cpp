@@ -22,6 +22,7 @@ void Run::grow_plan() {
     std::this_thread::sleep_for(20ms);
   }
   std::lock_guard guard(writing_);
+  cells_.refresh();
   grow(plan_, outcomes_);
   if (const auto text = frozen(plan_); storage::read_file(folder_.plan()) != text) storage::write_file(folder_.plan(), text);
   claims_->give_back("plan");

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -28,11 +29,8 @@ inline double clock_seconds() {
 /// A cell to run.
 struct Todo {
   const Cell* cell;
-  std::string seal;  ///< of the existing invalid file; if it changes, another run has written the cell
+  int attempt = 0;  ///< of its last record, which does not count as done; a later one is of another run
 };
-
-/// The seal of the cell's current file; empty if it is missing or unreadable.
-std::string seal_of(const std::string& path);
 
 /// A run; it outlives its threads.
 class Run {
@@ -63,10 +61,11 @@ class Run {
   TaskPool& tasks_;
   const RunOptions options_;
   const SweepFolder folder_;
+  storage::CellStore cells_;
   RunReport report_;
   Outcomes outcomes_;
-  std::set<std::string> selected_;  // hashes
-  std::set<std::string> ended_;     // hashes of finished cells, which have files
+  std::set<std::string> selected_;            // hashes
+  std::map<std::string, std::string> ended_;  // hashes of finished cells, with their files
   std::vector<Todo> todo_, deferred_;
   std::size_t to_come_ = 0;  // cells that will be added to the plan
   WorkLeft left_;

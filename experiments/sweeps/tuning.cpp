@@ -99,13 +99,13 @@ Outcome outcome_of(const storage::CellRecord& record, const std::string& metric)
           .reason = std::isfinite(found->value) ? "" : fmt::format("{} is not finite", found->quantity)};
 }
 
-Outcomes outcomes_in(const SweepFolder& folder, const std::string& metric) {
+Outcomes outcomes_in(const storage::CellStore& cells, const std::string& metric) {
   auto seen = std::make_shared<std::map<std::string, Outcome>>();
-  return [folder, metric, seen](const Cell& cell) -> std::optional<Outcome> {
+  return [&cells, metric, seen](const Cell& cell) -> std::optional<Outcome> {
     if (const auto it = seen->find(cell.hash); it != seen->end()) return it->second;
-    const auto state = cell_state(folder, cell.hash, false);
+    const auto state = cell_state(cells, cell.hash, false);
     if (state == CellState::pending || state == CellState::damaged) return {};
-    return seen->emplace(cell.hash, outcome_of(storage::read_cell(folder.cell(cell.hash)), metric)).first->second;
+    return seen->emplace(cell.hash, outcome_of(cells.read(cell.hash), metric)).first->second;
   };
 }
 

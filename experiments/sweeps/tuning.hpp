@@ -22,7 +22,7 @@ bool grow(Plan& plan, const Outcomes& outcomes);
 Outcome outcome_of(const storage::CellRecord& record, const std::string& metric);
 
 /// The outcomes of the finished trials in a folder; each file is read once.
-Outcomes outcomes_in(const SweepFolder& folder, const std::string& metric);
+Outcomes outcomes_in(const storage::CellStore& cells, const std::string& metric);
 
 /// The searches for plan.json: axes, settings, rounds and chosen settings.
 nlohmann::json tuning_json(const Plan& plan);

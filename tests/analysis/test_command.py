@@ -218,7 +218,7 @@ def test_a_file_that_never_had_a_seal_is_said_to_be_unverified(result, tmp_path)
 
 
 def test_wrong_content(result, sample, tmp_path):
-    assert "merge the cells first" in complaint(3, "report", sample / "cell.h5", "--out", tmp_path / "x")
+    assert "merge them first" in complaint(3, "report", sample / "some.cells", "--out", tmp_path / "x")
     assert "is a gradient file" in complaint(3, "draw", sample / "gradient.h5", "--out", tmp_path / "x")
     assert "No such file" in complaint(3, "report", tmp_path / "none.h5")
     assert "is a folder" in complaint(3, "report", tmp_path)

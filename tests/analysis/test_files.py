@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-FILES = ["result.h5", "one_seed.h5", "all_failed.h5", "cell.h5", "gradient.h5", "checkpoint.h5"]
+FILES = ["result.h5", "one_seed.h5", "all_failed.h5", "gradient.h5", "checkpoint.h5"]
 
 
 def in_sight(name, group):

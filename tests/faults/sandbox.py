@@ -97,7 +97,7 @@ class Sandbox:
         return int(file.read_text())
 
     def whole(self, working=None):
-        """{hash: bytes} of the completed cells. `working`: the expected number of cells that a run is working on."""
+        """{hash: record} of the completed cells. `working`: the expected number of cells that a run is working on."""
         if not (self.out / "plan.json").exists():
             return {}
         status, out = self.ended(self.start("status", self.out, "--json"))
@@ -105,8 +105,9 @@ class Sandbox:
             return {}
         must(status in (0, 1), "status reports", out[-1000:])  # 1: failed cells, such as one whose checkpoint did not fit on the disk
         must(working is None or json.loads(out)["running"] == working, "claims without a running holder remain")
-        return {cell["hash"]: (self.out / "cells" / (cell["hash"] + ".h5")).read_bytes()
-                for cell in json.loads(out)["cells"] if cell["state"] == "ok"}
+        text = b"".join(path.read_bytes() for path in sorted((self.out / "cells").glob("*.cells")))
+        records = {words.split(b"hash=", 1)[1][:16].decode(): words for words in text.split(b"HARDGRAD-CELL plan=")[1:]}
+        return {cell["hash"]: records[cell["hash"]] for cell in json.loads(out)["cells"] if cell["state"] == "ok"}
 
     def settles(self, before):
         """A second run completes the sweep with the undisturbed arrays. No complete cell is lost or run again."""

@@ -11,6 +11,7 @@
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/cell_file.hpp"
 #include "experiments/storage/check.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/storage/merge.hpp"
@@ -93,7 +94,6 @@ std::vector<Target> targets(const std::string& folder) {
              spoken = beside("captions.txt", captions), heard = beside("heard.txt", babi);
 
   auto record = testing::sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
-  write_cell(folder + "/cell.h5", record);
   write_merged(folder + "/result.h5", testing::sample_sweep(1));
   save_checkpoint(folder + "/checkpoint.h5", {});
   Plan plan;
@@ -195,7 +195,11 @@ std::vector<Target> targets(const std::string& folder) {
       {"task", "task.txt", {"qa[stories=20,path=a b]", "bits"}, brackets, spec("task")},
       {"plugin", "plugin.so", {read_file(HARDGRAD_FUZZ_PLUGIN)}, {"hardgrad-seal:"}, plugin},
       {"result", "result2.h5", {read_file(folder + "/result.h5")}, {}, sound},
-      {"cell", "cell2.h5", {read_file(folder + "/cell.h5")}, {}, sound},
+      {"cells",
+       "some.cells",
+       {cell_bytes(record, 1), cell_bytes(record, 1) + cell_bytes(record, 2)},
+       {"HARDGRAD-CELL "},
+       sound},
       {"checkpoint",
        "checkpoint2.h5",
        {read_file(folder + "/checkpoint.h5")},

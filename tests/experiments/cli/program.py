@@ -1,6 +1,7 @@
 """Runs the binary as a user would."""
 import json
 import os
+import re
 import subprocess
 
 BINARY = os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad")
@@ -31,3 +32,22 @@ def as_json(*arguments, status=0, **options):
     def no_constant(text):
         raise AssertionError(f"{text} is not in JSON")
     return json.loads(run(*arguments, "--json", status=status, **options).stdout, parse_constant=no_constant)
+
+
+def records(folder):
+    """[(file, first byte, the byte after the last)] of the finished cells of a sweep."""
+    found = []
+    for path in sorted((folder / "cells").glob("*.cells")):
+        starts = [match.start() for match in re.finditer(rb"HARDGRAD-CELL plan=", path.read_bytes())]
+        found += [(path, *ends) for ends in zip(starts, [*starts[1:], path.stat().st_size])]
+    return found
+
+
+def damage(record):
+    """Flips a bit in the middle of a record's numbers."""
+    path, start, end = record
+    with open(path, "r+b") as file:
+        file.seek((start + end) // 2)
+        byte = file.read(1)[0]
+        file.seek((start + end) // 2)
+        file.write(bytes([byte ^ 1]))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from program import BINARY, as_json, run
+from merged import arrays
+from program import BINARY, as_json, damage, records, run
 
 TINY = ('precision = "double"\n[grid]\ntask = "bits"\nmodel = "bits[bits=2]"\nestimator = ["exact", "rloo[samples=2]", "reinforce"]\n'
         'seed = {seeds}\n[train]\nsteps = 0\n[measure]\nat = ["start"]\nexact = true\n')
@@ -37,7 +38,8 @@ def test_processes_of_equal_number_share_a_folder(tmp_path):
         out = tmp_path / f"run{start}"
         ended = in_containers(*(("run", sweep, "--out", out, "--jobs", 1, "--shard", f"{k}/3") for k in (1, 2, 3)))
         assert [status for status, _ in ended] == [0, 0, 0], ended
-        assert as_json("check", out)["files"] == 60
+        checked = as_json("check", out)
+        assert (checked["cells"], checked["files"]) == (60, 3)
         assert not list(out.rglob(".*.partial"))
 
 
@@ -47,11 +49,11 @@ def test_what_a_killed_process_left_is_told_and_removed(tmp_path):
     assert as_json("status", out)["leftovers"] == 0
     dead = subprocess.Popen(["true"])
     dead.wait()
-    for folder, name in ((out, "plan.json"), (out / "cells", "0123456789abcdef.h5")):
+    for folder, name in ((out, "plan.json"), (out / "cells", "0123456789abcdef.checkpoint.h5")):
         old = folder / f".{name}.{dead.pid}.0.partial"  # names of older releases, which are judged by age
         old.write_bytes(bytes(1000))
         subprocess.run(["touch", "-d", "3 hours ago", str(old)], check=True)
-    fresh = out / "cells" / ".fedcba9876543210.h5.1234.0.partial"  # its process may run on another machine
+    fresh = out / "cells" / ".fedcba9876543210.claim.1234.0.partial"  # its process may run on another machine
     fresh.write_bytes(b"x")
     told = "2 files that killed processes left half-written (2 kB): the next run removes them"
     assert as_json("status", out)["leftovers"] == as_json("check", out)["leftovers"] == 2
@@ -129,8 +131,7 @@ def test_checkpoints_belong_to_their_cells(tmp_path):
 def test_a_damaged_cell_is_no_success(tmp_path):
     sweep, out = tiny(tmp_path, 1), tmp_path / "run"
     run("run", sweep, "--out", out)
-    cell = sorted((out / "cells").glob("*.h5"))[0]
-    cell.write_bytes(cell.read_bytes()[:-100])
+    damage(records(out)[0])
     assert "1 damaged" in run("status", out, status=3).stdout
     merged = as_json("merge", out, "--out", tmp_path / "all.h5", "--partial", status=3)
     assert (merged["cells"], merged["missing"], merged["damaged"]) == (2, 1, 1)
@@ -140,12 +141,35 @@ def test_a_damaged_cell_is_no_success(tmp_path):
     run("merge", out, "--out", tmp_path / "all.h5")
 
 
+def test_a_torn_end_and_damage_of_unknown_cells(tmp_path):
+    """A killed process leaves half a record: no damage. Bytes that belong to no record are damage, until the next run."""
+    sweep, out = tiny(tmp_path, 2), tmp_path / "run"
+    run("run", sweep, "--out", out)
+    run("merge", out, "--out", tmp_path / "whole.h5")
+    file = records(out)[0][0]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100])
+    told = "1 file that killed processes left half-written"
+    status = as_json("status", out)
+    assert (status["ok"], status["pending"], status["damaged"], status["leftovers"]) == (5, 1, 0, 1)
+    assert told in run("status", out).stdout and told in run("check", out).stdout
+    file.write_bytes(whole[:10] + b"#" + whole[11:-100])
+    assert as_json("status", out, status=3)["damaged"] == 1 and "of no known cell" in run("status", out, status=3).stdout
+    assert len(as_json("check", out, status=3)["problems"]) == 1
+    assert as_json("merge", out, "--out", tmp_path / "part.h5", "--partial", status=3)["cells"] == 4
+    report = as_json("run", sweep, "--out", out)
+    assert (report["ok"], report["already_done"], report["leftovers"]) == (2, 4, 1)
+    run("check", out)
+    run("merge", out, "--out", tmp_path / "all.h5")
+    assert arrays(tmp_path / "all.h5") == arrays(tmp_path / "whole.h5")
+
+
 def test_of_many_damaged_cells_the_first_are_named_and_all_are_counted(tmp_path):
     sweep, out = tiny(tmp_path, 30), tmp_path / "run"
     run("run", sweep, "--out", out, "--set", "train.steps=0", "--set", "measure.at=[]")
-    cells = sorted((out / "cells").glob("*.h5"))
+    cells = records(out)
     for cell in cells:
-        cell.write_bytes(cell.read_bytes()[:-100])
+        damage(cell)
     lines = run("status", out, status=3).stdout.splitlines()
     assert sum(line.startswith("damaged: ") for line in lines) == 21 and lines[-1] == f"damaged: {len(cells) - 20} more; --json has them all"
     done = run("merge", out, "--out", tmp_path / "all.h5", "--partial", status=3).stderr.splitlines()

@@ -39,14 +39,16 @@ def arguments(folder, steps=1500, save=150):
     return [BINARY, "run", str(folder / "s.toml"), "--out", str(folder / "run"), "--jobs", "1", "--progress", "none"]
 
 
-def cells(folder):
+def left(folder):
+    """The checkpoints and unfinished cells."""
     return sorted(path.name for path in (folder / "run" / "cells").glob("*.h5"))
 
 
 def numbers(folder):
-    """All numbers of the cell and its checkpoint except times, as bytes."""
+    """All numbers of the merged cell and its checkpoint except times, as bytes."""
     found = {}
-    for path in (folder / "run" / "cells").glob("*.h5"):
+    run("merge", folder / "run", "--out", folder / "run" / "merged.h5")
+    for path in (folder / "run").rglob("*.h5"):
         with h5py.File(path) as file:
             def take(name, item):
                 if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiu" and "seconds" not in name:
@@ -81,7 +83,7 @@ def test_killed_again_and_again(tmp_path):
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     whole.mkdir(), torn.mkdir()
     run(*arguments(whole)[1:])
-    assert len(cells(whole)) == 2
+    assert len(left(whole)) == 1
     kills, steps = 0, []
     while True:  # each run saves at least once, so it progresses at any machine load
         before = saved(torn)
@@ -96,7 +98,7 @@ def test_killed_again_and_again(tmp_path):
     assert as_json("check", torn / "run")["ok"]
     ours, theirs = numbers(torn), numbers(whole)
     assert len(theirs) > 30 and ours == theirs
-    assert cells(torn) == cells(whole) and not list((torn / "run").rglob("*.partial"))
+    assert left(torn) == left(whole) and not list((torn / "run").rglob("*.partial"))
 
 
 def test_a_time_limit_saves(tmp_path):
@@ -114,7 +116,7 @@ def test_a_time_limit_saves(tmp_path):
     # The curves of running cells are in the journal; those of stopped cells are in their files.
     watched = as_json("watch", tmp_path / "run")["cells"][0]
     assert watched["state"] == "stopped" and watched["step"] == step and watched["training"][-1]["step"] == step // 50 * 50
-    path = tmp_path / "run" / "cells" / cells(tmp_path)[0]
+    path = tmp_path / "run" / "cells" / left(tmp_path)[0]
     bytes_ = bytearray(path.read_bytes())
     bytes_[len(bytes_) // 2] ^= 1
     path.write_bytes(bytes_)

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
-from program import BINARY, as_json, refusal, run
+from program import BINARY, as_json, damage, records, refusal, run
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -141,7 +141,7 @@ def test_stopped_at_any_moment_and_resumed(sweep, tmp_path, expected, how):
     report = as_json("run", sweep, "--out", out)
     assert report["ok"] + report["already_done"] == 18
     assert merged(out, tmp_path / "all.h5") == expected
-    left = [name for name in os.listdir(out / "cells") if not name.endswith(".h5")]
+    left = [name for name in os.listdir(out / "cells") if not name.endswith(".cells")]
     assert how == signal.SIGKILL or left == []
 
 
@@ -187,10 +187,10 @@ def test_failures_are_told_kept_and_tried_again(sweep, tmp_path):
 def test_damage_is_found_named_and_repaired(sweep, tmp_path, expected):
     out = tmp_path / "run"
     run("run", sweep, "--out", out)
-    cells = sorted((out / "cells").glob("*.h5"))
-    cells[0].write_bytes(cells[0].read_bytes()[:100])
+    cell = records(out)[0]
+    damage(cell)
     problems = as_json("check", out, status=3)["problems"]
-    assert len(problems) == 1 and cells[0].name in problems[0]
+    assert len(problems) == 1 and cell[0].name in problems[0]
     assert as_json("status", out, status=3)["damaged"] == 1
     journal = (out / "journal.jsonl").read_bytes()
     (out / "journal.jsonl").write_bytes(journal[:-7])

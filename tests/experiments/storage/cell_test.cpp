@@ -1,9 +1,11 @@
-// Cells are written to a file and read back.
-#include "experiments/storage/cell.hpp"
+// Cells are stored and read back.
+#include "experiments/storage/cell_store.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <utility>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/check.hpp"
@@ -27,7 +29,6 @@ void check_same(const CellRecord& a, const CellRecord& b) {
   CHECK(a.log == b.log);
   CHECK(a.plan_hash == b.plan_hash);
   CHECK(a.cell_hash == b.cell_hash);
-  CHECK(a.configuration == b.configuration);
   CHECK(a.run_settings == b.run_settings);
   CHECK(a.checkpoint == b.checkpoint);
   CHECK(a.costs == b.costs);
@@ -74,61 +75,92 @@ void check_same(const CellRecord& a, const CellRecord& b) {
 
 }  // namespace
 
-TEST_CASE("a complete cell is read back unchanged") {
+TEST_CASE("a complete cell is read back unchanged, by any process") {
   Folder folder;
-  for (const auto& record : sample_sweep(2)) {
-    write_cell(folder / "cell.h5", record);
-    check_same(read_cell(folder / "cell.h5"), record);
-    CHECK(check_file(folder / "cell.h5").empty());
-    const auto summary = peek_cell(folder / "cell.h5");
-    CHECK(summary.plan_hash == record.plan_hash);
-    CHECK(summary.cell_hash == record.cell_hash);
-    CHECK(summary.status == record.status);
-  }
+  CellStore ours(folder.string());
+  auto sweep = sample_sweep(2);
+  for (auto& record : sweep) record.checkpoint_hash = "0123456789abcdef";
+  for (const auto& record : sweep) ours.append(record);
+  const CellStore theirs(folder.string());
+  CHECK(theirs.files() == 1);
+  CHECK(theirs.hashes().size() == sweep.size());
+  for (const auto* cells : {&std::as_const(ours), &theirs})
+    for (const auto& record : sweep) {
+      check_same(cells->read(record.cell_hash), record);
+      const auto found = cells->find(record.cell_hash);
+      REQUIRE(found);
+      CHECK(found->sound);
+      CHECK(found->cell.plan_hash == record.plan_hash);
+      CHECK(found->cell.status == record.status);
+      CHECK(found->cell.attempt == 1);
+      CHECK(found->cell.checkpoint == record.checkpoint);
+      CHECK(check_file(found->path).empty());
+    }
+  CHECK(message<InputError>([&] { theirs.read("none"); }).find("holds no cell none") != std::string::npos);
 }
 
 TEST_CASE("odd cells: empty, odd names, NaN, repeated steps, large means") {
-  Folder folder;
   CellRecord record;
   record.axes = {{"seed", "0xffffffffffffffff"}, {"a b/c", "x"}, {"status", "y"}, {"rows", "z"}};
   record.cell_hash = "h";
   record.provenance = {{"cpu", "c"}};
-  write_cell(folder / "cell.h5", record);
-  check_same(read_cell(folder / "cell.h5"), record);
+  const auto stored = [](const CellRecord& r) { return cell_in(cell_bytes(r, 1), "file"); };
+  check_same(stored(record), record);
 
   record.result.evaluations = {{3, {{"a/b", 1.0}}, {{"token accuracy", 0.5}}}};
   record.result.log = {{1, NAN, 0, 0}, {2, INFINITY, 0, 0}};
-  write_cell(folder / "cell.h5", record);
-  check_same(read_cell(folder / "cell.h5"), record);
+  check_same(stored(record), record);
 
   record.result.log = {{5, 1, 0, 0}, {2, 2, 0, 0}, {5, 3, 0, 0}};
   Measurement big;
   big.mean.assign(1001, 1.0);
   record.result.measurements = {{4, big}, {0, big}, {4, big}};
-  write_cell(folder / "cell.h5", record);
-  const auto back = read_cell(folder / "cell.h5");
+  const auto back = stored(record);
   REQUIRE(back.result.log.size() == 2);
   CHECK(back.result.log[1].loss == 3);
   REQUIRE(back.result.measurements.size() == 2);
   CHECK(back.result.measurements[0].measurement.mean.empty());
+  CHECK(cell_bytes(back, 1) == cell_bytes(record, 1));
 }
 
-TEST_CASE("a cell is done only if plan and hash match") {
+TEST_CASE("a trivial cell takes three kilobytes, and a step fewer than its six numbers") {
+  auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
+  const auto bytes = cell_bytes(record, 1).size(), steps = record.result.log.size();
+  record.result.log.resize(1);
+  record.result.evaluations.clear();
+  record.result.measurements.resize(1);
+  CHECK(cell_bytes(record, 1).size() < 3000);
+  CHECK(bytes < 3000 + 48 * steps + 8 * 40 * record.result.measurements.size() + 2000);
+}
+
+TEST_CASE("the last attempt at a cell counts, in whichever file it is") {
   Folder folder;
-  const auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
-  write_cell(folder / "cell.h5", record);
-  CHECK(check_cell(folder / "cell.h5", record.plan_hash, record.cell_hash) == "");
-  CHECK(check_cell(folder / "cell.h5", "other").find("another plan") != std::string::npos);
-  CHECK(check_cell(folder / "cell.h5", "", "other").find("another cell") != std::string::npos);
-  CHECK(check_cell(folder / "none.h5").find("No such file") != std::string::npos);
+  auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
+  const auto hash = record.cell_hash;
+  CellStore first(folder.string()), second(folder.string());
+  record.status = CellStatus::failed;
+  first.append(record);
+  CHECK_FALSE(second.find(hash));
+  second.refresh();
+  CHECK(second.find(hash)->cell.status == CellStatus::failed);
+  record.status = CellStatus::ok;
+  second.append(record);
+  CHECK(second.find(hash)->cell.attempt == 2);
+  first.refresh();
+  CHECK(first.find(hash)->cell.status == CellStatus::ok);
+  const CellStore third(folder.string());
+  CHECK(third.files() == 2);
+  CHECK(third.read(hash).status == CellStatus::ok);
+  std::filesystem::remove(third.find(hash)->path);
+  first.refresh();
+  CHECK(first.find(hash)->cell.status == CellStatus::failed);
 }
 
 TEST_CASE("a seed that is not a number is named") {
-  Folder folder;
   auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
   for (const char* bad : {"", "-1", "1.5", "abc", "99999999999999999999"}) {
     record.axes["seed"] = bad;
-    CHECK(message<InputError>([&] { write_cell(folder / "cell.h5", record); }).find(bad) != std::string::npos);
+    CHECK(message<InputError>([&] { cell_bytes(record, 1); }).find(bad) != std::string::npos);
   }
 }
 

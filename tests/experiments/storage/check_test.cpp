@@ -1,5 +1,6 @@
 // Checking and exporting.
 #include "experiments/storage/check.hpp"
+#include "experiments/storage/cell_file.hpp"
 #include "experiments/storage/csv.hpp"
 
 #include <doctest/doctest.h>
@@ -52,11 +53,11 @@ TEST_CASE("CSV tables have one row per run and label, and numbers that read back
 
 TEST_CASE("exporting reports files that it cannot read or write") {
   Folder folder;
-  write_cell(folder / "cell.h5", sample_cell("qa", "m", "nvil", 1, 1, 0));
-  CHECK(message<InputError>([&] { export_csv(folder / "cell.h5", folder / "csv"); }).find("is a cell file") !=
+  spill(folder / "a.cells", cell_bytes(sample_cell("qa", "m", "nvil", 1, 1, 0), 1));
+  CHECK(message<InputError>([&] { export_csv(folder / "a.cells", folder / "csv"); }).find("merge them first") !=
         std::string::npos);
   write_merged(folder / "r.h5", sample_sweep(1));
-  CHECK(message<UsageError>([&] { export_csv(folder / "r.h5", folder / "cell.h5"); }).find("cannot be created") !=
+  CHECK(message<UsageError>([&] { export_csv(folder / "r.h5", folder / "a.cells"); }).find("cannot be created") !=
         std::string::npos);
 }
 

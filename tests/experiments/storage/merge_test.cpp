@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/cell_file.hpp"
 #include "experiments/storage/check.hpp"
 #include "folder.hpp"
 #include "sample.hpp"
@@ -71,13 +72,13 @@ TEST_CASE("numbers are at the positions of their labels") {
   CHECK(data.values<std::string>("configuration")->at(0) == first.configuration);
 }
 
-TEST_CASE("merging cell files equals merging the cells") {
+TEST_CASE("merging stored cells equals merging the cells") {
   Folder folder;
   const auto records = sample_sweep(2);
   std::vector<CellRecord> read;
   for (const auto& record : records) {
-    write_cell(folder / "cell.h5", record);
-    read.push_back(read_cell(folder / "cell.h5"));
+    read.push_back(cell_in(cell_bytes(record, 1), "file"));
+    read.back().configuration = record.configuration;  // from the plan
   }
   auto a = merge(records), b = merge(read);
   for (auto* archive : {&a, &b})

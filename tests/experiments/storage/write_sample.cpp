@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/cell_file.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/storage/gradient.hpp"
 #include "experiments/storage/merge.hpp"
@@ -15,7 +17,7 @@ int main(int count, char** arguments) {
   std::filesystem::create_directories(folder);
   write_merged(folder / "result.h5", testing::sample_sweep());
   write_merged(folder / "one_seed.h5", testing::sample_sweep(1));
-  write_cell(folder / "cell.h5", testing::sample_cell("qa", "memory_reader", "rloo[samples=4]", 7, 0.6, 0));
+  write_file(folder / "some.cells", cell_bytes(testing::sample_cell("qa", "memory_reader", "rloo[samples=4]", 7, 0.6, 0), 1));
   auto untrained = testing::sample_sweep(1);
   for (auto& record : untrained) record.result = {}, record.status = CellStatus::failed;
   write_merged(folder / "all_failed.h5", untrained);

@@ -38,20 +38,23 @@ TEST_CASE("done, skipped, stale, damaged, missing") {
       if (c.axes.at("estimator") == estimator) return c;
     throw Bug("no such cell");
   };
-  Reasons why(plan, sweep);
+  CellStore cells(sweep.cells());
+  Reasons why(plan, sweep, cells);
   CHECK(why(cell(plan, "rloo")).starts_with("done: "));
   CHECK(why(cell(plan, "arm")).starts_with("skip: needs bits"));
-  CHECK(why(cell(plan, "exact")) == "run: there is no " + sweep.cell(cell(plan, "exact").hash));
+  CHECK(why(cell(plan, "exact")) == "run: no record of it is in " + sweep.cells());
 
   const auto longer = make_plan(config_of(text, {"train.steps=3", "seed=4"}), tasks);
-  Reasons later(longer, sweep);
-  CHECK(later(cell(longer, "rloo")) ==
-        "stale: " + sweep.cell(cell(plan, "rloo").hash) + " differs: seed 0 -> 4, train.steps 2 -> 3");
+  Reasons later(longer, sweep, cells);
+  CHECK(later(cell(longer, "rloo")) == "stale: cell " + cell(plan, "rloo").hash + " differs: seed 0 -> 4, train.steps 2 -> 3");
   CHECK(later(cell(longer, "exact")).starts_with("run: "));
 
-  const auto file = sweep.cell(cell(plan, "rloo").hash);
-  std::filesystem::resize_file(file, 100);
-  CHECK(why(cell(plan, "rloo")).starts_with("run again: "));
+  const auto file = cells.find(cell(plan, "rloo").hash)->path;
+  auto bytes = get(file);
+  bytes[bytes.size() / 2] ^= 1;
+  put(file, bytes);
+  const CellStore damaged(sweep.cells());
+  CHECK(Reasons(plan, sweep, damaged)(cell(plan, "rloo")).starts_with("run again: " + file + ": damaged"));
 }
 
 }  // namespace hardgrad::testing::reasons_test

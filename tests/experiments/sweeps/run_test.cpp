@@ -60,8 +60,7 @@ TEST_CASE("cells whose files are removed during a run are reported, and run agai
   const auto remove_one = [&] {  // called between two cells
     std::lock_guard guard(asking);
     for (const auto& entry : std::filesystem::directory_iterator(out + "/cells"))
-      if (const auto path = entry.path().string();
-          gone.empty() && path.ends_with(".h5") && entry.path().stem().extension().empty())
+      if (const auto path = entry.path().string(); gone.empty() && path.ends_with(".cells"))
         std::filesystem::remove(gone = path);
     return false;
   };
@@ -83,19 +82,17 @@ TEST_CASE("a second run resumes: intact cells are kept, damaged and failed ones 
 
   const SweepFolder sweep_folder{out};
   auto cell = expected.begin();
-  const auto torn = sweep_folder.cell((cell++)->first), flipped = sweep_folder.cell((cell++)->first),
-             gone = sweep_folder.cell((cell++)->first), swapped = sweep_folder.cell((cell++)->first),
-             from = sweep_folder.cell((cell++)->first);
-  std::filesystem::resize_file(torn, std::filesystem::file_size(torn) / 2);
-  auto bytes = get(flipped);
-  bytes[bytes.size() / 2] ^= 1;
-  put(flipped, bytes);
-  std::filesystem::remove(gone);
-  std::filesystem::copy_file(from, swapped,
-                             std::filesystem::copy_options::overwrite_existing);  // intact, but another cell
-  const auto status = sweeps::sweep_status(sweep_folder);
-  CHECK(status.count(CellState::damaged) == 3);
-  CHECK(status.count(CellState::pending) == 1);
+  forget(out, (cell++)->first);
+  const auto in_data = place_of(out, (cell++)->first), in_line = place_of(out, (cell++)->first);
+  auto bytes = get(in_data.path);
+  bytes[in_data.at + in_data.size / 2] ^= 1;
+  bytes[in_line.at + 20] ^= 1;  // it is not known which cell this was
+  bytes.resize(bytes.size() - 100);
+  put(in_data.path, bytes);
+  const auto status = sweeps::sweep_status(sweep_folder, cells_in(out));
+  CHECK(status.count(CellState::damaged) == 1);
+  CHECK(status.damage.size() == 1);
+  CHECK(status.count(CellState::pending) == 3);
   const auto report = run(out);
   CHECK(report.already == 12);
   CHECK(report.ok == 4);
@@ -140,8 +137,7 @@ TEST_CASE("a cell records its training settings, including overrides and default
   sweeps::TaskPool tasks;
   int reinforce = 0, others = 0;
   for (const auto& cell : sweeps::make_plan(config_of(text), tasks).cells) {
-    const auto settings =
-        nlohmann::json::parse(storage::read_cell(sweeps::SweepFolder{folder / "out"}.cell(cell.hash)).run_settings);
+    const auto settings = nlohmann::json::parse(cells_in(folder / "out").read(cell.hash).run_settings);
     const bool is = cell.axes.at("estimator") == "reinforce";
     CHECK(settings.size() == sweeps::settings_table().size());
     CHECK(settings.at("train.learning_rate") == (is ? 0.125 : 0.05));
@@ -188,12 +184,12 @@ TEST_CASE("a failed cell does not stop the others, is reported and kept, and run
   CHECK(report.failures[0].find("estimator=rloo[samples=2]") != std::string::npos);
   CHECK(said.find("failed: task=bits") != std::string::npos);
   CHECK(report.ok == 2);
-  const auto status = sweeps::sweep_status({folder / "out"});
+  const auto status = sweeps::sweep_status({folder / "out"}, cells_in(folder / "out"));
   CHECK(status.count(CellState::failed) == 1);
   for (const auto& cell : status.cells)
     if (cell.state == CellState::failed) {
       CHECK_FALSE(cell.reason.empty());
-      CHECK(storage::read_cell(sweeps::SweepFolder{folder / "out"}.cell(cell.hash)).log.find("failed: ") != std::string::npos);
+      CHECK(cells_in(folder / "out").read(cell.hash).log.find("failed: ") != std::string::npos);
     }
   const auto again = run(folder / "out", {}, text);
   CHECK(again.already == 2);

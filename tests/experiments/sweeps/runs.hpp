@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,6 +38,25 @@ inline sweeps::RunReport run(const std::string& out, sweeps::RunOptions options 
   return sweeps::run_plan(plan, tasks, options);
 }
 
+inline storage::CellStore cells_in(const std::string& out) { return storage::CellStore(sweeps::SweepFolder{out}.cells()); }
+
+/// A cell's file, and its record's first byte and size there.
+struct Place {
+  std::string path;
+  std::size_t at = 0, size = 0;
+};
+inline Place place_of(const std::string& out, const std::string& hash) {
+  const auto path = cells_in(out).find(hash).value().path;
+  for (const auto& place : storage::scan_cells(get(path)).cells)
+    if (place.cell.cell_hash == hash) return {path, place.at, place.size};
+  throw Bug("no such cell");
+}
+/// Removes a cell.
+inline void forget(const std::string& out, const std::string& hash) {
+  const auto place = place_of(out, hash);
+  put(place.path, get(place.path).erase(place.at, place.size));
+}
+
 // Bits, so that NaN equals itself.
 inline std::uint64_t bits(double x) {
   std::uint64_t b;
@@ -51,10 +69,10 @@ inline std::map<std::string, std::vector<std::uint64_t>> numbers(const std::stri
   sweeps::TaskPool tasks;
   std::map<std::string, std::vector<std::uint64_t>> result;
   const auto plan = sweeps::make_plan(config_of(text), tasks);
+  const auto cells = cells_in(out);
   for (const auto& cell : plan.cells) {
-    const auto path = sweeps::SweepFolder{out}.cell(cell.hash);
-    if (!std::filesystem::exists(path)) continue;
-    const auto record = storage::read_cell(path);
+    if (const auto found = cells.find(cell.hash); !found || !found->sound) continue;
+    const auto record = cells.read(cell.hash);
     auto& list = result[cell.hash];
     const auto add = [&](double x) { list.push_back(bits(x)); };
     for (const auto& point : record.result.log) add(point.step), add(point.loss), add(point.gradient_norm);

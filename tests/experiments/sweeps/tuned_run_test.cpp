@@ -57,10 +57,10 @@ RunReport run(const std::string& out, RunOptions options = {}, const std::vector
 std::map<std::string, double> losses(const std::string& out) {
   std::map<std::string, double> found;
   const auto frozen = read_plan(SweepFolder{out});
+  const CellStore cells(SweepFolder{out}.cells());
   for (const auto& cell : frozen.at("cells")) {
     const auto hash = cell.at("hash").get<std::string>();
-    const auto path = SweepFolder{out}.cell(hash);
-    found[hash] = std::filesystem::exists(path) ? read_cell(path).result.evaluations.back().losses.at("expected_loss") : -1;
+    found[hash] = cells.find(hash) ? cells.read(hash).result.evaluations.back().losses.at("expected_loss") : -1;
   }
   return found;
 }

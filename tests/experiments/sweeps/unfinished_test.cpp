@@ -54,7 +54,7 @@ TEST_CASE("a stopped cell resumes from its step and ends in the same bits, with 
     const auto out = folder / std::to_string(questions);
     const auto steps = stopped(out, questions);
     found += steps.size();
-    const auto status = sweep_status({out});
+    const auto status = sweep_status({out}, cells_in(out));
     for (const auto& cell : status.cells) {
       const auto it = steps.find(cell.hash);
       CHECK(cell.step == (it == steps.end() ? std::nullopt : std::optional(it->second)));
@@ -62,9 +62,10 @@ TEST_CASE("a stopped cell resumes from its step and ends in the same bits, with 
     for (const auto& [hash, step] : steps) {
       CHECK(check_file(SweepFolder{out}.unfinished(hash)).empty());
       const auto plan = plan_of(sweep);
+      const auto cells = cells_in(out);
       for (const auto& cell : plan.cells)
         if (cell.hash == hash)
-          CHECK(Reasons(plan, {out})(cell).find("resumes at step " + std::to_string(step)) != std::string::npos);
+          CHECK(Reasons(plan, {out}, cells)(cell).find("resumes at step " + std::to_string(step)) != std::string::npos);
     }
     run(out, {.jobs = 2});
     CHECK(numbers(out) == expected);
@@ -85,11 +86,11 @@ TEST_CASE("an unfinished file that is damaged or of another cell is reported and
   const auto good = get(place.unfinished(hash));
   const auto log_after = [&](const std::string& bytes) {
     put(place.unfinished(hash), bytes);
-    std::filesystem::remove(place.cell(hash));
+    if (cells_in(out).find(hash)) forget(out, hash);
     run(out, {.jobs = 1});
     CHECK(numbers(out) == expected);
     CHECK_FALSE(std::filesystem::exists(place.unfinished(hash)));
-    return read_cell(place.cell(hash)).log;
+    return cells_in(out).read(hash).log;
   };
   CHECK(log_after(good).find("started again") == std::string::npos);
   CHECK(log_after(good.substr(0, good.size() / 2)).find("started again") != std::string::npos);
@@ -133,21 +134,21 @@ TEST_CASE("a starting network: trained first by another estimator, also interrup
   REQUIRE(expected.size() == 16);
   run(folder / "plain", {.jobs = 1});
   for (const auto& cell : plan_of(text).cells) {
-    const auto record = read_cell(SweepFolder{folder / "whole"}.cell(cell.hash));
+    const auto record = cells_in(folder / "whole").read(cell.hash);
     CHECK(record.costs.at("start_rows") > 0);
     CHECK(record.costs.at("start_cpu_seconds") > 0);
   }
   // All estimators of a seed start from the same network, which is not the random one.
   std::map<std::string, double> first, random;
   for (const auto& cell : plan_of(text).cells) {
-    const auto record = read_cell(SweepFolder{folder / "whole"}.cell(cell.hash));
+    const auto record = cells_in(folder / "whole").read(cell.hash);
     const auto name = cell.axes.at("task") + cell.axes.at("seed");
     const auto loss = record.result.evaluations.at(0).losses.at("expected_loss");
     CHECK(first.emplace(name, loss).first->second == loss);
   }
   for (const auto& cell : plan_of(sweep).cells)
     random[cell.axes.at("task") + cell.axes.at("seed")] =
-        read_cell(SweepFolder{folder / "plain"}.cell(cell.hash)).result.evaluations.at(0).losses.at("expected_loss");
+        cells_in(folder / "plain").read(cell.hash).result.evaluations.at(0).losses.at("expected_loss");
   REQUIRE(first.size() == 4);
   for (const auto& [name, loss] : first) CHECK(loss < random.at(name));
 
@@ -168,11 +169,11 @@ TEST_CASE("a starting network: trained first by another estimator, also interrup
   one.replace(one.find("task = [\"bits\", \"not_gate\"]"), 27, "task = \"bits\"");
   const auto from_file = with("start = \"" + file + "\"", one);
   run(folder / "file", {.jobs = 1}, from_file);
-  const auto end = read_cell(SweepFolder{folder / "whole"}.cell(trained.hash)).result.evaluations.back().losses;
+  const auto end = cells_in(folder / "whole").read(trained.hash).result.evaluations.back().losses;
   std::size_t same = 0;
   for (const auto& cell : plan_of(from_file).cells)
     if (cell.axes.at("seed") == trained.axes.at("seed"))
-      same += read_cell(SweepFolder{folder / "file"}.cell(cell.hash)).result.evaluations.at(0).losses.at("expected_loss") ==
+      same += cells_in(folder / "file").read(cell.hash).result.evaluations.at(0).losses.at("expected_loss") ==
               end.at("expected_loss");
   CHECK(same == 4);
   const auto hash = plan_of(from_file).cells.front().hash;

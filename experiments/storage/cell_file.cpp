@@ -1,0 +1,114 @@
+#include "experiments/storage/cell_file.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/packed.hpp"
+
+namespace hardgrad::storage {
+namespace {
+
+constexpr std::string_view mark = cell_mark, sum = " xxh3:";
+constexpr std::size_t digits = 16, longest_line = 1024;
+
+struct Head {
+  CellSummary cell;
+  std::size_t line = 0, bytes = 0;  // lengths: of the line with its break, of the data
+  std::string data;                 // hash
+};
+
+template <class N>
+bool number_in(const std::string& text, N& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// The line at the start of the bytes; empty if there is no intact one.
+std::optional<Head> head_of(std::string_view bytes) {
+  if (!bytes.starts_with(mark)) return {};
+  const auto end = bytes.substr(0, longest_line).find('\n');
+  if (end == std::string_view::npos || end < mark.size() + sum.size() + digits) return {};
+  const auto words = bytes.substr(0, end - digits);
+  if (!words.ends_with(sum) || bytes.substr(words.size(), digits) != bytes_hash(words)) return {};
+  const Seal line{std::string(words.substr(0, words.size() - sum.size())), {}};
+  Head head{.cell = {.plan_hash = line.value("plan"),
+                     .cell_hash = line.value("hash"),
+                     .status = CellStatus::ok,
+                     .attempt = 0,
+                     .checkpoint = line.value("checkpoint"),
+                     .checkpoint_hash = line.value("checkpoint_hash")},
+            .line = end + 1,
+            .bytes = 0,
+            .data = line.value("data")};
+  bool known = false;
+  for (auto status : {CellStatus::ok, CellStatus::failed, CellStatus::skipped})
+    if (to_string(status) == line.value("status")) head.cell.status = status, known = true;
+  if (!known || !number_in(line.value("attempt"), head.cell.attempt) || !number_in(line.value("bytes"), head.bytes)) return {};
+  return head;
+}
+
+}  // namespace
+
+std::string cell_bytes(const CellRecord& record, int attempt) {
+  auto archive = archive_of(record);
+  make_valid(archive.groups.front().data);
+  const auto data = packed(archive.groups.front().data);
+  auto bytes = fmt::format("{}plan={} hash={} status={} attempt={}", mark, record.plan_hash, record.cell_hash,
+                           to_string(record.status), attempt);
+  if (!record.checkpoint_hash.empty())
+    bytes += fmt::format(" checkpoint={} checkpoint_hash={}", record.checkpoint, record.checkpoint_hash);
+  bytes += fmt::format(" bytes={} data={}{}", data.size(), bytes_hash(data), sum);
+  bytes += bytes_hash(bytes) + "\n";
+  if (bytes.size() > longest_line || bytes.find('\n') + 1 != bytes.size()) throw Bug("the line of a cell is too long");
+  return bytes + data + "\n";
+}
+
+CellRecord cell_in(std::string_view bytes, const std::string& path) {
+  const auto head = head_of(bytes);
+  if (!head || bytes.size() != head->line + head->bytes + 1 || bytes_hash(bytes.substr(head->line, head->bytes)) != head->data)
+    throw InputError(path + ": damaged: the record of a cell does not match its checksum");
+  Archive archive{.kind = "cell"};
+  archive.path = fmt::format("{} (cell {})", path, head->cell.cell_hash);
+  try {
+    archive.groups.push_back({"", unpacked(bytes.substr(head->line, head->bytes))});
+  } catch (const InputError& error) {
+    throw InputError(archive.path + ": " + error.what());
+  }
+  return cell_of(archive);
+}
+
+std::string damage_words(const CellPlace& place, const std::string& path) {
+  return fmt::format("{}: damaged: {} bytes from byte {} on are of no known cell", path, place.size, place.at);
+}
+
+CellScan scan_cells(std::string_view bytes) {
+  CellScan scan;
+  const bool finished = bytes.ends_with('\n');
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const auto head = head_of(bytes.substr(at));
+    if (!head) {
+      auto next = at;
+      do next = bytes.find(mark, next + 1);
+      while (next != std::string_view::npos && !head_of(bytes.substr(next)));
+      if (next == std::string_view::npos && !finished) break;
+      next = std::min(next, bytes.size());
+      scan.damage.push_back({{}, at, next - at, false});
+      at = next;
+      continue;
+    }
+    const auto size = head->line + head->bytes + 1;
+    if (head->bytes > bytes.size() || at + size > bytes.size()) break;
+    const bool sound = bytes_hash(bytes.substr(at + head->line, head->bytes)) == head->data && bytes[at + size - 1] == '\n';
+    if (!sound && at + size == bytes.size() && !finished) break;
+    scan.cells.push_back({head->cell, at, size, sound});
+    at += size;
+  }
+  scan.end = at;
+  return scan;
+}
+
+}  // namespace hardgrad::storage

@@ -1,0 +1,180 @@
+#include "experiments/storage/cell_store.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/process.hpp"
+
+namespace hardgrad::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+void shift(std::vector<CellPlace>& places, std::size_t by) {
+  for (auto& place : places) place.at += by;
+}
+
+}  // namespace
+
+CellStore::CellStore(std::string folder)
+    : folder_(std::move(folder)), own_(folder_ + "/" + this_process() + "." + random_name() + std::string(cells_ending)) {
+  refresh();
+}
+
+// Scans what is new in the file. True if what was known of it no longer holds.
+bool CellStore::look_at(const std::string& path, File& file) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) status = {};
+  const auto size = static_cast<std::size_t>(status.st_size);
+  const bool other = file.inode != status.st_ino || size < file.size;
+  if (!other && size == file.size) return false;
+  const bool forget = other && !file.scan.cells.empty();
+  if (other) file = {};
+  try {
+    const auto from = file.scan.end;
+    const auto bytes = read_file(path, from);
+    auto scan = scan_cells(bytes);
+    shift(scan.cells, from);
+    shift(scan.damage, from);
+    file.scan.cells.insert(file.scan.cells.end(), scan.cells.begin(), scan.cells.end());
+    file.scan.damage.insert(file.scan.damage.end(), scan.damage.begin(), scan.damage.end());
+    file.scan.end = from + scan.end;
+    file.size = from + bytes.size();
+    file.unreadable.clear();
+  } catch (const InputError& error) {
+    file.unreadable = error.what();
+  }
+  file.inode = status.st_ino;
+  file.written = status.st_mtime;
+  return forget;
+}
+
+void CellStore::add(const std::string& path, const CellPlace& place) {
+  const auto [it, added] = cells_.emplace(place.cell.cell_hash, Found{&path, place});
+  auto& found = it->second;
+  const auto rank = [](const CellPlace& p) { return std::pair(p.sound, p.cell.attempt); };
+  if (!added && rank(place) >= rank(found.place)) found = {&path, place};
+}
+
+void CellStore::refresh() {
+  std::lock_guard guard(mutex_);
+  std::set<std::string> there;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error))
+    if (const auto name = entry->path().filename().string(); name.ends_with(cells_ending) && !name.starts_with('.'))
+      there.insert(folder_ + "/" + name);
+  bool again = std::erase_if(files_, [&](const auto& file) { return !there.contains(file.first); }) > 0;
+  std::vector<std::pair<const std::string*, std::size_t>> grown;  // with the number of records known before
+  for (const auto& path : there) {
+    auto& [name, file] = *files_.try_emplace(path).first;
+    const auto known = file.scan.cells.size();
+    again = look_at(path, file) || again;
+    if (file.scan.cells.size() > known) grown.emplace_back(&name, known);
+  }
+  if (again) cells_.clear();
+  if (again)
+    for (const auto& [path, file] : files_)
+      for (const auto& place : file.scan.cells) add(path, place);
+  else
+    for (const auto& [path, known] : grown)
+      for (auto i = known; i < files_.at(*path).scan.cells.size(); ++i) add(*path, files_.at(*path).scan.cells[i]);
+}
+
+std::optional<StoredCell> CellStore::find(const std::string& hash) const {
+  std::lock_guard guard(mutex_);
+  const auto it = cells_.find(hash);
+  if (it == cells_.end()) return {};
+  return StoredCell{it->second.place.cell, *it->second.path, it->second.place.sound};
+}
+
+std::vector<std::string> CellStore::hashes() const {
+  std::lock_guard guard(mutex_);
+  std::vector<std::string> all;
+  for (const auto& [hash, found] : cells_) all.push_back(hash);
+  return all;
+}
+
+CellRecord CellStore::read(const std::string& hash) const {
+  std::string path;
+  CellPlace place;
+  {
+    std::lock_guard guard(mutex_);
+    const auto it = cells_.find(hash);
+    if (it == cells_.end()) throw InputError(fmt::format("{}: holds no cell {}", folder_, hash));
+    path = *it->second.path;
+    place = it->second.place;
+  }
+  return cell_in(read_file(path, place.at, place.size), path);
+}
+
+std::string CellStore::fault(const std::string& hash) const {
+  const auto found = find(hash);
+  if (!found) return fmt::format("{}: holds no cell {}", folder_, hash);
+  if (!found->sound) return fmt::format("{}: damaged: the record of cell {} does not match its checksum", found->path, hash);
+  return check_checkpoint(folder_, found->cell);
+}
+
+void CellStore::append(const CellRecord& record) {
+  const auto known = find(record.cell_hash);
+  append_to_file(own_, cell_bytes(record, known ? known->cell.attempt + 1 : 1));
+  refresh();
+}
+
+std::size_t CellStore::files() const {
+  std::lock_guard guard(mutex_);
+  return files_.size();
+}
+
+std::vector<std::string> CellStore::damage() const {
+  std::lock_guard guard(mutex_);
+  std::vector<std::string> lines;
+  for (const auto& [path, file] : files_) {
+    if (!file.unreadable.empty()) lines.push_back(file.unreadable);
+    for (const auto& place : file.scan.damage) lines.push_back(damage_words(place, path));
+  }
+  return lines;
+}
+
+bool CellStore::abandoned(const std::string& path, const File& file) const {
+  const auto name = fs::path(path).filename().string();
+  return is_abandoned(name.substr(0, name.find('.')), file.written, folder_);
+}
+
+std::vector<Leftover> CellStore::torn() const {
+  std::lock_guard guard(mutex_);
+  std::vector<Leftover> found;
+  for (const auto& [path, file] : files_)
+    if (file.scan.end < file.size && abandoned(path, file)) found.push_back({path, file.size - file.scan.end, true});
+  return found;
+}
+
+std::size_t CellStore::mend() {
+  std::size_t torn = 0;
+  {
+    std::lock_guard guard(mutex_);
+    for (const auto& [path, file] : files_) {
+      const auto is_sound = [](const CellPlace& place) { return place.sound; };
+      const bool whole = file.scan.damage.empty() && std::all_of(file.scan.cells.begin(), file.scan.cells.end(), is_sound);
+      if (!file.unreadable.empty() || (whole && file.scan.end == file.size) || !abandoned(path, file)) continue;
+      const auto bytes = read_file(path);  // another process may have mended it since
+      std::string kept;
+      for (const auto& place : scan_cells(bytes).cells)
+        if (place.sound) kept += bytes.substr(place.at, place.size);
+      if (kept.empty())
+        ::unlink(path.c_str());
+      else
+        write_file(path, kept);
+      torn += file.scan.end < file.size;
+    }
+  }
+  refresh();
+  return torn;
+}
+
+}  // namespace hardgrad::storage

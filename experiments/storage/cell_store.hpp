@@ -1,0 +1,77 @@
+// The finished cells of a sweep: files of cells in one folder, one of each process.
+//
+// A process appends each cell that it finishes to its own file, `<process>.<random>.cells`, with one write and one fsync. No
+// other process writes this file while that one lives, so no locks are needed. A killed process leaves at most a torn record
+// at its end, which counts as no record, and which the next run removes. Copying the files of two folders into one joins them.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/cell_file.hpp"
+
+namespace hardgrad::storage {
+
+/// Where a cell is stored.
+struct StoredCell {
+  CellSummary cell;
+  std::string path;
+  bool sound = true;  ///< its record matches its hash
+};
+
+/// An index of the folder's records, as of the last refresh. Thread-safe.
+class CellStore {
+ public:
+  /// The folder need not exist.
+  explicit CellStore(std::string folder);
+  const std::string& folder() const { return folder_; }
+  /// Reads what was written since. Files that cannot be read are without records, and are named by damage().
+  void refresh();
+
+  /// Of several records of a cell: the sound one with the most attempts.
+  std::optional<StoredCell> find(const std::string& hash) const;
+  /// The hashes of all cells.
+  std::vector<std::string> hashes() const;
+  /// InputError if there is no sound record, or it has changed.
+  CellRecord read(const std::string& hash) const;
+  /// Empty if the cell has a sound record and its checkpoint is complete, else the fault in words.
+  std::string fault(const std::string& hash) const;
+  /// Appends to this process's file, as a further attempt. UsageError if it cannot be written.
+  void append(const CellRecord& record);
+
+  std::size_t files() const;
+  /// One line for each file that cannot be read, and for damaged bytes of unknown cells.
+  std::vector<std::string> damage() const;
+  /// Files with a torn record of a process that was killed.
+  std::vector<Leftover> torn() const;
+  /// Removes torn and damaged records from the files of dead processes; returns the number of torn ones.
+  std::size_t mend();
+
+ private:
+  struct File {
+    std::uint64_t inode = 0;
+    std::time_t written = 0;
+    std::size_t size = 0;  // of the file, when it was scanned
+    CellScan scan;
+    std::string unreadable;  // why
+  };
+  struct Found {
+    const std::string* path;
+    CellPlace place;
+  };
+  bool look_at(const std::string& path, File& file);
+  void add(const std::string& path, const CellPlace& place);
+  bool abandoned(const std::string& path, const File& file) const;
+
+  const std::string folder_, own_;
+  mutable std::mutex mutex_;
+  std::map<std::string, File> files_;
+  std::unordered_map<std::string, Found> cells_;
+};
+
+}  // namespace hardgrad::storage
