@@ -38,8 +38,10 @@ class Asked:
         return slope if self._order is None else np.take_along_axis(slope, self._back, -1)
 
     def options(self, options: Any, row: Any) -> Any:
-        """The user's options [R', D] from core's. row: [R'] the row of the logits for each."""
-        return options if self._order is None else np.take_along_axis(_of(self._order, row), options[..., None], -1)[..., 0]
+        """The user's options [R', D], or [R', D, k] of subsets, from core's. row: [R'] the row of the logits for each."""
+        if self._order is None:
+            return options
+        return np.take_along_axis(_of(self._order, row), options.reshape(*options.shape[:2], -1), -1).reshape(options.shape)
 
     def weights(self, weights: Any, row: Any) -> Any:
         """The user's weights [R', D, S], or [R', D] of bits, from core's."""

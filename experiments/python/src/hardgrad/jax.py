@@ -11,7 +11,7 @@ Options and weights of the samples come from callbacks with static shapes; f is 
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from jax import Array
 
 from . import _core
 from ._core import Estimator, UsageError
-from ._losses import Takes, check_axes, check_takes
+from ._losses import Takes, check_axes, check_subset, check_takes
 
 __all__ = ["expectation"]
 
@@ -28,7 +28,7 @@ _DRAW = {np.dtype(np.float32): _core.draw_float, np.dtype(np.float64): _core.dra
 
 
 def expectation(logits: Array, f: Callable[..., Array], estimator: str = "rloo[samples=4]", *, seed: Any, takes: Takes = "weights",
-                bits: bool = False) -> Array:
+                bits: bool = False, subset: Optional[int] = None) -> Array:
     """E[f(z)], z ~ Cat(softmax(logits)), as an estimate. Its gradient is the estimator's at the logits, and the path gradient for what f
     depends on.
 
@@ -40,6 +40,7 @@ def expectation(logits: Array, f: Callable[..., Array], estimator: str = "rloo[s
         replacement, enumerations.
     seed: a whole number below 2^32, which may be traced, e.g. `jax.random.bits(key)`.
     takes: "options": f is a function of options [R, D] (int32) instead.
+    subset: every choice picks so many of its options, as in `hardgrad.torch.expectation`.
 
     Returns [E], or a number without a batch. Can be differentiated once, by reverse mode. UsageError at tracing for wrong shapes and
     estimators. Source: the estimators' papers, see `hardgrad.describe`.
@@ -51,11 +52,15 @@ def expectation(logits: Array, f: Callable[..., Array], estimator: str = "rloo[s
     if bits:
         logits = jnp.stack([jnp.zeros_like(logits), logits], -1)
     check_axes(logits.shape)
+    picks = check_subset(subset, logits.shape[-1], bits)
     batched, shaped = logits.ndim == 3, logits.reshape((1,) * (3 - logits.ndim) + logits.shape)
-    draws = _Draws(estimator, shaped.shape, np.dtype(logits.dtype))
+    draws = _Draws(estimator, shaped.shape, np.dtype(logits.dtype), picks)
     number = jnp.asarray(seed, jnp.uint32)
     options, example = draws.options(jax.lax.stop_gradient(shaped), number)
-    choice = options if takes == "options" or bits else jax.nn.one_hot(options, logits.shape[-1], dtype=logits.dtype)
+    choice = options
+    if takes == "weights" and not bits:
+        choice = jax.nn.one_hot(options, logits.shape[-1], dtype=logits.dtype)
+        choice = choice.sum(2) if picks else choice
     if bits and takes == "weights":
         choice = choice.astype(logits.dtype)
     losses = f(choice, example) if batched else f(choice)
@@ -68,8 +73,8 @@ def expectation(logits: Array, f: Callable[..., Array], estimator: str = "rloo[s
 class _Draws:
     """Draws of an estimator at logits [E, D, S]; equal if their arguments are."""
 
-    def __init__(self, spec: str, shape: tuple[int, ...], dtype: np.dtype[Any]):
-        self.key = (spec, shape, dtype)
+    def __init__(self, spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int):
+        self.key = (spec, shape, dtype, picks)
         self.rows = _rows(*self.key)
 
     def __hash__(self) -> int:
@@ -79,24 +84,24 @@ class _Draws:
         return isinstance(other, _Draws) and self.key == other.key
 
     def options(self, logits: Array, seed: Array) -> Any:
-        """[R, D] options and the examples [R] of the rows."""
-        rows, columns = self.rows, self.key[1][1]
-        shapes = jax.ShapeDtypeStruct((rows, columns), jnp.int32), jax.ShapeDtypeStruct((rows,), jnp.int32)
+        """[R, D] options ([R, D, picks] of subsets) and the examples [R] of the rows."""
+        rows, columns, picks = self.rows, self.key[1][1], self.key[3]
+        shapes = jax.ShapeDtypeStruct((rows, columns, picks) if picks else (rows, columns), jnp.int32), jax.ShapeDtypeStruct((rows,), jnp.int32)
         return jax.pure_callback(self._options, shapes, logits, seed, vmap_method="sequential")
 
     def estimate(self, logits: Array, losses: Array, seed: Array) -> Any:
         """The value [E], the gradient at the logits [E, D, S] and the weights of the losses [R]."""
-        _, shape, dtype = self.key
+        _, shape, dtype, _ = self.key
         shapes = tuple(jax.ShapeDtypeStruct(of, dtype) for of in (shape[:1], shape, (self.rows,)))
         return jax.pure_callback(self._estimate, shapes, logits, losses, seed, vmap_method="sequential")
 
     def _options(self, logits: Any, seed: Any) -> Any:
-        _, run = _drawn(self.key[0], np.asarray(logits), int(seed), None)
+        _, run = _drawn(self.key[0], np.asarray(logits), self.key[3], int(seed), None)
         self._check(run)
         return run[0].astype(np.int32), run[2].astype(np.int32)
 
     def _estimate(self, logits: Any, losses: Any, seed: Any) -> Any:
-        slope, run = _drawn(self.key[0], np.asarray(logits), int(seed), np.asarray(losses))
+        slope, run = _drawn(self.key[0], np.asarray(logits), self.key[3], int(seed), np.asarray(losses))
         self._check(run)
         _, _, example, values, share = run
         value = np.bincount(example, share * values, len(slope))
@@ -108,12 +113,12 @@ class _Draws:
 
 
 @lru_cache(maxsize=1024)
-def _rows(spec: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+def _rows(spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int) -> int:
     """The number of rows of a run, which does not depend on the logits."""
-    return len(_drawn(spec, np.zeros(shape, dtype), 0, None)[1][2])
+    return len(_drawn(spec, np.zeros(shape, dtype), picks, 0, None)[1][2])
 
 
-def _drawn(spec: str, logits: Any, seed: int, losses: Any) -> Any:
+def _drawn(spec: str, logits: Any, picks: int, seed: int, losses: Any) -> Any:
     """The gradient at the logits and the run of one draw; the losses are 0 if they are not known yet."""
     held = Estimator(spec)
 
@@ -121,7 +126,7 @@ def _drawn(spec: str, logits: Any, seed: int, losses: Any) -> Any:
         return np.zeros(len(example), logits.dtype) if losses is None else np.ascontiguousarray(losses), None
 
     try:
-        slope, runs = _DRAW[logits.dtype](held, np.ascontiguousarray(logits), 3, None, None, None, loss, False, seed, False, True, False)
+        slope, runs = _DRAW[logits.dtype](held, np.ascontiguousarray(logits), 3, picks, None, None, None, loss, False, seed, False, True, False)
     except UsageError as refusal:
         if "takes=" not in str(refusal):
             raise
