@@ -19,7 +19,6 @@ from torch import Tensor
 from . import _core, _draws as draws
 from ._asked import Asked
 from ._core import UsageError
-from ._compare import compare
 from ._comparison import Comparison, Measured
 from ._episode import Choice, Episode, Run, episode
 from ._losses import Takes, check_axes, check_subset, check_takes, given_ids, given_seed
@@ -27,6 +26,7 @@ from ._module import Estimator
 from ._monitor import Monitor
 from ._sites import Site
 from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, once, one_hot
+from ._torch_compare import compare
 from ._transfers import fetched, sent
 
 __all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation"]
