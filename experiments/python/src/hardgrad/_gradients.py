@@ -55,11 +55,11 @@ class Parameters(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def asking(step: Any, estimator: Any) -> Any:
-        """The loss in which the step draws with this estimator, as a user's own function is one."""
+        """The step's loss with this estimator, in the form of a user's own function."""
 
     @abc.abstractmethod
     def evaluated(self, loss: Any) -> Evaluated:
-        """The gradients of a loss. UsageError, when called, for a result that is no loss."""
+        """The gradients of a loss. UsageError, when called, for a result that is not a loss."""
 
     @abc.abstractmethod
     def counting(self, kept: Kept, learning: bool) -> ContextManager[Counted]:

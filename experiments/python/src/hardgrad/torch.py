@@ -4,7 +4,7 @@
     loss.backward()
 
 Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of your own, and `Monitor` does so
-along its training. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's
+along its training. `test` judges an estimator written in PyTorch. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's
 `backward`. Tensors may be on any device. Draws are made on the CPU: in double precision for float64, else in single.
 """
 from __future__ import annotations
@@ -27,9 +27,10 @@ from ._monitor import Monitor
 from ._sites import Site
 from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, once, one_hot
 from ._torch_compare import compare
+from ._torch_test import test
 from ._transfers import fetched, sent
 
-__all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation"]
+__all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation", "test"]
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
