@@ -7,6 +7,7 @@
 
 #include "experiments/measurement/finite.hpp"
 #include "experiments/python/arrays.hpp"
+#include "experiments/python/own_loss.hpp"
 
 namespace hardgrad::python {
 
@@ -24,8 +25,9 @@ Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::sp
   if (!choice.hard() && !takes_weights_) refuse_weights(estimator_);
   const py::gil_scoped_acquire gil;
   const auto rows = static_cast<py::ssize_t>(choice.rows->size());
-  const auto chosen = choice.hard() ? py::object(array_of<std::int64_t>(choice.option().data(), {rows, columns_}))
-                                    : py::object(array_of<T>(choice.weights().value().data, {rows, columns_, options_}));
+  const auto chosen = choice.hard()
+                          ? py::object(array_of<std::int64_t>(choice.picked(), shape_of_options(rows, columns_, picks_)))
+                          : py::object(array_of<T>(choice.weights().value().data, {rows, columns_, options_}));
   const bool differentiable = !choice.hard() && tape.needs_gradient(choice.weights());
   const auto answer = loss_(chosen, array_of<std::int64_t>(example.data(), {rows}), differentiable).template cast<py::tuple>();
   const auto losses = answer[0].template cast<Numbers<T>>();

@@ -14,18 +14,19 @@
 
 namespace hardgrad::python {
 
-/// Calls `loss(choice, example)`, an adapter of the package. choice: options [R, D] or, where the estimator relaxes, weights [R,
-/// D, S]; example [R]: the example of each row. It returns the losses [R], and None or a function from a cotangent [R] to the
+/// Calls `loss(choice, example)`, an adapter of the package. choice: options [R, D] ([R, D, picks] of subsets) or, where
+/// the estimator relaxes, weights [R, D, S]; example [R]: the example of each row. It returns the losses [R], and None or a function from a cotangent [R] to the
 /// derivative [R, D, S] in the weights. Constructed and destroyed with the GIL, called without it.
 template <class T>
 class CalledLoss {
  public:
-  /// `takes_weights`: else relaxed choices are refused. `estimator`: its name, for error messages.
-  CalledLoss(pybind11::object loss, bool takes_weights, int columns, int options, std::string estimator)
+  /// `takes_weights`: else relaxed choices are refused. `picks`: as in GivenLogits. `estimator`: its name, for error messages.
+  CalledLoss(pybind11::object loss, bool takes_weights, int columns, int options, int picks, std::string estimator)
       : loss_(std::move(loss)),
         takes_weights_(takes_weights),
         columns_(columns),
         options_(options),
+        picks_(picks),
         estimator_(std::move(estimator)) {}
   CalledLoss(const CalledLoss&) = delete;
 
@@ -39,7 +40,7 @@ class CalledLoss {
 
   pybind11::object loss_;
   bool takes_weights_, cut_ = false;
-  int columns_, options_;
+  int columns_, options_, picks_;
   std::string estimator_;
   std::vector<std::pair<std::uint32_t, pybind11::object>> runs_;  // ids of the losses on the tape, and their derivatives
 };

@@ -39,7 +39,7 @@ void Drawn<T>::note(bool options) {
     samples.example = run.example;
     if (!options) continue;
     if (run.choice.hard()) {
-      samples.option = run.choice.option();
+      samples.option = run.choice.picked();
     } else {
       const auto w = run.choice.weights().value();
       samples.weights.assign(w.data, w.data + w.size());

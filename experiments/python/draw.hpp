@@ -13,7 +13,7 @@ namespace hardgrad::python {
 /// One run of the loss: the choices of R rows, their costs, and the weight of each cost in the estimate.
 template <class T>
 struct Samples {
-  std::vector<int> option = {};  ///< [R, D], if hard
+  std::vector<int> option = {};  ///< [R, D] or [R, D, picks], if hard
   std::vector<T> weights = {};   ///< [R, D, S], if relaxed
   std::vector<int> example = {};
   std::vector<T> loss = {};

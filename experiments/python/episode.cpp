@@ -41,11 +41,11 @@ struct Given {
 template <class T>
 class Asking {
  public:
-  Asking(Episode<T>& episode, bool posterior, std::vector<Given<T>>& given)
-      : episode_(&episode), posterior_(posterior), given_(given), rows_{episode.root()} {}
+  Asking(Episode<T>& episode, const Structure& structure, std::vector<Given<T>>& given)
+      : episode_(&episode), structure_(structure), given_(given), rows_{episode.root()} {}
   void end() { episode_ = nullptr; }
 
-  /// Logits [R, D, S] for the rows at `place` (0: the examples; i: those after the i-th choice). Returns the options [R', D], or
+  /// Logits [R, D, S] for the rows at `place` (0: the examples; i: those after the i-th choice). Returns the options [R', D] ([R', D, picks] of subsets), or
   /// weights [R', D, S] if the estimator replaces options by them; the row that each new row continues [R'], and its example
   /// [R'].
   py::tuple choose(const std::string& name, const Numbers<T>& logits, const std::optional<Numbers<T>>& posterior,
@@ -56,29 +56,32 @@ class Asking {
     const auto D = static_cast<std::size_t>(logits.shape(1)), S = static_cast<std::size_t>(logits.shape(2));
     require_rows(name, logits.shape(0), R);
     auto& tape = episode_->tape();
-    const GivenLogits<T> numbers(logits.data(), R, D, S, 3);
+    const auto* declared = structure_.site(name);
+    const int picks = declared ? picks_of(*declared) : 0;
+    const GivenLogits<T> numbers(logits.data(), R, D, S, picks, 3);
     const auto on_tape = [&](const GivenLogits<T>& x, const py::object& pull) {
       return input({x.value.data(), R * D, S}, {logits.shape(0), logits.shape(1), logits.shape(2)}, pull);
     };
-    const auto prior = categorical(on_tape(numbers, pull), numbers.count, static_cast<int>(D));
+    const auto of = [=, count = numbers.count](Var<T> x) { return distribution(x, count, static_cast<int>(D), picks); };
+    const auto prior = of(on_tape(numbers, pull));
     const auto seen = state ? tape.constant(MatrixView<const T>{state->data(), R, static_cast<std::size_t>(state->shape(1))})
                             : tape.constant(R, 1, T{1});
     Site<T> site{.name = name, .rows = rows, .prior = prior, .state = seen};
-    if (posterior_ != posterior.has_value())
-      throw UsageError(
-          fmt::format("choice \"{}\": a posterior is {}", name, posterior_ ? "required" : "given, but the episode has none"));
+    if (structure_.posterior != posterior.has_value())
+      throw UsageError(fmt::format("choice \"{}\": a posterior is {}", name,
+                                   structure_.posterior ? "required" : "given, but the episode has none"));
     if (posterior) {
-      const GivenLogits<T> of_posterior(posterior->data(), R, D, S, 3);
+      const GivenLogits<T> of_posterior(posterior->data(), R, D, S, picks, 3);
       if (of_posterior.count != numbers.count)
         throw UsageError(fmt::format("choice \"{}\": the options of posterior and prior differ", name));
-      site.posterior = [prior, q = on_tape(of_posterior, pull_posterior)] { return prior->with(q); };
+      site.posterior = [of, q = on_tape(of_posterior, pull_posterior)] { return of(q); };
     }
     const auto choice = episode_->choose(std::move(site));
     rows_.push_back(choice.rows);
     const auto after = static_cast<py::ssize_t>(choice.rows->size());
     py::object options = py::none(), weights = py::none();
     if (choice.hard()) {
-      options = array_of<std::int64_t>(choice.option(), {after, static_cast<py::ssize_t>(D)});
+      options = array_of<std::int64_t>(choice.picked(), shape_of_options(after, D, picks));
     } else {
       weights_.push_back(choice.weights());
       weights = array_of<T>(choice.weights().value().data, {after, logits.shape(1), logits.shape(2)});
@@ -132,7 +135,7 @@ class Asking {
   }
 
   Episode<T>* episode_;
-  bool posterior_;
+  const Structure& structure_;
   std::vector<Given<T>>& given_;
   std::vector<RowsPtr> rows_;
   std::vector<Var<T>> weights_;  // of the relaxed choices, in order
@@ -151,7 +154,7 @@ class RunNetwork final : public Model<T> {
   const Structure& structure() const override { return structure_; }
   void run(const Batch&, Episode<T>& episode) const override {
     const py::gil_scoped_acquire gil;
-    const auto asking = std::make_shared<Asking<T>>(episode, structure_.posterior, given_);
+    const auto asking = std::make_shared<Asking<T>>(episode, structure_, given_);
     const struct Ending {
       Asking<T>& of;
       ~Ending() { of.end(); }

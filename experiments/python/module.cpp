@@ -28,9 +28,9 @@ namespace {
 namespace py = pybind11;
 
 template <class T>
-GivenLogits<T> given(const Numbers<T>& logits, int rank) {
+GivenLogits<T> given(const Numbers<T>& logits, int rank, int picks = 0) {
   const auto extent = [&](int axis) { return static_cast<std::size_t>(logits.shape(axis)); };
-  return {logits.data(), extent(0), extent(1), extent(2), rank};
+  return {logits.data(), extent(0), extent(1), extent(2), picks, rank};
 }
 
 /// A table, a function, or both: a table of all outcomes can replace a function's hard choices.
@@ -39,9 +39,9 @@ class GivenLoss {
  public:
   /// tables [1 or E, S^D]; `multilinear`: they also accept weights.
   GivenLoss(std::optional<Numbers<double>> tables, bool multilinear, const py::object& function, bool takes_weights,
-            int columns, int options, const std::string& estimator)
+            int columns, int options, int picks, const std::string& estimator)
       : tables_(std::move(tables)), multilinear_(multilinear), columns_(columns), options_(options), estimator_(estimator) {
-    if (!function.is_none()) called_.emplace(function, takes_weights, columns, options, estimator);
+    if (!function.is_none()) called_.emplace(function, takes_weights, columns, options, picks, estimator);
     if (tables_)
       view_ = {tables_->data(), static_cast<std::size_t>(tables_->shape(0)), static_cast<std::size_t>(tables_->shape(1))};
   }
@@ -81,18 +81,18 @@ Stop pending_signals() {
   };
 }
 
-/// With `later`, the gradient omits the part through the weights; Drawn::through_weights computes it afterwards.
+/// `picks`: as in GivenLogits. With `later`, the gradient omits the part through the weights; Drawn::through_weights computes it afterwards.
 template <class T>
-py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, const std::optional<Numbers<T>>& state,
+py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, int picks, const std::optional<Numbers<T>>& state,
                 const std::optional<Numbers<std::uint32_t>>& ids, const std::optional<Numbers<double>>& tables,
                 const py::object& function, bool takes_weights, std::uint64_t seed, bool learning, bool with_options,
                 bool later) {
   const auto E = logits.shape(0), D = logits.shape(1), S = logits.shape(2);
-  GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), estimator.name());
+  GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), picks, estimator.name());
   const auto all = []<class X>(const std::optional<Numbers<X>>& x) {
     return x ? std::vector<X>(x->data(), x->data() + x->size()) : std::vector<X>();
   };
-  Wanted<T> wanted{.logits = given<T>(logits, rank),
+  Wanted<T> wanted{.logits = given<T>(logits, rank, picks),
                    .state = all(state),
                    .ids = all(ids),
                    .loss = std::ref(loss),
@@ -108,10 +108,10 @@ py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, co
   py::list runs;
   for (const auto& run : result->runs()) {
     const auto R = static_cast<py::ssize_t>(run.loss.size());
-    runs.append(py::make_tuple(run.option.empty() ? py::object(py::none()) : array_of<std::int64_t>(run.option, {R, D}),
-                               run.weights.empty() ? py::object(py::none()) : array_of<T>(run.weights, {R, D, S}),
-                               array_of<std::int64_t>(run.example, {R}), array_of<T>(run.loss, {R}),
-                               array_of<T>(run.share, {R})));
+    runs.append(py::make_tuple(
+        run.option.empty() ? py::object(py::none()) : array_of<std::int64_t>(run.option, shape_of_options(R, D, picks)),
+        run.weights.empty() ? py::object(py::none()) : array_of<T>(run.weights, {R, D, S}),
+        array_of<std::int64_t>(run.example, {R}), array_of<T>(run.loss, {R}), array_of<T>(run.share, {R})));
   }
   auto gradient = array_of<T>(result->gradient(), {E, D, S});
   if (!later) return py::make_tuple(gradient, runs);
@@ -134,7 +134,7 @@ py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int ra
                  bool multilinear, const py::object& function, double cap, bool covariance) {
   const auto numbers = given<double>(logits, rank);
   const auto D = logits.shape(1), S = logits.shape(2);
-  GivenLoss<double> loss(table, multilinear, function, true, static_cast<int>(D), static_cast<int>(S), estimator.name());
+  GivenLoss<double> loss(table, multilinear, function, true, static_cast<int>(D), static_cast<int>(S), 0, estimator.name());
   measurement::Truth truth;
   measurement::Moments m;
   std::string target;

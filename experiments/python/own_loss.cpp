@@ -7,12 +7,18 @@
 #include <numeric>
 
 #include "core/autodiff/rearrange.hpp"
+#include "core/choice/subsets.hpp"
 
 namespace hardgrad::python {
 
 template <class T>
-GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int rank)
-    : examples(examples), columns(columns), options(options), value(numbers, numbers + examples * columns * options) {
+GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int picks,
+                            int rank)
+    : examples(examples),
+      columns(columns),
+      options(options),
+      picks(picks),
+      value(numbers, numbers + examples * columns * options) {
   const auto place = [&](std::size_t i) {
     const auto e = i / (columns * options), d = i / options % columns, s = i % options;
     return rank == 1   ? fmt::format("[{}]", s)
@@ -28,8 +34,18 @@ GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t 
         throw UsageError(fmt::format("logits: entry {} is {}: logits are finite, or -inf at the end for missing options",
                                      place(cell * options + s), first[s]));
     if (n == 0) throw UsageError(fmt::format("logits: all options of entry {} are -inf", place(cell * options)));
+    if (static_cast<int>(n) < picks)
+      throw UsageError(
+          fmt::format("logits: the choice at entry {} has {} options that are not -inf, fewer than the {} of its subset",
+                      place(cell * options), n, picks));
     count.push_back(static_cast<int>(n));
   }
+}
+
+template <class T>
+DistributionPtr<T> distribution(Var<T> logits, std::vector<int> count, int columns, int picks) {
+  if (picks > 0) return subsets(logits, std::move(count), picks, columns);
+  return categorical(logits, std::move(count), columns);
 }
 
 template <class T>
@@ -38,8 +54,10 @@ OwnLoss<T>::OwnLoss(GivenLogits<T> given, std::vector<T> state, Loss loss, std::
   if (state_.empty()) state_.assign(given_.examples, T{1});
   structure_ = {.sites = {{.name = "choice",
                            .options = static_cast<int>(given_.options),
+                           .picks = std::max(1, given_.picks),
                            .state_width = static_cast<int>(state_.size() / given_.examples),
                            .reach = Reach::own_costs,
+                           .kind = given_.picks > 0 ? SiteKind::subsets : SiteKind::categorical,
                            .columns = static_cast<int>(given_.columns)}}};
   auto& parameter = this->parameters_.add("logits", {given_.examples * given_.columns, given_.options});
   parameter.value.data = given_.value;
@@ -81,7 +99,7 @@ void OwnLoss<T>::run(const Batch& batch, Episode<T>& episode) const {
 
   const auto choice = episode.choose({.name = "choice",
                                       .rows = episode.root(),
-                                      .prior = categorical(logits, std::move(count), static_cast<int>(D)),
+                                      .prior = distribution(logits, std::move(count), static_cast<int>(D), given_.picks),
                                       .state = state});
   std::vector<int> example(choice.rows->size());
   for (std::size_t r = 0; r < example.size(); ++r) example[r] = of[choice.rows->example[r]];
@@ -93,6 +111,8 @@ void OwnLoss<T>::run(const Batch& batch, Episode<T>& episode) const {
   episode.cost(choice.rows, loss);
 }
 
+template DistributionPtr<float> distribution(Var<float>, std::vector<int>, int, int);
+template DistributionPtr<double> distribution(Var<double>, std::vector<int>, int, int);
 template struct GivenLogits<float>;
 template struct GivenLogits<double>;
 template class OwnLoss<float>;

@@ -1,11 +1,12 @@
 // A model with given logits and an external loss: it connects a function with the estimators.
 //
-//   z_d ~ Cat(softmax(logits_d)), d = 1..D;   cost f(z), shared by the columns
+//   z_d ~ Cat(softmax(logits_d)), or a subset of k options (choice/subsets.hpp), d = 1..D;   cost f(z), shared by the columns
 //
 // One site `choice` of D columns. Parameter: logits [E D, S] of E examples. Field of the batch: "example" [B], the example
 // whose logits a row uses.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -19,12 +20,25 @@ namespace hardgrad::python {
 template <class T>
 struct GivenLogits {
   std::size_t examples = 0, columns = 0, options = 0;
+  int picks = 0;                ///< options of each subset; 0: choices are one option each, not subsets
   std::vector<T> value = {};    ///< [E D, S], 0 for missing options
   std::vector<int> count = {};  ///< [E D] options of each cell, without the missing ones (-inf at the end of its logits)
 
-  /// From E D S numbers. UsageError for the first invalid logit, at its place in an array of `rank` axes.
-  GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int rank);
+  /// From E D S numbers. UsageError for the first invalid logit, at its place in an array of `rank` axes, and for a choice with
+  /// too few options.
+  GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int picks, int rank);
 };
+
+/// The distribution of R D choices with `count` options each, as GivenLogits has them. logits: [R D, S].
+template <class T>
+DistributionPtr<T> distribution(Var<T> logits, std::vector<int> count, int columns, int picks);
+
+/// The shape of hard options as Python sees them: [R, D], or [R, D, picks] of subsets.
+inline std::vector<std::ptrdiff_t> shape_of_options(std::size_t rows, std::size_t columns, int picks) {
+  std::vector<std::ptrdiff_t> shape{static_cast<std::ptrdiff_t>(rows), static_cast<std::ptrdiff_t>(columns)};
+  if (picks > 0) shape.push_back(picks);
+  return shape;
+}
 
 /// One run: the choices, the example of each row, and the loss.
 template <class T>
@@ -60,6 +74,8 @@ class OwnLoss final : public Model<T> {
   Structure structure_;
 };
 
+extern template DistributionPtr<float> distribution(Var<float>, std::vector<int>, int, int);
+extern template DistributionPtr<double> distribution(Var<double>, std::vector<int>, int, int);
 extern template struct GivenLogits<float>;
 extern template struct GivenLogits<double>;
 extern template class OwnLoss<float>;

@@ -1,5 +1,5 @@
 """The overhead of hardgrad.torch, compared with the same estimators written by hand in PyTorch, as in their papers; with a trivial loss
-and one of 1 ms.
+and one of 1 ms, and with 50 bits.
 
     PYTHONPATH=build/release/python /usr/bin/python3 tests/experiments/python/overhead.py
 """
@@ -8,6 +8,7 @@ import time
 import torch
 import torch.nn.functional as F
 
+import hardgrad
 from hardgrad.torch import Site, episode, expectation
 
 E, D, S, K = 8, 2, 10, 4
@@ -85,6 +86,49 @@ def block_and_function(spec, count=1000):
     return tuple(sorted(times)[count // 2] for times in zip(*both))
 
 
+def rloo_of_bits(logits, f):
+    law = torch.distributions.Bernoulli(logits=logits)
+    bits = law.sample((K,))
+    losses = f(bits.flatten(0, 1)).reshape(K, -1)
+    others = (losses.sum(0) - losses) / (K - 1)
+    return ((losses - others).detach() * law.log_prob(bits).sum(-1) + losses).mean(0)
+
+
+def disarm(logits, f):
+    """Dong, Mnih & Tucker 2020, eq. 6."""
+    p = torch.sigmoid(logits).detach()
+    u = torch.rand_like(p)
+    bits = torch.stack([u < p, 1 - u < p]).to(p.dtype)
+    losses = f(bits.flatten(0, 1)).reshape(2, -1)
+    weight = (losses[0] - losses[1]).detach()[:, None] * (bits[0] - bits[1]) * torch.maximum(p, 1 - p) / 2
+    return (weight * logits).sum(1) + losses.mean(0)
+
+
+def straight_through_of_bits(logits, f):
+    p = torch.sigmoid(logits)
+    return f(torch.bernoulli(p.detach()) + p - p.detach())
+
+
+def gumbel_softmax(logits, f):
+    """Of two options: one logistic number each (Maddison, Mnih & Teh 2017, eq. 17)."""
+    u = torch.rand_like(logits).clamp_(1e-7, 1 - 1e-7)
+    return f(torch.sigmoid((logits + u.log() - torch.log1p(-u)) / 0.5))
+
+
+def of_bits(spec, by_hand, count=600):
+    """100 examples of 50 bits and a small network: medians [s] of both, drawn in turns, and of the ratio pair by pair."""
+    weights = [torch.randn(50, 200, requires_grad=True), torch.randn(200, requires_grad=True)]
+    logits, held = torch.randn(100, 50, requires_grad=True), hardgrad.Estimator(spec)
+
+    def f(z, *_):
+        return torch.tanh(z @ weights[0]) @ weights[1]
+
+    pairs = [(median(lambda: by_hand(logits, f).mean().backward(), 1), median(lambda: expectation(logits, f, held, bits=True).mean().backward(), 1))
+             for _ in range(count)]
+    hand, ours, ratio = (sorted(numbers)[count // 2] for numbers in zip(*((a, b, b / a) for a, b in pairs)))
+    return hand, ours, ratio
+
+
 def main():
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -96,6 +140,10 @@ def main():
             hand = median(lambda: by_hand(logits, f).mean().backward())
             ours = median(lambda: expectation(logits, f, f"{name}[samples={K}]").mean().backward())
             print(f"loss of about {milliseconds} ms, {name:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ours / hand:.2f}")
+    for spec, by_hand in ((f"rloo[samples={K}]", rloo_of_bits), ("disarm", disarm), ("straight_through", straight_through_of_bits),
+                          ("gumbel_softmax", gumbel_softmax)):
+        hand, ours, ratio = of_bits(spec, by_hand)
+        print(f"100 examples, 50 bits, {spec:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ratio:.2f}")
     for spec in ("rloo[samples=4]", "straight_through[samples=4]"):
         block, function = block_and_function(spec)
         print(f"two choices in an episode, {spec}: block {1e3 * block:.3f}  function {1e3 * function:.3f}  ratio {block / function:.3f}")

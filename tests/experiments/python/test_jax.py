@@ -71,6 +71,21 @@ def test_shapes_bits_and_options():
     assert seen[0].shape == (20, 2) and seen[0].dtype == jnp.int32
 
 
+@pytest.mark.parametrize("spec", ["rloo[samples=4]", "unordered_set[samples=3]", "exact"])
+def test_subsets(spec):
+    """Two of three options, in both columns."""
+    slopes, value = jax.jit(jax.grad(loss, (0, 1), has_aux=True), static_argnames=("spec", "subset"))(LOGITS, WEIGHT, 3, spec=spec, subset=2)
+    theirs, other = in_torch(spec, 3, subset=2)
+    np.testing.assert_allclose(value, theirs, rtol=1e-10)
+    for one, two in zip(slopes, other):
+        np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)
+    seen = []
+    hardgrad.jax.expectation(LOGITS, lambda z, example: seen.append(z) or z.sum((1, 2)) * 1.0, "rloo[samples=4]", seed=1, takes="options", subset=2)
+    assert seen[0].shape == (20, 2, 2) and (seen[0][..., 0] < seen[0][..., 1]).all()
+    with pytest.raises(hardgrad.UsageError, match="from 1 to the 3 that there are, got 4"):
+        loss(LOGITS, WEIGHT, 1, spec, subset=4)
+
+
 def test_training_inside_one_loop():
     """A bit that should be off, by 200 steps of a compiled loop with a new seed at each."""
     def step(i, logits):

@@ -17,7 +17,7 @@ class Asked:
         self.bits = bits
         self._order: Any = None  # the user's option at each place of core's
         self.numbers = self.ordered(logits)
-        if self.numbers.min(initial=0) > -np.inf:
+        if bits or self.numbers.min(initial=0) > -np.inf:  # a 1 that is missing is last
             return
         missing = self.numbers == -np.inf
         if (missing[..., :-1] > missing[..., 1:]).any():
@@ -28,7 +28,7 @@ class Asked:
     def ordered(self, logits: Any) -> Any:
         """Logits for core, of the same options."""
         if self.bits:
-            return np.stack([np.zeros_like(logits), logits], -1)
+            return _second(logits)
         return logits if self._order is None else np.take_along_axis(logits, self._order, -1)
 
     def at_logits(self, slope: Any) -> Any:
@@ -38,8 +38,10 @@ class Asked:
         return slope if self._order is None else np.take_along_axis(slope, self._back, -1)
 
     def options(self, options: Any, row: Any) -> Any:
-        """The user's options [R', D] from core's. row: [R'] the row of the logits for each."""
-        return options if self._order is None else np.take_along_axis(_of(self._order, row), options[..., None], -1)[..., 0]
+        """The user's options [R', D], or [R', D, k] of subsets, from core's. row: [R'] the row of the logits for each."""
+        if self._order is None:
+            return options
+        return np.take_along_axis(_of(self._order, row), options.reshape(*options.shape[:2], -1), -1).reshape(options.shape)
 
     def weights(self, weights: Any, row: Any) -> Any:
         """The user's weights [R', D, S], or [R', D] of bits, from core's."""
@@ -50,8 +52,15 @@ class Asked:
     def at_weights(self, slope: Any, row: Any) -> Any:
         """The slope in core's weights, from that in the user's."""
         if self.bits:
-            return np.stack([np.zeros_like(slope), slope], -1)
+            return _second(slope)
         return slope if self._order is None else np.take_along_axis(slope, _of(self._order, row), -1)
+
+
+def _second(numbers: Any) -> Any:
+    """[..., 2] zeros and the numbers; in less time than np.stack."""
+    both = np.zeros((*numbers.shape, 2), numbers.dtype)
+    both[..., 1] = numbers
+    return both
 
 
 def _of(places: Any, row: Any) -> Any:

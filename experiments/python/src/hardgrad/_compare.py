@@ -1,11 +1,11 @@
-"""Which estimator on a network of the user's own: `hardgrad.torch.compare`."""
+"""Which estimator on a network of the user's own: the part of `compare` that is the same in every framework."""
 from __future__ import annotations
 
 import hashlib
 import math
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 import numpy as np
 
@@ -13,13 +13,12 @@ from . import _core
 from ._comparison import Comparison, Measured
 from ._core import NotFinite, UsageError
 from ._draw_many import MOST, REFERENCE, REPLICATE, Collected, Plan, checked, collected, seed_of, warmed_up
-from ._draws import HELD, Given as Estimator, Kept
-from ._gradients import Drawing, Given, Parameters
+from ._gradients import Drawing, Kept, Parameters
 from ._moments import LEVEL, Reference
 from ._ranking import level_of_pairs
 
-Step = Callable[[Any], Any]
-Estimators = Union[Iterable[Estimator], Mapping[str, Any]]
+Step = Callable[..., Any]
+Estimators = Union[Iterable[Any], Mapping[str, Any]]  #: a list of specs, or of objects that hold one
 _LONGER = 4  # a long run has as many replicates, and as much time, as this many estimators
 _UNBIASED = "rloo[samples=4]"
 
@@ -49,56 +48,23 @@ class Options:
 
 @dataclass
 class Entry:
-    """One way to compute the loss. loss: without arguments; spec: of a registered estimator, or ""; asked: whether the user's step was
+    """One way to compute the loss. loss: in the framework's form (Parameters.asking); spec: of a registered estimator, or ""; asked: whether the user's step was
     given it."""
     name: str
-    loss: Callable[[], Any]
+    loss: Any
     spec: str
     asked: bool
     kept: Kept
 
 
-def compare(step: Optional[Step], parameters: Given, estimators: Estimators, *, reference: Any = "auto", replicates: Optional[int] = None,
-            seconds: Optional[float] = None, by: Literal["auto", "rows", "seconds"] = "auto", seed: int = 0, warmup: int = 200,
-            cap: float = 1e5, coordinates: bool = False) -> Comparison:
-    """Bias, variance and cost of gradient estimators at the parameters of your own network, as they are now.
-
-        print(hardgrad.torch.compare(lambda estimator: loss(batch, estimator), model.parameters(), ["rloo[samples=4]", "rebar"], seconds=30))
-
-    step: a function of the estimator that returns the scalar loss of the training loop, made of `expectation`, `episode`, or anything
-        else whose backward pass estimates a gradient. Its noise must follow `torch.manual_seed`, and its data must be the same at each
-        call. It must not call backward(), nor change the parameters. None if all estimators are functions.
-    parameters: the tensors of the gradient, or a dictionary of groups of them: {"encoder": encoder.parameters(), ...}. Each group
-        then has figures of its own. `.grad` is not touched.
-    estimators: specs such as "rloo[samples=4]", or `hardgrad.Estimator`s; or a dictionary from names to these, to any other object for
-        `step`, or to a function without arguments that returns a loss (code of your own, or of another library).
-    reference: the true gradient. "auto": `step("exact")`, if it takes at most `cap` rows; else a long run of "rloo[samples=4]". A
-        spec, an Estimator or the name of an entry: this one, as a long run unless it has no noise. None: no bias is measured.
-    replicates: gradients drawn for each estimator; by default 256, or as many as fit in `seconds`.
-    seconds: time for the whole call. Every estimator gets an equal share, but at least 8 gradients.
-    by: the cost that ranks: "rows" of the network, or "seconds". "auto" takes rows, if they are known for all.
-    seed: the same seed, and the same number of replicates, give the same figures. PyTorch's generator keeps its state.
-    warmup: number of steps in which an estimator that learns, and is given by name, learns before it is measured (in at most half of
-        its time). An `Estimator` is measured as it is. Measuring teaches it nothing.
-    cap: most rows of one run of the exact reference.
-    coordinates: also keep mean and variance of every coordinate: two vectors as long as the parameters for each estimator.
-
-    Returns a `Comparison`; print it. An estimator that fails has its reason there, and the others are kept. UsageError if all fail,
-    or the arguments are invalid. Memory: about 40 double-precision vectors as long as the parameters; 15 in networks of a few hundred
-    million parameters, whose intervals are wider. Sources: as `hardgrad measure` (results/README.md).
-    """
-    options = Options(reference, replicates, seconds, by, seed, warmup, cap, coordinates)
-    return measured(entries_of(step, estimators), step, Parameters(parameters), options)
-
-
-def entries_of(step: Optional[Step], estimators: Estimators) -> list[Entry]:
-    if isinstance(estimators, (str, *HELD)):
+def entries_of(step: Optional[Step], estimators: Estimators, of: type[Parameters]) -> list[Entry]:
+    if isinstance(estimators, (str, *of.held)):
         estimators = [estimators]
     named = isinstance(estimators, Mapping)
     given = list(estimators.items()) if isinstance(estimators, Mapping) else [(None, value) for value in estimators]
     found: list[Entry] = []
     for name, value in given:
-        spec = value if isinstance(value, str) else value.spec if isinstance(value, HELD) else ""
+        spec = value if isinstance(value, str) else value.spec if isinstance(value, of.held) else ""
         if not (spec or named):
             raise UsageError(f"estimators hold an object of type {type(value).__name__}: give it a name in a dictionary")
         own = not spec and callable(value)
@@ -106,14 +72,10 @@ def entries_of(step: Optional[Step], estimators: Estimators) -> list[Entry]:
             raise UsageError("step is None, so every estimator must be a function that returns a loss")
         label = str(name) if named else spec
         count = sum(entry.spec == spec for entry in found)
-        found.append(Entry(label if named or not count else f"{label} ({count + 1})", value if own else _asking(step, value), spec, not own, {}))
+        found.append(Entry(label if named or not count else f"{label} ({count + 1})", value if own else of.asking(step, value), spec, not own, {}))
     if not found:
         raise UsageError("estimators are empty")
     return found
-
-
-def _asking(step: Any, value: Any) -> Callable[[], Any]:
-    return lambda: step(value)
 
 
 def measured(entries: list[Entry], step: Optional[Step], parameters: Parameters, options: Options) -> Comparison:
@@ -137,11 +99,11 @@ def measured(entries: list[Entry], step: Optional[Step], parameters: Parameters,
         raise UsageError(f"{found[0].estimator}: {found[0].reason}" + (f" (and {len(found) - 1} more failed)" if len(found) > 1 else ""))
     notes = [why] if why else []
     if parameters.frozen:
-        notes.append(f"{parameters.frozen} of {parameters.frozen + len(parameters.tensors)} parameters require no gradient, and are left out.")
+        notes.append(f"{parameters.frozen} of {parameters.frozen + len(parameters.parts)} parameters require no gradient, and are left out.")
     if len(digests) == 1 and sum(entry.asked and one.status == "ok" for entry, one in zip(entries, found)) > 1:
         notes.append("All estimators give the same gradient with the same seed: the step ignores the estimator that it is given.")
     return Comparison(found, truth.what if truth else "", options.by, options.seed, notes, time.monotonic() - begin, parameters.spent,
-                      parameters.size)
+                      parameters.size, parameters.framework)
 
 
 def _part(end: float, share: float) -> float:
@@ -161,12 +123,12 @@ def _reference(options: Options, entries: list[Entry], step: Optional[Step], par
         if not auto:
             raise UsageError("reference: step is None, so it must be the name of an entry")
         return None, "There is no reference, since step is None: name an unbiased entry by reference=."
-    candidates: list[tuple[str, Callable[[], Any]]] = []
+    candidates: list[tuple[str, Any]] = []
     if own:
         candidates.append((own.name, own.loss))
     else:
         for value in (f"exact[cap={options.cap:.0f}]", _UNBIASED) if auto else (wanted,):
-            candidates.append((value if isinstance(value, str) else getattr(value, "spec", type(value).__name__), _asking(step, value)))
+            candidates.append((value if isinstance(value, str) else getattr(value, "spec", type(value).__name__), parameters.asking(step, value)))
     failures: list[str] = []
     unusual: list[str] = []
     for name, loss in candidates:
@@ -195,10 +157,9 @@ def _true(name: str, drawing: Drawing, plan: Plan) -> Reference:
 
 def _one(entry: Entry, parameters: Parameters, truth: Optional[Reference], plan: Plan, numbers: Any, options: Options,
          wide: float) -> tuple[Measured, bytes]:
-    drawing = Drawing(parameters, entry.loss, numbers)
-    drawing.kept = entry.kept
     warmed = 0
     try:
+        drawing = Drawing(parameters, entry.loss, numbers, entry.kept)
         first = checked(drawing, plan)
         if drawing.learns:
             warmed = warmed_up(drawing, plan, options.warmup)
@@ -223,7 +184,7 @@ def _figures(entry: Entry, drawn: Collected, parameters: Parameters, truth: Opti
         notes.append(f"{drawn.not_finite} of {drawn.not_finite + run.count} estimates are not finite, and are left out")
     if drawn.unreached:
         listed = "; ".join(parameters.in_words(place) for place in drawn.unreached[:3])
-        notes.append(f"no gradient reaches {len(drawn.unreached)} of {len(parameters.tensors)} parameters ({listed}"
+        notes.append(f"no gradient reaches {len(drawn.unreached)} of {len(parameters.parts)} parameters ({listed}"
                      f"{'; ...' if len(drawn.unreached) > 3 else ''})")
     if warmed:
         notes.append(f"it learned for {warmed} steps before")

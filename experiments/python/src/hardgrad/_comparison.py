@@ -1,4 +1,4 @@
-"""The result of `hardgrad.torch.compare`."""
+"""The result of `compare`."""
 from __future__ import annotations
 
 import json
@@ -64,13 +64,13 @@ class Comparison:
         if it failed. (Found: a p of the whole or of a group below 0.05, divided by the number of all these p.)
     best: the name with the least variance x cost, of those without bias ("" if there is none); ties: those not distinguishable from it.
     notes: remarks on all of them. seconds: of the whole call; own_seconds: of these in the user's step
-        and its backward pass. parameters: their number P.
+        and its backward pass. parameters: their number P. framework: "torch" or "jax".
     """
 
     def __init__(self, measured: Sequence[Measured], reference: str, by: str, seed: int, notes: Sequence[str], seconds: float,
-                 own_seconds: float, parameters: int):
+                 own_seconds: float, parameters: int, framework: str):
         self.measured, self.reference, self.seed, self.notes = list(measured), reference, seed, list(notes)
-        self.seconds, self.own_seconds, self.parameters = seconds, own_seconds, parameters
+        self.seconds, self.own_seconds, self.parameters, self.framework = seconds, own_seconds, parameters, framework
         ok = [one for one in self.measured if one.status == "ok"]
         known = all(np.isfinite(one.rows) for one in ok)
         self.by = by if by != "auto" else "rows" if known else "seconds"
@@ -141,7 +141,7 @@ class Comparison:
             for name in ("variance", "squared_bias", "relative_bias", "bias_p_value_plain"):
                 data[f"{name}_by_group"] = (axes + ("parameter_group",), [[[one.groups[group].numbers[name] if one.groups else np.nan for group in groups]]
                                                                          for one in runs])
-        texts = {"task": "torch", "model": f"{self.parameters} parameters"}
+        texts = {"task": self.framework, "model": f"{self.parameters} parameters"}
         coordinates: dict[str, Any] = {"run": np.arange(len(runs)), "measurement_step": [step], "bound": np.array(["low", "high"], object),
                                        "estimator": ("run", np.array([one.estimator for one in runs], object)),
                                        "seed": ("run", [self.seed] * len(runs)),

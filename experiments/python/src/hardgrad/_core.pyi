@@ -1,8 +1,8 @@
 """The compiled part. Arrays are [E, D, S], C-contiguous; `rank` is that of the logits as the user gave them, for messages.
 
-A loss is called as loss(choice, example, differentiable). choice: options [R, D] (int64) or, where the estimator relaxes, weights
-[R, D, S], which are refused without takes_weights; example: [R]. It returns losses [R] and, if differentiable, None or a function from a cotangent [R] to the derivative
-[R, D, S] in the weights.
+A loss is called as loss(choice, example, differentiable). choice: options [R, D] (int64; of subsets [R, D, picks]) or, where the estimator
+relaxes, weights [R, D, S], which are refused without takes_weights; example: [R]. It returns losses [R] and, if differentiable, None or a
+function from a cotangent [R] to the derivative [R, D, S] in the weights. picks: options of each subset; 0: one option each.
 """
 from typing import Any, Callable, Optional
 
@@ -88,11 +88,11 @@ def estimators() -> list[str]: ...
 def claims_unbiased(spec: str) -> bool: ...
 def describe(name: str) -> str: ...
 def count_options(logits: NDArray[np.float64], rank: int) -> NDArray[np.int64]: ...
-def draw_double(estimator: Estimator, logits: NDArray[Any], rank: int, state: Optional[NDArray[Any]], ids: Optional[NDArray[np.uint32]],
-                tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
+def draw_double(estimator: Estimator, logits: NDArray[Any], rank: int, picks: int, state: Optional[NDArray[Any]],
+                ids: Optional[NDArray[np.uint32]], tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
                 with_options: bool, later: bool) -> Any: ...
-def draw_float(estimator: Estimator, logits: NDArray[Any], rank: int, state: Optional[NDArray[Any]], ids: Optional[NDArray[np.uint32]],
-               tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
+def draw_float(estimator: Estimator, logits: NDArray[Any], rank: int, picks: int, state: Optional[NDArray[Any]],
+               ids: Optional[NDArray[np.uint32]], tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
                with_options: bool, later: bool) -> Any: ...
 def moments(estimator: Estimator, logits: NDArray[np.float64], rank: int, table: NDArray[np.float64], multilinear: bool,
             loss: Optional[_Loss], cap: float, covariance: bool) -> dict[str, Any]: ...
@@ -111,7 +111,7 @@ class AskingDouble(AskingFloat):
     """The same in double precision."""
 
 _Pull = Callable[[Any], list[Any]]
-_Sites = list[tuple[str, int, int, int, int, int]]
+_Sites = list[tuple[str, int, int, int, int, int, int]]
 #: The value [E]; the slope of each input of the runs, in order; the number of rows; the gradient of the estimator's own loss.
 _Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any]]
 

@@ -64,7 +64,7 @@ def checked(drawing: Drawing, plan: Plan) -> Optional[Floats]:
     off, length = float(np.linalg.norm(first - second)), float(np.linalg.norm(first))
     if off > (1e-4 if drawing.parameters.single else 1e-9) * length:
         raise UsageError(f"the step is not deterministic: with the same seed its gradients differ by {off / length:.2g} of their length. "
-                         "Take noise from PyTorch's generator, data that are the same at each call, and no state that changes")
+                         f"{drawing.parameters.advice}")
     return first if math.isfinite(length) else None
 
 
@@ -73,7 +73,7 @@ def collected(drawing: Drawing, reference: Optional[Reference], plan: Plan, stre
     found = Replicates(drawing.parameters, reference)
     seconds: list[float] = []
     rows, bad, why = 0.0, 0, ""
-    reached = np.zeros(len(drawing.parameters.tensors), bool)
+    reached = np.zeros(len(drawing.parameters.parts), bool)
     specs: set[str] = set()
     for number in range(plan.most):
         if number >= FEWEST and time.monotonic() > plan.end:

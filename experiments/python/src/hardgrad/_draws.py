@@ -11,21 +11,20 @@ import torch
 from torch import Tensor
 
 from . import _core, _module
+from ._gradients import Counted, Kept
 from ._tensors import AS_IS, Slope
 
 #: An estimator as users give it: by name, or with a state of its own.
 Given = Union[str, _core.Estimator, _module.Estimator]
 HELD = (_core.Estimator, _module.Estimator)
-Kept = dict[tuple[str, int], _core.Estimator]
 
 
-class Meter:
+class Meter(Counted):
     """Counts the draws in a block. An estimator given by name is kept in `kept`, by its name and the number of the call."""
 
     def __init__(self, kept: Kept, learning: bool):
-        self.kept, self.learning = kept, learning
-        self.rows, self.calls = 0.0, 0
-        self.specs: set[str] = set()
+        super().__init__()
+        self.kept, self.learning, self.calls = kept, learning, 0
 
     def estimator(self, spec: str) -> _core.Estimator:
         found = self.kept.setdefault((spec, self.calls), _core.Estimator(spec))

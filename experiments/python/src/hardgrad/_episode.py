@@ -52,14 +52,14 @@ class Choice:
 
     @property
     def options(self) -> Tensor:
-        """[R', D] the options chosen. UsageError if the estimator replaces them by weights."""
+        """[R', D] the options chosen ([R', D, k] those of subsets, ascending). UsageError if the estimator replaces them by weights."""
         if self._options is None:
             raise UsageError(f"{self._spec} replaces choices by weights: the network reads choice.weights instead of choice.options")
         return self._options
 
     @property
     def weights(self) -> Tensor:
-        """[R', D, S] weights over the options, one-hot if options are chosen; [R', D] those of a 1 if asked with bits=True. Networks that
+        """[R', D, S] weights over the options, 1 at those chosen; [R', D] those of a 1 if asked with bits=True. Networks that
         read only these work with every estimator, also with relaxations, which differentiate the network in them."""
         if self._weights is None:
             self._weights = self.options.to(self._dtype) if self._count is None else one_hot(self.options, self._count, self._dtype)
@@ -69,8 +69,8 @@ class Choice:
 class Run:
     """One run of a network, which makes choices and reports costs."""
 
-    def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[_Input], spec: str):
-        self._asking, self._dtype, self._given, self._spec = asking, dtype, given, spec
+    def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[_Input], spec: str, subsets: set[str]):
+        self._asking, self._dtype, self._given, self._spec, self._subsets = asking, dtype, given, spec, subsets
         self._places: list[tuple[int, Optional[Tensor]]] = [(examples, None)]  # the number of rows, and their examples
         self._paid = False
         self.device = torch.device("cpu")  # of the last cost
@@ -96,6 +96,8 @@ class Run:
         state: [R, C] inputs of learned baselines; by default a 1. Not differentiated.
         bits: logits and posterior are [R, D], those of a 1; the site has two options.
         """
+        if bits and name in self._subsets:
+            raise UsageError(f'choice "{name}": bits=True asks for bits, but the site has subsets')
         place = len(self._places) - 1 if after is None else after.place
         given = [self._logits(x, what, bits) for x, what in ((logits, "logits"), (posterior, "the posterior's logits")) if x is not None]
         if posterior is not None and posterior.shape != logits.shape:
@@ -180,7 +182,7 @@ class Episode:
                  ids: Any, seed: int):
         self._examples, self._named, self._estimator, self._dtype = examples, named, draws.held(named, dtype), dtype
         self._learning = False
-        self._sites = of_episode(sites)
+        self._sites, self._subsets = of_episode(sites), {name for name, site in sites.items() if site.subset}
         self._posterior, self._ids, self._seed = posterior, ids, seed
         self._given: list[_Input] = []
         self._block: Any = None
@@ -224,7 +226,7 @@ class Episode:
         return self._estimator, self._sites, self._posterior, self._examples, self._ids, self._seed, self._learning
 
     def _begun(self, asking: Any) -> Run:
-        self._runs.append(Run(asking, self._examples, self._dtype, self._given, self._estimator.spec))
+        self._runs.append(Run(asking, self._examples, self._dtype, self._given, self._estimator.spec, self._subsets))
         return self._runs[-1]
 
     def _expected(self, found: Any) -> Tensor:

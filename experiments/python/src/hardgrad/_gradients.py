@@ -1,92 +1,77 @@
-"""Gradients of a user's loss at the user's parameters, for `compare`."""
+"""Gradients of a user's loss at the user's parameters, for `compare`. The parts of the frameworks are in _torch_compare.py and
+_jax_compare.py."""
 from __future__ import annotations
 
+import abc
 import time
-from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Mapping, Optional, Union
+from dataclasses import dataclass, field
+from typing import Any, Callable, ContextManager, Optional, Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from . import _core
 from ._core import NotFinite, UsageError
-from ._draws import Kept, metered
-from ._transfers import fetched
 
 Floats = NDArray[np.float64]
-Given = Union[Iterable[Tensor], Mapping[str, Union[Tensor, Iterable[Tensor]]]]
+#: Estimators given by name that a step draws with, by name and the number of the call.
+Kept = dict[tuple[str, int], _core.Estimator]
+#: From a seed to the gradient at each tensor (None: it has none) and the loss, as arrays.
+Evaluated = Callable[[int], tuple[list[Optional[NDArray[Any]]], Any]]
 
 
-class Parameters:
-    """The user's parameters, in order, as one vector [P]. Parameters that are frozen are left out.
+@dataclass
+class Counted:
+    """The draws in a block: rows of their losses, and the specs of their estimators."""
+    rows: float = 0.0
+    specs: set[str] = field(default_factory=set)
 
-    groups: the part of the vector that belongs to each group; empty if the parameters have no groups.
+
+class Parameters(abc.ABC):
+    """The user's parameters, in order, as one vector [P]. A framework has a subclass.
+
+    shapes: of the tensors; names: of these, in words; labels: the group of each, None if they have none; frozen: how many are left out
+        since they have no gradient; single: all are of single precision, or less.
     """
+    framework: str  #: in files
+    held: tuple[type, ...]  #: the types of estimators with a state
+    advice: str  #: for a step that is not deterministic
 
-    def __init__(self, given: Given):
-        named = {name: [value] if isinstance(value, Tensor) else list(value) for name, value in given.items()} if isinstance(given, Mapping) else None
-        several = list(given) if named is None else [tensor for tensors in named.values() for tensor in tensors]
-        if wrong := [x for x in several if not isinstance(x, Tensor)]:
-            raise UsageError(f"parameters hold an object of type {type(wrong[0]).__name__}, expected tensors")
-        if len({id(x) for x in several}) < len(several):
-            raise UsageError("parameters hold the same tensor twice")
-        self.tensors = [x for x in several if x.requires_grad]
-        self.frozen = len(several) - len(self.tensors)
-        if not self.tensors:
-            raise UsageError("parameters hold no tensor that requires a gradient")
-        if complex_ := [x for x in self.tensors if x.is_complex()]:
-            raise UsageError(f"parameters hold a tensor of {complex_[0].dtype}, expected real numbers")
-        ends = np.cumsum([0] + [x.numel() for x in self.tensors]).tolist()
+    def __init__(self, shapes: Sequence[tuple[int, ...]], names: Sequence[str], labels: Sequence[Optional[str]], frozen: int, single: bool):
+        ends = np.cumsum([0] + [int(np.prod(shape)) for shape in shapes]).tolist()
         self.parts = [slice(a, b) for a, b in zip(ends, ends[1:])]
-        self.size = int(ends[-1])
+        self.size, self.frozen, self.single = int(ends[-1]), frozen, single
         self.groups: dict[str, slice] = {}
-        place = 0
-        for name, tensors in (named or {}).items():
-            count = sum(x.requires_grad for x in tensors)
-            if count:
-                self.groups[name] = slice(self.parts[place].start, self.parts[place + count - 1].stop)
-            place += count
-        self.single = all(torch.finfo(x.dtype).eps > 1e-9 for x in self.tensors)
-        self._devices = sorted({x.device.index or 0 for x in self.tensors if x.is_cuda})
-        self._on_host = all(x.device.type == "cpu" for x in self.tensors)
-        self._seeded = False
+        for label, part in zip(labels, self.parts):
+            if label is not None:
+                self.groups[label] = slice(self.groups[label].start if label in self.groups else part.start, part.stop)
+        self._words = [f"{name}, {list(shape)}" + (f" in {label}" if label is not None else "")
+                       for name, shape, label in zip(names, shapes, labels)]
         self.spent = 0.0  # seconds in the user's function and its backward pass
-        self._seen = self._versions()
-        self._copies = [x.detach().clone() for x in self.tensors]
 
-    def _versions(self) -> list[Any]:
-        return [(x._version, x.data_ptr()) for x in self.tensors]
+    def in_words(self, place: int) -> str:
+        return self._words[place]
+
+    @staticmethod
+    @abc.abstractmethod
+    def asking(step: Any, estimator: Any) -> Any:
+        """The step's loss with this estimator, in the form of a user's own function."""
+
+    @abc.abstractmethod
+    def evaluated(self, loss: Any) -> Evaluated:
+        """The gradients of a loss. UsageError, when called, for a result that is not a loss."""
+
+    @abc.abstractmethod
+    def counting(self, kept: Kept, learning: bool) -> ContextManager[Counted]:
+        """Counts the draws in a block. Estimators learn there only if `learning`."""
+
+    @abc.abstractmethod
+    def own_noise(self) -> ContextManager[Any]:
+        """A block after which the user's sources of noise have their former states."""
 
     def changed(self) -> Optional[str]:
         """The first parameter that was assigned in place since the last call, in words. All then get their former values."""
-        now = self._versions()
-        places = [i for i, (new, old) in enumerate(zip(now, self._seen)) if new != old]
-        if not places:
-            return None
-        with torch.no_grad():
-            for tensor, copy in zip(self.tensors, self._copies):
-                tensor.copy_(copy)
-        self._seen = self._versions()
-        return self.in_words(places[0])
-
-    def in_words(self, place: int) -> str:
-        of = next((f" in {name}" for name, part in self.groups.items() if part.start <= self.parts[place].start < part.stop), "")
-        return f"parameter {place}, {list(self.tensors[place].shape)}{of}"
-
-    def own_noise(self) -> Any:
-        """A block after which PyTorch's generators have their former states."""
-        return torch.random.fork_rng(devices=self._devices)
-
-
-    def seed(self, seed: int) -> None:
-        """As torch.manual_seed. That one also notes the seed for a CUDA that may be used later, with a trace of the stack, which takes as
-        long as a small step; so it is called once, and again if anything but the CPU is in use."""
-        if self._seeded and self._on_host and not torch.cuda.is_initialized():
-            torch.default_generator.manual_seed(seed)
-        else:
-            torch.manual_seed(seed)
-            self._seeded = True
+        return None
 
 
 @dataclass
@@ -103,9 +88,10 @@ class Drawn:
 class Drawing:
     """Draws gradients of a loss. kept: its estimators given by name."""
 
-    def __init__(self, parameters: Parameters, loss: Callable[[], Any], numbers: Floats):
-        self.parameters, self.loss, self.numbers = parameters, loss, numbers
-        self.kept: Kept = {}
+    def __init__(self, parameters: Parameters, loss: Any, numbers: Floats, kept: Optional[Kept] = None):
+        self.parameters, self.numbers = parameters, numbers
+        self.kept: Kept = {} if kept is None else kept
+        self._evaluated = parameters.evaluated(loss)
 
     @property
     def learns(self) -> bool:
@@ -113,14 +99,9 @@ class Drawing:
 
     def __call__(self, seed: int, learning: bool = False) -> Drawn:
         """UsageError if the loss is no scalar with a gradient, or changes the parameters; NotFinite if the gradient is not finite."""
-        self.parameters.seed(seed)
-        with metered(self.kept, learning) as meter, torch.enable_grad():
+        with self.parameters.counting(self.kept, learning) as counted:
             begin = time.perf_counter()
-            loss = self.loss()
-            gradients = self._gradients(loss)
-            there = [(part, gradient) for part, gradient in zip(self.parameters.parts, gradients) if gradient is not None]
-            *found, value = fetched([*(x.to_dense() if x.is_sparse else x for _, x in there), loss],
-                                    torch.float32 if self.parameters.single else torch.float64)
+            gradients, value = self._evaluated(seed)
             seconds = time.perf_counter() - begin
             self.parameters.spent += seconds
         if place := self.parameters.changed():
@@ -131,19 +112,7 @@ class Drawing:
         reached = [gradient is not None for gradient in gradients]
         if not all(reached):
             self.numbers.fill(0)
-        for (part, _), numbers in zip(there, found):
-            self.numbers[part] = numbers.reshape(-1)
-        return Drawn(self.numbers, reached, meter.rows, meter.specs, seconds)
-
-    def _gradients(self, loss: Any) -> Any:
-        if not isinstance(loss, Tensor) or loss.numel() != 1:
-            what = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else f"an object of type {type(loss).__name__}"
-            raise UsageError(f"the step returned {what}, expected a scalar loss")
-        if not loss.requires_grad:
-            raise UsageError("the step returned a loss without a gradient: no operation on a parameter is recorded")
-        try:
-            return torch.autograd.grad(loss.reshape(()), self.parameters.tensors, allow_unused=True)
-        except RuntimeError as error:
-            if "second time" in str(error):
-                raise UsageError("the step has called backward() already: it must return the loss only") from error
-            raise
+        for part, gradient in zip(self.parameters.parts, gradients):
+            if gradient is not None:
+                self.numbers[part] = gradient.reshape(-1)
+        return Drawn(self.numbers, reached, counted.rows, counted.specs, seconds)

@@ -56,6 +56,21 @@ def check_takes(takes: str) -> None:
         raise UsageError(f'takes is "options" or "weights", got {takes!r}')
 
 
+def check_subset(subset: Optional[int], options: int, bits: bool = False) -> int:
+    """The options that a choice picks; 0 if its choices are no subsets. UsageError unless there are as many."""
+    if subset is None:
+        return 0
+    try:
+        found = operator.index(subset)
+    except TypeError:
+        found = 0
+    if bits:
+        raise UsageError("subset= picks among options, and bits=True has none: leave out one of them")
+    if not 1 <= found <= options:
+        raise UsageError(f"subset is the number of options that a choice picks, from 1 to the {options} that there are, got {subset!r}")
+    return found
+
+
 def given_seed(seed: int) -> int:
     """UsageError unless this is a seed."""
     try:

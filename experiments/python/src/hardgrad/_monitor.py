@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
 
 from torch import Tensor
 
-from ._compare import Estimators, Options, Step, entries_of, measured
+from ._compare import Estimators, Options, entries_of, measured
 from ._comparison import Comparison, written
 from ._core import UsageError
-from ._gradients import Given, Parameters
+from ._torch_compare import Given, Step, Tensors
 
 if TYPE_CHECKING:
     import xarray
@@ -33,7 +33,7 @@ class Monitor:
         if every < 1:
             raise UsageError(f"every is at least 1, got {every}")
         self.every, self.results = every, dict[int, Comparison]()
-        self._step, self._entries = step, entries_of(step, estimators)
+        self._step, self._entries = step, entries_of(step, estimators, Tensors)
         self._parameters: Any = ({name: [x] if isinstance(x, Tensor) else list(x) for name, x in parameters.items()}
                                  if isinstance(parameters, Mapping) else list(parameters))
         self._options = Options(**options)
@@ -42,7 +42,7 @@ class Monitor:
         """The comparison if this step is measured, else None."""
         if step % self.every:
             return None
-        self.results[step] = measured(self._entries, self._step, Parameters(self._parameters), self._options)
+        self.results[step] = measured(self._entries, self._step, Tensors(self._parameters), self._options)
         return self.results[step]
 
     def to_xarray(self) -> xarray.Dataset:

@@ -100,8 +100,9 @@ def of_core(dtype: torch.dtype) -> torch.dtype:
 
 
 def one_hot(options: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    """[..., count] of options [...]; on a device, nothing waits for their values."""
-    return options.new_zeros(*options.shape, count, dtype=dtype).scatter_(-1, options[..., None], 1)
+    """[R, D, count] of options [R, D], or of subsets [R, D, k]; on a device, nothing waits for their values."""
+    picked = options if options.dim() == 3 else options[..., None]
+    return options.new_zeros(*options.shape[:2], count, dtype=dtype).scatter_(-1, picked, 1)
 
 
 def check_losses(losses: Any, rows: int) -> Tensor:

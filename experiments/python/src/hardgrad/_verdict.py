@@ -50,7 +50,7 @@ def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool
     """A quick verdict, in seconds: the contract, exact moments and invariances, on small networks with choices of every kind.
 
     estimator: the name of a registered one, e.g. "rloo[samples=4]"; or a function as in `written`, which is called once for each
-        step of a run, with the losses of the whole run.
+        step of a run, with the losses of the whole run. `hardgrad.torch.test` takes a PyTorch function that draws its own samples.
     samples, derivatives: as in `written`. One check takes twice the samples.
     unbiased: the function's claim; if false, the bias is reported, not judged.
     first_failure: stop after the first check that fails.

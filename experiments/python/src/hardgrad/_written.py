@@ -50,7 +50,7 @@ def written(estimator: Function, samples: int = 1, *, derivatives: bool = False)
     return Estimator._written(checked(estimator, samples), samples, derivatives, name_of(estimator))
 
 
-def name_of(estimator: Function) -> str:
+def name_of(estimator: Callable[..., Any]) -> str:
     return str(getattr(estimator, "__name__", type(estimator).__name__))
 
 

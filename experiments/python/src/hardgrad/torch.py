@@ -4,7 +4,7 @@
     loss.backward()
 
 Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of your own, and `Monitor` does so
-along its training. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's
+along its training. `test` judges an estimator written in PyTorch. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's
 `backward`. Tensors may be on any device. Draws are made on the CPU: in double precision for float64, else in single.
 """
 from __future__ import annotations
@@ -19,25 +19,26 @@ from torch import Tensor
 from . import _core, _draws as draws
 from ._asked import Asked
 from ._core import UsageError
-from ._compare import compare
 from ._comparison import Comparison, Measured
 from ._episode import Choice, Episode, Run, episode
-from ._losses import Takes, check_axes, check_takes, given_ids, given_seed
+from ._losses import Takes, check_axes, check_subset, check_takes, given_ids, given_seed
 from ._module import Estimator
 from ._monitor import Monitor
 from ._sites import Site
 from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, once, one_hot
+from ._torch_compare import compare
+from ._torch_test import test
 from ._transfers import fetched, sent
 
-__all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation"]
+__all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation", "test"]
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
 @eager
 def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given = "rloo[samples=4]", *,
-                takes: Takes = "weights", bits: bool = False, state: Optional[Tensor] = None, ids: Optional[ArrayLike] = None,
-                generator: Optional[torch.Generator] = None, seed: Optional[int] = None) -> Tensor:
+                takes: Takes = "weights", bits: bool = False, subset: Optional[int] = None, state: Optional[Tensor] = None,
+                ids: Optional[ArrayLike] = None, generator: Optional[torch.Generator] = None, seed: Optional[int] = None) -> Tensor:
     """E[f(z)], z ~ Cat(softmax(logits)), as an estimate: its value is the losses' weighted mean. Its gradient is the estimator's at the
     logits, and the path gradient for parameters of the losses.
 
@@ -49,6 +50,9 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     estimator: e.g. "rebar[samples=2]", which starts anew at each call; or an Estimator, of `hardgrad` or of this module, which keeps its
         learned state and learns at each call in which gradients are recorded.
     takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and estimators that contain them, cannot use it.
+    subset: every choice picks so many of its options, without order: p(z) is the product of exp(logit) over those picked, divided by its sum
+        over all subsets. z has that many ones, its weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)`
+        says which estimators can, in "needs" and "supports".
     state: [E, C] ([C] without a batch) inputs of learned baselines for each example; by default a 1. Not differentiated.
     ids: [E] ids of the examples (whole numbers), which determine their noise; by default their positions.
     generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed` applies.
@@ -65,11 +69,12 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     asked = Asked(numbers, bits)
     values = asked.numbers
     check_axes(values.shape)
+    picks = check_subset(subset, values.shape[-1], bits)
     batched = values.ndim == 3
     held, learning = draws.held(estimator, dtype), draws.learns_now(estimator)
     loss = _Loss(f, takes, batched, wide, held.spec, asked, logits.dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
-    slope, runs, drawn = _DRAW[dtype](held, shaped, values.ndim, _state(seen, len(shaped), batched), given_ids(ids, len(shaped)), None, loss,
+    slope, runs, drawn = _DRAW[dtype](held, shaped, values.ndim, picks, _state(seen, len(shaped), batched), given_ids(ids, len(shaped)), None, loss,
                                       takes == "weights", given_seed(drawn_seed(seed, generator)), learning, False, True)
     for way in loss.ways:
         way.drawn = drawn
@@ -129,7 +134,7 @@ class _Loss:
         self.ways: list[_Way] = []
 
     def __call__(self, choice: Any, example: Any, differentiable: bool) -> tuple[Any, Optional[Callable[[Any], Any]]]:
-        if choice.ndim == 3:
+        if choice.dtype.kind == "f":
             return self._relaxed(choice, example, differentiable)
         z, row = sent([self.asked.options(choice, example), example], self.logits.device)
         if self.takes == "weights":

@@ -1,0 +1,119 @@
+"""Draws of `hardgrad.jax`: callbacks with static shapes."""
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from . import _core
+from ._core import Error, Estimator, UsageError
+from ._gradients import Counted
+
+DRAW = {np.dtype(np.float32): _core.draw_float, np.dtype(np.float64): _core.draw_double}
+_lock = threading.Lock()
+_rows_drawn: dict[str, int] = {}  # by spec, in this process
+_errors: deque[Error] = deque(maxlen=1)
+
+
+class Draws:
+    """Draws of an estimator at logits [E, D, S]; equal if their arguments are."""
+
+    def __init__(self, spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int):
+        self.key = (spec, shape, dtype, picks)
+        self.rows = _rows(*self.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Draws) and self.key == other.key
+
+    def options(self, logits: Array, seed: Array) -> Any:
+        """[R, D] options ([R, D, picks] of subsets) and the examples [R] of the rows."""
+        rows, columns, picks = self.rows, self.key[1][1], self.key[3]
+        shapes = jax.ShapeDtypeStruct((rows, columns, picks) if picks else (rows, columns), jnp.int32), jax.ShapeDtypeStruct((rows,), jnp.int32)
+        return jax.pure_callback(self._options, shapes, logits, seed, vmap_method="sequential")
+
+    def estimate(self, logits: Array, losses: Array, seed: Array) -> Any:
+        """The value [E], the gradient at the logits [E, D, S] and the weights of the losses [R]."""
+        _, shape, dtype, _ = self.key
+        shapes = tuple(jax.ShapeDtypeStruct(of, dtype) for of in (shape[:1], shape, (self.rows,)))
+        return jax.pure_callback(self._estimate, shapes, logits, losses, seed, vmap_method="sequential")
+
+    def _options(self, logits: Any, seed: Any) -> Any:
+        _, run = _noted(self.key[0], np.asarray(logits), self.key[3], int(seed), None)
+        self._check(run)
+        return run[0].astype(np.int32), run[2].astype(np.int32)
+
+    def _estimate(self, logits: Any, losses: Any, seed: Any) -> Any:
+        slope, run = _noted(self.key[0], np.asarray(logits), self.key[3], int(seed), np.asarray(losses))
+        with _lock:
+            _rows_drawn[self.key[0]] = _rows_drawn.get(self.key[0], 0) + self.rows
+        self._check(run)
+        _, _, example, values, share = run
+        value = np.bincount(example, share * values, len(slope))
+        return value.astype(slope.dtype), slope, share
+
+    def _check(self, run: Any) -> None:
+        if len(run[2]) != self.rows:
+            raise UsageError(f"{self.key[0]} runs {len(run[2])} rows instead of {self.rows}: under JAX no logit may be -inf")
+
+
+def _noted(*given: Any) -> Any:
+    """`_drawn`; keeps its error, which JAX passes on as words only."""
+    try:
+        return _drawn(*given)
+    except Error as error:
+        _errors.append(error)
+        raise
+
+
+@contextmanager
+def counted() -> Iterator[Counted]:
+    """Counts the draws in a block, of all threads: JAX calls back in threads of its own. Raises their error instead of JAX's."""
+    found = Counted()
+    with _lock:
+        before = dict(_rows_drawn)
+    _errors.clear()
+    try:
+        yield found
+    except Exception as error:
+        if _errors and not isinstance(error, Error):
+            raise _errors[-1] from error
+        raise
+    with _lock:
+        drawn = {spec: rows - before.get(spec, 0) for spec, rows in _rows_drawn.items()}
+    found.specs |= {spec for spec, rows in drawn.items() if rows}
+    found.rows += sum(drawn.values())
+
+
+@lru_cache(maxsize=1024)
+def _rows(spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int) -> int:
+    """The number of rows of a run, which does not depend on the logits."""
+    return len(_drawn(spec, np.zeros(shape, dtype), picks, 0, None)[1][2])
+
+
+def _drawn(spec: str, logits: Any, picks: int, seed: int, losses: Any) -> Any:
+    """The gradient at the logits and the run of one draw; the losses are 0 if they are not known yet."""
+    held = Estimator(spec)
+
+    def loss(choice: Any, example: Any, differentiable: bool) -> Any:
+        return np.zeros(len(example), logits.dtype) if losses is None else np.ascontiguousarray(losses), None
+
+    try:
+        slope, runs = DRAW[logits.dtype](held, np.ascontiguousarray(logits), 3, picks, None, None, None, loss, False, seed, False, True, False)
+    except UsageError as refusal:
+        if "takes=" not in str(refusal):
+            raise
+        raise UsageError(f"{spec} replaces choices by weights: hardgrad.jax has estimators with hard choices, such as rloo") from refusal
+    if held.learns or len(runs) != 1:
+        raise UsageError(f"{spec} {'learns' if held.learns else 'runs the network more than once'}: hardgrad.jax has estimators that run it once "
+                         "and learn nothing, such as rloo")
+    return slope, runs[0]
