@@ -8,7 +8,7 @@
 namespace hardgrad {
 
 struct StopsGradients {
-  std::string stopped;  ///< the setting, and what it stops; empty: nothing
+  std::string stopped;  ///< the setting and its effect; empty: nothing is stopped
   virtual ~StopsGradients() = default;
 };
 
