@@ -15,6 +15,14 @@
 // glimpses: loss = sum_k -log softmax(W_c h_{kT} + b_c)[label_k].
 // Relaxed weights w see the expected patch at the expected place: d = relu(W_p sum_c w_c x_c + b_p), E = sum_c w_c E_c.
 // policy=gaussian: places l_t replace cells, x is the patch of a bilinear sensor around l_t, and E = W_e l_t.
+//
+// As Mnih et al. 2014 train by the score function (sec. 3), each by its own setting:
+//   reward=correct       the cost of an answer is 0 if it is right, else 1; its derivative is that of the cross-entropy:
+//                        f = stop([wrong] - CE) + CE. So places learn from answers, everything else from the cross-entropy.
+//   detached=true        the locator reads stop(h_{t-1}), so that it alone learns from the score.
+//   locator_units=L      e_t = W_l relu(W_m h_{t-1} + b_m) + b_l with L units (common in others' code, not in the paper)
+//   first=random         the first place is uniform: c_1 of all cells, or anywhere in the image; it counts as a glimpse
+//   place_units, clamped for policy=gaussian (gaze.hpp)
 // Posterior (if asked for): q(c_t | image, label, history) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c),
 // with the next label.
 //
@@ -22,10 +30,11 @@
 //   glimpse.patch.{weight [D, S P P], bias [D]}, glimpse.what.{weight [H, D], bias [H]}, glimpse.where.weight [G G, H]
 //   core.initial [1, H], core.recurrent.weight [H, H] and core.input.{weight [H, H], bias [H]} (core=rnn),
 //   core.lstm.{input.weight [4H, H], recurrent.weight [4H, H], bias [4H]} (core=lstm)
-//   locator.{weight [G G, H], bias [G G]}, classifier.{weight [classes, H], bias [classes]}
+//   locator.{weight [G G, H], bias [G G]} (locator_units: [G G, L], and locator.hidden.{weight [L, H], bias [L]}),
+//   classifier.{weight [classes, H], bias [classes]}
 //   posterior.state.weight [D, H], posterior.label.weight [classes, D], posterior.patch.{weight [D, S P P], bias [D]},
 //   posterior.where.weight [G G, D], posterior.score.weight [1, D]
-//   policy=gaussian: gaze.hpp lists locator, glimpse.where and the posterior.
+//   policy=gaussian: the locator has 2 outputs; gaze.hpp lists glimpse.where and the posterior.
 #include <algorithm>
 #include <cmath>
 
@@ -35,13 +44,14 @@
 #include "core/models/parts/gaze.hpp"
 #include "core/models/parts/sensor.hpp"
 #include "core/models/parts/states.hpp"
+#include "core/models/parts/stops_gradients.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad::models::glimpse_reader {
 namespace {
 
 template <class T>
-class GlimpseReader final : public Model<T>, public Dreams {
+class GlimpseReader final : public Model<T>, public Dreams, public StopsGradients {
  public:
   explicit GlimpseReader(const Blueprint& b)
       : sensor_{b.settings.integer("grid"), b.settings.integer("patch"), b.settings.integer("scales"),
@@ -50,7 +60,18 @@ class GlimpseReader final : public Model<T>, public Dreams {
         answers_(b.dimensions.contains("labels_in_a_row") ? b.dimensions.at("labels_in_a_row") : 1),
         lstm_(b.settings.text("core") == "lstm"),
         anywhere_(b.settings.text("policy") == "gaussian"),
-        gaze_{.patch = sensor_.patch, .scales = sensor_.scales, .scale = b.settings.real("scale")} {
+        rewarded_(b.settings.text("reward") == "correct"),
+        detached_(b.settings.flag("detached")),
+        random_first_(b.settings.text("first") == "random"),
+        gaze_{.patch = sensor_.patch,
+              .scales = sensor_.scales,
+              .scale = b.settings.real("scale"),
+              .clamped = b.settings.flag("clamped"),
+              .place_units = static_cast<std::size_t>(b.settings.integer("place_units"))} {
+    if (!anywhere_ && (gaze_.clamped || gaze_.place_units > 0))
+      throw UsageError("glimpse_reader: clamped and place_units are for places anywhere: take policy=gaussian or drop them");
+    if (random_first_ && glimpses_ * answers_ == 1)
+      throw UsageError("glimpse_reader: first=random leaves no place to choose: take glimpses=2 or more");
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t H = settings.integer("hidden"), D = settings.integer("features");
@@ -69,10 +90,9 @@ class GlimpseReader final : public Model<T>, public Dreams {
       recurrent_ = {set, "core.recurrent", H, H, init, false};
       input_ = {set, "core.input", H, H, init};
     }
-    if (anywhere_)
-      gaze_.add_locator(set, H, init);
-    else
-      locator_ = {set, "locator", H, cells, init};
+    const std::size_t units = settings.integer("locator_units");
+    if (units > 0) locator_hidden_ = {set, "locator.hidden", H, units, init};
+    locator_ = {set, "locator", units > 0 ? units : H, anywhere_ ? 2 : cells, init};
     classifier_ = {set, "classifier", H, classes, init};
 
     structure_.sites = {{.name = "place",
@@ -84,6 +104,10 @@ class GlimpseReader final : public Model<T>, public Dreams {
                          .columns = anywhere_ ? 2 : 1}};
     structure_.posterior = posterior;
     structure_.dreams = this;
+    if (rewarded_)
+      stopped = "reward=correct: the cost of an answer has the derivative of its cross-entropy";
+    else if (detached_)
+      stopped = "detached=true: the locator's input has no derivative";
     labels = static_cast<int>(classes);
     places = answers_;
     if (answers_ > 1) last_label = labels - 1;
@@ -121,11 +145,11 @@ class GlimpseReader final : public Model<T>, public Dreams {
     for (int k = 0; k < answers_; ++k) {
       const auto next = [&](int b) { return label.row(b)[k]; };
       for (int t = 1; t <= glimpses_; ++t) {
-        auto place = anywhere_ ? states.choose(gaze_.site(states, h, structure_.posterior, next))
-                               : states.choose(site(states, h, seen, clues, next));  // c_t ~ softmax(W_l h_{t-1} + b_l)
+        const bool random = random_first_ && k == 0 && t == 1;
+        auto place = choose(states, h, seen, clues, random, next);  // c_t ~ softmax(W_l h_{t-1} + b_l)
         // The recurrent product needs only the states before the choice, which are fewer.
         const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
-        const Var<T> gates = place.after(recurrent) + look(tape, place, seen);
+        const Var<T> gates = place.after(recurrent) + look(tape, place, seen, random);
         if (lstm_) {
           const auto state = lstm_cell(gates, Var<T>(place.after(c)));
           h = state.h;
@@ -140,8 +164,10 @@ class GlimpseReader final : public Model<T>, public Dreams {
         for (std::size_t r = 0; r < predicted.size(); ++r)
           if (predicted[r] == last_label) over[distinct.index[states.rows()->example[r]]] = true;
       } else {  // -log softmax(W_c h + b_c)[label]
-        states.cost(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
-                                         std::span<const int>(states.each(next))));
+        const auto right = states.each(next);
+        states.cost(rewarded(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
+                                                  std::span<const int>(right)),
+                             right));
         for (std::size_t b = 0; b < over.size(); ++b) over[b] = count(label.row(b)) == k + 1;
       }
       if (std::all_of(over.begin(), over.end(), [](char is) { return is != 0; })) return;
@@ -181,10 +207,25 @@ class GlimpseReader final : public Model<T>, public Dreams {
     return seen.patches;
   }
 
-  /// next(image) is its next label.
+  /// The states after the choice of a place. next(image) is its next label.
   template <class F>
-  ItemSite<T> site(const States<T>& states, Var<T> h, Seen& seen, Var<T>& clues, F next) const {
-    ItemSite<T> site{.name = "place", .logits = locator_(h), .items = seen.cells, .state = h};
+  States<T> choose(const States<T>& states, Var<T> h, Seen& seen, Var<T>& clues, bool random, F next) const {
+    auto& tape = *h.tape;
+    if (random && anywhere_) return states.choose(gaze_.random_site(states, h, structure_.posterior));
+    if (random) {
+      const auto even = [&](std::size_t n) { return tape.constant(n, sensor_.cells()); };
+      ItemSite<T> site{.name = "place", .logits = even(h.rows()), .items = seen.cells, .state = h};
+      if (structure_.posterior) site.posterior = [&] { return even(states.by_example().size()); };
+      return states.choose(site);
+    }
+    if (detached_) h = tape.detach(h);
+    const auto located = locator_(locator_hidden_.weight ? relu(locator_hidden_(h)) : h);
+    if (anywhere_) return states.choose(gaze_.site(states, h, located, structure_.posterior, next));
+    return states.choose(site(states, h, located, seen, clues, next));
+  }
+  template <class F>
+  ItemSite<T> site(const States<T>& states, Var<T> h, Var<T> located, Seen& seen, Var<T>& clues, F next) const {
+    ItemSite<T> site{.name = "place", .logits = located, .items = seen.cells, .state = h};
     if (structure_.posterior)
       site.posterior = [=, this, &seen, &clues] {  // v . tanh(U h + F[label] + W_k x_c + b_k + L_c)
         auto& tape = *h.tape;
@@ -205,8 +246,11 @@ class GlimpseReader final : public Model<T>, public Dreams {
     return lstm_ ? core_.project(g) : input_(g);
   }
   // A glimpse depends only on the image and the cell. With more states than cells, all cells are computed once.
-  Sum<T> look(Tape<T>& tape, const States<T>& place, Seen& seen) const {
-    if (anywhere_) return input(gaze_.look(seen.image, place), gaze_.where(place.numbers()));
+  Sum<T> look(Tape<T>& tape, const States<T>& place, Seen& seen, bool random) const {
+    if (anywhere_) {
+      const auto l = gaze_.at(place, random);
+      return input(gaze_.look(seen.image, place, l), gaze_.placed(l));
+    }
     const auto E = tape.parameter(*where_.weight);
     if (!place.hard()) return input(place.read(patches(tape, seen)), place.of_table(E));
     if (!seen.inputs && place.size() < seen.cells.total())
@@ -215,12 +259,24 @@ class GlimpseReader final : public Model<T>, public Dreams {
     return place.read(seen.inputs);
   }
 
+  /// reward=correct: the loss is 1 where the label is not the `right` one, with the derivative of the cross-entropy.
+  Classified<T> rewarded(Classified<T> answer, const std::vector<int>& right) const {
+    if (!rewarded_) return answer;
+    auto& tape = *answer.loss.tape;
+    const auto ahead = tape.constant(right.size(), 1);  // [wrong] - CE
+    const auto to = tape.mutable_value(ahead);
+    for (std::size_t n = 0; n < right.size(); ++n)
+      to(n, 0) = static_cast<T>(answer.label[n] != right[n]) - answer.loss.value()(n, 0);
+    answer.loss = add(answer.loss, ahead);
+    return answer;
+  }
+
   Structure structure_;
   Sensor sensor_;
   int glimpses_, answers_;
-  bool lstm_, anywhere_;
+  bool lstm_, anywhere_, rewarded_, detached_, random_first_;
   Gaze<T> gaze_;  // policy=gaussian
-  Linear<T> patch_, what_, recurrent_, input_, locator_, classifier_, posterior_state_, posterior_patch_;
+  Linear<T> patch_, what_, recurrent_, input_, locator_hidden_, locator_, classifier_, posterior_state_, posterior_patch_;
   Embedding<T> where_, posterior_label_, posterior_where_;
   Lstm<T> core_;
   const Parameter<T>*initial_ = nullptr, *posterior_score_ = nullptr;
@@ -244,7 +300,18 @@ const ModelEntry entry = {
          ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core"),
          ParameterInfo::choice("policy", "grid", {"grid", "gaussian"},
                                "place of a glimpse: a cell of the grid, or Normal coordinates"),
-         ParameterInfo::real("scale", 0.2, 0, 10, "standard deviation of policy=gaussian; the image is [-1, 1]^2").above()},
+         ParameterInfo::real("scale", 0.2, 0, 10, "standard deviation of policy=gaussian; the image is [-1, 1]^2").above(),
+         ParameterInfo::choice(
+             "reward", "none", {"none", "correct"},
+             "none: the cost is the cross-entropy; correct: 1 if the answer is wrong, which places learn from, "
+             "while the rest learns from the cross-entropy"),
+         ParameterInfo::flag("detached", false, "the locator reads the state without a derivative"),
+         ParameterInfo::integer("locator_units", 0, 0, 4096, "units of the locator's hidden layer; 0: none"),
+         ParameterInfo::choice("first", "learned", {"learned", "random"},
+                               "the first place is chosen as the others, or uniform"),
+         ParameterInfo::flag("clamped", false, "policy=gaussian: places are clamped to the image when they are seen"),
+         ParameterInfo::integer("place_units", 0, 0, 4096,
+                                "policy=gaussian: units of the hidden layer through which a glimpse's place is read; 0: none")},
     .needs = {"height", "width", "classes"},
 };
 HARDGRAD_MODEL(GlimpseReader, entry)

@@ -12,6 +12,7 @@
 //   loss    = -log softmax(W u_K)[answer]       tied_answers: W has the rows of E_K of the answers' words, as published
 // tying=layerwise: all hops share two tables, A_k = E_0 and C_k = E_1 (e_k,i = u_{k-1} . m_0,i and o_k = m_1,{i_k}). The
 // question has its own table B, and u_k = H u_{k-1} + o_k with a matrix H between hops. W is never tied.
+// between_hops=relu: u_k = relu(u_{k-1} + o_k), or relu(H u_{k-1} + o_k), for k < K.
 // position_encoding: l_jd = (1 - j/J) - (d/D)(1 - 2j/J) with j = 1..J the place of the word among the J words of its
 // sentence and d = 1..D; otherwise l = 1. temporal=false drops T. Padding words (0) and padding sentences add nothing.
 // Posterior (if asked for): q(i_k | story, question, answer) = softmax_i of (V_k u_{k-1} + b_k + F[answer]) . n_i with
@@ -23,6 +24,7 @@
 //   posterior.query.<k>.{weight [D, D], bias [D]} for k = 1..K.
 #include <algorithm>
 
+#include "core/autodiff/elementwise.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
@@ -41,7 +43,8 @@ class MemoryReader final : public Model<T>, public Dreams {
         width_(b.settings.integer("embedding")),
         position_encoding_(b.settings.flag("position_encoding")),
         temporal_(b.settings.flag("temporal")),
-        layerwise_(b.settings.text("tying") == "layerwise") {
+        layerwise_(b.settings.text("tying") == "layerwise"),
+        rectified_(b.settings.text("between_hops") == "relu") {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
     dropout_ = {"readout", 0, settings.real("dropout"), width_};
@@ -133,7 +136,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   int hops_, picks_;
   std::size_t width_;
   Dropout dropout_{};
-  bool position_encoding_, temporal_, layerwise_;
+  bool position_encoding_, temporal_, layerwise_, rectified_;
   std::vector<Embedding<T>> memory_, ages_;  // E_k, T_k
   Embedding<T> question_;                    // B with tying=layerwise
   Linear<T> hop_;                            // H
@@ -163,6 +166,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     if (structure_.posterior) site.posterior = [&] { return posterior(story, clues, answer, states, k, u); };
     auto i = states.choose(site);                                            // i_k ~ softmax(e_k)
     u = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
+    if (rectified_ && k < hops_) u = relu(u);
     states = std::move(i);
   }
   u = dropout_(u, distinct.batch(), states.example());
@@ -222,6 +226,7 @@ const ModelEntry entry = {
                    ParameterInfo::choice(
                        "tying", "adjacent", {"adjacent", "layerwise"},
                        "adjacent: each hop's output table is the next one's input table; layerwise: the same for all"),
+                   ParameterInfo::choice("between_hops", "none", {"none", "relu"}, "nonlinearity between hops"),
                    ParameterInfo::flag("tied_answers", false, "answer weights are rows of the last hop's output table"),
                    ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of u_K dropped in training").below()},
     .needs = {"vocabulary", "answers", "sentences", "words"},

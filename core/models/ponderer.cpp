@@ -6,7 +6,7 @@
 //   lambda_n, the probability of halting at step n once it is reached:
 //     law=geometric (Banino et al. 2021): lambda_n = sig(u_n), lambda_N = 1
 //     law=act (Graves 2016):              lambda_n = sig(u_n) / r_{n-1} with r_n = 1 - sum_{m<=n} sig(u_m), lambda_K = 1 at the
-//                                         first step K with r_K <= 0.01, or N. So p_n = sig(u_n) below K, and p_K is the rest
+//                                         first step K with r_K <= epsilon, or N. So p_n = sig(u_n) below K, and p_K is the rest
 //   p_n  = lambda_n prod_{m<n} (1 - lambda_m)                                    distribution of the halting step
 //   ask=bits: z_n ~ Bernoulli(1 - lambda_n), n < N: halt (0) or go on (1)        the choices, site `halt`
 //             w_n = (1 - z_n) z_{n-1} .. z_1
@@ -14,6 +14,8 @@
 //   s    = sum_n w_n s_n                                                         relaxed: a mixture
 //   loss = - sum_i log softmax(W s + b)_i[a_i] + beta KL(p || geometric) + tau E
 //
+// first_flag=true: the input is [x; 1] at n = 1 and [x; 0] afterwards, so that a step knows whether it is the first (Graves
+// 2016, sec. 2).
 // law=geometric: E = sum_n n w_n, the number of steps. The geometric prior has rate `prior`; step N takes its remaining mass.
 // With ask=bits each step n that is reached pays KL(lambda_n || prior). The mean of this sum under p is KL(p || geometric), so
 // both settings of `site` have the same expected loss. Their bounds differ: a posterior reaches other steps, and a bound is not
@@ -23,16 +25,17 @@
 //
 // Posterior (if asked for), with v_n = w_q . [s_n; one-hot labels] + b_q and the prior's last step K:
 //   law=geometric: lambda_n = sig(v_n) below N
-//   law=act:       lambda_n = sig(v_n) / (sig(v_n) + r_n), r_n = max(r_{n-1} - sig(v_n), 0.01), below K
+//   law=act:       lambda_n = sig(v_n) / (sig(v_n) + r_n), r_n = max(r_{n-1} - sig(v_n), epsilon), below K
 //   lambda_K = 1. Its support is that of p: every step at which p may halt.
 //
 // Predictions: a_1..a_P, then the mean number of steps sum_n n p_n, in thousandths.
 //
-// Parameters (H = hidden): core.{input.weight [4H, I], recurrent.weight [4H, H], bias [4H]}; halt.{weight [1, H], bias [1]};
-//   answer.{weight [P C, H], bias [P C]}; posterior.halt.{weight [1, H + P C], bias [1]}.
+// Parameters (H = hidden; first_flag: I + 1 for I): core.{input.weight [4H, I], recurrent.weight [4H, H], bias [4H]};
+//   halt.{weight [1, H], bias [1]}; answer.{weight [P C, H], bias [P C]}; posterior.halt.{weight [1, H + P C], bias [1]}.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
@@ -61,14 +64,16 @@ class Ponderer final : public Model<T> {
         positions_(b.dimensions.at("positions")),
         classes_(b.dimensions.at("labels")),
         act_(b.settings.text("law") == "act"),
+        first_flag_(b.settings.flag("first_flag")),
         at_once_(b.settings.text("ask") == "step"),
+        epsilon_(b.settings.real("epsilon")),
         prior_(b.settings.real("prior")),
         beta_(b.settings.real("beta")),
         tau_(b.settings.real("tau")) {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t H = settings.integer("hidden"), answers = positions_ * classes_;
-    core_ = {set, "core", static_cast<std::size_t>(dimensions.at("puzzle_width")), H, init};
+    core_ = {set, "core", static_cast<std::size_t>(dimensions.at("puzzle_width") + first_flag_), H, init};
     halt_ = {set, "halt", H, 1, init};
     answer_ = {set, "answer", H, answers, init};
     if (posterior) posterior_ = {set, "posterior.halt", H + answers, 1, init};
@@ -128,8 +133,8 @@ class Ponderer final : public Model<T> {
   Structure structure_;
   int most_;  // N
   std::size_t positions_, classes_;
-  bool act_, at_once_;
-  double prior_, beta_, tau_;
+  bool act_, first_flag_, at_once_;
+  double epsilon_, prior_, beta_, tau_;
   Lstm<T> core_;
   Linear<T> halt_, answer_, posterior_;
 };
@@ -225,20 +230,25 @@ auto Ponderer<T>::halt_or_go_on(const Run& run) const -> Halted {
 template <class T>
 auto Ponderer<T>::think(Tape<T>& tape, const Batch& data) const -> Thought {
   Thought x;
-  const auto input = core_.project(constant_of(tape, data, "x")), recurrent = tape.parameter(*core_.recurrent);
+  const auto plain = constant_of(tape, data, "x"), recurrent = tape.parameter(*core_.recurrent);
+  const auto projected = [&](T flag) {
+    return core_.project(first_flag_ ? concat_columns({plain, tape.constant(plain.rows(), 1, flag)}) : plain);
+  };
+  const auto later = projected(T{0}), first = first_flag_ ? projected(T{1}) : later;
   std::vector<int> each(data.examples());
   std::iota(each.begin(), each.end(), 0);
   const auto hints = structure_.posterior ? one_hot(tape, each, data.ints("label").data) : Var<T>{};
   auto state = core_.zero(tape, data.examples());
   std::vector<Var<T>> u, v;
   for (int n = 0; n < most_; ++n) {
-    state = lstm_cell(add(input, linear(state.h, recurrent)), state.c);  // s_n
+    state = lstm_cell(add(n == 0 ? first : later, linear(state.h, recurrent)), state.c);  // s_n
     x.s.push_back(state.h);
     u.push_back(halt_(state.h));
     if (hints) v.push_back(posterior_(concat_columns({state.h, hints})));
   }
-  x.law = {u, act_};
-  if (hints) x.posterior = {v, act_, &x.law};
+  const auto epsilon = act_ ? std::optional(epsilon_) : std::nullopt;
+  x.law = {u, epsilon};
+  if (hints) x.posterior = {v, epsilon, &x.law};
   return x;
 }
 
@@ -275,18 +285,19 @@ const ModelEntry entry = {
     .paper = "Banino, Balaguer & Blundell 2021, PonderNet; Graves 2016, Adaptive computation time (law=act)",
     .dependence = "sequential, one choice (ask=step)",
     .kinds = "binary, categorical (ask=step)",
-    .parameters = {ParameterInfo::integer("hidden", 64, 1, 4096, "units of the core"),
-                   ParameterInfo::integer("steps", 10, 2, 1000, "largest number N of inner steps"),
-                   ParameterInfo::choice(
-                       "law", "geometric", {"geometric", "act"},
-                       "halting unit: probability of halting at a step once it is reached, or in total (act)"),
-                   ParameterInfo::choice("ask", "bits", {"bits", "step"},
-                                         "choices: a bit after each step, or the last step at once"),
-                   ParameterInfo::real("prior", 0.2, 0, 1, "rate of the geometric prior of the halting step (law=geometric)")
-                       .above()
-                       .below(),
-                   ParameterInfo::real("beta", 0.01, 0, 1e6, "weight of the divergence from this prior (law=geometric)"),
-                   ParameterInfo::real("tau", 0, 0, 1e6, "cost per step; law=act: weight of the ponder cost")},
+    .parameters =
+        {ParameterInfo::integer("hidden", 64, 1, 4096, "units of the core"),
+         ParameterInfo::integer("steps", 10, 2, 1000, "largest number N of inner steps"),
+         ParameterInfo::choice("law", "geometric", {"geometric", "act"},
+                               "halting unit: probability of halting at a step once it is reached, or in total (act)"),
+         ParameterInfo::choice("ask", "bits", {"bits", "step"}, "choices: a bit after each step, or the last step at once"),
+         ParameterInfo::flag("first_flag", false, "the input also tells whether the inner step is the first"),
+         ParameterInfo::real("epsilon", 0.01, 0, 1, "law=act: it halts where at most this probability is left").above().below(),
+         ParameterInfo::real("prior", 0.2, 0, 1, "rate of the geometric prior of the halting step (law=geometric)")
+             .above()
+             .below(),
+         ParameterInfo::real("beta", 0.01, 0, 1e6, "weight of the divergence from this prior (law=geometric)"),
+         ParameterInfo::real("tau", 0, 0, 1e6, "cost per step; law=act: weight of the ponder cost")},
     .needs = {"puzzle_width", "positions", "labels"},
 };
 HARDGRAD_MODEL(Ponderer, entry)

@@ -15,6 +15,9 @@
 //   additive     v . tanh(q_t + k_i + b_k)                        Bahdanau, Cho & Bengio 2015 (see order)
 //   general      s_t . k_i                                        Luong, Pham & Manning 2015
 //   dot          s_t . k_i                                        the same, with W_k because a_i is wider than s_t
+//   plain_dot    s_t . a_i, for C = H                             the same, as published
+//   concat       v . tanh(q_t + k_i)                              the same: their W_a [s_t; a_i] is W_q s_t + W_k a_i
+//   location     (W_l s_t)_i                                      the same (eq. 8): row i of W_l for position i
 //   scaled_dot   q_t . k_i / sqrt(D)                              Vaswani et al. 2017
 //
 //   feed         context in the recurrence                        choices
@@ -42,6 +45,7 @@
 //   source=reversed  The encoder reads x_L..x_1 (Sutskever, Vinyals & Le 2014).
 //   source=twice     The encoder reads x_1..x_L x_1..x_L (Zaremba & Sutskever 2014).
 //                    In either order a_i is the state at the last reading of x_i; f_L is the state at the last word read.
+//   local            A window of positions around one place (Luong, Pham & Manning 2015): parts/local_window.hpp.
 //   null=true        One more position after the last, for no source word: a_{L+1} = n, learned.
 //   words=sampled    y_t is a choice, too, of site `word`, V_t options: y_t ~ softmax(W_o u_t + b_o), until the end of the
 //                    sentence or the limit. The loss is - reward(y_1 .. y_T, the target) (parts/metric_rewards.hpp): Ranzato et
@@ -59,8 +63,9 @@
 //   encoder.embedding.weight [V_s, E]
 //   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]} (encoder=forward: no backward;
 //   encoder=none: neither)
-//   attention.key.weight [H, C] (score=general: [M H, C]), attention.key.bias [H] (additive), attention.score.weight [1, H]
-//   (v, additive), attention.query.weight [H, H] (additive, scaled_dot), attention.null.weight [1, C] (n, null=true)
+//   attention.key.weight [H, C] (score=general: [M H, C]; plain_dot, location: none), attention.key.bias [H] (additive),
+//   attention.score.weight [1, H] (v; additive, concat), attention.query.weight [H, H] (additive, concat, scaled_dot),
+//   attention.position.weight [M S, H] (W_l^h of S positions, location), attention.null.weight [1, C] (n, null=true)
 //   decoder.embedding.weight [V_t, E], decoder.initial.{weight [H, C], bias [H]}
 //   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.context.weight [4H, M C] (feed != none)
 //   readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, M C], readout.word.weight [H, E]
@@ -68,6 +73,8 @@
 //   output.{weight [V_t, H], bias [V_t]}
 //   posterior.key.{weight [H, C], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V_t, E],
 //   posterior.word.weight (W_qy) [H, E], posterior.score.weight [1, H]; posterior=sentence: parts/target_reading.hpp
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -77,6 +84,7 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/heads.hpp"
+#include "core/models/parts/local_window.hpp"
 #include "core/models/parts/means.hpp"
 #include "core/models/parts/metric_rewards.hpp"
 #include "core/models/parts/reading.hpp"
@@ -124,6 +132,19 @@ class Translator final : public Model<T>, public Dreams {
     const std::size_t C = encoder == "bidirectional" ? 2 * H : encoder == "forward" ? H : E;
     if (encoder == "none" && reading_ != "forward")
       throw UsageError("translator: encoder=none reads words in no order; drop source=" + reading_);
+    const auto local = b.settings.text("local");
+    if (!attends_ && (local != "none" || score_ == "location"))
+      throw UsageError("translator: attention=none has neither scores nor a window: drop score and local");
+    if (null_ && (local != "none" || score_ == "location"))
+      throw UsageError(
+          "translator: a null position has no place in the source: drop null, or take local=none and another score");
+    if (picks_ > 1 && local != "none")
+      throw UsageError("translator: a window may hold fewer positions than picks: give picks=1 or local=none");
+    if (attends_ && score_ == "plain_dot" && C != H)
+      throw UsageError(fmt::format(
+          "translator: score=plain_dot multiplies states of hidden={} numbers with annotations of {}: take encoder=forward, "
+          "encoder=none with embedding={}, or score=dot",
+          H, C, H));
     const bool all_readout = b.settings.text("readout") == "all";
     drop_annotation_ = {"annotation", 0, settings.real("dropout"), C};
     drop_readout_ = {"readout", 1, settings.real("dropout"), H};
@@ -132,9 +153,14 @@ class Translator final : public Model<T>, public Dreams {
     source_words_ = {set, "encoder.embedding", source, E, init};
     if (encoder != "none") encoder_ = {set, "encoder", E, H, init, encoder == "bidirectional"};
     if (attends_) {
-      key_ = {set, "attention.key", C, score_ == "general" ? M * H : H, init, score_ == "additive"};
-      if (score_ == "additive" || score_ == "scaled_dot") query_ = {set, "attention.query", H, H, init, false};
-      if (score_ == "additive") score_vector_ = &uniform_vector(set, "attention.score.weight", H, init);
+      const bool mixes = score_ == "additive" || score_ == "concat";
+      if (score_ == "location")
+        position_ = {set, "attention.position", H, M * dimensions.at("source_length"), init, false};
+      else if (score_ != "plain_dot")
+        key_ = {set, "attention.key", C, score_ == "general" ? M * H : H, init, score_ == "additive"};
+      if (mixes || score_ == "scaled_dot") query_ = {set, "attention.query", H, H, init, false};
+      if (mixes) score_vector_ = &uniform_vector(set, "attention.score.weight", H, init);
+      window_ = {set, local, static_cast<int>(settings.integer("window")), H, heads_, init};
       if (null_) null_vector_ = &uniform_vector(set, "attention.null.weight", C, init);
     }
     target_words_ = {set, "decoder.embedding", target, E, init};
@@ -227,7 +253,9 @@ class Translator final : public Model<T>, public Dreams {
   Encoded encode(Tape<T>& tape, const Batch& data, const Sentences* y) const;
   void read(const Batch& batch, Episode<T>& episode) const;
   void write(const Batch& batch, Episode<T>& episode) const;
-  Var<T> scores(const Encoded& x, const States<T>& states, Var<T> s) const;
+  // At step t = 1 ..
+  Var<T> scores(const Encoded& x, const States<T>& states, Var<T> s, int t) const;
+  Var<T> scores_of_all(const Encoded& x, const States<T>& states, Var<T> s) const;
   struct Posterior {
     Var<T> keys;                             // W_qk a_i + b_qk
     typename TargetReading<T>::Read target;  // W_qy r_t
@@ -243,9 +271,10 @@ class Translator final : public Model<T>, public Dreams {
   Embedding<T> source_words_, target_words_;
   BiLstm<T> encoder_;
   Lstm<T> decoder_;
-  Linear<T> key_, query_, initial_, context_, readout_state_, readout_context_, readout_word_, output_;
+  Linear<T> key_, query_, position_, initial_, context_, readout_state_, readout_context_, readout_word_, output_;
   Linear<T> posterior_key_, posterior_state_;
   TargetReading<T> posterior_target_;
+  LocalWindow<T> window_;
   const Parameter<T>*score_vector_ = nullptr, *null_vector_ = nullptr, *posterior_vector_ = nullptr;
 };
 
@@ -291,7 +320,7 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
     auto i = states.next_step();
     if (attends_) {  // i_t ~ softmax(e_t)
       ItemSite<T> site{.name = structure_.sites[0].name,
-                       .logits = scores(x, states, s.h),
+                       .logits = scores(x, states, s.h, t + 1),
                        .items = x.heads.items(),
                        .state = s.h,
                        .columns = heads_,
@@ -360,7 +389,7 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
       std::vector<int> count;
       for (int head : x.heads.of(states.example())) count.push_back(x.heads.items().count(head));
       i = states.choose(ItemSite<T>{.name = structure_.sites[0].name,
-                                    .logits = scores(x, states, s.h),
+                                    .logits = scores(x, states, s.h, t),
                                     .items = x.heads.items(),
                                     .state = s.h,
                                     .columns = heads_,
@@ -395,15 +424,20 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
 
 // e_t of every head; the head of this file has the formulas
 template <class T>
-Var<T> Translator<T>::scores(const Encoded& x, const States<T>& states, Var<T> s) const {
+Var<T> Translator<T>::scores(const Encoded& x, const States<T>& states, Var<T> s, int t) const {
+  return window_(scores_of_all(x, states, s), s, states.each([&](int b) { return x.length[b]; }), t);
+}
+template <class T>
+Var<T> Translator<T>::scores_of_all(const Encoded& x, const States<T>& states, Var<T> s) const {
+  if (score_ == "location") return slice_columns(x.heads.queries(position_(s)), 0, x.heads.items().most());
   const auto head = x.heads.of(states.example());
   const std::span<const int> of(head);
-  if (score_ == "additive") {
+  if (score_vector_) {  // additive, concat
     const auto v = x.heads.queries(s.tape->parameter(*score_vector_));
     return additive_scores(x.heads.queries(query_(s)), x.keys, v, of, x.heads.items());
   }
   if (score_ == "general") return dot_scores(x.heads.same_query(s), x.keys, of, x.heads.items());
-  if (score_ == "dot") return dot_scores(x.heads.queries(s), x.keys, of, x.heads.items());
+  if (score_ == "dot" || score_ == "plain_dot") return dot_scores(x.heads.queries(s), x.keys, of, x.heads.items());
   const auto q = x.heads.queries(query_(s));
   const auto scale = static_cast<T>(1 / std::sqrt(static_cast<double>(q.cols())));
   return dot_scores(affine(q, scale), x.keys, of, x.heads.items());
@@ -414,8 +448,9 @@ Var<T> Translator<T>::posterior_scores(const Encoded& x, const Posterior& q, con
   const Sum<T> target(q.target.rows, states.each([&](int b) { return q.target.row(b, t); }));  // W_qy r_t
   const Var<T> query = Sum<T>(posterior_state_(s)) + target;
   const auto v = x.heads.queries(s.tape->parameter(*posterior_vector_));
-  return additive_scores(x.heads.queries(query), q.keys, v, std::span<const int>(x.heads.of(states.example())),
-                         x.heads.items());
+  const auto all =
+      additive_scores(x.heads.queries(query), q.keys, v, std::span<const int>(x.heads.of(states.example())), x.heads.items());
+  return window_(all, s, states.each([&](int b) { return x.length[b]; }), t + 1);
 }
 
 template <class T>
@@ -460,7 +495,7 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences* y)
     return shares(x.heads.values(x.states, tape.parameter(*of.weight)), x.heads.items(), picks_);
   };
   x.to_readout = values(readout_context_);
-  x.keys = x.heads.keys(key_(x.states));
+  if (score_ != "location") x.keys = x.heads.keys(key_.weight ? key_(x.states) : x.states);
   if (feed_ != "none") x.to_gates = values(context_);
   return x;
 }
@@ -475,27 +510,31 @@ const ModelEntry entry = {
         "al. 2014, Learning phrase representations; reversed: Sutskever, Vinyals & Le 2014; twice: Zaremba & Sutskever 2014",
     .dependence = "factorised (feed=none|soft), sequential (feed=sampled or words=sampled), no choice (attention=none)",
     .kinds = "categorical, subset (picks>1)",
-    .parameters =
-        {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
-         ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
-         ParameterInfo::choice("score", "additive", {"additive", "dot", "general", "scaled_dot"}, "score of a position"),
-         ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
-         ParameterInfo::integer("picks", 1, 1, 1000, "positions that a step and head chooses; their annotations are averaged"),
-         ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"}, "context in the decoder's next state"),
-         ParameterInfo::choice("order", "state_first", {"state_first", "context_first"},
-                               "state_first: scores read the step's new state, and the next state reads the context; "
-                               "context_first: scores read the last state, and the new state reads the context"),
-         ParameterInfo::choice("attention", "source", {"source", "none"},
-                               "source: a choice per word; none: no choice, every word reads the encoder's last state"),
-         ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward", "none"},
-                               "directions of the encoder; none: annotations are word embeddings"),
-         ParameterInfo::choice("readout", "all", {"all", "context"},
-                               "a word depends on state, context and previous word, or on the context alone"),
-         ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
-                               "order in which the encoder reads the source"),
-         target_reading_parameter(), words_parameter(), reward_parameter(),
-         ParameterInfo::flag("null", false, "add a learned position for words without a source word"),
-         ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t dropped in training").below()},
+    .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
+                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
+                   ParameterInfo::choice("score", "additive",
+                                         {"additive", "dot", "general", "scaled_dot", "plain_dot", "concat", "location"},
+                                         "score of a position"),
+                   local_parameter(), window_parameter(),
+                   ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
+                   ParameterInfo::integer("picks", 1, 1, 1000,
+                                          "positions that a step and head chooses; their annotations are averaged"),
+                   ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"}, "context in the decoder's next state"),
+                   ParameterInfo::choice("order", "state_first", {"state_first", "context_first"},
+                                         "state_first: scores read the step's new state, and the next state reads the context; "
+                                         "context_first: scores read the last state, and the new state reads the context"),
+                   ParameterInfo::choice(
+                       "attention", "source", {"source", "none"},
+                       "source: a choice per word; none: no choice, every word reads the encoder's last state"),
+                   ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward", "none"},
+                                         "directions of the encoder; none: annotations are word embeddings"),
+                   ParameterInfo::choice("readout", "all", {"all", "context"},
+                                         "a word depends on state, context and previous word, or on the context alone"),
+                   ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
+                                         "order in which the encoder reads the source"),
+                   target_reading_parameter(), words_parameter(), reward_parameter(),
+                   ParameterInfo::flag("null", false, "add a learned position for words without a source word"),
+                   ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t dropped in training").below()},
     .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Translator, entry)

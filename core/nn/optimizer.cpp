@@ -1,4 +1,4 @@
-// The update rules with their formulas; g is the (clipped) gradient, a the learning rate of the step.
+// The update rules with their formulas; g is the gradient, clipped and with noise, a the learning rate of the step.
 #include "core/nn/optimizer.hpp"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <functional>
 #include <numbers>
 
+#include "core/random/randomness.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -40,11 +41,17 @@ class Rule : public Optimizer<T> {
   void step(ParameterSet<T>& set, std::span<T> gradient) final {
     if (gradient.size() != set.size() || parameters_ != set.size())
       throw Bug("optimizer: sizes of gradient, parameters and state differ");
-    const double norm = checked_norm(set, gradient);
+    double norm = checked_norm(set, gradient);
+    if (settings_.clip_value > 0) {
+      const T most = static_cast<T>(settings_.clip_value);
+      for (T& g : gradient) g = std::clamp(g, -most, most);
+      norm = checked_norm(set, gradient);
+    }
     if (settings_.clip > 0 && norm > settings_.clip) {
       const T scale = static_cast<T>(settings_.clip / norm);
       for (T& g : gradient) g *= scale;
     }
+    if (settings_.gradient_noise > 0) add_noise(gradient);
     const double rate = learning_rate(settings_, steps_++);
     if (settings_.weight_decay > 0) {  // decoupled, not added to the gradient: Loshchilov & Hutter 2019, algorithm 2
       const T keep = static_cast<T>(1 - rate * settings_.weight_decay);
@@ -95,6 +102,13 @@ class Rule : public Optimizer<T> {
     }
     return std::sqrt(squares);
   }
+  void add_noise(std::span<T> gradient) const {
+    KeyedRandomness random(settings_.noise);
+    const double deviation = std::sqrt(settings_.gradient_noise / std::pow(1.0 + steps_, 0.55));
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      gradient[i] += static_cast<T>(
+          deviation * random.normal({.example = static_cast<std::uint32_t>(i), .step = static_cast<std::uint32_t>(steps_)}));
+  }
 
   OptimizerSettings settings_;
   std::size_t parameters_;
@@ -125,19 +139,30 @@ class Sgd final : public Rule<T> {
 };
 
 // s <- d s + (1 - d) g^2; p <- p - a g / (sqrt(s) + epsilon)   (Hinton's lecture 6e; epsilon as in PyTorch)
+// centred: m <- d m + (1 - d) g, and s - m^2 for s in the divisor; momentum: v <- momentum v + g / divisor; p <- p - a v
+// (Graves 2013, Generating sequences with recurrent neural networks, eq. 38-41, but for the place of epsilon)
 template <class T>
 class RmsProp final : public Rule<T> {
  public:
-  RmsProp(const OptimizerSettings& s, std::size_t n) : Rule<T>(s, n, 1) {}
+  RmsProp(const OptimizerSettings& s, std::size_t n) : Rule<T>(s, n, 1 + s.centred + (s.momentum != 0)) {}
 
  private:
   void update(std::span<T> p, std::span<const T> g, std::size_t at, double rate) override {
-    const T a = static_cast<T>(rate), d = static_cast<T>(this->settings().decay);
-    const T epsilon = static_cast<T>(this->settings().epsilon);
+    const auto& settings = this->settings();
+    const T a = static_cast<T>(rate), d = static_cast<T>(settings.decay), momentum = static_cast<T>(settings.momentum);
+    const T epsilon = static_cast<T>(settings.epsilon);
     T* s = this->average(0, at);
+    T* m = settings.centred ? this->average(1, at) : nullptr;
+    T* v = momentum != 0 ? this->average(m ? 2 : 1, at) : nullptr;
     for (std::size_t i = 0; i < p.size(); ++i) {
       s[i] = d * s[i] + (1 - d) * g[i] * g[i];
-      p[i] -= a * g[i] / (std::sqrt(s[i]) + epsilon);
+      if (m) m[i] = d * m[i] + (1 - d) * g[i];
+      const T spread = m ? std::max(T{0}, s[i] - m[i] * m[i]) : s[i];
+      const T divisor = std::sqrt(spread) + epsilon;
+      if (v)
+        p[i] -= a * (v[i] = momentum * v[i] + g[i] / divisor);
+      else
+        p[i] -= a * g[i] / divisor;
     }
   }
 };
@@ -226,7 +251,7 @@ std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, 
   const Whose in_part = [part](const std::string& name) { return name == part || name.starts_with(part + "."); };
   if (std::none_of(set.begin(), set.end(), [&](const auto& p) { return in_part(p.name); }))
     throw UsageError("optimizer: the network has no parameters \"" + part + "\"");
-  of_part.clip = 0;  // the whole gradient is clipped once, by `settings`
+  of_part.clip = of_part.clip_value = of_part.gradient_noise = 0;  // the whole gradient is changed once, by `settings`
   return std::make_unique<InParts<T>>(
       make_rule<T>(settings, set.size(), [in_part](const std::string& name) { return !in_part(name); }),
       make_rule<T>(of_part, set.size(), in_part));

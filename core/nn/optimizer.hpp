@@ -7,17 +7,24 @@
 #include <vector>
 
 #include "core/autodiff/parameter.hpp"
+#include "core/random/key.hpp"
 
 namespace hardgrad {
 
 struct OptimizerSettings {
   std::string name = "adam";  ///< sgd | rmsprop | adam
   double learning_rate = 1e-3;
-  double momentum = 0;                                ///< for sgd
-  double decay = 0.99;                                ///< for rmsprop: decay of the average of squares
+  double momentum = 0;                                ///< for sgd and rmsprop
+  double decay = 0.99;                                ///< for rmsprop: decay of the averages
+  bool centred = false;                               ///< for rmsprop: divide by the deviation, not by the root of the squares
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< for adam; epsilon also for rmsprop
-  double weight_decay = 0;            ///< decoupled: each step subtracts this times the learning rate times the parameter
-  double clip = 0;                    ///< largest norm of the gradient; 0: no limit
+  double weight_decay = 0;  ///< decoupled: each step subtracts this times the learning rate times the parameter
+  double clip_value = 0;    ///< largest absolute value of an entry of the gradient; 0: no limit
+  double clip = 0;          ///< largest norm of the gradient, after that; 0: no limit
+  /// Variance of Gaussian noise added to every entry of the (clipped) gradient at the first step; at step t = 0 .. it is
+  /// gradient_noise / (1 + t)^0.55 (Neelakantan et al. 2016, Adding gradient noise improves learning for very deep networks).
+  double gradient_noise = 0;
+  Key noise = Key();                  ///< of this noise
   std::string schedule = "constant";  ///< constant | linear | cosine | step: of the learning rate, down to `floor`
   double floor = 0;                   ///< final learning rate, relative to the first
   double drop = 0.5;                  ///< for step: the factor
@@ -33,7 +40,7 @@ template <class T>
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// Clips the gradient [set.size()] and moves the parameters against it. Throws Error if it is not finite.
+  /// Clips the gradient [set.size()], adds noise to it, and moves the parameters against it. Throws Error if it is not finite.
   virtual void step(ParameterSet<T>& set, std::span<T> gradient) = 0;
   /// The state for resuming: step count and averages.
   virtual std::vector<double> state() const = 0;
@@ -45,8 +52,8 @@ template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, std::size_t parameters);
 
 /// Two rules: `of_part` for the parameters of that name and those whose names begin with
-/// it and a dot ("prior": "prior.logits"), `settings` for the others. The norm of the
-/// whole gradient is clipped, by `settings`. UsageError if no parameter matches.
+/// it and a dot ("prior": "prior.logits"), `settings` for the others. The whole gradient
+/// is clipped and gets its noise by `settings`. UsageError if no parameter matches.
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, OptimizerSettings of_part,
                                              const std::string& part, const ParameterSet<T>& set);

@@ -29,7 +29,7 @@ struct EvaluateArguments {
   std::string checkpoint, task, model, split = "heldout", attention = "prior", alignments, hypotheses;
   std::optional<std::uint64_t> seed;
   int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0, nbest = 1;
-  bool json = false;
+  bool sum_choices = false, json = false;
 };
 
 template <class T>
@@ -57,6 +57,16 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
       throw UsageError(fmt::format("--attention exact: the network was trained with {}, which reads weights, not choices",
                                    checkpoint.estimator));
   }
+  if (options.sum_choices) {
+    if (!task->decodes())
+      throw UsageError(fmt::format("--sum-choices: decoding needs sentences, which {} does not have", task_spec));
+    if (const auto why = training::why_no_exact_posterior(structure); !why.empty())
+      throw UsageError(fmt::format("--sum-choices: the choices cannot be summed over: {}", why));
+    if (target.name() == "soft")
+      throw UsageError(fmt::format("--sum-choices: the network was trained with {}, which reads weights, not choices",
+                                   checkpoint.estimator));
+    if (options.average > 0) throw UsageError("--average and --sum-choices exclude each other; give one of them");
+  }
   if (options.average > 0 && target.name() == "soft")
     throw UsageError(fmt::format("--average: the network was trained with {}, which draws no samples; remove the option",
                                  checkpoint.estimator));
@@ -73,6 +83,7 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
       .batch = options.batch,
       .decode = true,
       .beam = options.beam,
+      .sum_choices = options.sum_choices,
       .attention = options.attention == "posterior" ? training::Attention::learned_posterior
                    : options.attention == "exact"   ? training::Attention::exact_posterior
                                                     : training::Attention::prior,
@@ -99,6 +110,7 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
                 {"split", options.split},
                 {"examples", examples},
                 {"beam", options.beam},
+                {"sum_choices", options.sum_choices},
                 {"average", options.average},
                 {"attention", options.attention},
                 {"losses", numbers(point.losses)},
@@ -131,6 +143,8 @@ void add_evaluate(CLI::App& app, Action& action) {
   verb.add("--examples", options->examples, "number of examples, from the start of the split; 0: all").from_to(0, 100000000);
   verb.add("--batch", options->batch, "examples per batch").from_to(1, 1000000).shows_default();
   verb.add("--beam", options->beam, "width of the beam search for sentences; 1: greedily").from_to(1, 1000).shows_default();
+  verb.flag("--sum-choices", options->sum_choices,
+            "decode by the probability of words summed over the choices, not at the most probable choice");
   verb.add("--average", options->average,
            "average predictions over this number of samples of the choices; 0: use the most probable choices")
       .from_to(0, 100000);

@@ -17,7 +17,7 @@ std::size_t write_hypotheses(const std::string& path, int most, const tasks::Tas
   if (!dynamic_cast<const tasks::SequenceTask*>(&task))
     throw UsageError("--hypotheses needs a task whose answers are sentences: translation, transduce or parse");
   std::map<std::uint32_t, std::vector<training::Found>> found;  // by the example's place in its file
-  const auto handler = training::plain_handler<T>(target);
+  const auto handler = training::decoding_handler<T>(model, target, settings);
   Tape<T> tape;
   training::for_each_batch(task, settings, [&](const Batch& batch) {
     tape.clear();

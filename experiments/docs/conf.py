@@ -77,6 +77,7 @@ experiments/docs/equations
 experiments/docs/python
 experiments/docs/cpp
 results/reference/README
+results/reference/literature
 results/reference/every_estimator
 results/reference/trained
 results/reference/coverage

@@ -22,8 +22,7 @@ template <class T>
 std::unique_ptr<Optimizer<T>> own_optimizer(const Estimator<T>& estimator, double learning_rate, OptimizerSettings like = {}) {
   like.name = "adam";
   like.learning_rate = learning_rate;
-  like.clip = 0;
-  like.weight_decay = 0;
+  like.clip = like.clip_value = like.gradient_noise = like.weight_decay = 0;
   return make_optimizer<T>(like, estimator.own_parameters().size());
 }
 

@@ -1,6 +1,7 @@
 #include "experiments/training/beam_search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -15,18 +16,20 @@ namespace {
 template <class T>
 class Search final : public Observer<T> {
  public:
-  Search(const Dreams& dreams, std::size_t examples, std::size_t width, std::size_t most)
-      : end_(dreams.last_label),
+  /// `episode` is the run, of examples x width rows.
+  Search(const Dreams& dreams, Episode<T>& episode, std::size_t width, std::size_t most)
+      : episode_(episode),
+        end_(dreams.last_label),
         places_(dreams.places),
         width_(width),
         most_(most),
-        beginnings_(examples * width),
-        from_(examples * width),
-        found_(examples) {}
+        beginnings_(episode.examples()),
+        from_(episode.examples()),
+        found_(episode.examples() / width) {}
 
-  std::vector<int> observe(std::span<const int> row, Var<T> logits, int place) override {
-    const std::vector<int> labels(row.size(), static_cast<int>(logits.cols()));
-    const auto log_p = log_softmax(logits, std::span<const int>(labels)).value();
+  std::vector<int> observe(std::span<const int> row_of, Var<T> logits, int place) override {
+    const auto [row, log_p] = predicted(row_of, logits);
+    const int labels = static_cast<int>(logits.cols());
     std::iota(from_.begin(), from_.end(), 0);
     std::vector<int> words(beginnings_.size(), end_);  // an example without prefixes is finished
     for (std::size_t first = 0; first < row.size();) {
@@ -34,13 +37,13 @@ class Search final : public Observer<T> {
       std::vector<Candidate> candidates;
       for (; first < row.size() && row[first] / width_ == b; ++first) {
         if (place == 0 && row[first] % width_ > 0) continue;  // at the start all prefixes are empty
-        for (int label = 0; label < labels[first]; ++label)
-          candidates.push_back({row[first], label, beginnings_[row[first]].log_p + static_cast<double>(log_p(first, label))});
+        for (int label = 0; label < labels; ++label)
+          candidates.push_back({row[first], label, beginnings_[row[first]].log_p + log_p[first * labels + label]});
       }
       grow(b, std::move(candidates), place + 1 == places_, words);
     }
     std::vector<int> answer;
-    for (int r : row) answer.push_back(words[r]);
+    for (int r : row_of) answer.push_back(words[r]);
     return answer;
   }
   std::vector<int> goes_on_from() const override { return from_; }
@@ -51,6 +54,36 @@ class Search final : public Observer<T> {
     int row, label;
     double log_p;
   };
+
+  struct Predicted {
+    std::vector<int> row;       // [N] the prefixes
+    std::vector<double> log_p;  // [N V] of their next label
+  };
+  // From the logits of the prefixes, or of several choices of each, over which the probabilities are summed.
+  Predicted predicted(std::span<const int> row_of, Var<T> logits) {
+    const std::size_t V = logits.cols();
+    const std::vector<int> labels(row_of.size(), static_cast<int>(V));
+    const auto each = log_softmax(logits, std::span<const int>(labels)).value();
+    const auto& steps = episode_.steps();
+    if (steps.empty() || steps.back().choice.rows->size() == beginnings_.size())
+      return {{row_of.begin(), row_of.end()}, {each.data, each.data + each.size()}};
+    const auto& rows = steps.back().choice.rows;
+    const auto weight = episode_.path_log_probability(rows).value();
+    Predicted sum;
+    std::size_t n = 0;
+    for (std::size_t r = 0; r < rows->size() && n < row_of.size(); ++r) {
+      if (rows->example[r] != row_of[n]) continue;  // finished
+      if (sum.row.empty() || sum.row.back() != row_of[n]) {
+        sum.row.push_back(row_of[n]);
+        sum.log_p.resize(sum.row.size() * V);
+      }
+      for (std::size_t v = 0; v < V; ++v)
+        sum.log_p[(sum.row.size() - 1) * V + v] += std::exp(double(weight(r, 0) + each(n, v)));
+      ++n;
+    }
+    for (double& p : sum.log_p) p = std::log(p);
+    return sum;
+  }
 
   // Keeps the most probable complete sentences of example b.
   void record(std::size_t b, Found sentence) {
@@ -93,6 +126,7 @@ class Search final : public Observer<T> {
     }
   }
 
+  Episode<T>& episode_;
   int end_, places_;
   std::size_t width_, most_;
   std::vector<Found> beginnings_;          // [B k]
@@ -111,8 +145,8 @@ std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& 
   std::vector<int> copies;
   for (int b = 0; b < batch.examples(); ++b) copies.insert(copies.end(), width, b);
   const auto hypotheses = batch.select(copies);
-  Search<T> search(*dreams, batch.id.size(), static_cast<std::size_t>(width), static_cast<std::size_t>(most));
   Episode<T> episode(tape, handler, hypotheses.examples());
+  Search<T> search(*dreams, episode, static_cast<std::size_t>(width), static_cast<std::size_t>(most));
   episode.observe_by(search);
   model.run(hypotheses, episode);
   return std::move(search).found();

@@ -16,7 +16,9 @@ struct Found {
 };
 
 /// The sentences of each example with the largest log-probabilities, not divided by length, among those found with `width`
-/// prefixes: at least one and at most `most`, the most probable first. `handler` makes the choices of each prefix, one row each.
+/// prefixes: at least one and at most `most`, the most probable first. `handler` makes the choices of each prefix: one row each,
+/// or all choices (EnumerateHandler), over which the probabilities of the next label are summed, as in the marginal likelihood
+/// (Wu, Shapiro & Cotterell 2018, sec. 4). A sum needs choices that change no later ones (why_no_exact_posterior).
 /// If `width` covers all prefixes, these are the network's most probable sentences. UsageError if the network does not generate
 /// sentences.
 template <class T>

@@ -29,14 +29,16 @@ double plain_loss(const Episode<T>& episode, Tape<T>& tape) {
 
 /// The model's output without teacher forcing.
 template <class T>
-tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Handler<T>& handler, int beam) {
-  if (beam == 1) {
-    Episode<T> episode(tape, handler, batch.examples());
+tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, const Target& target,
+                           const EvaluationSettings& settings) {
+  const auto handler = decoding_handler(model, target, settings);
+  if (settings.beam == 1 && !settings.sum_choices) {
+    Episode<T> episode(tape, *handler, batch.examples());
     episode.run_freely();
     model.run(batch, episode);
     return observe(episode);
   }
-  const auto found = beam_search(model, batch, handler, beam, tape);
+  const auto found = beam_search(model, batch, *handler, settings.beam, tape);
   std::size_t longest = 0;
   for (const auto& sentences : found) longest = std::max(longest, sentences.front().labels.size());
   tasks::Observation seen{Array<int>({found.size(), longest}, -1), Array<int>({found.size(), 0}, -1)};
@@ -155,6 +157,12 @@ std::unique_ptr<Handler<T>> plain_handler(const Target& target) {
   return std::make_unique<GreedyHandler<T>>();
 }
 
+template <class T>
+std::unique_ptr<Handler<T>> decoding_handler(const Model<T>& model, const Target& target, const EvaluationSettings& settings) {
+  if (settings.sum_choices) return std::make_unique<EnumerateHandler<T>>(model.structure());
+  return plain_handler<T>(target);
+}
+
 namespace {
 
 DrawnFrom drawn_from(Attention attention) {
@@ -241,7 +249,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
       task.score_decoded(batch,
                          settings.average > 0 ? tasks::Observation{averaged(tape, model, batch, settings, noise / "average"),
                                                                    Array<int>({batch.id.size(), 0}, -1)}
-                                              : decoded(tape, model, batch, *plain_handler<T>(target), settings.beam),
+                                              : decoded(tape, model, batch, target, settings),
                          metrics);
     }
     if (target.name() == "soft") return;  // its loss is that of the plain run
@@ -266,10 +274,11 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
   return point;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                       \
-  template std::unique_ptr<Handler<T>> plain_handler(const Target&);                                  \
-  template tasks::Observation observe(const Episode<T>&);                                             \
-  template tasks::Observation most_probable(const Model<T>&, const Target&, const Batch&, Attention); \
+#define HARDGRAD_INSTANTIATE(T)                                                                                     \
+  template std::unique_ptr<Handler<T>> plain_handler(const Target&);                                                \
+  template std::unique_ptr<Handler<T>> decoding_handler(const Model<T>&, const Target&, const EvaluationSettings&); \
+  template tasks::Observation observe(const Episode<T>&);                                                           \
+  template tasks::Observation most_probable(const Model<T>&, const Target&, const Batch&, Attention);               \
   template EvaluationPoint evaluate(const tasks::Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

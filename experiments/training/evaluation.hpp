@@ -22,6 +22,7 @@ struct EvaluationSettings {
   int batch = 64;
   bool decode = false;                     ///< also generate without teacher forcing, for the task's decoding metrics
   int beam = 1;                            ///< width of the beam for decoding; 1: the most probable word at every step
+  bool sum_choices = false;                ///< decode by the words' probability summed over choices, as beam_search.hpp
   Attention attention = Attention::prior;  ///< source of the most probable choices for metrics (decoding: always the prior)
   int average =
       0;  ///< number of samples over which predictions are averaged (averaged_answers.hpp); 0: the most probable choices
@@ -45,6 +46,10 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
 /// The choices for metrics and decoding: the most probable options, or the expected weights for the soft target.
 template <class T>
 std::unique_ptr<Handler<T>> plain_handler(const Target& target);
+
+/// The handler for free decoding: that of above, or the enumeration of `sum_choices`. The model must outlive it.
+template <class T>
+std::unique_ptr<Handler<T>> decoding_handler(const Model<T>& model, const Target& target, const EvaluationSettings& settings);
 
 /// The model's output for a batch with teacher forcing, under the most probable choices (for the soft target, the weights).
 template <class T>

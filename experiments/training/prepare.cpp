@@ -17,6 +17,7 @@ Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, 
   training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");
   auto how = settings.optimizer;
   how.total_steps = settings.steps;
+  how.noise = keys.init / "gradient noise";
   const auto& parameters = training.model->parameters();
   auto apart = how;  // the same schedule
   apart.name = settings.apart_optimizer;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/models/parts/stops_gradients.hpp"
 #include "core/support/error.hpp"
 #include "experiments/verification/model_checks.hpp"
 #include "experiments/verification/scenes.hpp"
@@ -85,7 +86,8 @@ class ModelVerifier {
     const char* const uncountable = scene.model->structure().numbers() ? "numbers cannot be counted" : "";
     check("outcomes", check_outcomes, scene, uncountable);
     check("posterior", check_posterior, scene, scene.with_posterior ? uncountable : "it has no learned posterior");
-    check("gradient", check_gradient, scene);
+    const auto* stops = dynamic_cast<const StopsGradients*>(scene.model.get());
+    check("gradient", check_gradient, scene, stops ? stops->stopped : "");
     check("repeated", check_repeated, scene);
     check("batching", check_batching, scene);
     check("padding", check_padding, scene);

@@ -3,17 +3,18 @@
 // The unit of step n = 1..N is u_n. The probability of halting at step n once it is reached is
 //   geometric (Banino, Balaguer & Blundell 2021):  lambda_n = sig(u_n), lambda_N = 1
 //   act (Graves 2016, sec. 2):                     lambda_n = sig(u_n) / r_{n-1} with r_n = 1 - sum_{m<=n} sig(u_m), and
-//                                                  lambda_K = 1 at the first step K with r_K <= 0.01, or N
+//                                                  lambda_K = 1 at the first step K with r_K <= epsilon, or N
 // and p_n = lambda_n prod_{m<n} (1 - lambda_m). With act p_n = sig(u_n) below K, and p_K is the rest.
 //
 // A posterior has the same lambda_n from other units, but the prior's last step. With act
-//   lambda_n = sig(u_n) / (sig(u_n) + r_n) with r_n = max(r_{n-1} - sig(u_n), 0.01) before the prior's K, and lambda_K = 1.
+//   lambda_n = sig(u_n) / (sig(u_n) + r_n) with r_n = max(r_{n-1} - sig(u_n), epsilon) before the prior's K, and lambda_K = 1.
 // So its support is that of the prior, as wake-sleep and importance weights require.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,17 +29,17 @@ template <class T>
 class HaltingLaw {
  public:
   HaltingLaw() = default;
-  /// From the units u_n, N of [D, 1]. A posterior ends at the last step of its `prior`.
-  HaltingLaw(const std::vector<Var<T>>& units, bool act, const HaltingLaw* prior = nullptr)
+  /// From the units u_n, N of [D, 1]; act with this epsilon > 0, geometric without one. A posterior ends at the last step of its `prior`.
+  HaltingLaw(const std::vector<Var<T>>& units, std::optional<double> epsilon, const HaltingLaw* prior = nullptr)
       : end_(prior ? prior->end_ : std::vector<int>(units[0].rows(), static_cast<int>(units.size()) - 1)) {
     auto& tape = *units[0].tape;
     const std::size_t D = end_.size(), N = units.size();
-    const T least = static_cast<T>(0.01);
+    const T least = static_cast<T>(epsilon.value_or(0));
     auto left = tape.constant(D, 1, T{1});  // r_{n-1}
     auto reached = tape.constant(D, 1);     // log prod_{m<n} (1 - lambda_m)
     for (std::size_t n = 0; n < N; ++n) {
       std::vector<int> options(D, n + 1 < N ? 2 : 1);
-      if (act) {  // odds sig(u_n) : r_n. Beyond the end r_n is constant and not used
+      if (epsilon) {  // odds sig(u_n) : r_n. Beyond the end r_n is constant and not used
         left = affine(relu(affine(subtract(left, sigmoid(units[n])), T{1}, -least)), T{1}, least);
         for (std::size_t d = 0; d < D; ++d) {
           if (!prior && !(left.value().data[d] > least)) end_[d] = std::min(end_[d], static_cast<int>(n));

@@ -63,9 +63,16 @@ class Unrolled {
   }
 
   /// The last layer, on u [N, C]: passes the losses -log softmax(W u + b)[label] and the predicted labels to the episode, or
-  /// the logits to its observer if it has one (one step only). Returns the labels of the last step's rows.
+  /// the logits to its observer if it has one (one step only). Returns the labels of the last step's rows, or the observer's of
+  /// each example [B], on whose rows it agrees.
   std::vector<int> classify(Var<T> u, const Linear<T>& layer, const std::vector<int>& label) const {
-    if (episode_.observer()) return steps_[0].i.observed(layer(u), steps_[0].t);
+    if (episode_.observer()) {
+      const auto& i = steps_[0].i;
+      const auto observed = i.observed(layer(u), steps_[0].t);
+      std::vector<int> of_example(episode_.examples());
+      for (std::size_t r = 0; r < observed.size(); ++r) of_example[i.rows()->example[r]] = observed[r];
+      return of_example;
+    }
     std::vector<double> weight;  // expected weight of each loss
     for (const auto& [t, state, i] : steps_) append(weight, i.histories().summed(episode_.cost_weights(i.rows())));
     // With posterior weights, the states that continue from one asking state share its weight.

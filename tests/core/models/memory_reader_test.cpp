@@ -35,9 +35,12 @@ Batch three_stories(int garbage = 0, bool wider = false) {
 const Options forced{{3, 1, 0}, {1, 0, 2}};
 
 std::vector<std::string> specs() {
-  return {"memory_reader[embedding=4,hops=2]", "memory_reader[embedding=4,hops=2,position_encoding=false]",
-          "memory_reader[embedding=4,hops=2,temporal=false]", "memory_reader[embedding=4,hops=2,tying=layerwise]",
-          "memory_reader[embedding=4,hops=2,tied_answers=true]"};
+  return {"memory_reader[embedding=4,hops=2]",
+          "memory_reader[embedding=4,hops=2,position_encoding=false]",
+          "memory_reader[embedding=4,hops=2,temporal=false]",
+          "memory_reader[embedding=4,hops=2,tying=layerwise]",
+          "memory_reader[embedding=4,hops=2,tied_answers=true]",
+          "memory_reader[embedding=4,hops=2,between_hops=relu]"};
 }
 
 }  // namespace

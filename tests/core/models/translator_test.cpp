@@ -31,7 +31,9 @@ std::vector<std::string> specs() {
       all.push_back("translator[" + sizes + "score=" + score + ",feed=" + feed + "]");
   for (std::string reading :
        {"source=reversed,feed=soft", "source=twice,feed=sampled", "encoder=forward,source=reversed,feed=sampled",
-        "order=context_first,feed=sampled", "order=context_first,feed=soft,score=dot", "encoder=none,readout=context"})
+        "order=context_first,feed=sampled", "order=context_first,feed=soft,score=dot", "encoder=none,readout=context",
+        "score=concat,feed=soft", "score=location,feed=sampled", "score=plain_dot,encoder=none",
+        "score=dot,local=predictive,window=6"})
     all.push_back("translator[" + sizes + reading + "]");
   return all;
 }
@@ -46,6 +48,23 @@ TEST_CASE("translator: gradients, padding, copies of rows and all outcomes") {
                  .forced = forced,
                  .padded = {three_sentences(3)},
                  .outcomes = {64, 2, 9}});
+}
+
+TEST_CASE("translator: a window of one position on either side moves on with each word, and stays at the last position") {
+  const auto model = lively("translator[" + sizes + "local=monotonic,window=1]", dimensions);
+  Tape<double> tape;
+  ForcedHandler<double> first(Options{{0, 0, 0}, {0, 0, 0}, {0, 0, 0}});
+  Episode<double> episode(tape, first, 3);
+  model->run(three_sentences(), episode);
+  REQUIRE(episode.steps().size() == 3);
+  for (int t = 1; t <= 3; ++t) {
+    const auto& asked = episode.steps()[t - 1].question.categories();
+    for (std::size_t r = 0; r < 3; ++r)
+      for (int i = 1; asked.options()[r] > 1 && i <= asked.options()[r]; ++i) {
+        const bool within = std::abs(i - std::min(t, asked.options()[r])) <= 1;
+        CHECK((std::exp(asked.log_p().value()(r, i - 1)) > 0) == within);
+      }
+  }
 }
 
 TEST_CASE("translator: hard and relaxed answers may alternate within a run") {

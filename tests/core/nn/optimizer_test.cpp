@@ -59,6 +59,63 @@ TEST_CASE("rmsprop") {
                            3 - 0.1 / (std::sqrt(0.1) + 1e-3)});
 }
 
+TEST_CASE("rmsprop, centred and with momentum, as PyTorch's") {
+  // torch.optim.RMSprop([1, 2, 3], lr=0.1, alpha=0.9, eps=1e-3, momentum=0.5, centered=True) on the gradients below
+  auto set = three<double>();
+  auto rule = make_optimizer<double>(
+      {.name = "rmsprop", .learning_rate = 0.1, .momentum = 0.5, .decay = 0.9, .centred = true, .epsilon = 1e-3}, 3);
+  for (const auto& g : {std::vector<double>{1, -2, 0.5}, {3, 0, 1}, {-1, 0.25, 2}}) step(*rule, set, g);
+  check_near(values(set), {0.031235236767575485, 2.5376483948904993, 1.6357942614409784});
+  CHECK(rule->state().size() == 1 + 3 * 3);
+  auto again = three<double>();
+  auto resumed = make_optimizer<double>(
+      {.name = "rmsprop", .learning_rate = 0.1, .momentum = 0.5, .decay = 0.9, .centred = true, .epsilon = 1e-3}, 3);
+  step(*resumed, again, {1, -2, 0.5});
+  const auto kept = resumed->state();
+  step(*resumed, again, {9, 9, 9});
+  resumed->restore(kept);
+  CHECK(resumed->state() == kept);
+}
+
+TEST_CASE("entries are clipped by value before the norm") {
+  auto set = three<double>();
+  step(*make_optimizer<double>({.name = "sgd", .learning_rate = 1, .clip_value = 2}, 3), set, {1, -5, 7});
+  check_near(values(set), {0, 4, 1});
+  set = three<double>();
+  step(*make_optimizer<double>({.name = "sgd", .learning_rate = 1, .clip_value = 2, .clip = 1.5}, 3), set, {1, -5, 7});
+  check_near(values(set), {1 - 0.5, 2 + 1, 3 - 1});
+}
+
+TEST_CASE("gradient noise: keyed by step and entry, with the published variance, after clipping") {
+  const std::size_t n = 4000;
+  ParameterSet<double> set;
+  set.add("a", {n});
+  const auto noise = [&](int step_count, Key key) {
+    auto rule =
+        make_optimizer<double>({.name = "sgd", .learning_rate = 1, .clip_value = 1e-9, .gradient_noise = 0.3, .noise = key}, n);
+    std::vector<double> before;
+    for (int t = 0; t < step_count; ++t) {
+      before = values(set);
+      step(*rule, set, std::vector<double>(n, 5.0));
+    }
+    auto moved = values(set);
+    for (std::size_t i = 0; i < n; ++i) moved[i] = before[i] - moved[i];
+    return moved;
+  };
+  const auto variance = [&](const std::vector<double>& x) {
+    double squares = 0;
+    for (double v : x) squares += v * v;
+    return squares / n;
+  };
+  const auto first = noise(1, Key(1)), third = noise(3, Key(1));
+  const double error = 5 * std::sqrt(2.0 / n);  // five standard errors of a Normal's variance
+  CHECK(std::abs(variance(first) / 0.3 - 1) < error);
+  CHECK(std::abs(variance(third) / (0.3 / std::pow(3.0, 0.55)) - 1) < error);
+  CHECK(std::abs(variance(third) / 0.3 - 1) > error);  // a mutant: constant noise
+  CHECK(noise(1, Key(1))[0] == doctest::Approx(first[0]).epsilon(1e-9));
+  CHECK(std::abs(noise(1, Key(2))[0] - first[0]) > 1e-6);
+}
+
 TEST_CASE("adam") {
   auto set = three<double>();
   auto rule = make_optimizer<double>({.name = "adam", .learning_rate = 0.1, .epsilon = 1e-3}, 3);

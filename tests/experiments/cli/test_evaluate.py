@@ -108,6 +108,16 @@ def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     assert "exclude each other" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--hypotheses", tmp_path / "h")
 
 
+def test_sentences_by_their_probability_summed_over_positions(networks, tmp_path):
+    _, checkpoints = networks
+    path = checkpoints["rloo[samples=2]"]
+    at_mode, summed = (as_json("evaluate", "--checkpoint", path, "--beam", 3, *extra) for extra in ((), ("--sum-choices",)))
+    assert summed["losses"] == at_mode["losses"] and summed["sum_choices"] and not at_mode["sum_choices"]
+    as_json("evaluate", "--checkpoint", path, "--beam", 3, "--sum-choices", "--hypotheses", tmp_path / "h", "--nbest", 2)
+    assert "reads weights" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--sum-choices")
+    assert "exclude each other" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--sum-choices")
+
+
 def test_averages_over_samples(networks):
     _, checkpoints = networks
     path = checkpoints["rloo[samples=2]"]

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/choice/handlers.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/support/error.hpp"
 #include "tests/core/models/model_check.hpp"
@@ -190,6 +192,59 @@ TEST_CASE("every sentence that beam search finds has its log-probability, also a
       }
   }
   CHECK(checked > 12 * specs.size());
+}
+
+TEST_CASE(
+    "with every choice enumerated, sentences have their marginal likelihood, and the widest beam finds the best in order") {
+  const auto batch = three_sources();
+  int unlike_greedy = 0;
+  for (const auto* spec : {"translator[embedding=3,hidden=3,feed=none]", "translator[embedding=3,hidden=3,feed=soft,score=dot]",
+                           "translator[embedding=3,hidden=4,heads=2,null=true]",
+                           "translator[embedding=3,hidden=3,feed=soft,order=context_first]"}) {
+    CAPTURE(spec);
+    const auto model = testing::lively(spec, dimensions);
+    for (auto& p : model->parameters())
+      for (auto& x : p.value.data) x *= 3;
+    const auto marginal = [&](int b, const std::vector<int>& said) {  // log p(y | x), by complete enumeration
+      auto one = batch.select({b});
+      one.integers["target"] = {{1, said.size()}, said};
+      one.integers["target_length"] = {{1}, std::vector<int>{static_cast<int>(said.size())}};
+      Tape<double> tape;
+      EnumerateHandler<double> handler(model->structure());
+      Episode<double> episode(tape, handler, 1);
+      model->run(one, episode);
+      return -marginal_likelihood_loss(episode).item();
+    };
+    std::vector<std::vector<Found>> all(3);
+    for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
+      std::vector<int> said;
+      for (const auto& at : drawn) said.push_back(at[0]);
+      for (int b = 0; b < 3; ++b) all[b].push_back({said, marginal(b, said)});
+      for (int b = 0; b < 3; ++b)
+        if (auto& labels = all[b].back().labels; labels.back() == end) labels.pop_back();
+    });
+    EnumerateHandler<double> handler(model->structure());
+    GreedyHandler<double> greedy;
+    for (const int width : {1, 4, 320}) {
+      Tape<double> tape;
+      const auto found = beam_search<double>(*model, batch, handler, width, tape, 5);
+      tape.clear();
+      const auto at_mode = beam_search<double>(*model, batch, greedy, width, tape);
+      for (int b = 0; b < 3; ++b) {
+        std::sort(all[b].begin(), all[b].end(), [](const Found& x, const Found& y) { return x.log_p > y.log_p; });
+        REQUIRE(!found[b].empty());
+        for (std::size_t n = 0; n < found[b].size(); ++n) {
+          if (width == 320) CHECK(found[b][n].labels == all[b][n].labels);
+          const auto same =
+              std::find_if(all[b].begin(), all[b].end(), [&](const Found& x) { return x.labels == found[b][n].labels; });
+          REQUIRE(same != all[b].end());
+          CHECK(found[b][n].log_p == doctest::Approx(same->log_p).epsilon(1e-12));
+        }
+        unlike_greedy += at_mode[b].front().labels != found[b].front().labels;
+      }
+    }
+  }
+  CHECK(unlike_greedy > 0);  // a mutant: decoding at the most probable position
 }
 
 TEST_CASE("beam search on a network that decodes no sentences is an error") {

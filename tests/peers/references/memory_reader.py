@@ -18,6 +18,8 @@ CASES = [
     ("qa", "embedding=7,hops=1,tying=layerwise,temporal=false"),
     ("qa", "embedding=7,hops=2,tied_answers=true"),
     ("qa", "embedding=7,hops=2,dropout=0.4"),
+    ("qa", "embedding=7,hops=3,between_hops=relu"),
+    ("qa", "embedding=7,hops=2,tying=layerwise,between_hops=relu"),
 ]
 SUBSETS = [("qa", "embedding=7,hops=1,picks=2"), ("qa", "embedding=7,hops=2,picks=3")]
 
@@ -60,6 +62,8 @@ def memory_reader(file: GradientFile, example: int, options: list[int] | None | 
             log_probs.append(log_p)
             o = b @ values
         u = (p["hop.weight"] @ u if layerwise else u) + o
+        if file.settings.get("between_hops") == "relu" and k < hops:
+            u = torch.relu(u)
     answer = int(file.batch["answer"][example])
     if "answer.weight" in p:
         W = p["answer.weight"]

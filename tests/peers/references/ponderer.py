@@ -13,7 +13,8 @@ CASES = [
     for kind, size, settings in (
         ("parity", 5, "steps=4,tau=0.03"), ("parity", 4, "steps=5,ask=step,beta=0.5,prior=0.4,tau=0.1"),
         ("addition", 3, "steps=3,beta=2"), ("sort", 4, "steps=6,law=act,tau=0.2"),
-        ("addition", 2, "steps=7,law=act,ask=step,tau=0.3"))
+        ("addition", 2, "steps=7,law=act,ask=step,tau=0.3"), ("sort", 4, "steps=6,law=act,tau=0.2,epsilon=0.3,first_flag=true"),
+        ("parity", 5, "steps=4,first_flag=true"))
 ]
 SOFT = True  # the soft form is a published network, too
 
@@ -28,14 +29,15 @@ def ponderer(file: GradientFile, example: int, options):
     hidden = p["core.recurrent.weight"].shape[1]
     state = (torch.zeros(1, hidden, dtype=torch.float64),) * 2
     s, halt = [], []
-    for _ in range(N):
-        state = lstm(p, "core", x, state)
+    for n in range(N):
+        flag = torch.tensor([float(n == 0)] if file.settings.get("first_flag") == "true" else [], dtype=torch.float64)
+        state = lstm(p, "core", torch.cat([x, flag]), state)
         s.append(state[0][0])
         halt.append(torch.sigmoid(F.linear(s[-1], p["halt.weight"], p["halt.bias"])[0]))
     law = []  # p_n
     for n in range(N):
         left = 1 - sum(law) if law else torch.ones((), dtype=torch.float64)
-        last = n + 1 == N or (act and left - halt[n] <= 0.01)
+        last = n + 1 == N or (act and left - halt[n] <= setting("epsilon", 0.01))
         law.append(left if last else halt[n] if act else left * halt[n])
         if last:
             break

@@ -35,9 +35,16 @@ CASES = [
 ]
 
 CASES += [
+    ("translation", f"embedding=6,hidden=6,score={score},{rest}")
+    for score, rest in (("concat", "heads=2"), ("plain_dot", "encoder=forward,heads=2,feed=sampled"), ("plain_dot", "encoder=none"),
+                        ("location", "heads=2,feed=sampled"), ("location", "local=monotonic,window=2"),
+                        ("general", "local=monotonic,window=1,feed=soft"), ("dot", "local=predictive,window=3,heads=2,feed=sampled"),
+                        ("general", "local=predictive,window=2,order=context_first,feed=sampled"))
+] + [
     ("translation[words=3,max_length=4]", f"embedding=6,hidden=6,words=sampled,reward={reward},{rest}")
     for reward, rest in (("bleu", "feed=sampled"), ("edit", "feed=soft,heads=2"), ("share", "feed=none,dropout=0.4"),
-                         ("share", "order=context_first,feed=sampled,null=true"), ("edit", "attention=none,feed=soft"))
+                         ("share", "order=context_first,feed=sampled,null=true"),
+                         ("share", "local=predictive,window=1"), ("edit", "attention=none,feed=soft"))
 ]
 
 SUBSETS = [
@@ -48,7 +55,8 @@ SUBSETS = [
 BOUNDS = [
     ("translation", f"embedding=6,hidden=6,posterior={posterior},heads={heads}{rest}")
     for posterior, heads, rest in (("word", 1, ""), ("word", 2, ",feed=sampled"), ("sentence", 1, ",feed=sampled"),
-                                   ("sentence", 2, ",score=dot"), ("sentence", 1, ",order=context_first,feed=sampled"))
+                                   ("sentence", 2, ",score=dot"), ("sentence", 1, ",order=context_first,feed=sampled"),
+                                   ("word", 2, ",local=predictive,window=3,score=dot"))
 ]
 
 FIXED = [
@@ -88,9 +96,31 @@ def translator(file: GradientFile, example: int, options):
     state = (s[None], torch.zeros(1, hidden, dtype=torch.float64))
     z = torch.zeros(heads * len(ends), dtype=torch.float64) if attends else ends
 
-    def score(head, s):  # the scores of all positions
+    def windowed(e, head, s, t):  # probability within the window only, and around the predicted place more
+        local, size = file.settings.get("local", "none"), int(file.settings.get("window", 10))
+        i = torch.arange(1, len(source) + 1, dtype=torch.float64)
+        if local == "monotonic":
+            place = torch.tensor(float(min(t + 1, len(source))))
+        elif local == "predictive":
+            seen = torch.tanh(F.linear(s, p["attention.place.weight"]))
+            place = len(source) * torch.sigmoid(p["attention.place.score.weight"][head] @ seen)
+            gaussian = torch.distributions.Normal(place, size / 2).log_prob(i)
+            e = e + gaussian
+        else:
+            return e
+        return torch.where((i - place).abs() > size, torch.tensor(-np.inf, dtype=torch.float64), e)
+
+    def score(head, s, t):
+        return windowed(score_of_all(head, s), head, s, t)
+
+    def score_of_all(head, s):  # the scores of all positions
         width = hidden // heads
         mine = slice(head * width, (head + 1) * width)
+        if kind == "location":
+            most = file.dimensions["source_length"]
+            return (p["attention.position.weight"][head * most: (head + 1) * most] @ s)[: len(source)]
+        if kind == "plain_dot":
+            return a[:, mine] @ s[mine]
         key = p["attention.key.weight"]
         if kind == "general":
             return torch.stack([s @ key[head * hidden: (head + 1) * hidden] @ a_i for a_i in a])
@@ -99,22 +129,23 @@ def translator(file: GradientFile, example: int, options):
         query = p["attention.query.weight"][mine] @ s
         if kind == "scaled_dot":
             return torch.stack([query @ (key[mine] @ a_i) / width ** 0.5 for a_i in a])
-        mixed = torch.tanh(query + F.linear(a, key[mine], p["attention.key.bias"][mine]))
+        bias = p["attention.key.bias"][mine] if kind == "additive" else None
+        mixed = torch.tanh(query + F.linear(a, key[mine], bias))
         return mixed @ p["attention.score.weight"][0, mine]
 
     def choose(t, s):  # -> log p of every head, the contexts of its choices
         chosen = np.reshape(options[t], (heads, -1) if picks > 1 else heads)
-        b, log_p = zip(*(picked(chosen[head], score(head, s), picks) for head in range(heads)))
+        b, log_p = zip(*(picked(chosen[head], score(head, s, t), picks) for head in range(heads)))
         log_p_of = sum(log_p)
         if "posterior.key.weight" in p:  # choices of the posterior, and log q - log p as a loss
             terms = posterior_scores(p, a, "key", s, target, t).reshape(len(a), heads, -1).sum(2)
-            log_q = sum(picked(chosen[head], terms[:, head], picks)[1] for head in range(heads))
+            log_q = sum(picked(chosen[head], windowed(terms[:, head], head, s, t), picks)[1] for head in range(heads))
             log_probs.append(log_q)
             losses.append(log_q - log_p_of)
         else:
             log_probs.append(log_p_of)
         seen = torch.cat([of @ a / of.sum() for of in b])
-        return seen, torch.cat([F.softmax(score(head, s), dim=0) @ a for head in range(heads)]) if feed == "soft" else seen
+        return seen, torch.cat([F.softmax(score(head, s, t), dim=0) @ a for head in range(heads)]) if feed == "soft" else seen
 
     context_first = file.settings.get("order", "state_first") == "context_first"
     previous, losses, log_probs = BOS, [], []

@@ -1,0 +1,68 @@
+// The hybrid loss of Mnih et al. 2014 in the glimpse reader: the exact gradient in the locator is the slope of the expected error,
+// and in the classifier that of the expected cross-entropy.
+#include <doctest/doctest.h>
+
+#include "tests/core/models/model_check.hpp"
+#include "tests/support/exactness.hpp"
+
+namespace hardgrad::testing::stopped_gradients_test {
+namespace {
+
+std::string reader(const std::string& more) {
+  return "glimpse_reader[grid=2,patch=2,glimpses=3,features=3,hidden=4,locator_units=3" + more + "]";
+}
+/// A network whose answers depend on the places.
+std::unique_ptr<Model<double>> seeing(const std::string& more) {
+  auto model = lively(reader(more), two_images_dimensions);
+  for (double& w : model->parameters().find("glimpse.where.weight")->value.data) w *= 6;
+  for (double& b : model->parameters().find("classifier.bias")->value.data) b = 0;
+  return model;
+}
+/// The gradient in the parameters whose name starts with `group`.
+std::vector<double> of_group(const Model<double>& model, const std::vector<double>& gradient, const std::string& group) {
+  std::vector<double> some;
+  for (const auto& p : model.parameters())
+    if (p.name.starts_with(group))
+      some.insert(some.end(), gradient.begin() + p.offset, gradient.begin() + p.offset + p.value.size());
+  return some;
+}
+bool differ(const std::vector<double>& a, const std::vector<double>& b) { return largest_difference(a, b) > 1e-3; }
+
+}  // namespace
+
+TEST_CASE("hybrid loss: places learn from the expected error, answers from the expected cross-entropy") {
+  const auto hybrid = seeing(",reward=correct,detached=true"), plain = seeing("");
+  auto batch = two_images();
+  measurement::Truth truth;
+  for (int label = 0; label < 9; ++label) {  // labels that the places decide whether it answers
+    batch.integers["label"] = {{2}, std::vector<int>{label / 3, label % 3}};
+    truth = measurement::exact_truth({}, *hybrid, batch, 1e6);
+    if (std::abs(truth.value - 0.5) < 0.45 && std::abs(truth.value - 0.5) > 1e-3) break;
+  }
+  REQUIRE(std::abs(truth.value - 0.5) < 0.45);
+  const auto whole = measurement::exact_truth({}, *plain, batch, 1e6);
+  const auto in = [&](const std::vector<double>& gradient, const char* group) { return of_group(*hybrid, gradient, group); };
+  const auto slope = finite_differences({}, *hybrid, batch);  // of the expected error
+  CHECK(largest_difference(in(truth.gradient, "locator"), in(slope, "locator")) < 1e-8);
+  CHECK(differ(in(whole.gradient, "locator"), in(slope, "locator")));  // a mutant: the cross-entropy as reward
+  CHECK(largest_difference(in(truth.gradient, "classifier"), in(whole.gradient, "classifier")) < 1e-12);
+  CHECK(differ(in(slope, "classifier"), in(whole.gradient, "classifier")));  // the error has no slope there
+
+  // Only with a detached state does the core learn nothing from places.
+  const auto attached = seeing(",reward=correct");
+  const auto with_places = measurement::exact_truth({}, *attached, batch, 1e6).gradient;
+  CHECK(largest_difference(in(with_places, "locator"), in(truth.gradient, "locator")) < 1e-12);
+  CHECK(differ(in(with_places, "core"), in(truth.gradient, "core")));
+}
+
+TEST_CASE("hybrid loss: leave-one-out is unbiased for it, also with a random first place") {
+  const auto batch = two_images();
+  for (const auto* more : {",reward=correct,detached=true", ",reward=correct,first=random"}) {
+    CAPTURE(more);
+    const auto model =
+        lively("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=4" + std::string(more) + "]", two_images_dimensions);
+    CHECK(bias_of("rloo[samples=2]", *model, batch) < 1e-10);
+  }
+}
+
+}  // namespace hardgrad::testing::stopped_gradients_test
