@@ -2,8 +2,8 @@
 //
 //   g = 1/K sum_k c_k sum_t ( A_k W(w_kt) + beta dD_kt ) grad log p(z_kt) + 1/K sum_k w_k grad f_k,      z_k ~ q
 //
-// in losses f = - reward. q is the behaviour policy of the site or of a training that uses its batches again (train.reuse), or p
-// itself; l_kt = log p(z_kt) - log q(z_kt).
+// in losses f = - reward. q is the behaviour policy: the site's, or an older network's (train.reuse), or p itself;
+// l_kt = log p(z_kt) - log q(z_kt).
 //
 //   advantage A_k    none             f_k
 //                    leave_one_out    f_k - mean of the others         Kool et al. 2019; Ahmadian et al. 2024, Back to basics

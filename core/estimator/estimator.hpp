@@ -34,8 +34,8 @@ struct Problem {
   const Model<T>* older = nullptr;
 
   /// Runs the model under the target, which sets the distribution of the choices and adds terms to the costs. `weights`: a hint
-  /// of the surrogate's slopes in the costs. Where choices are drawn from the behaviour policy, the older network makes them and
-  /// the model repeats them. NotExact if a run takes more rows than the cap.
+  /// of the surrogate's slopes in the costs. Where the behaviour policy draws, the older network makes the choices and the model
+  /// repeats them. NotExact if a run takes more rows than the cap.
   std::unique_ptr<Episode<T>> run(Handler<T>& handler, CostWeights weights = CostWeights::unknown) const;
 };
 

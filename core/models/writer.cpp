@@ -2,8 +2,8 @@
 //
 // Prompt x_1..x_n of symbols; V words and an end mark (option V); at most L words, t = 1..L.
 //   policy=gru    h_i = GRU(P[x_i], h_{i-1}), h_0 = 0;  s_1 = h_n, s_{t+1} = GRU(E[y_t], s_t);  logits_t = W s_t + b
-//   policy=attention  tokens P[x_1] + place_1, .., P[x_n] + place_n, E[start] + place_1, E[y_1] + place_2, ..; the newest reads
-//                 them all (parts/causal_attention.hpp): s_t;  logits_t = W s_t + b
+//   policy=attention  s_t: the newest of the tokens P[x_1] + place_0, .., P[x_n] + place_(n-1), E[start] + place_0,
+//                 E[y_1] + place_1, .. reads them all (parts/causal_attention.hpp);  logits_t = W s_t + b
 //   policy=table  logits_t = the row of a table for the words y_1 .. y_{t-1}: one free vector for each prefix
 //   y_t ~ softmax(logits_t)                                   the choice, site `word`, until the end mark or t = L
 //   loss = - reward(y_1, y_2, ..)
@@ -15,7 +15,7 @@
 //     exact  1 if the sequence is right, else 0
 //     share  share of the m + 1 (or L) steps t with y_t = a_t, paid step by step
 //     bleu, chrf, edit, f1  likeness of the words before the end mark (parts/metric_rewards.hpp)
-// Relaxed words are mixtures: E[y_t] is a mean of rows, and rewards of tables, `exact` and `share` are multilinear in the weights.
+// Relaxed words are mixtures: E[y_t] is a mean of rows, and rewards of tables, `exact` and `share` are multilinear in weights.
 //
 // Other policies, without gradients, for estimators that need them:
 //   behaviour     theta + drift delta, where delta is a second draw of the initial parameters: the policy of some updates ago

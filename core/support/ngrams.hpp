@@ -10,8 +10,8 @@ namespace hardgrad {
 /// as not there.
 std::size_t shared_ngrams(std::span<const int> said, std::span<const int> right, std::size_t n, int never = -1);
 
-/// F_beta = (1 + beta^2) P R / (beta^2 P + R) of the precision P and the recall R of n-grams, each averaged over those
-/// n = 1 .. most of which both sequences have some. 1 if both are empty; 0 if one is, or nothing is shared.
+/// F_beta = (1 + beta^2) P R / (beta^2 P + R) of the precision P and the recall R of n-grams, each averaged over the lengths
+/// n = 1 .. most that neither sequence is shorter than. 1 if both are empty; 0 if one is, or nothing is shared.
 /// Popović 2015, chrF: character n-gram F-score.
 double ngram_f(std::span<const int> said, std::span<const int> right, std::size_t most, double beta);
 

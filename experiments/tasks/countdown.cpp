@@ -1,5 +1,5 @@
-// Countdown: numbers and a target, for policies that write an expression of these numbers with this value. Many expressions may be
-// right; a reward of 1 or 0 checks one (core/support/expressions.hpp, which says how words are expressions).
+// Countdown: numbers and a target, for policies that write an expression of these numbers with this value. Several may be right;
+// a reward of 1 or 0 checks one (core/support/expressions.hpp, also on how words are expressions).
 #include <algorithm>
 
 #include "core/support/expressions.hpp"
@@ -9,8 +9,8 @@
 namespace hardgrad::tasks::countdown {
 namespace {
 
-/// Fields: "prompt" [B, n + 1] the numbers, as their value less 1, and the target, as its value plus the largest number; "wanted"
-/// [B, n + 1] the target and the numbers' words. Made on demand, each from an expression that solves it.
+/// Fields: "prompt" [B, n + 1] the numbers less 1, then the target plus the largest number; "wanted" [B, n + 1] the target, then
+/// the numbers' words. Made on demand, each from an expression that solves it.
 class Countdown final : public OnDemand {
  public:
   Countdown(const Settings& settings, Key key)

@@ -148,6 +148,8 @@ double share_done(const Training<T>& training, const TrainSettings& settings);
 template <class T>
 std::optional<double> seconds_left(const Training<T>& training, const TrainSettings& settings);
 
+/// Why an estimator cannot train a network with these settings; empty if it can.
+std::string why_untrainable(const Spec& estimator, const Structure& structure, const TrainSettings& settings);
 /// Thrown if an estimator does not support a model: what() is the reason.
 struct Unsupported : UsageError {
   using UsageError::UsageError;

@@ -1,5 +1,5 @@
-// Advantages of sampled sequences: their returns f, in losses, less a baseline. The head of estimators/policy_gradient.cpp has the
-// equations and their sources.
+// Advantages of sampled sequences: their returns f, in losses, less a baseline. Equations and sources: the head of
+// estimators/policy_gradient.cpp.
 #pragma once
 
 #include <algorithm>
