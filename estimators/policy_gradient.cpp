@@ -2,7 +2,8 @@
 //
 //   g = 1/K sum_k c_k sum_t ( A_k W(w_kt) + beta dD_kt ) grad log p(z_kt) + 1/K sum_k w_k grad f_k,      z_k ~ q
 //
-// in losses f = - reward. q is the site's behaviour policy, or p itself; l_kt = log p(z_kt) - log q(z_kt).
+// in losses f = - reward. q is the behaviour policy: the site's, or an older network's (train.reuse), or p itself;
+// l_kt = log p(z_kt) - log q(z_kt).
 //
 //   advantage A_k    none             f_k
 //                    leave_one_out    f_k - mean of the others         Kool et al. 2019; Ahmadian et al. 2024, Back to basics
@@ -44,8 +45,10 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/critic.hpp"
-#include "core/estimator/score_function/group.hpp"
+#include "core/estimator/score_function/policy_advantages.hpp"
+#include "core/estimator/score_function/policy_divergence.hpp"
 #include "core/estimator/score_function/policy_presets.hpp"
+#include "core/estimator/score_function/policy_shares.hpp"
 #include "core/estimator/score_function/reference_run.hpp"
 #include "core/estimator/score_function/tuples.hpp"
 
@@ -62,11 +65,10 @@ class PolicyGradient final : public Estimator<T> {
         ratio_(settings.text("ratio")),
         bound_{settings.text("bound"), settings.real("low"), settings.real("high"), settings.real("dual")},
         aggregation_(settings.text("aggregation")),
-        divergence_(settings.real("beta") > 0 ? settings.text("divergence") : "none"),
+        divergence_{settings.real("beta") > 0 ? settings.text("divergence") : "none"},
         where_(settings.text("where")),
         beta_(settings.real("beta")),
         credit_(advantage_ == "critic" ? Credit::reward_to_go : credit_of(settings)),
-        off_policy_(structure.behaviour),
         longest_(std::max(structure.steps(), 1)),
         lambda_(settings.real("lambda")) {
     if (advantage_ == "critic") critic_ = {this->own_, structure, static_cast<std::size_t>(settings.integer("hidden")), init};
@@ -79,6 +81,7 @@ class PolicyGradient final : public Estimator<T> {
   /// The parts of a run that the estimate reads.
   struct Run {
     Sampled<T> sampled;
+    bool off_policy;            // q is not p
     DrawnFrom policy;           // p
     std::vector<double> n;      // [R] choices of each sample, at least 1
     PerQuestion l, m;           // of each choice: log p - log q; log p - log r
@@ -86,13 +89,6 @@ class PolicyGradient final : public Estimator<T> {
   };
   Run run(const Problem<T>& given) const;
   PerQuestion log_ratios(Run& run, DrawnFrom other) const;
-  std::vector<double> shares(const std::vector<double>& n) const;
-  /// The divergence of a choice, and its derivative with respect to log p there.
-  double divergence(double m) const { return divergence_ == "k1" ? m : divergence_ == "k2" ? m * m / 2 : std::expm1(-m) + m; }
-  double slope(double m) const { return divergence_ == "k1" ? 1 : divergence_ == "k2" ? m : -std::expm1(-m); }
-  void take_advantage(std::vector<double>& f, int columns, const std::vector<double>& n) const;
-  using Advantages = std::vector<std::vector<double>>;  // [T] of each question's rows
-  Advantages over_batch(Run& run) const;
   Var<T> path(Run& run) const;
   Var<T> divergence_of_questions(Run& run) const;
   double loss(Run& run) const;
@@ -102,10 +98,11 @@ class PolicyGradient final : public Estimator<T> {
   double epsilon_;
   std::string ratio_;
   RatioBound bound_;
-  std::string aggregation_, divergence_, where_;
+  std::string aggregation_;
+  PolicyDivergence divergence_;
+  std::string where_;
   double beta_;
   Credit credit_;
-  bool off_policy_;
   double longest_, lambda_;
   Critic<T> critic_;
 };
@@ -115,18 +112,17 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
   auto run = this->run(given);
   auto& sampled = run.sampled;
   const auto log_w = log_weights(ratio_, run.l, run.n);
-  const bool of_choices = divergence_ != "none" && divergence_ != "exact";
-  if (of_choices && in_reward())
+  if (divergence_.of_words() && in_reward())
     for (int t = 0; t < sampled.steps(); ++t) {
       const auto& rows = sampled.episode().steps()[t].choice.rows;
       const auto d = sampled.episode().tape().constant(rows->size(), 1);
       for (std::size_t r = 0; r < rows->size(); ++r)
-        sampled.episode().tape().mutable_value(d)(r, 0) = static_cast<T>(divergence(run.m[t][r]));
+        sampled.episode().tape().mutable_value(d)(r, 0) = static_cast<T>(divergence_(run.m[t][r]));
       sampled.add(rows, d, beta_);
     }
   Estimate<T> estimate;
-  Advantages known;  // of all questions at once
-  if (advantage_ == "batch_std") known = over_batch(run);
+  std::vector<std::vector<double>> known;  // advantages of all questions at once
+  if (advantage_ == "batch_std") known = normalised_over_batch(sampled, credit_, epsilon_);
   if (advantage_ == "critic") {
     auto judged = critic_.judge(sampled, lambda_);
     known = std::move(judged.advantage);
@@ -146,20 +142,21 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
         else if (greedy)
           subtract_baseline(f, greedy->returns(t, credit_), columns);
         else
-          take_advantage(f, columns, run.n);
+          compare_samples(advantage_, f, samples_, columns, run.n, epsilon_);
         for (std::size_t i = 0; i < f.size(); ++i) {
           const std::size_t r = i / columns;
           if (f[i] != 0) f[i] *= bound_(log_w[t][r], -f[i]);  // 0 times an overflow is 0
-          if (of_choices && !in_reward()) {
+          if (divergence_.of_words() && !in_reward()) {
             const double m = run.m[t][r];
-            f[i] += beta_ * (where_ == "loss" ? slope(m) : std::exp(run.l[t][r]) * (divergence(m) + slope(m)));
+            const double slope = divergence_.slope(m);
+            f[i] += beta_ * (where_ == "loss" ? slope : std::exp(run.l[t][r]) * (divergence_(m) + slope));
           }
           f[i] *= run.share[r];
         }
       },
       run.policy);
   auto surrogate = add(score, path(run));
-  if (divergence_ == "exact" && !in_reward()) surrogate = add(surrogate, divergence_of_questions(run));
+  if (divergence_.kind == "exact" && !in_reward()) surrogate = add(surrogate, divergence_of_questions(run));
   estimate.loss = loss(run);
   estimate.surrogate = surrogate;
   estimate.episode = sampled.release();
@@ -172,15 +169,16 @@ auto PolicyGradient<T>::run(const Problem<T>& given) const -> Run {
   auto problem = given;
   const auto policy = given.terms.drawn_from;
   if (policy == DrawnFrom::prior) problem.terms.drawn_from = DrawnFrom::behaviour;
-  if (divergence_ != "none" && (divergence_ != "exact" || !in_reward())) problem.terms.to_reference = 0;  // this file adds it
-  Run run{{problem, samples_, off_policy_ ? Costs::weighted : Costs::averaged}, policy, {}, {}, {}, {}};
+  if (divergence_.of_words() || (divergence_.any() && !in_reward())) problem.terms.to_reference = 0;  // this file adds it
+  const bool off_policy = policy == DrawnFrom::prior && (given.model.structure().behaviour || given.older);
+  Run run{{problem, samples_, off_policy ? Costs::weighted : Costs::averaged}, off_policy, policy, {}, {}, {}, {}};
   run.n.assign(run.sampled.rows(), 0);
   for (const auto& [question, choice] : run.sampled.episode().steps())
     for (std::size_t r = 0; r < run.n.size(); ++r) run.n[r] += question.chooses(choice.rows->parent[r]);
   for (auto& n : run.n) n = std::max(n, 1.0);
-  run.l = log_ratios(run, off_policy_ && policy == DrawnFrom::prior ? DrawnFrom::behaviour : policy);
-  run.m = log_ratios(run, divergence_ == "none" || divergence_ == "exact" ? policy : DrawnFrom::reference);
-  run.share = shares(run.n);
+  run.l = log_ratios(run, off_policy ? DrawnFrom::behaviour : policy);
+  run.m = log_ratios(run, divergence_.of_words() ? DrawnFrom::reference : policy);
+  run.share = sample_shares(aggregation_, run.n, samples_, longest_);
   return run;
 }
 
@@ -197,67 +195,10 @@ PerQuestion PolicyGradient<T>::log_ratios(Run& run, DrawnFrom other) const {
   return ratios;
 }
 
-template <class T>
-std::vector<double> PolicyGradient<T>::shares(const std::vector<double>& n) const {
-  std::vector<double> c(n.size(), 1);
-  for (std::size_t group = 0; group < n.size(); group += samples_) {
-    double words = 0;
-    for (int k = 0; k < samples_; ++k) words += n[group + k];
-    for (int k = 0; k < samples_; ++k)
-      if (aggregation_ == "sequences")
-        c[group + k] = 1 / n[group + k];
-      else if (aggregation_ == "tokens")
-        c[group + k] = samples_ / words;
-      else if (aggregation_ == "longest")
-        c[group + k] = 1 / longest_;
-  }
-  return c;
-}
-
-template <class T>
-void PolicyGradient<T>::take_advantage(std::vector<double>& f, int columns, const std::vector<double>& n) const {
-  if (advantage_ == "leave_one_out") leave_one_out(f, samples_, columns);
-  if (advantage_ == "group_mean" || advantage_ == "group_std") centre(f, samples_, columns);
-  if (advantage_ == "group_std") scale_by_deviation(f, samples_, columns, epsilon_);
-  if (advantage_ == "length_weighted") centre_by_length(f, samples_, columns, n);
-  if (advantage_ == "relative") {
-    const auto before = f;
-    centre(f, samples_, columns);
-    divide_by_mean(f, before, samples_, columns);
-  }
-}
-
-// Over the choices of all samples of all examples.
-template <class T>
-auto PolicyGradient<T>::over_batch(Run& run) const -> Advantages {
-  Advantages all;
-  double sum = 0, count = 0, squares = 0;
-  const auto each = [&](auto f) {  // of every choice that is made
-    for (std::size_t t = 0; t < all.size(); ++t) {
-      const auto& [question, choice] = run.sampled.episode().steps()[t];
-      const std::size_t columns = all[t].size() / run.n.size();
-      for (std::size_t i = 0; i < all[t].size(); ++i)
-        if (question.chooses(choice.rows->parent[i / columns])) f(all[t][i]);
-    }
-  };
-  for (int t = 0; t < run.sampled.steps(); ++t) all.push_back(run.sampled.returns(t, credit_));
-  double first = 0;  // equal values become exactly 0
-  each([&](double& f) { first = f; });
-  each([&](double& f) {
-    sum += f - first;
-    ++count;
-  });
-  each([&](double& f) { f = f - first - sum / count; });
-  each([&](double& f) { squares += f * f; });
-  const double deviation = std::sqrt(squares / std::max(count - 1, 1.0));
-  each([&](double& f) { f /= deviation + epsilon_; });
-  return all;
-}
-
 // Costs are weighted by the ratio of the choices before them.
 template <class T>
 Var<T> PolicyGradient<T>::path(Run& run) const {
-  if (!off_policy_) return run.sampled.path();
+  if (!run.off_policy) return run.sampled.path();
   auto& episode = run.sampled.episode();
   auto total = episode.tape().constant(1, 1);
   for (const auto& cost : episode.costs()) {
@@ -295,7 +236,7 @@ double PolicyGradient<T>::loss(Run& run) const {
     double l = 0, d = 0;
     for (std::size_t t = 0; t < run.l.size(); ++t) {
       l += run.l[t][r];
-      d += divergence_ == "none" || divergence_ == "exact" ? 0 : divergence(run.m[t][r]);
+      d += divergence_.of_words() ? divergence_(run.m[t][r]) : 0;
     }
     sum += std::exp(l) * (f[r] + beta_ * d);
   }
@@ -319,14 +260,10 @@ bool is_biased(const Settings& s) {
          (near && ((divergence != "k1" && divergence != "exact") || s.text("where") != "reward"));
 }
 
-bool compares(const std::string& advantage) {
-  return advantage != "none" && advantage != "greedy" && advantage != "batch_std" && advantage != "critic";
-}
-
 std::string why_not(const Settings& s, const Structure& structure) {
   if (s.text("advantage") == "critic")
     if (auto reason = Critic<double>::why_not(s.real("lambda"), structure); !reason.empty()) return reason;
-  if (s.integer("samples") == 1 && compares(s.text("advantage")))
+  if (s.integer("samples") == 1 && compares_samples(s.text("advantage")))
     return "advantage=" + s.text("advantage") + " compares an example's samples: take samples of at least 2, or advantage=none";
   if (s.text("advantage") == "relative" && s.text("divergence") != "none" && s.real("beta") > 0)
     return "advantage=relative estimates the likelihood of success alone: take beta=0";
@@ -372,6 +309,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .biased_by = is_biased,
     .couples_by = [](const Settings& s) { return s.text("advantage") == "batch_std"; },
+    .off_policy = true,
     .evaluations = "K; K + 1 if advantage=greedy",
     .parameters =
         {preset_parameter(), samples_parameter(4),

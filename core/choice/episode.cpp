@@ -27,6 +27,7 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   if (!site.prior || site.prior->rows() != site.rows->size()) throw Bug("a site's prior must have one row per asking row");
   Question<T> question;
   question.step = static_cast<int>(steps_.size());
+  if (behaves_as_) site.behaviour = behaves_as_->steps().at(steps_.size()).question.site.prior;
   question.nodes = nodes_;
   question.distribution = site.prior;
   if (terms_.drawn_from == DrawnFrom::posterior) {
@@ -129,7 +130,7 @@ template <class T>
 std::size_t Episode<T>::rows_evaluated() const {
   std::size_t rows = steps_.empty() ? root_->size() : 0;
   for (const auto& step : steps_) rows += step.choice.rows->size();
-  return rows;
+  return rows + (behaves_as_ ? behaves_as_->rows_evaluated() : 0);
 }
 
 template <class T>
@@ -142,7 +143,7 @@ std::size_t Episode<T>::attention_values() const {
     else
       values += question.site.rows->size() * question.site.columns;
   }
-  return values;
+  return values + (behaves_as_ ? behaves_as_->attention_values() : 0);
 }
 
 template class Episode<float>;

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/choice/categorical.hpp"
@@ -135,6 +137,9 @@ class Episode {
     run_freely();
   }
 
+  /// The distributions of another run, whose choices this run repeats, are the behaviour policy of its questions.
+  void behave_as(std::shared_ptr<const Episode> other) { behaves_as_ = std::move(other); }
+
   /// Reserves memory for the records of `steps` choices.
   void expect(int steps) {
     steps_.reserve(steps);
@@ -181,7 +186,8 @@ class Episode {
   Var<T> path_log_probability(const RowsPtr& rows) { return path_log_probability(rows, terms_.drawn_from); }
   Var<T> path_log_probability(const RowsPtr& rows, DrawnFrom of);
   const TargetTerms& terms() const { return terms_; }
-  /// Model rows evaluated: the rows after each choice, summed over the choices. The unit of computational cost.
+  /// Model rows evaluated: the rows after each choice, summed over the choices. The unit of computational cost. Those of the
+  /// run that it behaves as count, too.
   std::size_t rows_evaluated() const;
   /// Attention values computed: entries of all score matrices, [R, S] each; a chosen number counts as one.
   std::size_t attention_values() const;
@@ -202,6 +208,7 @@ class Episode {
   CostWeights cost_weights_ = CostWeights::unknown;
   bool unshared_ = false;
   int nodes_ = 32;
+  std::shared_ptr<const Episode> behaves_as_;
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;

@@ -1,35 +1,46 @@
 #include "core/estimator/estimator.hpp"
 
-#include <algorithm>
+#include <optional>
 #include <type_traits>
 
 #include "core/choice/declared.hpp"
+#include "core/choice/handlers.hpp"
 
 namespace hardgrad {
 
 template <class T>
 std::unique_ptr<Episode<T>> Problem<T>::run(Handler<T>& handler, CostWeights weights) const {
   const auto& structure = model.structure();
-  DeclaredHandler<T> declared(structure, handler, cap);
+  std::shared_ptr<const Episode<T>> drawn;
+  std::optional<RepeatHandler<T>> repeats;
+  if (older && terms.drawn_from == DrawnFrom::behaviour) {
+    drawn = Problem{.tape = tape, .model = *older, .batch = batch, .random = random, .nodes = nodes, .cap = cap}.run(handler);
+    repeats.emplace(*drawn);
+  }
+  DeclaredHandler<T> declared(structure, repeats ? static_cast<Handler<T>&>(*repeats) : handler, cap);
   auto episode = std::make_unique<Episode<T>>(tape, declared, batch.examples(), terms);
   episode->expect(structure.steps());
   episode->hint(weights);
   episode->integrate_with(nodes > 0 ? nodes : structure.nodes());
+  episode->behave_as(std::move(drawn));
   model.run(batch, *episode);
   if (const auto found = not_by_row(*episode); !found.empty()) refuse_undeclared(found);
   return episode;
 }
 
 Settings settings_of(const EstimatorEntry& entry, const Spec& spec) {
-  const Settings given(entry.name, entry.parameters, spec);
-  auto filled = spec;
+  Settings given(entry.name, entry.parameters, spec);
   for (const auto& preset : entry.presets) {
     if (preset.name != given.text("preset")) continue;
-    for (const auto& [key, value] : Spec::parse(entry.name + "[" + preset.settings + "]").arguments)
-      if (std::none_of(spec.arguments.begin(), spec.arguments.end(), [&](const auto& a) { return a.first == key; }))
-        filled.arguments.emplace_back(key, value);
+    const auto of_preset = Spec::parse(entry.name + "[" + preset.settings + "]");
+    const Settings values(entry.name, entry.parameters, of_preset);
+    auto declared = entry.parameters;
+    for (auto& parameter : declared)
+      for (const auto& [key, text] : of_preset.arguments)
+        if (parameter.name == key) parameter.fallback = values.values().at(key);
+    return {entry.name, declared, spec};
   }
-  return {entry.name, entry.parameters, filled};
+  return given;
 }
 
 std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry) {

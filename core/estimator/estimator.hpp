@@ -29,9 +29,13 @@ struct Problem {
   int inner_copies = 0;    ///< draw so many inner copies (Estimator::inner_copies); 0: all
   int replicates = 1;      ///< number of replicates side by side in the batch; the cap applies to each separately
   double cap = std::numeric_limits<double>::infinity();  ///< most rows of one run; set by Estimator::draw
+  /// The network with older parameters: the behaviour policy of estimators that correct for one (EstimatorEntry::off_policy).
+  /// Null: its own behaviour policy, or none.
+  const Model<T>* older = nullptr;
 
   /// Runs the model under the target, which sets the distribution of the choices and adds terms to the costs. `weights`: a hint
-  /// of the surrogate's slopes in the costs. NotExact if the run takes more rows than the cap.
+  /// of the surrogate's slopes in the costs. Where the behaviour policy draws, the older network makes the choices and the model
+  /// repeats them. NotExact if a run takes more rows than the cap.
   std::unique_ptr<Episode<T>> run(Handler<T>& handler, CostWeights weights = CostWeights::unknown) const;
 };
 
@@ -136,6 +140,7 @@ struct EstimatorEntry {
   bool couples_examples = false;  ///< Estimator::couples_examples
   /// The same of these settings. Null if it depends on none.
   bool (*couples_by)(const Settings&) = nullptr;
+  bool off_policy = false;  ///< it draws from the behaviour policy and corrects for this, if its target draws from the prior
   std::string evaluations;  ///< rows of the network per question and example, at most: "K", "S; S^T if joint"
   std::vector<ParameterInfo> parameters = {};
   std::vector<Preset> presets = {};  ///< of the setting `preset`; settings that a spec gives override those of its preset
@@ -167,7 +172,7 @@ std::unique_ptr<Estimator<T>> make_estimator_of(const Settings& settings, const 
   return std::make_unique<E<T>>(settings, structure, init);
 }
 
-/// The settings of a spec, checked, with those of its preset filled in.
+/// The settings of a spec, checked. The values of its preset are the defaults of the others, also for the canonical spelling.
 Settings settings_of(const EstimatorEntry& entry, const Spec& spec);
 /// True if the estimator claims to be unbiased with these settings.
 bool claims_unbiased(const Spec& spec);

@@ -2,15 +2,20 @@
 //
 // Prompt x_1..x_n of symbols; V words and an end mark (option V); at most L words, t = 1..L.
 //   policy=gru    h_i = GRU(P[x_i], h_{i-1}), h_0 = 0;  s_1 = h_n, s_{t+1} = GRU(E[y_t], s_t);  logits_t = W s_t + b
+//   policy=attention  s_t: the newest of the tokens P[x_1] + place_0, .., P[x_n] + place_(n-1), E[start] + place_0,
+//                 E[y_1] + place_1, .. reads them all (parts/causal_attention.hpp);  logits_t = W s_t + b
 //   policy=table  logits_t = the row of a table for the words y_1 .. y_{t-1}: one free vector for each prefix
 //   y_t ~ softmax(logits_t)                                   the choice, site `word`, until the end mark or t = L
 //   loss = - reward(y_1, y_2, ..)
 //
-// The task gives either the reward of every sequence (field "rewards", numbered as in parts/sequence_rewards.hpp), or the right
-// answer a_1 .. a_m (field "answer", -1 pads), with a_{m+1} = the end mark if m < L:
-//   reward=exact  1 if the sequence is right, else 0
-//   reward=share  share of the m + 1 (or L) steps t with y_t = a_t, paid step by step
-// Relaxed words are mixtures: E[y_t] is a mean of rows, and rewards are multilinear in the weights.
+// The task gives one of
+//   the reward of every sequence (field "rewards", numbered as in parts/sequence_rewards.hpp)
+//   numbers and a target (field "wanted"): 1 for an expression of these numbers with this value (core/support/expressions.hpp)
+//   the right answer a_1 .. a_m (field "answer", -1 pads), with a_{m+1} = the end mark if m < L, and the setting `reward`:
+//     exact  1 if the sequence is right, else 0
+//     share  share of the m + 1 (or L) steps t with y_t = a_t, paid step by step
+//     bleu, chrf, edit, f1  likeness of the words before the end mark (parts/metric_rewards.hpp)
+// Relaxed words are mixtures: E[y_t] is a mean of rows, and rewards of tables, `exact` and `share` are multilinear in weights.
 //
 // Other policies, without gradients, for estimators that need them:
 //   behaviour     theta + drift delta, where delta is a second draw of the initial parameters: the policy of some updates ago
@@ -21,7 +26,9 @@
 //
 // Parameters (Q symbols, E = embedding, H = hidden, N prefixes of less than L words): policy=gru: prompt.weight [Q, E] (if the
 //   task has prompts), word.weight [V, E], core.{input.weight [3H, E], input.bias [3H], recurrent.weight [3H, H],
-//   recurrent.bias [3H]}, output.{weight [V + 1, H], bias [V + 1]}. policy=table: table.logits [N, V + 1], normal.
+//   recurrent.bias [3H]}, output.{weight [V + 1, H], bias [V + 1]}. policy=attention: prompt.weight [Q, H], word.weight
+//   [V + 1, H], the last row for the start, core.{query,key,value}.weight [H, H], core.{inner,outer}.{weight [H, H], bias [H]},
+//   output as before. policy=table: table.logits [N, V + 1], normal.
 #include <fmt/format.h>
 
 #include <memory>
@@ -29,8 +36,11 @@
 
 #include "core/autodiff/gru.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/causal_attention.hpp"
+#include "core/models/parts/metric_rewards.hpp"
 #include "core/models/parts/word_choices.hpp"
 #include "core/nn/gru.hpp"
+#include "core/support/expressions.hpp"
 
 namespace hardgrad::models::writer {
 namespace {
@@ -40,8 +50,10 @@ constexpr double most_prefixes = 4096;  // of a table
 /// A policy's parameters on a tape, in the order of their set.
 template <class T>
 struct Weights {
-  Var<T> prompt, word, input, input_bias, recurrent, recurrent_bias, output, output_bias;  // policy=gru
-  Var<T> table;                                                                            // policy=table
+  Var<T> prompt, word, output, output_bias;             // policy=gru and attention
+  Var<T> input, input_bias, recurrent, recurrent_bias;  // policy=gru
+  CausalAttention<T> attention;                         // policy=attention
+  Var<T> table;                                         // policy=table
   Var<T> step(Var<T> x, Var<T> h) const {
     return gru_cell(linear(x, input, input_bias), linear(h, recurrent, recurrent_bias), h);
   }
@@ -53,9 +65,11 @@ class Writer final : public Model<T> {
   explicit Writer(const Blueprint& b)
       : numbers_{static_cast<std::size_t>(b.dimensions.at("words")), b.dimensions.at("longest")},
         tabular_(b.settings.text("policy") == "table"),
+        attends_(b.settings.text("policy") == "attention"),
         tabled_(b.dimensions.contains("reward_table")),
+        expressions_(b.dimensions.contains("expressions")),
         prompted_(b.dimensions.contains("prompt_symbols")),
-        exact_(b.settings.text("reward") == "exact"),
+        reward_(b.settings.text("reward")),
         drift_(b.settings.real("drift")),
         away_(b.settings.real("away")),
         reference_(b.settings.text("reference")) {
@@ -70,11 +84,9 @@ class Writer final : public Model<T> {
     if (drift_ > 0) add_parameters(delta_, b, init / "behaviour");
     if (reference_ == "initial") add_parameters(initial_, b, init);
     if (reference_ == "initial" && away_ > 0) add_parameters(away_by_, b, init / "reference");
-    structure_.sites = {{.name = "word",
-                         .options = static_cast<int>(options()),
-                         .times = numbers_.longest,
-                         .state_width = static_cast<int>(width_),
-                         .reach = Reach::later_choices}};
+    structure_.sites = {
+        word_site(static_cast<int>(options()), numbers_.longest, static_cast<int>(width_), tabled_ ? "exact" : reward_)};
+    if (expressions_) structure_.sites[0].kind.relaxable = false;
     structure_.no_posterior = "its words are the answer";
     structure_.behaviour = drift_ > 0;
     structure_.reference = reference_ != "none";
@@ -107,17 +119,21 @@ class Writer final : public Model<T> {
   /// A policy in n states: its parameters and its own values.
   struct Policy {
     Weights<T> of;
-    Var<T> s;  // [n, H]; policy=table: the weights of the prefixes [n, V^(t-1)]
+    Var<T> s;  // [n, H]; policy=attention: the tokens; policy=table: the weights of the prefixes [n, V^(t-1)]
   };
   Var<T> start(Tape<T>& tape, const Batch& data, const Weights<T>& of) const;
-  Var<T> logits(const Policy& policy, int t) const;
+  Var<T> start_attending(Tape<T>& tape, const Batch& data, const Weights<T>& of) const;
+  /// The words' state at step t [n, H]; policy=table: the policy's. length [n] of the prompts.
+  Var<T> state(const Policy& policy, int t, std::span<const int> length) const;
+  Var<T> logits(const Policy& policy, Var<T> state, int t) const;
   /// s after step t, for the states after its choice.
   Var<T> after(const Policy& policy, const States<T>& i, Var<T> w, int t) const;
   std::unique_ptr<SequenceRewards<T>> rewards(const Batch& data) const;
 
   Structure structure_;
   SequenceNumbers numbers_;
-  bool tabular_, tabled_, prompted_, exact_;
+  bool tabular_, attends_, tabled_, expressions_, prompted_;
+  std::string reward_;
   double drift_, away_;
   std::string reference_;
   std::size_t width_;
@@ -130,10 +146,13 @@ void Writer<T>::add_parameters(ParameterSet<T>& set, const Blueprint& b, Key ini
     normal_parameter(set, "table.logits", {numbers_.first(numbers_.longest), options()}, b.settings.real("scale"), init);
     return;
   }
-  const std::size_t E = b.settings.integer("embedding"), H = b.settings.integer("hidden");
+  const std::size_t H = b.settings.integer("hidden"), E = attends_ ? H : b.settings.integer("embedding");
   if (prompted_) Embedding<T>(set, "prompt", b.dimensions.at("prompt_symbols"), E, init, 1);
-  Embedding<T>(set, "word", numbers_.words, E, init, 1);
-  Gru<T>(set, "core", E, H, init);
+  Embedding<T>(set, "word", numbers_.words + (attends_ ? 1 : 0), E, init, 1);
+  if (attends_)
+    CausalAttention<T>::add_parameters(set, "core", H, init);
+  else
+    Gru<T>(set, "core", E, H, init);
   Linear<T>(set, "output", H, options(), init);
 }
 
@@ -148,8 +167,14 @@ Weights<T> Writer<T>::weights(const ParameterSet<T>& set, F value) const {
     return of;
   }
   if (prompted_) of.prompt = next();
-  for (auto* weight : {&of.word, &of.input, &of.input_bias, &of.recurrent, &of.recurrent_bias, &of.output, &of.output_bias})
-    *weight = next();
+  of.word = next();
+  auto& attention = of.attention;
+  const auto core = attends_ ? std::vector{&attention.query,      &attention.key,   &attention.value,     &attention.inner,
+                                           &attention.inner_bias, &attention.outer, &attention.outer_bias}
+                             : std::vector{&of.input, &of.input_bias, &of.recurrent, &of.recurrent_bias};
+  for (auto* weight : core) *weight = next();
+  of.output = next();
+  of.output_bias = next();
   return of;
 }
 
@@ -178,12 +203,16 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
   WordChoices<T> words(tape, rewards(data), distinct.size(), options(), static_cast<int>(numbers_.words));
   States<T> states(episode, distinct);
   for (int t = 1; t <= numbers_.longest; ++t) {
+    const auto length =
+        states.each([&](int b) { return prompted_ ? static_cast<int>(answer_of(data.ints("prompt"), b).size()) : 0; });
+    const auto logits_of = [&](const Policy& policy) { return logits(policy, state(policy, t, length), t); };
+    const auto own = state(policies[0], t, length);
     ItemSite<T> site{.name = word_site_name,
-                     .logits = logits(policies[0], t),
+                     .logits = logits(policies[0], own, t),
                      .items = words.items(),
-                     .state = tabular_ ? tape.constant(states.size(), 1, T{1}) : policies[0].s};
-    if (drift_ > 0) site.behaviour = logits(policies[1], t);
-    if (!initial_.empty()) site.reference = logits(policies.back(), t);
+                     .state = tabular_ ? tape.constant(states.size(), 1, T{1}) : own};
+    if (drift_ > 0) site.behaviour = logits_of(policies[1]);
+    if (!initial_.empty()) site.reference = logits_of(policies.back());
     if (reference_ == "uniform") site.reference = tape.constant(states.size(), options());
     const auto i = words.choose(t, states, site);  // y_t
     for (auto& policy : policies) policy.s = after(policy, i, i.weights(), t);
@@ -197,6 +226,7 @@ template <class T>
 Var<T> Writer<T>::start(Tape<T>& tape, const Batch& data, const Weights<T>& of) const {
   const std::size_t B = data.examples();
   if (tabular_) return tape.constant(B, 1, T{1});
+  if (attends_) return start_attending(tape, data, of);
   auto h = tape.constant(B, width_);
   if (!prompted_) return h;
   const auto& prompt = data.ints("prompt");
@@ -213,12 +243,38 @@ Var<T> Writer<T>::start(Tape<T>& tape, const Batch& data, const Weights<T>& of) 
   return h;
 }
 
+// The tokens of the prompt, its last symbol first, so that padding comes last; then the start.
 template <class T>
-Var<T> Writer<T>::logits(const Policy& policy, int t) const {
-  if (!tabular_) return linear(policy.s, policy.of.output, policy.of.output_bias);
-  std::vector<int> rows(policy.s.cols());
+Var<T> Writer<T>::start_attending(Tape<T>& tape, const Batch& data, const Weights<T>& of) const {
+  const std::size_t B = data.examples();
+  auto tokens = of.attention.nothing(tape, B);
+  if (prompted_) {
+    const auto& prompt = data.ints("prompt");
+    for (std::size_t i = prompt.extent(1); i-- > 0;) {
+      std::vector<int> symbol(B);
+      for (std::size_t b = 0; b < B; ++b) symbol[b] = prompt.row(b)[i];  // -1: zeros, which nothing reads
+      tokens =
+          of.attention.with(tokens, add_row(gather_rows(of.prompt, std::span<const int>(symbol)), place_row(tape, i, width_)));
+    }
+  }
+  const std::vector<int> begin(B, static_cast<int>(numbers_.words));
+  return of.attention.with(tokens, add_row(gather_rows(of.word, std::span<const int>(begin)), place_row(tape, 0, width_)));
+}
+
+template <class T>
+Var<T> Writer<T>::state(const Policy& policy, int t, std::span<const int> length) const {
+  if (!attends_) return policy.s;
+  std::vector<int> tokens;
+  for (const int n : length) tokens.push_back(n + t);
+  return policy.of.attention.read(policy.s, tokens);
+}
+
+template <class T>
+Var<T> Writer<T>::logits(const Policy& policy, Var<T> state, int t) const {
+  if (!tabular_) return linear(state, policy.of.output, policy.of.output_bias);
+  std::vector<int> rows(state.cols());
   std::iota(rows.begin(), rows.end(), static_cast<int>(numbers_.first(t - 1)));
-  return matmul(policy.s, gather_rows(policy.of.table, std::span<const int>(rows)));
+  return matmul(state, gather_rows(policy.of.table, std::span<const int>(rows)));
 }
 
 template <class T>
@@ -226,13 +282,20 @@ Var<T> Writer<T>::after(const Policy& policy, const States<T>& i, Var<T> w, int 
   const auto word = slice_columns(w, 0, numbers_.words);
   const Var<T> s = i.after(policy.s);
   if (t == numbers_.longest) return s;  // the last word leads nowhere
-  return tabular_ ? longer_prefixes(s, word) : policy.of.step(matmul(word, policy.of.word), s);
+  if (tabular_) return longer_prefixes(s, word);
+  if (!attends_) return policy.of.step(matmul(word, policy.of.word), s);
+  std::vector<int> words(numbers_.words);
+  std::iota(words.begin(), words.end(), 0);
+  const auto read = matmul(word, gather_rows(policy.of.word, std::span<const int>(words)));  // without the start
+  return policy.of.attention.with(s, add_row(read, place_row(*s.tape, t, width_)));
 }
 
 template <class T>
 std::unique_ptr<SequenceRewards<T>> Writer<T>::rewards(const Batch& data) const {
   if (tabled_) return std::make_unique<TabledRewards<T>>(data, numbers_);
-  return std::make_unique<RightAnswer<T>>(data.ints("answer"), static_cast<int>(numbers_.words), numbers_.longest, exact_);
+  const int end = static_cast<int>(numbers_.words);
+  if (expressions_) return std::make_unique<MetricReward<T>>(data.ints("wanted"), end, numbers_.longest, solves);
+  return sentence_rewards<T>(reward_, data.ints("answer"), end, numbers_.longest);
 }
 
 const ModelEntry entry = {
@@ -240,16 +303,15 @@ const ModelEntry entry = {
     .summary = "policy that writes a sequence of words and is rewarded for the whole",
     .paper =
         "Williams 1992, Simple statistical gradient-following algorithms; Ranzato et al. 2016, Sequence level training; "
-        "Cho et al. 2014 (the GRU)",
+        "Cho et al. 2014 (the GRU); Vaswani et al. 2017 (attention)",
     .dependence = "sequential",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::choice("policy", "gru", {"gru", "table"},
-                                         "a recurrent network, or free logits for each prefix"),
-                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of the GRU"),
-                   ParameterInfo::integer("embedding", 16, 1, 4096, "width of symbols and words"),
+    .parameters = {ParameterInfo::choice("policy", "gru", {"gru", "attention", "table"},
+                                         "a recurrent network, a causal layer of attention, or free logits for each prefix"),
+                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of the GRU; width of attention"),
+                   ParameterInfo::integer("embedding", 16, 1, 4096, "policy=gru: width of symbols and words"),
                    ParameterInfo::real("scale", 1, 0, 1e3, "standard deviation of the initial logits of policy=table"),
-                   ParameterInfo::choice("reward", "exact", {"exact", "share"},
-                                         "of tasks with a right answer: 1 if all is right, or the share of right words"),
+                   reward_parameter("exact", "of tasks with a right answer"),
                    ParameterInfo::real("drift", 0, 0, 1e3,
                                        "distance of the behaviour policy, in standard deviations of the initial parameters"),
                    ParameterInfo::choice("reference", "none", {"none", "uniform", "initial"}, "the reference policy"),

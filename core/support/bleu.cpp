@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
+
+#include "core/support/ngrams.hpp"
 
 namespace hardgrad {
 
@@ -16,17 +17,8 @@ std::span<const int> before_end(std::span<const int> sentence, int end) {
 void add_bleu(std::span<const int> answer, std::span<const int> reference, int never, std::vector<double>& statistics) {
   statistics.resize(bleu_statistics);
   for (std::size_t n = 1; n <= 4; ++n) {
-    std::map<std::vector<int>, int> left;  // n-grams of the reference not yet matched
-    for (std::size_t i = 0; i + n <= reference.size(); ++i) ++left[{reference.begin() + i, reference.begin() + i + n}];
-    for (std::size_t i = 0; i + n <= answer.size(); ++i) {
-      const std::vector<int> gram(answer.begin() + i, answer.begin() + i + n);
-      ++statistics[4 + n - 1];
-      if (std::find(gram.begin(), gram.end(), never) != gram.end()) continue;
-      const auto it = left.find(gram);
-      if (it == left.end() || it->second == 0) continue;
-      --it->second;
-      ++statistics[n - 1];
-    }
+    statistics[n - 1] += static_cast<double>(shared_ngrams(answer, reference, n, never));
+    if (answer.size() >= n) statistics[4 + n - 1] += static_cast<double>(answer.size() - n + 1);
   }
   statistics[8] += static_cast<double>(answer.size());
   statistics[9] += static_cast<double>(reference.size());

@@ -50,6 +50,7 @@ void write_unfinished(const std::string& path, const Unfinished& unfinished) {
   attributes.emplace_back("starting", std::int64_t{unfinished.starting});
   for (auto& group : groups) archive.groups.push_back(std::move(group));
   archive.groups.push_back({"best_parameters", named_dataset(unfinished.best)});
+  archive.groups.push_back({"older_parameters", named_dataset(unfinished.older)});
   write_archive(path, std::move(archive), false);
 }
 
@@ -61,6 +62,7 @@ Unfinished unfinished_of(const Archive& archive) {
   unfinished.so_far.result = unfinished.record.result;
   unfinished.checkpoint = checkpoint_of(archive, "training");
   unfinished.best = arrays_of(archive.group("best_parameters"), archive.path);
+  unfinished.older = arrays_of(archive.group("older_parameters"), archive.path);
   const auto& attributes = archive.group("training").attributes;
   for (const auto& field : fields) {
     if (!find(attributes, field.name)) throw InputError(archive.path + ": has no " + field.name);
@@ -82,6 +84,8 @@ void put_away(const training::Training<T>& training, Unfinished& unfinished) {
   unfinished.checkpoint = checkpoint_of(training);
   unfinished.so_far = training.so_far;
   unfinished.best.clear();
+  unfinished.older.clear();
+  if (training.older) unfinished.older = save_parameters(std::as_const(*training.older).parameters());
   if (training.best_values.empty()) return;
   unfinished.best = save_parameters(std::as_const(*training.model).parameters());
   for (std::size_t i = 0; i < unfinished.best.size(); ++i)
@@ -96,6 +100,7 @@ void take_up(const Unfinished& unfinished, training::Training<T>& training, cons
     restore_parameters(unfinished.best, training.model->parameters(), where);
     for (const auto& p : training.model->parameters()) training.best_values.push_back(p.value.data);
   }
+  if (training.older) restore_parameters(unfinished.older, training.older->parameters(), where);
   restore(unfinished.checkpoint, training, where);
 }
 

@@ -9,11 +9,12 @@
 namespace hardgrad::storage {
 
 struct Unfinished {
-  CellRecord record;                     ///< labels; its result is that of `so_far`
-  Checkpoint checkpoint;                 ///< current network, estimator, optimisers
-  training::SoFar so_far;                ///< with the curves
-  bool starting = false;                 ///< this is the training of the network to start from
-  std::vector<NamedArray<double>> best;  ///< parameters of the best evaluation, if training returns to them
+  CellRecord record;                      ///< labels; its result is that of `so_far`
+  Checkpoint checkpoint;                  ///< current network, estimator, optimisers
+  training::SoFar so_far;                 ///< with the curves
+  bool starting = false;                  ///< this is the training of the network to start from
+  std::vector<NamedArray<double>> best;   ///< parameters of the best evaluation, if training returns to them
+  std::vector<NamedArray<double>> older;  ///< of the network that drew the batch's samples, if it is used again
 };
 
 /// Atomic; UsageError if it cannot be written.

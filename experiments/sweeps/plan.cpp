@@ -170,7 +170,9 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     const std::tuple key{cell.axes.at("task"), cell.axes.at("model"), posterior};
     auto it = fits.find(key);
     if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
-    cell.skip = it->second.refusal.empty() ? why_unsupported(estimator, it->second.model->structure()) : it->second.refusal;
+    cell.skip = it->second.refusal.empty()
+                    ? training::why_untrainable(estimator, it->second.model->structure(), cell.settings.train)
+                    : it->second.refusal;
     if (cell.skip.empty()) cell.rows = stated_rows(estimator, it->second.model->structure(), cell.settings.train.steps > 0);
     cell.number = plan.cells.size();
     plan.cells.push_back(std::move(cell));

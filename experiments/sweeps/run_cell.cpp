@@ -110,6 +110,7 @@ class CellTraining {
     how.rows = how.attention_values = how.cpu_seconds = 0;
     how.target_loss = none.target_loss;
     how.anneal.clear();
+    how.reuse = 1;
     how.patience = how.evaluate_every = 0;
     how.evaluate_examples = 1;  // its result is not kept
     how.decode = how.keep_best = false;

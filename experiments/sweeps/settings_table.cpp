@@ -105,6 +105,11 @@ std::vector<SettingInfo> make_table() {
                      "quantity for patience and keep_best: loss (of the estimator's target), a loss by its name, or a metric"),
           monitor),
       TRAIN(Info::integer("batch", 0, 1, 1e6, "examples per training step"), batch),
+      TRAIN(
+          Info::integer("reuse", 0, 1, many,
+                        "steps on one batch, with samples that the network drew at the first of them; needs an estimator that "
+                        "corrects for this"),
+          reuse),
       TRAIN(Info::choice("optimizer", "", {"sgd", "rmsprop", "adam"}, "optimiser of the network"), optimizer.name),
       TRAIN(Info::real("learning_rate", 0, 0, endless, "step size of the optimiser").above(), optimizer.learning_rate),
       TRAIN(Info::real("momentum", 0, 0, 1, "momentum of sgd and rmsprop").below(), optimizer.momentum),

@@ -19,7 +19,7 @@ Settings settings_of(const std::string& kind, const std::string& text) {
   const auto spec = Spec::parse(text);
   if (kind == "task") return settings_of<tasks::TaskEntry>(spec);
   if (kind == "model") return settings_of<ModelEntry>(spec);
-  if (kind == "estimator") return settings_of<EstimatorEntry>(spec);
+  if (kind == "estimator") return hardgrad::settings_of(Estimators::instance().at(spec.name), spec);
   throw Bug("there is no registry of " + kind);
 }
 

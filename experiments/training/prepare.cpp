@@ -1,8 +1,18 @@
 // Creates a training before its first step.
+#include <fmt/format.h>
+
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::training {
+
+std::string why_untrainable(const Spec& estimator, const Structure& structure, const TrainSettings& settings) {
+  if (auto reason = why_unsupported(estimator, structure); !reason.empty() || settings.reuse == 1) return reason;
+  if (!Estimators::instance().at(estimator.name).off_policy || target_of(estimator).terms().drawn_from != DrawnFrom::prior)
+    return fmt::format("{} does not correct for samples of an older network: take policy_gradient, or train.reuse = 1",
+                       estimator.text);
+  return structure.behaviour ? "the network has a behaviour policy of its own: take one without, or train.reuse = 1" : "";
+}
 
 template <class T>
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved, which clang-tidy does not see in a template
@@ -13,7 +23,9 @@ Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, 
   training.estimator_spec = estimator;
   const bool posterior = wants_posterior(estimator);
   training.model = tasks::make_model_for<T>(*training.task, model, keys.init, posterior);
-  if (auto reason = why_unsupported(estimator, training.model->structure()); !reason.empty()) throw Unsupported(reason);
+  if (auto reason = why_untrainable(estimator, training.model->structure(), settings); !reason.empty())
+    throw Unsupported(reason);
+  if (settings.reuse > 1) training.older = tasks::make_model_for<T>(*training.task, model, keys.init, posterior);
   training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");
   auto how = settings.optimizer;
   how.total_steps = settings.steps;

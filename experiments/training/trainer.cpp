@@ -132,12 +132,20 @@ class Loop {
   }
 
   void step() {
-    auto& [task, model, estimator, spec, optimizer, own_optimizer, step, so_far, best_values] = training_;
+    auto& [task, model, estimator, spec, optimizer, own_optimizer, step, so_far, best_values, older] = training_;
     auto& result = so_far.result;
-    const auto batch = batches_.at(step);
-    KeyedRandomness random(keys_.noise / "train" / static_cast<std::uint64_t>(step));
+    const int again = step % settings_.reuse;
+    const auto batch = batches_.at(step / settings_.reuse);
+    // The same noise and the same older network give the same samples at every step on the batch.
+    KeyedRandomness random(keys_.noise / "train" / static_cast<std::uint64_t>(step - again));
+    if (older && again == 0) put_values(older->parameters(), copy_values(model->parameters()));
     tape_.clear();
-    const auto estimate = estimator->draw({tape_, *model, batch, random, true});
+    const auto estimate = estimator->draw({.tape = tape_,
+                                           .model = *model,
+                                           .batch = batch,
+                                           .random = random,
+                                           .learning = true,
+                                           .older = again > 0 ? older.get() : nullptr});
     differentiate(estimate.surrogate, model->parameters(), gradient_);
     result.missed_hints += static_cast<double>(tape_.missed_hints());
     learn_from(estimate, *estimator, *own_optimizer, own_gradient_);

@@ -29,6 +29,7 @@ struct TrainSettings {
                                  ///< name, or a metric
 
   int batch = 32;
+  int reuse = 1;                ///< steps on one batch, with samples drawn by the network as it was at the first of them
   OptimizerSettings optimizer;  ///< of the model
   std::string apart;            ///< parameters of the model with a separate optimiser: a name, or its prefix before a dot
   std::string apart_optimizer = "sgd";     ///< their optimiser, on the same schedule
@@ -116,6 +117,7 @@ struct Training {
   int step = 0;
   SoFar so_far;                             ///< empty before and after training
   std::vector<std::vector<T>> best_values;  ///< parameters of its best evaluation, if keep_best
+  std::unique_ptr<Model<T>> older;          ///< at the first step on the batch; null if every step has its own
 };
 
 /// The random streams of one run. Runs with the same `init` and `order` have the same initial parameters and batches, so that
@@ -146,6 +148,8 @@ double share_done(const Training<T>& training, const TrainSettings& settings);
 template <class T>
 std::optional<double> seconds_left(const Training<T>& training, const TrainSettings& settings);
 
+/// Why an estimator cannot train a network with these settings; empty if it can.
+std::string why_untrainable(const Spec& estimator, const Structure& structure, const TrainSettings& settings);
 /// Thrown if an estimator does not support a model: what() is the reason.
 struct Unsupported : UsageError {
   using UsageError::UsageError;

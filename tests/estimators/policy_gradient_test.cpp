@@ -1,7 +1,9 @@
-// policy_gradient: the critic's advantages by hand, and learned; targets of rewards against finite differences.
+// policy_gradient: the critic's advantages by hand, and learned; samples of an older network against an enumeration of their own;
+// targets of rewards against finite differences.
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradient.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "tests/support/exactness.hpp"
 
@@ -17,8 +19,8 @@ Batch two_prompts() {
   batch.integers["answer"] = {{2, 3}, std::vector<int>{1, 0, 1, 0, -1, -1}};
   return batch;
 }
-std::unique_ptr<Model<double>> writer() {
-  return make_model<double>(Spec::parse("writer[hidden=3,embedding=2,reward=share]"), prompts, Key(5));
+std::unique_ptr<Model<double>> writer(Key key = Key(5)) {
+  return make_model<double>(Spec::parse("writer[hidden=3,embedding=2,reward=share]"), prompts, key);
 }
 
 /// The gradient of one estimate, and of the critic's loss; the critic's parameters are all `value`.
@@ -76,6 +78,97 @@ TEST_CASE("policy_gradient: the critic's loss has a gradient, and no other advan
   CHECK(own.size() > 0);
   CHECK(largest(own) > 1e-3);
   CHECK(drawn("policy_gradient[samples=9]", 0).second.empty());
+}
+
+/// An estimator whose choices are made by a network with older parameters.
+class Behind final : public Estimator<double> {
+ public:
+  Behind(const std::string& spec, const Model<double>& model, const Model<double>& older)
+      : inner_(estimator_of(spec, model)), older_(older) {}
+
+ protected:
+  Estimate<double> estimate(const Problem<double>& given) const override {
+    auto problem = given;
+    problem.older = &older_;
+    return inner_->draw(problem);
+  }
+
+ private:
+  std::unique_ptr<Estimator<double>> inner_;
+  const Model<double>& older_;
+};
+
+/// All sequences of a writer on one prompt: the log probabilities of their words and their losses.
+struct Sequence {
+  std::vector<double> log_p;
+  double loss = 0;
+};
+std::vector<Sequence> sequences(const Model<double>& model, const Batch& batch) {
+  Tape<double> tape;
+  EnumerateHandler<double> handler;
+  Episode<double> episode(tape, handler, 1);
+  model.run(batch, episode);
+  const auto& steps = episode.steps();
+  std::vector<Sequence> all(steps.back().choice.rows->size());
+  for (std::size_t leaf = 0; leaf < all.size(); ++leaf) {
+    int row = static_cast<int>(leaf);
+    for (int t = static_cast<int>(steps.size()) - 1; t >= 0; --t) {
+      all[leaf].log_p.push_back(episode.log_probability(t).value().data[row]);
+      for (const auto& cost : episode.costs())
+        if (cost.rows->step == t) all[leaf].loss += cost.loss.value().data[row];
+      row = steps[t].choice.rows->parent[row];
+    }
+  }
+  return all;
+}
+
+TEST_CASE("policy_gradient: samples of an older network have the exact expected gradient of each ratio") {
+  const auto model = writer(), older = writer(Key(6));
+  const auto batch = two_prompts().select({0});
+  const auto drawn_by = sequences(*older, batch);
+  // Without a baseline, the mean is the gradient of sum_y q(y) f(y) w(y), where w is linear in the ratios of p and q.
+  const auto by_hand = [&](const std::string& ratio) {
+    const auto value = [&] {
+      const auto now = sequences(*model, batch);
+      double total = 0;
+      for (std::size_t y = 0; y < now.size(); ++y) {
+        double q = 0, all = 0, tokens = 0;
+        for (std::size_t t = 0; t < now[y].log_p.size(); ++t) {
+          const double l = now[y].log_p[t] - drawn_by[y].log_p[t];
+          q += drawn_by[y].log_p[t];
+          all += l;
+          tokens += std::exp(l);
+        }
+        total += std::exp(q) * now[y].loss * (ratio == "sequence" ? std::exp(all) : tokens);
+      }
+      return total;
+    };
+    std::vector<double> slopes;
+    for (auto& p : model->parameters())
+      for (auto& x : p.value.data) {
+        const double at = x, h = 1e-5;
+        x = at + h;
+        const double above = value();
+        x = at - h;
+        slopes.push_back((above - value()) / (2 * h));
+        x = at;
+      }
+    return slopes;
+  };
+  const auto mean = [&](const std::string& settings) {
+    return mean_of(Behind("policy_gradient[samples=1,advantage=none," + settings + "]", *model, *older), *model, batch);
+  };
+  const auto truth = exact_truth("expected_loss", *model, batch, 1e6).gradient;
+  CHECK(largest_difference(mean("ratio=sequence"), by_hand("sequence")) < 1e-8);
+  CHECK(largest_difference(mean("ratio=token"), by_hand("token")) < 1e-8);
+  CHECK(largest_difference(mean("ratio=sequence"), truth) < 1e-12);
+  CHECK(largest_difference(mean("ratio=token"), truth) > 1e-3);
+  CHECK(largest_difference(mean("ratio=none"), truth) > 1e-3);  // as if the samples were its own
+  // Groups of samples, and the cost of the run that draws.
+  const Behind pairs("policy_gradient[samples=2]", *model, *older);
+  CHECK(largest_difference(mean_of(pairs, *model, batch), truth) < 1e-12);
+  const std::vector<std::vector<double>> zero(1, std::vector<double>(truth.size()));
+  CHECK(exact_moments(pairs, *model, batch, zero, 1e6).rows == doctest::Approx(2 * 2 * 3));
 }
 
 TEST_CASE("targets of rewards: gradients are finite differences, and the likelihood needs rewards") {

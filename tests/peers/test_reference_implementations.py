@@ -11,7 +11,7 @@ import pytest
 from gradient_file import compare, load
 from references import REFERENCES, cases, listed
 
-CASES, SOFT = [*cases(), *listed("SUBSETS")], list(cases(soft=True))
+CASES, SOFT = [*cases(), *listed("SUBSETS"), *listed("HARD")], list(cases(soft=True))
 TOYS = {"bits", "gaussians", "not_gate", "subsets"}  # tested by closed forms instead
 
 

@@ -1,7 +1,8 @@
 // Rewards of sentences whose words are choices, by their likeness to the right answer:
 //   bleu   smoothed BLEU-4 (Lin & Och 2004)        exact  1 if all is right, with the end
 //   edit   1 - edit distance / longer length       share  share of the right words, paid step by step
-// bleu and edit are metrics of hard words, paid at the end.
+//   f1     F1 of the words                         chrf   F of their n-grams, each word a character (Popović 2015)
+// All but exact and share are metrics of hard words, paid at the end.
 #pragma once
 
 #include <memory>
@@ -14,6 +15,7 @@
 #include "core/registry/settings.hpp"
 #include "core/support/bleu.hpp"
 #include "core/support/edit_distance.hpp"
+#include "core/support/ngrams.hpp"
 
 namespace hardgrad {
 
@@ -69,11 +71,13 @@ inline ParameterInfo words_parameter() {
                                "given: the loss is the target's likelihood; sampled: words are choices, too, and a sentence is "
                                "rewarded as a whole");
 }
-/// The setting `reward` of decoders whose words are choices.
-inline ParameterInfo reward_parameter() {
-  return ParameterInfo::choice("reward", "bleu", {"bleu", "edit", "exact", "share"},
-                               "words=sampled, of a sentence: smoothed BLEU, 1 - relative edit distance, 1 if all is right, or "
-                               "the share of right words");
+/// The setting `reward` of decoders whose words are choices. `of`: where it applies.
+inline ParameterInfo reward_parameter(const std::string& fallback = "bleu",
+                                      const std::string& of = "words=sampled, of a sentence") {
+  return ParameterInfo::choice("reward", fallback, {"bleu", "chrf", "edit", "exact", "f1", "share"},
+                               of +
+                                   ": smoothed BLEU, F of n-grams, 1 - relative edit distance, 1 if all is right, F1 of words, "
+                                   "or the share of right words");
 }
 /// True if relaxed words have a reward that is differentiable in their weights.
 inline bool rewards_weights(const std::string& reward) { return reward == "exact" || reward == "share"; }
@@ -92,7 +96,8 @@ inline SiteDeclaration word_site(int options, int longest, int state_width, cons
 template <class T>
 std::unique_ptr<SequenceRewards<T>> sentence_rewards(const std::string& reward, Array<int> answer, int end, int longest) {
   if (rewards_weights(reward)) return std::make_unique<RightAnswer<T>>(std::move(answer), end, longest, reward == "exact");
-  return std::make_unique<MetricReward<T>>(std::move(answer), end, longest, reward == "bleu" ? sentence_bleu : edit_similarity);
+  const auto metric = reward == "bleu" ? sentence_bleu : reward == "chrf" ? chrf : reward == "f1" ? word_f1 : edit_similarity;
+  return std::make_unique<MetricReward<T>>(std::move(answer), end, longest, metric);
 }
 
 }  // namespace hardgrad

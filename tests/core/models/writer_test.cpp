@@ -32,13 +32,43 @@ const Options right{{1, 0}, {0, end_mark}};
 }  // namespace
 
 TEST_CASE("writer: gradients with every kind of word") {
-  for (const auto* settings : {"reward=exact", "reward=share"})
-    check_gradients({.spec = std::string("writer[hidden=3,embedding=2,") + settings + "]",
+  for (const auto* settings : {"embedding=2,reward=exact", "embedding=2,reward=share", "policy=attention,reward=exact",
+                               "policy=attention,reward=share"})
+    check_gradients({.spec = std::string("writer[hidden=3,") + settings + "]",
                      .dimensions = prompts,
                      .batch = two_prompts(),
                      .forced = right,
                      .outcomes = {7, 7},
                      .posterior = false});
+}
+
+TEST_CASE("writer: attention reads the prompt without its padding, and no word before it is written") {
+  const auto model = lively("writer[hidden=4,policy=attention,reward=share]", prompts);
+  const auto log_p = [&](const Batch& batch, const Options& words) {
+    Tape<double> tape;
+    ForcedHandler<double> handler(words);
+    Episode<double> episode(tape, handler, 1);
+    model->run(batch, episode);
+    std::vector<double> all;
+    for (int t = 0; t < 2; ++t) {
+      const auto options = episode.steps()[t].question.prior_categories().log_p().value();
+      all.insert(all.end(), options.data, options.data + 3);
+    }
+    return all;
+  };
+  auto batch = two_prompts().select({1});
+  const auto before = log_p(batch, {{0}, {1}});
+  batch.integers["prompt"] = {{1, 4}, std::vector<int>{0, -1, -1, -1}};
+  CHECK(log_p(batch, {{0}, {1}}) == before);
+  const auto other_word = log_p(batch, {{1}, {1}});  // known from the second question on
+  CHECK(std::equal(before.begin(), before.begin() + 3, other_word.begin()));
+  CHECK(std::abs(before[3] - other_word[3]) > 1e-3);
+  batch.integers["prompt"] = {{1, 2}, std::vector<int>{1, -1}};
+  CHECK(std::abs(log_p(batch, {{0}, {1}})[0] - before[0]) > 1e-3);
+  batch.integers["prompt"] = {{1, 2}, std::vector<int>{0, 1}};
+  const auto in_order = log_p(batch, {{0}, {1}});
+  batch.integers["prompt"] = {{1, 2}, std::vector<int>{1, 0}};
+  CHECK(std::abs(log_p(batch, {{0}, {1}})[0] - in_order[0]) > 1e-3);  // places matter
 }
 
 TEST_CASE("writer: 31 sequences, 45 logits, and every sequence is paid its reward") {

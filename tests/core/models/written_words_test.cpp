@@ -120,7 +120,7 @@ TEST_CASE("written words: gradients with every kind of answer, and their outcome
 
 TEST_CASE("written words: the enumeration has every sentence once, with its reward") {
   for (const auto& of : cases())
-    for (const std::string reward : {"bleu", "edit", "exact", "share"}) {
+    for (const std::string reward : {"bleu", "chrf", "edit", "exact", "f1", "share"}) {
       if (of.columns == 2) continue;
       CAPTURE(of.settings);
       CAPTURE(reward);
@@ -152,6 +152,8 @@ TEST_CASE("written words: the enumeration has every sentence once, with its rewa
         const std::vector<int> right{3, 1};
         double wanted = reward == "bleu"   ? sentence_bleu(said[r], right)
                         : reward == "edit" ? edit_similarity(said[r], right)
+                        : reward == "chrf" ? chrf(said[r], right)
+                        : reward == "f1"   ? word_f1(said[r], right)
                                            : double(ended && said[r] == right);
         if (reward == "share") {
           if (ended) said[r].push_back(eos);

@@ -205,6 +205,29 @@ def test_presets_equal_their_losses_in_pytorch(tmp_path, drift):
         assert np.abs(theirs).max() > 1e-3, settings
 
 
+def gae(value, decay, aggregate, low=0.8, high=1.2):
+    """The clipped loss with generalised advantages of a critic that has one value in every state: A_t = decay^(n - 1 - t) (R - value)."""
+    def loss(toy, group):
+        left = (toy.length[:, None] - 1 - torch.arange(LONGEST)).clamp(min=0)[group]
+        A = decay**left * (toy.rewards[group] - value)[..., None]
+        return -aggregate(clipped((toy.p - toy.q)[group].exp(), A, low, high) * toy.is_step[group], toy.length[group])
+    return loss
+
+
+def test_ppo_equals_its_loss_in_pytorch(tmp_path):
+    """A table has the same state everywhere, so that its critic has one value, which is read from another gradient, linear in it."""
+    toy = Toy(tmp_path, 0.5)
+    linear, ours, whole = toy.measured([f"policy_gradient[samples={n},{settings}]" for n, settings in (
+        (1, "advantage=critic,ratio=token,aggregation=sequences"), (2, "preset=ppo"), (2, "preset=ppo,lambda=1"))])
+    at = lambda value: toy.mean(gae(value, 1, mean_of_sequences, 0, 1e9), 1)
+    slope = at(1.0) - at(0.0)
+    value = ((linear - at(0.0)) * slope).sum() / (slope**2).sum()
+    assert abs(value) > 1e-3 and np.abs(at(value) - linear).max() < 1e-10
+    assert np.abs(ours - toy.mean(gae(value, 0.95, mean_of_tokens), 2)).max() < 1e-10
+    assert np.abs(whole - toy.mean(gae(value, 1, mean_of_tokens), 2)).max() < 1e-10
+    assert np.abs(ours - whole).max() > 1e-4
+
+
 def test_divergences_equal_their_losses_in_pytorch(tmp_path):
     toy = Toy(tmp_path, 0.5)
     cases = [(kind, where) for kind in ("k1", "k2", "k3", "exact") for where in ("reward", "loss", "weighted") if (kind, where) != ("exact", "weighted")]

@@ -19,6 +19,14 @@ namespace {
 const std::string good = "[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", \"exact\"]\nseed = [1, 2]\n";
 }
 
+TEST_CASE("the canonical spelling leaves out the values of a preset, not the defaults that replace them") {
+  const auto canonical = [](const std::string& settings) { return canonical_spec("estimator", "policy_gradient" + settings); };
+  CHECK(canonical("[preset=ppo,lambda=1]") == "policy_gradient[preset=ppo,lambda=1]");
+  CHECK(canonical("[preset=ppo,lambda=0.95,samples=4]") == "policy_gradient[preset=ppo]");
+  CHECK(canonical("[lambda=1]") == "policy_gradient");
+  CHECK(nlohmann::json::parse(settings_json("estimator", "policy_gradient[preset=ppo]"))["lambda"] == 0.95);
+}
+
 TEST_CASE("bad configurations are rejected with place, key and remedy") {
   struct Case {
     const char* text;

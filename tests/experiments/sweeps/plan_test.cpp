@@ -118,6 +118,10 @@ TEST_CASE("unsupported combinations are skipped with a reason") {
     else
       CHECK(cell.skip.find("does not fit this task") != std::string::npos);
   }
+  const auto reused = plan_of("[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"policy_gradient\"]\ntrain.reuse = [1, 2]\n");
+  for (const auto& cell : reused.cells)
+    CHECK((cell.skip.find("take policy_gradient, or train.reuse = 1") != std::string::npos) ==
+          (cell.axes.at("estimator") == "rloo" && cell.axes.at("train.reuse") == "2"));
 }
 
 TEST_CASE("patterns without a match cause a warning, an empty sweep is rejected") {

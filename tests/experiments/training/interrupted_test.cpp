@@ -127,6 +127,20 @@ TEST_CASE_TEMPLATE("training interrupted more than fifty times ends with the sam
   CHECK(numbers(longer, train(longer, other, keys)) != numbers(whole, result));
 }
 
+TEST_CASE("training that uses its batches again ends with the same bits, too") {
+  const std::string estimator = "policy_gradient[samples=2]";
+  auto settings = many_things(40);
+  settings.reuse = 3;
+  auto whole = fresh<double>(settings, estimator);
+  const auto result = train(whole, settings, keys);
+  int pieces = 0;
+  CHECK(torn<double>(settings, pieces, estimator) == numbers(whole, result));
+  CHECK(pieces > 10);
+  settings.reuse = 2;
+  auto other = fresh<double>(settings, estimator);
+  CHECK(numbers(other, train(other, settings, keys)) != numbers(whole, result));
+}
+
 TEST_CASE("annealed training ends with the same bits, too") {
   const std::string estimator = "entropy_regularised[samples=2,lambda_e=0.5]";
   auto settings = many_things(40);

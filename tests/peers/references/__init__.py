@@ -1,8 +1,8 @@
 """Independent PyTorch implementations of the networks, from the equations in the head of each model's source: one example at a time,
 without padding, batching or branching. There is one file per network. `CASES` lists the (task, settings) to compare. The function with
 the network's name returns the losses and log probabilities of one row. `SOFT` is true if the soft form is also compared; then `options`
-is None. `SUBSETS` lists those whose choices are subsets, which have no soft form. `BOUNDS` lists those to compare with a learned
-posterior, for the lower bound; `FIXED` those without a choice, which have no score term and only a soft form."""
+is None. `SUBSETS` lists those whose choices are subsets, and `HARD` others, which have no soft form. `BOUNDS` lists those to compare
+with a learned posterior, for the lower bound; `FIXED` those without a choice, which have no score term and only a soft form."""
 
 from __future__ import annotations
 
