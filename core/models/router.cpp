@@ -15,6 +15,9 @@
 // example, so that any estimator may ask for them. There is no load-balancing loss: it joins the examples of a batch, while a
 // cost here belongs to one example; `entropy_regularised` keeps the gate from closing early.
 //
+// The dense straight-through gradient of the gate (Panda et al. 2025, Dense backpropagation improves training for sparse
+// mixture-of-experts: few experts forward, all backward) is that of the estimator `simple` with gate=none.
+//
 // Parameters (H = hidden): gate.{weight [n, d], bias [n]}; for i = 1..n expert.<i>.{weight [H, d], bias [H]};
 //   readout.{weight [classes, H], bias [classes]}; posterior.gate.{weight [n, d], bias [n]},
 //   posterior.label.weight [classes, n].
