@@ -44,6 +44,8 @@ struct Choice {
   bool side_by_side = false;
   /// [R' D] side by side, true where a column has fewer answers than rows; empty if there is no such column.
   std::vector<char> spare = {};
+  /// [R' D, d] the codes that the model continues with in place of those of the options (codes.hpp), if a handler sets them.
+  Var<T> code = {};
 
   /// Null if the choices are options.
   const ChosenNumbers<T>* numbers() const { return std::get_if<ChosenNumbers<T>>(&answer); }

@@ -23,6 +23,9 @@ std::string undeclared(const Structure& structure, const Question<T>& question, 
   if (const int time = ++times[site - structure.sites.data()]; time > site->times)
     return beyond("is asked too many times:", time, site->times);
   if (asked.columns > site->columns) return beyond("has too many columns:", asked.columns, site->columns);
+  if (site->codes != bool(asked.codes.table))
+    return fmt::format("site `{}` {}", site->name,
+                       site->codes ? "declares codes, but has none" : "has codes, but declares none");
   // The choices are read only if the matrix is wider than declared.
   if (site->kind.options && static_cast<int>(question.distribution->logits().cols()) > site->options) {
     const auto& options = question.distribution->options();

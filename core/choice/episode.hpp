@@ -16,6 +16,13 @@
 
 namespace hardgrad {
 
+/// Of options that are points of a space: each choice has a point of its own there, near which it chooses (codes.hpp).
+template <class T>
+struct Codes {
+  Var<T> point;  ///< [R D, d]
+  Var<T> table;  ///< [S, d] the points of the options
+};
+
 /// A question of the model: D choices (columns) for each of R rows, made at once. The columns are independent given all earlier
 /// choices; e.g. the heads of an attention, or the bits of a code. Choice r D + d is column d of row r.
 template <class T>
@@ -30,7 +37,8 @@ struct Site {
   /// The older policy that draws samples for estimators which correct for it, and a fixed policy to stay near. Both are of the
   /// prior's kind, without gradients. Empty behaviour: the prior. Empty reference: none.
   DistributionPtr<T> behaviour = {}, reference = {};
-  int columns = 1;  ///< D, set by the episode from the prior
+  int columns = 1;      ///< D, set by the episode from the prior
+  Codes<T> codes = {};  ///< if its options are codes
 };
 
 /// The distributions of a site.

@@ -37,7 +37,8 @@ struct SiteDeclaration {
   int state_width = 0;  ///< columns of Site::state
   Reach reach = Reach::later_choices;
   SiteKind kind = SiteKind::categorical;
-  int columns = 1;  ///< most choices asked at once, independent given all earlier choices
+  int columns = 1;     ///< most choices asked at once, independent given all earlier choices
+  bool codes = false;  ///< its options are points of a space (Site::codes)
 
   /// Most answers of one choice: its options, or its subsets. 0 for numbers.
   double answers() const { return kind.several ? subsets_of(options, picks) : options; }

@@ -35,6 +35,12 @@ void for_examples(std::size_t first, std::size_t samples, std::size_t width, std
     for (std::size_t i = 0; i < width; ++i) each(first + n * width + i, width);
 }
 
+/// True if the choices of a step are subsets, also of one option.
+template <class T>
+bool several(const Episode<T>& episode, std::size_t t) {
+  return episode.steps()[t].question.distribution->kind().several;
+}
+
 }  // namespace
 
 AtLogits operator*(const PerChoice& factor, AtLogits x) {
@@ -213,7 +219,7 @@ const AtLogits& Choices<T>::log_p() const {
   if (log_p_.of) return log_p_;
   auto result = zeros();
   for (std::size_t t = 0; t < asking_.size(); ++t) {
-    if (picks(t) > 1) continue;
+    if (several(episode_, t)) continue;
     const auto log_p = episode_.steps()[t].question.categories().log_p().value();
     const std::size_t D = layout_->steps[t].columns;
     for (std::size_t n = 0, c = layout_->steps[t].choice; n < layout_->samples; ++n, c += D) {
@@ -236,8 +242,9 @@ const AtLogits& Choices<T>::p() const {
          ++i)
       result.value[i] = 0;
   for (std::size_t t = 0; t < asking_.size(); ++t) {
+    if (!several(episode_, t)) continue;
     const std::size_t D = layout_->steps[t].columns;
-    for (std::size_t c = 0; picks(t) > 1 && c < layout_->samples * D; ++c) {
+    for (std::size_t c = 0; c < layout_->samples * D; ++c) {
       const std::size_t choice = layout_->steps[t].choice + c;
       if (layout_->options[choice] == 1) continue;
       const auto marginals = episode_.steps()[t].question.distribution->law(asking_[t][c / D], c % D);
@@ -253,7 +260,7 @@ const AtLogits& Choices<T>::score() const {
   auto result = p();
   const bool pairs = all_pairs(*layout_);
   for (std::size_t t = 0; t < option_.size(); ++t) {
-    if (picks(t) > 1) {
+    if (several(episode_, t)) {
       const auto& step = layout_->steps[t];
       const std::size_t end = step.logit + layout_->samples * step.columns * step.options;
       for (std::size_t i = step.logit; i < end; ++i) result.value[i] = one_hot().value[i] - result.value[i];

@@ -24,6 +24,8 @@ std::optional<std::string> missing(const Need& need, const SiteDeclaration& site
   if (need.kind == measure_valued && site.kind.measure_valued) return {};
   if (categories && (need.kind == reparameterised || need.kind == symmetric))
     return site.options == 2 ? "has bits" : fmt::format("has up to {} options", site.options);
+  if (need.kind == codes && categories)
+    return site.codes ? std::optional<std::string>() : "has options without a place in a space";
   if (need.kind == relaxable && categories && !site.kind.relaxable) return "takes options only";
   const int most = need.kind == bits || need.kind == measure_valued ? 2 : need.kind == options ? need.most : site.options;
   const bool weights = need.kind == enumerable || need.kind == picks;
@@ -54,6 +56,7 @@ std::string to_string(const Need& need) {
     case Need::Kind::options: return fmt::format("at most {} options", need.most);
     case Need::Kind::enumerable: return "choices that can be enumerated";
     case Need::Kind::relaxable: return "categories that can be weights over options";
+    case Need::Kind::codes: return "options that are codes, points of a space";
     case Need::Kind::picks: return "choices among options";
     case Need::Kind::reparameterised: return "choices that can be differentiated in the distribution's parameters";
     case Need::Kind::quantiles: return "choices with an inverse distribution function";
@@ -74,6 +77,7 @@ std::string kind_name(const Need& need) {
     case Need::Kind::options: return "options";
     case Need::Kind::enumerable: return "enumerable";
     case Need::Kind::relaxable: return "relaxable";
+    case Need::Kind::codes: return "codes";
     case Need::Kind::picks: return "picks";
     case Need::Kind::reparameterised: return "reparameterised";
     case Need::Kind::quantiles: return "quantiles";

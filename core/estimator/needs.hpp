@@ -19,6 +19,7 @@ struct Need {
     options,          ///< of a site: categories, at most `most` of them
     enumerable,       ///< of a site: its choices can be visited one by one
     relaxable,        ///< of a site: categories that can be answered with weights over their options
+    codes,            ///< of a site: categories that are points of a space
     picks,            ///< of a site: choices of one or several of its options
     reparameterised,  ///< of a site: its choices can be differentiable in the distribution's parameters
     quantiles,        ///< of a site: choices with an inverse distribution function
@@ -37,7 +38,7 @@ struct Need {
 
 namespace need {
 inline constexpr Need log_density{Need::Kind::log_density}, categorical{Need::Kind::categorical}, bits{Need::Kind::bits},
-    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, picks{Need::Kind::picks},
+    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, codes{Need::Kind::codes}, picks{Need::Kind::picks},
     reparameterised{Need::Kind::reparameterised}, quantiles{Need::Kind::quantiles}, symmetric{Need::Kind::symmetric},
     measure_valued{Need::Kind::measure_valued}, posterior{Need::Kind::posterior}, dreams{Need::Kind::dreams},
     no_choice{Need::Kind::no_choice};

@@ -15,6 +15,9 @@
 // example, so that any estimator may ask for them. There is no load-balancing loss: it joins the examples of a batch, while a
 // cost here belongs to one example; `entropy_regularised` keeps the gate from closing early.
 //
+// The dense straight-through gradient of the gate (Panda et al. 2025, Dense backpropagation improves training for sparse
+// mixture-of-experts: few experts forward, all backward) is that of the estimator `simple` with gate=none.
+//
 // Parameters (H = hidden): gate.{weight [n, d], bias [n]}; for i = 1..n expert.<i>.{weight [H, d], bias [H]};
 //   readout.{weight [classes, H], bias [classes]}; posterior.gate.{weight [n, d], bias [n]},
 //   posterior.label.weight [classes, n].
@@ -41,8 +44,8 @@ class Router final : public Model<T> {
     if (picks_ > experts_)
       throw UsageError(fmt::format("router: picks={} is more than experts={}: pick at most all of them", picks_, experts_));
     auto& set = this->parameters_;
-    const std::size_t d = b.dimensions.at("features"), n = experts_, H = b.settings.integer("hidden"),
-                      C = b.dimensions.at("labels");
+    const std::size_t d = static_cast<std::size_t>(b.dimensions.at("features")) * b.dimensions.at("feature_width"),
+                      n = experts_, H = b.settings.integer("hidden"), C = b.dimensions.at("labels");
     gate_ = {set, "gate", d, n, b.init};
     for (int i = 1; i <= experts_; ++i) expert_.emplace_back(set, fmt::format("expert.{}", i), d, H, b.init);
     readout_ = {set, "readout", H, C, b.init};
@@ -111,7 +114,7 @@ const ModelEntry entry = {
                    ParameterInfo::integer("hidden", 8, 1, 4096, "hidden units of an expert"),
                    ParameterInfo::choice("gate", "probability", {"probability", "none"},
                                          "weigh an expert's output with its probability, or not")},
-    .needs = {"features", "labels"},
+    .needs = {"features", "feature_width", "labels"},
 };
 HARDGRAD_MODEL(Router, entry)
 

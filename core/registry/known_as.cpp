@@ -48,6 +48,8 @@ const std::vector<KnownAs>& known_names() {
        "rewards weighted by length as baseline"},
       {"ReMax", "self_critic", "Li et al. 2023, ReMax", "the loss of the most probable choices is the baseline"},
       {"Reparameterisation", "pathwise", "Kingma & Welling 2014, Auto-encoding variational Bayes", "another name"},
+      {"Rotation-trick", "nearest_code[gradient=rotated]",
+       "Fifty et al. 2024, Restructuring vector quantization with the rotation trick", "the authors' name"},
       {"RWS", "wake_wake", "Bornschein & Bengio 2015, Reweighted wake-sleep", "the authors' short name"},
       {"Score-function", "reinforce", "Glynn 1990, Likelihood ratio gradient estimation", "REINFORCE without a baseline"},
       {"SCST", "self_critic", "Rennie et al. 2017, Self-critical sequence training", "the authors' short name"},
@@ -59,6 +61,8 @@ const std::vector<KnownAs>& known_names() {
        "the same estimator, published independently in the same year"},
       {"UnOrd", "unordered_set", "Kool, van Hoof & Welling 2020, Estimating gradients for discrete random variables",
        "the unordered set estimator"},
+      {"VQ", "nearest_code", "Van den Oord, Vinyals & Kavukcuoglu 2017, Neural discrete representation learning",
+       "the gradient of the nearest code, copied to the encoder"},
       {"Weak-derivative", "mvd", "Pflug 1989, Sampling derivatives of probabilities", "another name"},
   };
   return all;

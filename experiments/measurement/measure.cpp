@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -276,6 +277,9 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
     throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
   if (settings.at_logits && estimator.target().entry().dreams)
     return skipped(spec, "its gradient is at the logits of dreams, too, whose number differs from run to run");
+  if (const auto& needs = Estimators::instance().at(spec.name).needs;
+      settings.at_logits && std::find(needs.begin(), needs.end(), need::codes) != needs.end())
+    return skipped(spec, "its gradient goes to the points near which codes are chosen, not to the logits");
   Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
   auto& truths = shared ? *shared : own;
   Measurement m;

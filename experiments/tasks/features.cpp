@@ -16,6 +16,7 @@
 
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/on_demand.hpp"
+#include "experiments/tasks/options_used.hpp"
 
 namespace hardgrad::tasks::features {
 namespace {
@@ -34,7 +35,9 @@ class Features final : public OnDemand {
       throw UsageError(fmt::format("features: kind={} needs at least {} features, got {}", kind_, least, features_));
   }
 
-  Dimensions dimensions() const override { return {{"features", static_cast<int>(features_)}, {"labels", 2}}; }
+  Dimensions dimensions() const override {
+    return {{"features", static_cast<int>(features_)}, {"feature_width", 1}, {"labels", 2}};
+  }
 
   Batch batch(Split split, const std::vector<int>& indices) const override {
     const auto B = indices.size();
@@ -51,17 +54,9 @@ class Features final : public OnDemand {
   }
 
   std::vector<Metric> metrics() const override {
-    Metric used{.name = "options_used", .unit = "1"};
-    used.formula = [](const std::vector<double>& counts) {
-      double total = 0, entropy = 0;
-      for (double n : counts) total += n;
-      for (double n : counts) entropy -= n > 0 ? n / total * std::log(n / total) : 0;
-      return total > 0 ? std::exp(entropy) : std::numeric_limits<double>::quiet_NaN();
-    };
-    return {{.name = "accuracy", .unit = "1"}, {.name = "planted_hit", .unit = "1"}, used};
+    return {{.name = "accuracy", .unit = "1"}, {.name = "planted_hit", .unit = "1"}, options_used()};
   }
-  /// planted_hit: share of the picked options that are planted features. options_used: the exponential of the entropy of all
-  /// picked options, 1 if they are always the same.
+  /// planted_hit: share of the picked options that are planted features.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       const auto said = seen.predictions.row(b);
@@ -71,10 +66,8 @@ class Features final : public OnDemand {
         if (option < 0) continue;
         const auto i = static_cast<std::size_t>(option);
         metrics[1].add(i < planted.size() && planted[i] == 1);
-        auto& counts = metrics[2].sums;
-        if (counts.size() <= i) counts.resize(i + 1);
-        ++counts[i];
       }
+      count_options(seen.choices.row(b), metrics[2]);
     }
   }
 

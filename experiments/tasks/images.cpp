@@ -9,6 +9,7 @@
 #include "experiments/support/path_kind.hpp"
 #include "experiments/tasks/digits.hpp"
 #include "experiments/tasks/loaders/amat.hpp"
+#include "experiments/tasks/options_used.hpp"
 
 namespace hardgrad::tasks::images {
 namespace {
@@ -62,6 +63,10 @@ class Images final : public DigitTask {
     return {{"height", static_cast<int>(train.rows)}, {"width", static_cast<int>(train.cols)}, {"levels", 2}};
   }
   int bound_samples() const override { return bound_samples_; }
+  std::vector<Metric> metrics() const override { return {options_used()}; }
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    for (std::size_t b = 0; b < batch.id.size(); ++b) count_options(seen.choices.row(b), metrics[0]);
+  }
   Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
     return drawn(Split::train, indices, dynamic_ ? epoch : key_);
   }

@@ -39,11 +39,11 @@ std::vector<TestModel> made_test_models() {
   for (int options : {2, 3})  // simultaneous choices
     for (auto reach : {Reach::later_choices, Reach::own_costs, Reach::own_column}) all.push_back(recurrent(reach, options, 2));
   all.push_back({"two sites, three options and two", std::make_unique<TwoSites>(), TwoSites::batch()});
-  for (const auto* spec :
-       {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
-        "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
-        "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]", "bits[bits=3,t=0.3;0.6;0.7,logit=700;-40;-400]",
-        "belief_network[layers=2,units=2]", "belief_network[units=2,options=3]"})
+  for (const auto* spec : {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
+                           "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
+                           "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]",
+                           "bits[bits=3,t=0.3;0.6;0.7,logit=700;-40;-400]", "belief_network[layers=2,units=2]",
+                           "belief_network[units=2,options=3]", "codebook[vectors=1,codes=3,width=2,hidden=2]"})
     all.push_back(toy(spec));
   for (bool feeding : {true, false})
     all.push_back({feeding ? "numbers, dependent" : "numbers, two columns", std::make_unique<Drift<double>>(feeding),

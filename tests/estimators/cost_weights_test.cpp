@@ -56,7 +56,8 @@ TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimat
       ++visited;
     }
     const int sparse_mixer = feed == "sampled";  // needs choices that feed no later ones
-    CHECK(visited == static_cast<int>(Estimators::instance().names().size()) - 9 - sparse_mixer);  // 7 for bits, 2 for numbers
+    CHECK(visited == static_cast<int>(Estimators::instance().names().size()) - 10 -
+                         sparse_mixer);  // 7 for bits, 2 for numbers, 1 for codes
     for (const auto* name : {"exact", "soft", "reinforce", "rloo", "entropy_regularised"}) {
       CAPTURE(name);
       CHECK(deviation(name, *model, batch) >= 0);

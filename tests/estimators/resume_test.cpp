@@ -37,6 +37,7 @@ struct Case {
 const Case cases[] = {{"bits", "bits[bits=2,t=0.3;0.499]"},
                       {"gaussians", "gaussians"},
                       {"subsets", "subsets[options=4,picks=2]"},
+                      {"images[size=8,examples=40,bound_samples=0]", "codebook[vectors=2,codes=3,width=2,hidden=4]"},
                       {"qa[stories=12,people=2,places=3,memory=6]", "memory_reader[embedding=4,hops=1]"}};
 
 template <class Set>

@@ -55,10 +55,10 @@ TEST_CASE("on a rewound tape every estimator's gradient has the same bits as on 
       }
       ++pairs;
     }
-  // All but the seven for bits, because choices have more options here (except that a partner is one of two words), and the two
-  // for numbers; nine draw from a learned posterior, which pixel_attention does not have; and sparse_mixer takes none of the five
+  // All but the seven for bits, because choices have more options here (except that a partner is one of two words), the two for
+  // numbers and the one for codes; nine draw from a learned posterior, which pixel_attention does not have; and sparse_mixer takes none of the five
   // scenes whose choices feed later ones.
-  CHECK(pairs == static_cast<int>(scenes.size() * (Estimators::instance().names().size() - 9) + 7 - 9 - 5));
+  CHECK(pairs == static_cast<int>(scenes.size() * (Estimators::instance().names().size() - 10) + 7 - 9 - 5));
 }
 
 TEST_CASE("the values are indeed shared: changed parameters have no effect on them until the tape is cleared") {

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ESTIMATORS = ["reinforce", "rloo[samples=2]", "simple", "unordered_set[samples=2]", "sum_and_sample[samples=2]"]
+ESTIMATORS = ["reinforce", "rloo[samples=2]", "self_critic", "soft_baseline", "simple", "sparse_mixer[order=1]", "sparse_mixer",
+              "sparse_mixer[order=3]", "unordered_set[samples=2]", "sum_and_sample[samples=2]"]
 
 
 class Problem:
@@ -38,6 +39,12 @@ class Problem:
         score = b - pi
         covariance = score.T @ (p[:, None] * score)
         draws = {"reinforce": (p, f[:, None] * score)}
+        draws["self_critic"] = (p, (f - f[np.argmax(p)])[:, None] * score)
+        draws["soft_baseline"] = (p, (f - ((pi - self.t) ** 2).sum())[:, None] * score)
+        along = lambda s: (b * 2 * (s * b - self.t)).sum(1)[:, None]  # b . f'(s b)
+        draws["sparse_mixer[order=1]"] = (p, along(1) * score)
+        draws["sparse_mixer"] = (p, along(1 / 2) * score)
+        draws["sparse_mixer[order=3]"] = (p, (along(1) + 3 * along(1 / 3)) / 4 * score)
         first, second = (i.ravel() for i in np.meshgrid(*[range(len(p))] * 2))
         half = (f[first] - f[second])[:, None] / 2
         draws["rloo[samples=2]"] = (p[first] * p[second], half * (score[first] - score[second]))

@@ -124,6 +124,7 @@ def other_networks(quick: bool, B: int):
             ("programmer", "tables", "programmer" + small("hidden=6,embedding=5"), "rloo", 4, 1),
             ("selector", "features", "selector" + small("hidden=5"), "rloo", 4, 1),
             ("router", "features[kind=regimes]", "router" + small("hidden=4"), "rloo", 4, 1),
+            ("codebook", pictures, "codebook" + small("vectors=2,codes=4,width=3,hidden=5"), "rloo", 4, 1),
             ("Gaussian glimpses", "glimpse", f"glimpse_reader[policy=gaussian{',features=9,hidden=8,glimpses=2' if quick else ''}]",
              "rloo", 4, 2),
             ("belief, two layers", pictures, f"belief_network[layers=2,hidden_layers=1,{bits},{maps}]", "rloo", 2, 2),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradient_file import compare, load
-from references import REFERENCES, cases, listed
+from references import REFERENCES, cases, codebook, listed
 
 CASES, SOFT = [*cases(), *listed("SUBSETS"), *listed("HARD")], list(cases(soft=True))
 TOYS = {"bits", "gaussians", "not_gate", "subsets"}  # tested by closed forms instead
@@ -84,6 +84,17 @@ def test_a_network_without_a_choice_equals_its_reference(tmp_path, model, task, 
     assert not any(name.startswith("attention.") for name in file.gradient)
     found = compare(file, REFERENCES[model])
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
+
+
+@pytest.mark.parametrize("gradient", ["copied", "rotated"])
+@pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "codebook"])
+def test_the_gradient_of_the_nearest_code_equals_its_reference(tmp_path, settings, gradient):
+    file = dump(tmp_path, "codebook", "images[size=8]", settings, "double", estimator=f"nearest_code[gradient={gradient}]")
+    theirs = lambda rotated: compare(file, lambda f, example, _: ([codebook.quantised(f, example, rotated)], []))
+    found = theirs(gradient == "rotated")
+    assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
+    if "width=1" not in settings:  # in one dimension, a rotation is a sign
+        assert theirs(gradient != "rotated").gradient > 1e-3
 
 
 @pytest.mark.parametrize("model, task, settings", {case[0]: case for case in CASES}.values())

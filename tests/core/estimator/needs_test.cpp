@@ -52,6 +52,16 @@ TEST_CASE("subsets have a density and can be enumerated, but are neither categor
   CHECK(!subsets.numbers());
 }
 
+TEST_CASE("codes are categories with a place in a space") {
+  auto codes = categories;
+  codes.sites[0].codes = true;
+  for (const auto& need : {need::codes, need::categorical, need::relaxable}) CHECK(!unmet({need}, codes));
+  CHECK(*unmet({need::codes}, categories) ==
+        "needs options that are codes, points of a space; site `word` has options without a place in a space");
+  CHECK(unmet({need::codes}, place)->find("site `place` is a Normal") != std::string::npos);
+  CHECK(unmet({need::codes}, subsets)->find("site `words` picks 3 of 20 options") != std::string::npos);
+}
+
 TEST_CASE("every site must meet the needs, also the second one") {
   const Structure two{.sites = {{.name = "gate", .options = 2}, {.name = "word", .options = 20}}};
   CHECK(unmet({need::bits}, two)->find("site `word`") != std::string::npos);
@@ -117,6 +127,7 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
                           {"words", 2},
                           {"cells", 4},
                           {"features", 3},
+                          {"feature_width", 1},
                           {"document_length", 4},
                           {"question_length", 2},
                           {"height", 4},
@@ -162,6 +173,7 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
                                                        {"captioner", "sequential"},
                                                        {"writer", "sequential"},
                                                        {"belief_network", "joint cost"},
+                                                       {"codebook", "joint cost"},
                                                        {"belief_network[layers=2]", "sequential"},
                                                        {"turing_machine", "sequential"},
                                                        {"pixel_attention[layers=1]", "one choice"},
@@ -225,7 +237,7 @@ TEST_CASE("every estimator of a mean over choices accepts another target, and re
     CHECK(!wants_posterior(Spec::parse(name)));
     CHECK(target_of(bound.with("kl", "sampled")).text() == "elbo[kl=sampled]");
   }
-  CHECK(means == 49);
+  CHECK(means == 50);
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ def test_a_right_one_passes_everywhere():
     verdict = hardgrad.test(score_function, full=True)
     assert verdict.passed and verdict.claims_unbiased and verdict.count("passed") > 250, str(verdict)
     assert {check.check for check in verdict.checks} >= {"exact mean", "contract", "shift", "exact mean, elbo[kl=sampled]"}
-    assert all("needs" in check.detail for check in verdict.checks if check.outcome == "skipped")  # on numbers
+    skipped = [check.detail for check in verdict.checks if check.outcome == "skipped"]
+    assert all("needs" in detail or "no learned posterior" in detail for detail in skipped)  # on numbers; the lower bound of codes
 
 
 def test_a_quick_verdict_is_a_part_of_the_full_one():

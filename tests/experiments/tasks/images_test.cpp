@@ -1,4 +1,5 @@
 // Binary images: generated, from files, and the three ways to turn greys into bits.
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -51,6 +52,15 @@ TEST_CASE("a generated batch has bits, and every image a unique id") {
     }
     CHECK_THROWS_AS(task->batch(Split::test, {10}), Bug);
   }
+}
+
+TEST_CASE("options of all choices of all images are counted together") {
+  const auto task = make("size=12,examples=40");
+  Observation seen{Array<int>({2, 0}), Array<int>({2, 4}, 0)};
+  seen.choices.data = {5, 5, 0, 0, 5, 5, 5, 5};
+  auto metrics = task->metrics();
+  task->score(task->batch(Split::test, {0, 1}), seen, metrics);
+  CHECK(value(metrics, "options_used") == doctest::Approx(std::pow(4, 0.25) * std::pow(4 / 3.0, 0.75)));
 }
 
 TEST_CASE("dynamic bits are drawn anew every epoch, static ones once, thresholded ones never") {

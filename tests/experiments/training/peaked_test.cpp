@@ -48,8 +48,8 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       ++trainings;
     }
   }
-  CHECK(networks == 29);
-  CHECK(trainings == 3 * networks - 4);  // pixel_attention, writer (two scenes) and written words have no learned posterior
+  CHECK(networks == 31);
+  CHECK(trainings == 3 * networks - 5);  // pixel_attention, codebook, writer (two scenes), written words: no learned posterior
 }
 
 }  // namespace
