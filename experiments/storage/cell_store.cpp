@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <set>
+#include <sstream>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/process.hpp"
@@ -16,15 +18,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string ending_of(const Share& share) {
+  return share.shards == 1 ? "" : fmt::format(".{}-{}-{}", share.numbering, share.shard, share.shards);
+}
+
 void shift(std::vector<CellPlace>& places, std::size_t by) {
   for (auto& place : places) place.at += by;
 }
 
 }  // namespace
 
-CellStore::CellStore(std::string folder)
-    : folder_(std::move(folder)), own_(folder_ + "/" + this_process() + "." + random_name() + std::string(cells_ending)) {
+CellStore::CellStore(std::string folder, Share share)
+    : folder_(std::move(folder)),
+      share_(std::move(share)),
+      own_(fmt::format("{}/{}.{}{}{}", folder_, this_process(), random_name(), ending_of(share_), cells_ending)) {
   refresh();
+}
+
+// Whether the share in a file's name has no cell in common with ours.
+bool CellStore::is_apart(const std::string& name) const {
+  if (share_.shards == 1) return false;
+  const auto dot = name.rfind('.', name.size() - cells_ending.size() - 1);
+  std::istringstream words(name.substr(dot + 1, name.size() - cells_ending.size() - dot - 1));
+  std::string numbering;
+  std::size_t shard = 0, shards = 0;
+  char dash = 0;
+  if (!std::getline(words, numbering, '-') || !(words >> shard >> dash >> shards) || shard == 0 || shards == 0) return false;
+  const auto common = std::gcd(shards, share_.shards);
+  return numbering == share_.numbering && shard % common != share_.shard % common;
 }
 
 // Scans what is new in the file. True if what was known of it no longer holds.
@@ -67,7 +88,7 @@ void CellStore::refresh() {
   std::set<std::string> there;
   std::error_code error;
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error))
-    if (const auto name = entry->path().filename().string(); name.ends_with(cells_ending) && !name.starts_with('.'))
+    if (const auto name = entry->path().filename().string(); name.ends_with(cells_ending) && !name.starts_with('.') && !is_apart(name))
       there.insert(folder_ + "/" + name);
   bool again = std::erase_if(files_, [&](const auto& file) { return !there.contains(file.first); }) > 0;
   std::vector<std::pair<const std::string*, std::size_t>> grown;  // with the number of records known before

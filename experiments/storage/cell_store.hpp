@@ -1,6 +1,6 @@
 // The finished cells of a sweep: files of cells in one folder, one of each process.
 //
-// A process appends each cell that it finishes to its own file, `<process>.<random>.cells`, with one write and one fsync. No
+// A process appends each cell that it finishes to its own file, `<process>.<random>[.<share>].cells`, with one write and one fsync. No
 // other process writes this file while that one lives, so no locks are needed. A killed process leaves at most a torn record
 // at its end, which counts as no record, and which the next run removes. Copying the files of two folders into one joins them.
 #pragma once
@@ -24,11 +24,18 @@ struct StoredCell {
   bool sound = true;  ///< its record matches its hash
 };
 
+/// Of the cells that one way of numbering numbers: those with number % shards == shard - 1.
+struct Share {
+  std::string numbering = {};  ///< a hash of it
+  std::size_t shard = 1, shards = 1;
+};
+
 /// An index of the folder's records, as of the last refresh. Thread-safe.
 class CellStore {
  public:
-  /// The folder need not exist.
-  explicit CellStore(std::string folder);
+  /// The folder need not exist. With a share, it is in the name of this process's file, and files are not read whose shares have
+  /// no cell in common with it: the processes of an array then do not read each other's files.
+  explicit CellStore(std::string folder, Share share = {});
   const std::string& folder() const { return folder_; }
   /// Reads what was written since. Files that cannot be read are without records, and are named by damage().
   void refresh();
@@ -64,11 +71,14 @@ class CellStore {
     const std::string* path;
     CellPlace place;
   };
+  bool is_apart(const std::string& name) const;
   bool look_at(const std::string& path, File& file);
   void add(const std::string& path, const CellPlace& place);
   bool abandoned(const std::string& path, const File& file) const;
 
-  const std::string folder_, own_;
+  const std::string folder_;
+  const Share share_;
+  const std::string own_;
   mutable std::mutex mutex_;
   std::map<std::string, File> files_;
   std::unordered_map<std::string, Found> cells_;

@@ -191,6 +191,9 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
   for (const auto& h : hashes) all += h + "\n";  // sorted: the order of the file does not matter
   if (config.tune) all += config.tune->text();
   plan.hash = text_hash(all);
+  std::string in_order;
+  for (const auto& cell : plan.cells) in_order += cell.hash;
+  plan.numbering = text_hash(in_order);
   if (config.tune) begin_searches(plan, config, tasks);
   return plan;
 }
@@ -269,16 +272,42 @@ Durations::Left work_of(const std::vector<const Cell*>& cells) {
   return work;
 }
 
+namespace {
+
+// The lines of a text, sorted.
+std::vector<std::string_view> sorted_lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
+    lines.push_back(text.substr(0, end + 1));
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+}  // namespace
+
 nlohmann::json Plan::json() const {
+  // The lines that all identities have are written once: they are most of the file.
+  std::vector<std::string> identities;
+  for (const auto& cell : cells) identities.push_back(identity(precision, seed, cell));
+  auto common = identities.empty() ? std::vector<std::string_view>() : sorted_lines(identities[0]);
+  for (const auto& text : identities) {
+    const auto lines = sorted_lines(text);
+    std::erase_if(common, [&](auto line) { return !std::binary_search(lines.begin(), lines.end(), line); });
+  }
+  std::string shared;
+  for (const auto line : common) shared += line;
   auto list = nlohmann::json::array();
-  for (const auto& cell : cells) {
-    list.push_back(
-        {{"hash", cell.hash}, {"axes", cell.axes}, {"identity", identity(precision, seed, cell)}, {"skip", cell.skip}});
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto& cell = cells[i];
+    std::string own;
+    for (const auto line : sorted_lines(identities[i]))
+      if (!std::binary_search(common.begin(), common.end(), line)) own += line;
+    list.push_back({{"hash", cell.hash}, {"axes", cell.axes}, {"identity", own}, {"skip", cell.skip}});
     if (tuning)
       list.back().update({{"round", cell.round}, {"search", cell.search}, {"setting", cell.setting}, {"share", cell.share}});
   }
   nlohmann::json all{{"format", 2},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
-                     {"config", config}, {"cells", list}};
+                     {"config", config}, {"cells", list}, {"common", shared}};
   if (tuning)
     all.update({{"tune", tuning->config->tune->text()},
                 {"metric", tuning->config->tune->metric},
@@ -313,7 +342,8 @@ std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
     } else if (it->second.at("hash") != cell.at("hash")) {
       ++changed;
       if (example.empty())
-        example = identity_difference(it->second.value("identity", ""), cell.at("identity").get<std::string>());
+        example = identity_difference(frozen.value("common", "") + it->second.value("identity", ""),
+                                      now.value("common", "") + cell.value("identity", ""));
     }
   }
   for (const auto& [key, cell] : before) removed += !after.contains(key);

@@ -30,6 +30,7 @@ struct Plan {
   std::vector<Cell> cells;            ///< the known cells in order; with [tune], finished trials add more (`grow`)
   std::vector<std::string> warnings;  ///< e.g. an exclusion that matches nothing
   std::string hash;                   ///< 16 hex digits over all cells
+  std::string numbering;              ///< the same over the cells in order, which shards count
   std::optional<Tuning> tuning = {};  ///< of a sweep with [tune]
 
   /// The content of plan.json, which `status` and `merge` read.

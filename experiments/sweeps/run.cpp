@@ -50,12 +50,17 @@ nlohmann::json Run::here(const char* event, const Cell& cell) const {
   return line;
 }
 
+// With [tune], other shares determine what is run here.
+storage::Share Run::share() const {
+  return plan_.tuning ? storage::Share{} : storage::Share{plan_.numbering, options_.shard, options_.shards};
+}
+
 Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
     : plan_(plan),
       tasks_(tasks),
       options_(options),
       folder_{options.out},
-      cells_(folder_.cells()),
+      cells_(folder_.cells(), share()),
       jobs_(useful_jobs(options.jobs)) {
   adopt(plan, folder_, options.force);
   report_.leftovers = storage::remove_leftovers(folder_.path) + storage::remove_leftovers(folder_.cells()) + cells_.mend();

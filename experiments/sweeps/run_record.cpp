@@ -33,7 +33,7 @@ void Run::tell_end(const Cell& cell, storage::CellStatus status, const std::stri
 
 // Reports cells whose file was removed during the run: they are not done.
 void Run::miss_removed() {
-  const storage::CellStore now(folder_.cells());
+  const storage::CellStore now(folder_.cells(), share());
   for (const auto& cell : plan_.cells)
     if (const auto it = ended_.find(cell.hash); it != ended_.end() && !now.find(cell.hash))
       report_.failures.push_back(cell.label() + ": its file was removed during the run: " + it->second);

@@ -39,6 +39,7 @@ class Run {
   RunReport finish();
 
  private:
+  storage::Share share() const;
   void select();
   void grow_plan();
   bool wait_for_trials();

@@ -156,6 +156,25 @@ TEST_CASE("the last attempt at a cell counts, in whichever file it is") {
   CHECK(first.find(hash)->cell.status == CellStatus::failed);
 }
 
+TEST_CASE("shares without a common cell do not read each other's files") {
+  Folder folder;
+  const auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
+  CellStore(folder.string(), {"a", 3, 4}).append(record);
+  for (const auto& [share, reads] : {std::pair{Share{}, true},
+                                     {Share{"a", 3, 4}, true},
+                                     {Share{"a", 1, 4}, false},
+                                     {Share{"b", 1, 4}, true},  // numbers mean other cells there
+                                     {Share{"a", 1, 2}, true},  // 1, 3, 5 ...
+                                     {Share{"a", 2, 2}, false},
+                                     {Share{"a", 1, 3}, true},
+                                     {Share{"a", 5, 6}, true},
+                                     {Share{"a", 4, 6}, false}})
+    CHECK_MESSAGE(CellStore(folder.string(), share).find(record.cell_hash).has_value() == reads,
+                  share.numbering << share.shard << "/" << share.shards);
+  CellStore(folder.string()).append(record);
+  CHECK(CellStore(folder.string(), {"a", 1, 4}).find(record.cell_hash)->cell.attempt == 2);
+}
+
 TEST_CASE("a seed that is not a number is named") {
   auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
   for (const char* bad : {"", "-1", "1.5", "abc", "99999999999999999999"}) {
