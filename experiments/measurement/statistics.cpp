@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "experiments/measurement/lengths.hpp"
 
@@ -43,15 +44,18 @@ void in_pieces(std::size_t size, std::size_t most, F f) {
 
 }  // namespace
 
-Replicates::Replicates(std::vector<double> reference, int directions, int replicates, int most_blocks)
+Replicates::Replicates(std::vector<double> reference, int directions, int replicates, int most_blocks,
+                       std::vector<std::array<std::size_t, 2>> parts)
     : reference_(std::move(reference)),
       reference_norm_(length_of(reference_)),
       probes_(reference_.size(), directions, Key(7) / "direction"),
       replicates_(replicates),
-      most_blocks_(most_blocks) {
+      most_blocks_(most_blocks),
+      parts_(std::move(parts)) {
   blocks_.resize(std::min(replicates, most_blocks));
   total_.sum.resize(reference_.size());
   total_.squares.resize(reference_.size());
+  total_.squared_in.resize(parts_.size());
   total_.along.resize(this->directions());
   total_.along_squares.resize(this->directions());
 }
@@ -65,7 +69,11 @@ void Replicates::add(int index, std::span<const double> gradient) {
   auto& block = blocks_[index];
   if (block.sum.empty()) {
     block.sum.resize(reference_.size());
-    block.squares.resize(reference_.size());
+    {
+      const std::lock_guard lock(*summing_);
+      block.squares = std::exchange(spare_, {});  // fresh pages take as long as a replicate
+    }
+    block.squares.assign(reference_.size(), 0);
     block.along.resize(directions());
     block.along_squares.resize(directions());
   }
@@ -126,23 +134,24 @@ void Replicates::keep(std::vector<double>& largest, double squared) {
 }
 
 void Replicates::grow() {
-  const auto before = std::move(blocks_);
+  auto before = std::move(blocks_);
   const int filled = replicates_;
   replicates_ *= 2;
   blocks_ = std::vector<Block>(std::min(replicates_, most_blocks_));
   int place = 0, into = 0;  // first replicate of a block, and the block that it now belongs to: ends of blocks are kept
-  for (const auto& block : before) {
+  for (auto& block : before) {
     while (range(into)[1] <= place) ++into;
     place += block.count;
     auto& to = blocks_[into];
-    const auto add = [](std::vector<double>& sum, const std::vector<double>& more) {
-      sum.resize(more.size());
+    const auto add = [](std::vector<double>& sum, std::vector<double>& more) {
+      if (sum.empty()) return sum.swap(more);
       for (std::size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
     };
     to.complete = true;
     to.count += block.count;
     to.squared += block.squared;
     add(to.sum, block.sum);
+    add(to.squared_in, block.squared_in);
     for (double squared : block.largest) keep(to.largest, squared);
   }
   for (summed_ = 0; range(summed_)[0] < filled;) ++summed_;
@@ -180,11 +189,16 @@ void Replicates::complete(int index) {
       block.squared += block.squares[i];
     }
     total_.squared += block.squared;
+    for (const auto& [first, last] : parts_)
+      block.squared_in.push_back(std::accumulate(block.squares.begin() + static_cast<std::ptrdiff_t>(first),
+                                                 block.squares.begin() + static_cast<std::ptrdiff_t>(last), 0.0));
+    for (std::size_t i = 0; i < parts_.size(); ++i) total_.squared_in[i] += block.squared_in[i];
     for (std::size_t k = 0; k < directions(); ++k) {
       total_.along[k] += block.along[k];
       total_.along_squares[k] += block.along_squares[k];
     }
     total_.along_most = std::max(total_.along_most, block.along_most);
+    spare_ = std::move(block.squares);
     block.squares = {};
   }
 }
@@ -201,6 +215,30 @@ void Replicates::finish_early() {
   replicates_ = 0;
   for (const auto& block : blocks_) replicates_ += block.count;
   finish();
+}
+
+Replicates Replicates::part(std::size_t index) const {
+  const auto [first, last] = parts_.at(index);
+  const auto slice = [first = first, last = last](const std::vector<double>& all) {
+    return std::vector<double>(all.begin() + static_cast<std::ptrdiff_t>(first),
+                               all.begin() + static_cast<std::ptrdiff_t>(last));
+  };
+  Replicates of(slice(reference_), 0, replicates_, most_blocks_);
+  of.whole_ = false;
+  of.blocks_.resize(blocks_.size());
+  const auto take = [&](Block& to, const Block& from) {
+    to.count = from.count;
+    to.complete = true;
+    to.sum = slice(from.sum);
+    to.squared = from.squared_in[index];
+  };
+  for (std::size_t b = 0; b < blocks_.size(); ++b) take(of.blocks_[b], blocks_[b]);
+  take(of.total_, total_);
+  of.total_.squares = slice(total_.squares);
+  of.total_.cosine = std::nan("");
+  of.summed_ = of.blocks();
+  of.finish();
+  return of;
 }
 
 std::vector<double> Replicates::centred(std::size_t first, std::size_t n) const {
@@ -294,6 +332,7 @@ std::vector<double> Replicates::variances() const {
 }
 
 Interval Replicates::cosine_interval(double level) const {
+  if (!whole_) return {std::nan(""), std::nan("")};
   if (!(variance_ > 0)) return {cosine_, cosine_};
   const double m = total_.count, most = 1 - cosine_ * cosine_;
   const double scatter = scatter_of(total_.cosine_squares, total_.cosine, m) / (m - 1);
@@ -313,6 +352,7 @@ double Replicates::bias_p_value(double resolution, double doubt) const {
 }
 
 double Replicates::corrected_bias_p_value(double resolution) const {
+  if (!whole_) return std::nan("");
   const double m = total_.count;
   double smallest = 1;
   for (std::size_t k = 0; k < directions(); ++k) {

@@ -1,6 +1,7 @@
 // Statistics of gradient replicates g_m in R^P around a reference g*, in one pass and constant memory.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -17,8 +18,9 @@ namespace hardgrad::measurement {
 class Replicates {
  public:
   /// The bias test uses the reference's direction (unless it is zero) and `directions` random ones. Each of the blocks, at most
-  /// `most_blocks`, keeps one sum per parameter.
-  Replicates(std::vector<double> reference, int directions, int replicates, int most_blocks = 32);
+  /// `most_blocks`, keeps one sum per parameter. parts: ranges [first, last) of the parameters for `part`.
+  Replicates(std::vector<double> reference, int directions, int replicates, int most_blocks = 32,
+             std::vector<std::array<std::size_t, 2>> parts = {});
 
   /// Blocks are independent: each may be filled by a separate thread, with its replicates in order.
   int blocks() const { return static_cast<int>(blocks_.size()); }
@@ -38,6 +40,10 @@ class Replicates {
   void grow();
   /// The first block that is not complete.
   int next() const { return summed_; }
+
+  /// After `finish`: the replicates of some of the parameters, made of slices of the sums. Cosines, the tail and the corrected
+  /// p-value need each replicate, and are NaN.
+  Replicates part(std::size_t index) const;
 
   const std::vector<double>& reference() const { return reference_; }
   std::vector<double> mean() const;              ///< [P]
@@ -75,6 +81,7 @@ class Replicates {
     bool complete = false;
     std::vector<double> sum, squares;  ///< [P]; squares are kept until the block is complete
     double squared = 0;                ///< sum of all squares
+    std::vector<double> squared_in;    ///< of those of each part
     double cosine = 0, cosine_squares = 0;
     std::vector<double> along, along_squares;  ///< per direction; the reference's direction is last
     double along_most = 0;                     ///< the largest square of all directions
@@ -97,6 +104,9 @@ class Replicates {
   double reference_norm_;
   Probes probes_;
   int replicates_, most_blocks_;
+  std::vector<std::array<std::size_t, 2>> parts_;
+  bool whole_ = true;          // false: of a part
+  std::vector<double> spare_;  // memory for a block's squares
   std::vector<Block> blocks_;
   Block total_;
   int summed_ = 0;  // blocks in the total

@@ -1,10 +1,14 @@
 #include "experiments/python/replicates.hpp"
 
+#include <pybind11/stl.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/support/error.hpp"
@@ -35,9 +39,10 @@ bool finite(std::span<const double> numbers) {
 /// any time most of the blocks are full.
 class DrawnReplicates {
  public:
-  DrawnReplicates(const Numbers<double>& reference, int most_blocks)
+  /// parts: ranges [first, last) of the parameters.
+  DrawnReplicates(const Numbers<double>& reference, int most_blocks, std::vector<std::array<std::size_t, 2>> parts)
       : replicates_({reference.data(), reference.data() + reference.size()}, measurement::MeasureSettings().directions,
-                    most_blocks, most_blocks) {}
+                    most_blocks, most_blocks, std::move(parts)) {}
 
   /// False, and nothing is added, if an entry is not finite.
   bool add(const Numbers<double>& gradient) {
@@ -59,8 +64,11 @@ class DrawnReplicates {
     replicates_.finish_early();
   }
   const measurement::Replicates& finished() const { return replicates_; }
+  /// Of a part of the parameters, finished.
+  DrawnReplicates part(std::size_t index) const { return DrawnReplicates(replicates_.part(index), added_); }
 
  private:
+  DrawnReplicates(measurement::Replicates part, int added) : replicates_(std::move(part)), added_(added) {}
   measurement::Replicates replicates_;
   int added_ = 0, block_ = 0;
 };
@@ -111,7 +119,8 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
 
 void declare_replicates(py::module_& module) {
   py::class_<DrawnReplicates>(module, "Replicates")
-      .def(py::init<const Numbers<double>&, int>())
+      .def(py::init<const Numbers<double>&, int, std::vector<std::array<std::size_t, 2>>>())
+      .def("part", &DrawnReplicates::part)
       .def("add", &DrawnReplicates::add)
       .def("finish", &DrawnReplicates::finish)
       .def_property_readonly("count", &DrawnReplicates::count)

@@ -16,7 +16,7 @@ def drawn(count, bias=0.0, seed=0):
 
 
 def added(estimates, reference):
-    run = _core.Replicates(reference, 32)
+    run = _core.Replicates(reference, 32, [])
     for one in estimates:
         assert run.add(one)
     run.finish()
@@ -46,7 +46,7 @@ def test_any_number_and_numbers_that_are_not_finite():
     """Only added gradients count, wherever drawing stops, and one that is not finite leaves no trace."""
     estimates, truth = drawn(320)
     for count in (2, 9, 33, 150, 319):
-        run = _core.Replicates(truth, 32)
+        run = _core.Replicates(truth, 32, [])
         for one in estimates[:count]:
             assert not run.add(one * np.nan) and not run.add(np.where(np.arange(P) == 3, np.inf, one)) and run.add(one)
         assert run.count == count
@@ -54,7 +54,7 @@ def test_any_number_and_numbers_that_are_not_finite():
         found = run.summary(None, True, False, 1.0, 0.95)["numbers"]
         assert found["replicates"] == count and found["variance"] == pytest.approx(estimates[:count].var(0, ddof=1).sum())
         assert found["squared_bias"] == pytest.approx(np.sum((estimates[:count].mean(0) - truth) ** 2) - found["variance"] / count)
-    run = _core.Replicates(truth, 32)
+    run = _core.Replicates(truth, 32, [])
     run.add(truth)
     with pytest.raises(UsageError, match="two gradients"):
         run.finish()
@@ -73,6 +73,34 @@ def test_against_a_long_run():
     expected = np.sum((estimates.mean(0) - long.mean()) ** 2) - found["variance"] / 200 - error**2
     assert found["squared_bias"] == pytest.approx(expected)
     assert np.isnan(added(estimates, np.zeros(P)).summary(None, False, False, 1.0, 0.95)["numbers"]["squared_bias"])
+
+
+@pytest.mark.parametrize("count", [40, 320])
+def test_a_part_is_made_of_slices(count):
+    """Its figures are those of the slices added by themselves, except the numbers that need each gradient."""
+    estimates, truth = drawn(count, 0.3)
+    long, parts = drawn(800, seed=1)[0], [(0, 3), (3, P), (2, 2 + 1)]
+    for against in (False, True):
+        whole, run = _core.Replicates(truth, 32, parts), _core.Replicates(np.zeros(P), 32, parts)
+        for one in estimates:
+            whole.add(one)
+        for one in long:
+            run.add(one)
+        whole.finish(), run.finish()
+        for index, (first, last) in enumerate(parts):
+            part = slice(first, last)
+            alone, its = added(estimates[:, part], truth[part]), added(long[:, part], np.zeros(last - first))
+            found = whole.part(index).summary(run.part(index) if against else None, True, False, 4.0, 0.95)
+            expected = alone.summary(its if against else None, True, False, 4.0, 0.95)
+            for name, value in expected["numbers"].items():
+                if name in ("cosine", "tail_index", "bias_p_value"):
+                    assert np.isnan(found["numbers"][name]), name
+                else:
+                    assert found["numbers"][name] == pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True), name
+            for name in ("variance", "squared_bias", "relative_bias", "snr"):
+                np.testing.assert_allclose(found["intervals"][name], expected["intervals"][name], rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(whole.part(index).mean(), estimates[:, part].mean(0), rtol=1e-12)
+            np.testing.assert_allclose(whole.part(index).variances(), estimates[:, part].var(0, ddof=1), rtol=1e-12)
 
 
 def test_a_heavy_tail_is_noticed():

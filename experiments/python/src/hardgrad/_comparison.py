@@ -32,7 +32,7 @@ class Measured:
         Also mean_cosine (cosine of the mean), time_normalised_variance (variance x seconds), not_finite (estimates left out), warmup
         (steps in which it learned before). NaN: unknown.
     intervals: 95%, by name. unsupported: why the replicates do not support them, such as a heavy tail; empty if they do.
-    notes: remarks in words. groups: the same figures by group of parameters.
+    notes: remarks in words. groups: the same figures by group of parameters, without cosines, the tail and bias_p_value.
     wide: interval of the variance at the level that holds for all pairs of estimators together.
     mean, variances: [P] of each coordinate, if wanted.
     """

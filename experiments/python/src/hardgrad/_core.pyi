@@ -69,12 +69,15 @@ class DrawnDouble(DrawnFloat):
     """The same in double precision."""
 
 class Replicates:
-    """Gradients [P] added one after another, around a reference [P]; intervals are from the scatter of at most `most_blocks` blocks."""
-    def __init__(self, reference: NDArray[np.float64], most_blocks: int) -> None: ...
+    """Gradients [P] added one after another, around a reference [P]; intervals are from the scatter of at most `most_blocks` blocks.
+    parts: ranges of the parameters for `part`."""
+    def __init__(self, reference: NDArray[np.float64], most_blocks: int, parts: list[tuple[int, int]]) -> None: ...
     def add(self, gradient: NDArray[np.float64]) -> bool:
         """False, and nothing is added, if an entry is not finite."""
     def finish(self) -> None:
         """Before what follows. UsageError for fewer than two gradients."""
+    def part(self, index: int) -> Replicates:
+        """Of a part of the parameters, finished: slices of the sums. Without cosines, tail and bias_p_value, which are NaN."""
     @property
     def count(self) -> int: ...
     def mean(self) -> NDArray[np.float64]: ...

@@ -23,45 +23,45 @@ class Moments:
 
 
 class Replicates:
-    """Gradients added one after another, as a whole and by group. reference: the true gradient, or None."""
+    """Gradients added one after another. reference: the true gradient, or None."""
 
     def __init__(self, parameters: Parameters, reference: Optional[Reference]):
         self.reference, self._single = reference, parameters.single
         around = np.zeros(parameters.size) if reference is None else reference.gradient
         blocks = int(min(_BLOCKS, max(4, _MEMORY // (8 * parameters.size))))
-        self.parts = {"": slice(0, parameters.size), **parameters.groups}
-        self.cores: dict[str, Any] = {name: _core.Replicates(around[part], blocks) for name, part in self.parts.items()}
+        self._core = _core.Replicates(around, blocks, [(part.start, part.stop) for part in parameters.groups.values()])
+        self._groups, self._parts = list(parameters.groups), dict[str, _core.Replicates]()
 
     def add(self, gradient: Floats) -> bool:
         """Whether it was added: false if an entry is not finite."""
-        if not self.cores[""].add(gradient):
-            return False
-        for name, part in self.parts.items():
-            if name:
-                self.cores[name].add(gradient[part])
-        return True
+        return self._core.add(gradient)
 
     @property
     def count(self) -> int:
-        return int(self.cores[""].count)
+        return self._core.count
 
     def finish(self) -> None:
-        for core in self.cores.values():
-            core.finish()
+        self._core.finish()
 
     def moments(self, name: str = "", rows: float = np.nan) -> Moments:
-        """Of the whole, or of a group; after `finish`."""
-        core, run = self.cores[name], self.reference.run if self.reference else None
-        found = core.summary(run and run.cores[name], self.reference is not None, self._single, rows, LEVEL)
+        """Of the whole, or of a group; after `finish`. Of a group, cosines, the tail and bias_p_value are NaN: they need each gradient."""
+        run = self.reference.run if self.reference else None
+        found = self._of(name).summary(run and run._of(name), self.reference is not None, self._single, rows, LEVEL)
         return Moments(found["numbers"], found["intervals"], found["unsupported"])
+
+    def _of(self, name: str) -> _core.Replicates:
+        if not name:
+            return self._core
+        if name not in self._parts:
+            self._parts[name] = self._core.part(self._groups.index(name))
+        return self._parts[name]
 
     def coordinates(self) -> tuple[Floats, Floats]:
         """[P] mean and variance of each coordinate."""
-        core = self.cores[""]
-        return core.mean(), core.variances()
+        return self._core.mean(), self._core.variances()
 
     def variance_interval(self, level: float) -> tuple[float, float]:
-        low, high = self.cores[""].variance_interval(level)
+        low, high = self._core.variance_interval(level)
         return float(low), float(high)
 
 

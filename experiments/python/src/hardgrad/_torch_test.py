@@ -127,7 +127,7 @@ class _Tester:
         words = "; ".join(f"{name}: off by {100 * of['relative_bias']:.3g}% of the length (p = {of['bias_p_value_plain']:.1g})"
                           for name, of in found.items() if name in (off or found))
         if off and self.unbiased:
-            return "failed", f"it is said to be unbiased, but the mean of {self.draws} estimates is wrong: {words}"
+            return "failed", f"it claims to be unbiased, but the mean of {self.draws} estimates is wrong: {words}"
         return "passed", words
 
 
