@@ -88,7 +88,8 @@ void CellStore::refresh() {
   std::set<std::string> there;
   std::error_code error;
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error))
-    if (const auto name = entry->path().filename().string(); name.ends_with(cells_ending) && !name.starts_with('.') && !is_apart(name))
+    if (const auto name = entry->path().filename().string();
+        name.ends_with(cells_ending) && !name.starts_with('.') && !is_apart(name))
       there.insert(folder_ + "/" + name);
   bool again = std::erase_if(files_, [&](const auto& file) { return !there.contains(file.first); }) > 0;
   std::vector<std::pair<const std::string*, std::size_t>> grown;  // with the number of records known before
