@@ -48,7 +48,7 @@ bool CellStore::is_apart(const std::string& name) const {
   return numbering == share_.numbering && shard % common != share_.shard % common;
 }
 
-// Scans what is new in the file. True if what was known of it no longer holds.
+// Scans the new bytes of the file. True if its known records no longer hold.
 bool CellStore::look_at(const std::string& path, File& file) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) status = {};
