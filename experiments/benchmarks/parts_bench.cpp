@@ -4,7 +4,8 @@
 // op/NAME/...  time of one forward and backward; items/s are output numbers (products: FLOP of the forward product)
 // gemm/MxNxK   a single product, on one thread and on all; items/s are multiplications. OpenBLAS takes a lock in every call,
 //              so Hardgrad's loops compute products with up to kernels::small_product of them; 8x8x16 is the largest
-// grow/AXIS:n  a gradient of a sequential translator when batch B, samples K, steps T, source words S or width H grows
+// grow/AXIS:n  a gradient of a sequential translator when batch B, samples K, steps T, source words S or width H grows; its rows,
+//              and the tape's memory for each
 // tree/...     the exact gradient of a translator with T = 3 choices of S options; rows are counted
 // replicates/  64 replicates of rloo[samples=4]: separate gradients, gradients that share the choice-independent part, and at
 //              the logits with 32 per run; grow/M:n the latter two
@@ -178,6 +179,7 @@ void add_growth_of_parts() {
           return estimator->draw({tape, *scene.model, scene.batch, random});
         });
       }
+      state.counters["bytes/row"] = static_cast<double>(tape.arena().used()) / state.counters["rows"].value;
     })->Unit(benchmark::kMicrosecond);
   };
   for (int n : {2, 8, 32, 128}) add("B", n, {.batch = n});

@@ -28,8 +28,7 @@ void append_to_file(const std::string& path, const std::string& bytes);
 /// is not writable.
 std::time_t folder_time(const std::string& folder);
 
-/// Whether what a process was writing at a time in a folder is left incomplete: the process is dead or, if that is unknown, an
-/// hour has passed.
+/// Whether a process that wrote at a time in a folder will not go on: it is dead or, if that is unknown, an hour has passed.
 bool is_abandoned(const std::string& process, std::time_t written, const std::string& folder);
 
 /// An incomplete file of a process that was killed or is still writing.

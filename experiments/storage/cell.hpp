@@ -43,7 +43,7 @@ struct CellRecord {
   std::map<std::string, std::string> provenance;  ///< of this build and machine if it is empty when stored
 };
 
-/// What a record of a cell tells without its columns: enough for `status` and resuming.
+/// The state of a stored cell, readable without its columns: enough for `status` and resuming.
 struct CellSummary {
   std::string plan_hash, cell_hash;
   CellStatus status = CellStatus::ok;

@@ -48,7 +48,7 @@ bool CellStore::is_apart(const std::string& name) const {
   return numbering == share_.numbering && shard % common != share_.shard % common;
 }
 
-// Scans what is new in the file. True if what was known of it no longer holds.
+// Scans the new bytes of the file. True if its known records no longer hold.
 bool CellStore::look_at(const std::string& path, File& file) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) status = {};
@@ -88,7 +88,8 @@ void CellStore::refresh() {
   std::set<std::string> there;
   std::error_code error;
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error))
-    if (const auto name = entry->path().filename().string(); name.ends_with(cells_ending) && !name.starts_with('.') && !is_apart(name))
+    if (const auto name = entry->path().filename().string();
+        name.ends_with(cells_ending) && !name.starts_with('.') && !is_apart(name))
       there.insert(folder_ + "/" + name);
   bool again = std::erase_if(files_, [&](const auto& file) { return !there.contains(file.first); }) > 0;
   std::vector<std::pair<const std::string*, std::size_t>> grown;  // with the number of records known before

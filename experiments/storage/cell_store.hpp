@@ -37,7 +37,7 @@ class CellStore {
   /// no cell in common with it: the processes of an array then do not read each other's files.
   explicit CellStore(std::string folder, Share share = {});
   const std::string& folder() const { return folder_; }
-  /// Reads what was written since. Files that cannot be read are without records, and are named by damage().
+  /// Reads the records written since. Files that cannot be read are without records, and are named by damage().
   void refresh();
 
   /// Of several records of a cell: the sound one with the most attempts.

@@ -306,7 +306,7 @@ nlohmann::json Plan::json() const {
     if (tuning)
       list.back().update({{"round", cell.round}, {"search", cell.search}, {"setting", cell.setting}, {"share", cell.share}});
   }
-  nlohmann::json all{{"format", 2},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
+  nlohmann::json all{{"format", 2},      {"name", name},  {"hash", hash},    {"seed", seed}, {"precision", precision},
                      {"config", config}, {"cells", list}, {"common", shared}};
   if (tuning)
     all.update({{"tune", tuning->config->tune->text()},

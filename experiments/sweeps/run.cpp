@@ -50,7 +50,7 @@ nlohmann::json Run::here(const char* event, const Cell& cell) const {
   return line;
 }
 
-// With [tune], other shares determine what is run here.
+// With [tune], other shares determine the cells to run here.
 storage::Share Run::share() const {
   return plan_.tuning ? storage::Share{} : storage::Share{plan_.numbering, options_.shard, options_.shards};
 }
