@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Optional
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Replicates:
     def moments(self, name: str = "", rows: float = np.nan) -> Moments:
         """Of the whole, or of a group; after `finish`. Of a group, cosines, the tail and bias_p_value are NaN: they need each gradient."""
         run = self.reference.run if self.reference else None
-        found = self._of(name).summary(run and run._of(name), self.reference is not None, self._single, rows, LEVEL)
+        found = self._of(name).summary(run._of(name) if run else None, self.reference is not None, self._single, rows, LEVEL)
         return Moments(found["numbers"], found["intervals"], found["unsupported"])
 
     def _of(self, name: str) -> _core.Replicates:
