@@ -1,13 +1,9 @@
 #!/usr/bin/python3
-"""The page on policy gradients, from the sweep experiments/configs/policies.toml:
-
-    hardgrad run experiments/configs/policies.toml && hardgrad merge results/policies-run --out results/policies.h5
-    hardgrad run experiments/configs/policies_training.toml && hardgrad merge results/policies_training-run --out results/policies_training.h5
-    PYTHONPATH=. results/reference/policies.py results/policies.h5 results/policies_training.h5 >results/reference/policies.md
-"""
+"""The page on policy gradients, from the results of four sweeps in a folder; the page has the commands that make them."""
 import argparse
 import re
 import textwrap
+from pathlib import Path
 
 import numpy as np
 
@@ -27,12 +23,14 @@ only the length is wrong, which a learning rate repairs. **Variance**: of one gr
 leave-one-out with the ratio of the whole sequence at drift 0.
 
 ```sh
-build/release/hardgrad run experiments/configs/policies.toml
-build/release/hardgrad merge results/policies-run --out results/policies.h5
-build/release/hardgrad run experiments/configs/policies_training.toml
-build/release/hardgrad merge results/policies_training-run --out results/policies_training.h5
-PYTHONPATH=. results/reference/policies.py results/policies.h5 results/policies_training.h5 >results/reference/policies.md
+for sweep in policies policies_cards policies_training policies_tuned; do
+  build/release/hardgrad run experiments/configs/$sweep.toml
+  build/release/hardgrad merge results/$sweep-run --out results/$sweep.h5
+done
+PYTHONPATH=. results/reference/policies.py results >results/reference/policies.md
 ```
+
+**Not re-made:** the tables are the output of [`policies.py`](policies.py); their result files are not kept here.
 """
 DIVERGENCES = """## The divergence from a reference policy
 
@@ -43,9 +41,7 @@ Unbiased are `k1` and the exact divergence in the reward, the latter with a twel
 loss has no signal on policy; `k3` in the reward hardly points along the gradient. In the loss, every form misses the
 effect of a word on later states. `k1` and `k3`, weighted, have the mean of the exact divergence in the loss.
 """
-RATIOS = """**Not re-made:** the tables are the output of [`policies.py`](policies.py); their result files are not kept here.
-
-## The ratio and its bound
+RATIOS = """## The ratio and its bound
 
 Leave-one-out, all choices of a sequence summed. Only the ratio of the whole sequence is unbiased; its variance grows with
 the drift. Truncated at 2 it keeps nearly all of the direction up to a drift of 0.5. Clipping (.8 to 1.2) is worse than no
@@ -54,11 +50,12 @@ correction at drifts of 0.25 and 0.5: most of the gradient is cut.
 AGGREGATIONS = """## Advantage and aggregation
 
 The ratio of the whole sequence, without a bound. A mean that includes the sample, and a division by the largest length,
-only scale the gradient (cosine 1). Division by the sample's own length or by the group's deviation also turns it.
+only scale the gradient (cosine 1). Division by the sample's own length or by the group's or batch's deviation also turns it.
+The greedy sequence is an unbiased baseline; so is an untrained critic, if returns are whole (`lambda` = 1).
 """
 PRESETS = """## Published methods
 
-With the settings that `hardgrad describe policy_gradient` lists, without a divergence.
+With the settings that `hardgrad describe policy_gradient` lists, without a divergence. The critic of `ppo` is untrained.
 """
 TEXT = {"ratio": RATIOS, "aggregation": AGGREGATIONS, "divergence": DIVERGENCES, "preset": PRESETS}
 # A table of medians over 20 policies from outside this tree, whose rewards and baselines are not known: bias and cosine.
@@ -123,12 +120,16 @@ def name_of(settings):
     return f"`{','.join(f'{k}={v}' for k, v in shown.items())}`"
 
 
-def medians(data):
-    """{(spec, drift): {quantity: median over the policies}}"""
+def drift_of(run):
+    return float(re.search(r"drift=([\d.]+)", str(run.model.values) + "drift=0").group(1))
+
+
+def medians(data, place=drift_of):
+    """{(spec, place): [medians over the policies]}; the place of a run is its drift, or what `place` makes of it."""
     values = {}
     for i in range(data.sizes["run"]):
         at = data.isel(run=i)
-        drift = float(re.search(r"drift=([\d.]+)", str(at.model.values) + "drift=0").group(1))
+        drift = place(at)
         row = [float(np.ravel(at[q].values)[-1]) for q in ("relative_bias", "mean_cosine", "work_normalised_variance")]
         if abs(row[0] - 1) < 1e-5:
             row[1] = np.nan  # almost no mean: its direction is that of the rewards
@@ -147,6 +148,80 @@ def table(specs, found, drifts, one):
     return "\n".join(lines)
 
 
+FOLLOWS = {
+    "grpo": "not along g: every group of samples is divided by its deviation, every sequence by its length",
+    "dr_grpo": "(1 - 1/K) / T times g, with at most T words",
+    "dapo": "not along g: groups are divided by their deviation and by their mean length",
+    "gspo": "as `grpo`",
+    "cispo": "as `dapo`",
+    "tis": "(1 - 1/K) g",
+    "mis": "(1 - 1/K) g",
+    "rloo": "g",
+    "opo": "near (1 - 1/K) g: the baseline weighs the samples by their lengths",
+    "gpg": "near (1 - 1/K) g, divided by the mean length",
+    "remax": "g",
+    "reinforce_pp": "not along g: the batch is divided by its deviation and its mean length",
+    "ppo": "near g, divided by the mean length; with `lambda` < 1 also off by the critic's errors",
+    "maxrl": "1 - (1 - p)^(K - 1) times the gradient of - log p, for a probability of success p",
+    "best_of": "the gradient of - (1 - (1 - p)^2), the success of the better of two",
+}
+CARDS = """## Cards: the field that each method follows
+
+On policy, the mean of each method's gradient, in terms of g, the gradient of its target: the expected loss, but for `maxrl`
+the likelihood of success, and for `best_of` (another estimator, `best=2`) the success of the better of two samples. As
+measured: relative bias and cosine with three samples of the 15 sequences of at most three of two words, with normal rewards,
+in the last two rows with rewards of 0 and 1 at even odds.
+"""
+AGAINST = """## Group size, length, rate of success
+
+[`policies_cards.toml`](../../experiments/configs/policies_cards.toml): on policy, sequences of at most three words and three
+samples a group, unless the column says otherwise. K: samples a group. *Words*: at most; with one word all sequences have one
+choice. *Success*: the rate of rewards of 1, else 0, among the sequences; with .1, policies without any are left out where
+the gradient is 0. More samples reduce the bias of every method that compares them, longer sequences increase that of methods
+that divide by a length, and the rate of success matters least, but for `maxrl`, which needs many samples where success is
+rare. Relative bias and cosine:
+"""
+NOISE = """Variance times rows, relative to leave-one-out with as many samples in the same column; for `maxrl` and `best_of`, whose
+targets have other gradients, only to compare columns. Small values belong to short gradients first: see the bias.
+"""
+
+
+def card_of(run):
+    """The column of a run."""
+    if success := re.search(r"success=([\d.]+)", str(run.task.values)):
+        return f"success {success.group(1)}"
+    words = re.search(r"longest=(\d)", str(run.task.values)).group(1)
+    samples = re.search(r"samples=(\d)", str(run.estimator.values)).group(1)
+    return f"K = {samples}" if samples != "3" else f"{words} words"
+
+
+def cards(data):
+    found, _ = medians(data, card_of)
+    found = {(re.sub(r",?samples=\d", "", spec).replace("[]", ""), column): row for (spec, column), row in found.items()}
+    specs = list(dict.fromkeys(spec for spec, _ in found))
+    base = "3 words"
+    columns = ["K = 2", base, "K = 5", "1 words", "2 words", "success 0.1", "success 0.5", "success 0.9"]
+    heads = ["K = 2", "3", "5", "1 word", "2", "success .1", ".5", ".9"]
+    name = lambda spec: re.sub(r"policy_gradient\[preset=(\w+)\]", r"\1", spec).replace("policy_gradient", "leave-one-out")
+    of = lambda spec: "best_of" if spec.startswith("best_of") else name(spec)
+    quoted = lambda spec: name(spec) if spec == "policy_gradient" else f"`{of(spec)}`"
+    unknown = [np.nan] * 3
+    both = lambda row: f"{number(row[0])} ({number(row[1])})" if np.isfinite(row[0]) else "-"
+    mean = ["| | its mean, on policy | measured |", "|---|---|---|"]
+    for spec in specs[1:]:
+        row = found.get((spec, base)) or found[spec, "success 0.5"]
+        mean.append(f"| {quoted(spec)} | {FOLLOWS[of(spec)]} | {both(row)} |")
+    head = ["| | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|"]
+    bias, noise = list(head), list(head)
+    for spec in specs:
+        bias.append(f"| {quoted(spec)} | " + " | ".join(both(found.get((spec, c), unknown)) for c in columns) + " |")
+        if spec != "policy_gradient":
+            ratio = [found.get((spec, c), unknown)[2] / found["policy_gradient", c][2] for c in columns]
+            noise.append(f"| {quoted(spec)} | " + " | ".join(number(x) for x in ratio) + " |")
+    return "\n\n".join([CARDS.strip() + "\n\n" + "\n".join(mean), AGAINST.strip() + "\n\n" + "\n".join(bias),
+                        NOISE.strip() + "\n\n" + "\n".join(noise)])
+
+
 TRAINING = """## In training
 
 [`policies_training.toml`](../../experiments/configs/policies_training.toml): a GRU learns to sort four symbols (of four
@@ -158,27 +233,58 @@ whose bounded ratio is a constant factor learn most of it, or all.
 """
 
 
-def training(data):
-    """The last exact match of every run, by method and drift."""
+TUNED = """## Trained at their best learning rates
+
+[`policies_tuned.toml`](../../experiments/configs/policies_tuned.toml): a GRU learns to add two digits of base 10 (100
+prompts) from a reward of 1 or 0: 1,000 batches of 16 prompts and 8 samples each, the same for all methods, on policy (where
+`cispo` is `dapo`, and `mis` and `rloo` have no ratios to differ by). The learning rate is the best of three (.001, .003, .01) on
+prompts held out, after half of the steps, with two seeds beside the five. Right answers on the test prompts, in ascending
+order of five seeds, sorted by their median. The worst run of `maxrl`, which divides by the rate of success, is above the best
+of all others; the others overlap. Of most methods .01 is the largest rate tried, so their best may lie beyond.
+"""
+
+
+def last_matches(data, column):
+    """The last exact match of every run: {spec: {column: values}}, ascending."""
     last = {}
     for run in range(data.sizes["run"]):
         at = data.isel(run=run)
-        drift = re.search(r"drift=([\d.]+)", str(at.model.values) + "drift=0").group(1)
-        last.setdefault(str(at.estimator.values), {}).setdefault(drift, []).append(float(at.metric_exact_match.values[-1]))
-    drifts = sorted({drift for values in last.values() for drift in values}, key=float)
-    lines = ["| | " + " | ".join(f"drift {drift}" for drift in drifts) + " |", "|---" * (1 + len(drifts)) + "|"]
+        last.setdefault(str(at.estimator.values), {}).setdefault(column(at), []).append(float(at.metric_exact_match.values[-1]))
+    return {spec: {c: sorted(values) for c, values in of.items()} for spec, of in last.items()}
+
+
+def percents(values):
+    return ", ".join(f"{100 * x:.0f}%" for x in values)
+
+
+def trained(last, heads):
+    lines = ["| | " + " | ".join(heads.values()) + " |", "|---" * (1 + len(heads)) + "|"]
     for spec, values in last.items():
         settings = {k: v for k, v in settings_of(spec).items() if k != "samples"}
-        lines.append(f"| {name_of(settings)} | " + " | ".join(", ".join(f"{100 * x:.0f}%" for x in sorted(values[d])) for d in drifts) + " |")
+        lines.append(f"| {name_of(settings)} | " + " | ".join(percents(values[c]) for c in heads) + " |")
+    return "\n".join(lines)
+
+
+def training(data):
+    return trained(last_matches(data, drift_of), {0: "drift 0", 0.3: "drift 0.3"})
+
+
+def tuned(data):
+    last = {spec: values[""] for spec, values in last_matches(data, lambda run: "").items()}
+    rate = {str(spec): float(rate) for spec, rate in zip(data.estimator.values, data["train.learning_rate"].values)}
+    lines = ["| | right answers | learning rate |", "|---|---|---|"]
+    for spec, values in sorted(last.items(), key=lambda item: (-np.median(item[1]), -np.mean(item[1]))):
+        settings = {k: v for k, v in settings_of(spec).items() if k != "samples"}
+        name = name_of(settings) if "preset" in settings else "leave-one-out"
+        lines.append(f"| {name} | {percents(values)} | {rate[spec]:g} |")
     return "\n".join(lines)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("result", help="merged result of policies.toml")
-    options.add_argument("training", help="merged result of policies_training.toml")
-    options = options.parse_args()
-    found, policies = medians(load(options.result))
+    options.add_argument("folder", type=Path, help="with policies.h5, policies_cards.h5, policies_training.h5, policies_tuned.h5")
+    folder = options.parse_args().folder
+    found, policies = medians(load(str(folder / "policies.h5")))
     specs = list(dict.fromkeys(spec for spec, _ in found))
     drifts = sorted({d for _, d in found})
     plain = next(s for s in specs if settings_of(s) == {"samples": "2"})
@@ -187,7 +293,9 @@ def main():
         rows = [s for s in specs if section_of(settings_of(s)) == section]
         one = found[rows[0] if section == "divergence" else plain, drifts[0]][2]
         parts.append(text + "\n" + table(rows, found, drifts, one))
-    parts += [TRAINING + "\n" + training(load(options.training)), elsewhere(found)]
+    parts += [cards(load(str(folder / "policies_cards.h5"))),
+              TRAINING + "\n" + training(load(str(folder / "policies_training.h5"))),
+              TUNED + "\n" + tuned(load(str(folder / "policies_tuned.h5"))), elsewhere(found)]
     print("\n\n".join(wrapped(part) for part in parts))
 
 

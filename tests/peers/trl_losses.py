@@ -4,7 +4,8 @@
 
 trl's `_compute_loss` runs on the log probabilities of given groups of sequences, and its gradient is averaged over all pairs of the 31
 sequences, each with its probability; the mean of `policy_gradient` is exact, too. Advantages are those of trl's
-`_generate_and_score_completions`. Written for trl 1.16.0. Rewards and the policy that draws are those of test_policies.py.
+`_generate_and_score_completions`. Written for trl 1.16.0, which has no trainer of `ppo`; test_policies.py has its loss. Rewards and
+the policy that draws are those of that file.
 """
 import sys
 from importlib.metadata import version
