@@ -1,4 +1,4 @@
-// Codes: options that are points of a space, of which a choice takes one near its own point (Site::codes).
+// Codes: options that are points of a space. A choice takes one near its own point (Site::codes).
 #pragma once
 
 #include "core/choice/choice.hpp"

@@ -84,6 +84,7 @@ results/reference/coverage
 results/reference/policies
 results/reference/own_network
 results/reference/subsets
+results/reference/codes
 ```
 
 ```{toctree}

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Tables of trained networks that pick subsets: mean and standard deviation over the seeds of quantities at the last step.
+"""Tables of trained networks that pick subsets or codes: mean and standard deviation over the seeds of quantities at the last step,
+or, with :first, at the first.
 
     hardgrad run experiments/configs/selector.toml && hardgrad merge results/selector-run --out results/selector.h5
     PYTHONPATH=. results/reference/subsets_trained.py results/selector.h5 metric_planted_hit metric_accuracy heldout_expected_loss
@@ -18,6 +19,11 @@ def number(x):
     return f"{x:.2f}".removeprefix("0") if x < 9.995 else f"{x:.1f}"
 
 
+def label(quantity):
+    """Without the kind of quantity."""
+    return quantity.removeprefix("metric_").removeprefix("heldout_").replace(":first", ", first")
+
+
 def titles(models):
     """The specs without the settings that all share."""
     settings = [set(model.partition("[")[2].rstrip("]").split(",")) - {""} for model in models]
@@ -33,9 +39,10 @@ def main():
     data = load(options.result)
     labels = {name: np.asarray(data[name].values, str) for name in ("task", "model", "estimator")}
     networks = list(dict.fromkeys(zip(labels["task"], labels["model"])))
-    found = {q: data[q].values[:, -1] for q in options.quantity}
+    at = {q: 0 if q.endswith(":first") else -1 for q in options.quantity}
+    found = {q: data[q.removesuffix(":first")].values[:, at[q]] for q in options.quantity}
     names = titles([model for _, model in networks])
-    print("| estimator | " + " | ".join(f"{q.partition('_')[2]}, `{name}`" for q in options.quantity for name in names) + " |")
+    print("| estimator | " + " | ".join(f"{label(q)}, `{name}`" for q in options.quantity for name in names) + " |")
     print("|---" * (1 + len(options.quantity) * len(networks)) + "|")
     for name in dict.fromkeys(labels["estimator"]):
         cells = []
