@@ -207,6 +207,7 @@ TEST_CASE("every task of the registry passes, in a small version") {
                                        "canvas[size=8,canvas=12,examples=20]",
                                        "caption[grid=2,objects=1]",
                                        "cloze[facts=2]",
+                                       "countdown",
                                        "features[kind=switch]",
                                        "gaussians",
                                        "glimpse[size=12]",
