@@ -80,8 +80,9 @@ std::string temporary_name(const std::string& file) {
 
 }  // namespace
 
-std::string read_file(const std::string& path, std::size_t at, std::size_t most) {
+std::optional<std::string> read_if_there(const std::string& path, std::size_t at, std::size_t most) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0 && errno == ENOENT) return {};
   if (file.fd < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) throw InputError(path + ": cannot be read: " + system_words(errno));
@@ -89,6 +90,12 @@ std::string read_file(const std::string& path, std::size_t at, std::size_t most)
   if (!S_ISREG(status.st_mode)) throw InputError(path + ": is not a regular file");
   const auto size = static_cast<std::size_t>(status.st_size), from = std::min(at, size);
   return bytes_of(file.fd, path, from, from + std::min(most, size - from));
+}
+
+std::string read_file(const std::string& path, std::size_t at, std::size_t most) {
+  auto bytes = read_if_there(path, at, most);
+  if (!bytes) throw InputError(path + ": cannot be read: " + system_words(ENOENT));
+  return std::move(*bytes);
 }
 
 void append_to_file(const std::string& path, const std::string& bytes) {

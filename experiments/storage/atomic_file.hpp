@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace hardgrad::storage {
 
 /// The bytes of a regular file from byte `at` on, at most `most`. InputError if it is missing, a folder or unreadable.
 std::string read_file(const std::string& path, std::size_t at = 0, std::size_t most = std::string::npos);
+
+/// The same; empty if the file does not exist, or does not any more.
+std::optional<std::string> read_if_there(const std::string& path, std::size_t at = 0, std::size_t most = std::string::npos);
 
 /// Writes a temporary file with a unique name in the same folder, then fsync, rename, fsync of the folder. A symbolic link
 /// keeps its target. UsageError (and no file left) if the folder is missing or cannot be written, the disk is full, or the

@@ -34,20 +34,10 @@ struct Claim {
   bool standing = false;
 };
 
-// The text of a file; empty if it does not exist (any more). InputError if it cannot be read.
-std::optional<std::string> text_at(const std::string& path) {
-  try {
-    return storage::read_file(path);
-  } catch (const InputError&) {
-    if (path_kind(path) == PathKind::missing) return {};
-    throw;
-  }
-}
-
 // The claim at a path, if there is one. `now`: the file system's time.
 std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t now) {
   struct stat status {};
-  const auto text = text_at(path);  // empty: being written, on a file system without hard links
+  const auto text = storage::read_if_there(path);  // empty: being written, on a file system without hard links
   if (!text || ::stat(path.c_str(), &status) != 0) return {};
   const auto said = nlohmann::json::parse(*text, nullptr, false);
   const auto process = said.is_object() && said.contains("process") && said["process"].is_string()
@@ -63,7 +53,7 @@ void remove_claim(const std::filesystem::path& path, const std::string& text) {
   const auto aside = path.parent_path() / fmt::format(".{}.{}.{}.partial", path.filename().string(), storage::this_process(),
                                                       storage::random_name());
   if (::rename(path.c_str(), aside.c_str()) != 0) return;
-  if (text_at(aside) != text) (void)!::link(aside.c_str(), path.c_str());
+  if (storage::read_if_there(aside) != text) (void)!::link(aside.c_str(), path.c_str());
   ::unlink(aside.c_str());
 }
 
@@ -119,8 +109,9 @@ void Claims::give_back(const std::string& name) {
     ours_.erase(it);
   }
   try {
-    if (text_at(path(name)) == text) ::unlink(path(name).c_str());  // it is another's if ours was considered void
-  } catch (const InputError&) {                                     // the current file is not ours
+    if (storage::read_if_there(path(name)) == text)
+      ::unlink(path(name).c_str());  // it is another's if ours was considered void
+  } catch (const InputError&) {      // the current file is not ours
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utime.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/process.hpp"
@@ -24,6 +25,25 @@ TEST_CASE("a file is written, read and replaced") {
   write_file(folder / "a", std::string("t\0wo", 4));
   CHECK(read_file(folder / "a") == std::string("t\0wo", 4));
   CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a file that comes and goes is read, or is not there") {
+  Folder folder;
+  const auto path = folder / "claim";
+  CHECK(read_if_there(path) == std::nullopt);
+  CHECK(message<InputError>([&] { read_file(path); }).ends_with("claim: cannot be read: No such file or directory"));
+  std::jthread other([&](std::stop_token stop) {
+    while (!stop.stop_requested()) {
+      write_new_file(path, "text");
+      ::unlink(path.c_str());
+    }
+  });
+  int there = 0, absent = 0;
+  while (there < 10000 || absent < 10000) {
+    const auto text = read_if_there(path);  // does not throw
+    ++(text ? there : absent);
+    if (text) CHECK(*text == "text");
+  }
 }
 
 TEST_CASE("writing through a symbolic link keeps the link") {
