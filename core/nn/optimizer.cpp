@@ -2,10 +2,12 @@
 #include "core/nn/optimizer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <numbers>
 
+#include "core/kernels/functions.hpp"
 #include "core/random/randomness.hpp"
 #include "core/support/error.hpp"
 
@@ -102,12 +104,31 @@ class Rule : public Optimizer<T> {
     }
     return std::sqrt(squares);
   }
+  // Box & Muller 1958: a radius and an angle give the noise of two entries, p and p + pairs.
   void add_noise(std::span<T> gradient) const {
     KeyedRandomness random(settings_.noise);
-    const double deviation = std::sqrt(settings_.gradient_noise / std::pow(1.0 + steps_, 0.55));
-    for (std::size_t i = 0; i < gradient.size(); ++i)
-      gradient[i] += static_cast<T>(
-          deviation * random.normal({.example = static_cast<std::uint32_t>(i), .step = static_cast<std::uint32_t>(steps_)}));
+    const kernels::Batch<T> deviation(static_cast<T>(std::sqrt(settings_.gradient_noise / std::pow(1.0 + steps_, 0.55))));
+    const std::size_t pairs = (gradient.size() + 1) / 2;
+    std::array<T, 512> radius, angle;  // NOLINT: the first m are set
+    for (std::size_t first = 0; first < pairs; first += radius.size()) {
+      const std::size_t m = std::min(radius.size(), pairs - first);
+      for (std::size_t i = 0; i < m; ++i) {
+        Draw where{.step = static_cast<std::uint32_t>(steps_), .column = static_cast<std::uint32_t>(first + i)};
+        radius[i] = static_cast<T>(random.uniform(where));
+        where.index = 1;
+        angle[i] = static_cast<T>(2 * std::numbers::pi * random.uniform(where));
+      }
+      kernels::for_lanes<T>(m, [&](auto lane) {
+        const auto r = deviation * xsimd::sqrt(kernels::Batch<T>(T{-2}) * kernels::log<T>(lane.load(radius.data())));
+        const auto [sine, cosine] = xsimd::sincos(lane.load(angle.data()));
+        lane.store(radius.data(), r * cosine);
+        lane.store(angle.data(), r * sine);
+      });
+      for (std::size_t i = 0; i < m; ++i) {
+        gradient[first + i] += radius[i];
+        if (const auto other = first + i + pairs; other < gradient.size()) gradient[other] += angle[i];
+      }
+    }
   }
 
   OptimizerSettings settings_;

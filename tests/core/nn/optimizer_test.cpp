@@ -87,7 +87,7 @@ TEST_CASE("entries are clipped by value before the norm") {
 }
 
 TEST_CASE("gradient noise: keyed by step and entry, with the published variance, after clipping") {
-  const std::size_t n = 4000;
+  const std::size_t n = 4001, pairs = 2001;  // noise is made in pairs, of which one lacks its second entry
   ParameterSet<double> set;
   set.add("a", {n});
   const auto noise = [&](int step_count, Key key) {
@@ -112,6 +112,12 @@ TEST_CASE("gradient noise: keyed by step and entry, with the published variance,
   CHECK(std::abs(variance(first) / 0.3 - 1) < error);
   CHECK(std::abs(variance(third) / (0.3 / std::pow(3.0, 0.55)) - 1) < error);
   CHECK(std::abs(variance(third) / 0.3 - 1) > error);  // a mutant: constant noise
+  double mean = 0, fourth = 0, both = 0;
+  for (double v : first) mean += v / n, fourth += v * v * v * v / n;
+  for (std::size_t i = 0; i + pairs < n; ++i) both += first[i] * first[i + pairs] / (n - pairs);
+  CHECK(std::abs(mean) < 5 * std::sqrt(0.3 / n));
+  CHECK(std::abs(fourth / (3 * 0.3 * 0.3) - 1) < 5 * std::sqrt(96.0 / 9 / n));
+  CHECK(std::abs(both) < 5 * 0.3 / std::sqrt(n - pairs));
   CHECK(noise(1, Key(1))[0] == doctest::Approx(first[0]).epsilon(1e-9));
   CHECK(std::abs(noise(1, Key(2))[0] - first[0]) > 1e-6);
 }
