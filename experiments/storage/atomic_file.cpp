@@ -98,7 +98,7 @@ std::string read_file(const std::string& path, std::size_t at, std::size_t most)
   return std::move(*bytes);
 }
 
-void append_to_file(const std::string& path, const std::string& bytes) {
+std::size_t append_to_file(const std::string& path, const std::string& bytes) {
   const auto fail = [&](int error) { throw UsageError(path + ": cannot be written: " + system_words(error)); };
   Descriptor file{::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)};
   struct stat status {};
@@ -109,6 +109,7 @@ void append_to_file(const std::string& path, const std::string& bytes) {
   }
   if (status.st_size == 0)
     if (const int error = sync_folder(fs::path(path).parent_path())) fail(error);
+  return static_cast<std::size_t>(status.st_size);
 }
 
 namespace {

@@ -25,8 +25,8 @@ void write_file(const std::string& path, const std::string& bytes);
 bool write_new_file(const std::string& path, const std::string& bytes);
 
 /// Appends in one write, then fsync, and of the folder if the file is new. UsageError if this fails; the file then has its old
-/// length, if the file system still allows this.
-void append_to_file(const std::string& path, const std::string& bytes);
+/// length, if the file system still allows this. Returns the length before.
+std::size_t append_to_file(const std::string& path, const std::string& bytes);
 
 /// The current time of a folder's file system, in seconds; it can differ from this machine's. This machine's time if the folder
 /// is not writable.

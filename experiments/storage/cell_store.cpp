@@ -144,7 +144,11 @@ std::string CellStore::fault(const std::string& hash) const {
 
 void CellStore::append(const CellRecord& record) {
   const auto known = find(record.cell_hash);
-  append_to_file(own_, cell_bytes(record, known ? known->cell.attempt + 1 : 1));
+  const auto length = append_to_file(own_, cell_bytes(record, known ? known->cell.attempt + 1 : 1));
+  {
+    std::lock_guard guard(mutex_);  // a file that was removed and made again may have the old inode
+    if (const auto file = files_.find(own_); file != files_.end() && length < file->second.size) file->second.inode = 0;
+  }
   refresh();
 }
 

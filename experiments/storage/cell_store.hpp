@@ -37,6 +37,8 @@ class CellStore {
   /// no cell in common with it: the processes of an array then do not read each other's files.
   explicit CellStore(std::string folder, Share share = {});
   const std::string& folder() const { return folder_; }
+  /// The path of this process's file.
+  const std::string& own() const { return own_; }
   /// Reads the records written since. Files that cannot be read are without records, and are named by damage().
   void refresh();
 

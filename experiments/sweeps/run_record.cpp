@@ -27,7 +27,8 @@ void Run::tell_end(const Cell& cell, storage::CellStatus status, const std::stri
   if (status == storage::CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds, cell.share);
   left_.over(cell.hash);
   ++over_;
-  if (const auto found = cells_.find(cell.hash)) ended_[cell.hash] = found->path;
+  const auto found = cells_.find(cell.hash);  // none if its file was removed since
+  ended_[cell.hash] = found ? found->path : cells_.own();
   progress_->advance(status == storage::CellStatus::failed);
 }
 

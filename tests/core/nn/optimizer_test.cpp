@@ -87,7 +87,7 @@ TEST_CASE("entries are clipped by value before the norm") {
 }
 
 TEST_CASE("gradient noise: keyed by step and entry, with the published variance, after clipping") {
-  const std::size_t n = 4001, pairs = 2001;  // noise is made in pairs, of which one lacks its second entry
+  const std::size_t n = 4001, pairs = 2001;  // noise is made in pairs; the last lacks its second entry
   ParameterSet<double> set;
   set.add("a", {n});
   const auto noise = [&](int step_count, Key key) {
