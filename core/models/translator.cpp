@@ -256,6 +256,7 @@ class Translator final : public Model<T>, public Dreams {
   // At step t = 1 ..
   Var<T> scores(const Encoded& x, const States<T>& states, Var<T> s, int t) const;
   Var<T> scores_of_all(const Encoded& x, const States<T>& states, Var<T> s) const;
+  Var<T> in_window(const Encoded& x, const States<T>& states, Var<T> e, Var<T> s, int t) const;
   struct Posterior {
     Var<T> keys;                             // W_qk a_i + b_qk
     typename TargetReading<T>::Read target;  // W_qy r_t
@@ -425,7 +426,11 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
 // e_t of every head; the head of this file has the formulas
 template <class T>
 Var<T> Translator<T>::scores(const Encoded& x, const States<T>& states, Var<T> s, int t) const {
-  return window_(scores_of_all(x, states, s), s, states.each([&](int b) { return x.length[b]; }), t);
+  return in_window(x, states, scores_of_all(x, states, s), s, t);
+}
+template <class T>
+Var<T> Translator<T>::in_window(const Encoded& x, const States<T>& states, Var<T> e, Var<T> s, int t) const {
+  return window_ ? window_(e, s, states.each([&](int b) { return x.length[b]; }), t) : e;
 }
 template <class T>
 Var<T> Translator<T>::scores_of_all(const Encoded& x, const States<T>& states, Var<T> s) const {
@@ -450,7 +455,7 @@ Var<T> Translator<T>::posterior_scores(const Encoded& x, const Posterior& q, con
   const auto v = x.heads.queries(s.tape->parameter(*posterior_vector_));
   const auto all =
       additive_scores(x.heads.queries(query), q.keys, v, std::span<const int>(x.heads.of(states.example())), x.heads.items());
-  return window_(all, s, states.each([&](int b) { return x.length[b]; }), t + 1);
+  return in_window(x, states, all, s, t + 1);
 }
 
 template <class T>

@@ -45,9 +45,10 @@ class LocalWindow {
     score_ = {set, "attention.place.score", hidden, static_cast<std::size_t>(heads), init, false};
   }
 
+  /// False: everywhere.
+  explicit operator bool() const { return window_ > 0; }
   /// The scores e [N M, S] of all heads at step t = 1 .., of states s [N, H] whose sources have `length` [N] positions.
   Var<T> operator()(Var<T> e, Var<T> s, std::span<const int> length, int t) const {
-    if (window_ == 0) return e;
     auto& tape = *e.tape;
     const auto place = tape.constant(e.rows(), 1);
     for (std::size_t r = 0; r < e.rows(); ++r) {
