@@ -160,6 +160,25 @@ def test_bits_on_a_device(spec):
     assert_equal(value, here, other, there)
 
 
+@pytest.mark.parametrize("spec", ["rloo[samples=4]", "unordered_set[samples=3]", "exact", "simple", "gumbel_top_k", "implicit_mle"])
+def test_subsets_on_a_device(spec):
+    here, there = both()
+    value = expectation(here[0], square(here[1]), spec, subset=2, seed=3)
+    with device():
+        other = expectation(there[0], square(there[1]), spec, subset=2, seed=3)
+    assert_equal(value, here, other, there)
+
+
+@pytest.mark.parametrize("spec", ["rloo[samples=4]", "straight_through"])
+def test_a_gradient_of_zero_is_there(spec):
+    """Losses that do not depend on the choice: the logits' gradient is zero, not missing."""
+    _, there = both()
+    with device():
+        value = expectation(there[0], lambda z, example: 0 * z.flatten(1).sum(1) + there[1].sum(), spec, seed=3)
+        gradients = torch.autograd.grad(value.mean(), there)
+    assert all(is_there(x) for x in gradients) and (host(gradients[0]) == 0).all() and (host(gradients[1]) != 0).any()
+
+
 @pytest.mark.parametrize("spec", ["rloo[samples=4]", "straight_through", "exact"])
 def test_missing_options_on_a_device(spec):
     here, _ = both()
@@ -359,6 +378,31 @@ def test_a_default_device_does_not_matter(spec):
         assert torch.equal(other[0], value[0]) and other[1] == value[1]
     finally:
         torch.set_default_device("cpu")
+
+
+class Baseline(torch.nn.Module):
+    """REINFORCE with a learned baseline of the logits. off: of the gradient."""
+
+    def __init__(self, off=0.0):
+        super().__init__()
+        self.weight, self.off = torch.nn.Parameter(torch.tensor(0.3)), off
+
+    def forward(self, logits, f):
+        law = torch.distributions.OneHotCategorical(logits=logits)
+        z = law.sample()
+        losses = f(z, torch.arange(len(z), device=z.device))
+        weight = (1 + self.off) * (losses - self.weight * logits[:, 0, 0]).detach()
+        return losses + weight * law.log_prob(z).sum(-1)
+
+
+@pytest.mark.skipif(not NAME, reason="without HARDGRAD_DEVICE there is no real device")
+@pytest.mark.parametrize("off", [0.0, 0.3])
+def test_a_module_on_a_device_is_verified_there(off):
+    module = Baseline(off).to(NAME)
+    verdict = hardgrad.torch.test(module, first_failure=True)
+    assert verdict.passed == (off == 0), str(verdict)
+    assert is_there(module.weight) and module.weight.dtype == torch.float32
+    assert all("off by" in check.detail for check in verdict.checks)
 
 
 @pytest.mark.skipif(not NAME, reason="without HARDGRAD_DEVICE there is no real device")

@@ -47,12 +47,13 @@ class _Network(NamedTuple):
         return expectation(self.logits, self.loss, "exact").mean()
 
 
-def _networks() -> Iterator[_Network]:
+def _networks(device: torch.device) -> Iterator[_Network]:
     generator = torch.Generator().manual_seed(11)
     for where, examples, columns, options, scale in (("a bit", 1, 1, 2, 1.0), ("a choice of 4 options", 2, 1, 4, 1.0),
                                                      ("3 bits that share a loss", 3, 3, 2, 1.0), ("2 choices of 3 options that share a loss", 2, 2, 3, 1.0),
                                                      ("a peaked choice of 5 options", 1, 1, 5, 2.0)):
-        logits, theta = (torch.randn(*shape, generator=generator, dtype=torch.double) for shape in ((examples, columns, options), (columns, options)))
+        logits, theta = (torch.randn(*shape, generator=generator, dtype=torch.double).to(device)
+                         for shape in ((examples, columns, options), (columns, options)))
         yield _Network(where, (scale * logits).repeat(_COPIES, 1, 1).requires_grad_(), theta.requires_grad_())
 
 
@@ -80,7 +81,7 @@ class _Tester:
         self.checks: list[Check] = []
 
     def run(self, own: list[Tensor]) -> None:
-        for network in _networks():
+        for network in _networks(own[0].device if own else torch.device("cpu")):
             for check, of in (("mean", network), ("shift", network._replace(shift=3.0))):
                 if not self._add(check, of):
                     return
@@ -88,7 +89,7 @@ class _Tester:
             generator = torch.Generator().manual_seed(12)
             with torch.no_grad():
                 for parameter in own:
-                    parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype))
+                    parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype).to(parameter.device))
             self._add("mean, other own parameters", network)
 
     def _add(self, check: str, network: _Network) -> bool:
