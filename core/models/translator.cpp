@@ -6,19 +6,10 @@
 //   encoder   a_i    = [f_i; b_i]                  BiLSTM over the source embeddings, H units per direction: C = 2H numbers
 //   start     s_0    = tanh(W_init [f_L; b_1] + b_init), c_0 = 0, z_0 = 0
 //   state     s_t    = LSTM(E_y y_{t-1} + W_ctx z_{t-1}, s_{t-1})                 W_ctx z_{t-1} depends on `feed`
-//   choice    i_t    ~ softmax(e_t)                                               e_t depends on `score`
+//   choice    i_t    ~ softmax(e_t)                                               e_t: parts/position_scores.hpp
 //   context   z_t    = a_{i_t}                                                    relaxed weights w: z_t = sum_i w_i a_i
 //   readout   u_t    = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1})
 //   loss      loss_t = -log softmax(W_o u_t + b_o)[y_t]
-//
-//   score        e_ti, with q_t = W_q s_t and k_i = W_k a_i       source
-//   additive     v . tanh(q_t + k_i + b_k)                        Bahdanau, Cho & Bengio 2015 (see order)
-//   general      s_t . k_i                                        Luong, Pham & Manning 2015
-//   dot          s_t . k_i                                        the same, with W_k because a_i is wider than s_t
-//   plain_dot    s_t . a_i, for C = H                             the same, as published
-//   concat       v . tanh(q_t + k_i)                              the same: their W_a [s_t; a_i] is W_q s_t + W_k a_i
-//   location     (W_l s_t)_i                                      the same (eq. 8): row i of W_l for position i
-//   scaled_dot   q_t . k_i / sqrt(D)                              Vaswani et al. 2017
 //
 //   feed         context in the recurrence                        choices
 //   none         none: no W_ctx                                   factorised
@@ -35,8 +26,7 @@
 //   picks=k          Each step (and head) chooses a subset of k positions with the logits e_t (choice/subsets.hpp; all, if there
 //                    are fewer), and z_t is the mean of their a_i; relaxed weights sum to k. Not with feed=soft.
 //   heads=M          Each step chooses M positions at once, the columns of site `head`. Head h has its own scores e^h_t, and
-//                    z_t = [a_{i^1_t}; ...; a_{i^M_t}]. Head h takes the h-th D of the H numbers of q, k, v and b_k (score=dot:
-//                    of s as well), as in Vaswani et al. With score=general it has its own matrix W^h_k [H, C].
+//                    z_t = [a_{i^1_t}; ...; a_{i^M_t}].
 //   attention=none   No choice: z_t = [f_L; b_1] for t = 0..T, the fixed vector of Cho et al. 2014.
 //   encoder=forward  a_i = f_i, C = H, and f_L replaces [f_L; b_1].
 //   encoder=none     a_i = E_x x_i, the word's embedding, C = E, and the mean of a_1..a_L replaces [f_L; b_1].
@@ -63,9 +53,7 @@
 //   encoder.embedding.weight [V_s, E]
 //   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]} (encoder=forward: no backward;
 //   encoder=none: neither)
-//   attention.key.weight [H, C] (score=general: [M H, C]; plain_dot, location: none), attention.key.bias [H] (additive),
-//   attention.score.weight [1, H] (v; additive, concat), attention.query.weight [H, H] (additive, concat, scaled_dot),
-//   attention.position.weight [M S, H] (W_l^h of S positions, location), attention.null.weight [1, C] (n, null=true)
+//   attention.*: parts/position_scores.hpp, parts/local_window.hpp; attention.null.weight [1, C] (n, null=true)
 //   decoder.embedding.weight [V_t, E], decoder.initial.{weight [H, C], bias [H]}
 //   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.context.weight [4H, M C] (feed != none)
 //   readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, M C], readout.word.weight [H, E]
@@ -87,6 +75,7 @@
 #include "core/models/parts/local_window.hpp"
 #include "core/models/parts/means.hpp"
 #include "core/models/parts/metric_rewards.hpp"
+#include "core/models/parts/position_scores.hpp"
 #include "core/models/parts/reading.hpp"
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/target_reading.hpp"
@@ -100,8 +89,7 @@ template <class T>
 class Translator final : public Model<T>, public Dreams {
  public:
   explicit Translator(const Blueprint& b)
-      : score_(b.settings.text("score")),
-        feed_(b.settings.text("feed")),
+      : feed_(b.settings.text("feed")),
         reading_(b.settings.text("source")),
         context_first_(b.settings.text("order") == "context_first"),
         attends_(b.settings.text("attention") == "source"),
@@ -132,15 +120,15 @@ class Translator final : public Model<T>, public Dreams {
     const std::size_t C = encoder == "bidirectional" ? 2 * H : encoder == "forward" ? H : E;
     if (encoder == "none" && reading_ != "forward")
       throw UsageError("translator: encoder=none reads words in no order; drop source=" + reading_);
-    const auto local = b.settings.text("local");
-    if (!attends_ && (local != "none" || score_ == "location"))
+    const auto local = b.settings.text("local"), score = b.settings.text("score");
+    if (!attends_ && (local != "none" || score == "location"))
       throw UsageError("translator: attention=none has neither scores nor a window: drop score and local");
-    if (null_ && (local != "none" || score_ == "location"))
+    if (null_ && (local != "none" || score == "location"))
       throw UsageError(
           "translator: a null position has no place in the source: drop null, or take local=none and another score");
     if (picks_ > 1 && local != "none")
       throw UsageError("translator: a window may hold fewer positions than picks: give picks=1 or local=none");
-    if (attends_ && score_ == "plain_dot" && C != H)
+    if (attends_ && score == "plain_dot" && C != H)
       throw UsageError(fmt::format(
           "translator: score=plain_dot multiplies states of hidden={} numbers with annotations of {}: take encoder=forward, "
           "encoder=none with embedding={}, or score=dot",
@@ -153,13 +141,7 @@ class Translator final : public Model<T>, public Dreams {
     source_words_ = {set, "encoder.embedding", source, E, init};
     if (encoder != "none") encoder_ = {set, "encoder", E, H, init, encoder == "bidirectional"};
     if (attends_) {
-      const bool mixes = score_ == "additive" || score_ == "concat";
-      if (score_ == "location")
-        position_ = {set, "attention.position", H, M * dimensions.at("source_length"), init, false};
-      else if (score_ != "plain_dot")
-        key_ = {set, "attention.key", C, score_ == "general" ? M * H : H, init, score_ == "additive"};
-      if (mixes || score_ == "scaled_dot") query_ = {set, "attention.query", H, H, init, false};
-      if (mixes) score_vector_ = &uniform_vector(set, "attention.score.weight", H, init);
+      scores_ = {set, score, C, H, static_cast<std::size_t>(dimensions.at("source_length")), M, init};
       window_ = {set, local, static_cast<int>(settings.integer("window")), H, heads_, init};
       if (null_) null_vector_ = &uniform_vector(set, "attention.null.weight", C, init);
     }
@@ -255,7 +237,6 @@ class Translator final : public Model<T>, public Dreams {
   void write(const Batch& batch, Episode<T>& episode) const;
   // At step t = 1 ..
   Var<T> scores(const Encoded& x, const States<T>& states, Var<T> s, int t) const;
-  Var<T> scores_of_all(const Encoded& x, const States<T>& states, Var<T> s) const;
   Var<T> in_window(const Encoded& x, const States<T>& states, Var<T> e, Var<T> s, int t) const;
   struct Posterior {
     Var<T> keys;                             // W_qk a_i + b_qk
@@ -264,7 +245,7 @@ class Translator final : public Model<T>, public Dreams {
   Var<T> posterior_scores(const Encoded& x, const Posterior& q, const States<T>& states, Var<T> s, int t) const;
 
   Structure structure_;
-  std::string score_, feed_, reading_;
+  std::string feed_, reading_;
   bool context_first_, attends_, null_, writes_;
   std::string reward_;
   int heads_, picks_, longest_, bos_, eos_;
@@ -272,11 +253,12 @@ class Translator final : public Model<T>, public Dreams {
   Embedding<T> source_words_, target_words_;
   BiLstm<T> encoder_;
   Lstm<T> decoder_;
-  Linear<T> key_, query_, position_, initial_, context_, readout_state_, readout_context_, readout_word_, output_;
+  Linear<T> initial_, context_, readout_state_, readout_context_, readout_word_, output_;
   Linear<T> posterior_key_, posterior_state_;
   TargetReading<T> posterior_target_;
+  PositionScores<T> scores_;
   LocalWindow<T> window_;
-  const Parameter<T>*score_vector_ = nullptr, *null_vector_ = nullptr, *posterior_vector_ = nullptr;
+  const Parameter<T>*null_vector_ = nullptr, *posterior_vector_ = nullptr;
 };
 
 // With the given words, or its own.
@@ -423,31 +405,15 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
   }
 }
 
-// e_t of every head; the head of this file has the formulas
+// e_t of every head
 template <class T>
 Var<T> Translator<T>::scores(const Encoded& x, const States<T>& states, Var<T> s, int t) const {
-  return in_window(x, states, scores_of_all(x, states, s), s, t);
+  return in_window(x, states, scores_(x.heads, x.keys, states.example(), s), s, t);
 }
 template <class T>
 Var<T> Translator<T>::in_window(const Encoded& x, const States<T>& states, Var<T> e, Var<T> s, int t) const {
   return window_ ? window_(e, s, states.each([&](int b) { return x.length[b]; }), t) : e;
 }
-template <class T>
-Var<T> Translator<T>::scores_of_all(const Encoded& x, const States<T>& states, Var<T> s) const {
-  if (score_ == "location") return slice_columns(x.heads.queries(position_(s)), 0, x.heads.items().most());
-  const auto head = x.heads.of(states.example());
-  const std::span<const int> of(head);
-  if (score_vector_) {  // additive, concat
-    const auto v = x.heads.queries(s.tape->parameter(*score_vector_));
-    return additive_scores(x.heads.queries(query_(s)), x.keys, v, of, x.heads.items());
-  }
-  if (score_ == "general") return dot_scores(x.heads.same_query(s), x.keys, of, x.heads.items());
-  if (score_ == "dot" || score_ == "plain_dot") return dot_scores(x.heads.queries(s), x.keys, of, x.heads.items());
-  const auto q = x.heads.queries(query_(s));
-  const auto scale = static_cast<T>(1 / std::sqrt(static_cast<double>(q.cols())));
-  return dot_scores(affine(q, scale), x.keys, of, x.heads.items());
-}
-
 template <class T>
 Var<T> Translator<T>::posterior_scores(const Encoded& x, const Posterior& q, const States<T>& states, Var<T> s, int t) const {
   const Sum<T> target(q.target.rows, states.each([&](int b) { return q.target.row(b, t); }));  // W_qy r_t
@@ -500,7 +466,7 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences* y)
     return shares(x.heads.values(x.states, tape.parameter(*of.weight)), x.heads.items(), picks_);
   };
   x.to_readout = values(readout_context_);
-  if (score_ != "location") x.keys = x.heads.keys(key_.weight ? key_(x.states) : x.states);
+  x.keys = scores_.keys(x.heads, x.states);
   if (feed_ != "none") x.to_gates = values(context_);
   return x;
 }
@@ -517,10 +483,7 @@ const ModelEntry entry = {
     .kinds = "categorical, subset (picks>1)",
     .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
                    ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
-                   ParameterInfo::choice("score", "additive",
-                                         {"additive", "dot", "general", "scaled_dot", "plain_dot", "concat", "location"},
-                                         "score of a position"),
-                   local_parameter(), window_parameter(),
+                   score_parameter(), local_parameter(), window_parameter(),
                    ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
                    ParameterInfo::integer("picks", 1, 1, 1000,
                                           "positions that a step and head chooses; their annotations are averaged"),
