@@ -1,6 +1,6 @@
 // A network that learns how long to think: it may halt after every inner step, and answers from its state at that step.
 //
-// Input x [I], labels a_1..a_P of C classes each, inner steps n = 1..N.
+// Input x [I] (or a sequence of them, see below), labels a_1..a_P of C classes each, inner steps n = 1..N.
 //   s_n  = LSTM(x, s_{n-1})
 //   u_n  = w_h . s_n + b_h                                                       the halting unit
 //   lambda_n, the probability of halting at step n once it is reached:
@@ -21,6 +21,10 @@
 // both settings of `site` have the same expected loss. Their bounds differ: a posterior reaches other steps, and a bound is not
 // linear in the costs.
 // law=act: E = K + p_K, the ponder cost; no divergence.
+//
+// Sequences x_1..x_T (Graves 2016, sec. 2) with labels at each outer step t: the steps above for every x_t, with s_0 = 0 in the
+// first outer step and the halted state (and LSTM cell) s of the last one in the others. The loss is the sum over t.
+//
 // With expected weights, law=act is Graves' deterministic network, and law=geometric is PonderNet with averaged states.
 //
 // Posterior (if asked for), with v_n = w_q . [s_n; one-hot labels] + b_q and the prior's last step K:
@@ -28,7 +32,7 @@
 //   law=act:       lambda_n = sig(v_n) / (sig(v_n) + r_n), r_n = max(r_{n-1} - sig(v_n), epsilon), below K
 //   lambda_K = 1. Its support is that of p: every step at which p may halt.
 //
-// Predictions: a_1..a_P, then the mean number of steps sum_n n p_n, in thousandths.
+// Predictions, at each outer step: a_1..a_P, then the mean number of steps sum_n n p_n, in thousandths.
 //
 // Parameters (H = hidden; first_flag: I + 1 for I): core.{input.weight [4H, I], recurrent.weight [4H, H], bias [4H]};
 //   halt.{weight [1, H], bias [1]}; answer.{weight [P C, H], bias [P C]}; posterior.halt.{weight [1, H + P C], bias [1]}.
@@ -43,9 +47,8 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/fields.hpp"
 #include "core/models/parts/halting.hpp"
-#include "core/models/parts/replicates.hpp"
+#include "core/models/parts/states.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad::models::ponderer {
@@ -61,6 +64,7 @@ class Ponderer final : public Model<T> {
  public:
   explicit Ponderer(const Blueprint& b)
       : most_(b.settings.integer("steps")),
+        longest_(b.dimensions.contains("puzzle_steps") ? b.dimensions.at("puzzle_steps") : 1),
         positions_(b.dimensions.at("positions")),
         classes_(b.dimensions.at("labels")),
         act_(b.settings.text("law") == "act"),
@@ -79,49 +83,45 @@ class Ponderer final : public Model<T> {
     if (posterior) posterior_ = {set, "posterior.halt", H + answers, 1, init};
     structure_.sites = {{.name = at_once_ ? "stop" : "halt",
                          .options = at_once_ ? most_ : 2,
-                         .times = at_once_ ? 1 : most_ - 1,
+                         .times = longest_ * (at_once_ ? 1 : most_ - 1),
                          .state_width = static_cast<int>(H),
-                         .reach = at_once_ ? Reach::own_costs : Reach::later_choices}};
+                         .reach = at_once_ && longest_ == 1 ? Reach::own_costs : Reach::later_choices}};
     structure_.posterior = posterior;
   }
 
   const Structure& structure() const override { return structure_; }
-  /// N outcomes with either `site`: after halting there are no more choices.
-  typename Model<T>::Asked asked(const Batch&, std::size_t, int) const override { return {{most_}, 1}; }
+  /// N outcomes of each outer step with either `site`: after halting it has no more choices.
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+    return {{most_}, lengths(batch)[example]};
+  }
   void run(const Batch& batch, Episode<T>& episode) const override;
 
  private:
-  // Values that depend on no choice, for the distinct examples [D].
+  // An outer step of the states [M] in which it begins.
   struct Thought {
-    std::vector<Var<T>> s;         // N of [D, H]
+    std::vector<LstmState<T>> s;   // N of [M, H]; no cells if no outer step follows
     HaltingLaw<T> law, posterior;  // posterior: if asked for
   };
-  struct Run {
-    Episode<T>& episode;
-    const Distinct& distinct;
-    Thought x;
-    /// The distinct example of each row.
-    std::vector<int> example(const RowsPtr& rows) const {
-      std::vector<int> all;
-      for (int b : rows->example) all.push_back(distinct.index[b]);
-      return all;
-    }
-    void pay(const RowsPtr& rows, double weight, Var<T> cost) const {
-      if (weight != 0) episode.cost(rows, affine(cost, static_cast<T>(weight)));
-    }
-  };
+  // The states after halting: the Thought's state of each, and s [N, H].
   struct Halted {
-    RowsPtr rows;
-    Var<T> s;  // [R, H]
+    States<T> states;
+    std::vector<int> from;
+    LstmState<T> s;
   };
-  Thought think(Tape<T>& tape, const Batch& data) const;
-  Halted stop(const Run& run) const;
-  Halted halt_or_go_on(const Run& run) const;
-  /// Pays - sum_i log softmax(W s + b)_i[a_i] on the rows, which belong to these distinct examples.
-  void answer(Episode<T>& episode, const RowsPtr& rows, const std::vector<int>& example, Var<T> s,
-              const std::vector<int>& label) const;
-  /// One-hot labels [examples, P C]; zeros for a missing label.
-  Var<T> one_hot(Tape<T>& tape, const std::vector<int>& example, const std::vector<int>& label) const;
+  /// [B] outer steps of each example.
+  std::vector<int> lengths(const Batch& batch) const {
+    return longest_ == 1 ? std::vector<int>(batch.examples(), 1) : batch.ints("length").data;
+  }
+  Thought think(const States<T>& states, const Batch& data, int t, LstmState<T> before) const;
+  Halted stop(const States<T>& states, const Thought& x, const Items& steps) const;
+  Halted halt_or_go_on(const States<T>& states, const Thought& x, const Items& both) const;
+  /// Pays - sum_i log softmax(W s + b)_i[a_i] of step t.
+  void answer(const States<T>& states, const Batch& data, int t, Var<T> s) const;
+  /// One-hot labels of step t [M, P C]; zeros for a missing label.
+  Var<T> one_hot(const States<T>& states, Tape<T>& tape, const Batch& data, int t) const;
+  static void pay(const States<T>& states, double weight, Var<T> cost) {
+    if (weight != 0) states.cost(affine(cost, static_cast<T>(weight)));
+  }
   /// The numbers as each of `rows` rows.
   Var<T> constant(Tape<T>& tape, std::size_t rows, const std::vector<double>& numbers) const {
     const auto all = tape.constant(rows, numbers.size());
@@ -131,7 +131,7 @@ class Ponderer final : public Model<T> {
   }
 
   Structure structure_;
-  int most_;  // N
+  int most_, longest_;  // N, T
   std::size_t positions_, classes_;
   bool act_, first_flag_, at_once_;
   double epsilon_, prior_, beta_, tau_;
@@ -142,107 +142,124 @@ class Ponderer final : public Model<T> {
 template <class T>
 void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Distinct distinct(batch);
-  const Run run{episode, distinct, think(episode.tape(), distinct.batch())};
-  if (act_) run.pay(episode.root(), tau_, on(run.example(episode.root()), run.x.law.ponder_cost()));
-  const auto [rows, s] = at_once_ ? stop(run) : halt_or_go_on(run);
-  const auto example = run.example(rows);
-  answer(episode, rows, example, s, distinct.batch().ints("label").data);
-  std::vector<int> thousandths;  // 1000 sum_n n p_n
-  thousandths.reserve(example.size());
-  const auto steps = run.x.law.mean_steps();
-  for (int d : example) thousandths.push_back(static_cast<int>(std::lround(1000 * steps[d])));
-  episode.predict(rows, std::move(thousandths));
+  const auto& data = distinct.batch();
+  const auto length = lengths(data);
+  const Items options(distinct.size(), at_once_ ? most_ : 2);
+  States<T> states(episode, distinct);
+  auto s = core_.zero(episode.tape(), distinct.size());
+  for (int t = 0; states.size() > 0; ++t) {
+    const auto x = think(states, data, t, s);
+    if (act_) pay(states, tau_, x.law.ponder_cost());
+    auto halted = at_once_ ? stop(states, x, options) : halt_or_go_on(states, x, options);
+    answer(halted.states, data, t, halted.s.h);
+    const auto steps = x.law.mean_steps();
+    std::vector<int> thousandths;  // 1000 sum_n n p_n
+    for (int m : halted.from) thousandths.push_back(static_cast<int>(std::lround(1000 * steps[m])));
+    halted.states.predict(thousandths);
+    if (t + 1 == longest_) break;
+    states = halted.states.next_step().only([&](int b) { return length[b] > t + 1; });
+    s = {states.after(halted.s.h), states.after(halted.s.c)};
+  }
 }
 
 // n ~ p, s = s_n
 template <class T>
-auto Ponderer<T>::stop(const Run& run) const -> Halted {
-  const auto& [episode, distinct, x] = run;
-  auto& tape = episode.tape();
-  const auto root = episode.root();
-  const auto example = run.example(root);
+auto Ponderer<T>::stop(const States<T>& states, const Thought& x, const Items& steps) const -> Halted {
   const auto log_p = x.law.log_p();
+  auto& tape = *log_p.tape;
   if (!act_) {  // beta KL(p || geometric)
     std::vector<double> geometric;
-    geometric.reserve(most_);
     for (int n = 0; n < most_; ++n) geometric.push_back(n * std::log1p(-prior_) + (n + 1 < most_ ? std::log(prior_) : 0));
-    run.pay(root, beta_, on(example, kl_divergence(log_p, constant(tape, distinct.size(), geometric))));
+    pay(states, beta_, kl_divergence(log_p, constant(tape, states.size(), geometric)));
   }
-  std::vector<int> options;
-  options.reserve(example.size());
-  for (int d : example) options.push_back(x.law.end()[d] + 1);
-  const auto prior = normalised(on(example, log_p), options);
-  Site<T> site{.name = "stop", .rows = root, .prior = prior, .state = on(example, x.s[0])};
-  if (structure_.posterior) site.posterior = [&, &x = x] { return normalised(on(example, x.posterior.log_p()), options); };
-  const auto n = episode.choose(std::move(site));
+  ItemSite<T> site{.name = "stop", .logits = log_p, .items = steps, .state = x.s[0].h};
+  for (int end : x.law.end()) site.options.push_back(end + 1);
+  if (structure_.posterior) site.posterior = [&] { return x.posterior.log_p(); };
+  const auto n = states.choose(site);
 
-  const auto w = n.one_hot(tape, most_);
-  const auto whose = run.example(n.rows);
-  Var<T> s;
-  for (int k = 0; k < most_; ++k) {  // sum_n w_n s_n
-    const auto part = scale_rows(on(whose, x.s[k]), slice_columns(w, k, 1));
-    s = k == 0 ? part : add(s, part);
-  }
-  std::vector<double> steps(most_);
-  std::iota(steps.begin(), steps.end(), 1);
-  if (!act_) run.pay(n.rows, tau_, row_sums(multiply(w, constant(tape, w.rows(), steps))));  // tau n
-  return {n.rows, s};
+  const auto w = n.weights();
+  const auto mean = [&](auto of) {  // sum_n w_n s_n
+    Var<T> sum;
+    if (!of(x.s[0])) return sum;
+    for (int k = 0; k < most_; ++k) {
+      const auto part = scale_rows(Var<T>(n.after(of(x.s[k]))), slice_columns(w, k, 1));
+      sum = k == 0 ? part : add(sum, part);
+    }
+    return sum;
+  };
+  std::vector<double> count(most_);
+  std::iota(count.begin(), count.end(), 1);
+  if (!act_) pay(n, tau_, row_sums(multiply(w, constant(tape, w.rows(), count))));  // tau n
+  return {n, n.histories().parent, {mean([](const auto& s) { return s.h; }), mean([](const auto& s) { return s.c; })}};
 }
 
 // z_n ~ Bernoulli(1 - lambda_n) until the first 0, s = s_n
 template <class T>
-auto Ponderer<T>::halt_or_go_on(const Run& run) const -> Halted {
-  const auto& [episode, distinct, x] = run;
-  auto& tape = episode.tape();
-  auto rows = episode.root();
-  std::vector<char> asked(rows->size(), 1);           // rows that have not halted
-  auto reach = tape.constant(rows->size(), 1, T{1});  // z_1 .. z_{n-1}
-  auto s = tape.constant(rows->size(), x.s[0].cols());
+auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought& x, const Items& both) const -> Halted {
+  auto& tape = *x.s[0].h.tape;
+  auto states = before.next_step();
+  std::vector<int> from(states.size());  // the state of x
+  std::iota(from.begin(), from.end(), 0);
+  std::vector<char> asked(states.size(), 1);           // states that have not halted
+  auto reach = tape.constant(states.size(), 1, T{1});  // z_1 .. z_{n-1}
+  auto s = core_.zero(tape, states.size());
   for (int n = 0; n + 1 < most_; ++n) {
-    const auto example = run.example(rows);
-    std::vector<int> options;
-    for (std::size_t r = 0; r < rows->size(); ++r) options.push_back(asked[r] ? x.law.options(n)[example[r]] : 1);
-    const auto prior = categorical(on(example, x.law.logits(n)), options);
-    if (!act_) {  // tau + beta KL(lambda_n || prior), on the rows that reach step n
-      const auto rate = constant(tape, rows->size(), {std::log(prior_), std::log1p(-prior_)});
-      const std::vector<int> both(rows->size(), 2);
-      const auto halting = log_softmax(prior->logits(), std::span<const int>(both));
-      run.pay(rows, tau_, reach);
-      run.pay(rows, beta_, multiply(kl_divergence(halting, rate), reach));
+    ItemSite<T> site{.name = "halt", .logits = on(from, x.law.logits(n)), .items = both, .state = on(from, x.s[n].h)};
+    for (std::size_t m = 0; m < from.size(); ++m) site.options.push_back(asked[m] ? x.law.options(n)[from[m]] : 1);
+    if (!act_) {  // tau + beta KL(lambda_n || prior), of the states that reach step n
+      const auto rate = constant(tape, states.size(), {std::log(prior_), std::log1p(-prior_)});
+      const std::vector<int> two(states.size(), 2);
+      pay(states, tau_, reach);
+      pay(states, beta_, multiply(kl_divergence(log_softmax(site.logits, std::span<const int>(two)), rate), reach));
     }
-    Site<T> site{.name = "halt", .rows = rows, .prior = prior, .state = on(example, x.s[n])};
-    if (structure_.posterior) site.posterior = [&, &x = x] { return prior->with(on(example, x.posterior.logits(n))); };
-    const auto z = episode.choose(std::move(site));
+    if (structure_.posterior) site.posterior = [&] { return on(from, x.posterior.logits(n)); };
+    const auto z = states.choose(site);
 
-    const auto& parent = z.rows->parent;
-    const auto w = z.one_hot(tape, 2), before = on(parent, reach);
-    s = add(on(parent, s), scale_rows(on(run.example(z.rows), x.s[n]), multiply(before, slice_columns(w, 0, 1))));
-    reach = multiply(before, slice_columns(w, 1, 1));
-    std::vector<char> next(parent.size());
-    for (std::size_t r = 0; r < next.size(); ++r) next[r] = options[parent[r]] > 1 && (!z.hard() || z.option()[r] == 1);
+    const auto& parent = z.histories().parent;
+    std::vector<int> now;
+    std::vector<char> next;
+    for (std::size_t m = 0; m < parent.size(); ++m) {
+      now.push_back(from[parent[m]]);
+      next.push_back(site.options[parent[m]] > 1 && (!z.hard() || z.options()[m] == 1));
+    }
+    const auto w = z.weights();
+    const Var<T> reached = z.after(reach), halts = multiply(reached, slice_columns(w, 0, 1));
+    const auto with = [&](Var<T> sum, Var<T> s_n) -> Var<T> {
+      return s_n ? z.after(sum) + Sum<T>(scale_rows(on(now, s_n), halts)) : Sum<T>();
+    };
+    s = {with(s.h, x.s[n].h), with(s.c, x.s[n].c)};
+    reach = multiply(reached, slice_columns(w, 1, 1));
+    from = std::move(now);
     asked = std::move(next);
-    rows = z.rows;
+    states = z.next_step();
   }
-  if (!act_) run.pay(rows, tau_, reach);
-  return {rows, add(s, scale_rows(on(run.example(rows), x.s[most_ - 1]), reach))};
+  if (!act_) pay(states, tau_, reach);
+  const auto with = [&](Var<T> sum, Var<T> s_n) { return s_n ? add(sum, scale_rows(on(from, s_n), reach)) : Var<T>{}; };
+  s = {with(s.h, x.s[most_ - 1].h), with(s.c, x.s[most_ - 1].c)};
+  return {states, std::move(from), s};
 }
 
 template <class T>
-auto Ponderer<T>::think(Tape<T>& tape, const Batch& data) const -> Thought {
+auto Ponderer<T>::think(const States<T>& states, const Batch& data, int t, LstmState<T> state) const -> Thought {
   Thought x;
-  const auto plain = constant_of(tape, data, "x"), recurrent = tape.parameter(*core_.recurrent);
+  auto& tape = *state.h.tape;
+  const auto& field = data.numbers("x");  // [B, I] or [B, T, I]
+  const auto I = field.extent(field.shape.size() - 1);
+  const auto plain = tape.constant(states.size(), I);
+  for (std::size_t m = 0; m < states.size(); ++m) {
+    const auto from = field.row(states.example()[m]).subspan(t * I, I);
+    std::transform(from.begin(), from.end(), tape.mutable_value(plain).row(m), [](double v) { return static_cast<T>(v); });
+  }
+  const auto recurrent = tape.parameter(*core_.recurrent);
   const auto projected = [&](T flag) {
     return core_.project(first_flag_ ? concat_columns({plain, tape.constant(plain.rows(), 1, flag)}) : plain);
   };
   const auto later = projected(T{0}), first = first_flag_ ? projected(T{1}) : later;
-  std::vector<int> each(data.examples());
-  std::iota(each.begin(), each.end(), 0);
-  const auto hints = structure_.posterior ? one_hot(tape, each, data.ints("label").data) : Var<T>{};
-  auto state = core_.zero(tape, data.examples());
+  const auto hints = structure_.posterior ? one_hot(states, tape, data, t) : Var<T>{};
   std::vector<Var<T>> u, v;
   for (int n = 0; n < most_; ++n) {
     state = lstm_cell(add(n == 0 ? first : later, linear(state.h, recurrent)), state.c);  // s_n
-    x.s.push_back(state.h);
+    x.s.push_back(longest_ > 1 ? state : LstmState<T>{state.h, {}});                      // the cell is carried on only
     u.push_back(halt_(state.h));
     if (hints) v.push_back(posterior_(concat_columns({state.h, hints})));
   }
@@ -253,29 +270,28 @@ auto Ponderer<T>::think(Tape<T>& tape, const Batch& data) const -> Thought {
 }
 
 template <class T>
-void Ponderer<T>::answer(Episode<T>& episode, const RowsPtr& rows, const std::vector<int>& example, Var<T> s,
-                         const std::vector<int>& label) const {
-  auto& tape = episode.tape();
-  const auto logits = reshape(answer_(s), classes_);  // [R P, C]
+void Ponderer<T>::answer(const States<T>& states, const Batch& data, int t, Var<T> s) const {
+  const auto logits = reshape(answer_(s), classes_);  // [N P, C]
   const std::vector<int> every(logits.rows(), static_cast<int>(classes_));
   const auto log_p = reshape(log_softmax(logits, std::span<const int>(every)), positions_ * classes_);
-  episode.cost(rows, affine(row_sums(multiply(log_p, one_hot(tape, example, label))), T{-1}));
+  states.cost(affine(row_sums(multiply(log_p, one_hot(states, *s.tape, data, t))), T{-1}));
   for (std::size_t i = 0; i < positions_; ++i) {
     std::vector<int> predicted;
-    for (std::size_t r = 0; r < rows->size(); ++r) {
-      const T* p = logits.value().row(r * positions_ + i);
+    for (std::size_t n = 0; n < states.size(); ++n) {
+      const T* p = logits.value().row(n * positions_ + i);
       predicted.push_back(static_cast<int>(std::max_element(p, p + classes_) - p));
     }
-    episode.predict(rows, std::move(predicted));
+    states.predict(predicted);
   }
 }
 
 template <class T>
-Var<T> Ponderer<T>::one_hot(Tape<T>& tape, const std::vector<int>& example, const std::vector<int>& label) const {
-  const auto all = tape.constant(example.size(), positions_ * classes_);
-  for (std::size_t r = 0; r < example.size(); ++r)
+Var<T> Ponderer<T>::one_hot(const States<T>& states, Tape<T>& tape, const Batch& data, int t) const {
+  const auto all = tape.constant(states.size(), positions_ * classes_);
+  for (std::size_t n = 0; n < states.size(); ++n)
     for (std::size_t i = 0; i < positions_; ++i)
-      if (const int a = label[example[r] * positions_ + i]; a >= 0) tape.mutable_value(all)(r, i * classes_ + a) = 1;
+      if (const int a = data.ints("label").row(states.example()[n])[t * positions_ + i]; a >= 0)
+        tape.mutable_value(all)(n, i * classes_ + a) = 1;
   return all;
 }
 
@@ -283,7 +299,7 @@ const ModelEntry entry = {
     .name = "ponderer",
     .summary = "recurrent network that learns when to halt its inner steps and answer",
     .paper = "Banino, Balaguer & Blundell 2021, PonderNet; Graves 2016, Adaptive computation time (law=act)",
-    .dependence = "sequential, one choice (ask=step)",
+    .dependence = "sequential, one choice (ask=step, one input)",
     .kinds = "binary, categorical (ask=step)",
     .parameters =
         {ParameterInfo::integer("hidden", 64, 1, 4096, "units of the core"),

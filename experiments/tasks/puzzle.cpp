@@ -1,9 +1,12 @@
-// Puzzles of varying difficulty, for networks that choose how long to think: parity, addition, sorting (Graves 2016, sec. 3;
-// parity as in Banino, Balaguer & Blundell 2021, sec. 3.1).
+// Puzzles of varying difficulty, for networks that choose how long to think: parity, logic, addition, sorting (Graves 2016,
+// sec. 3; parity as in Banino, Balaguer & Blundell 2021, sec. 3.1).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/on_demand.hpp"
@@ -13,12 +16,30 @@ namespace {
 
 constexpr int digits = 10;  // decimal
 
+/// The gates of two bits that depend on both (Graves 2016, Table 1), as the outputs for (1,1), (1,0), (0,1), (0,0).
+constexpr std::array<std::array<int, 4>, 10> gates{{{0, 0, 0, 1},    // NOR
+                                                    {0, 0, 1, 0},    // not P, and Q
+                                                    {0, 1, 0, 0},    // P, and not Q
+                                                    {0, 1, 1, 0},    // XOR
+                                                    {0, 1, 1, 1},    // NAND
+                                                    {1, 0, 0, 0},    // AND
+                                                    {1, 0, 0, 1},    // XNOR
+                                                    {1, 0, 1, 1},    // if P then Q
+                                                    {1, 1, 0, 1},    // if Q then P
+                                                    {1, 1, 1, 0}}};  // OR
+
 /// Fields: "x" [B, I]; "label" [B, P], -1: no label; "difficulty" [B]. Examples are made on demand.
 ///   parity    x: 1 or -1 in `difficulty` of I = size places, 0 in the others; label: 1 if the number of ones is odd
 ///   addition  x: one-hot digits of two numbers of `difficulty` digits each, the last digit first, I = 2 size 11 (the eleventh:
 ///             no digit); labels: the P = size + 1 digits of the sum, the last first, -1 beyond difficulty + 1
 ///   sort      x: `difficulty` numbers in (-1, 1), then `size` flags that mark them, I = 2 size; label k: the index of the
 ///             k-th smallest number, P = size
+/// Sequences of 1 to `length` inputs have "x" [B, T, I]; "label" [B, T, P] and "difficulty" [B, T], -1 beyond "length" [B]. Each
+/// input has a difficulty of its own.
+///   logic     x: bits b_0 and b_1, then one-hot chunks for `size` gates, I = 2 + 10 size; gate k = 1..difficulty makes
+///             b_{k+1} = g_k(b_k, b_{k-1}); label: the last bit. From the second input on b_1 is the last label, not shown.
+///   sums      x: one-hot digits of a number of `difficulty` digits, the last digit first, I = 10 size; labels: the digits of
+///             the sum so far, the last first, 10 beyond its first digit; none for the first input
 class Puzzle final : public OnDemand {
  public:
   Puzzle(const Settings& settings, Key key)
@@ -26,37 +47,43 @@ class Puzzle final : public OnDemand {
         key_(key),
         kind_(settings.text("kind")),
         least_(settings.integer("least")),
-        size_(settings.integer("size")) {
+        size_(settings.integer("size")),
+        length_(settings.integer("length")) {
     if (least_ > size_) throw UsageError(fmt::format("puzzle: least must be at most size, {}, got {}", size_, least_));
+    if (!sequence() && length_ > 1)
+      throw UsageError(fmt::format("puzzle: kind={} has one input: drop length, or take kind=logic or kind=sums", kind_));
   }
 
   Dimensions dimensions() const override {
-    const int n = static_cast<int>(size_);
-    const bool parity = kind_ == "parity", addition = kind_ == "addition";
-    return {{"puzzle_width", parity     ? n
-                             : addition ? 2 * n * (digits + 1)
-                                        : 2 * n},
-            {"positions", parity     ? 1
-                          : addition ? n + 1
-                                     : n},
-            {"labels", parity     ? 2
-                       : addition ? digits
-                                  : n}};
+    const int n = static_cast<int>(size_), T = static_cast<int>(length_);
+    if (kind_ == "parity") return {{"puzzle_width", n}, {"positions", 1}, {"labels", 2}};
+    if (kind_ == "addition") return {{"puzzle_width", 2 * n * (digits + 1)}, {"positions", n + 1}, {"labels", digits}};
+    if (kind_ == "sort") return {{"puzzle_width", 2 * n}, {"positions", n}, {"labels", n}};
+    if (kind_ == "logic")
+      return {{"puzzle_width", 2 + static_cast<int>(gates.size()) * n}, {"positions", 1}, {"labels", 2}, {"puzzle_steps", T}};
+    const int carried = static_cast<int>(std::ceil(std::log10(T)));  // T numbers of n digits are below T 10^n
+    return {{"puzzle_width", digits * n}, {"positions", n + carried}, {"labels", digits + 1}, {"puzzle_steps", T}};
   }
 
   Batch batch(Split split, const std::vector<int>& indices) const override {
     auto needs = dimensions();
-    const auto B = indices.size();
+    const auto B = indices.size(), T = length_;
     const auto I = static_cast<std::size_t>(needs["puzzle_width"]), P = static_cast<std::size_t>(needs["positions"]);
     Batch batch;
-    Array<double> x({B, I});
-    Array<int> label({B, P}, -1), difficulty({B});
+    using Shape = std::vector<std::size_t>;
+    Array<double> x(sequence() ? Shape{B, T, I} : Shape{B, I});
+    Array<int> label(sequence() ? Shape{B, T, P} : Shape{B, P}, -1), difficulty(sequence() ? Shape{B, T} : Shape{B}, -1);
+    Array<int> length({B}, 1);
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
-      difficulty.data[b] = set(batch.id[b], x.row(b), label.row(b));
+      if (sequence())
+        length.data[b] = set_sequence(batch.id[b], x.row(b), label.row(b), difficulty.row(b));
+      else
+        difficulty.data[b] = set(batch.id[b], x.row(b), label.row(b));
     }
     batch.reals = {{"x", std::move(x)}};
     batch.integers = {{"label", std::move(label)}, {"difficulty", std::move(difficulty)}};
+    if (sequence()) batch.integers["length"] = std::move(length);
     return batch;
   }
 
@@ -69,24 +96,31 @@ class Puzzle final : public OnDemand {
             {.name = "steps_easier", .unit = "step", .higher_is_better = false},
             {.name = "steps_harder", .unit = "step", .higher_is_better = false}};
   }
-  /// accuracy: share of right labels. solved: share of puzzles with every label right; harder ones are above the middle
-  /// difficulty. steps: the network's steps, if it predicts them after the labels, in thousandths.
+  /// accuracy: share of right labels. solved: share of puzzles (inputs of a sequence) with every label right; harder ones are
+  /// above the middle difficulty. steps: the network's steps for an input, if it predicts them after its labels, in
+  /// thousandths.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &label = batch.ints("label"), &difficulty = batch.ints("difficulty");
+    const std::size_t P = label.size() / difficulty.size();
     for (int b = 0; b < batch.examples(); ++b) {
-      const auto wanted = label.row(b);
       const auto said = seen.predictions.row(b);
-      double right = 0, count = 0;
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        if (wanted[i] < 0) continue;
-        ++count;
-        right += i < said.size() && said[i] == wanted[i];
+      for (std::size_t t = 0; t < length_ && difficulty.row(b)[t] >= 0; ++t) {
+        const auto wanted = label.row(b).subspan(t * P, P);
+        const std::size_t at = t * (P + 1);  // of its predictions
+        double right = 0, count = 0;
+        for (std::size_t i = 0; i < P; ++i) {
+          if (wanted[i] < 0) continue;
+          ++count;
+          right += at + i < said.size() && said[at + i] == wanted[i];
+        }
+        const bool harder = 2 * static_cast<std::size_t>(difficulty.row(b)[t]) > least_ + size_;
+        if (count > 0) {
+          metrics[0].add(right, count);
+          for (auto* metric : {&metrics[1], &metrics[harder ? 3 : 2]}) metric->add(right == count);
+        }
+        if (said.size() <= at + P || said[at + P] < 0) continue;
+        for (auto* metric : {&metrics[4], &metrics[harder ? 6 : 5]}) metric->add(said[at + P] / 1000.0);
       }
-      metrics[0].add(right, count);
-      const bool harder = 2 * static_cast<std::size_t>(difficulty.data[b]) > least_ + size_;
-      for (auto* metric : {&metrics[1], &metrics[harder ? 3 : 2]}) metric->add(right == count);
-      if (said.size() <= wanted.size() || said[wanted.size()] < 0) continue;
-      for (auto* metric : {&metrics[4], &metrics[harder ? 6 : 5]}) metric->add(said[wanted.size()] / 1000.0);
     }
   }
 
@@ -131,21 +165,61 @@ class Puzzle final : public OnDemand {
     return static_cast<int>(n);
   }
 
+  bool sequence() const { return kind_ == "logic" || kind_ == "sums"; }
+  /// The number of inputs.
+  int set_sequence(std::uint32_t id, std::span<double> x, std::span<int> label, std::span<int> difficulty) const {
+    Draws numbers(key_ / "puzzle", id);
+    const std::size_t T = 1 + numbers.below(length_), I = x.size() / length_, P = label.size() / length_;
+    int last = 0;             // logic: the last label
+    std::vector<int> sum(P);  // sums: its digits, the last first
+    for (std::size_t t = 0; t < T; ++t) {
+      const auto input = x.subspan(t * I, I);
+      const auto wanted = label.subspan(t * P, P);
+      const std::size_t n = least_ + numbers.below(size_ - least_ + 1);
+      difficulty[t] = static_cast<int>(n);
+      if (kind_ == "logic") {
+        int before = static_cast<int>(numbers.below(2)), now = t == 0 ? static_cast<int>(numbers.below(2)) : last;
+        input[0] = before;
+        if (t == 0) input[1] = now;
+        for (std::size_t k = 0; k < n; ++k) {
+          const auto gate = numbers.below(gates.size());
+          input[2 + k * gates.size() + gate] = 1;
+          before = std::exchange(now, gates[gate][2 * (1 - now) + (1 - before)]);
+        }
+        wanted[0] = last = now;
+      } else {
+        int carry = 0;
+        for (std::size_t k = 0; k < P; ++k) {
+          const auto digit = k < n ? numbers.below(digits) : 0;
+          if (k < n) input[k * digits + digit] = 1;
+          carry += sum[k] + static_cast<int>(digit);
+          sum[k] = std::exchange(carry, carry / digits) % digits;
+        }
+        std::size_t most = P;  // digits of the sum
+        while (most > 1 && sum[most - 1] == 0) --most;
+        for (std::size_t k = 0; t > 0 && k < P; ++k) wanted[k] = k < most ? sum[k] : digits;
+      }
+    }
+    return static_cast<int>(T);
+  }
+
   Key key_;
   std::string kind_;
-  std::size_t least_, size_;
+  std::size_t least_, size_, length_;
 };
 
 using P = ParameterInfo;
 
 const TaskEntry entry = {
     .name = "puzzle",
-    .summary = "parity, addition or sorting, some examples harder than others",
+    .summary = "parity, addition, sorting, or sequences of logic gates or sums, some examples harder than others",
     .data = "generated",
     .default_model = "ponderer",
-    .parameters = {P::choice("kind", "parity", {"parity", "addition", "sort"}, "kind of puzzle"),
-                   P::integer("least", 1, 1, 1000, "least difficulty: nonzero elements, digits per number, or numbers to sort"),
-                   P::integer("size", 8, 1, 1000, "largest difficulty: elements, digits per number, or numbers to sort"),
+    .parameters = {P::choice("kind", "parity", {"parity", "addition", "sort", "logic", "sums"}, "kind of puzzle"),
+                   P::integer("least", 1, 1, 1000,
+                              "least difficulty: nonzero elements, digits per number, numbers to sort, or gates"),
+                   P::integer("size", 8, 1, 1000, "largest difficulty: elements, digits per number, numbers to sort, or gates"),
+                   P::integer("length", 1, 1, 100, "kind=logic and sums: most inputs of a sequence"),
                    P::integer("examples", 100000, 1, 1e8, "training puzzles, made on demand"),
                    P::integer("heldout", 1000, 1, 1e6, "puzzles held out for validation"),
                    P::integer("test", 1000, 1, 1e6, "test puzzles")},

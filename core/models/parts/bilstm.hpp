@@ -1,8 +1,9 @@
-// A bidirectional LSTM over token sequences of different lengths. Each step includes only the sequences that are long enough.
+// A bidirectional LSTM, or one of gated units (recurrent_unit.hpp), over token sequences of different lengths. Each step
+// includes only the sequences that are long enough.
 //
 //   x_i = E[token_i],  forward: f_i = LSTM(x_i, f_{i-1}),  backward: b_i = LSTM(x_i, b_{i+1}),  a_i = [f_i; b_i]
 // f and b are zero before their first word. The backward direction starts at each sequence's own last word. With one direction
-// a_i = f_i. Parameters: <name>.forward.* and <name>.backward.*, an Lstm of `hidden` units each.
+// a_i = f_i. Parameters: <name>.forward.* and <name>.backward.*, `hidden` units each.
 #pragma once
 
 #include <algorithm>
@@ -14,22 +15,24 @@
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/models/parts/means.hpp"
+#include "core/models/parts/recurrent_unit.hpp"
 #include "core/models/parts/words.hpp"
 
 namespace hardgrad {
 
 template <class T>
 struct BiLstm {
-  Lstm<T> forward, backward;
+  RecurrentUnit<T> forward, backward;
   struct Encoded {
     Var<T> states;  ///< [words, 2 H] a_i, sequence by sequence; with one direction [words, H]
     Var<T> ends;    ///< [B, 2 H] [f at the last word; b at the first]; with one direction [B, H]
   };
 
   BiLstm() = default;
-  BiLstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init, bool both = true)
-      : forward(set, name + ".forward", in, hidden, init) {
-    if (both) backward = {set, name + ".backward", in, hidden, init};
+  BiLstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init, bool both = true,
+         bool gated = false)
+      : forward(set, name + ".forward", in, hidden, init, gated) {
+    if (both) backward = {set, name + ".backward", in, hidden, init, gated};
   }
 
   /// tokens [B, >= S]; sequence b consists of the first words.count(b) >= 1 of them.
@@ -53,13 +56,13 @@ struct BiLstm {
         ++taking.back();
       }
     }
-    const bool both_ways = backward.recurrent;
+    const bool both_ways{backward};
     if (both_ways) ahead.insert(ahead.end(), reversed.begin(), reversed.end());
     const Words<T> embedded(tape, embedding, std::move(ahead));
     const auto index = std::span<const int>(embedded.index);
     using Steps = std::vector<Var<T>>;
-    const auto f = one_way(tape, forward, embedded.rows, index.first(words.total()), taking);
-    const auto b = both_ways ? one_way(tape, backward, embedded.rows, index.last(words.total()), taking) : Steps{};
+    const auto f = one_way(forward, embedded.rows, index.first(words.total()), taking);
+    const auto b = both_ways ? one_way(backward, embedded.rows, index.last(words.total()), taking) : Steps{};
     const auto both = [&](const std::vector<int>& of_f, const std::vector<int>& of_b) {
       const auto rows = [](const Steps& steps, const std::vector<int>& of) {
         return gather_rows(std::span<const Var<T>>(steps), std::span<const int>(of));
@@ -71,23 +74,21 @@ struct BiLstm {
 
  private:
   /// The states of each step. `word` [words] are rows of `rows` [., E], step by step.
-  static std::vector<Var<T>> one_way(Tape<T>& tape, const Lstm<T>& lstm, Var<T> rows, std::span<const int> word,
+  static std::vector<Var<T>> one_way(const RecurrentUnit<T>& unit, Var<T> rows, std::span<const int> word,
                                      const std::vector<int>& taking) {
-    const auto projected = lstm.project(rows);
-    const auto recurrent = tape.parameter(*lstm.recurrent);
+    const auto projected = unit.project(rows);
     std::vector<int> all(taking[0]);
     std::iota(all.begin(), all.end(), 0);
     std::vector<Var<T>> h;
-    auto c = tape.constant(taking[0], lstm.hidden);
+    LstmState<T> s;
     std::size_t from = 0;
-    for (std::size_t i = 0; i < taking.size(); ++i) {
-      const auto n = static_cast<std::size_t>(taking[i]);
-      const auto remaining = [&](Var<T> x) { return x.rows() == n ? x : gather_rows(x, std::span<const int>(all).first(n)); };
-      auto gates = gather_rows(projected, word.subspan(from, n));
-      if (i) gates = add_linear(gates, remaining(h.back()), recurrent);
-      const auto state = lstm_cell(gates, remaining(c));
-      h.push_back(state.h);
-      c = state.c;
+    for (const int count : taking) {
+      const auto n = static_cast<std::size_t>(count);
+      const auto remaining = [&](Var<T> x) {
+        return !x || x.rows() == n ? x : gather_rows(x, std::span<const int>(all).first(n));
+      };
+      s = unit.step(gather_rows(projected, word.subspan(from, n)), LstmState<T>{remaining(s.h), remaining(s.c)});
+      h.push_back(s.h);
       from += n;
     }
     return h;

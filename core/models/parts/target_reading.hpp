@@ -43,7 +43,7 @@ class TargetReading {
   Read operator()(Tape<T>& tape, const Batch& data) const {
     const auto& target = data.ints("target");
     Read read{{}, Items(data.ints("target_length").data), {}};
-    if (sentence_.forward.recurrent) {
+    if (sentence_.forward) {
       read.index.resize(read.words.total());
       std::iota(read.index.begin(), read.index.end(), 0);
       read.rows = product_(sentence_(tape, words_, target, read.words).states);

@@ -163,6 +163,7 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
                                                        {"translator[feed=none]", "factorised"},
                                                        {"translator[feed=soft]", "factorised"},
                                                        {"translator[feed=sampled]", "sequential"},
+                                                       {"translator[feed=attentional]", "sequential"},
                                                        {"translator[order=context_first,feed=soft]", "factorised"},
                                                        {"translator[order=context_first,feed=sampled]", "sequential"},
                                                        {"memory_reader[hops=1]", "one choice"},

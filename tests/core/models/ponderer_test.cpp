@@ -39,11 +39,54 @@ std::unique_ptr<Model<double>> patient(const std::string& text, const Dimensions
   return model;
 }
 
+/// Sequences of three inputs and of one.
+const Dimensions sequences{{"puzzle_width", 2}, {"positions", 1}, {"labels", 3}, {"puzzle_steps", 3}};
+Batch two_sequences() {
+  Batch batch;
+  batch.id = {3, 4};
+  batch.reals["x"] = {{2, 3, 2}, std::vector<double>{1, -0.5, 0, 0.3, 0.2, -1, 0.7, 0.1, 0, 0, 0, 0}};
+  batch.integers["label"] = {{2, 3, 1}, std::vector<int>{2, 0, 1, 1, -1, -1}};
+  batch.integers["length"] = {{2}, std::vector<int>{3, 1}};
+  return batch;
+}
+
 }  // namespace
 
 TEST_CASE("ponderer: gradients and copies of rows") {
   for (const auto& text : specs())
     check_model({.spec = text, .dimensions = dimensions, .batch = two_puzzles(), .forced = forced(text), .make = patient});
+}
+
+TEST_CASE("ponderer: sequences have N^T outcomes, exact gradients, and carry the halted state on") {
+  for (const auto& law : laws) {
+    CAPTURE(law);
+    std::vector<double> of_both;
+    for (const std::string ask : {"ask=bits", "ask=step"}) {
+      CAPTURE(ask);
+      const auto model = patient("ponderer[hidden=3,steps=3,tau=0.3," + law + "," + ask + "]", sequences);
+      CHECK(model->structure().dependence() == "sequential");
+      CHECK(model->outcomes(two_sequences()) == std::vector<double>{27, 3});
+      check_gradient("expected", *model, two_sequences(), [] { return std::make_unique<ExpectedHandler<double>>(); });
+      check_gradient("enumerated", *model, two_sequences(), [] { return std::make_unique<EnumerateHandler<double>>(); });
+      Tape<double> tape;
+      EnumerateHandler<double> handler;
+      Episode<double> episode(tape, handler, 2);
+      model->run(two_sequences(), episode);
+      REQUIRE(episode.predictions().size() == 6);  // a label and the mean number of steps for each input
+      of_both.push_back(expected_loss(episode).item());
+      // The halting step of the first input changes the law of the second.
+      const auto second = [&](int first) {
+        Tape<double> of_forced;
+        ForcedHandler<double> forced(ask == "ask=step" ? Options{{first, 0}, {0, 0}, {0, 0}}
+                                                       : Options{{first, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}});
+        Episode<double> run(of_forced, forced, 2);
+        model->run(two_sequences(), run);
+        return run.steps()[ask == "ask=step" ? 1 : 2].question.categories().log_p().value()(0, 0);
+      };
+      CHECK(std::abs(second(0) - second(1)) > 1e-6);
+    }
+    CHECK(of_both[0] == doctest::Approx(of_both[1]).epsilon(1e-9));
+  }
 }
 
 TEST_CASE("ponderer: a law that ends early has the gradient of its remainder") {

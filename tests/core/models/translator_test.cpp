@@ -11,6 +11,8 @@ namespace {
 const Dimensions dimensions{
     {"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 5}, {"target_length", 4}, {"bos", 1}, {"eos", 2}};
 const std::string sizes = "embedding=3,hidden=3,";
+const std::string bahdanau =
+    "translator[embedding=3,hidden=4,order=context_first,unit=gated,start=backward,readout=maxout,feed=";
 
 Batch three_sentences(int padding = 0) {
   const int p = padding;
@@ -33,8 +35,9 @@ std::vector<std::string> specs() {
        {"source=reversed,feed=soft", "source=twice,feed=sampled", "encoder=forward,source=reversed,feed=sampled",
         "order=context_first,feed=sampled", "order=context_first,feed=soft,score=dot", "encoder=none,readout=context",
         "score=concat,feed=soft", "score=location,feed=sampled", "score=plain_dot,encoder=none",
-        "score=dot,local=predictive,window=6"})
+        "score=dot,local=predictive,window=6", "feed=attentional,readout=state,score=general", "unit=gated,feed=attentional"})
     all.push_back("translator[" + sizes + reading + "]");
+  for (std::string feed : {"sampled", "soft"}) all.push_back(bahdanau + feed + "]");
   return all;
 }
 
@@ -281,6 +284,32 @@ TEST_CASE("translator: with order=context_first the first word's attention does 
     }
   CHECK_THROWS_WITH_AS(testing::lively("translator[" + sizes + "order=context_first]", dimensions),
                        doctest::Contains("give attention=source and feed=soft or feed=sampled"), UsageError);
+  CHECK_THROWS_WITH_AS(testing::lively("translator[" + sizes + "order=context_first,feed=attentional]", dimensions),
+                       doctest::Contains("give attention=source and feed=soft or feed=sampled"), UsageError);
+}
+
+TEST_CASE("translator: input feeding carries a choice on, and readouts and starts that do not fit the widths say so") {
+  // The first word's position changes the second word's attention only where u_1 is fed.
+  for (const std::string feed : {"none", "soft", "attentional"}) {
+    CAPTURE(feed);
+    const auto model = testing::lively("translator[" + sizes + "feed=" + feed + "]", dimensions);
+    const auto second = [&](int first) {
+      Tape<double> tape;
+      auto choices = forced;
+      choices[0][0] = first;
+      ForcedHandler<double> handler(choices);
+      Episode<double> episode(tape, handler, 3);
+      model->run(three_sentences(), episode);
+      return episode.steps()[1].question.categories().log_p().value()(0, 0);
+    };
+    CHECK((std::abs(second(0) - second(1)) > 1e-9) == (feed == "attentional"));
+  }
+  const auto refused = [&](const std::string& settings, const char* why) {
+    CHECK_THROWS_WITH_AS(testing::lively("translator[" + settings + "]", dimensions), doctest::Contains(why), UsageError);
+  };
+  refused("hidden=3,readout=maxout", "hidden=3 must be even");
+  refused("start=backward,encoder=forward", "give encoder=bidirectional");
+  refused("attention=none,feed=attentional", "give attention=source or another feed");
 }
 
 TEST_CASE("translator: dropout depends on the example, and a batch without a key has none") {

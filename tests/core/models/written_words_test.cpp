@@ -43,6 +43,8 @@ std::vector<Case> cases() {
           {"translator", sizes + "feed=soft,order=context_first", translation},
           {"translator", sizes + "feed=sampled,heads=2", translation, 2},
           {"translator", sizes + "feed=sampled,readout=context", translation},
+          {"translator", sizes + "feed=attentional,readout=state", translation},
+          {"translator", sizes + "feed=sampled,order=context_first,unit=gated,readout=maxout,start=backward", translation},
           {"translator", sizes + "attention=none,feed=soft", translation, 0},
           {"captioner", sizes + "gate=true", pictures}};
 }

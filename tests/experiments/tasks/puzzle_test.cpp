@@ -77,8 +77,87 @@ TEST_CASE("labels follow from inputs, and difficulties are spread") {
   CHECK(examples == 240);
 }
 
+TEST_CASE("sequences: the gates' outputs and the sums follow from the inputs so far") {
+  const std::vector<std::string> gates{"0001", "0010", "0100", "0110", "0111", "1000", "1001", "1011", "1101", "1110"};
+  for (const std::string kind : {"logic", "sums"}) {
+    CAPTURE(kind);
+    const auto task = make("size=4,least=2,length=5,examples=60,kind=" + kind);
+    const auto needs = task->dimensions();
+    const auto batch = first(*task, Split::train, 60);
+    const std::size_t T = 5, I = needs.at("puzzle_width"), P = needs.at("positions");
+    REQUIRE(needs.at("puzzle_steps") == 5);
+    std::set<int> lengths, difficulties, labels;
+    for (int b = 0; b < 60; ++b) {
+      const int length = batch.ints("length").data[b];
+      lengths.insert(length);
+      int bit = 0;
+      long sum = 0;
+      for (std::size_t t = 0; t < T; ++t) {
+        const auto x = batch.numbers("x").row(b).subspan(t * I, I);
+        const auto label = batch.ints("label").row(b).subspan(t * P, P);
+        const int n = batch.ints("difficulty").row(b)[t];
+        if (static_cast<int>(t) >= length) {
+          CHECK((n == -1 && std::count(x.begin(), x.end(), 0) == static_cast<long>(I)));
+          CHECK(std::count(label.begin(), label.end(), -1) == static_cast<long>(P));
+          continue;
+        }
+        difficulties.insert(n);
+        std::vector<int> expected(P, -1);
+        if (kind == "logic") {
+          std::vector<int> bits{static_cast<int>(x[0]), t == 0 ? static_cast<int>(x[1]) : bit};
+          CHECK((t == 0 || x[1] == 0));
+          for (int k = 0; k < n; ++k) {
+            const auto chunk = x.subspan(2 + k * 10, 10);
+            const auto& table = gates[std::find(chunk.begin(), chunk.end(), 1) - chunk.begin()];
+            bits.push_back(table[3 - (2 * bits.back() + bits[bits.size() - 2])] - '0');
+          }
+          CHECK(std::count(x.begin() + 2, x.end(), 1) == n);
+          expected[0] = bit = bits.back();
+        } else {
+          long power = 1;
+          for (int k = 0; k < n; ++k, power *= 10) {
+            const auto digit = x.subspan(k * 10, 10);
+            sum += power * (std::find(digit.begin(), digit.end(), 1) - digit.begin());
+          }
+          CHECK(std::count(x.begin(), x.end(), 1) == n);
+          const auto written = std::to_string(sum);
+          for (std::size_t k = 0; t > 0 && k < P; ++k)
+            expected[k] = k < written.size() ? written[written.size() - 1 - k] - '0' : 10;
+        }
+        CHECK(std::vector<int>(label.begin(), label.end()) == expected);
+        labels.insert(label[0]);
+      }
+    }
+    CHECK(lengths == std::set<int>{1, 2, 3, 4, 5});
+    CHECK(difficulties == std::set<int>{2, 3, 4});
+    CHECK(labels.size() > 1);
+  }
+}
+
+TEST_CASE("inputs of a sequence are scored and their steps averaged by their own difficulty") {
+  const auto task = make("kind=logic,size=3,length=4");
+  const auto batch = first(*task, Split::test, 40);
+  Array<int> said({40, 8}, -1);
+  double inputs = 0, harder = 0;
+  for (int b = 0; b < 40; ++b)
+    for (int t = 0; t < batch.ints("length").data[b]; ++t) {
+      const bool hard = batch.ints("difficulty").row(b)[t] > 2;
+      const int label = batch.ints("label").row(b)[t];
+      said.row(b)[2 * t] = hard ? 1 - label : label;
+      said.row(b)[2 * t + 1] = hard ? 2500 : 500;
+      ++inputs;
+      harder += hard;
+    }
+  auto metrics = task->metrics();
+  task->score(batch, {said, {}}, metrics);
+  CHECK(metrics[0].value() == doctest::Approx(1 - harder / inputs));
+  CHECK(metrics[2].value() == 1);
+  CHECK((metrics[3].value() == 0 && metrics[3].denominator == harder));
+  CHECK((metrics[5].value() == 0.5 && metrics[6].value() == 2.5));
+}
+
 TEST_CASE("puzzles do not depend on the batch, and are disjoint between splits") {
-  for (const std::string kind : {"parity", "addition", "sort"}) {
+  for (const std::string kind : {"parity", "addition", "sort", "logic"}) {
     const auto task = make("size=40,least=30,examples=20,heldout=10,test=10,kind=" + kind);
     std::set<std::vector<double>> different;
     std::set<std::uint32_t> ids;
@@ -158,6 +237,7 @@ TEST_CASE("settings without valid puzzles are rejected") {
   const Folder folder;
   CHECK(refusal(folder, [] { make("least=5,size=4"); }) == "puzzle: least must be at most size, 4, got 5");
   CHECK(has(refusal(folder, [] { make("kind=crossword"); }), "puzzle"));
+  CHECK(has(refusal(folder, [] { make("length=3"); }), "kind=parity has one input: drop length"));
 }
 
 }  // namespace hardgrad::testing::puzzle_test

@@ -79,6 +79,9 @@ const std::vector<std::string> specs = {"translator[embedding=3,hidden=3,feed=sa
                                         "translator[embedding=3,hidden=3,feed=none]",
                                         "translator[embedding=3,hidden=3,feed=sampled,order=context_first]",
                                         "translator[embedding=3,hidden=3,feed=soft,order=context_first]",
+                                        "translator[embedding=3,hidden=3,feed=attentional,readout=state]",
+                                        "translator[embedding=3,hidden=4,feed=sampled,order=context_first,unit=gated,"
+                                        "readout=maxout]",
                                         "translator[embedding=3,hidden=4,feed=sampled,heads=2,null=true]",
                                         "translator[embedding=3,hidden=3,attention=none,feed=soft,encoder=forward]",
                                         "captioner[embedding=3,hidden=3]"};
@@ -113,7 +116,7 @@ TEST_CASE("beam search equals the explicit search, at every width, and reordered
       if (width == 2) check(ExpectedHandler<double>());
     }
   }
-  CHECK(searched == 8 * 6 * 3);
+  CHECK(searched == 10 * 6 * 3);
   CHECK(differ > 10);  // it finds sentences that greedy decoding misses
 }
 

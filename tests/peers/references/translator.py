@@ -47,6 +47,17 @@ CASES += [
                          ("share", "local=predictive,window=1"), ("edit", "attention=none,feed=soft"))
 ]
 
+BAHDANAU = "order=context_first,unit=gated,start=backward,readout=maxout"
+CASES += [
+    ("translation", f"embedding=6,hidden=6,{rest}")
+    for rest in (f"{BAHDANAU},feed=sampled", f"{BAHDANAU},feed=soft,heads=2,dropout=0.4", "feed=attentional,readout=state,score=general",
+                 "feed=attentional,heads=2,null=true", "feed=attentional,readout=maxout,dropout=0.4", "unit=gated",
+                 "readout=maxout,feed=sampled", "start=backward,source=reversed,feed=attentional,unit=gated,readout=context")
+] + [
+    ("translation[words=3,max_length=4]", f"embedding=6,hidden=6,words=sampled,reward=edit,{rest}")
+    for rest in (f"{BAHDANAU},feed=sampled", "feed=attentional,readout=state,unit=gated")
+]
+
 SUBSETS = [
     ("translation", f"embedding=6,hidden=6,picks={picks},{rest}")
     for picks, rest in ((2, "feed=none"), (3, "feed=sampled,null=true"), (2, "feed=sampled,heads=2,score=dot"))
@@ -56,7 +67,8 @@ BOUNDS = [
     ("translation", f"embedding=6,hidden=6,posterior={posterior},heads={heads}{rest}")
     for posterior, heads, rest in (("word", 1, ""), ("word", 2, ",feed=sampled"), ("sentence", 1, ",feed=sampled"),
                                    ("sentence", 2, ",score=dot"), ("sentence", 1, ",order=context_first,feed=sampled"),
-                                   ("word", 2, ",local=predictive,window=3,score=dot"))
+                                   ("word", 2, ",local=predictive,window=3,score=dot"), ("word", 2, ",feed=attentional"),
+                                   ("word", 1, f",{BAHDANAU},feed=sampled"))
 ]
 
 FIXED = [
@@ -66,6 +78,23 @@ FIXED = [
 ]
 
 
+def gated_unit(p, name: str, x, h, more=0):
+    """h' of Cho et al. 2014, with the term `more` [3H] of its gates and its candidate."""
+    a = F.linear(x, p[f"{name}.input.weight"], p[f"{name}.input.bias"]) + more
+    a_r, a_z, a_n = a.split(len(h))
+    u_r, u_z = p[f"{name}.gates.weight"].split(len(h))
+    z = torch.sigmoid(a_z + u_z @ h)
+    return (1 - z) * h + z * torch.tanh(a_n + p[f"{name}.recurrent.weight"] @ (torch.sigmoid(a_r + u_r @ h) * h))
+
+
+def gated_states(p, name: str, words: torch.Tensor) -> torch.Tensor:
+    """[words, H]"""
+    states = [torch.zeros(p[f"{name}.recurrent.weight"].shape[1], dtype=torch.float64)]
+    for x in words:
+        states.append(gated_unit(p, name, x, states[-1]))
+    return torch.stack(states[1:])
+
+
 def translator(file: GradientFile, example: int, options):
     p = file.parameters
     feed, kind = file.settings.get("feed", "none"), file.settings.get("score", "additive")
@@ -73,12 +102,16 @@ def translator(file: GradientFile, example: int, options):
     source = torch.tensor(file.batch["source"][example][: file.batch["source_length"][example]], dtype=torch.long)
     target = file.batch["target"][example][: file.batch["target_length"][example]]
 
-    hidden = p["decoder.lstm.recurrent.weight"].shape[1]
+    hidden = len(p["decoder.initial.bias"])
+    gated = file.settings.get("unit") == "gated"
     order = file.settings.get("source", "forward")
     read = source.flip(0) if order == "reversed" else source.repeat(2) if order == "twice" else source
     words = p["encoder.embedding.weight"][read]
     if "encoder.backward.bias" in p:
         a, ends = bilstm(p, "encoder", words)  # [L, C]
+    elif gated and "encoder.backward.gates.weight" in p:
+        ahead, back = gated_states(p, "encoder.forward", words), gated_states(p, "encoder.backward", words.flip(0))
+        a, ends = torch.cat([ahead, back.flip(0)], dim=1), torch.cat([ahead[-1], back[-1]])
     elif "encoder.forward.bias" in p:
         a, ends = forward_lstm(p, "encoder.forward", words)
     else:
@@ -92,9 +125,11 @@ def translator(file: GradientFile, example: int, options):
     if attends:
         a = file.kept("annotation", example, a)
 
-    s = torch.tanh(F.linear(ends, p["decoder.initial.weight"], p["decoder.initial.bias"]))
+    begin = ends[hidden:] if file.settings.get("start") == "backward" else ends
+    s = torch.tanh(F.linear(begin, p["decoder.initial.weight"], p["decoder.initial.bias"]))
     state = (s[None], torch.zeros(1, hidden, dtype=torch.float64))
-    z = torch.zeros(heads * len(ends), dtype=torch.float64) if attends else ends
+    fed = p["decoder.context.weight"].shape[1] if feed != "none" else heads * len(ends)
+    z = torch.zeros(fed, dtype=torch.float64) if attends else ends
 
     def windowed(e, head, s, t):  # probability within the window only, and around the predicted place more
         local, size = file.settings.get("local", "none"), int(file.settings.get("window", 10))
@@ -160,24 +195,30 @@ def translator(file: GradientFile, example: int, options):
         if context_first:
             s = state[0][0]  # of the step before
             seen, z = choose(t, s)
-        gates = F.linear(y, p["decoder.lstm.input.weight"]) + p["decoder.lstm.bias"]
-        gates = gates + F.linear(state[0][0], p["decoder.lstm.recurrent.weight"])
-        if feed != "none":
-            gates = gates + F.linear(z, p["decoder.context.weight"])
-        i, f, g, o = gates.split(hidden)
-        c = torch.sigmoid(f) * state[1][0] + torch.sigmoid(i) * torch.tanh(g)
-        s = torch.sigmoid(o) * torch.tanh(c)
-        state = (s[None], c[None])
+        scored, fed = state[0][0], F.linear(z, p["decoder.context.weight"]) if feed != "none" else 0
+        if gated:
+            s = gated_unit(p, "decoder.gated", y, state[0][0], fed)
+            state = (s[None], None)
+        else:
+            gates = F.linear(y, p["decoder.lstm.input.weight"]) + p["decoder.lstm.bias"] + fed
+            i, f, g, o = (gates + F.linear(state[0][0], p["decoder.lstm.recurrent.weight"])).split(hidden)
+            c = torch.sigmoid(f) * state[1][0] + torch.sigmoid(i) * torch.tanh(g)
+            s = torch.sigmoid(o) * torch.tanh(c)
+            state = (s[None], c[None])
 
         if not attends:
             seen = ends
         elif not context_first:
-            seen, z = choose(t, s)
+            scored, (seen, z) = s, choose(t, s)
 
         u = F.linear(seen, p["readout.context.weight"], p.get("readout.context.bias"))
+        maxout = file.settings.get("readout") == "maxout"
         if "readout.state.weight" in p:
-            u = u + F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) + F.linear(y, p["readout.word.weight"])
-        u = torch.tanh(u)
+            u = u + F.linear(scored if maxout else s, p["readout.state.weight"], p["readout.state.bias"])
+        if "readout.word.weight" in p:
+            u = u + F.linear(y, p["readout.word.weight"])
+        u = torch.stack([u[0::2], u[1::2]]).amax(0) if maxout else torch.tanh(u)
+        z = u if feed == "attentional" else z
         logits = F.linear(file.kept("readout", example, u), p["output.weight"], p["output.bias"])
         log_p_of_word = F.log_softmax(logits, dim=0)[int(word)]
         if writes:
