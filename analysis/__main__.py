@@ -142,7 +142,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 
 def _align(arguments: argparse.Namespace) -> None:
-    _print(align(arguments.folder, arguments.train, arguments.iterations, arguments.agreed), arguments, "{:.3f}")
+    _print(align(arguments.folder, arguments.train, arguments.iterations, arguments.agreed, arguments.reverse), arguments, "{:.3f}")
 
 
 def _site(arguments: argparse.Namespace) -> None:
@@ -262,6 +262,7 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
     verb.add_argument("--agreed", action="store_true", help="without gold links: evaluate against the links on which the IBM models agree")
     verb.add_argument("--train", metavar="FOLDER", help="another such folder; the IBM models train on its pairs, too")
+    verb.add_argument("--reverse", metavar="FOLDER", help="the same sentences by a network of the other direction: links of both, and of either")
     verb.add_argument("--iterations", type=int, default=5, metavar="N", choices=range(1, 1001),
                       help="iterations of expectation-maximisation for each model (default: 5)")
     for verb in verbs.choices.values():

@@ -31,31 +31,64 @@ def diagonal(pair: Pair) -> Links:
     return {((2 * j + 1) * len(source) // (2 * len(target)), j) for j in range(len(target))}
 
 
-def align(folder: str | Path, training: str | Path | None = None, iterations: int = 5, agreed: bool = False) -> pd.DataFrame:
+def align(folder: str | Path, training: str | Path | None = None, iterations: int = 5, agreed: bool = False,
+          reverse: str | Path | None = None) -> pd.DataFrame:
     """A row for each aligner, the best first: the network (`links.txt`), the diagonal, and IBM Models 1 and 2. The IBM models are trained
     on the folder's pairs and those of a `training` folder. Columns are those of `alignment_errors`. Sentences without gold links are
     not evaluated; pairs with an empty side are not trained on. If `agreed`, the links on which the IBM models agree replace those
-    of `gold.txt`; the IBM models then have no rows."""
+    of `gold.txt`; the IBM models then have no rows.
+
+    `reverse`: a folder with the same pairs in the other direction, source and target exchanged, from a network trained in that
+    direction. The network and the IBM models then have three further rows: the reverse links, the links that both directions have
+    (`both`), and those that at least one has (`either`); the symmetrization of Och & Ney 2003."""
     folder = Path(folder)
     pairs = read_pairs(folder)
     if not agreed:
         sure, possible = read_links(folder / "gold.txt", pairs)
-    network = [a | b for a, b in zip(*read_links(folder / "links.txt", pairs), strict=True)]
     more = read_pairs(Path(training)) if training else []
-    whole = [b for b, (source, target) in enumerate(pairs) if source and target]
-    models = ibm_models([pairs[b] for b in whole] + [pair for pair in more if pair[0] and pair[1]], iterations)
-    aligners = {"network": network, "diagonal": [diagonal(pair) for pair in pairs]}
-    ibm: dict[str, list[Links]] = {}
-    for name, model in zip(("ibm1", "ibm2"), models, strict=True):
-        ibm[name] = [set() for _ in pairs]
-        for b, of_pair in zip(whole, model.links, strict=False):
-            ibm[name][b] = of_pair
+    network, ibm = _all_links(folder, pairs), _ibm_links(pairs, more, iterations)
     if agreed:
         sure = possible = [a & b for a, b in zip(*ibm.values(), strict=True)]
-    else:
-        aligners |= ibm
+    aligners = {"network": network, "diagonal": [diagonal(pair) for pair in pairs]} | ({} if agreed else ibm)
+    if reverse is not None:
+        turned = _turned_pairs(Path(reverse), pairs)
+        others = {"network": _all_links(Path(reverse), turned)}
+        if not agreed:
+            others |= _ibm_links(turned, [(target, source) for source, target in more], iterations)
+        for name, links in others.items():
+            back = [{(i, j) for j, i in of_pair} for of_pair in links]
+            aligners |= {f"{name} reverse": back, f"{name} both": [a & b for a, b in zip(aligners[name], back, strict=True)],
+                         f"{name} either": [a | b for a, b in zip(aligners[name], back, strict=True)]}
     rows: list[dict[str, object]] = [{"aligner": name} | dict(alignment_errors(found, sure, possible)) for name, found in aligners.items()]
     return pd.DataFrame(rows).sort_values("error_rate", kind="stable", ignore_index=True)
+
+
+def _all_links(folder: Path, pairs: Sequence[Pair]) -> list[Links]:
+    return [a | b for a, b in zip(*read_links(folder / "links.txt", pairs), strict=True)]
+
+
+def _ibm_links(pairs: Sequence[Pair], more: Sequence[Pair], iterations: int) -> dict[str, list[Links]]:
+    """Links of the pairs by IBM Models 1 and 2 trained on these and on `more`; none of pairs with an empty side."""
+    whole = [b for b, (source, target) in enumerate(pairs) if source and target]
+    models = ibm_models([pairs[b] for b in whole] + [pair for pair in more if pair[0] and pair[1]], iterations)
+    found: dict[str, list[Links]] = {}
+    for name, model in zip(("ibm1", "ibm2"), models, strict=True):
+        found[name] = [set() for _ in pairs]
+        for b, of_pair in zip(whole, model.links, strict=False):
+            found[name][b] = of_pair
+    return found
+
+
+def _turned_pairs(folder: Path, pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs of a folder, which must be `pairs` with source and target exchanged."""
+    turned = read_pairs(folder)
+    for number, (one, (source, target)) in enumerate(zip(turned, pairs, strict=False), start=1):
+        if one != (target, source):
+            raise InputError(f"{folder / 'source.txt'}:{number}: is not the pair with source and target exchanged; "
+                             "--reverse takes the same sentences, translated in the other direction")
+    if len(turned) != len(pairs):
+        raise InputError(f"{folder / 'source.txt'}: has {len(turned)} lines for {len(pairs)} sentence pairs")
+    return turned
 
 
 def _lines(path: Path) -> list[str]:

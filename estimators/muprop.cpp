@@ -1,20 +1,25 @@
 // muprop: the score function minus the loss's first-order Taylor expansion around the deterministic network.
 //
-//   g = 1/K sum_k sum_t [ (f(z) - f(m) - sum_u f'_u . (z_u - m_u)) grad log p(z_t | z_<t) + f'_t . grad p_t(z_<t) ] + grad f(z)
+//   g = 1/K sum_k sum_t [ (f(z) - a f(m) - b sum_u f'_u . (z_u - m_u) - C(state_t)) grad log p(z_t | z_<t)
+//                         + b f'_t . grad p_t(z_<t) ] + grad f(z)
 //
-// Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, sec. 3. m are the
-// expected weights of the deterministic (mean-field) run, f'_t is the derivative of its loss in the weights of choice t. Given
-// z_<t the term of t has the mean f'_t . grad p_t, which is added back. Terms of earlier choices are constants; so are those of
-// later choices, if choices are independent. u runs over all of these.
-// Target: expected loss. Bias: none. Cost: K + 1 rows.
+// Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, sec. 3: a = b = 1, C = 0.
+// m are the expected weights of the deterministic (mean-field) run, f'_t is the derivative of its loss in the weights of choice
+// t. Given z_<t the term of t has the mean f'_t . grad p_t, which is added back. Terms of earlier choices are constants; so are
+// those of later choices, if choices are independent. u runs over all of these.
+// `learned`: the baseline beside the expansion, as in the comparison of Tucker et al. 2017 (REBAR, their code): a, b and the
+// network C of the state (that of nvil) descend the squared signal, the factor of grad log p.
+// Target: expected loss. Bias: none, with any a, b and C. Cost: K + 1 rows.
 // Departures: where choices feed later ones, the terms of later choices are omitted, since their means depend on z_t. With
-// reward_to_go, the expansion of choice t is that of the costs from t on, in choice t alone. No further baseline.
+// reward_to_go, the expansion of choice t is that of the costs from t on, in choice t alone. a and b are shared by all choices
+// (Tucker et al.: by those of a layer).
 #include "core/estimator/score_function/score_function.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/handlers.hpp"
+#include "core/estimator/score_function/learned_baseline.hpp"
 
 namespace hardgrad::estimators::muprop {
 namespace {
@@ -22,8 +27,19 @@ namespace {
 template <class T>
 class MuProp final : public Estimator<T> {
  public:
-  MuProp(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")), credit_(credit_of(settings)), independent_(structure.independent()) {}
+  MuProp(const Settings& settings, const Structure& structure, Key init)
+      : samples_(settings.integer("samples")),
+        credit_(credit_of(settings)),
+        independent_(structure.independent()),
+        a_(settings.real("level")),
+        b_(settings.real("slope")) {
+    if (!settings.flag("learned")) return;
+    baseline_ = {this->own_, "baseline", structure, static_cast<std::size_t>(settings.integer("hidden")), init};
+    learned_a_ = &this->own_.add("muprop.level", {1});
+    learned_b_ = &this->own_.add("muprop.slope", {1});
+    learned_a_->value.data[0] = static_cast<T>(a_);
+    learned_b_->value.data[0] = static_cast<T>(b_);
+  }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ExpectedHandler<T> expected;
@@ -37,9 +53,13 @@ class MuProp final : public Estimator<T> {
     const auto term = dot(slope, z - m);  // f'_u . (z_u - m_u)
     const auto taken =
         credit_ == Credit::reward_to_go ? sampled.sum_of_own_step(term) : sum(term, independent_ ? Along::all : Along::so_far);
-    const auto g = (f - f_m - taken) * choices.score() + through_softmax(choices.p(), slope);
+    const double a = learned_a_ ? learned_a_->value.data[0] : a_, b = learned_b_ ? learned_b_->value.data[0] : b_;
+    auto signal = f - a * f_m - b * taken;
+    const auto own_loss = learned_a_ ? with_baseline(signal, sampled, f_m, taken) : Var<T>();
+    const auto g = signal * choices.score() + b * through_softmax(choices.p(), slope);
 
-    Estimate<T> estimate{.surrogate = add(sampled.path(), choices.surrogate(g)), .loss = sampled.mean_loss()};
+    Estimate<T> estimate{
+        .surrogate = add(sampled.path(), choices.surrogate(g)), .own_loss = own_loss, .loss = sampled.mean_loss()};
     estimate.episode = sampled.release();
     estimate.others.push_back(mean.release());
     return estimate;
@@ -78,10 +98,38 @@ class MuProp final : public Estimator<T> {
     }
     return result;
   }
+  /// Subtracts C(state) from the signal; the loss whose gradient is that of the mean squared signal, summed over the steps.
+  Var<T> with_baseline(PerChoice& signal, Sampled<T>& sampled, const PerChoice& f_m, const PerChoice& taken) const {
+    auto& tape = sampled.episode().tape();
+    auto loss = tape.constant(1, 1);
+    double in_a = 0, in_b = 0;
+    const auto& layout = *signal.of;
+    for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+      const auto& step = layout.steps[t];
+      const std::size_t D = sampled.columns(static_cast<int>(t), credit_);
+      const auto C = baseline_.at(sampled.episode().steps()[t], D);  // [samples, D]
+      std::vector<double> weight(layout.samples * D);                // of C: the derivative of the mean square
+      for (std::size_t i = 0; i < layout.samples * step.columns; ++i) {
+        const std::size_t c = step.choice + i, n = i / step.columns, d = i % step.columns;
+        signal.value[c] -= static_cast<double>(C.value()(n, D > 1 ? d : 0));
+        if (layout.options[c] == 1 || d >= D) continue;  // no choice; the same signal as the first column's
+        const double w = weight[n * D + d] = -2 * signal.value[c] / static_cast<double>(weight.size());
+        in_a += w * f_m.value[c];
+        in_b += w * taken.value[c];
+      }
+      loss = add(loss, weighted_sum(C, std::span<const double>(weight)));
+    }
+    return add(loss, add(sum(tape.parameter(*learned_a_), in_a), sum(tape.parameter(*learned_b_), in_b)));
+  }
   int samples_;
   Credit credit_;
   bool independent_;
+  double a_, b_;
+  LearnedBaseline<T> baseline_;
+  Parameter<T>*learned_a_ = nullptr, *learned_b_ = nullptr;
 };
+
+constexpr const char* as_published = "level=1,slope=1,learned=false";
 
 }  // namespace
 
@@ -92,10 +140,18 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K + 1",
-    .parameters = {samples_parameter(), credit_parameter()},
+    .parameters = {samples_parameter(),
+                   ParameterInfo::real("level", 1, -1e6, 1e6, "weight a of the deterministic network's loss"),
+                   ParameterInfo::real("slope", 1, -1e6, 1e6, "weight b of its derivative's term"),
+                   ParameterInfo::flag("learned", false,
+                                       "learn both weights, and a baseline that depends on the network's state"),
+                   ParameterInfo::integer("hidden", 100, 1, 65536, "tanh units of the baseline network"), credit_parameter()},
     .needs = {need::relaxable},
-    .promises = {promise::noiseless(Promise::Loss::linear), promise::noiseless(Promise::Loss::linear, "reward_to_go=true"),
-                 promise::unshifted(), promise::variance(2.156199495)},
+    .promises = {promise::noiseless(Promise::Loss::linear, as_published),
+                 promise::noiseless(Promise::Loss::linear, std::string(as_published) + ",reward_to_go=true"),
+                 promise::unshifted(as_published), promise::variance(2.156199495, as_published),
+                 promise::same_moments("reinforce", "level=0,slope=0,learned=false"),
+                 promise::noiseless_once_learned("level=0.5,learned=true,hidden=4")},
 };
 HARDGRAD_ESTIMATOR(MuProp, entry)
 

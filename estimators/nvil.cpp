@@ -13,11 +13,9 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/estimator/score_function/learned_baseline.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
-#include "core/estimator/state.hpp"
-#include "core/nn/layers.hpp"
 
 namespace hardgrad::estimators::nvil {
 namespace {
@@ -31,9 +29,7 @@ class Nvil final : public AveragingEstimator<T> {
         normalise_(settings.flag("normalise")),
         credit_(credit_of(settings)),
         square_(structure.steps() * this->columns_) {
-    const auto width = static_cast<std::size_t>(settings.integer("hidden"));
-    hidden_ = Linear<T>(this->own_, "baseline.hidden", structure.state_width(), width, init);
-    out_ = Linear<T>(this->own_, "baseline.out", width, this->columns_, init);
+    baseline_ = {this->own_, "baseline", structure, static_cast<std::size_t>(settings.integer("hidden")), init};
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
@@ -48,11 +44,7 @@ class Nvil final : public AveragingEstimator<T> {
       auto returns = sampled.returns(t, credit_);
       const std::size_t D = sampled.columns(t, credit_);
       this->note(observed, t, sampled.means_where_chosen(t, returns));
-      const auto& step = sampled.episode().steps()[t];
-      auto state =
-          gather_rows(state_of(step.question, hidden_.weight->value.shape[1]), std::span<const int>(step.choice.rows->parent));
-      auto predicted = out_(tanh(hidden_(state)));  // of every column
-      if (D < predicted.cols()) predicted = slice_columns(predicted, 0, D);
+      const auto predicted = baseline_.at(sampled.episode().steps()[t], D);
       auto wanted = tape.constant(predicted.rows(), D);
       auto to = tape.mutable_value(wanted);
       for (std::size_t i = 0; i < returns.size(); ++i) {
@@ -79,7 +71,7 @@ class Nvil final : public AveragingEstimator<T> {
   bool normalise_;
   Credit credit_;
   std::size_t square_;  // index of the mean square among the averages
-  Linear<T> hidden_, out_;
+  LearnedBaseline<T> baseline_;
 };
 
 // (f - c) / max(1, sigma) with C = 0

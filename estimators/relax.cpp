@@ -1,17 +1,18 @@
 // relax: the score function with a learned control variate on relaxed choices.
 //
 //   g = (f(b) - c(w~)) grad log p(b) + grad c(w) - grad c(w~) + grad f(b),   w = softmax(z / temperature)
-//   c = c_phi(w, state) + eta f(w)
+//   c = eta f(w) + r(w, state)
 //
-// Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3 (RELAX). The noise z determines the
-// choice b; z~ is drawn given b. c_phi is a network with one layer of tanh units. It descends the squared norm of g; the
-// derivative in phi needs that of c's slope along a fixed direction, which is a central difference of c. `relaxed_model` adds
-// eta times the loss of the relaxed network, as in `rebar` (an option of the paper, too).
-// Target: expected loss. Bias: none. Cost per sample: 1 row; 2 with the relaxed model (1 + T where choices feed later ones, and
-// two more relaxed rows while the temperature is tuned).
+// Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3 (RELAX), and sec. 3.3 for discrete
+// choices of a known loss: c is the relaxed network's loss, as in `rebar`, plus a learned part r. The noise z determines the
+// choice b; z~ is drawn given b. r is a network with one layer of tanh units. r, eta and the temperature of f(w) descend the
+// squared norm of g; the derivative in r needs that of its slope along a fixed direction, which is a central difference.
+// `relaxed_model=false`: c = r alone, for losses that take options only (the paper's black boxes).
+// Target: expected loss. Bias: none. Cost per sample: 2 rows (1 + T where choices feed later ones, and two more relaxed rows
+// while the temperature is tuned); 1 without the relaxed model.
 // Departures: z~ equals z, differentiated with the numbers behind it held given b. Every choice has its own c, a function of
-// the weights of that choice and of the network's state (detached) when it asked, at a fixed temperature. The squared norm is
-// taken at the logits of each sample's choices.
+// the weights of that choice and of the network's state (detached) when it asked; r at a fixed temperature. The squared norm is
+// taken at the logits of each sample's choices. eta is learned from 1 (theirs is 1).
 #include <algorithm>
 #include <cmath>
 
@@ -179,7 +180,7 @@ class Relax final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "relax",
-    .summary = "score function with a learned control variate on relaxed choices",
+    .summary = "score function with the relaxed loss and a learned function of relaxed choices as control variate",
     .paper = "Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3",
     .target = "expected_loss",
     .unbiased = true,
@@ -187,12 +188,19 @@ const EstimatorEntry entry = {
         "K; 2 K if relaxed_model; 4 K if relaxed_model and learning; (1 + Q) K if relaxed_model and sequential; (1 + 3 Q) K if "
         "relaxed_model and sequential and learning",
     .parameters = {samples_parameter(), ParameterInfo::integer("hidden", 10, 1, 65536, "tanh units of the control network"),
-                   ParameterInfo::real("temperature", 0.5, 0, 1e6, "temperature of the control's relaxed input").above(),
-                   ParameterInfo::flag("relaxed_model", false, "add the loss of the relaxed network to the control"),
+                   ParameterInfo::real("temperature", 0.5, 0, 1e6,
+                                       "temperature of the control's relaxed input; initial one of the relaxed network")
+                       .above(),
+                   ParameterInfo::flag("relaxed_model", true, "the control contains the loss of the relaxed network"),
                    ParameterInfo::real("eta", 1, -1e6, 1e6, "initial weight of the relaxed network's loss"),
                    credit_parameter()},
-    .needs = {need::relaxable},
-    .promises = {promise::descends_square("hidden=2"), promise::descends_square("hidden=2,relaxed_model=true")},
+    .needs = {need::categorical},
+    .promises = {promise::descends_square("hidden=2,relaxed_model=false"),
+                 promise::descends_square("hidden=2,relaxed_model=true")},
+    .why_unsupported = [](const Settings& settings, const Structure& structure) -> std::string {
+      const auto reason = settings.flag("relaxed_model") ? unmet({need::relaxable}, structure) : std::nullopt;
+      return reason ? *reason + ": take relax[relaxed_model=false]" : "";
+    },
     .infinite_variance = [](const Settings& settings, const Structure& structure,
                             double) { return settings.flag("relaxed_model") ? no_variance_of_slopes(structure) : ""; },
 };

@@ -12,7 +12,7 @@ hardgrad_long_packages=(
   clang-tidy python3-torch python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip python3-venv python3-tomli-w
   python3-nbclient python3-ipykernel zsh fish
   python3-sphinx python3-myst-parser python3-breathe furo doxygen
-  r-base-core r-bioc-rhdf5 qemu-user slurmctld slurmd slurm-client munge)
+  r-base-core r-bioc-rhdf5 qemu-user dataset-fashion-mnist slurmctld slurmd slurm-client munge)
 
 # hardgrad_setup [tests] [long]: installs the packages for building and running, and those for the tests and the long tests.
 hardgrad_setup() {

@@ -90,6 +90,21 @@ def test_reordered_words_are_aligned_by_model_1_and_not_by_the_diagonal(tmp_path
     assert printed.returncode == 0 and '"ibm2"' in printed.stdout
 
 
+def test_both_directions_agree_on_links_or_have_them_together(tmp_path):
+    forth = write(tmp_path / "forth", "a b c\nd\n", "x y\nz\n", "0-0 2-1\n0-0\n", "0-0 1-1\n0-0\n")
+    back = write(tmp_path / "back", "x y\nz\n", "a b c\nd\n", "0-0 1-1\n\n", "")  # x-a y-b; as links of the first: 0-0 1-1
+    found = align(forth, reverse=back).set_index("aligner")
+    for name, links, error in (("network", 3, 1 - 4 / 6), ("network reverse", 2, 1 - 4 / 5), ("network both", 1, 1 - 2 / 4),
+                               ("network either", 4, 1 - 6 / 7)):
+        assert found.links[name] == links and found.error_rate[name] == pytest.approx(error), name
+    assert {f"{model} {way}" for model in ("ibm1", "ibm2") for way in ("reverse", "both", "either")} <= set(found.index)
+    assert found.links["ibm1 both"] <= min(found.links["ibm1"], found.links["ibm1 reverse"])
+    assert "network both" in run("align", forth, "--reverse", back).stdout
+    assert "ibm1 both" not in set(align(forth, agreed=True, reverse=back)["aligner"])
+    (back / "target.txt").write_text("a b\nd\n")
+    assert "source.txt:1: is not the pair with source and target exchanged" in complaint(3, "align", forth, "--reverse", back)
+
+
 def test_bad_files_are_one_line(tmp_path):
     folder = write(tmp_path / "a", "a b\n\n", "x y z\nu\n", "0-0\n\n", "0-0 1?2\n0-0\n")
     said = lambda: complaint(3, "align", folder)

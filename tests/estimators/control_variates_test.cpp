@@ -44,7 +44,9 @@ void check_categorical(const std::string& spec) {
 }
 
 TEST_CASE("muprop is unbiased, with dependent and independent choices") {
-  for (const auto* spec : {"muprop", "muprop[samples=2]", "muprop[reward_to_go=true]"}) check_categorical(spec);
+  for (const auto* spec : {"muprop", "muprop[samples=2]", "muprop[reward_to_go=true]", "muprop[level=0.4,slope=1.3]",
+                           "muprop[learned=true]", "muprop[learned=true,samples=2,reward_to_go=true]"})
+    check_categorical(spec);
 }
 
 TEST_CASE("the variance of muprop on one bit equals the closed form, and is zero for linear f") {
@@ -195,9 +197,18 @@ TEST_CASE("rebar is unbiased: quadrature over its noise, dependent and independe
 }
 
 TEST_CASE("relax is unbiased: quadrature over its noise, dependent and independent choices") {
-  check_continuous("relax", {table_bits}, {});
-  check_continuous("relax[reward_to_go=true]", {}, {true});
-  check_continuous("relax[relaxed_model=true]", {}, {true});
+  check_continuous("relax[relaxed_model=false]", {table_bits}, {});
+  check_continuous("relax[relaxed_model=false,reward_to_go=true]", {}, {true});
+  check_continuous("relax", {}, {true});
+}
+
+TEST_CASE("relax needs weights over options only for the relaxed network's loss") {
+  Structure black_box;
+  black_box.sites = {{.name = "word", .options = 3}};
+  black_box.sites[0].kind.relaxable = false;
+  CHECK(why_unsupported(Spec::parse("relax"), black_box) ==
+        "needs categories that can be weights over options; site `word` takes options only: take relax[relaxed_model=false]");
+  CHECK(why_unsupported(Spec::parse("relax[relaxed_model=false]"), black_box) == "");
 }
 
 TEST_CASE("rebar without its control is REINFORCE") {
@@ -252,7 +263,7 @@ double standard_errors(const std::string& spec, const Model<double>& model, cons
 }
 
 TEST_CASE("rebar and relax are unbiased with Gumbel choices, within 4.5 standard errors") {
-  for (const auto* spec : {"rebar[coupled=true]", "rebar[samples=2]", "relax", "relax[relaxed_model=true,samples=2]"}) {
+  for (const auto* spec : {"rebar[coupled=true]", "rebar[samples=2]", "relax[relaxed_model=false]", "relax[samples=2]"}) {
     CAPTURE(spec);
     const auto categories = model_of("bits[bits=2,options=3,t=0.3,logit=0.2;-0.1;0.4]");
     CHECK(standard_errors(spec, *categories, one_example(), 20000) < 4.5);
@@ -302,12 +313,8 @@ TEST_CASE("a control variate with a wrong sign, without its path derivative or w
   }
 }
 
-/// Compares the mean of own_loss's gradient with finite differences of the exact E|g|^2 in the estimator's own parameters. For
-/// two options with one logit, a gradient (-g, g) at the site's two has twice the squared norm of the parameter's g.
-void check_own_gradient(const std::string& spec, const Model<double>& model, double tolerance, double factor = 2) {
-  CAPTURE(spec);
-  auto estimator = estimator_of(spec, model);
-  const auto batch = one_example();
+/// The exact mean of own_loss's gradient in one of the estimator's own numbers.
+double mean_own_gradient(Estimator<double>& estimator, int which, const Model<double>& model, const Batch& batch) {
   struct OwnGradient final : Estimator<double> {  // returns the own loss as if it depended on the model's parameters
     Estimator<double>* inner;
     int which;
@@ -321,6 +328,19 @@ void check_own_gradient(const std::string& spec, const Model<double>& model, dou
       return estimate;
     }
   };
+  OwnGradient own;
+  own.inner = &estimator;
+  own.which = which;
+  return exact_moments(own, model, batch, {std::vector<double>(exact_truth({}, model, batch, 1e6).gradient.size())}, 1e6)
+      .mean[0];
+}
+
+/// Compares the mean of own_loss's gradient with finite differences of the exact E|g|^2 in the estimator's own parameters. For
+/// two options with one logit, a gradient (-g, g) at the site's two has twice the squared norm of the parameter's g.
+void check_own_gradient(const std::string& spec, const Model<double>& model, double tolerance, double factor = 2) {
+  CAPTURE(spec);
+  auto estimator = estimator_of(spec, model);
+  const auto batch = one_example();
   const auto truth = exact_truth({}, model, batch, 1e6);
   const auto second_moment = [&] {
     const auto m = exact_moments(*estimator, model, batch, truth.of_example, 1e6);
@@ -331,11 +351,7 @@ void check_own_gradient(const std::string& spec, const Model<double>& model, dou
   int which = 0;
   for (auto& parameter : estimator->own_parameters())
     for (auto& value : parameter.value.data) {
-      OwnGradient own;
-      own.inner = estimator.get();
-      own.which = which++;
-      const double expected = exact_moments(own, model, batch, {std::vector<double>(truth.gradient.size())}, 1e6).mean[0],
-                   at = value, h = 1e-4;
+      const double expected = mean_own_gradient(*estimator, which++, model, batch), at = value, h = 1e-4;
       value = at + h;
       const double above = second_moment();
       value = at - h;
@@ -346,11 +362,43 @@ void check_own_gradient(const std::string& spec, const Model<double>& model, dou
     }
 }
 
+TEST_CASE("the learned parts of muprop descend the mean squared signal") {
+  const double t = 0.3, phi = 0.7, p = 1 / (1 + std::exp(-phi)), a = 0.8, b = 1.3, C = 0.1;
+  const auto model = model_of("bits[t=0.3,logit=0.7]");
+  auto estimator = estimator_of("muprop[level=0.8,slope=1.3,learned=true,hidden=2]", *model);
+  double in_a = 0, in_b = 0, in_C = 0;  // derivatives of E s^2, s = f - a f(m) - b f'(m) (z - m) - C
+  for (int z : {0, 1}) {
+    const double prob = z ? p : 1 - p, at_mean = (p - t) * (p - t), linear = 2 * (p - t) * (z - p);
+    const double s = (z - t) * (z - t) - a * at_mean - b * linear - C;
+    in_a -= 2 * prob * s * at_mean;
+    in_b -= 2 * prob * s * linear;
+    in_C -= 2 * prob * s;
+  }
+  int which = 0, found = 0;
+  for (auto& parameter : estimator->own_parameters()) {
+    if (parameter.name.find("baseline.out") == 0)  // C: its bias alone
+      std::fill(parameter.value.data.begin(), parameter.value.data.end(), parameter.name == "baseline.out.bias" ? C : 0);
+  }
+  for (auto& parameter : estimator->own_parameters()) {
+    const double expected = parameter.name == "muprop.level"        ? in_a
+                            : parameter.name == "muprop.slope"      ? in_b
+                            : parameter.name == "baseline.out.bias" ? in_C
+                                                                    : std::nan("");
+    if (expected == expected) {
+      CAPTURE(parameter.name);
+      CHECK(mean_own_gradient(*estimator, which, *model, one_example()) == doctest::Approx(expected).epsilon(1e-10));
+      ++found;
+    }
+    which += static_cast<int>(parameter.value.data.size());
+  }
+  CHECK(found == 3);
+}
+
 TEST_CASE("the learned controls minimise the second moment of the gradient") {
   const auto one = model_of("bits[t=0.3,logit=0.7]"), two = model_of("bits[bits=2,t=0.3;0.6,logit=0.7;-0.3]");
   check_own_gradient("rebar[eta=0.7,temperature=0.8,coupled=true]", *one, 1e-5);
+  check_own_gradient("relax[hidden=2,relaxed_model=false]", *one, 1e-5);
   check_own_gradient("relax[hidden=2]", *one, 1e-5);
-  check_own_gradient("relax[hidden=2,relaxed_model=true]", *one, 1e-5);
   check_own_gradient("double_cv[samples=3,alpha=0.3]", *two, 1e-7);
   check_own_gradient("rodeo[samples=3,hidden=2,alpha=0.3,beta=-0.4]", *two, 1e-7);
   const auto categories = model_of("bits[bits=2,options=3,t=0.3,logit=0.2;-0.1;0.4]");
@@ -391,11 +439,11 @@ TEST_CASE("trained on bits, the learned controls have less variance than leave-o
     CHECK(trained.variance() < share * trained.variance("rloo[samples=2]"));
     CHECK(trained.variance() < trained.before);
   };
-  check("bits[t=0.499]", "relax", decayed, 0.3);
+  check("bits[t=0.499]", "relax[relaxed_model=false]", decayed, 0.3);
   check("bits[t=0.499]", "rebar", decayed, 0.5);
   check("bits[t=0.1]", "rebar", constant, 0.05);
   check("bits[t=0.1,logit=2]", "rebar", constant, 0.05);
-  check("bits[t=0.1]", "relax[relaxed_model=true]", constant, 0.1);
+  check("bits[t=0.1]", "relax", constant, 0.1);
   check("bits[bits=4,t=0.45,logit=0.3]", "double_cv[samples=2]", constant, 0.9);
   check("bits[bits=4,t=0.45,logit=0.3]", "rodeo[samples=2]", constant, 0.5);
 }

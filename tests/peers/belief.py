@@ -76,8 +76,8 @@ def rebar(x, net, K, eta=1.0, temperature=0.5):
 
 
 def relax(x, net, K, temperature=0.5):
-    """Grathwohl et al. 2018. As in estimators/relax.cpp, each choice has a control, a function of its weights and the image: one layer
-    of tanh units. The image's contribution is computed once per image."""
+    """Grathwohl et al. 2018, with relaxed_model=false. As in estimators/relax.cpp, each choice has a control, a function of its weights and
+    the image: one layer of tanh units. The image's contribution is computed once per image."""
     b, z, given = relaxed(x, net, K)
     own = net.data
     of_image = x.linear(2 * net.y - 1, own["control.state"], own["control.bias"])[None, :, None]  # [1, B, 1, H]

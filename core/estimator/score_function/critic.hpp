@@ -7,20 +7,18 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/estimator/score_function/learned_baseline.hpp"
 #include "core/estimator/score_function/score_function.hpp"
-#include "core/estimator/state.hpp"
-#include "core/nn/layers.hpp"
 
 namespace hardgrad {
 
-/// V(state) of a network with one layer of tanh units. Parameters: critic.{hidden,out}.{weight,bias}.
+/// V(state), with parameters critic.{hidden,out}.{weight,bias}.
 template <class T>
 class Critic {
  public:
   Critic() = default;
   Critic(ParameterSet<T>& set, const Structure& structure, std::size_t width, Key init)
-      : hidden_(set, "critic.hidden", structure.state_width(), width, init),
-        out_(set, "critic.out", width, std::max(1, structure.most_columns()), init) {}
+      : value_(set, "critic", structure, width, init) {}
 
   struct Judged {
     std::vector<std::vector<double>> advantage;  ///< [T] of each question's rows, in losses
@@ -35,14 +33,12 @@ class Critic {
     for (int t = 0; t < sampled.steps(); ++t) {
       auto error = sampled.returns(t, Credit::reward_to_go);  // G - V
       const std::size_t D = sampled.columns(t, Credit::reward_to_go);
-      const auto& [question, choice] = sampled.episode().steps()[t];
-      const auto& parent = choice.rows->parent;
-      const auto state = gather_rows(state_of(question, hidden_.weight->value.shape[1]), std::span<const int>(parent));
-      auto value = out_(tanh(hidden_(state)));
-      if (D < value.cols()) value = slice_columns(value, 0, D);
+      const auto& step = sampled.episode().steps()[t];
+      const auto& parent = step.choice.rows->parent;
+      const auto value = value_.at(step, D);
       const auto wanted = tape.constant(value.rows(), D);
       for (std::size_t i = 0; i < error.size(); ++i) {
-        const bool chooses = question.chooses(parent[i / D]);
+        const bool chooses = step.question.chooses(parent[i / D]);
         const T v = value.value().data[i];
         tape.mutable_value(wanted).data[i] = chooses ? static_cast<T>(error[i]) : v;  // no loss after the end
         if (chooses) error[i] -= static_cast<double>(v);
@@ -68,7 +64,7 @@ class Critic {
   }
 
  private:
-  Linear<T> hidden_, out_;
+  LearnedBaseline<T> value_;
 };
 
 }  // namespace hardgrad

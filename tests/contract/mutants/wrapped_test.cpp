@@ -93,7 +93,7 @@ TEST_CASE("estimators whose result is changed are rejected") {
   check_mutants<Wrapped>("local_disarm", {"scale", "constant in the signal"});
   check_mutants<Wrapped>("optimal_baseline", {"weight of the score"});
   check_mutants<Wrapped>("muprop", {"constant in the signal", "constant in later columns' reward to go",
-                                    "constant in later examples' reward to go"});
+                                    "constant in later examples' reward to go", "sign of the own loss"});
   check_mutants<Wrapped>("wake_sleep", {"sign of the sleep phase"});
   check_mutants<Wrapped>("nvil", {"weight of the normalised score", "sign of the first average", "scale of the last average",
                                   "sign of the own loss", "slope of the last own parameter"});

@@ -140,16 +140,18 @@ def gapped_st(temperature, gap):
     return lambda q: of_one(q, lambda z: g(q, z))
 
 
-def muprop(q):
-    m = q.mean_weights()
-    d = q.slope_at(m)
-    slope = [[d[c] * q.x(i) for i in range(q.S)] for c in range(q.D)]
-    added = [through(q.p[c], slope[c]) for c in range(q.D)]
+def muprop(a=1, b=1):
+    def law(q):
+        m = q.mean_weights()
+        d = q.slope_at(m)
+        slope = [[d[c] * q.x(i) for i in range(q.S)] for c in range(q.D)]
+        added = [through(q.p[c], slope[c]) for c in range(q.D)]
 
-    def g(z):
-        linear = mp.fsum(d[c] * (q.x(z[c]) - m[c]) for c in range(q.D))
-        return combined([(q.f(z) - q.f_at(m) - linear, q.score(z)), (1, added)])
-    return of_one(q, g)
+        def g(z):
+            linear = mp.fsum(d[c] * (q.x(z[c]) - m[c]) for c in range(q.D))
+            return combined([(q.f(z) - a * q.f_at(m) - b * linear, q.score(z)), (b, added)])
+        return of_one(q, g)
+    return law
 
 
 def pairs_of_uniforms(q, g):
@@ -313,7 +315,8 @@ LAWS = {
     "rodeo[samples=2]": (rloo(2), 27), "optimal_baseline[samples=2]": (optimal_baseline(2), 27),
     "straight_through": (straight_through, 700), "reinmax": (reinmax(1), 700), "reinmax[temperature=1.7]": (reinmax(mp.mpf("1.7")), 700),
     "gapped_st": (gapped_st(1, 1), 700), "gapped_st[temperature=0.6,gap=0.5]": (gapped_st(mp.mpf("0.6"), mp.mpf("0.5")), 700),
-    "muprop": (muprop, 700), "disarm": (disarm, 16), "unordered_set": (unordered_pairs, 64), "sum_and_sample": (sum_and_sample, 700),
+    "muprop": (muprop(), 700), "muprop[level=0.4,slope=1.3]": (muprop(mp.mpf("0.4"), mp.mpf("1.3")), 700),
+    "disarm": (disarm, 16), "unordered_set": (unordered_pairs, 64), "sum_and_sample": (sum_and_sample, 700),
     "iwae_reinforce": (importance(2, iwae_reinforce), 16), "vimco": (importance(2, vimco), 16),
     "wake_wake[samples=2]": (importance(2, wake_wake), 16), "wsram[samples=2]": (importance(2, wsram), 16),
     "tvo[samples=2]": (importance(2, tvo(mp.mpf("0.1"))), 16), "tvo[samples=2,beta1=0.4]": (importance(2, tvo(mp.mpf("0.4"))), 16),
@@ -321,8 +324,8 @@ LAWS = {
 }
 BITS_ONLY = {"disarm", "mvd", "arm"}
 # Only the mean of these is checked: it is the truth. (Biased estimators are among the laws.)
-UNBIASED = ["nvil", "stratified[samples=2]", "systematic[samples=2]", "arms[samples=2]", "ars", "arsm", "carms[samples=2]", "disarm_tree",
-            "disarm_stick", "relax", "rebar[coupled=true]", "wor_importance[samples=2,baseline=false]", "wor_importance", "rodeo[samples=2,alpha=0.3,beta=0.4]",
+UNBIASED = ["nvil", "muprop[learned=true]", "stratified[samples=2]", "systematic[samples=2]", "arms[samples=2]", "ars", "arsm", "carms[samples=2]", "disarm_tree",
+            "disarm_stick", "relax", "relax[relaxed_model=false]", "rebar[coupled=true]", "wor_importance[samples=2,baseline=false]", "wor_importance", "rodeo[samples=2,alpha=0.3,beta=0.4]",
             "double_cv[samples=2,alpha=-0.7]", "unordered_set[samples=3]", "sum_and_sample[samples=3,set=sampled]", "mvd", "arm[samples=4]"]
 
 

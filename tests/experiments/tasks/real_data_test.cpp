@@ -41,6 +41,21 @@ TEST_CASE("MNIST holds 60,000 and 10,000 digits") {
   CHECK(cluttered->batch(Split::train, {0}).numbers("image").shape == std::vector<std::size_t>{1, 60, 60});
 }
 
+TEST_CASE("Fashion-MNIST holds 60,000 and 10,000 pictures of ten kinds") {
+  const std::string folder = "/usr/share/datasets/fashion-mnist";
+  if (!std::filesystem::exists(folder)) {
+    MESSAGE("SKIPPED: Debian's package dataset-fashion-mnist is not installed");
+    return;
+  }
+  const auto task = make("glimpse[path=" + folder + "]");
+  CHECK(task->size(Split::train) + task->size(Split::heldout) == 60000);
+  CHECK(task->size(Split::test) == 10000);
+  CHECK(task->dimensions() == Dimensions{{"height", 28}, {"width", 28}, {"classes", 10}});
+  CHECK(task->batch(Split::test, {0, 1, 2, 3}).ints("label").data == std::vector<int>{9, 2, 1, 1});  // boot, pullover, trousers
+  const auto bits = make("images[path=" + folder + ",binarise=thresholded]")->batch(Split::test, {0}).numbers("image");
+  CHECK(std::accumulate(bits.data.begin(), bits.data.end(), 0.0) > 100);
+}
+
 TEST_CASE("Tatoeba holds 169,197 pairs") {
   const auto folder = data();
   if (!folder) return;

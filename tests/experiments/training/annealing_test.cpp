@@ -74,11 +74,11 @@ TEST_CASE("annealing to the initial value changes nothing, otherwise the target 
 }
 
 TEST_CASE("an annealed estimator keeps its networks") {
-  const auto plain = trained("relax[hidden=3,relaxed_model=true]", "");
-  const auto still = trained("relax[hidden=3,relaxed_model=true]", "temperature=0.5");
+  const auto plain = trained("relax[hidden=3]", "");
+  const auto still = trained("relax[hidden=3]", "temperature=0.5");
   REQUIRE(plain.training.estimator->own_parameters().size() == still.training.estimator->own_parameters().size());
   const auto learned = [](const Trained& of) { return (of.training.estimator->own_parameters().begin())->value.data; };
-  const auto fresh = trained("relax[hidden=3,relaxed_model=true]", "", 0);
+  const auto fresh = trained("relax[hidden=3]", "", 0);
   CHECK(learned(plain) != learned(fresh));
   CHECK(learned(still) != learned(fresh));
 }
