@@ -1,5 +1,5 @@
 """Subsets of k of n options, and the moments of estimators on them, against enumeration in NumPy: 200 random problems of each law (by
-default the first 15 of them; all in the long test, by SUBSET_PROBLEMS).
+default the first 50 of them; all in the long test, by SUBSET_PROBLEMS).
 
 Nothing here shares code with Hardgrad: densities are products of weights over their sum, or sums over all orders of draws without
 replacement; marginals and entropies are sums over all subsets, and an estimator's mean and variance sums over all samples (or pairs

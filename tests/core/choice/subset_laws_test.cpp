@@ -53,7 +53,7 @@ std::map<std::vector<int>, double> listed(const std::vector<double>& x, int k, S
   return p;
 }
 
-/// Two rows of three columns: 5, 3, 4, 6, 2 and 6 options, of which 2, 1, 3, 3, 3 and 1 are picked.
+/// Two rows of three columns: 5, 3, 4, 6, 2 and 6 options. 2, 1, 3, 3, 3 and 1 of them are picked.
 struct Scene {
   Tape<double> tape;
   std::vector<int> options = {5, 3, 4, 6, 2, 6}, picks = {2, 1, 3, 3, 3, 1};
