@@ -5,8 +5,8 @@
 //
 // Xie & Ermon 2019, Reparameterizable subset sampling via continuous relaxations, algorithm 1 (here with a_{j+1} as in their
 // eq. 5). For one of n options it is gumbel_softmax, and with hard=true st_gumbel.
-// Target: expected loss. Bias: yes, also in the limit of low temperatures: the k largest r are k draws without replacement
-// (Plackett-Luce), not the network's subsets, unless k is 1. Cost: K rows.
+// Target: expected loss. Bias: yes; in the limit of low temperatures none if the network's subsets are Plackett-Luce: the k largest
+// r are k draws without replacement. With the conditional Poisson distribution it stays, unless k is 1. Cost: K rows.
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"
@@ -30,34 +30,41 @@ class GumbelTopKHandler final : public Handler<T> {
 
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
     const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-    const auto options = options_of(question, *rows);
-    const int picks = question.distribution->picks();
+    const auto options = options_of(question, *rows), picks = picks_of(question, *rows);
+    const int most = question.distribution->picks();
     const auto r = perturbed_logits(tape, question, *rows, random_, id_);
-    const auto soft = relaxed(tape, r, options, picks);
-    if (!hard_) return {rows, Relaxed<T>{{}, soft, picks}};
-    return {rows, straight_through(tape, {rows, largest(r, options, picks)}, soft)};
+    const auto soft = relaxed(tape, r, options, picks, most);
+    if (!hard_) return {rows, Relaxed<T>{{}, soft, most}};
+    return {rows, straight_through(tape, {rows, largest(r, options, picks, most)}, soft)};
   }
 
  private:
-  /// w [C, S]; 1 for all options where they are not more than the picks. 1 - p_i is summed from the others, so that it does not
-  /// cancel where option i is nearly certain.
-  Var<T> relaxed(Tape<T>& tape, Var<T> r, const std::vector<int>& options, int picks) const {
+  /// w [C, S]; 1 for all options where they are not more than the picks [C]. 1 - p_i is summed from the others, so that it does
+  /// not cancel where option i is nearly certain.
+  Var<T> relaxed(Tape<T>& tape, Var<T> r, const std::vector<int>& options, const std::vector<int>& picks, int most) const {
     constexpr T tiny = static_cast<T>(1e-30);
     const std::size_t S = r.cols();
     const auto others = tape.constant(S, S, T{1});
     for (std::size_t i = 0; i < S; ++i) tape.mutable_value(others)(i, i) = 0;
     Var<T> sum;
-    for (int j = 0; j < picks; ++j) {
+    for (int j = 0; j < most; ++j) {
       const auto p = probabilities(log_softmax(affine(r, static_cast<T>(1 / temperature_)), std::span<const int>(options)));
-      sum = sum ? add(sum, p) : p;
-      if (j + 1 < picks) r = add(r, log(affine(matmul(p, others), T{1}, tiny)));
+      sum = sum ? add(sum, of_more_picks(tape, p, picks, j)) : p;
+      if (j + 1 < most) r = add(r, log(affine(matmul(p, others), T{1}, tiny)));
     }
     const auto chooses = tape.constant(options.size(), 1), all = tape.constant(options.size(), S);
     for (std::size_t c = 0; c < options.size(); ++c) {
-      tape.mutable_value(chooses).data[c] = options[c] > picks;
-      if (options[c] <= picks) std::fill_n(tape.mutable_value(all).row(c), options[c], T{1});
+      tape.mutable_value(chooses).data[c] = options[c] > picks[c];
+      if (options[c] <= picks[c]) std::fill_n(tape.mutable_value(all).row(c), options[c], T{1});
     }
     return add(scale_rows(sum, chooses), all);
+  }
+  /// p [C, S], 0 of choices with no more than j picks.
+  static Var<T> of_more_picks(Tape<T>& tape, Var<T> p, const std::vector<int>& picks, int j) {
+    if (std::all_of(picks.begin(), picks.end(), [&](int k) { return k > j; })) return p;
+    const auto more = tape.constant(picks.size(), 1);
+    for (std::size_t c = 0; c < picks.size(); ++c) tape.mutable_value(more).data[c] = picks[c] > j;
+    return scale_rows(p, more);
   }
 
   int samples_;

@@ -14,7 +14,7 @@
 // Target: expected loss. Bias: yes, for every lambda. For one of S options, as lambda falls to 0, with f'_z = df/dz at z,
 //   E g = sum_z p(z) sum_j p_j max(0, (f'_z)_z - (f'_z)_j) (e_z - e_j),
 // the gradient itself if f is linear, and twice the gradient for one bit and f(b) = (b - t)^2. For subsets also if f is linear:
-// the k largest are k draws without replacement (top_k.hpp), not the network's subsets.
+// the k largest are k draws without replacement (top_k.hpp), unless these are the network's subsets (plackett_luce).
 // Variance: like 1 / lambda. Cost: K rows, and one more backward pass.
 // Departures: the difference is divided by lambda (not in the paper of 2021), so that the estimate has the same scale for all
 // lambda. Norms are those of a choice, not of a batch, so that examples stay apart; where all its logits are 0, so is g.
@@ -118,10 +118,13 @@ class ImplicitMle final : public Estimator<T> {
     std::vector<double> r;
     std::vector<int> largest;
     for (std::size_t t = 0; t < layout.steps.size(); ++t) {
-      largest.resize(samples.run().episode().steps()[t].question.distribution->picks());
-      for (std::size_t i = 0; i < layout.samples * layout.steps[t].columns; ++i) {
+      const auto& distribution = *samples.run().episode().steps()[t].question.distribution;
+      const auto& asking = samples.choices().asking(static_cast<int>(t));
+      const std::size_t D = layout.steps[t].columns;
+      for (std::size_t i = 0; i < layout.samples * D; ++i) {
         const std::size_t choice = layout.steps[t].choice + i, first = layout.logit[choice];
         if (layout.options[choice] == 1) continue;
+        largest.resize(distribution.picks_of(asking[i / D] * D + i % D));
         const T* before = perturbed[t].value().row(i);
         r.assign(before, before + layout.options[choice]);
         for (std::size_t o = 0; o < r.size(); ++o) r[o] += move.value[first + o];

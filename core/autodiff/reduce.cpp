@@ -1,6 +1,7 @@
 // Sums, accumulated in double for any T.
 #include "core/autodiff/reduce.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -91,6 +92,26 @@ Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t group
   return y;
 }
 
+// y[k] = sum_{r in k} x[r]; gx[r] = g[group r]
+template <class T>
+Var<T> segment_sums(Var<T> x, std::span<const int> group, std::size_t groups) {
+  require_shapes(group.size() == x.rows(), "segment_sums", {x});
+  require_indices("segment_sums", group, 0, groups);
+  auto& tape = *x.tape;
+  const std::size_t C = x.cols();
+  auto y = tape.output(groups, C, {x});
+  const auto total = tape.template scratch<double>(groups * C);
+  std::fill(total.begin(), total.end(), 0.0);
+  const T* in = x.value().data;
+  for (std::size_t i = 0; i < group.size() * C; ++i) total[group[i / C] * C + i % C] += static_cast<double>(in[i]);
+  std::copy(total.begin(), total.end(), tape.mutable_value(y).data);
+  tape.on_backward({y}, [x, y, C, group = tape.keep(group)](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    tape.sink(x).accumulate([=](std::size_t i) { return g[group[i / C] * C + i % C]; });
+  });
+  return y;
+}
+
 // y[r] = sum_i x[r n + i]; gx[r n + i] = g[r]
 template <class T>
 Var<T> group_sums(Var<T> x, std::size_t count) {
@@ -109,11 +130,12 @@ Var<T> group_sums(Var<T> x, std::size_t count) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                  \
-  template Var<T> weighted_sum(Var<T>, std::span<const double>); \
-  template Var<T> sum(Var<T>, double);                           \
-  template Var<T> group_sums(Var<T>, std::size_t);               \
-  template Var<T> row_sums(Var<T>);                              \
+#define HARDGRAD_INSTANTIATE(T)                                            \
+  template Var<T> weighted_sum(Var<T>, std::span<const double>);           \
+  template Var<T> sum(Var<T>, double);                                     \
+  template Var<T> group_sums(Var<T>, std::size_t);                         \
+  template Var<T> row_sums(Var<T>);                                        \
+  template Var<T> segment_sums(Var<T>, std::span<const int>, std::size_t); \
   template Var<T> segment_logsumexp(Var<T>, std::span<const int>, std::size_t);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -21,6 +21,10 @@ Var<T> row_sums(Var<T> x);
 template <class T>
 Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t groups);
 
+/// Sums of the rows of x [R, C] in each group -> [groups, C]. group [R]; a group without rows has 0.
+template <class T>
+Var<T> segment_sums(Var<T> x, std::span<const int> group, std::size_t groups);
+
 /// Sums of every `count` consecutive rows of x [R count, 1] -> [R, 1].
 template <class T>
 Var<T> group_sums(Var<T> x, std::size_t count);

@@ -1,6 +1,7 @@
 #include "core/autodiff/subsets.hpp"
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "core/autodiff/require.hpp"
@@ -14,7 +15,7 @@ constexpr std::size_t lanes = ConditionalPoisson::lanes;
 
 /// f(rows, first) for groups of rows of x, first, first + 1, ...
 template <class T, class F>
-void for_groups(MatrixView<const T> x, std::span<const int> options, int picks, F&& f) {
+void for_groups(MatrixView<const T> x, std::span<const int> options, Picks picks, F&& f) {
   ConditionalPoisson rows;
   for (std::size_t first = 0; first < x.rows; first += lanes) {
     rows.load(x, options, first, picks);
@@ -40,7 +41,7 @@ void for_marginals(ConditionalPoisson& rows, std::size_t first, std::span<const 
 
 /// x's cotangent += scale[r] Cov(b, b'g)_i, with g(r, i) given.
 template <class T, class G, class Scale>
-void add_covariances(Tape<T>& tape, Var<T> x, std::span<const int> options, int picks, G&& g, Scale&& scale) {
+void add_covariances(Tape<T>& tape, Var<T> x, std::span<const int> options, Picks picks, G&& g, Scale&& scale) {
   const auto to = tape.sink(x).scattered();
   std::vector<double> of_group;
   for_groups(tape.value(x), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
@@ -56,16 +57,25 @@ void add_covariances(Tape<T>& tape, Var<T> x, std::span<const int> options, int 
 }
 
 template <class T>
-void require_subsets(const char* operation, Var<T> x, std::span<const int> options, int picks) {
-  require_shapes(options.size() == x.rows() && picks > 0, operation, {x});
+void require_subsets(const char* operation, Var<T> x, std::span<const int> options, Picks picks) {
+  require_shapes(options.size() == x.rows() && (picks.of_row.empty() ? picks.same > 0 : picks.of_row.size() == x.rows()),
+                 operation, {x});
   require_indices(operation, options, 1, x.cols() + 1);
+  for (int k : picks.of_row)
+    if (k < 1) throw Bug(std::string(operation) + ": a row picks no option");
+}
+
+/// The same, as long as the tape lives.
+template <class T>
+Picks kept(Tape<T>& tape, Picks picks) {
+  return picks.of_row.empty() ? picks : Picks(tape.keep(picks.of_row));
 }
 
 }  // namespace
 
 // g x += g pi
 template <class T>
-Var<T> subset_normaliser(Var<T> x, std::span<const int> options, int picks) {
+Var<T> subset_normaliser(Var<T> x, std::span<const int> options, Picks picks) {
   require_subsets("subset_normaliser", x, options, picks);
   auto& tape = *x.tape;
   auto y = tape.output(x.rows(), 1, {x});
@@ -88,7 +98,7 @@ Var<T> subset_normaliser(Var<T> x, std::span<const int> options, int picks) {
 
 // gx += Cov(b) g, because pi is the gradient of log Z and Cov(b) its second derivative
 template <class T>
-Var<T> subset_marginals(Var<T> x, std::span<const int> options, int picks) {
+Var<T> subset_marginals(Var<T> x, std::span<const int> options, Picks picks) {
   require_subsets("subset_marginals", x, options, picks);
   auto& tape = *x.tape;
   auto y = tape.output(x.rows(), x.cols(), {x});
@@ -97,7 +107,7 @@ Var<T> subset_marginals(Var<T> x, std::span<const int> options, int picks) {
   for_groups(x.value(), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
     for_marginals(rows, first, options, [&](std::size_t r, std::size_t i, double p) { out(r, i) = static_cast<T>(p); });
   });
-  tape.on_backward({y}, [x, y, picks, options = tape.keep(options)](Tape<T>& tape) {
+  tape.on_backward({y}, [x, y, picks = kept(tape, picks), options = tape.keep(options)](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     add_covariances(
         tape, x, options, picks, [&](std::size_t r, std::size_t i) { return static_cast<double>(g(r, i)); },
@@ -108,7 +118,7 @@ Var<T> subset_marginals(Var<T> x, std::span<const int> options, int picks) {
 
 // H = log Z - pi . x; gx -= g Cov(b) x
 template <class T>
-Var<T> subset_entropy(Var<T> x, std::span<const int> options, int picks) {
+Var<T> subset_entropy(Var<T> x, std::span<const int> options, Picks picks) {
   require_subsets("subset_entropy", x, options, picks);
   auto& tape = *x.tape;
   auto y = tape.output(x.rows(), 1, {x});
@@ -118,7 +128,7 @@ Var<T> subset_entropy(Var<T> x, std::span<const int> options, int picks) {
     rows.entropy().store_aligned(each);
     for (std::size_t lane = 0; lane < rows.size(); ++lane) out[first + lane] = static_cast<T>(each[lane]);
   });
-  tape.on_backward({y}, [x, y, picks, options = tape.keep(options)](Tape<T>& tape) {
+  tape.on_backward({y}, [x, y, picks = kept(tape, picks), options = tape.keep(options)](Tape<T>& tape) {
     const T* g = tape.cotangent(y).data;
     const auto logits = tape.value(x);
     const auto logit = [&](std::size_t r, std::size_t i) {
@@ -132,10 +142,11 @@ Var<T> subset_entropy(Var<T> x, std::span<const int> options, int picks) {
 
 // y[r] = sum_{i in S_r} x[parent_r, i] - log Z[parent_r]; gx[parent_r] += g[r] (1_S - pi)
 template <class T>
-Var<T> subset_log_probability(Var<T> x, std::span<const int> options, int picks, std::span<const int> parent,
+Var<T> subset_log_probability(Var<T> x, std::span<const int> options, Picks picks, std::span<const int> parent,
                               std::span<const int> picked) {
   require_subsets("subset_log_probability", x, options, picks);
-  require_shapes(picked.size() == parent.size() * static_cast<std::size_t>(picks), "subset_log_probability", {x});
+  const std::size_t most = parent.empty() ? 0 : picked.size() / parent.size();
+  require_shapes(picked.size() == parent.size() * most, "subset_log_probability", {x});
   require_indices("subset_log_probability", parent, 0, x.rows());
   require_indices("subset_log_probability", picked, -1, x.cols());
   auto& tape = *x.tape;
@@ -150,35 +161,34 @@ Var<T> subset_log_probability(Var<T> x, std::span<const int> options, int picks,
                     [&](std::size_t r, std::size_t i, double p) { pi[r * in.cols + i] = static_cast<T>(p); });
   });
   T* out = tape.mutable_value(y).data;
-  const auto K = static_cast<std::size_t>(picks);
   for (std::size_t r = 0; r < parent.size(); ++r) {
     double sum = -log_z[parent[r]];
-    for (int i : picked.subspan(r * K, K))
+    for (int i : picked.subspan(r * most, most))
       if (i >= 0) sum += static_cast<double>(in(parent[r], i));
     out[r] = static_cast<T>(sum);
   }
-  tape.on_backward(
-      {y}, [x, y, K, pi, options = tape.keep(options), parent = tape.keep(parent), picked = tape.keep(picked)](Tape<T>& tape) {
-        const T* g = tape.cotangent(y).data;
-        const auto to = tape.sink(x).scattered();
-        const auto sums = tape.template scratch<double>(to.rows);
-        std::fill(sums.begin(), sums.end(), 0.0);
-        for (std::size_t r = 0; r < parent.size(); ++r) {
-          sums[parent[r]] += static_cast<double>(g[r]);
-          for (int i : picked.subspan(r * K, K))
-            if (i >= 0) to(parent[r], i) += g[r];
-        }
-        for (std::size_t r = 0; r < to.rows; ++r)
-          for (int i = 0; i < options[r]; ++i) to(r, i) -= static_cast<T>(sums[r] * static_cast<double>(pi[r * to.cols + i]));
-      });
+  tape.on_backward({y}, [x, y, most, pi, options = tape.keep(options), parent = tape.keep(parent),
+                         picked = tape.keep(picked)](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    const auto to = tape.sink(x).scattered();
+    const auto sums = tape.template scratch<double>(to.rows);
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (std::size_t r = 0; r < parent.size(); ++r) {
+      sums[parent[r]] += static_cast<double>(g[r]);
+      for (int i : picked.subspan(r * most, most))
+        if (i >= 0) to(parent[r], i) += g[r];
+    }
+    for (std::size_t r = 0; r < to.rows; ++r)
+      for (int i = 0; i < options[r]; ++i) to(r, i) -= static_cast<T>(sums[r] * static_cast<double>(pi[r * to.cols + i]));
+  });
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                         \
-  template Var<T> subset_normaliser(Var<T>, std::span<const int>, int); \
-  template Var<T> subset_marginals(Var<T>, std::span<const int>, int);  \
-  template Var<T> subset_entropy(Var<T>, std::span<const int>, int);    \
-  template Var<T> subset_log_probability(Var<T>, std::span<const int>, int, std::span<const int>, std::span<const int>);
+#define HARDGRAD_INSTANTIATE(T)                                           \
+  template Var<T> subset_normaliser(Var<T>, std::span<const int>, Picks); \
+  template Var<T> subset_marginals(Var<T>, std::span<const int>, Picks);  \
+  template Var<T> subset_entropy(Var<T>, std::span<const int>, Picks);    \
+  template Var<T> subset_log_probability(Var<T>, std::span<const int>, Picks, std::span<const int>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

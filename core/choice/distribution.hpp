@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -66,8 +67,13 @@ class Distribution {
   /// The logits [R D, S], and the number of options of each choice [R D].
   virtual Var<T> logits() const { throw Bug("options are needed, but the site's choices are numbers"); }
   virtual const std::vector<int>& options() const { throw Bug("options are needed, but the site's choices are numbers"); }
-  /// Options of one answer: 1, or those of a subset.
+  /// Options of one answer: 1, or the most of a subset; and those of one choice, which are all it has if these are fewer.
   virtual int picks() const { return 1; }
+  virtual int picks_of(std::size_t /*choice*/) const { return 1; }
+  /// d log probability / d logits [options[choice]] of a choice's answer, the options `picked` [picks]. Bug if answers are not subsets.
+  virtual std::vector<double> score(std::size_t /*choice*/, std::span<const int> /*picked*/) const {
+    throw Bug("the site's choices are not subsets");
+  }
   /// Number of answers of a choice: its options, or its subsets. 0 if choices are numbers.
   virtual double answers(std::size_t /*choice*/) const { return 0; }
   /// log p of each answer of a choice, in the order of `nth_answer`. NotExact if they are too many to list.

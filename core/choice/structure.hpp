@@ -32,16 +32,19 @@ enum class Reach {
 struct SiteDeclaration {
   std::string name;     ///< in files, pages and messages
   int options = 0;      ///< most options of a choice; 0 for numbers
-  int picks = 1;        ///< options that a choice picks; more than 1 for subsets only
+  int picks = 1;        ///< options that a choice picks, at most; more than 1 for subsets only
   int times = 1;        ///< number of questions in the longest run
   int state_width = 0;  ///< columns of Site::state
   Reach reach = Reach::later_choices;
   SiteKind kind = SiteKind::categorical;
   int columns = 1;     ///< most choices asked at once, independent given all earlier choices
   bool codes = false;  ///< its options are points of a space (Site::codes)
+  bool fewer = false;  ///< some choices pick fewer options than `picks`, though they have more
 
   /// Most answers of one choice: its options, or its subsets. 0 for numbers.
-  double answers() const { return kind.several ? subsets_of(options, picks) : options; }
+  double answers() const {  // of k up to `picks`, if some choices pick fewer
+    return kind.several ? subsets_of(options, fewer ? std::min(picks, options / 2) : picks) : options;
+  }
   /// Most rows that enumerate one question: sets of options (for numbers, of `nodes` quadrature points per column), or options
   /// if columns are enumerated side by side.
   double sets(int nodes) const {
@@ -57,6 +60,7 @@ struct Structure {
   const char* no_posterior = "";       ///< why the model never has a learned posterior; empty if it can have one
   bool behaviour = false;              ///< every site has a behaviour policy other than its prior (Site::behaviour)
   bool reference = false;              ///< every site has a reference policy (Site::reference)
+  const char* joins = "";              ///< the cost that depends on all examples of the batch; empty: each has its own costs
   bool rewards = false;                ///< every loss is a reward of at least 0 with the sign changed
   static constexpr const char* lacks_rewards =
       "the model has no rewards of at least 0, as writer or translator[words=sampled] has";

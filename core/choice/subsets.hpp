@@ -1,6 +1,12 @@
-// Subsets of exactly k of a choice's options: p(S) = prod_{i in S} exp(x_i) / Z, x the logits (conditional Poisson; Ahmed, Zeng,
-// Niepert & Van den Broeck 2023, SIMPLE: a gradient estimator for k-subset sampling, eq. 1). For k = 1 a categorical choice.
-// Density, marginals, entropy and draws are exact, in O(S k) for each choice (autodiff/subsets.hpp).
+// Subsets of exactly k of a choice's options. k is the same for all choices, or by choice. Two laws:
+//
+//   conditional_poisson:  p(S) = prod_{i in S} exp(x_i) / Z, x the logits (Ahmed, Zeng, Niepert & Van den Broeck 2023, SIMPLE: a
+//                         gradient estimator for k-subset sampling, eq. 1). Density, marginals, entropy and draws are exact, in
+//                         O(S k) for each choice (autodiff/subsets.hpp).
+//   plackett_luce:        S are the first k of draws without replacement, each by the softmax of the options left, without their
+//                         order (autodiff/plackett_luce.hpp). Density exact in O(2^k k); marginals and entropy by enumeration.
+//
+// For k = 1 both are a categorical choice.
 #pragma once
 
 #include <functional>
@@ -8,22 +14,31 @@
 #include <vector>
 
 #include "core/choice/distribution.hpp"
+#include "core/support/picks.hpp"
 
 namespace hardgrad {
 
+/// Options of each subset.
+struct SubsetSize {
+  SubsetSize(int k) : most(k) {}  // NOLINT: a number stands for itself
+  SubsetSize(int most, std::vector<int> by_choice) : most(most), by_choice(std::move(by_choice)) {}
+  int most;
+  std::vector<int> by_choice = {};  ///< [R D] k of each choice, 1 to `most`; empty: `most`
+};
+
+enum class SubsetLaw { conditional_poisson, plackett_luce };
+
 template <class T>
-class Subsets final : public Distribution<T> {
+class Subsets : public Distribution<T> {
  public:
-  /// logits [R D, S]; options [R D]: choice c picks among options 0 .. options[c] - 1 whose logit is above -inf. If they are
-  /// `picks` or fewer, all are picked: nothing is chosen (a finished row). UsageError where no option is possible.
-  Subsets(Var<T> logits, std::vector<int> options, int picks, int columns);
   const SiteKind& kind() const override { return SiteKind::subsets; }
   std::vector<std::pair<std::string_view, Var<T>>> parameters() const override { return {{"logits", logits_}}; }
   bool chooses(std::size_t row) const override;
   std::vector<double> law(std::size_t row, std::size_t column) const override;
   Var<T> logits() const override { return logits_; }
   const std::vector<int>& options() const override { return options_; }
-  int picks() const override { return picks_; }
+  int picks() const override { return picks_.most; }
+  int picks_of(std::size_t choice) const override { return each()[choice]; }
   double answers(std::size_t choice) const override;
   std::vector<double> log_p_of_answers(std::size_t choice) const override;
   /// Subsets are ordered by their options, as words of ascending letters.
@@ -32,36 +47,54 @@ class Subsets final : public Distribution<T> {
   /// [R D, S] probability that each option is picked. Computed once, on demand.
   Var<T> marginals() const;
 
-  /// As Randomness has it: one number for each option picked, or one categorical draw among all subsets.
+  /// As Randomness has it: the law's own numbers, or one categorical draw among all subsets.
   Choice<T> sample(Tape<T>& tape, const RowsPtr& rows, const Noise& noise) const override;
-  Choice<T> mode(Tape<T>& tape, const RowsPtr& rows) const override;
+  Choice<T> mode(Tape<T>& tape, const RowsPtr& rows) const override;  ///< the k largest logits, by both laws
   Choice<T> mean(const RowsPtr& rows) const override;
   Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const override;
   Var<T> log_probability(const Choice<T>& choice) const override;
   std::vector<double> squared_scores(const Choice<T>& choice) const override;
   Var<T> entropy() const override;
-  Var<T> divergence(const Distribution<T>& other) const override;
-  Var<T> log_ratio(const Choice<T>& choice, const Distribution<T>& other) const override;
 
- private:
+ protected:
+  /// logits [R D, S]; options [R D]: choice c picks among options 0 .. options[c] - 1 whose logit is above -inf. If they are k or
+  /// fewer, all are picked: nothing is chosen (a finished row). UsageError where no option is possible, or k is 0.
+  Subsets(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns);
+
+  Picks each() const { return picks_.by_choice.empty() ? Picks(picks_.most) : Picks(picks_.by_choice); }
   /// The possible options of a choice, ascending.
   std::vector<int> possible(std::size_t choice) const;
-  /// The index-th subset of these options; `to` [picks] beyond them is -1.
-  void write_subset(std::span<const int> possible, std::size_t index, std::span<int> to) const;
-  Var<T> log_ratio_under(Var<T> weights, const std::vector<int>& from, const Distribution<T>& other) const;
-  Var<T> log_normaliser() const;
+  /// All subsets of a choice, one after the other [answers, most k]. NotExact if they are too many.
+  std::vector<int> listed(std::size_t choice) const;
+
+  /// [N, 1] of the subsets picked [N, most k] of the rows `from` [N] of logits x, with so many options and picks.
+  virtual Var<T> log_p(Var<T> x, std::span<const int> options, Picks picks, std::span<const int> from,
+                       std::span<const int> picked) const = 0;
+  virtual Var<T> find_marginals() const = 0;
+  /// [R D, 1]
+  virtual Var<T> entropies() const = 0;
+  /// Draws the subset of `from[c]` for each c, with the numbers at where(c); -1 beyond its options.
+  virtual std::vector<int> draw(const std::vector<int>& from, Randomness& random,
+                                const std::function<Draw(std::size_t)>& where) const = 0;
+
   Var<T> logits_;
   std::vector<int> options_;
-  int picks_;
-  mutable Var<T> marginals_, log_normaliser_;
+
+ private:
+  /// The index-th subset of these options; `to` [most k] beyond `picks` of them is -1.
+  void write_subset(std::span<const int> possible, int picks, std::size_t index, std::span<int> to) const;
+  SubsetSize picks_;
+  mutable Var<T> marginals_;
 };
 
+/// As the constructor. UsageError for more options than a law can pick.
 template <class T>
-std::shared_ptr<const Subsets<T>> subsets(Var<T> logits, std::vector<int> options, int picks, int columns = 1) {
-  return std::make_shared<const Subsets<T>>(logits, std::move(options), picks, columns);
-}
+std::shared_ptr<const Subsets<T>> subsets(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns = 1,
+                                          SubsetLaw law = SubsetLaw::conditional_poisson);
 
 extern template class Subsets<float>;
 extern template class Subsets<double>;
+extern template std::shared_ptr<const Subsets<float>> subsets(Var<float>, std::vector<int>, SubsetSize, int, SubsetLaw);
+extern template std::shared_ptr<const Subsets<double>> subsets(Var<double>, std::vector<int>, SubsetSize, int, SubsetLaw);
 
 }  // namespace hardgrad

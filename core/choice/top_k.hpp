@@ -3,7 +3,8 @@
 //   r = x + G,   the answer: the k options with the largest r
 //
 // They are k draws without replacement, each by the softmax of the options left (Plackett-Luce; Vieira 2014, Gumbel-max trick and
-// weighted reservoir sampling). For k = 1 that is the softmax itself; for k > 1 it is not the distribution of `Subsets`.
+// weighted reservoir sampling). For k = 1 that is the softmax itself; for k > 1 it is SubsetLaw::plackett_luce, not the
+// conditional Poisson distribution.
 #pragma once
 
 #include <span>
@@ -18,9 +19,11 @@ template <class T>
 Var<T> perturbed_logits(Tape<T>& tape, const Question<T>& question, const Rows& rows, Randomness& random,
                         const std::vector<std::uint32_t>& id);
 
-/// [R' D] the number of options of the choices that led to `rows`.
+/// [R' D] the number of options of the choices that led to `rows`, and of the options that they pick.
 template <class T>
 std::vector<int> options_of(const Question<T>& question, const Rows& rows);
+template <class T>
+std::vector<int> picks_of(const Question<T>& question, const Rows& rows);
 
 /// The places of the largest x, as many as `to` has, ascending; the first of equal ones. -1 where there are fewer.
 template <class Number>
@@ -43,8 +46,8 @@ class TopKHandler final : public Handler<T> {
   std::vector<Var<T>> perturbed_;
 };
 
-/// The same from r that are known: `picks` of each row's first `options`.
+/// The same from r that are known: picks[r] of each row's first options[r]. `most`: the most picks of a choice.
 template <class T>
-ChosenOptions largest(Var<T> r, std::span<const int> options, int picks);
+ChosenOptions largest(Var<T> r, std::span<const int> options, std::span<const int> picks, int most);
 
 }  // namespace hardgrad

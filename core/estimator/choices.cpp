@@ -192,8 +192,8 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
     const std::size_t D = question.site.columns, S = distribution.logits().cols();
     layout->steps.push_back({D, S, layout->choices(), logit});
     for (std::size_t n = 0; n < layout->samples; ++n) {
-      for (int options : std::span(distribution.options()).subspan(asking[t][n] * D, D))
-        layout->options.push_back(options > distribution.picks() ? options : 1);
+      for (std::size_t c = asking[t][n] * D; c < (asking[t][n] + 1) * D; ++c)
+        layout->options.push_back(distribution.options()[c] > distribution.picks_of(c) ? distribution.options()[c] : 1);
       layout->sample.insert(layout->sample.end(), D, n);
     }
     layout->logit.resize(layout->choices());
@@ -261,9 +261,13 @@ const AtLogits& Choices<T>::score() const {
   const bool pairs = all_pairs(*layout_);
   for (std::size_t t = 0; t < option_.size(); ++t) {
     if (several(episode_, t)) {
-      const auto& step = layout_->steps[t];
-      const std::size_t end = step.logit + layout_->samples * step.columns * step.options;
-      for (std::size_t i = step.logit; i < end; ++i) result.value[i] = one_hot().value[i] - result.value[i];
+      const std::size_t D = layout_->steps[t].columns, k = picks(t);
+      for (std::size_t i = 0, c = layout_->steps[t].choice; i < layout_->samples * D; ++i, ++c) {
+        if (layout_->options[c] == 1) continue;
+        const auto of_choice = episode_.steps()[t].question.distribution->score(asking_[t][i / D] * D + i % D,
+                                                                                std::span(option_[t]).subspan(i * k, k));
+        std::copy(of_choice.begin(), of_choice.end(), result.value.begin() + static_cast<std::ptrdiff_t>(layout_->logit[c]));
+      }
       continue;
     }
     for (std::size_t i = 0, c = layout_->steps[t].choice; i < option_[t].size(); ++i, ++c) {

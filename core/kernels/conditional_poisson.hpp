@@ -22,6 +22,7 @@
 #include "core/kernels/functions.hpp"
 #include "core/support/array.hpp"
 #include "core/support/error.hpp"
+#include "core/support/picks.hpp"
 
 namespace hardgrad::kernels {
 
@@ -31,14 +32,16 @@ class ConditionalPoisson {
   static constexpr std::size_t lanes = width<double>;
 
   /// Rows first, first + 1, ... of x, as many as fit. Option i < options[r] of row r is possible if its logit is above -inf.
-  /// `picks` of the possible options are picked, or all if they are fewer. UsageError if none is possible.
+  /// picks[r] of its possible options are picked, or all if they are fewer. UsageError if none is possible.
   template <class T>
-  void load(MatrixView<const T> x, std::span<const int> options, std::size_t first, int picks) {
+  void load(MatrixView<const T> x, std::span<const int> options, std::size_t first, Picks picks) {
     count_ = std::min(lanes, x.rows - first);
-    most_ = static_cast<std::size_t>(picks);
-    options_ = 0;
-    for (std::size_t lane = 0; lane < count_; ++lane)
+    options_ = most_ = 0;
+    for (std::size_t lane = 0; lane < count_; ++lane) {
       options_ = std::max(options_, static_cast<std::size_t>(options[first + lane]));
+      most_ = std::max(most_, static_cast<std::size_t>(picks[first + lane]));
+      asked_[lane] = picks[first + lane];
+    }
     x_.assign(options_ * lanes, -std::numeric_limits<double>::infinity());
     for (std::size_t lane = 0; lane < count_; ++lane) {
       const T* row = x.row(first + lane);
@@ -184,7 +187,7 @@ class ConditionalPoisson {
     for (std::size_t lane = 0; lane < count_; ++lane) {
       if (possible_of[lane] == 0 && unknown_of[lane] == 0)
         throw UsageError("a subset has no possible option: all of its logits are -inf; leave at least one finite");
-      picks_[lane] = static_cast<int>(std::min(static_cast<double>(most_), possible_of[lane]));
+      picks_[lane] = static_cast<int>(std::min(static_cast<double>(asked_[lane]), possible_of[lane]));
     }
     most = xsimd::select(most > impossible, most, none);  // of rows that are not there
     w_.resize(options_ * lanes);
@@ -216,7 +219,7 @@ class ConditionalPoisson {
       base_[lane] = picks_[lane] * (most_of[lane] - log_scales[lane]);
       if (unknown_of[lane] > 0)
         set_unknown(lane);
-      else if (possible_of[lane] <= static_cast<double>(most_))
+      else if (possible_of[lane] <= static_cast<double>(asked_[lane]))
         set_certain(lane);
       else if (!near(sums[lane] - picks_[lane], variances[lane]))
         tilt_further(lane);
@@ -295,7 +298,7 @@ class ConditionalPoisson {
   }
 
   std::size_t count_ = 0, options_ = 0, most_ = 0;
-  int picks_[lanes] = {};
+  int asked_[lanes] = {}, picks_[lanes] = {};  // k, and the options that are picked
   double base_[lanes] = {}, log_odds_of_all_[lanes] = {}, log_total_[lanes] = {};
   V log_likely_ = V(0.0);
   std::vector<double> x_, w_, p_, q_, y_;  // [options][lanes]

@@ -7,13 +7,17 @@
 //   o = sum_{i in S} c_i E_i(x);  relaxed weights b: sum_i b_i c_i E_i(x)
 //   gate=probability: c_i = pi_i, the probability that i is picked (for k = 1 the softmax, as published)
 //   gate=none:        c_i = 1
-//   loss = -log softmax(V o + v)[y]
+//   loss = -log softmax(V o + v)[y] + balance n sum_i P_i pi_i / k,   P_i the mean of pi_i / k over the batch
 // Posterior (if asked for): q(S | x, y) has the logits P x + F[y] + p.
 //
 // Shazeer et al. 2017, Outrageously large neural networks: the sparsely-gated mixture-of-experts layer; Fedus, Zoph & Shazeer
 // 2022, Switch transformers (k = 1). Departures: experts are drawn, not those of the largest e; all are computed, once for each
-// example, so that any estimator may ask for them. There is no load-balancing loss: it joins the examples of a batch, while a
-// cost here belongs to one example; `entropy_regularised` keeps the gate from closing early.
+// example, so that any estimator may ask for them.
+//
+// Balance: over the batch its mean is balance n sum_i P_i^2, least (balance) where all experts are equally probable. It is the mean
+// over the drawn experts of Fedus et al.'s balance n sum_i f_i P_i (eq. 4; f_i the share of the picks that go to i, E f_i = P_i),
+// and balance times 1 + CV(importance)^2 of Shazeer et al. (eq. 6 and 7). Its gradient is that of both factors, twice Fedus et
+// al.'s, who hold f fixed. As it joins the examples of a batch, the exact gradient by example is that of batches of one.
 //
 // The dense straight-through gradient of the gate (Panda et al. 2025, Dense backpropagation improves training for sparse
 // mixture-of-experts: few experts forward, all backward) is that of the estimator `simple` with gate=none.
@@ -25,6 +29,7 @@
 
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/autodiff/subsets.hpp"
@@ -40,6 +45,7 @@ class Router final : public Model<T> {
   explicit Router(const Blueprint& b)
       : picks_(b.settings.integer("picks")),
         experts_(b.settings.integer("experts")),
+        balance_(b.settings.real("balance")),
         gated_(b.settings.text("gate") == "probability") {
     if (picks_ > experts_)
       throw UsageError(fmt::format("router: picks={} is more than experts={}: pick at most all of them", picks_, experts_));
@@ -55,7 +61,8 @@ class Router final : public Model<T> {
                              .state_width = static_cast<int>(d),
                              .reach = Reach::own_costs,
                              .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}},
-                  .posterior = b.posterior};
+                  .posterior = b.posterior,
+                  .joins = balance_ > 0 ? "the balance of router" : ""};
     if (!b.posterior) return;
     posterior_gate_ = {set, "posterior.gate", d, n, b.init};
     posterior_label_ = {set, "posterior.label", C, n, b.init};
@@ -74,28 +81,40 @@ class Router final : public Model<T> {
     ItemSite<T> site{.name = "expert", .logits = e, .items = items, .state = x, .picks = picks_};
     if (structure_.posterior)
       site.posterior = [&] { return add(posterior_gate_(x), posterior_label_(tape, std::span<const int>(label))); };
+    const auto pi = gated_ || balance_ > 0 ? picked(e) : Var<T>{};
+    if (balance_ > 0) episode.cost(episode.root(), load(gather_rows(pi, std::span<const int>(distinct.index))));
     const auto S = states.choose(site);
-    const Var<T> o = S.read(answers(x, e));  // sum_{i in S} c_i E_i(x)
+    const Var<T> o = S.read(answers(x, pi));  // sum_{i in S} c_i E_i(x)
     S.cost(linear_cross_entropy(o, tape.parameter(*readout_.weight), tape.parameter(*readout_.bias),
                                 S.each([&](int b) { return label[b]; })));
   }
 
  private:
+  /// pi [B, n]
+  Var<T> picked(Var<T> e) const {
+    const std::vector<int> options(e.rows(), experts_);
+    const std::span<const int> each(options);
+    return picks_ > 1 ? subset_marginals(e, each, picks_) : probabilities(log_softmax(e, each));
+  }
+  /// balance n sum_i P_i pi_i / k of each row of pi [R, n] -> [R, 1].
+  Var<T> load(Var<T> pi) const {
+    const auto share = affine(pi, static_cast<T>(1.0 / picks_));
+    const auto mean = matmul(pi.tape->constant(1, pi.rows(), static_cast<T>(1.0 / static_cast<double>(pi.rows()))), share);
+    return affine(linear(share, mean), static_cast<T>(balance_ * experts_));
+  }
   /// c_i E_i(x) of all experts of an example, one after the other -> [B n, H].
-  Var<T> answers(Var<T> x, Var<T> e) const {
+  Var<T> answers(Var<T> x, Var<T> pi) const {
     const std::size_t B = x.rows(), n = experts_;
     std::vector<Var<T>> of_expert;
     for (std::size_t i = 0; i < n; ++i) of_expert.push_back(relu(expert_[i](x)));
     std::vector<int> by_example(B * n);
     for (std::size_t r = 0; r < by_example.size(); ++r) by_example[r] = static_cast<int>(r % n * B + r / n);
     const auto all = gather_rows(std::span<const Var<T>>(of_expert), std::span<const int>(by_example));
-    if (!gated_) return all;
-    const std::vector<int> options(B, experts_);
-    const std::span<const int> each(options);
-    return scale_rows(all, reshape(picks_ > 1 ? subset_marginals(e, each, picks_) : probabilities(log_softmax(e, each)), 1));
+    return gated_ ? scale_rows(all, reshape(pi, 1)) : all;
   }
 
   int picks_, experts_;
+  double balance_;
   bool gated_;
   Linear<T> gate_, readout_, posterior_gate_;
   std::vector<Linear<T>> expert_;
@@ -112,6 +131,7 @@ const ModelEntry entry = {
     .parameters = {ParameterInfo::integer("experts", 4, 1, 1000, "experts n"),
                    ParameterInfo::integer("picks", 1, 1, 1000, "experts k that answer"),
                    ParameterInfo::integer("hidden", 8, 1, 4096, "hidden units of an expert"),
+                   ParameterInfo::real("balance", 0, 0, 1e6, "weight of the load-balancing loss"),
                    ParameterInfo::choice("gate", "probability", {"probability", "none"},
                                          "weigh an expert's output with its probability, or not")},
     .needs = {"features", "feature_width", "labels"},

@@ -5,7 +5,9 @@
 //            linear: f = sum_i t_i b_i
 //            pairs:  f = sum_{i < j} q_ij b_i b_j   q_ij ~ N(0, 1): costs of pairs of options
 //
-// One site `subset` of D columns; each column has its own cost. Weights enter f in place of b.
+//   law=plackett_luce: b are the first k of draws without replacement, each by the softmax of the options left
+//
+// One site `subset` of D columns; each column has its own cost, and may have its own k. Weights enter f in place of b.
 // Parameter: subsets.logits [D, n]; with posterior: posterior.logits of the same shape.
 // Initial logits: `logit` + logit_spread N(0, 1), drawn anew for each run. t_i = t + t_spread N(0, 1), fixed by table_seed.
 // Constants of a gradient file: subsets.t [n]; subsets.q [n, n] (q_ij / 2 at ij and ji).
@@ -13,6 +15,9 @@
 // Ahmed, Zeng, Niepert & Van den Broeck 2023, SIMPLE: a gradient estimator for k-subset sampling, sec. 5.1; Wijk, Vinuesa &
 // Azizpour 2024, Revisiting score function estimators for k-subset sampling.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
@@ -31,19 +36,22 @@ class SubsetsToy final : public Model<T> {
   explicit SubsetsToy(const Blueprint& b)
       : columns_(b.settings.integer("columns")),
         options_(b.settings.integer("options")),
-        picks_(b.settings.integer("picks")),
+        picks_(picks_of(b.settings)),
+        law_(b.settings.text("law") == "plackett_luce" ? SubsetLaw::plackett_luce : SubsetLaw::conditional_poisson),
         function_(b.settings.text("function")),
         share_(b.settings.text("reduce") == "mean" ? 1.0 / columns_ : 1.0),
         t_(b.settings.reals("t", "options")) {
-    if (picks_ > options_)
-      throw UsageError(fmt::format("subsets: picks={} is more than options={}: pick at most all of them", picks_, options_));
+    const auto [least, most] = std::minmax_element(picks_.begin(), picks_.end());
+    if (*most > options_)
+      throw UsageError(fmt::format("subsets: picks={} is more than options={}: pick at most all of them", *most, options_));
     structure_ = {.sites = {{.name = "subset",
                              .options = options_,
-                             .picks = picks_,
+                             .picks = *most,
                              .state_width = 1,
                              .reach = Reach::own_column,
                              .kind = SiteKind::subsets,
-                             .columns = columns_}},
+                             .columns = columns_,
+                             .fewer = *least < *most}},
                   .posterior = b.posterior};
     const auto start = [&](const std::string& name) { return add_logits(name, b.settings, b.init / name); };
     logits_ = start("subsets.logits");
@@ -69,6 +77,17 @@ class SubsetsToy final : public Model<T> {
   }
 
  private:
+  /// k of each column.
+  static std::vector<int> picks_of(const Settings& settings) {
+    std::vector<int> picks;
+    for (double k : settings.reals("picks", "columns")) {
+      if (k < 1 || k != std::round(k) || k > 1e9)
+        throw UsageError(fmt::format("subsets: picks={}: a subset has a whole number of options, at least 1", k));
+      picks.push_back(static_cast<int>(k));
+    }
+    return picks;
+  }
+
   const Parameter<T>* add_logits(const std::string& name, const Settings& settings, Key key) {
     auto& parameter = this->parameters_.add(name, {static_cast<std::size_t>(columns_), static_cast<std::size_t>(options_)});
     const auto& start = settings.reals("logit", "options");
@@ -93,10 +112,10 @@ class SubsetsToy final : public Model<T> {
   }
 
   DistributionPtr<T> distribution(Tape<T>& tape, const Parameter<T>& logits, std::size_t rows) const {
-    std::vector<int> each(rows * columns_);
-    for (std::size_t c = 0; c < each.size(); ++c) each[c] = static_cast<int>(c) % columns_;
+    std::vector<int> each(rows * columns_), picks(each.size());
+    for (std::size_t c = 0; c < each.size(); ++c) picks[c] = picks_[each[c] = static_cast<int>(c) % columns_];
     return hardgrad::subsets(gather_rows(tape.parameter(logits), std::span<const int>(each)),
-                             std::vector<int>(each.size(), options_), picks_, columns_);
+                             std::vector<int>(each.size(), options_), {structure_.sites[0].picks, picks}, columns_, law_);
   }
 
   /// f [R D, 1] at weights w [R D, n].
@@ -112,7 +131,9 @@ class SubsetsToy final : public Model<T> {
     return row_sums(function_ == "linear" ? multiply(w, t) : square(subtract(w, t)));
   }
 
-  int columns_, options_, picks_;
+  int columns_, options_;
+  std::vector<int> picks_;
+  SubsetLaw law_;
   std::string function_;
   double share_;
   std::vector<double> t_, q_;
@@ -130,7 +151,9 @@ const ModelEntry entry = {
     .dependence = "one choice (columns=1), factorised",
     .kinds = "subset",
     .parameters = {ParameterInfo::integer("options", 10, 1, 100000, "options n of each subset"),
-                   ParameterInfo::integer("picks", 5, 1, 100000, "options k that are picked"),
+                   ParameterInfo::reals("picks", {5}, "options k that are picked: one number, or one for each column"),
+                   ParameterInfo::choice("law", "conditional_poisson", {"conditional_poisson", "plackett_luce"},
+                                         "the distribution of the subsets"),
                    ParameterInfo::integer("columns", 1, 1, 100000, "subsets D chosen at once"),
                    ParameterInfo::choice("function", "square", {"square", "linear", "pairs"}, "the cost f"),
                    ParameterInfo::reals("logit", {0}, "initial logits of every subset: one number, or one for each option"),

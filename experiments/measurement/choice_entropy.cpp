@@ -47,7 +47,7 @@ class Weights {
         weight[r] = before[parent];
         if (drawn) weight[r] /= copies[parent];
         const std::size_t D = question.site.columns;
-        if (!drawn && choice.picks() > 1) {
+        if (!drawn && question.site.prior->kind().several) {
           const auto log_p = question.site.prior->log_probability(choice).value();
           weight[r] *= std::exp(std::accumulate(log_p.row(r), log_p.row(r) + D, 0.0));
           continue;
@@ -74,6 +74,24 @@ struct Sum {
   }
 };
 
+/// Sum of the entropies of a question's rows, with their weights; of numbers they are differential and may be negative. Where
+/// subsets are too many to sum over, from the subsets drawn, whose rows have the weights `after`.
+template <class T>
+double entropy_of(const Question<T>& question, const Choice<T>& choice, const std::vector<double>& weight,
+                  const std::vector<double>& after) {
+  const auto& prior = question.site.prior;
+  double total = 0;
+  try {
+    const auto entropy = prior->entropy().value();
+    for (std::size_t r = 0; r < entropy.rows; ++r) total += weight[r] * static_cast<double>(entropy.data[r]);
+  } catch (const NotExact&) {
+    if (after.empty() || question.distribution != prior || !choice.hard()) throw;
+    const auto log_p = prior->log_probability(choice).value();
+    for (std::size_t i = 0; i < log_p.size(); ++i) total -= after[i / log_p.cols] * static_cast<double>(log_p.data[i]);
+  }
+  return total;
+}
+
 /// Sums of one run, by site.
 template <class T>
 std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sampled) {
@@ -82,12 +100,10 @@ std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sam
   for (const auto& [question, choice] : episode.steps()) {
     const auto& weight = weights.of(*question.site.rows);
     auto& sum = of_site[std::string(question.site.name)];
-    if (!question.has_options() || choice.picks() > 1) {  // of numbers, the differential entropy, which may be negative
-      const auto entropy = question.site.prior->entropy().value();
-      for (std::size_t r = 0; r < entropy.rows; ++r) {
+    if (!question.has_options() || question.site.prior->kind().several) {
+      for (std::size_t r = 0; r < weight.size(); ++r)
         if (question.chooses(r)) sum.choices += weight[r] * question.site.columns;
-        sum.entropy += weight[r] * static_cast<double>(entropy.data[r]);
-      }
+      sum.entropy += entropy_of(question, choice, weight, sampled ? weights.of(*choice.rows) : std::vector<double>{});
       continue;
     }
     const auto& options = question.prior_categories().options();

@@ -96,6 +96,11 @@ const Truth* Truths<T>::of(const Target& target) {
     why_ = lacks_dreams;
     return nullptr;
   }
+  if (*structure.joins && batch_.examples() > 1) {
+    why_ = fmt::format("{} joins the examples of a batch, but they are enumerated one by one: take a batch of one",
+                       structure.joins);
+    return nullptr;
+  }
   const auto& name = target.text();
   if (auto it = known_.find(name); it != known_.end()) return it->second ? &*it->second : nullptr;
   auto& slot = known_[name];

@@ -53,22 +53,9 @@ class Features final : public OnDemand {
     return batch;
   }
 
-  std::vector<Metric> metrics() const override {
-    return {{.name = "accuracy", .unit = "1"}, {.name = "planted_hit", .unit = "1"}, options_used()};
-  }
-  /// planted_hit: share of the picked options that are planted features.
+  std::vector<Metric> metrics() const override { return planted_metrics(); }
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
-    for (std::size_t b = 0; b < batch.id.size(); ++b) {
-      const auto said = seen.predictions.row(b);
-      metrics[0].add(!said.empty() && said.front() == batch.ints("label").data[b]);
-      const auto planted = batch.ints("planted").row(b);
-      for (int option : seen.choices.row(b)) {
-        if (option < 0) continue;
-        const auto i = static_cast<std::size_t>(option);
-        metrics[1].add(i < planted.size() && planted[i] == 1);
-      }
-      count_options(seen.choices.row(b), metrics[2]);
-    }
+    score_planted(batch, seen, metrics);
   }
 
  private:

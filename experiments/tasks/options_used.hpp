@@ -1,4 +1,4 @@
-// How evenly a network uses its options: a metric of its most probable choices.
+// Metrics of a network's most probable choices: how evenly it uses its options, and how often it finds planted ones.
 #pragma once
 
 #include <cmath>
@@ -28,6 +28,25 @@ inline void count_options(std::span<const int> chosen, Metric& used) {
     const auto i = static_cast<std::size_t>(option);
     if (used.sums.size() <= i) used.sums.resize(i + 1);
     ++used.sums[i];
+  }
+}
+
+/// Of tasks with the integer field "planted" [B, n], 1 for the options that the "label" [B] depends on: accuracy; planted_hit, the
+/// share of the picked options that are planted; options_used.
+inline std::vector<Metric> planted_metrics() {
+  return {{.name = "accuracy", .unit = "1"}, {.name = "planted_hit", .unit = "1"}, options_used()};
+}
+inline void score_planted(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) {
+  for (std::size_t b = 0; b < batch.id.size(); ++b) {
+    const auto said = seen.predictions.row(b);
+    metrics[0].add(!said.empty() && said.front() == batch.ints("label").data[b]);
+    const auto planted = batch.ints("planted").row(b);
+    for (int option : seen.choices.row(b)) {
+      if (option < 0) continue;
+      const auto i = static_cast<std::size_t>(option);
+      metrics[1].add(i < planted.size() && planted[i] == 1);
+    }
+    count_options(seen.choices.row(b), metrics[2]);
   }
 }
 

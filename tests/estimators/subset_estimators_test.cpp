@@ -158,6 +158,39 @@ TEST_CASE("implicit_mle: adaptive steps do not depend on the scale of the loss, 
   CHECK(again->state() == estimator->state());
 }
 
+TEST_CASE("k by column, both laws: unbiased estimators are, relaxed weights sum to each k") {
+  const std::string options = "options=4,picks=1;3,columns=2,function=pairs,logit=0.4;-0.9;0.2;1.1";
+  for (const std::string law : {"conditional_poisson", "plackett_luce"}) {
+    const auto model = model_of("subsets[" + options + ",law=" + law + "]");
+    for (const char* spec : {"reinforce", "rloo[samples=2]", "optimal_baseline[samples=2]", "exact", "sparse_mixer[order=2]",
+                             "unordered_set[samples=3]", "unordered_set[samples=2,per_step=true]", "sum_and_sample[samples=3]"})
+      CHECK(bias_of(spec, *model) < 1e-12);
+    CHECK(bias_of("simple", *model) > 1e-3);
+    for (const char* spec : {"gumbel_top_k[samples=20]", "gumbel_top_k[samples=20,hard=true]", "implicit_mle[samples=20]"}) {
+      const Drawn drawn(spec, *model);
+      const auto w = drawn.estimate.episode->steps()[0].choice.weights().value();
+      for (std::size_t c = 0; c < w.rows; ++c)
+        CHECK(std::accumulate(w.row(c), w.row(c) + 4, 0.0) == doctest::Approx(c % 2 ? 3 : 1).epsilon(1e-12));
+      for (double g : gradient_of(drawn, *model)) CHECK(std::isfinite(g));
+    }
+  }
+}
+
+TEST_CASE("gumbel_top_k: the k largest perturbed logits are Plackett-Luce subsets, not the conditional Poisson ones") {
+  const std::string options = "subsets[options=5,picks=2,function=linear,logit=2;-2;1;0.3;-1,t=1;0;0;0;0,t_spread=0,law=";
+  constexpr int samples = 20000;
+  for (const std::string law : {"plackett_luce", "conditional_poisson"}) {
+    const auto model = model_of(options + law + "]");
+    const Drawn drawn("gumbel_top_k[hard=true,samples=20000]", *model);
+    const auto loss = drawn.estimate.episode->costs()[0].loss.value();
+    double squares = 0;
+    for (std::size_t r = 0; r < samples; ++r) squares += std::pow(loss.data[r] - drawn.estimate.loss, 2);
+    const double error = 4.5 * std::sqrt(squares) / samples;
+    const double off = std::abs(drawn.estimate.loss - measurement::exact_truth({}, *model, one_example(), 1e6).value);
+    CHECK((off < error) == (law == "plackett_luce"));
+  }
+}
+
 TEST_CASE("simple: no variance and no bias where the loss is linear, as for enumeration") {
   const auto linear = model_of("subsets[options=6,picks=3,function=linear,logit=0.4;-0.9;0.2;1.1;-0.3;2]");
   CHECK(bias_of("simple", *linear) < 1e-12);

@@ -38,8 +38,10 @@ struct ItemSite {
   int columns = 1;  ///< D
   /// [N D] number of items that a state may choose, from the first on; empty: all.
   std::vector<int> options = {};
-  int picks = 1;                          ///< k; of fewer items all
-  Var<T> behaviour = {}, reference = {};  ///< [N D, S] logits of these policies (Site), if any
+  int picks = 1;                                   ///< k; of fewer items all
+  Var<T> behaviour = {}, reference = {};           ///< [N D, S] logits of these policies (Site), if any
+  std::vector<int> picks_of = {};                  ///< [N D] k of each choice, at most `picks`; empty: `picks`
+  SubsetLaw law = SubsetLaw::conditional_poisson;  ///< of more than one pick
 };
 
 /// A question of N states for D numbers, each from a Normal.
@@ -78,18 +80,22 @@ class States {
   /// Asks the episode and returns the states after its answer. The items must outlive the result.
   States choose(const ItemSite<T>& site) const {
     const auto columns = static_cast<std::size_t>(site.columns);
-    std::vector<int> options;
+    std::vector<int> options, picks;
     options.reserve(rows_->size() * columns);
     for (std::size_t r = 0; r < rows_->size(); ++r)
-      for (int d = 0; d < site.columns; ++d)
-        if (const int n = histories_->of_row[r]; n < 0)
+      for (int d = 0; d < site.columns; ++d) {
+        const int n = histories_->of_row[r];
+        const std::size_t choice = static_cast<std::size_t>(std::max(n, 0)) * site.columns + d;
+        if (n < 0)
           options.push_back(1);
         else if (site.options.empty())
           options.push_back(site.items.count(distinct_->index[rows_->example[r]] * site.columns + d));
         else
-          options.push_back(site.options[static_cast<std::size_t>(n) * site.columns + d]);
+          options.push_back(site.options[choice]);
+        if (!site.picks_of.empty()) picks.push_back(n < 0 ? 1 : site.picks_of[choice]);
+      }
     const auto law = [&](Var<T> logits) -> DistributionPtr<T> {
-      if (site.picks > 1) return subsets(logits, options, site.picks, site.columns);
+      if (site.picks > 1) return subsets(logits, options, SubsetSize(site.picks, picks), site.columns, site.law);
       return categorical(logits, options, site.columns);
     };
     const DistributionPtr<T> prior = law(histories_->on_rows(site.logits, columns));

@@ -68,6 +68,22 @@ TEST_CASE("segment_logsumexp") {
   }
 }
 
+TEST_CASE("segment_sums: sums of rows by group, in any order, also of none") {
+  const std::vector<int> group = {2, 0, 2, 3, 2};
+  const auto x = random_matrix(5, 3, 4);
+  const auto f = [&](auto&, const auto& v) { return segment_sums(v[0], std::span<const int>(group), 5); };
+  expect_gradient(f, {x});
+  Tape<double> tape;
+  const auto y = f(tape, place(tape, {x})).value();
+  REQUIRE(y.rows == 5);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(y(0, i) == x.row(1)[i]);
+    CHECK(y(1, i) == 0);
+    CHECK(y(2, i) == doctest::Approx(x.row(0)[i] + x.row(2)[i] + x.row(4)[i]).epsilon(1e-15));
+    CHECK(y(4, i) == 0);
+  }
+}
+
 TEST_CASE("segment_logsumexp: large values, empty input, bad groups") {
   Tape<double> tape;
   auto x = place(tape, {Matrix({3, 1}, std::vector<double>{1000, 1000, -INFINITY})})[0];

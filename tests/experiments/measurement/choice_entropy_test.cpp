@@ -36,6 +36,14 @@ TEST_CASE("sparsemax: the entropy of its weights") {
   CHECK(entropy_of(*model_of("bits[t=0.1,logit=2]"), one_example(), "sparsemax") == 0);
 }
 
+TEST_CASE("subsets: also of one option, and from draws where they are too many to list") {
+  CHECK(std::isnan(entropy_of(*model_of("subsets[options=1,picks=1]"), one_example())));
+  CHECK(entropy_of(*model_of("subsets[options=4,picks=1]"), one_example()) == doctest::Approx(std::log(4)).epsilon(1e-13));
+  const auto many =
+      model_of("subsets[options=200,picks=4,law=plackett_luce]");  // equal logits: all subsets are equally probable
+  CHECK(entropy_of(*many, one_example()) == doctest::Approx(std::log(64684950.0)).epsilon(1e-12));
+}
+
 TEST_CASE("choices that feed later ones: the entropy of complete sets over their length, padding does not count") {
   const Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();

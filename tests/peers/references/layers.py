@@ -62,14 +62,20 @@ def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
     return torch.cat([ahead, back.flip(0)], dim=1), torch.cat([last, first])
 
 
-def picked(options, logits: torch.Tensor, picks: int) -> tuple[torch.Tensor, torch.Tensor]:
+def picked(options, logits: torch.Tensor, picks: int, law: str = "conditional_poisson",
+           subset: bool | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """Indicators [S] of a choice among the options with these logits [S], and its log probability, by enumeration. `options`: the
-    chosen one, or of a subset (picks > 1) the indicators [at least S] themselves."""
+    chosen one, or of a subset (by default for picks > 1) the indicators [at least S] themselves."""
     b = torch.zeros(len(logits), dtype=torch.float64)
-    if picks == 1:
+    if not (picks > 1 if subset is None else subset):
         b[int(options)] = 1
         return b, F.log_softmax(logits, dim=0)[int(options)]
     b += torch.tensor(options[:len(logits)], dtype=torch.float64)
+    if law == "plackett_luce":
+        orders = itertools.permutations(torch.nonzero(b).flatten().tolist())
+        left = lambda drawn: torch.stack([x for i, x in enumerate(logits) if i not in drawn])
+        return b, torch.logsumexp(torch.stack([sum(logits[i] - torch.logsumexp(left(order[:j]), 0) for j, i in enumerate(order))
+                                               for order in orders]), dim=0)
     subsets = itertools.combinations(range(len(logits)), min(picks, len(logits)))
     return b, b @ logits - torch.logsumexp(torch.stack([logits[list(s)].sum() for s in subsets]), dim=0)
 

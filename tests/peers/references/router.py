@@ -1,4 +1,4 @@
-"""An independent PyTorch implementation of `router`."""
+"""An independent PyTorch implementation of `router`, one example at a time; the balance joins the examples of a batch."""
 
 from __future__ import annotations
 
