@@ -16,11 +16,16 @@
 // When as many symbols as steps remain, the machine has to write. It finishes after the last symbol. The last step chooses no
 // moves. Relaxed: p, q and u are weights, and u_k a_write of symbol k is written.
 // input=forward: the head of the input tape cannot move left, so a sequence must be kept in memory to be reversed.
+// controller=direct (their direct access controller): copies, each with a weight (c^1, .., c^4)_t = sig(W_d s_t + b_d):
+//   c^1 A_1 x_t is added to the tanh of M_t's equation, c^2 A_2 x_t and c^3 A_3 m_t to the logits W_y s_t + b_y, and c^4 m_t to
+//   the two cells beside the head of the memory tape. (Their text leaves open which memories are "adjacent"; their symbols have
+//   one width, so that they need no matrices.)
 // Departure: Zaremba & Sutskever write symbols of an alphabet, from a softmax; here a symbol is a vector of bits.
 // Posterior (if asked for): q = softmax of the same + W_q [s_t; y] + b_q, with the next symbol y = sum_k u_{t-1,k} y_{k+1}.
 //
 // Parameters: controller.{input.weight [4C, I + W + 8], recurrent.weight [4C, C], bias [4C]}; output.{weight [O, C], bias [O]};
-//   move.{weight [8, C], bias [8]} (i, j, o); write.{weight [2W, C], bias [2W]} (g, m);
+//   move.{weight [8, C], bias [8]} (i, j, o); write.{weight [2W, C], bias [2W]} (g, m); controller=direct: direct.{weight [4, C],
+//   bias [4]}, direct.input_to_memory.weight [W, I], direct.input_to_output.weight [O, I], direct.memory_to_output.weight [O, W];
 //   posterior.move.{weight [8, C + O], bias [8]}.
 #include <fmt/format.h>
 
@@ -61,6 +66,12 @@ class TapeMachine final : public Model<T> {
     move_ = {set, "move", C, actions, init};
     write_ = {set, "write", C, 2 * width_, init};
     output_ = {set, "output", C, O, init};
+    if (settings.text("controller") == "direct") {
+      direct_ = {set, "direct", C, 4, init};
+      input_to_memory_ = {set, "direct.input_to_memory", I, width_, init, false};
+      input_to_output_ = {set, "direct.input_to_output", I, O, init, false};
+      memory_to_output_ = {set, "direct.memory_to_output", width_, O, init, false};
+    }
     if (posterior) posterior_ = {set, "posterior.move", C + O, actions, init};
     structure_.sites = {{.name = "tapes",
                          .options = static_cast<int>(moves),
@@ -105,7 +116,8 @@ class TapeMachine final : public Model<T> {
       for (int d = 0; d < columns; ++d) tape.mutable_value(a)(n, d * moves) = 1;
     return a;
   }
-  Var<T> written(const Machine& m) const;
+  /// M_t, with x_t, m_t and the weights c_t [n, 4] of direct access, if any.
+  Var<T> written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const;
   static void predict_bit(const States<T>& states, Var<T> written, Var<T> logits);
 
   Structure structure_;
@@ -114,6 +126,7 @@ class TapeMachine final : public Model<T> {
   bool forward_;
   Lstm<T> controller_;
   Linear<T> move_, write_, output_, posterior_;
+  Linear<T> direct_, input_to_memory_, input_to_output_, memory_to_output_;  // controller=direct
 };
 
 template <class T>
@@ -130,9 +143,15 @@ void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto m = start(tape, distinct.size(), output.most());
   for (int t = 1; states.size() > 0; ++t) {
     const auto x = input.read(m.p, states.example());  // x_t
-    m.s = controller_.step(controller_.project(concat_columns({x, read(m), m.a})), m.s);
-    m.M = written(m);  // M_t
-    const auto logits = output_(m.s.h);
+    const auto under = read(m);                        // m_t
+    m.s = controller_.step(controller_.project(concat_columns({x, under, m.a})), m.s);
+    const auto c = direct_.weight ? sigmoid(direct_(m.s.h)) : Var<T>{};
+    m.M = written(m, x, under, c);  // M_t
+    auto logits = output_(m.s.h);
+    if (c) {
+      logits = add(logits, scale_rows(input_to_output_(x), slice_columns(c, 1, 1)));
+      logits = add(logits, scale_rows(memory_to_output_(under), slice_columns(c, 2, 1)));
+    }
 
     const auto scores = move_(m.s.h);
     ItemSite<T> site{.name = "tapes", .logits = of_columns(scores), .items = items, .state = m.s.h, .columns = columns};
@@ -181,12 +200,22 @@ Var<T> TapeMachine<T>::read(const Machine& m) const {
   return mix(m.q, reshape(m.M, width_), std::span<const int>(own), Items(own.size(), cells_));
 }
 
-// M_i + q_i sig(..) (tanh(..) - M_i)
+// M_i + q_i sig(..) (tanh(..) + c^1 A_1 x - M_i), and c^4 m beside the head
 template <class T>
-Var<T> TapeMachine<T>::written(const Machine& m) const {
+Var<T> TapeMachine<T>::written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const {
   const auto gv = write_(m.s.h);
-  const auto g = sigmoid(slice_columns(gv, 0, width_)), v = tanh(slice_columns(gv, width_, width_));
-  return reshape(write_cells(reshape(m.M, width_), m.q, g, multiply(g, v)), cells_ * width_);
+  const auto g = sigmoid(slice_columns(gv, 0, width_));
+  auto v = tanh(slice_columns(gv, width_, width_));
+  if (c) v = add(v, scale_rows(input_to_memory_(x), slice_columns(c, 0, 1)));
+  auto cells = write_cells(reshape(m.M, width_), m.q, g, multiply(g, v));
+  if (c) {
+    const auto n = m.q.rows();
+    const auto sides = m.q.tape->constant(n, moves);
+    for (std::size_t r = 0; r < n; ++r) m.q.tape->mutable_value(sides)(r, 0) = m.q.tape->mutable_value(sides)(r, 2) = 1;
+    const auto nothing = m.q.tape->constant(n, width_);  // is erased
+    cells = write_cells(cells, circular_shift(m.q, sides), nothing, scale_rows(read, slice_columns(c, 3, 1)));
+  }
+  return reshape(cells, cells_ * width_);
 }
 
 // Predicts the bits of a symbol if more than half of it is written now, else -1.
@@ -210,6 +239,9 @@ const ModelEntry entry = {
                    ParameterInfo::integer("hidden", 64, 1, 4096, "units of the controller"),
                    ParameterInfo::real("time", 1, 1, 100,
                                        "step limit, in units of the sequence's length (shown and wanted steps)"),
+                   ParameterInfo::choice(
+                       "controller", "lstm", {"lstm", "direct"},
+                       "direct: inputs and memory are also copied to memory and output, with learned weights"),
                    ParameterInfo::choice("input", "both", {"both", "forward"}, "directions of the head of the input tape")},
     .needs = {"input_width", "answer_width", "steps", "shown_steps"},
 };

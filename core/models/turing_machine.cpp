@@ -3,10 +3,10 @@
 // Inputs x_t [I], t = 1..T, and at some steps answers y_t of O bits. N = cells, W = width, heads h = 1..H: first those that
 // read, then those that write. M_0,i = m in all cells; all heads begin at the first cell, w_0 = (1, 0, ..., 0).
 //   s_t    = LSTM([x_t; r_{t-1}], s_{t-1}), or tanh(W_s [x_t; r_{t-1}] + b_s)         the controller
-//   (k, b, g, d, c) = W_a^h s_t + b_a^h                                               the address of a head: W + 6 numbers
+//   (k, b, g, d, c) = W_a^h s_t + b_a^h                           the address of a head: W + 2 S + 4 numbers, S = shifts
 //   w^c    = softmax_i(softplus(b) cos(k, M_{t-1},i))                                 content
 //   w^g    = sig(g) w^c + (1 - sig(g)) w_{t-1}^h                                      interpolation
-//   w~_i   = sum_j softmax(d)_j w^g_{i-j}, j = -1, 0, 1                               shift, circular
+//   w~_i   = sum_j softmax(d)_j w^g_{i-j}, j = -S .. S                                shift, circular
 //   e_i    = (1 + softplus(c)) log(w~_i + 1e-12)                                      sharpening: w~_i^(1 + softplus(c))
 //   i_t^h  ~ softmax(e)                           the choice; w_t^h is 1 there and 0 elsewhere. Relaxed: the weights
 //   M_t,i  = M_{t-1},i (.) prod_h (1 - w_t,i^h sig(u^h)) + sum_h w_t,i^h tanh(v^h)    heads that write, (u, v) = W_w s_t + b_w
@@ -17,8 +17,8 @@
 // an answer.
 //
 // Parameters (C = hidden, R heads that read): memory.initial.weight [1, W]; controller.{input.weight [4C, I + R W],
-//   recurrent.weight [4C, C], bias [4C]}, or controller.{weight [C, I + R W], bias [C]}; head.address.{weight [H (W + 6), C],
-//   bias}, head.write.{weight [(H - R) 2 W, C], bias}; output.{weight [O, C + R W], bias [O]};
+//   recurrent.weight [4C, C], bias [4C]}, or controller.{weight [C, I + R W], bias [C]}; head.address.{weight
+//   [H (W + 2 S + 4), C], bias}, head.write.{weight [(H - R) 2 W, C], bias}; output.{weight [O, C + R W], bias [O]};
 //   posterior.query.{weight [H W, C + O], bias [H W]}.
 #include <fmt/format.h>
 
@@ -39,6 +39,7 @@ class TuringMachine final : public Model<T> {
         width_(b.settings.integer("width")),
         readers_(b.settings.integer("reads")),
         heads_(readers_ + b.settings.integer("writes")),
+        shifts_(2 * b.settings.integer("shifts") + 1),
         recurrent_(b.settings.text("controller") == "lstm") {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
@@ -53,7 +54,7 @@ class TuringMachine final : public Model<T> {
       lstm_ = {set, "controller", I + readers_ * width_, C, init};
     else
       controller_ = {set, "controller", I + readers_ * width_, C, init};
-    address_ = {set, "head.address", C, heads_ * (width_ + 6), init};
+    address_ = {set, "head.address", C, heads_ * (width_ + 3 + shifts_), init};
     write_ = {set, "head.write", C, (heads_ - readers_) * 2 * width_, init};
     output_ = {set, "output", C + readers_ * width_, O, init};
     if (posterior) posterior_ = {set, "posterior.query", C + O, heads_ * width_, init};
@@ -100,7 +101,7 @@ class TuringMachine final : public Model<T> {
   Var<T> written(Var<T> M, Var<T> w, Var<T> s) const;
 
   Structure structure_;
-  std::size_t cells_, width_, readers_, heads_;
+  std::size_t cells_, width_, readers_, heads_, shifts_;  // shifts_: 2 S + 1
   bool recurrent_;
   const Parameter<T>* initial_ = nullptr;
   Lstm<T> lstm_;
@@ -160,7 +161,7 @@ auto TuringMachine<T>::start(Tape<T>& tape, std::size_t examples) const -> Machi
 template <class T>
 Var<T> TuringMachine<T>::addressed(const Machine& m, const Items& now) const {
   const T floor = static_cast<T>(1e-8), least = static_cast<T>(1e-12);
-  const auto asked = reshape(address_(m.s.h), width_ + 6);  // [n H, W + 6]
+  const auto asked = reshape(address_(m.s.h), width_ + 3 + shifts_);  // [n H, W + 2 S + 4]
   const auto number = [&](std::size_t j) { return slice_columns(asked, width_ + j, 1); };
   const auto normalised = [](Var<T> x) {
     return probabilities(log_softmax(x, std::vector<int>(x.rows(), static_cast<int>(x.cols()))));
@@ -170,8 +171,8 @@ Var<T> TuringMachine<T>::addressed(const Machine& m, const Items& now) const {
   const auto content = normalised(scale_rows(cosine, softplus(number(0))));
   const auto gate = sigmoid(number(1));
   const auto gated = add(scale_rows(content, gate), scale_rows(reshape(m.w, cells_), affine(gate, T{-1}, T{1})));
-  const auto shifted = circular_shift(gated, normalised(slice_columns(asked, width_ + 2, 3)));
-  return scale_rows(log(affine(shifted, T{1}, least)), affine(softplus(number(5)), T{1}, T{1}));
+  const auto shifted = circular_shift(gated, normalised(slice_columns(asked, width_ + 2, shifts_)));
+  return scale_rows(log(affine(shifted, T{1}, least)), affine(softplus(number(2 + shifts_)), T{1}, T{1}));
 }
 
 // r = [sum_i w_i^h M_i]_h
@@ -200,6 +201,7 @@ const ModelEntry entry = {
                    ParameterInfo::integer("width", 20, 1, 1024, "width of a cell"),
                    ParameterInfo::integer("reads", 1, 1, 16, "heads that read"),
                    ParameterInfo::integer("writes", 1, 1, 16, "heads that write"),
+                   ParameterInfo::integer("shifts", 1, 0, 100, "cells that a head may shift by, to either side"),
                    ParameterInfo::choice("controller", "lstm", {"lstm", "feedforward"}, "network that controls the heads"),
                    ParameterInfo::integer("hidden", 100, 1, 4096, "units of the controller")},
     .needs = {"input_width", "answer_width", "steps", "vectors"},

@@ -1,10 +1,15 @@
-// Algorithms to learn from examples: sequences of random bits to copy, deduplicate, repeat, recall, sort or reverse. (Graves,
-// Wayne & Danihelka 2014, sec. 4; reverse and duplicated input: Zaremba & Sutskever 2015.)
+// Algorithms to learn from examples: sequences of random bits to copy, deduplicate, repeat, recall, sort, reverse or predict.
+// (Graves, Wayne & Danihelka 2014, sec. 4; reverse and duplicated input: Zaremba & Sutskever 2015.)
+//
+// kind=ngrams (Graves et al., sec. 4.4: context=5, 200 vectors of one bit): each sequence has a table of its own, p of each
+// context of `context` bits, drawn from Beta(1/2, 1/2). After the first `context` bits, the next bit is 1 with p of the last
+// bits. The answer at each step is the next bit. The bits of a vector are independent sequences. No network predicts all bits.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numbers>
 #include <numeric>
 #include <span>
 
@@ -33,6 +38,11 @@ class Script {
   }
   /// A step with a mark only.
   void mark(std::size_t channel, double value = 1) { show({}, channel, value); }
+  /// A step with the input `bits` and the answer `next`.
+  void predict(std::span<const int> bits, std::span<const int> next) {
+    show(bits);
+    std::copy(next.begin(), next.end(), answer.end() - static_cast<std::ptrdiff_t>(outputs_));
+  }
   /// A step without input and with the answer `bits`, padded with 0.
   void want(std::span<const int> bits) {
     show({});
@@ -66,11 +76,15 @@ class Algorithm final : public OnDemand, public Graded {
         most_(settings.integer("max_length")),
         longer_(settings.integer("longer")),
         repeats_(settings.integer("repeats")),
+        context_(settings.integer("context")),
         curriculum_(static_cast<std::uint64_t>(settings.integer("curriculum"))) {
     if (least_ > most_)
       throw UsageError(fmt::format("algorithm: min_length must be at most max_length, {}, got {}", most_, least_));
     if (longer_ != 0 && longer_ <= most_)
       throw UsageError(fmt::format("algorithm: longer must be above max_length, {}, or 0 for none, got {}", most_, longer_));
+    if (kind_ == "ngrams" && least_ <= context_)
+      throw UsageError(fmt::format("algorithm: ngrams of context={} need min_length of at least {}, got {}", context_,
+                                   context_ + 1, least_));
     if (kind_ == "associative_recall" && least_ < 2)
       throw UsageError(fmt::format("algorithm: associative_recall needs min_length of at least 2 items, got {}", least_));
   }
@@ -78,11 +92,16 @@ class Algorithm final : public OnDemand, public Graded {
   Dimensions dimensions() const override {
     const auto longest = std::max(most_, longer_);
     const auto vectors = kind_ == "associative_recall" ? item_vectors * longest : longest;
-    return {{"input_width", static_cast<int>(inputs())},
-            {"answer_width", static_cast<int>(outputs())},
-            {"steps", static_cast<int>(steps(longest))},
-            {"shown_steps", static_cast<int>(steps(longest) - wanted(longest))},
-            {"vectors", static_cast<int>(vectors)}};
+    Dimensions all{{"input_width", static_cast<int>(inputs())},
+                   {"answer_width", static_cast<int>(outputs())},
+                   {"steps", static_cast<int>(steps(longest))}};
+    if (kind_ == "ngrams") {  // no vector has to be kept, and the whole input is not there before the first answer
+      all["vectors"] = 1;
+    } else {
+      all["shown_steps"] = static_cast<int>(steps(longest) - wanted(longest));
+      all["vectors"] = static_cast<int>(vectors);
+    }
+    return all;
   }
 
   Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, most_, key_); }
@@ -152,12 +171,14 @@ class Algorithm final : public OnDemand, public Graded {
   }
 
   std::size_t inputs() const {
+    if (kind_ == "ngrams") return bits_;
     return bits_ + (kind_ == "repeat_copy" || kind_ == "associative_recall" || kind_ == "priority_sort" ? 2 : 1);
   }
   std::size_t outputs() const { return bits_ + (kind_ == "repeat_copy"); }
   static std::size_t kept(std::size_t sorted) { return (4 * sorted + 4) / 5; }
   /// Steps of the longest example with n vectors (items).
   std::size_t steps(std::size_t n) const {
+    if (kind_ == "ngrams") return n - 1;  // the last vector is only predicted
     if (kind_ == "associative_recall") return n * (1 + item_vectors) + 2 + item_vectors + wanted(n);
     return (kind_ == "duplicated_input" ? duplicates * n : n) + 1 + wanted(n);
   }
@@ -206,6 +227,22 @@ class Algorithm final : public OnDemand, public Graded {
       std::sort(order.begin(), order.end(), [&](auto a, auto b) { return priority[a] > priority[b]; });
       script.mark(bits_ + 1);
       for (std::size_t k = 0; k < kept(n); ++k) script.want(all[order[k]]);
+    } else if (kind_ == "ngrams") {
+      auto all = drawn(context_);
+      while (all.size() < n) {
+        auto& vector = all.emplace_back(bits_);
+        for (std::size_t d = 0; d < bits_; ++d) {
+          auto of = static_cast<std::uint32_t>(d);  // of the table
+          for (std::size_t k = 2; k < context_ + 2; ++k) of = 2 * of + static_cast<std::uint32_t>(all[all.size() - k][d]);
+          const double angle = std::numbers::pi / 2 * draw.numbered(of);  // its squared sine has the law Beta(1/2, 1/2)
+          vector[d] = draw.chance(std::sin(angle) * std::sin(angle));
+        }
+      }
+      for (std::size_t t = 0; t + 1 < n; ++t)
+        if (t + 1 < context_)
+          script.show(all[t]);
+        else
+          script.predict(all[t], all[t + 1]);
     } else {
       auto all = drawn(n);
       for (const auto& vector : all)
@@ -228,7 +265,7 @@ class Algorithm final : public OnDemand, public Graded {
 
   Key key_;
   std::string kind_;
-  std::size_t bits_, least_, most_, longer_, repeats_;
+  std::size_t bits_, least_, most_, longer_, repeats_, context_;
   std::uint64_t curriculum_;
 };
 
@@ -236,17 +273,19 @@ using P = ParameterInfo;
 
 const TaskEntry entry = {
     .name = "algorithm",
-    .summary = "sequences of random bits to copy, deduplicate, repeat, recall, sort or reverse",
+    .summary = "sequences of random bits to copy, deduplicate, repeat, recall, sort, reverse or predict",
     .data = "generated",
     .default_model = "turing_machine",
-    .parameters = {P::choice("kind", "copy",
-                             {"copy", "duplicated_input", "repeat_copy", "associative_recall", "priority_sort", "reverse"},
-                             "the algorithm to learn"),
+    .parameters = {P::choice(
+                       "kind", "copy",
+                       {"copy", "duplicated_input", "repeat_copy", "associative_recall", "priority_sort", "reverse", "ngrams"},
+                       "the algorithm to learn"),
                    P::integer("bits", 8, 1, 64, "bits per vector"),
                    P::integer("min_length", 1, 1, 1000, "fewest vectors of a sequence (items of associative_recall)"),
                    P::integer("max_length", 20, 1, 1000, "most vectors of a training sequence"),
                    P::integer("longer", 0, 0, 1000, "vectors of every second test sequence; 0: all have max_length"),
                    P::integer("repeats", 10, 1, 100, "most repetitions of repeat_copy, and those of all test sequences"),
+                   P::integer("context", 5, 1, 16, "kind=ngrams: bits on which the next one depends"),
                    P::integer("curriculum", 0, 0, 1e9,
                               "training sequences over which the maximum length grows to max_length; 0: no curriculum"),
                    P::integer("examples", 100000, 1, 1e8, "training sequences, made on demand"),

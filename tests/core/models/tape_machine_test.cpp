@@ -39,7 +39,9 @@ std::vector<Case> cases() {
         {right, right, later, right, left, later},
         {stay, left, now, right, stay, now},
         {right, left, later, stay, stay, now},
-        {stay, right, now, stay, stay, now}}}};
+        {stay, right, now, stay, stay, now}}},
+      {"tape_machine[cells=3,width=2,hidden=3,controller=direct]",
+       {{right, stay, later, left, right, later}, {left, right, now, right, left, now}, {stay, left, now, stay, stay, now}}}};
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ std::vector<Case> cases() {
           {"turing_machine[cells=2,width=2,hidden=3,reads=2,writes=2]",
            4,
            2,
-           {{0, 1, 1, 0, 1, 1, 0, 0}, {1, 1, 0, 1, 0, 0, 1, 1}, {1, 0, 0, 0, 0, 0, 0, 0}}}};
+           {{0, 1, 1, 0, 1, 1, 0, 0}, {1, 1, 0, 1, 0, 0, 1, 1}, {1, 0, 0, 0, 0, 0, 0, 0}}},
+          {"turing_machine[cells=5,width=2,hidden=3,shifts=2]", 2, 5, {{0, 1, 4, 0}, {1, 3, 0, 2}, {2, 0, 0, 0}}}};
 }
 
 }  // namespace

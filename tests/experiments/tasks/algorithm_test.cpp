@@ -121,6 +121,39 @@ TEST_CASE("targets follow from inputs") {
   CHECK(examples == 360);
 }
 
+TEST_CASE("ngrams: the answer is the next bit, its law depends on the last bits, and each sequence has a law of its own") {
+  const int examples = 200, n = 60, context = 2;
+  const auto task = make("kind=ngrams,context=2,bits=2,min_length=60,max_length=60");
+  CHECK(!task->dimensions().contains("shown_steps"));
+  const auto batch = first(*task, Split::train, examples);
+  const auto& input = batch.numbers("input");
+  const auto& answer = batch.ints("answer");
+  REQUIRE(input.shape == std::vector<std::size_t>{200, 59, 2});
+  double same = 0, pairs = 0, same_other = 0, others = 0;
+  for (int b = 0; b < examples; ++b)
+    for (int d = 0; d < 2; ++d) {
+      std::vector<std::vector<int>> after(4);  // the bits after each context
+      for (int t = 0; t + 1 < n; ++t) {
+        const int next = answer.row(b)[t * 2 + d];
+        if (t + 1 < context) {
+          CHECK(next == -1);
+          continue;
+        }
+        if (t + 2 < n) CHECK(input.row(b)[(t + 1) * 2 + d] == next);
+        after[static_cast<int>(2 * input.row(b)[t * 2 + d] + input.row(b)[(t - 1) * 2 + d])].push_back(next);
+      }
+      for (const auto& bits : after)
+        if (bits.size() > 1) same += bits[0] == bits[1], ++pairs;
+      if (!after[0].empty() && !after[3].empty()) same_other += after[0][0] == after[3][0], ++others;
+    }
+  // Two bits of one context agree with probability E(p^2 + (1 - p)^2) = 3/4, bits of different contexts with 1/2; within five
+  // deviations
+  CHECK(std::abs(same / pairs - 0.75) < 5 * std::sqrt(3.0 / 16 / pairs));
+  CHECK(std::abs(same_other / others - 0.5) < 5 * std::sqrt(1.0 / 4 / others));
+  const Folder folder;
+  CHECK(has(refusal(folder, [] { make("kind=ngrams"); }), "ngrams of context=5 need min_length of at least 6, got 1"));
+}
+
 TEST_CASE("sequences do not depend on the batch, differ between examples, and are disjoint between splits") {
   const auto task = make("examples=40,heldout=10,test=12,longer=30"), again = make("examples=40,heldout=10,test=12,longer=30");
   std::set<std::uint32_t> ids;

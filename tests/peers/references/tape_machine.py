@@ -15,7 +15,8 @@ CASES = [
     for kind, longest, settings in (
         ("reverse", 3, "cells=4,width=3,hidden=5"), ("duplicated_input", 2, "cells=8,width=2,hidden=6,time=1.3"),
         ("copy", 4, "cells=5,width=3,hidden=5,input=forward"), ("repeat_copy", 2, "cells=3,width=3,hidden=5,time=1.5"),
-        ("priority_sort", 3, "cells=6,width=2,hidden=4,input=forward,time=2"))
+        ("priority_sort", 3, "cells=6,width=2,hidden=4,input=forward,time=2"),
+        ("reverse", 3, "cells=4,width=3,hidden=5,controller=direct"), ("copy", 3, "cells=5,width=2,hidden=4,time=1.4,controller=direct"))
 ]
 SOFT = True  # all heads and the written values, as weights
 
@@ -40,10 +41,17 @@ def tape_machine(file: GradientFile, example: int, options):
     for t in range(1, T + 1):
         if options is not None and done[L] == 1:
             break
-        state = lstm(p, "controller", torch.cat([at_input @ tape, at_memory @ M, a]), state)
+        symbol, cell = at_input @ tape, at_memory @ M
+        state = lstm(p, "controller", torch.cat([symbol, cell, a]), state)
         s = state[0][0]
         gate, value = lin("write", s).split(W)
-        M = M + torch.outer(at_memory, torch.sigmoid(gate)) * (torch.tanh(value) - M)
+        value, copied, beside = torch.tanh(value), 0, 0
+        if "direct.weight" in p:
+            c = torch.sigmoid(lin("direct", s))
+            value = value + c[0] * p["direct.input_to_memory.weight"] @ symbol
+            copied = c[1] * p["direct.input_to_output.weight"] @ symbol + c[2] * p["direct.memory_to_output.weight"] @ cell
+            beside = torch.outer(torch.roll(at_memory, 1) + torch.roll(at_memory, -1), c[3] * cell)
+        M = M + torch.outer(at_memory, torch.sigmoid(gate)) * (value - M) + beside
         left = T - t + 1
         must = [L - k >= left for k in range(L)]
         free = any(done[k] > 0 and not must[k] for k in range(L))
@@ -59,7 +67,7 @@ def tape_machine(file: GradientFile, example: int, options):
                 parts.append(one(len(scores), option))
         a = torch.cat(parts)
         at_input, at_memory = moved(at_input, parts[0]), moved(at_memory, parts[1])
-        logits, next_done = lin("output", s), [done[k] for k in range(L + 1)]
+        logits, next_done = lin("output", s) + copied, [done[k] for k in range(L + 1)]
         for k in range(L):
             now = done[k] * (1 if must[k] else parts[2][0])
             losses.append(now * F.binary_cross_entropy_with_logits(logits, wanted[k], reduction="sum"))

@@ -13,7 +13,10 @@ CASES = [
     for kind, longest, settings in (
         ("copy", 4, "cells=5,width=4,hidden=6"), ("reverse", 3, "cells=4,width=3,hidden=5,reads=2,writes=2"),
         ("repeat_copy", 3, "cells=3,width=3,hidden=5,controller=feedforward"),
-        ("associative_recall", 3, "cells=9,width=3,hidden=5,reads=2"), ("priority_sort", 4, "cells=6,width=3,hidden=5,writes=2"))
+        ("associative_recall", 3, "cells=9,width=3,hidden=5,reads=2"), ("priority_sort", 4, "cells=6,width=3,hidden=5,writes=2"),
+        ("copy", 4, "cells=7,width=3,hidden=5,shifts=2,reads=2"), ("copy", 3, "cells=4,width=3,hidden=5,shifts=0"))
+] + [
+    ("algorithm[kind=ngrams,bits=1,context=2,min_length=4,max_length=6]", "cells=5,width=3,hidden=5,shifts=2"),
 ]
 SOFT = True  # the soft form is a published network, too
 
@@ -27,6 +30,7 @@ def turing_machine(file: GradientFile, example: int, options):
     width = p["memory.initial.weight"].shape[1]
     lin = lambda name, v: F.linear(v, p[f"{name}.weight"], p[f"{name}.bias"])
     lengths = lambda v: torch.sqrt((v * v).sum(-1) + 1e-8)
+    S = setting("shifts", 1)
     hidden = p["controller.bias"].shape[0] // (4 if "controller.recurrent.weight" in p else 1)
 
     M = p["memory.initial.weight"].expand(N, width)
@@ -42,14 +46,14 @@ def turing_machine(file: GradientFile, example: int, options):
             s, c = s[0], c[0]
         else:
             s = torch.tanh(lin("controller", given))
-        asked = lin("head.address", s).reshape(heads, width + 6)
+        asked = lin("head.address", s).reshape(heads, width + 2 * S + 4)
         for h in range(heads):
-            k, (b, g, sharp) = asked[h, :width], (asked[h, width + j] for j in (0, 1, 5))
+            k, (b, g, sharp) = asked[h, :width], (asked[h, width + j] for j in (0, 1, 2 * S + 3))
             cosine = (M @ k) / (lengths(M) * lengths(k))
             content = F.softmax(F.softplus(b) * cosine, dim=0)
             gated = torch.sigmoid(g) * content + (1 - torch.sigmoid(g)) * w[h]
-            back, stay, on = F.softmax(asked[h, width + 2: width + 5], dim=0)
-            shifted = back * torch.roll(gated, -1) + stay * gated + on * torch.roll(gated, 1)
+            shift = F.softmax(asked[h, width + 2: width + 3 + 2 * S], dim=0)
+            shifted = sum(weight * torch.roll(gated, by) for by, weight in zip(range(-S, S + 1), shift))
             log_p = F.log_softmax((1 + F.softplus(sharp)) * torch.log(shifted + 1e-12), dim=0)
             if options is None:
                 w[h] = log_p.exp()
