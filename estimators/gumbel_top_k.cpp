@@ -10,8 +10,8 @@
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/relaxed.hpp"
 #include "core/choice/top_k.hpp"
@@ -44,13 +44,11 @@ class GumbelTopKHandler final : public Handler<T> {
   Var<T> relaxed(Tape<T>& tape, Var<T> r, const std::vector<int>& options, const std::vector<int>& picks, int most) const {
     constexpr T tiny = static_cast<T>(1e-30);
     const std::size_t S = r.cols();
-    const auto others = tape.constant(S, S, T{1});
-    for (std::size_t i = 0; i < S; ++i) tape.mutable_value(others)(i, i) = 0;
     Var<T> sum;
     for (int j = 0; j < most; ++j) {
       const auto p = probabilities(log_softmax(affine(r, static_cast<T>(1 / temperature_)), std::span<const int>(options)));
       sum = sum ? add(sum, of_more_picks(tape, p, picks, j)) : p;
-      if (j + 1 < most) r = add(r, log(affine(matmul(p, others), T{1}, tiny)));
+      if (j + 1 < most) r = add(r, log(affine(sums_of_others(p), T{1}, tiny)));
     }
     const auto chooses = tape.constant(options.size(), 1), all = tape.constant(options.size(), S);
     for (std::size_t c = 0; c < options.size(); ++c) {

@@ -57,6 +57,29 @@ Var<T> row_sums(Var<T> x) {
   return y;
 }
 
+// y[r, j] = sum_{i < j} x[r, i] + sum_{i > j} x[r, i]; gx is the same of g
+template <class T>
+Var<T> sums_of_others(Var<T> x) {
+  auto& tape = *x.tape;
+  auto y = tape.output(x.rows(), x.cols(), {x});
+  const auto after = tape.template scratch<double>(x.cols());
+  const auto of_row = [after](const T* in, auto&& write) {
+    double sum = 0;
+    for (std::size_t j = after.size(); j-- > 0; sum += static_cast<double>(in[j])) after[j] = sum;
+    sum = 0;
+    for (std::size_t j = 0; j < after.size(); sum += static_cast<double>(in[j++])) write(j, static_cast<T>(sum + after[j]));
+  };
+  for (std::size_t r = 0; r < x.rows(); ++r)
+    of_row(x.value().row(r), [to = tape.mutable_value(y).row(r)](std::size_t j, T v) { to[j] = v; });
+  tape.on_backward({y}, [x, y, of_row](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    const auto sink = tape.sink(x);
+    for (std::size_t r = 0; r < g.rows; ++r)
+      of_row(g.row(r), [to = sink.to.row(r), first = sink.first](std::size_t j, T v) { to[j] = first ? v : to[j] + v; });
+  });
+  return y;
+}
+
 // y[k] = m + log sum_{r in k} exp(x[r] - m), m the largest of the group; gx[r] = g[k] exp(x[r] - y[k]).
 // A group of only -inf gives -inf and takes no gradient.
 template <class T>
@@ -135,6 +158,7 @@ Var<T> group_sums(Var<T> x, std::size_t count) {
   template Var<T> sum(Var<T>, double);                                     \
   template Var<T> group_sums(Var<T>, std::size_t);                         \
   template Var<T> row_sums(Var<T>);                                        \
+  template Var<T> sums_of_others(Var<T>);                                  \
   template Var<T> segment_sums(Var<T>, std::span<const int>, std::size_t); \
   template Var<T> segment_logsumexp(Var<T>, std::span<const int>, std::size_t);
 HARDGRAD_INSTANTIATE(float)

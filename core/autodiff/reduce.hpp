@@ -16,6 +16,9 @@ Var<T> sum(Var<T> x, double weight = 1);
 /// Row sums -> [R, 1].
 template <class T>
 Var<T> row_sums(Var<T> x);
+/// Sums of a row's other entries, y[r, j] = sum_{i != j} x[r, i]; no difference is taken, so that nothing cancels.
+template <class T>
+Var<T> sums_of_others(Var<T> x);
 /// log sum exp of the entries of x [R, 1] in each group -> [groups, 1]. group [R] is non-decreasing; every group has
 /// a row. Accumulated in double.
 template <class T>

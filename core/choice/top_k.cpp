@@ -50,8 +50,11 @@ template <class Number>
 void write_largest(std::span<const Number> x, std::span<int> to) {
   std::vector<int> order(x.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return x[i] > x[j]; });
-  order.resize(std::min(order.size(), to.size()));
+  if (to.size() < order.size()) {
+    std::nth_element(order.begin(), order.begin() + to.size(), order.end(),
+                     [&](int i, int j) { return x[i] > x[j] || (x[i] == x[j] && i < j); });
+    order.resize(to.size());
+  }
   std::sort(order.begin(), order.end());
   std::fill(std::copy(order.begin(), order.end(), to.begin()), to.end(), -1);
 }

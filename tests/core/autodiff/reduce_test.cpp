@@ -68,6 +68,15 @@ TEST_CASE("segment_logsumexp") {
   }
 }
 
+TEST_CASE("sums_of_others: of one entry 0, and small ones beside a large one are kept") {
+  expect_gradient([](auto&, const auto& v) { return sums_of_others(v[0]); }, {random_matrix(3, 4, 5)});
+  Tape<double> tape;
+  const auto y = sums_of_others(place(tape, {Matrix({2, 3}, std::vector<double>{1e-20, 1, 1e-21, 1, 2, 4})})[0]).value();
+  const double expected[] = {1 + 1e-21, 1e-20 + 1e-21, 1 + 1e-20, 6, 5, 3};
+  for (std::size_t i = 0; i < 6; ++i) CHECK(y.data[i] == doctest::Approx(expected[i]).epsilon(1e-15));
+  CHECK(*sums_of_others(place(tape, {Matrix({1, 1}, std::vector<double>{3})})[0]).value().data == 0);
+}
+
 TEST_CASE("segment_sums: sums of rows by group, in any order, also of none") {
   const std::vector<int> group = {2, 0, 2, 3, 2};
   const auto x = random_matrix(5, 3, 4);
