@@ -37,8 +37,8 @@ Var<T> unit_rows(Var<T> x, T floor) {
 
 namespace {
 
-/// Shift j of 2 K + 1 moves entry i + K - j, modulo N, to entry i: f(first, from, n) for the two runs in which entries from + i are
-/// moved to first + i.
+/// Shift j of 2 K + 1 moves entry i + K - j, modulo N, to entry i. f(first, from, n) for the two runs in which entries
+/// from + i move to first + i.
 template <class F>
 void shifted_runs(std::size_t N, std::size_t K, std::size_t j, F f) {
   const std::size_t from = (K + (N - 1) * j) % N;

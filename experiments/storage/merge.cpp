@@ -173,7 +173,7 @@ class Merger {
   std::vector<std::uint32_t> made_by_;   // reported run -> index in provenances_
 };
 
-// Collects records of one group and hands them on in blocks.
+// Collects records of one group, and passes blocks of them to `take`.
 class Block {
  public:
   using Take = std::function<void(const std::vector<CellRecord>&, std::size_t)>;

@@ -27,8 +27,8 @@ Archive merge(const std::vector<CellRecord>& records, const MergeSettings& setti
 
 /// f(record) for each cell, the same ones each time that it is called.
 using EachCell = std::function<void(const std::function<void(CellRecord&&)>&)>;
-/// Writes the same result atomically, chunked with shuffle, gzip and fletcher32. The cells are read twice, and only a block of them is
-/// in memory at a time. Returns their number.
+/// Writes the same result atomically, chunked with shuffle, gzip and fletcher32. The cells are read twice, and only a block
+/// of them is in memory at a time. Returns their number.
 std::size_t write_merged(const std::string& path, const EachCell& cells, const MergeSettings& settings = {});
 std::size_t write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings = {});
 

@@ -39,8 +39,8 @@ bool is_done(CellState state, const Cell& cell);
 std::string frozen(const Plan& plan);
 /// f(plan without cells, cell)
 using EachPlanned = std::function<void(const nlohmann::json&, const nlohmann::json&)>;
-/// The frozen plan, its cells one after another; returns it without them. InputError if it is missing, unreadable or does not match
-/// its checksum: this is known only at the end.
+/// The frozen plan, its cells one after another; returns it without them. InputError if it is missing, unreadable or does
+/// not match its checksum: this is known only at the end.
 nlohmann::json read_plan(const SweepFolder& folder, const EachPlanned& each);
 /// The same with all cells in `cells`.
 nlohmann::json read_plan(const SweepFolder& folder);

@@ -1,4 +1,4 @@
-// plan.json: a plan as one JSON object, of which each cell is a line, so that it is written and read without holding all.
+// plan.json: a plan as one JSON object. Each cell is a line, so that a plan is read without holding all cells.
 //   {<settings of the plan>,"cells":[
 //   {<cell>},
 //   {<cell>}

@@ -19,8 +19,8 @@ class Grid {
  public:
   /// UsageError if the grid has more cells than a sweep may have.
   Grid(const SweepConfig& config, TaskPool& tasks);
-  /// f(cell) for each cell in order, with its hash and number. Excluded and repeated ones are left out. UsageError if the settings of
-  /// a cell cannot be used.
+  /// f(cell) for each cell in order, with its hash and number. Excluded and repeated ones are left out. UsageError if the
+  /// settings of a cell cannot be used.
   void each(const std::function<void(Cell&&)>& f);
   const SweepConfig& config() const { return config_; }
   /// After a pass: of conditions that match nothing, and of settings that make results optimistic.

@@ -1,5 +1,5 @@
-// A driver of HDF5 for files on disk. It remembers the first error and goes on: HDF5 cannot close a file after a write has failed, and
-// crashes at the end of the process.
+// A driver of HDF5 for files on disk. It remembers the first error and goes on, because HDF5 cannot close a file after a
+// write has failed, and crashes at the end of the process.
 #pragma once
 
 #include "experiments/storage/hdf5/file.hpp"
