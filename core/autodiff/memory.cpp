@@ -1,6 +1,8 @@
 #include "core/autodiff/memory.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/autodiff/require.hpp"
 #include "core/kernels/rows.hpp"
@@ -33,31 +35,57 @@ Var<T> unit_rows(Var<T> x, T floor) {
   return y;
 }
 
+namespace {
+
+/// Shift j of 2 K + 1 moves entry i + K - j, modulo N, to entry i. f(first, from, n) for the two runs in which entries
+/// from + i move to first + i.
+template <class F>
+void shifted_runs(std::size_t N, std::size_t K, std::size_t j, F f) {
+  const std::size_t from = (K + (N - 1) * j) % N;
+  f(0, from, N - from);
+  f(N - from, 0, from);
+}
+
+/// to[i] += share x[i]
+template <class T>
+void add_part(T share, const T* x, std::size_t n, T* __restrict to) {
+  for (std::size_t i = 0; i < n; ++i) to[i] += share * x[i];
+}
+
+/// to[i] *= 1 - share x[i]
+template <class T>
+void keep_part(T share, const T* x, std::size_t n, T* __restrict to) {
+  for (std::size_t i = 0; i < n; ++i) to[i] *= T{1} - share * x[i];
+}
+
+}  // namespace
+
 // gw[r, i - j + K] += g[r, i] s[r, j], gs[r, j] = sum_i g[r, i] w[r, i - j + K]
 template <class T>
 Var<T> circular_shift(Var<T> w, Var<T> shift) {
   require_shapes(shift.rows() == w.rows() && shift.cols() % 2 == 1 && w.cols() > 0, "circular_shift", {w, shift});
   auto& tape = *w.tape;
   auto y = tape.output(w.rows(), w.cols(), {w, shift});
-  const auto cell = [N = w.cols(), K = shift.cols() / 2](std::size_t i, std::size_t j) { return (i + K + (N - 1) * j) % N; };
+  const std::size_t N = w.cols(), K = shift.cols() / 2;
   const auto from = w.value(), by = shift.value();
   const auto to = tape.mutable_value(y);
+  std::fill_n(to.data, to.size(), T{0});
   for (std::size_t r = 0; r < to.rows; ++r)
-    for (std::size_t i = 0; i < to.cols; ++i) {
-      T sum{0};
-      for (std::size_t j = 0; j < by.cols; ++j) sum += by(r, j) * from(r, cell(i, j));
-      to(r, i) = sum;
-    }
-  tape.on_backward({y}, [w, shift, y, cell](Tape<T>& tape) {
+    for (std::size_t j = 0; j < by.cols; ++j)
+      shifted_runs(N, K, j, [&](std::size_t first, std::size_t start, std::size_t n) {
+        add_part(by(r, j), from.row(r) + start, n, to.row(r) + first);
+      });
+  tape.on_backward({y}, [w, shift, y, N, K](Tape<T>& tape) {
     const auto g = tape.cotangent(y), from = tape.value(w), by = tape.value(shift);
     const auto to_w = tape.needs_gradient(w) ? tape.sink(w).scattered() : MatrixView<T>{};
     const auto to_shift = tape.needs_gradient(shift) ? tape.sink(shift).scattered() : MatrixView<T>{};
     for (std::size_t r = 0; r < g.rows; ++r)
-      for (std::size_t i = 0; i < g.cols; ++i)
-        for (std::size_t j = 0; j < by.cols; ++j) {
-          if (to_w.data) to_w(r, cell(i, j)) += g(r, i) * by(r, j);
-          if (to_shift.data) to_shift(r, j) += g(r, i) * from(r, cell(i, j));
-        }
+      for (std::size_t j = 0; j < by.cols; ++j)
+        shifted_runs(N, K, j, [&](std::size_t first, std::size_t start, std::size_t n) {
+          const T* give = g.row(r) + first;
+          if (to_w.data) add_part(by(r, j), give, n, to_w.row(r) + start);
+          if (to_shift.data) to_shift(r, j) += kernels::dot(give, from.row(r) + start, n);
+        });
   });
   return y;
 }
@@ -77,48 +105,49 @@ Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
   std::copy_n(m.data, m.size(), to.data);
   for (std::size_t head = 0; head < w.rows(); ++head)  // first all heads erase
     for (std::size_t i = 0; i < N; ++i)
-      if (const T by = weight(head, i); by != 0)
-        for (std::size_t j = 0; j < m.cols; ++j) to(head / H * N + i, j) *= T{1} - by * e(head, j);
+      if (const T by = weight(head, i); by != 0) keep_part(by, e.row(head), m.cols, to.row(head / H * N + i));
   for (std::size_t head = 0; head < w.rows(); ++head)  // then all heads add
     for (std::size_t i = 0; i < N; ++i)
-      if (const T by = weight(head, i); by != 0)
-        for (std::size_t j = 0; j < m.cols; ++j) to(head / H * N + i, j) += by * a(head, j);
+      if (const T by = weight(head, i); by != 0) add_part(by, a.row(head), m.cols, to.row(head / H * N + i));
   tape.on_backward({y}, [memory, w, erase, add, y, N, H](Tape<T>& tape) {
     const auto g = tape.cotangent(y), m = tape.value(memory), weight = tape.value(w), e = tape.value(erase),
                a = tape.value(add);
     const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
     const auto to_w = wanted(w), to_e = wanted(erase), to_a = wanted(add);
-    // The factor that remains after erasing by all heads except `but`; `but` = H: by all heads.
+    // The factor that remains after erasing by all heads except `but`.
     const auto left = [&](std::size_t r, std::size_t i, std::size_t j, std::size_t but) {
       T product{1};
       for (std::size_t h = 0; h < H; ++h)
         if (h != but) product *= T{1} - weight(r * H + h, i) * e(r * H + h, j);
       return product;
     };
+    std::vector<T> piece(g.cols);
     for (std::size_t head = 0; head < weight.rows; ++head)
       for (std::size_t i = 0; i < N; ++i) {
         const T by = weight(head, i);
         if (by == 0 && !to_w.data) continue;
         const std::size_t r = head / H, cell = r * N + i;
-        T to_weight{0};
-        for (std::size_t j = 0; j < g.cols; ++j) {
-          const T erased = g(cell, j) * m(cell, j) * (H == 1 ? T{1} : left(r, i, j, head % H));
-          to_weight += g(cell, j) * a(head, j) - erased * e(head, j);
-          if (to_e.data) to_e(head, j) -= erased * by;
-          if (to_a.data) to_a(head, j) += g(cell, j) * by;
-        }
-        if (to_w.data) to_w(head, i) += to_weight;
+        T* __restrict out = piece.data();
+        for (std::size_t j = 0; j < g.cols; ++j) out[j] = g(cell, j) * m(cell, j);
+        if (H > 1)
+          for (std::size_t j = 0; j < g.cols; ++j) out[j] *= left(r, i, j, head % H);
+        if (to_w.data) to_w(head, i) += kernels::dot(g.row(cell), a.row(head), g.cols) - kernels::dot(out, e.row(head), g.cols);
+        if (by == 0) continue;
+        if (to_e.data) add_part(-by, out, g.cols, to_e.row(head));
+        if (to_a.data) add_part(by, g.row(cell), g.cols, to_a.row(head));
       }
     if (!tape.needs_gradient(memory)) return;
     const auto sink = tape.sink(memory);
     for (std::size_t cell = 0; cell < g.rows; ++cell) {
       const std::size_t r = cell / N, i = cell % N;
-      bool written = false;
-      for (std::size_t h = 0; h < H; ++h) written |= weight(r * H + h, i) != 0;
-      for (std::size_t j = 0; j < g.cols; ++j) {
-        const T give = written ? g(cell, j) * left(r, i, j, H) : g(cell, j);
-        sink.to(cell, j) = sink.first ? give : sink.to(cell, j) + give;
-      }
+      T* __restrict give = piece.data();
+      std::copy_n(g.row(cell), g.cols, give);
+      for (std::size_t h = 0; h < H; ++h)
+        if (const T by = weight(r * H + h, i); by != 0) keep_part(by, e.row(r * H + h), g.cols, give);
+      if (sink.first)
+        std::copy_n(give, g.cols, sink.to.row(cell));
+      else
+        add_part(T{1}, give, g.cols, sink.to.row(cell));
     }
   });
   return y;

@@ -31,13 +31,6 @@ TrialKey place_in(const nlohmann::json& cell) {
   return {cell.value("search", 0), cell.value("round", 0), cell.value("setting", 0)};
 }
 
-std::set<TrialKey> kept_settings(const nlohmann::json& plan) {
-  std::set<TrialKey> found;
-  for (const auto& cell : plan.at("cells"))
-    if (cell.at("skip") == "") found.insert(place_in(cell));
-  return found;
-}
-
 std::set<std::string> tuned_axes(const nlohmann::json& plan) {
   std::set<std::string> found;
   for (const auto& search : plan.value("searches", nlohmann::json::array()))
@@ -76,43 +69,56 @@ constexpr std::size_t most_warnings = 20;
 
 int merge_folder(const MergeArguments& options) {
   const sweeps::SweepFolder folder{options.path};
-  const auto plan = sweeps::read_plan(folder);
   const storage::CellStore cells(folder.cells());
-  require_writable(options.out);
-  auto missing = plan.value("to_come", std::size_t{0});  // unknown cells are not done
-  std::size_t failed = 0, damaged = 0, lost_networks = 0;
-  const auto planned = plan.at("cells").size() + missing;
-  const auto kept = kept_settings(plan);
-  storage::Merger merger(
-      {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .tuned = tuned_axes(plan), .planned = planned});
+  std::size_t planned = 0, missing = 0, failed = 0, damaged = 0, lost_networks = 0;
   const auto tell_damage = [&](const std::string& fault) {
     if (++damaged <= most_warnings) warn("{}; omitted, the next run computes it again", fault);
   };
+  const auto state_of = [&](const std::string& hash) {
+    return sweeps::cell_state(cells, hash, false);
+  };  // without its checkpoint
+  const auto is_there = [](sweeps::CellState state) {
+    return state != sweeps::CellState::pending && state != sweeps::CellState::damaged;
+  };
   for (const auto& fault : cells.damage()) tell_damage(fault);
-  for (const auto& cell : plan.at("cells")) {
+  std::set<TrialKey> kept;  // started
+  const auto plan = sweeps::read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
+    ++planned;
+    if (cell.at("skip") == "" && cell.contains("search")) kept.insert(place_in(cell));
     const auto hash = cell.at("hash").get<std::string>();
-    const auto state = sweeps::cell_state(cells, hash, false);  // without its checkpoint
+    const auto state = state_of(hash);
     if (state == sweeps::CellState::damaged) tell_damage(cells.fault(hash));
-    if (state == sweeps::CellState::pending || state == sweeps::CellState::damaged) {
+    if (!is_there(state)) {
       ++missing;
-      continue;
+      return;
     }
     if (const auto lost = cells.fault(hash); !lost.empty() && ++lost_networks <= most_warnings)
       warn("{}; the cell's numbers are merged, the next run trains its network again", lost);
-    auto record = cells.read(hash);
-    record.plan_hash = plan.at("hash");  // its hash identifies it, even if it was run for another plan
-    if (plan.contains("searches")) record.tuning = role_of(cell, record, plan, kept);
-    failed += record.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
-    merger.add(std::move(record));
-  }
+    failed += state == sweeps::CellState::failed && cell.value("round", 0) == 0;
+  });
+  const auto to_come = plan.value("to_come", std::size_t{0});  // unknown cells are not done
+  planned += to_come;
+  missing += to_come;
   for (const auto count : {damaged, lost_networks})
     if (count > most_warnings)
       warn("{} more are damaged; hardgrad check {} names them", count - most_warnings, shell_quoted(options.path));
+  require_writable(options.out);
   if (missing && !options.partial)
     throw Error(damaged ? 3 : 1, fmt::format("{}: {} of {} are not done; run again, or merge the finished ones with --partial",
                                              options.path, missing, counted(planned, "cell")));
-  const auto merged = merger.cells();
-  storage::write_merged(options.out, std::move(merger));
+  const auto each = [&](const std::function<void(storage::CellRecord &&)>& f) {
+    sweeps::read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
+      const auto hash = cell.at("hash").get<std::string>();
+      if (!is_there(state_of(hash))) return;
+      auto record = cells.read(hash);
+      record.plan_hash = plan.at("hash");  // its hash identifies it, even if it was run for another plan
+      if (plan.contains("searches")) record.tuning = role_of(cell, record, plan, kept);
+      f(std::move(record));
+    });
+  };
+  const auto merged = storage::write_merged(
+      options.out, each,
+      {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .tuned = tuned_axes(plan), .planned = planned});
   if (options.json)
     print_json({{"out", options.out},
                 {"cells", merged},

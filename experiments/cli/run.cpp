@@ -104,7 +104,7 @@ int run_sweep(const RunArguments& options) {
   note_jobs(run.jobs);
   prepare_to_compute();
   sweeps::TaskPool tasks;
-  const auto plan = sweeps::make_plan(config, tasks);
+  const auto plan = sweeps::make_plan(config, tasks, run.shard, run.shards);
   for (const auto& warning : plan.warnings) warn("{}", warning);
   running = 1;
   const auto report = sweeps::run_plan(plan, tasks, run);

@@ -81,39 +81,50 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
 template <class T>
 Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
                     const Stop& stop) {
-  const int count = replicates.count();
   std::vector<Tape<T>> tapes(lanes());
   for (auto& tape : tapes) tape.pause_for(polling(stop));
-  Cost each;
   const bool apart = estimator.couples_examples();  // a run of several replicates would be one batch
-  int block = replicates.next(), together = apart ? 1 : std::max(1, tall / batch.examples());
-  const int begin = replicates.range(block)[0];
-  for (int drawn = begin, runs = 1; drawn < count;) {  // the first run is alone: it shows the size of a replicate
-    poll(stop);
-    std::vector<LogitGradients> gradients(runs);
-    std::vector<double> seconds(runs);
-    parallel_for(runs, [&](int run) {
+  const int begin = replicates.next(), blocks = replicates.blocks();
+  const double share = 1.0 / (replicates.count() - replicates.range(begin)[0]);
+  const int least = apart ? 1 : std::max(1, tall / batch.examples());
+  int together = least;  // replicates in a run
+  bool sized = false;
+  Cost each;
+  // The blocks [first, last), in runs that may hold replicates of several.
+  const auto take = [&](Tape<T>& tape, int first, int last, Cost& cost) {
+    int block = first;
+    const int end = replicates.range(last - 1)[1];
+    for (int m = replicates.range(first)[0]; m < end;) {
+      poll(stop);
       const Clock clock;
-      const int first = drawn + run * together;
-      gradients[run] =
-          gradients_at_logits(tapes[run], estimator, model, batch, noise, first, std::min(together, count - first));
-      seconds[run] = clock.seconds();
-    });
-    for (int run = 0; run < runs; ++run) {  // in order, independent of their runs
-      for (const auto& gradient : gradients[run].of_replicate) {
+      const auto run = gradients_at_logits(tape, estimator, model, batch, noise, m, std::min(together, end - m));
+      add(cost, {run.rows, run.attention_values, run.missed_hints, clock.seconds()}, share);
+      for (const auto& gradient : run.of_replicate) {
         for (const double g : gradient) require_finite(g, "an entry of the gradient at the logits");
-        while (drawn >= replicates.range(block)[1]) replicates.complete(block++);
         replicates.add(block, gradient);
-        ++drawn;
+        if (++m == replicates.range(block)[1]) replicates.complete(block++);
       }
-      add(each, {gradients[run].rows, gradients[run].attention_values, gradients[run].missed_hints, seconds[run]},
-          1.0 / (count - begin));
+      if (!sized) {  // the first run shows the size of a replicate
+        sized = true;
+        each.sites = run.sites;
+        if (!apart)
+          together = std::max(together, static_cast<int>(roomy * static_cast<double>(run.of_replicate.size()) /
+                                                         static_cast<double>(tape.arena().used())));
+      }
     }
-    each.sites = gradients[0].sites;
-    if (!apart && drawn == begin + together)
-      together = std::max(together, static_cast<int>(roomy * together / static_cast<double>(tapes[0].arena().used())));
-    runs = std::min(lanes(), (count - drawn + together - 1) / together);
-  }
+  };
+  take(tapes[0], begin, begin + 1, each);
+  // A thread draws and adds as many blocks as fill a run, or fewer so that there are eight parts. The parts do not depend on the
+  // number of threads, because rounding may depend on the size of a run.
+  const int rest = blocks - begin - 1, length = std::max(1, replicates.count() / blocks);
+  const int width = std::max((least + length - 1) / length, std::min(together / length, rest / 8));
+  const int parts = (rest + width - 1) / width;
+  std::vector<Cost> costs(parts);
+  parallel_in_order(parts, [&](int lane, int part) {
+    const int first = begin + 1 + part * width;
+    take(tapes[lane], first, std::min(first + width, blocks), costs[part]);
+  });
+  for (const auto& cost : costs) add(each, cost, 1);
   replicates.finish();
   return each;
 }

@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string_view>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/hdf5/blocks.hpp"
 #include "experiments/storage/hdf5/file.hpp"
 
 namespace hardgrad::storage {
@@ -57,6 +59,22 @@ class Digest {
       add(value);
     }
   }
+  /// The values of a list, which is long, in parts.
+  void begin(const Values& like, std::size_t count) {
+    add(static_cast<std::uint64_t>(like.index()));
+    add(static_cast<std::uint64_t>(count));
+  }
+  void more(const Values& part) {
+    std::visit(
+        [&](const auto& values) {
+          using V = typename std::decay_t<decltype(values)>::value_type;
+          if constexpr (std::is_arithmetic_v<V>)
+            XXH3_64bits_update(state_.get(), values.data(), values.size() * sizeof(V));
+          else
+            for (const auto& v : values) add(v);
+        },
+        part);
+  }
   std::uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
 
  private:
@@ -67,14 +85,29 @@ class Digest {
 // checked here.
 constexpr std::size_t crc_length = 7 + 8 + 6, hash_length = 16 + 1;
 
-std::string sealed(std::string bytes, const std::string& note) {
-  if (note.size() > 400 || note.find('\n') != std::string::npos) throw Bug("a seal's note is too long");
-  bytes += seal_mark + note;
-  const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  bytes += " crc32:" + hex(crc).substr(8) + " xxh3:";
-  bytes += bytes_hash(bytes) + "\n";
-  return bytes;
-}
+class Sealing {
+ public:
+  void add(std::string_view bytes) {
+    crc_ = crc32_z(crc_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    XXH3_64bits_update(hash_.get(), bytes.data(), bytes.size());
+  }
+  /// The seal of the bytes so far.
+  std::string seal(const std::string& note) {
+    if (note.size() > 400 || note.find('\n') != std::string::npos) throw Bug("a seal's note is too long");
+    const auto words = seal_mark + note;
+    add(words);
+    const auto sums = " crc32:" + hex(crc_).substr(8) + " xxh3:";
+    add(sums);
+    return words + sums + hex(XXH3_64bits_digest(hash_.get())) + "\n";
+  }
+
+ private:
+  struct State : std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> {
+    State() : unique_ptr(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(get()); }
+  };
+  unsigned long crc_ = 0;
+  State hash_;
+};
 
 // Returns the end of the HDF5 data, and the note. InputError if the seal is missing or does not match the bytes.
 std::size_t open_seal(std::string_view bytes, const std::string& path, std::string& note) {
@@ -104,24 +137,38 @@ const Dataset& Archive::group(const std::string& name) const {
 
 std::string bytes_hash(std::string_view bytes) { return hex(XXH3_64bits(bytes.data(), bytes.size())); }
 
+namespace {
+
+// Adds a group. `values(name, values, along)` adds those of an array; along: its first axis is `axis`.
+template <class F>
+void add(Digest& digest, const std::string& name, const Dataset& data, F values, const std::string& axis = "") {
+  digest.add(name);
+  digest.add(data.attributes);
+  for (const auto& a : data.axes) {
+    digest.add(a.name);
+    values(a.name, a.labels, a.name == axis);
+    digest.add(a.attributes);
+  }
+  for (const auto& variable : data.variables) {
+    digest.add(variable.name);
+    digest.add(variable.axes);
+    values(variable.name, variable.values, !variable.axes.empty() && variable.axes[0] == axis);
+    digest.add(variable.attributes);
+  }
+}
+
+Attributes head_attributes(const Archive& archive) {
+  return {
+      {once_sealed, std::int64_t{1}}, {"Conventions", "CF-1.8"}, {"schema_version", schema_version}, {"kind", archive.kind}};
+}
+
+}  // namespace
+
 std::string checksum(const Archive& archive) {
   Digest digest;
   digest.add(archive.kind);
-  for (const auto& [name, data] : archive.groups) {
-    digest.add(name);
-    digest.add(data.attributes);
-    for (const auto& axis : data.axes) {
-      digest.add(axis.name);
-      digest.add(axis.labels);
-      digest.add(axis.attributes);
-    }
-    for (const auto& variable : data.variables) {
-      digest.add(variable.name);
-      digest.add(variable.axes);
-      digest.add(variable.values);
-      digest.add(variable.attributes);
-    }
-  }
+  for (const auto& [name, data] : archive.groups)
+    add(digest, name, data, [&](const auto&, const Values& values, bool) { digest.add(values); });
   return hex(digest.value());
 }
 
@@ -132,8 +179,7 @@ void write_archive(const std::string& path, Archive archive, bool compress) {
     hdf5::File file;
     {
       const auto root = file.open_group("");
-      file.write_attributes(root, {{once_sealed, std::int64_t{1}}});
-      file.write_attributes(root, {{"Conventions", "CF-1.8"}, {"schema_version", schema_version}, {"kind", archive.kind}});
+      file.write_attributes(root, head_attributes(archive));
       for (const auto& [name, data] : archive.groups) {
         if (name.empty())
           file.write(root, data, compress);
@@ -144,7 +190,55 @@ void write_archive(const std::string& path, Archive archive, bool compress) {
     }
     bytes = std::move(file).image();
   }
-  write_file(path, sealed(std::move(bytes), archive.note));
+  Sealing sealing;
+  sealing.add(bytes);
+  write_file(path, bytes + sealing.seal(archive.note));
+}
+
+void write_in_blocks(const std::string& path, const Archive& archive, const std::string& axis, const Lengths& groups,
+                     const std::function<void(const AddBlock&)>& fill) {
+  const auto write_hdf5 = [&](const std::string& temporary) {
+    hdf5::File file(hdf5::File::OnDisk{temporary, path});
+    {
+      const auto root = file.open_group("");
+      file.write_attributes(root, head_attributes(archive));
+      std::map<std::string, hdf5::Blocks> blocks;
+      std::map<std::string, Dataset> first;
+      for (const auto& [name, length] : groups)
+        blocks.try_emplace(name, file, name.empty() ? file.open_group("") : file.make_group(name), axis, length);
+      fill([&](const std::string& group, Dataset block) {
+        make_valid(block);
+        blocks.at(group).add(block);
+        first.try_emplace(group, std::move(block));
+      });
+      Digest digest;
+      digest.add(archive.kind);
+      for (const auto& [name, length] : groups) {
+        auto& written = blocks.at(name);
+        add(
+            digest, name, first.at(name),
+            [&](const std::string& array, const Values& values, bool along) {
+              if (!along) return digest.add(values);
+              digest.begin(values, written.size(array));
+              written.each(array, [&](const Values& part) { digest.more(part); });
+            },
+            axis);
+      }
+      file.write_attributes(root, {{"checksum", hex(digest.value())}, {"status", archive.status}});  // must come last
+    }
+    std::move(file).close();
+  };
+  write_file(path, [&](const std::string& temporary) {
+    write_hdf5(temporary);
+    Sealing sealing;
+    constexpr std::size_t block = 1 << 22;
+    for (std::size_t at = 0;; at += block) {
+      const auto bytes = read_file(temporary, at, block);
+      sealing.add(bytes);
+      if (bytes.size() < block) break;
+    }
+    append_to_file(temporary, sealing.seal(archive.note));
+  });
 }
 
 Seal read_seal(const std::string& path) {

@@ -1,14 +1,17 @@
 // A file of Hardgrad: groups of labelled datasets, with a kind, a schema version, a checksum of the content and a seal.
 //
 // Files are built and parsed in memory (HDF5's core driver). File access is therefore only a plain read or an atomic write:
-// a full disk cannot interrupt HDF5, and damage is found before HDF5 parses any byte. The seal is one line of text after
-// the end of the HDF5 data, where every HDF5 reader ignores it:
+// a full disk cannot interrupt HDF5, and damage is found before HDF5 parses any byte. Merged results may be larger than
+// memory, and are built on disk, by a driver that keeps errors from HDF5. The seal is one line of text after the end of
+// the HDF5 data, where every HDF5 reader ignores it:
 //   HARDGRAD-SEAL <note> xxh3:<16 hex digits of the hash of all bytes before them>
 // The content's checksum (attribute `checksum`) survives tools that copy or repack the file; the seal does not.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "experiments/storage/dataset.hpp"
@@ -34,6 +37,14 @@ struct Archive {
 
 /// Writes it atomically. `compress`: chunks with shuffle, gzip and fletcher32. UsageError if the path cannot be written.
 void write_archive(const std::string& path, Archive archive, bool compress);
+
+/// The same, compressed, for an archive that does not fit in memory. `archive` has no groups; `groups` are their names, the
+/// root first, and the number of labels that `axis` has in each. `fill(add)` calls add(group, dataset) for consecutive blocks
+/// of these labels, with the same arrays in each, whose first axis it is. Arrays without it are taken from the first block.
+using Lengths = std::vector<std::pair<std::string, std::size_t>>;
+using AddBlock = std::function<void(const std::string&, Dataset)>;
+void write_in_blocks(const std::string& path, const Archive& archive, const std::string& axis, const Lengths& groups,
+                     const std::function<void(const AddBlock&)>& fill);
 
 /// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), checksum, completeness. InputError names the fault.
 Archive read_archive(const std::string& path, const std::string& kind);

@@ -56,6 +56,22 @@ std::string bytes_of(int fd, const std::string& path, std::size_t at, std::size_
   return bytes;
 }
 
+// -1 if there is no such file.
+int open_to_read(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && errno != ENOENT) throw InputError(path + ": cannot be read: " + system_words(errno));
+  return fd;
+}
+
+// Of an open regular file.
+std::size_t size_of(int fd, const std::string& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) throw InputError(path + ": cannot be read: " + system_words(errno));
+  if (S_ISDIR(status.st_mode)) throw InputError(path + ": is a folder, not a file");
+  if (!S_ISREG(status.st_mode)) throw InputError(path + ": is not a regular file");
+  return static_cast<std::size_t>(status.st_size);
+}
+
 // An error number, or 0.
 int write_all(int fd, const std::string& bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
@@ -81,15 +97,28 @@ std::string temporary_name(const std::string& file) {
 }  // namespace
 
 std::optional<std::string> read_if_there(const std::string& path, std::size_t at, std::size_t most) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0 && errno == ENOENT) return {};
-  if (file.fd < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
-  struct stat status {};
-  if (::fstat(file.fd, &status) != 0) throw InputError(path + ": cannot be read: " + system_words(errno));
-  if (S_ISDIR(status.st_mode)) throw InputError(path + ": is a folder, not a file");
-  if (!S_ISREG(status.st_mode)) throw InputError(path + ": is not a regular file");
-  const auto size = static_cast<std::size_t>(status.st_size), from = std::min(at, size);
+  const Descriptor file{open_to_read(path)};
+  if (file.fd < 0) return {};
+  const auto size = size_of(file.fd, path), from = std::min(at, size);
   return bytes_of(file.fd, path, from, from + std::min(most, size - from));
+}
+
+void each_line(const std::string& path, const std::function<void(std::string_view)>& f) {
+  constexpr std::size_t block = 1 << 20;
+  const Descriptor file{open_to_read(path)};
+  if (file.fd < 0) throw InputError(path + ": cannot be read: " + system_words(ENOENT));
+  size_of(file.fd, path);
+  std::string rest;  // the start of a line whose end is in the next block
+  for (std::size_t at = 0;; at += block) {
+    const auto more = bytes_of(file.fd, path, at, at + block);
+    rest += more;
+    std::string_view left = rest;
+    for (std::size_t end; (end = left.find('\n')) != std::string_view::npos; left.remove_prefix(end + 1))
+      f(left.substr(0, end));
+    rest.erase(0, rest.size() - left.size());
+    if (more.size() < block) break;
+  }
+  if (!rest.empty()) f(rest);
 }
 
 std::string read_file(const std::string& path, std::size_t at, std::size_t most) {
@@ -130,7 +159,13 @@ bool publish(const fs::path& temporary, const fs::path& path, bool replace) {
   return made;
 }
 
-bool write(const std::string& given, const std::string& bytes, bool replace) {
+auto filled_with(const std::string& bytes) {
+  return [&](int fd, const fs::path&) { return write_all(fd, bytes); };
+}
+
+// fill(descriptor, path): an error number, or 0.
+template <class Fill>
+bool write(const std::string& given, const Fill& fill, bool replace, bool keep_name = true) {
   const auto fail = [&](int error) -> UsageError { return UsageError(given + ": cannot be written: " + system_words(error)); };
   const fs::path path = follow(given);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
@@ -154,7 +189,7 @@ bool write(const std::string& given, const std::string& bytes, bool replace) {
   } while (file.fd < 0 && errno == EEXIST);
   if (file.fd < 0) throw fail(errno);
   try {
-    if (const int error = write_all(file.fd, bytes)) throw fail(error);
+    if (const int error = fill(file.fd, temporary)) throw fail(error);
     const int closed = ::close(file.fd);
     file.fd = -1;
     if (closed != 0) throw fail(errno);
@@ -166,14 +201,24 @@ bool write(const std::string& given, const std::string& bytes, bool replace) {
     ::unlink(temporary.c_str());
     throw;
   }
+  if (!keep_name) return true;
   if (const int error = sync_folder(folder)) throw fail(error);
   return true;
 }
 
 }  // namespace
 
-void write_file(const std::string& path, const std::string& bytes) { write(path, bytes, true); }
-bool write_new_file(const std::string& path, const std::string& bytes) { return write(path, bytes, false); }
+void write_file(const std::string& path, const std::string& bytes) { write(path, filled_with(bytes), true); }
+void write_file(const std::string& path, const std::function<void(const std::string&)>& fill) {
+  const auto call = [&](int, const fs::path& temporary) {
+    fill(temporary.string());
+    return 0;
+  };
+  write(path, call, true);
+}
+bool write_new_file(const std::string& path, const std::string& bytes, bool keep_name) {
+  return write(path, filled_with(bytes), false, keep_name);
+}
 
 std::time_t folder_time(const std::string& folder) {
   const auto probe = fs::path(folder) / temporary_name("time");

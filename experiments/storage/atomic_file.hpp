@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <ctime>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hardgrad::storage {
@@ -16,13 +18,20 @@ std::string read_file(const std::string& path, std::size_t at = 0, std::size_t m
 /// The same; empty if the file does not exist, or does not any more.
 std::optional<std::string> read_if_there(const std::string& path, std::size_t at = 0, std::size_t most = std::string::npos);
 
+/// f(line) for each line of a file, without its break; it is read in blocks. InputError as for read_file.
+void each_line(const std::string& path, const std::function<void(std::string_view)>& f);
+
 /// Writes a temporary file with a unique name in the same folder, then fsync, rename, fsync of the folder. A symbolic link
 /// keeps its target. UsageError (and no file left) if the folder is missing or cannot be written, the disk is full, or the
 /// path is a folder or a device.
 void write_file(const std::string& path, const std::string& bytes);
 
-/// The same, but an existing file is kept: then returns false. At most one of several processes creates the file.
-bool write_new_file(const std::string& path, const std::string& bytes);
+/// The same; `fill(path)` makes the content of the temporary file, which exists and is empty, and makes it durable.
+void write_file(const std::string& path, const std::function<void(const std::string&)>& fill);
+
+/// The same, but an existing file is kept: then returns false. At most one of several processes creates the file. Without
+/// `keep_name`, the folder's fsync is left out: if the machine stops at once, the file may be gone, but never incomplete.
+bool write_new_file(const std::string& path, const std::string& bytes, bool keep_name = true);
 
 /// Appends in one write, then fsync, and of the folder if the file is new. UsageError if this fails; the file then has its old
 /// length, if the file system still allows this. Returns the length before.

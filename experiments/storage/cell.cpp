@@ -75,7 +75,7 @@ Archive archive_of(CellRecord record) {
   put_in_order(record.result.evaluations);
   put_in_order(record.result.measurements);
   if (record.provenance.empty()) record.provenance = provenance();
-  auto data = columns({record}, false);
+  auto data = columns(record);
   add_moments(data, record.result);
   std::vector<std::string> axis_names, axis_values, provenance_names;
   for (const auto& [name, value] : record.axes) {

@@ -68,7 +68,8 @@ std::string cell_bytes(const CellRecord& record, int attempt) {
 
 CellRecord cell_in(std::string_view bytes, const std::string& path) {
   const auto head = head_of(bytes);
-  if (!head || bytes.size() != head->line + head->bytes + 1 || bytes_hash(bytes.substr(head->line, head->bytes)) != head->data)
+  if (!head || bytes.size() != head->line + head->bytes + 1 || bytes.back() != '\n' ||
+      bytes_hash(bytes.substr(head->line, head->bytes)) != head->data)
     throw InputError(path + ": damaged: the record of a cell does not match its checksum");
   Archive archive{.kind = "cell"};
   archive.path = fmt::format("{} (cell {})", path, head->cell.cell_hash);

@@ -48,39 +48,46 @@ bool CellStore::is_apart(const std::string& name) const {
   return numbering == share_.numbering && shard % common != share_.shard % common;
 }
 
-// Scans the new bytes of the file. True if its known records no longer hold.
-bool CellStore::look_at(const std::string& path, File& file) {
+// Whether the file is another one than when it was scanned, so that its known records no longer hold.
+bool CellStore::has_changed(const std::string& path, File& file) const {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) status = {};
-  const auto size = static_cast<std::size_t>(status.st_size);
-  const bool other = file.inode != status.st_ino || size < file.size;
-  if (!other && size == file.size) return false;
-  const bool forget = other && !file.scan.cells.empty();
+  const bool other = file.inode != status.st_ino || static_cast<std::size_t>(status.st_size) < file.size;
+  const bool forget = other && file.has_cells;
   if (other) file = {};
+  file.inode = status.st_ino;
+  file.written = status.st_mtime;
+  file.there = static_cast<std::size_t>(status.st_size);
+  return forget;
+}
+
+// Scans the new bytes of the file.
+void CellStore::look_at(const std::string& path, File& file) {
+  if (file.there == file.size) return;
   try {
-    const auto from = file.scan.end;
-    const auto bytes = read_if_there(path, from).value_or("");  // removed by a process that mends the folder
-    auto scan = scan_cells(bytes);
-    shift(scan.cells, from);
-    shift(scan.damage, from);
-    file.scan.cells.insert(file.scan.cells.end(), scan.cells.begin(), scan.cells.end());
-    file.scan.damage.insert(file.scan.damage.end(), scan.damage.begin(), scan.damage.end());
-    file.scan.end = from + scan.end;
-    file.size = from + bytes.size();
+    add(path, file, read_if_there(path, file.end).value_or(""));  // removed by a process that mends the folder
     file.unreadable.clear();
   } catch (const InputError& error) {
     file.unreadable = error.what();
   }
-  file.inode = status.st_ino;
-  file.written = status.st_mtime;
-  return forget;
 }
 
-void CellStore::add(const std::string& path, const CellPlace& place) {
-  const auto [it, added] = cells_.emplace(place.cell.cell_hash, Found{&path, place});
-  auto& found = it->second;
+// Adds records at the end of the known ones.
+void CellStore::add(const std::string& path, File& file, std::string_view bytes) {
+  auto scan = scan_cells(bytes);
+  shift(scan.cells, file.end);
+  shift(scan.damage, file.end);
   const auto rank = [](const CellPlace& p) { return std::pair(p.sound, p.cell.attempt); };
-  if (!added && rank(place) >= rank(found.place)) found = {&path, place};
+  for (const auto& place : scan.cells) {
+    file.has_cells = true;
+    file.whole = file.whole && place.sound;
+    const auto [it, added] = cells_.emplace(place.cell.cell_hash, Found{&path, place});
+    if (!added && rank(place) >= rank(it->second.place)) it->second = {&path, place};
+  }
+  file.whole = file.whole && scan.damage.empty();
+  file.damage.insert(file.damage.end(), scan.damage.begin(), scan.damage.end());
+  file.size = file.end + bytes.size();
+  file.end += scan.end;
 }
 
 void CellStore::refresh() {
@@ -92,20 +99,12 @@ void CellStore::refresh() {
         name.ends_with(cells_ending) && !name.starts_with('.') && !is_apart(name))
       there.insert(folder_ + "/" + name);
   bool again = std::erase_if(files_, [&](const auto& file) { return !there.contains(file.first); }) > 0;
-  std::vector<std::pair<const std::string*, std::size_t>> grown;  // with the number of records known before
-  for (const auto& path : there) {
-    auto& [name, file] = *files_.try_emplace(path).first;
-    const auto known = file.scan.cells.size();
-    again = look_at(path, file) || again;
-    if (file.scan.cells.size() > known) grown.emplace_back(&name, known);
+  for (const auto& path : there) again = has_changed(path, files_[path]) || again;
+  if (again) {  // rare; the records of a file are known by cell only
+    cells_.clear();
+    for (auto& [path, file] : files_) file = {.inode = file.inode, .written = file.written, .there = file.there};
   }
-  if (again) cells_.clear();
-  if (again)
-    for (const auto& [path, file] : files_)
-      for (const auto& place : file.scan.cells) add(path, place);
-  else
-    for (const auto& [path, known] : grown)
-      for (auto i = known; i < files_.at(*path).scan.cells.size(); ++i) add(*path, files_.at(*path).scan.cells[i]);
+  for (auto& [path, file] : files_) look_at(path, file);
 }
 
 std::optional<StoredCell> CellStore::find(const std::string& hash) const {
@@ -144,10 +143,17 @@ std::string CellStore::fault(const std::string& hash) const {
 
 void CellStore::append(const CellRecord& record) {
   const auto known = find(record.cell_hash);
-  const auto length = append_to_file(own_, cell_bytes(record, known ? known->cell.attempt + 1 : 1));
+  const auto bytes = cell_bytes(record, known ? known->cell.attempt + 1 : 1);
+  const auto length = append_to_file(own_, bytes);
   {
-    std::lock_guard guard(mutex_);  // a file that was removed and made again may have the old inode
-    if (const auto file = files_.find(own_); file != files_.end() && length < file->second.size) file->second.inode = 0;
+    std::lock_guard guard(mutex_);
+    const auto it = files_.try_emplace(own_).first;
+    auto& [path, file] = *it;
+    if (length == file.end && length == file.size) {  // the rest of the folder is as it was
+      if (length == 0) has_changed(path, file);
+      return add(path, file, bytes);
+    }
+    file.inode = 0;  // a file that was removed and made again may have the old inode
   }
   refresh();
 }
@@ -162,7 +168,7 @@ std::vector<std::string> CellStore::damage() const {
   std::vector<std::string> lines;
   for (const auto& [path, file] : files_) {
     if (!file.unreadable.empty()) lines.push_back(file.unreadable);
-    for (const auto& place : file.scan.damage) lines.push_back(damage_words(place, path));
+    for (const auto& place : file.damage) lines.push_back(damage_words(place, path));
   }
   return lines;
 }
@@ -176,7 +182,7 @@ std::vector<Leftover> CellStore::torn() const {
   std::lock_guard guard(mutex_);
   std::vector<Leftover> found;
   for (const auto& [path, file] : files_)
-    if (file.scan.end < file.size && abandoned(path, file)) found.push_back({path, file.size - file.scan.end, true});
+    if (file.end < file.size && abandoned(path, file)) found.push_back({path, file.size - file.end, true});
   return found;
 }
 
@@ -185,9 +191,7 @@ std::size_t CellStore::mend() {
   {
     std::lock_guard guard(mutex_);
     for (const auto& [path, file] : files_) {
-      const auto is_sound = [](const CellPlace& place) { return place.sound; };
-      const bool whole = file.scan.damage.empty() && std::all_of(file.scan.cells.begin(), file.scan.cells.end(), is_sound);
-      if (!file.unreadable.empty() || (whole && file.scan.end == file.size) || !abandoned(path, file)) continue;
+      if (!file.unreadable.empty() || (file.whole && file.end == file.size) || !abandoned(path, file)) continue;
       const auto bytes = read_file(path);  // another process may have mended it since
       std::string kept;
       for (const auto& place : scan_cells(bytes).cells)
@@ -196,7 +200,7 @@ std::size_t CellStore::mend() {
         ::unlink(path.c_str());
       else
         write_file(path, kept);
-      torn += file.scan.end < file.size;
+      torn += file.end < file.size;
     }
   }
   refresh();

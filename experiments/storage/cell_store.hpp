@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -65,8 +66,10 @@ class CellStore {
   struct File {
     std::uint64_t inode = 0;
     std::time_t written = 0;
-    std::size_t size = 0;  // of the file, when it was scanned
-    CellScan scan;
+    std::size_t there = 0;                 // its size at the last look
+    std::size_t size = 0, end = 0;         // of the file, when it was scanned; of its records
+    bool has_cells = false, whole = true;  // whole: nothing in it is damaged
+    std::vector<CellPlace> damage;
     std::string unreadable;  // why
   };
   struct Found {
@@ -74,8 +77,9 @@ class CellStore {
     CellPlace place;
   };
   bool is_apart(const std::string& name) const;
-  bool look_at(const std::string& path, File& file);
-  void add(const std::string& path, const CellPlace& place);
+  bool has_changed(const std::string& path, File& file) const;
+  void look_at(const std::string& path, File& file);
+  void add(const std::string& path, File& file, std::string_view bytes);
   bool abandoned(const std::string& path, const File& file) const;
 
   const std::string folder_;

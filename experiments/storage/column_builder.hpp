@@ -9,6 +9,7 @@
 
 #include "experiments/storage/cell.hpp"
 #include "experiments/storage/dataset.hpp"
+#include "experiments/storage/results.hpp"
 
 namespace hardgrad::storage {
 
@@ -17,8 +18,12 @@ using Records = std::vector<CellRecord>;
 /// A dataset under construction; one row per run, or a single row without the axis run.
 class ColumnBuilder {
  public:
-  ColumnBuilder(std::size_t runs, bool with_runs) : runs_(runs), with_runs_(with_runs) {
-    if (with_runs) data_.axes.push_back({"run", count_up(runs), {{"long_name", "number of the run, in the plan's order"}}});
+  ColumnBuilder() = default;
+  /// The runs from `first` on.
+  ColumnBuilder(std::size_t runs, std::size_t first) : runs_(runs), with_runs_(true) {
+    auto numbers = count_up(runs);
+    for (auto& number : numbers) number += static_cast<std::int64_t>(first);
+    data_.axes.push_back({"run", std::move(numbers), {{"long_name", "number of the run, in the plan's order"}}});
   }
 
   /// An axis of distinct labels, sorted if `place` is used; omitted if there are none.
@@ -56,8 +61,8 @@ class ColumnBuilder {
   Dataset take() { return std::move(data_); }
 
  private:
-  std::size_t runs_;
-  bool with_runs_;
+  std::size_t runs_ = 1;
+  bool with_runs_ = false;
   Dataset data_;
 };
 
@@ -76,10 +81,10 @@ inline Attributes keyed(Attributes attributes, const std::string& family, const 
 }
 
 /// One value per run: labels, costs.
-void add_runs(ColumnBuilder& b, const Records& records);
+void add_runs(ColumnBuilder& b, const Records& records, const Labels& labels);
 /// The logged, evaluated and measured values, over the steps.
 void add_training(ColumnBuilder& b, const Records& records);
-void add_evaluations(ColumnBuilder& b, const Records& records);
-void add_measurements(ColumnBuilder& b, const Records& records);
+void add_evaluations(ColumnBuilder& b, const Records& records, const Labels& labels);
+void add_measurements(ColumnBuilder& b, const Records& records, const Labels& labels);
 
 }  // namespace hardgrad::storage

@@ -2,6 +2,9 @@
 #include "experiments/storage/merge.hpp"
 
 #include <algorithm>
+#include <map>
+#include <unordered_set>
+#include <utility>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/provenance.hpp"
@@ -20,12 +23,8 @@ void add(Dataset& data, const std::vector<CellRecord>& records, const std::strin
   data.variables.push_back({name, {"run"}, std::move(values), std::move(attributes)});
 }
 
-// For reported runs: the search that found their settings. Tuned axes are no longer axes of the grid.
-void add_reported_roles(Dataset& data, const std::vector<CellRecord>& records, const std::set<std::string>& tuned) {
-  for (auto& variable : data.variables)
-    for (auto& [name, value] : variable.attributes)
-      if (name == "grid_axis" && tuned.contains(std::get<std::string>(value))) name = "tuned_axis";
-  if (!records.front().tuning) return;
+// For reported runs: the search that found their settings.
+void add_reported_roles(Dataset& data, const std::vector<CellRecord>& records) {
   add(data, records, "tuning_edge", {{"long_name", "settings at the end of the tried range"}}, &TuningRole::edge);
   add(data, records, "tuning_setting", described("1", "number of its setting among those tried"), &TuningRole::setting);
   add(data, records, "tuning_settings", described("1", "settings tried"), &TuningRole::tried);
@@ -43,109 +42,204 @@ void add_trial_roles(Dataset& data, const std::vector<CellRecord>& records) {
       &TuningRole::kept);
 }
 
-}  // namespace
+using Provenance = std::map<std::string, std::string>;
 
-// Provenance that all runs share becomes attributes. If it differs, there is a label per run and the attribute "various".
-Merger::Provenance Merger::merge_provenance(Dataset& data) const {
-  std::set<std::string> keys;
-  for (const auto& made : provenances_)
-    for (const auto& [key, value] : made) keys.insert(key);
-  if (keys.empty()) return provenance();
-  Provenance result;
-  for (const auto& key : keys) {
-    std::vector<std::string> values;
-    for (const auto& made : provenances_) {
-      auto it = made.find(key);
-      values.push_back(it == made.end() ? "unknown" : it->second);
+bool is_trial(const CellRecord& record) { return record.tuning && record.tuning->round > 0; }
+
+// A result's parts that need all cells, and then its columns for some of them.
+class Merger {
+ public:
+  explicit Merger(const MergeSettings& settings) : settings_(settings) {}
+
+  // InputError if the cell belongs to another plan than the others, or was already looked at.
+  void look(const CellRecord& record) {
+    if (hashes_.empty()) {
+      plan_hash_ = record.plan_hash;
+      first_ = record.cell_hash;
+      if (settings_.configuration.empty()) settings_.configuration = record.configuration;
     }
-    const bool same = std::set<std::string>(values.begin(), values.end()).size() == 1;
-    result[key] = same ? values[0] : "various";
-    if (same) continue;
-    std::vector<std::string> of_runs;
-    for (auto i : made_by_) of_runs.push_back(values[i]);
-    data.variables.push_back({"provenance_" + key, {"run"}, std::move(of_runs), {{"long_name", key + " of the run"}}});
-  }
-  return result;
-}
-
-void Merger::add(CellRecord record) {
-  const auto* first = !records_.empty() ? &records_[0] : !trials_.empty() ? &trials_[0] : nullptr;
-  if (first && record.plan_hash != first->plan_hash)
-    throw InputError("cells " + first->cell_hash + " and " + record.cell_hash + " belong to different plans (" +
-                     first->plan_hash + ", " + record.plan_hash + ")");
-  if (!record.cell_hash.empty() && !hashes_.insert(record.cell_hash).second)
-    throw InputError("cell " + record.cell_hash + " was added twice");
-  if (settings_.configuration.empty()) settings_.configuration = record.configuration;
-  const bool trial = record.tuning && record.tuning->round > 0;
-  if (!trial) {
+    if (record.plan_hash != plan_hash_)
+      throw InputError("cells " + first_ + " and " + record.cell_hash + " belong to different plans (" + plan_hash_ + ", " +
+                       record.plan_hash + ")");
+    // Cells that are not of a sweep have no hash.
+    const auto name = record.cell_hash.empty() ? "." + std::to_string(hashes_.size()) : record.cell_hash;
+    if (!hashes_.insert(name).second) throw InputError("cell " + record.cell_hash + " was added twice");
+    if (is_trial(record)) {
+      tuning_.add(record);
+      ++trials_;
+      return;
+    }
+    labels_.add(record);
+    searched_ = searched_ || record.tuning;
+    failed_ += record.status == CellStatus::failed;
     const auto found = std::find(provenances_.begin(), provenances_.end(), record.provenance);
-    made_by_.push_back(static_cast<std::size_t>(found - provenances_.begin()));
-    if (found == provenances_.end()) provenances_.push_back(std::move(record.provenance));
+    made_by_.push_back(static_cast<std::uint32_t>(found - provenances_.begin()));
+    if (found == provenances_.end()) provenances_.push_back(record.provenance);
   }
-  // A merged file does not contain these. Clearing the texts would keep their memory.
-  record.provenance.clear();
-  for (auto* words : {&record.configuration, &record.identity}) std::string().swap(*words);
-  for (auto& point : record.result.measurements)
-    for (auto* numbers : {&point.measurement.mean, &point.measurement.variances}) std::vector<double>().swap(*numbers);
-  (trial ? trials_ : records_).push_back(std::move(record));
-}
 
-Archive Merger::result() && {
-  const auto records = std::move(records_), trials = std::move(trials_);  // freed before the result is written
-  if (records.empty())
-    throw InputError(trials.empty() ? "there are no cells to merge"
+  std::size_t cells() const { return hashes_.size(); }
+  std::size_t reported() const { return made_by_.size(); }
+  std::size_t trials() const { return trials_; }
+
+  // Kind, note and status. InputError if there is no reported run.
+  Archive head() const {
+    if (reported() == 0)
+      throw InputError(trials_ == 0 ? "there are no cells to merge"
                                     : "no reported run is finished: the search for settings continues");
-  auto data = columns(records, true);
-  std::set<std::string> axes;
-  std::size_t not_ok = 0;
-  for (const auto& record : records) {
-    not_ok += record.status == CellStatus::failed;
-    for (const auto& [name, value] : record.axes)
-      if (!settings_.tuned.contains(name)) axes.insert(name);
+    return {.kind = "result", .note = "result plan=" + plan_hash_, .status = cells() < planned() ? "incomplete" : "complete"};
   }
-  add_reported_roles(data, records, settings_.tuned);
-  const auto made_of = merge_provenance(data);
-  data.variables.push_back(
-      {"configuration", {}, std::vector<std::string>{settings_.configuration}, {{"long_name", "configuration, TOML"}}});
 
-  // xarray makes these coordinates, so that every array has the labels of its runs.
-  std::string coordinates;
-  for (const auto& v : data.variables)
-    if (v.axes.size() == 1 && v.axes[0] == "run" &&
-        (find(v.attributes, "grid_axis") || find(v.attributes, "tuned_axis") || v.name == "seed_hex" || v.name == "status"))
-      coordinates += (coordinates.empty() ? "" : " ") + v.name;
-  const auto merged = records.size() + trials.size(), planned = settings_.planned ? settings_.planned : merged;
-  data.attributes = {{"title", "Gradient estimators for hard attention, compared"},
-                     {"source", "hardgrad"},
-                     {"coordinates", coordinates},
-                     {"grid_axes", std::vector<std::string>(axes.begin(), axes.end())},
-                     {"plan_hash", settings_.plan_hash.empty() ? records[0].plan_hash : settings_.plan_hash},
-                     {"cells_planned", static_cast<std::int64_t>(planned)},
-                     {"cells_merged", static_cast<std::int64_t>(merged)},
-                     {"cells_failed", static_cast<std::int64_t>(not_ok)}};
-  if (!settings_.tuned.empty())
-    data.attributes.emplace_back("tuned_axes", std::vector<std::string>(settings_.tuned.begin(), settings_.tuned.end()));
-  add_provenance(data.attributes, made_of);
-  Archive archive{
-      .kind = "result", .note = "result plan=" + records[0].plan_hash, .status = merged < planned ? "incomplete" : "complete"};
-  archive.groups.push_back({"", std::move(data)});
-  if (!trials.empty()) {
-    auto tuning = columns(trials, true);
-    add_trial_roles(tuning, trials);
-    archive.groups.push_back({"tuning", std::move(tuning)});
+  // The root for the runs from `first` on.
+  Dataset runs(const std::vector<CellRecord>& records, std::size_t first) const {
+    auto data = columns(records, labels_, first);
+    for (auto& variable : data.variables)  // tuned axes are no longer axes of the grid
+      for (auto& [name, value] : variable.attributes)
+        if (name == "grid_axis" && settings_.tuned.contains(std::get<std::string>(value))) name = "tuned_axis";
+    if (searched_) add_reported_roles(data, records);
+    const auto made_of = merge_provenance(data, first, records.size());
+    data.variables.push_back(
+        {"configuration", {}, std::vector<std::string>{settings_.configuration}, {{"long_name", "configuration, TOML"}}});
+
+    // xarray makes these coordinates, so that every array has the labels of its runs.
+    std::string coordinates;
+    for (const auto& v : data.variables)
+      if (v.axes.size() == 1 && v.axes[0] == "run" &&
+          (find(v.attributes, "grid_axis") || find(v.attributes, "tuned_axis") || v.name == "seed_hex" || v.name == "status"))
+        coordinates += (coordinates.empty() ? "" : " ") + v.name;
+    std::vector<std::string> axes;
+    for (const auto& name : labels_.axes)
+      if (!settings_.tuned.contains(name)) axes.push_back(name);
+    data.attributes = {{"title", "Gradient estimators for hard attention, compared"},
+                       {"source", "hardgrad"},
+                       {"coordinates", coordinates},
+                       {"grid_axes", axes},
+                       {"plan_hash", settings_.plan_hash.empty() ? plan_hash_ : settings_.plan_hash},
+                       {"cells_planned", static_cast<std::int64_t>(planned())},
+                       {"cells_merged", static_cast<std::int64_t>(cells())},
+                       {"cells_failed", static_cast<std::int64_t>(failed_)}};
+    if (!settings_.tuned.empty())
+      data.attributes.emplace_back("tuned_axes", std::vector<std::string>(settings_.tuned.begin(), settings_.tuned.end()));
+    add_provenance(data.attributes, made_of);
+    return data;
   }
-  return archive;
+
+  // The group `tuning` for the trials from `first` on.
+  Dataset tuning(const std::vector<CellRecord>& records, std::size_t first) const {
+    auto data = columns(records, tuning_, first);
+    add_trial_roles(data, records);
+    return data;
+  }
+
+  std::size_t block() const {
+    if (settings_.block) return settings_.block;
+    const auto points = 200 + 6 * labels_.steps.size() + 40 * labels_.measurements.size() +
+                        labels_.evaluations.size() * (1 + labels_.losses.size() + labels_.metrics.size());
+    return std::max<std::size_t>(1, (std::size_t{1} << 19) / points);
+  }
+
+ private:
+  std::size_t planned() const { return settings_.planned ? settings_.planned : cells(); }
+
+  // Provenance that all runs share becomes attributes. If it differs, there is a label per run and the attribute "various".
+  Provenance merge_provenance(Dataset& data, std::size_t first, std::size_t count) const {
+    std::set<std::string> keys;
+    for (const auto& made : provenances_)
+      for (const auto& [key, value] : made) keys.insert(key);
+    if (keys.empty()) return provenance();
+    Provenance result;
+    for (const auto& key : keys) {
+      std::vector<std::string> values;
+      for (const auto& made : provenances_) {
+        auto it = made.find(key);
+        values.push_back(it == made.end() ? "unknown" : it->second);
+      }
+      const bool same = std::set<std::string>(values.begin(), values.end()).size() == 1;
+      result[key] = same ? values[0] : "various";
+      if (same) continue;
+      std::vector<std::string> of_runs;
+      for (auto i = first; i < first + count; ++i) of_runs.push_back(values[made_by_[i]]);
+      data.variables.push_back({"provenance_" + key, {"run"}, std::move(of_runs), {{"long_name", key + " of the run"}}});
+    }
+    return result;
+  }
+
+  MergeSettings settings_;
+  Labels labels_, tuning_;
+  std::size_t trials_ = 0, failed_ = 0;
+  bool searched_ = false;
+  std::string plan_hash_, first_;
+  std::unordered_set<std::string> hashes_;
+  std::vector<Provenance> provenances_;  // distinct ones: one per machine and build
+  std::vector<std::uint32_t> made_by_;   // reported run -> index in provenances_
+};
+
+// Collects records of one group, and passes blocks of them to `take`.
+class Block {
+ public:
+  using Take = std::function<void(const std::vector<CellRecord>&, std::size_t)>;
+  Block(std::size_t most, Take take) : most_(most), take_(std::move(take)) {}
+  void add(CellRecord&& record) {
+    // A merged file does not contain these. Clearing the texts would keep their memory.
+    record.provenance.clear();
+    for (auto* words : {&record.configuration, &record.identity}) std::string().swap(*words);
+    for (auto& point : record.result.measurements)
+      for (auto* numbers : {&point.measurement.mean, &point.measurement.variances}) std::vector<double>().swap(*numbers);
+    records_.push_back(std::move(record));
+    if (records_.size() == most_) flush();
+  }
+  void flush() {
+    if (records_.empty()) return;
+    take_(records_, done_);
+    done_ += records_.size();
+    records_.clear();
+  }
+
+ private:
+  const std::size_t most_;
+  const Take take_;
+  std::vector<CellRecord> records_;
+  std::size_t done_ = 0;
+};
+
+EachCell each_of(const std::vector<CellRecord>& records) {
+  return [&](const auto& f) {
+    for (auto record : records) f(std::move(record));
+  };
 }
+
+}  // namespace
 
 Archive merge(const std::vector<CellRecord>& records, const MergeSettings& settings) {
   Merger merger(settings);
-  for (const auto& record : records) merger.add(record);
-  return std::move(merger).result();
+  std::vector<CellRecord> runs, trials;
+  for (const auto& record : records) {
+    merger.look(record);
+    (is_trial(record) ? trials : runs).push_back(record);
+  }
+  auto archive = merger.head();
+  archive.groups.push_back({"", merger.runs(runs, 0)});
+  if (!trials.empty()) archive.groups.push_back({"tuning", merger.tuning(trials, 0)});
+  return archive;
 }
 
-void write_merged(const std::string& path, Merger merger) { write_archive(path, std::move(merger).result(), true); }
-void write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings) {
-  write_archive(path, merge(records, settings), true);
+std::size_t write_merged(const std::string& path, const EachCell& cells, const MergeSettings& settings) {
+  Merger merger(settings);
+  cells([&](CellRecord&& record) { merger.look(record); });
+  const auto head = merger.head();
+  Lengths groups{{"", merger.reported()}};
+  if (merger.trials()) groups.emplace_back("tuning", merger.trials());
+  write_in_blocks(path, head, "run", groups, [&](const AddBlock& add) {
+    Block runs(merger.block(), [&](const auto& records, std::size_t first) { add("", merger.runs(records, first)); });
+    Block trials(merger.block(), [&](const auto& records, std::size_t first) { add("tuning", merger.tuning(records, first)); });
+    cells([&](CellRecord&& record) { (is_trial(record) ? trials : runs).add(std::move(record)); });
+    runs.flush();
+    trials.flush();
+  });
+  return merger.cells();
+}
+
+std::size_t write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings) {
+  return write_merged(path, each_of(records), settings);
 }
 
 }  // namespace hardgrad::storage

@@ -1,8 +1,6 @@
 // The columns of results: which numbers of a measurement, and over which axes.
 #include "experiments/storage/results.hpp"
 
-#include <set>
-
 #include "experiments/storage/column_builder.hpp"
 
 namespace hardgrad::storage {
@@ -42,34 +40,54 @@ const std::vector<MeasurementField>& measurement_fields() {
   return fields;
 }
 
-Dataset columns(const std::vector<CellRecord>& records, bool with_runs) {
-  ColumnBuilder b(records.size(), with_runs);
-  std::set<std::int64_t> steps, evaluations, measurements;
-  std::set<std::string> groups, sites, targets;
-  bool intervals = false;
-  for (const auto& record : records) {
-    for (const auto& point : record.result.log) steps.insert(point.step);
-    for (const auto& point : record.result.evaluations) evaluations.insert(point.step);
-    for (const auto& point : record.result.measurements) {
-      measurements.insert(point.step);
-      for (const auto& [name, value] : point.measurement.variance_by_group) groups.insert(name);
-      for (const auto& [name, value] : point.measurement.entropy_by_site) sites.insert(name);
-      for (const auto& [name, value] : point.measurement.bias_against) targets.insert(name);
-      intervals = intervals || !point.measurement.intervals.empty();
-    }
+void Labels::add(const CellRecord& record) {
+  const auto names = [](const auto& map, std::set<std::string>& of) {
+    for (const auto& [name, value] : map) of.insert(name);
+  };
+  names(record.axes, axes);
+  names(record.costs, costs);
+  for (const auto& point : record.result.log) steps.insert(point.step);
+  for (const auto& point : record.result.evaluations) {
+    evaluations.insert(point.step);
+    names(point.losses, losses);
+    names(point.metrics, metrics);
   }
-  b.axis("step", steps, "training step");
-  b.axis("evaluation_step", evaluations, "training steps done before the evaluation");
-  b.axis("measurement_step", measurements, "training steps done before the measurement");
-  b.axis("parameter_group", groups, "group of parameters");
-  b.axis("site", sites, "site of the model's choices");
-  b.axis("target", targets, "objective whose gradient is the truth");
-  if (intervals) b.axis("bound", std::vector<std::string>{"low", "high"}, "end of an interval");
-  add_runs(b, records);
+  for (const auto& point : record.result.measurements) {
+    measurements.insert(point.step);
+    names(point.measurement.variance_by_group, groups);
+    names(point.measurement.entropy_by_site, sites);
+    names(point.measurement.bias_against, targets);
+    names(point.measurement.intervals, intervals);
+  }
+}
+
+namespace {
+
+Dataset filled(ColumnBuilder b, const Records& records, const Labels& labels) {
+  b.axis("step", labels.steps, "training step");
+  b.axis("evaluation_step", labels.evaluations, "training steps done before the evaluation");
+  b.axis("measurement_step", labels.measurements, "training steps done before the measurement");
+  b.axis("parameter_group", labels.groups, "group of parameters");
+  b.axis("site", labels.sites, "site of the model's choices");
+  b.axis("target", labels.targets, "objective whose gradient is the truth");
+  if (!labels.intervals.empty()) b.axis("bound", std::vector<std::string>{"low", "high"}, "end of an interval");
+  add_runs(b, records, labels);
   add_training(b, records);
-  add_evaluations(b, records);
-  add_measurements(b, records);
+  add_evaluations(b, records, labels);
+  add_measurements(b, records, labels);
   return b.take();
+}
+
+}  // namespace
+
+Dataset columns(const std::vector<CellRecord>& records, const Labels& labels, std::size_t first) {
+  return filled(ColumnBuilder(records.size(), first), records, labels);
+}
+
+Dataset columns(const CellRecord& record) {
+  Labels labels;
+  labels.add(record);
+  return filled(ColumnBuilder(), {record}, labels);
 }
 
 }  // namespace hardgrad::storage

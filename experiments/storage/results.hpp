@@ -1,6 +1,9 @@
 // Shared by cells and merged results: names of fields, and conversion between points and columns.
 #pragma once
 
+#include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "experiments/storage/cell.hpp"
@@ -18,10 +21,21 @@ struct MeasurementField {
 };
 const std::vector<MeasurementField>& measurement_fields();
 
+/// The labels of a result's axes and the names of its columns.
+struct Labels {
+  std::set<std::int64_t> steps, evaluations, measurements;
+  std::set<std::string> groups, sites, targets, axes, costs, losses, metrics, intervals;
+
+  /// Adds those of a record.
+  void add(const CellRecord& record);
+};
+
 /// The columns of results: every number of the records over axes run, step, evaluation_step, measurement_step,
-/// parameter_group, target, bound. `with_runs` false (one record): the same without the axis run. Axes without labels are
-/// omitted, with the variables over them.
-Dataset columns(const std::vector<CellRecord>& records, bool with_runs);
+/// parameter_group, target, bound; the records are runs from `first` on. Axes without labels are omitted, with the variables
+/// over them.
+Dataset columns(const std::vector<CellRecord>& records, const Labels& labels, std::size_t first = 0);
+/// Of one record: the same without the axis run.
+Dataset columns(const CellRecord& record);
 /// The record of columns without runs: the inverse of the above, without labels and hashes.
 training::TrainResult from_columns(const Dataset& data);
 

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "experiments/storage/column_builder.hpp"
-#include "experiments/storage/results.hpp"
 
 namespace hardgrad::storage {
 
@@ -25,14 +24,10 @@ void add_training(ColumnBuilder& b, const Records& records) {
   numbers("train_cpu_seconds", &training::LogPoint::cpu_seconds, "s", "processor time of the training thread up to the step");
 }
 
-void add_evaluations(ColumnBuilder& b, const Records& records) {
+void add_evaluations(ColumnBuilder& b, const Records& records, const Labels& labels) {
   const std::size_t n = b.length("evaluation_step");
-  const auto family = [&](const std::string& prefix, const std::string& words,
+  const auto family = [&](const std::string& prefix, const std::string& words, const std::set<std::string>& names,
                           std::map<std::string, double> training::EvaluationPoint::*field) {
-    std::set<std::string> names;
-    for (const auto& record : records)
-      for (const auto& point : record.result.evaluations)
-        for (const auto& [name, value] : point.*field) names.insert(name);
     for (const auto& name : names) {
       auto* out = b.column(prefix + "_" + safe_name(name), {"evaluation_step"}, measurement::not_a_number,
                            keyed(described("1", words + name), prefix, name));
@@ -42,8 +37,8 @@ void add_evaluations(ColumnBuilder& b, const Records& records) {
             (*out)[r * n + b.place<std::int64_t>("evaluation_step", point.step)] = it->second;
     }
   };
-  family("heldout", "loss per example on the split of the evaluation: ", &training::EvaluationPoint::losses);
-  family("metric", "metric on the split of the evaluation: ", &training::EvaluationPoint::metrics);
+  family("heldout", "loss per example on the split of the evaluation: ", labels.losses, &training::EvaluationPoint::losses);
+  family("metric", "metric on the split of the evaluation: ", labels.metrics, &training::EvaluationPoint::metrics);
   if (auto* out = b.column("evaluated", {"evaluation_step"}, std::uint8_t{},
                            flags("whether the run was evaluated at the step", {"no", "yes"})))
     for (std::size_t r = 0; r < records.size(); ++r)
@@ -51,7 +46,7 @@ void add_evaluations(ColumnBuilder& b, const Records& records) {
         (*out)[r * n + b.place<std::int64_t>("evaluation_step", point.step)] = 1;
 }
 
-void add_measurements(ColumnBuilder& b, const Records& records) {
+void add_measurements(ColumnBuilder& b, const Records& records, const Labels& labels) {
   const std::size_t n = b.length("measurement_step");
   if (n == 0) return;
   // Calls f(flat index, measurement) for every measurement.
@@ -78,11 +73,7 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
     auto& out = *b.column(field.name, {"measurement_step"}, measurement::not_a_number, described(field.units, field.long_name));
     each([&](std::size_t i, const measurement::Measurement& m) { out[i] = m.*field.value; });
   }
-  std::set<std::string> names;
-  each([&](std::size_t, const measurement::Measurement& m) {
-    for (const auto& [name, interval] : m.intervals) names.insert(name);
-  });
-  for (const auto& name : names) {
+  for (const auto& name : labels.intervals) {
     auto& out = *b.column(safe_name(name) + "_interval", {"measurement_step", "bound"}, measurement::not_a_number,
                           keyed(described("1", "confidence interval of " + name), "interval", name));
     each([&](std::size_t i, const measurement::Measurement& m) {

@@ -33,10 +33,7 @@ void add_state(ColumnBuilder& b, const Records& records) {
   strings("checkpoint", "file of the final parameters, relative to the cells' folder", [](auto& r) { return r.checkpoint; });
 }
 
-void add_axes(ColumnBuilder& b, const Records& records) {
-  std::set<std::string> names;
-  for (const auto& record : records)
-    for (const auto& [name, value] : record.axes) names.insert(name);
+void add_axes(ColumnBuilder& b, const Records& records, std::set<std::string> names) {
   if (names.erase("seed")) {
     add<std::int64_t>(
         b, records, "seed",
@@ -63,7 +60,7 @@ void add_axes(ColumnBuilder& b, const Records& records) {
   }
 }
 
-void add_costs(ColumnBuilder& b, const Records& records) {
+void add_costs(ColumnBuilder& b, const Records& records, const std::set<std::string>& names) {
   const auto numbers = [&](const std::string& name, Attributes attributes, auto&& get) {
     add<double>(b, records, name, std::move(attributes), get);
   };
@@ -71,9 +68,6 @@ void add_costs(ColumnBuilder& b, const Records& records) {
   numbers("total_rows", described("1", "model rows of all training gradients"), [](auto& r) { return r.result.rows; });
   numbers("total_attention_values", described("1", "attention values of all training gradients"),
           [](auto& r) { return r.result.attention_values; });
-  std::set<std::string> names;
-  for (const auto& record : records)
-    for (const auto& [name, value] : record.costs) names.insert(name);
   for (const auto& name : names) {
     const char* units = name.ends_with("seconds") ? "s" : name.ends_with("bytes") ? "bytes" : "1";
     numbers("cost_" + safe_name(name), keyed(described(units, "cost: " + name), "cost", name), [&](auto& r) {
@@ -85,10 +79,10 @@ void add_costs(ColumnBuilder& b, const Records& records) {
 
 }  // namespace
 
-void add_runs(ColumnBuilder& b, const Records& records) {
+void add_runs(ColumnBuilder& b, const Records& records, const Labels& labels) {
   add_state(b, records);
-  add_axes(b, records);
-  add_costs(b, records);
+  add_axes(b, records, labels.axes);
+  add_costs(b, records, labels.costs);
 }
 
 }  // namespace hardgrad::storage

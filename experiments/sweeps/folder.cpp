@@ -66,50 +66,6 @@ bool is_done(CellState state, const Cell& cell) {
          (state == CellState::failed && cell.round > 0);
 }
 
-namespace {
-
-// Keys are sorted and numbers are integers, so that reading and writing gives the same text.
-std::string text_of(const nlohmann::json& plan, int indent) {
-  return plan.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace
-
-std::string frozen(const Plan& plan) {
-  auto json = plan.json();
-  json["checksum"] = text_hash(text_of(json, -1));
-  return text_of(json, 1) + "\n";
-}
-
-nlohmann::json read_plan(const SweepFolder& folder) {
-  if (path_kind(folder.plan()) == PathKind::missing)
-    throw InputError(fmt::format("{}: not the folder of a sweep: it {}", folder.path,
-                                 path_kind(folder.path) == PathKind::file ? "is a file" : "has no plan.json"));
-  auto plan = nlohmann::json::parse(storage::read_file(folder.plan()), nullptr, false);
-  const auto text = [](const nlohmann::json& object, const char* key) {
-    return object.contains(key) && object.at(key).is_string();
-  };
-  bool good = plan.is_object() && text(plan, "hash") && text(plan, "name") && text(plan, "config") && plan.contains("cells") &&
-              plan.at("cells").is_array();
-  if (good)
-    for (const auto& cell : plan.at("cells"))
-      good = good && cell.is_object() && text(cell, "hash") && text(cell, "skip") && cell.contains("axes") &&
-             cell.at("axes").is_object() && text(cell.at("axes"), "task") && text(cell.at("axes"), "model") &&
-             text(cell.at("axes"), "estimator") && text(cell.at("axes"), "seed");
-  const auto remedy = "`hardgrad run --force` rewrites it and keeps finished cells";
-  if (good && plan.value("format", 0) == 1)
-    throw InputError(fmt::format("{}: is of an older release; {}", folder.plan(), remedy));
-  if (good && text(plan, "checksum")) {
-    const auto promised = plan.at("checksum").get<std::string>();
-    plan.erase("checksum");
-    good = promised == text_hash(text_of(plan, -1));
-  } else {
-    good = false;
-  }
-  if (!good) throw InputError(fmt::format("{}: damaged; {}", folder.plan(), remedy));
-  return plan;
-}
-
 std::size_t SweepStatus::count(CellState state) const {
   return std::count_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.state == state; });
 }
@@ -141,19 +97,19 @@ struct History {
 
 History history_of(const SweepFolder& folder) {
   History history;
-  for (const auto& event : Journal::read(folder.journal())) {
+  Journal::each(folder.journal(), [&](const nlohmann::json& event) {
     try {
       const auto kind = event.value("event", "");
       const auto cell = event.value("cell", "");
       if (kind == "start") history.progress.erase(cell);
       if (kind == "progress" && event.contains("left"))
         history.progress[cell] = {event.value("seconds", 0.0), event.value("left", 0.0)};
-      if (kind != "end" && kind != "interrupted") continue;
+      if (kind != "end" && kind != "interrupted") return;
       history.reasons[cell] = event.value("reason", "");
       if (event.value("status", "") == "ok") history.seconds[cell] = event.value("seconds", 0.0);
     } catch (const nlohmann::json::exception&) {  // ignores a line of another format
     }
-  }
+  });
   return history;
 }
 
@@ -162,13 +118,11 @@ History history_of(const SweepFolder& folder) {
 std::map<std::string, double> journal_seconds(const SweepFolder& folder) { return history_of(folder).seconds; }
 
 SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& cells) {
-  const auto plan = read_plan(folder);
   auto history = history_of(folder);
   const auto claims = standing_claims(folder.cells());
-  SweepStatus status{plan.at("name"), plan.at("hash"), {}, plan.value("to_come", std::size_t{0}), cells.damage(), {}};
+  SweepStatus status;
   WorkLeft left;
-  left.to_come(plan.value("work_to_come", Durations::Left{}));
-  for (const auto& cell : plan.at("cells")) {
+  const auto plan = read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
     CellStatusLine line;
     line.hash = cell.at("hash");
     Cell named;
@@ -191,7 +145,12 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
       line.step = unfinished_step(folder, line.hash);
     }
     status.cells.push_back(std::move(line));
-  }
+  });
+  status.name = plan.at("name");
+  status.hash = plan.at("hash");
+  status.to_come = plan.value("to_come", std::size_t{0});
+  status.damage = cells.damage();
+  left.to_come(plan.value("work_to_come", Durations::Left{}));
   status.seconds_left = left.one_by_one(0);
   return status;
 }

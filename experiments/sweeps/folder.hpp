@@ -2,6 +2,7 @@
 // and the status of its cells.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -36,7 +37,12 @@ bool is_done(CellState state, const Cell& cell);
 
 /// A plan as the text of plan.json, with a checksum.
 std::string frozen(const Plan& plan);
-/// The frozen plan; InputError if it is missing, unreadable or does not match its checksum.
+/// f(plan without cells, cell)
+using EachPlanned = std::function<void(const nlohmann::json&, const nlohmann::json&)>;
+/// The frozen plan, its cells one after another; returns it without them. InputError if it is missing, unreadable or does
+/// not match its checksum: this is known only at the end.
+nlohmann::json read_plan(const SweepFolder& folder, const EachPlanned& each);
+/// The same with all cells in `cells`.
 nlohmann::json read_plan(const SweepFolder& folder);
 
 struct CellStatusLine {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <sstream>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
@@ -41,14 +40,16 @@ void Journal::append(nlohmann::json event) {
   }
 }
 
+void Journal::each(const std::string& path, const std::function<void(const nlohmann::json&)>& f) {
+  if (path_kind(path) == PathKind::missing) return;
+  storage::each_line(path, [&](std::string_view line) {
+    if (const auto event = nlohmann::json::parse(line, nullptr, false); event.is_object()) f(event);
+  });
+}
+
 std::vector<nlohmann::json> Journal::read(const std::string& path) {
   std::vector<nlohmann::json> events;
-  if (path_kind(path) == PathKind::missing) return events;
-  std::istringstream in(storage::read_file(path));
-  for (std::string line; std::getline(in, line);) {
-    auto event = nlohmann::json::parse(line, nullptr, false);
-    if (event.is_object()) events.push_back(std::move(event));
-  }
+  each(path, [&](const nlohmann::json& event) { events.push_back(event); });
   return events;
 }
 

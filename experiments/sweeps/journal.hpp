@@ -1,6 +1,7 @@
 // The journal of a sweep: one JSON object per line, append-only; an incomplete last line is ignored.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@ class Journal {
   /// Adds the time and writes the line in one call, so that lines of several processes do not mix.
   void append(nlohmann::json event);
 
-  /// All readable lines in order; empty if there is no file.
+  /// f(event) for each readable line in order; none if there is no file.
+  static void each(const std::string& path, const std::function<void(const nlohmann::json&)>& f);
+  /// All of them.
   static std::vector<nlohmann::json> read(const std::string& path);
 
  private:

@@ -2,45 +2,19 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <set>
 
-#include "core/estimator/estimator.hpp"
-#include "core/estimator/evaluations.hpp"
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
-#include "experiments/sweeps/identity.hpp"
+#include "experiments/sweeps/grid.hpp"
 #include "experiments/sweeps/tuning.hpp"
 #include "experiments/tasks/task.hpp"
-#include "experiments/training/annealing.hpp"
 #include "experiments/training/monitor.hpp"
 
 namespace hardgrad::sweeps {
-namespace {
-
-constexpr std::size_t most_cells = 1'000'000;
-
-// The properties of a (task, model) pair that estimators need, or why the pair does not work.
-struct Fit {
-  std::shared_ptr<const Model<float>> model;
-  std::string refusal;
-};
-
-Fit fit(const Cell& cell, bool posterior, std::uint64_t root, TaskPool& tasks) {
-  const CellKeys keys(root, cell.axes);
-  const auto task = tasks.get(cell.axes.at("task"), keys.data);
-  try {
-    return {tasks::make_model_for<float>(*task, cell.spec("model"), keys.init, posterior), ""};
-  } catch (const UsageError& e) {
-    return {{}, e.what()};
-  }
-}
-
-}  // namespace
-
 CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std::vector<bool>* used) {
   auto settings = config.base;
   for (const auto& [name, value] : axes)
@@ -114,88 +88,35 @@ void TaskPool::expect(const Users& users) {
   }
 }
 
-Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
-  Plan plan{.name = config.name,
-            .precision = config.precision,
-            .config = config.echo,
-            .seed = config.seed,
-            .cells = {},
-            .warnings = {},
-            .hash = {}};
-  std::size_t total = 1;
-  for (const auto& group : config.axes) {
-    total *= group.front().values.size();
-    if (total > most_cells)
-      throw UsageError(fmt::format("{}: grid: more than {} cells; split the sweep", config.file, most_cells));
-  }
-  std::vector<bool> excluded(config.excludes.size()), overridden(config.overrides.size());
-  std::map<std::tuple<std::string, std::string, bool>, Fit> fits;
-  std::set<std::string> hashes, flattering;
-  std::set<std::pair<std::string, std::string>> monitored;
-  for (std::size_t number = 0; number < total; ++number) {
-    Cell cell;
-    std::size_t rest = number;
-    for (auto group = config.axes.rbegin(); group != config.axes.rend(); ++group) {  // the last varies fastest
-      const auto length = group->front().values.size();
-      for (const auto& axis : *group) cell.axes[axis.name] = axis.values[rest % length];
-      rest /= length;
-    }
-    if (!cell.axes.contains("model")) {
-      const auto& entry = tasks::Tasks::instance().at(cell.spec("task").name);
-      cell.axes["model"] = canonical_spec("model", entry.default_model);
-    }
-    bool out = false;
-    for (std::size_t i = 0; i < config.excludes.size(); ++i)
-      if (config.excludes[i].matches(cell.axes)) out = excluded[i] = true;
-    if (out) continue;
-    cell.settings = settings_of(config, cell.axes, &overridden);
-    try {
-      cell.settings.resolved();
-      training::annealed(cell.spec("estimator"), cell.settings.train.anneal, 1);
-    } catch (const UsageError& e) {
-      throw UsageError(fmt::format("{}: {} (in {})", config.file, e.what(), cell.label()));
-    }
-    if (const auto& train = cell.settings.train; train.evaluate_split == train.judging_split())
-      for (const auto& [name, what] : train.choosing()) flattering.insert(name);
-    // Metrics depend on the task, not on the seed of its data.
-    if (const auto& what = cell.settings.train.monitor; what != "loss" && monitored.insert({cell.axes.at("task"), what}).second)
-      more_is_better(config, "train.monitor", what, cell, tasks);
-    if (cell.settings.train.measure.exact && config.precision != "double")
-      throw UsageError(fmt::format("{}: measure.exact: needs precision = \"double\"", config.file));
-    cell.hash = text_hash(identity(config.precision, config.seed, cell));
-    if (!hashes.insert(cell.hash).second) continue;  // zipped lists may repeat a combination
-
-    const auto estimator = cell.spec("estimator");
-    const bool posterior = wants_posterior(estimator);
-    const std::tuple key{cell.axes.at("task"), cell.axes.at("model"), posterior};
-    auto it = fits.find(key);
-    if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
-    cell.skip = it->second.refusal.empty()
-                    ? training::why_untrainable(estimator, it->second.model->structure(), cell.settings.train)
-                    : it->second.refusal;
-    if (cell.skip.empty()) cell.rows = stated_rows(estimator, it->second.model->structure(), cell.settings.train.steps > 0);
-    cell.number = plan.cells.size();
-    plan.cells.push_back(std::move(cell));
-  }
-  for (std::size_t i = 0; i < excluded.size(); ++i)
-    if (!excluded[i]) plan.warnings.push_back(config.excludes[i].where + ": this [[exclude]] matches no cell");
-  for (const auto& name : flattering)
-    plan.warnings.push_back(
-        fmt::format("{}: train.{}: selects by the split of the last evaluation, whose results are then optimistic; "
-                    "train.final_split = \"test\" uses the other split",
-                    config.file, name));
-  for (std::size_t i = 0; i < overridden.size(); ++i)
-    if (!overridden[i]) plan.warnings.push_back(config.overrides[i].when.where + ": this [[override]] matches no cell");
-  if (plan.cells.empty()) throw UsageError(config.file + ": exclude: nothing is left to run");
+Plan make_plan(const SweepConfig& config, TaskPool& tasks, std::size_t shard, std::size_t shards) {
+  const auto grid = std::make_shared<Grid>(config, tasks);
+  Plan plan{.name = config.name, .precision = config.precision, .config = config.echo, .seed = config.seed};
+  if (shards > 1 && !config.tune) plan.grid = grid;
+  std::vector<std::string> hashes;
+  std::string in_order, content = config.echo;
+  grid->each([&](Cell&& cell) {
+    hashes.push_back(cell.hash);
+    in_order += cell.hash;
+    content += cell.hash + cell.skip;
+    for (const auto& [name, value] : cell.axes) plan.values[name].insert(value);
+    if (!plan.grid || cell.number % shards == shard - 1) plan.cells.push_back(std::move(cell));
+  });
+  plan.warnings = grid->warnings();
+  if (hashes.empty()) throw UsageError(config.file + ": exclude: nothing is left to run");
+  std::sort(hashes.begin(), hashes.end());  // the order of the file does not matter
   std::string all = "plan 1\n" + config.name + "\n";
-  for (const auto& h : hashes) all += h + "\n";  // sorted: the order of the file does not matter
+  for (const auto& hash : hashes) all += hash + "\n";
   if (config.tune) all += config.tune->text();
   plan.hash = text_hash(all);
-  std::string in_order;
-  for (const auto& cell : plan.cells) in_order += cell.hash;
   plan.numbering = text_hash(in_order);
+  plan.content = text_hash(content);
   if (config.tune) begin_searches(plan, config, tasks);
   return plan;
+}
+
+void Plan::each_cell(const std::function<void(const Cell&)>& f) const {
+  if (grid) return grid->each([&](Cell&& cell) { f(cell); });
+  for (const auto& cell : cells) f(cell);
 }
 
 namespace {
@@ -213,23 +134,48 @@ bool keeps(const std::string& axis, const std::string& pattern, const std::strin
   }
 }
 
+/// `axis=pattern`, or a pattern for any axis. The axis ends at the first '=' before any '[': rloo[samples=4] is a bare pattern.
+struct Filter {
+  std::string axis, pattern;  // axis: empty for any
+  explicit Filter(const std::string& text) : pattern(text) {
+    const auto equals = text.find('='), bracket = text.find('[');
+    if (equals == std::string::npos || bracket < equals) return;
+    axis = text.substr(0, equals);
+    pattern = text.substr(equals + 1);
+  }
+  /// Of a map from axes. UsageError if the axis is none of them.
+  template <class Axes, class Keeps>
+  bool keeps_any(const Axes& axes, Keeps keeps) const {
+    if (axis.empty())
+      return std::any_of(axes.begin(), axes.end(), [&](const auto& item) { return keeps(item.first, item.second); });
+    if (const auto it = axes.find(axis); it != axes.end()) return keeps(axis, it->second);
+    std::vector<std::string> names;
+    for (const auto& item : axes) names.push_back(item.first);
+    throw UsageError(fmt::format("--only {}={}: no axis \"{}\"{}", axis, pattern, axis, did_you_mean(axis, names)));
+  }
+};
+
+/// UsageError with suggestions if the filter keeps no cell of the whole plan.
+void check_filter(const AxisSets& values, const std::string& text) {
+  const Filter filter(text);
+  const auto any = [&](const std::string& axis, const std::set<std::string>& of) {
+    return std::any_of(of.begin(), of.end(), [&](const auto& value) { return keeps(axis, filter.pattern, value); });
+  };
+  if (filter.keeps_any(values, any)) return;
+  std::set<std::string> words;
+  for (const auto& [name, of] : values)
+    if (filter.axis.empty() ? name != "seed" : name == filter.axis)
+      for (const auto& value : of) words.insert({value, value.substr(0, value.find('['))});
+  throw UsageError(
+      fmt::format("--only {}: matches no cell{}", text, did_you_mean(filter.pattern, {words.begin(), words.end()})));
+}
+
 }  // namespace
 
 bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
-  return std::all_of(filters.begin(), filters.end(), [&](const std::string& filter) {
-    // The key ends at the first '=' before any '[': rloo[samples=4] is a bare pattern.
-    const auto equals = filter.find('='), bracket = filter.find('[');
-    if (equals == std::string::npos || bracket < equals)
-      return std::any_of(cell.axes.begin(), cell.axes.end(),
-                         [&](const auto& axis) { return keeps(axis.first, filter, axis.second); });
-    const auto name = filter.substr(0, equals), pattern = filter.substr(equals + 1);
-    const auto it = cell.axes.find(name);
-    if (it == cell.axes.end()) {
-      std::vector<std::string> names;
-      for (const auto& [axis, value] : cell.axes) names.push_back(axis);
-      throw UsageError(fmt::format("--only {}: no axis \"{}\"{}", filter, name, did_you_mean(name, names)));
-    }
-    return keeps(name, pattern, it->second);
+  return std::all_of(filters.begin(), filters.end(), [&](const std::string& text) {
+    const Filter filter(text);
+    return filter.keeps_any(cell.axes, [&](const auto& axis, const auto& value) { return keeps(axis, filter.pattern, value); });
   });
 }
 
@@ -240,20 +186,11 @@ std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std:
   const auto known = all.size();
   if (plan.tuning)
     for (const auto& cell : plan.tuning->to_come) all.push_back(&cell);
-  for (const auto& filter : filters) {
-    if (std::any_of(all.begin(), all.end(), [&](const auto* cell) { return filter_keeps({filter}, *cell); })) continue;
-    const auto equals = filter.find('='), bracket = filter.find('[');
-    const bool named = equals != std::string::npos && !(bracket < equals);
-    std::set<std::string> values;
+  AxisSets tuned;  // a search changes the values that the grid has
+  if (plan.tuning && !filters.empty())
     for (const auto* cell : all)
-      for (const auto& [name, value] : cell->axes) {
-        if (named ? name != filter.substr(0, equals) : name == "seed") continue;
-        values.insert(value);
-        values.insert(value.substr(0, value.find('[')));
-      }
-    throw UsageError(fmt::format("--only {}: matches no cell{}", filter,
-                                 did_you_mean(named ? filter.substr(equals + 1) : filter, {values.begin(), values.end()})));
-  }
+      for (const auto& [name, value] : cell->axes) tuned[name].insert(value);
+  for (const auto& filter : filters) check_filter(plan.tuning ? tuned : plan.values, filter);
   std::vector<const Cell*> result;
   for (std::size_t i = to_come ? known : 0; i < (to_come ? all.size() : known); ++i)
     if (all[i]->number % shards == shard - 1 && filter_keeps(filters, *all[i])) result.push_back(all[i]);
@@ -270,89 +207,6 @@ Durations::Left work_of(const std::vector<const Cell*>& cells) {
   Durations::Left work;
   for (const auto* cell : cells) work[kind_of(cell->axes)] += cell->share;
   return work;
-}
-
-namespace {
-
-// The lines of a text, sorted.
-std::vector<std::string_view> sorted_lines(std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
-    lines.push_back(text.substr(0, end + 1));
-  std::sort(lines.begin(), lines.end());
-  return lines;
-}
-
-}  // namespace
-
-nlohmann::json Plan::json() const {
-  // The lines that all identities have are written once: they are most of the file.
-  std::vector<std::string> identities;
-  for (const auto& cell : cells) identities.push_back(identity(precision, seed, cell));
-  auto common = identities.empty() ? std::vector<std::string_view>() : sorted_lines(identities[0]);
-  for (const auto& text : identities) {
-    const auto lines = sorted_lines(text);
-    std::erase_if(common, [&](auto line) { return !std::binary_search(lines.begin(), lines.end(), line); });
-  }
-  std::string shared;
-  for (const auto line : common) shared += line;
-  auto list = nlohmann::json::array();
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const auto& cell = cells[i];
-    std::string own;
-    for (const auto line : sorted_lines(identities[i]))
-      if (!std::binary_search(common.begin(), common.end(), line)) own += line;
-    list.push_back({{"hash", cell.hash}, {"axes", cell.axes}, {"identity", own}, {"skip", cell.skip}});
-    if (tuning)
-      list.back().update({{"round", cell.round}, {"search", cell.search}, {"setting", cell.setting}, {"share", cell.share}});
-  }
-  nlohmann::json all{{"format", 2},      {"name", name},  {"hash", hash},    {"seed", seed}, {"precision", precision},
-                     {"config", config}, {"cells", list}, {"common", shared}};
-  if (tuning)
-    all.update({{"tune", tuning->config->tune->text()},
-                {"metric", tuning->config->tune->metric},
-                {"searches", tuning_json(*this)},
-                {"to_come", tuning->to_come.size()},
-                {"work_to_come", work_of(selected_cells(*this, {}, 1, 1, true))}});
-  return all;
-}
-
-std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
-  if (frozen.value("hash", "") == plan.hash) return {};
-  const auto now = plan.json();
-  if (const auto rule = now.value("tune", ""), was = frozen.value("tune", ""); rule != was)
-    return was.empty()    ? "nothing was tuned -> [tune]"
-           : rule.empty() ? "[tune] -> nothing is tuned"
-                          : identity_difference(was, rule);
-  if (frozen.value("name", "") != plan.name) return fmt::format("name {} -> {}", frozen.value("name", ""), plan.name);
-  if (frozen.value("seed", std::uint64_t{0}) != plan.seed)
-    return fmt::format("seed {} -> {}", frozen.value("seed", std::uint64_t{0}), plan.seed);
-  if (frozen.value("precision", "") != plan.precision)
-    return fmt::format("precision {} -> {}", frozen.value("precision", ""), plan.precision);
-  std::map<std::string, nlohmann::json> before, after;
-  const auto key = [](const nlohmann::json& cell) { return cell.at("axes").dump() + std::to_string(cell.value("round", 0)); };
-  for (const auto& cell : frozen.at("cells")) before[key(cell)] = cell;
-  for (const auto& cell : now.at("cells")) after[key(cell)] = cell;
-  std::size_t added = 0, removed = 0, changed = 0;
-  std::string example;
-  for (const auto& [key, cell] : after) {
-    const auto it = before.find(key);
-    if (it == before.end()) {
-      ++added;
-    } else if (it->second.at("hash") != cell.at("hash")) {
-      ++changed;
-      if (example.empty())
-        example = identity_difference(frozen.value("common", "") + it->second.value("identity", ""),
-                                      now.value("common", "") + cell.value("identity", ""));
-    }
-  }
-  for (const auto& [key, cell] : before) removed += !after.contains(key);
-  std::vector<std::string> parts;
-  const auto cells = [](std::size_t n) { return fmt::format("{} cell{}", n, n == 1 ? "" : "s"); };
-  if (changed) parts.push_back(fmt::format("{} changed ({})", cells(changed), example));
-  if (added) parts.push_back(cells(added) + " more");
-  if (removed) parts.push_back(cells(removed) + " fewer");
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace hardgrad::sweeps

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,15 +25,23 @@ struct Tuning {
   std::vector<Cell> to_come;     ///< cells whose settings are not chosen yet, with the first settings as placeholders
 };
 
+class Grid;
+using AxisSets = std::map<std::string, std::set<std::string>>;  ///< values by axis
+
 struct Plan {
   std::string name, precision, config;  ///< config: the resolved TOML
   std::uint64_t seed = 0;
-  std::vector<Cell> cells;            ///< the known cells in order; with [tune], finished trials add more (`grow`)
-  std::vector<std::string> warnings;  ///< e.g. an exclusion that matches nothing
-  std::string hash;                   ///< 16 hex digits over all cells
-  std::string numbering;              ///< the same over the cells in order, which shards count
-  std::optional<Tuning> tuning = {};  ///< of a sweep with [tune]
+  std::vector<Cell> cells = {};            ///< the known cells in order; with [tune], finished trials add more (`grow`)
+  std::shared_ptr<Grid> grid = {};         ///< of a plan whose `cells` are only those of a shard: all cells
+  AxisSets values = {};                    ///< that all cells have
+  std::vector<std::string> warnings = {};  ///< e.g. an exclusion that matches nothing
+  std::string hash = {};                   ///< 16 hex digits over all cells
+  std::string numbering = {};              ///< the same over the cells in order, which shards count
+  std::string content = {};                ///< the same over all that plan.json holds without [tune]
+  std::optional<Tuning> tuning = {};       ///< of a sweep with [tune]
 
+  /// f(cell) for all known cells of the whole plan.
+  void each_cell(const std::function<void(const Cell&)>& f) const;
   /// The content of plan.json, which `status` and `merge` read.
   nlohmann::json json() const;
 };
@@ -76,8 +85,9 @@ std::string text_hash(const std::string& text);
 /// The settings of a cell in the sweep. `used`: receives which overrides applied.
 CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std::vector<bool>* used = nullptr);
 
-/// Expands the configuration. Builds each (task, model) once to find the supported estimators.
-Plan make_plan(const SweepConfig& config, TaskPool& tasks);
+/// Expands the configuration. Builds each (task, model) once to find the supported estimators. With several shards and without
+/// [tune], the plan holds the cells of the shard only.
+Plan make_plan(const SweepConfig& config, TaskPool& tasks, std::size_t shard = 1, std::size_t shards = 1);
 
 /// Whether filters keep a cell: `estimator=exact` (this name, with any settings), `estimator=rloo[samples=2]`, `estimator=rloo*`,
 /// `seed=1`, or a pattern without an axis, for any value; all must match. UsageError if an axis does not exist.

@@ -28,17 +28,21 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   std::error_code error;
   std::filesystem::create_directories(folder.cells(), error);
   if (error) throw UsageError(fmt::format("{}: cannot be created: {}; give another --out", folder.cells(), error.message()));
-  const auto text = frozen(plan);
-  if (path_kind<UsageError>(folder.plan()) == PathKind::missing && storage::write_new_file(folder.plan(), text)) return;
-  if (!force)
-    if (const auto difference = plan_difference(read_plan(folder), plan); !difference.empty())
-      throw UsageError(
-          fmt::format("{}: holds another plan: {}; give another --out, or --force to continue here with "
-                      "the new plan (finished cells of both are kept)",
-                      folder.path, difference));
+  if (path_kind<UsageError>(folder.plan()) == PathKind::missing && storage::write_new_file(folder.plan(), frozen(plan))) return;
+  std::optional<nlohmann::json> there;
+  try {
+    there = read_plan(folder, [](const auto&, const auto&) {});
+  } catch (const InputError&) {
+    if (!force) throw;
+  }
+  const bool same = there && there->at("hash") == plan.hash;
+  if (!same && !force)
+    throw UsageError(
+        fmt::format("{}: holds another plan: {}; give another --out, or --force to continue here with "
+                    "the new plan (finished cells of both are kept)",
+                    folder.path, plan_difference(read_plan(folder), plan)));
   // A growing plan may already have more cells in the folder.
-  if ((!plan.tuning || !plan_difference(read_plan(folder), plan).empty()) && storage::read_file(folder.plan()) != text)
-    storage::write_file(folder.plan(), text);
+  if (!same || (!plan.tuning && there->value("content", "") != plan.content)) storage::write_file(folder.plan(), frozen(plan));
 }
 
 }  // namespace

@@ -30,72 +30,75 @@ Id converting(std::size_t count) {
 
 }  // namespace
 
-void File::write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape, const Values& values,
-                       const Attributes& attributes, bool compress, bool scale) {
+Id File::make_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape, const Values& like,
+                    const Attributes& attributes, bool compress, bool scale) {
   const std::vector<hsize_t> extent(shape.begin(), shape.end());
   const Id space(
       extent.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
       H5Sclose);
   const auto text = string_type();
-  std::visit(
+  return std::visit(
       [&](const auto& v) {
         using E = typename std::decay_t<decltype(v)>::value_type;
-        const Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-        hid_t type = text, memory = text;
+        const Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose), access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+        hid_t type = text;
         if constexpr (!std::is_same_v<E, std::string>) {
           type = number_type<E>().file;
-          memory = number_type<E>().memory;
           if (compress && !extent.empty()) {
-            H5Pset_chunk(create, static_cast<int>(extent.size()), chunk_of(extent).data());
+            const auto chunk = chunk_of(extent);
+            H5Pset_chunk(create, static_cast<int>(extent.size()), chunk.data());
             H5Pset_shuffle(create);
             H5Pset_deflate(create, 4);
             H5Pset_fletcher32(create);
+            // Room for all chunks along the first rows, so that each is compressed once when rows are written in blocks.
+            auto band = chunk[0] * sizeof(E);
+            for (std::size_t i = 1; i < extent.size(); ++i) band *= (extent[i] + chunk[i] - 1) / chunk[i] * chunk[i];
+            H5Pset_chunk_cache(access, 10007, std::max<std::size_t>(band + band / 4, 1 << 20), 1);
           }
           if constexpr (std::is_floating_point_v<E>) {
             const E missing = std::numeric_limits<E>::quiet_NaN();
-            H5Pset_fill_value(create, memory, &missing);
+            H5Pset_fill_value(create, number_type<E>().memory, &missing);
           }
         }
         H5Pset_obj_track_times(create, false);
-        const Id set(ok(H5Dcreate2(group, name.c_str(), type, space, H5P_DEFAULT, create, H5P_DEFAULT), name), H5Dclose);
-        herr_t wrote;
-        if constexpr (std::is_same_v<E, std::string>) {
-          const auto raw = pointers(v);
-          wrote = H5Dwrite(set, text, H5S_ALL, H5S_ALL, converting(raw.size()), raw.data());
-        } else {
-          wrote = H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, v.data());
-        }
-        if (wrote < 0) fail("values of " + name);
+        Id set(ok(H5Dcreate2(group, name.c_str(), type, space, H5P_DEFAULT, create, access), name), H5Dclose);
         if (scale) {
           if (H5DSset_scale(set, name.c_str()) < 0) fail("scale " + name);
         } else if constexpr (std::is_floating_point_v<E>) {
           const E missing = std::numeric_limits<E>::quiet_NaN();
           const Id scalar(H5Screate(H5S_SCALAR), H5Sclose);
           Id a(H5Acreate2(set, "_FillValue", type, scalar, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-          H5Awrite(a, memory, &missing);
+          H5Awrite(a, number_type<E>().memory, &missing);
         }
         write_attributes(set, attributes);
+        return set;
       },
-      values);
+      like);
 }
 
-Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>& shape) {
-  const Id space(ok(H5Dget_space(set), name), H5Sclose);
-  const Id type(ok(H5Dget_type(set), name), H5Tclose);
-  const int rank = H5Sget_simple_extent_ndims(space);
-  if (rank < 0 || H5Sget_simple_extent_type(space) == H5S_NULL) fail(name + " has no shape");
-  shape.resize(static_cast<std::size_t>(rank));
-  H5Sget_simple_extent_dims(space, shape.data(), nullptr);
-  double wanted = 1;
-  for (auto n : shape) wanted *= static_cast<double>(n);
-  if (wanted > 4e9) fail(name + " claims " + std::to_string(wanted) + " values");
-  const auto count = static_cast<std::size_t>(wanted);
+void File::put_values(hid_t set, const std::string& name, const Values& values, hid_t memory, hid_t file) {
+  const auto wrote = std::visit(
+      [&](const auto& v) {
+        using E = typename std::decay_t<decltype(v)>::value_type;
+        if constexpr (std::is_same_v<E, std::string>) {
+          const auto raw = pointers(v);
+          return H5Dwrite(set, string_type(), memory, file, converting(raw.size()), raw.data());
+        } else {
+          return H5Dwrite(set, number_type<E>().memory, memory, file, H5P_DEFAULT, v.data());
+        }
+      },
+      values);
+  if (wrote < 0) fail("values of " + name);
+}
+
+Values File::get_values(hid_t set, const std::string& name, std::size_t count, hid_t memory, hid_t file) {
   const auto numbers = [&]<class E>(E) -> Values {
     std::vector<E> v(count);
-    if (H5Dread(set, number_type<E>().memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, v.data()) < 0)
+    if (H5Dread(set, number_type<E>().memory, memory, file, H5P_DEFAULT, v.data()) < 0)
       fail("values of " + name + " cannot be read");
     return v;
   };
+  const Id type(ok(H5Dget_type(set), name), H5Tclose);
   const auto bytes = H5Tget_size(type);
   switch (H5Tget_class(type)) {
     case H5T_FLOAT: return bytes == 4 ? numbers(float{}) : numbers(double{});
@@ -105,13 +108,25 @@ Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>
     case H5T_STRING: {
       if (H5Tis_variable_str(type) <= 0) fail(name + " holds strings of fixed length");
       std::vector<char*> raw(count, nullptr);
-      const auto memory = string_type();
-      if (H5Dread(set, memory, H5S_ALL, H5S_ALL, converting(count), raw.data()) < 0)
-        fail("strings of " + name + " cannot be read");
-      return take(raw, memory, space);
+      const auto text = string_type();
+      if (H5Dread(set, text, memory, file, converting(count), raw.data()) < 0) fail("strings of " + name + " cannot be read");
+      const hsize_t length = count;
+      return take(raw, text, Id(H5Screate_simple(1, &length, nullptr), H5Sclose));
     }
     default: fail(name + " has a type that this version does not support");
   }
+}
+
+Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>& shape) {
+  const Id space(ok(H5Dget_space(set), name), H5Sclose);
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 0 || H5Sget_simple_extent_type(space) == H5S_NULL) fail(name + " has no shape");
+  shape.resize(static_cast<std::size_t>(rank));
+  H5Sget_simple_extent_dims(space, shape.data(), nullptr);
+  double wanted = 1;
+  for (auto n : shape) wanted *= static_cast<double>(n);
+  if (wanted > 4e9) fail(name + " claims " + std::to_string(wanted) + " values");
+  return get_values(set, name, static_cast<std::size_t>(wanted), H5S_ALL, H5S_ALL);
 }
 
 }  // namespace hardgrad::storage::hdf5

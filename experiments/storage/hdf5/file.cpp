@@ -1,9 +1,11 @@
-// Files in memory behind one lock: opening, errors, closing.
+// Files behind one lock: opening, errors, closing.
 #include "experiments/storage/hdf5/file.hpp"
 
 #include <cstring>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/hdf5/disk.hpp"
+#include "experiments/support/path_kind.hpp"
 
 namespace hardgrad::storage::hdf5 {
 namespace {
@@ -66,10 +68,17 @@ Id core_access(std::size_t step) {
   return access;
 }
 
+Id tracked() {
+  Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  return create;
+}
+
 }  // namespace
 
 void File::fail(const std::string& what) const {
   const auto words = complaint();
+  if (disk_error_) check();
   if (!reading_) throw Bug("HDF5: " + what + ": " + words);
   throw InputError(name_ + ": damaged or not a file of Hardgrad: " + what + (words.empty() ? "" : " (" + words + ")"));
 }
@@ -81,12 +90,22 @@ hid_t File::ok(hid_t id, const std::string& what) const {
 
 File::File() : lock_(mutex()), name_("new"), block_(std::make_unique<Block>()) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-  H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  const auto create = tracked();
   const auto access = core_access(std::size_t{1} << 18);
   auto calls = keep_in(*block_);
   H5Pset_file_image_callbacks(access, &calls);
   file_ = Id(ok(H5Fcreate(unreal_name().c_str(), H5F_ACC_TRUNC, create, access), "no file"), H5Fclose);
+}
+
+File::File(const OnDisk& place) : lock_(mutex()), name_(place.name), disk_error_(std::make_unique<int>(0)) {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  const auto create = tracked(), access = disk_access(*disk_error_);
+  H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+  file_ = Id(ok(H5Fcreate(place.path.c_str(), H5F_ACC_TRUNC, create, access), "no file"), H5Fclose);
+}
+
+void File::check() const {
+  if (*disk_error_) throw UsageError(name_ + ": cannot be written: " + system_words(*disk_error_));
 }
 
 File::File(const std::string& bytes, const std::string& name) : lock_(mutex()), name_(name), reading_(true) {
@@ -96,6 +115,12 @@ File::File(const std::string& bytes, const std::string& name) : lock_(mutex()), 
   const auto access = core_access(4096);
   H5Pset_file_image(access, const_cast<char*>(bytes.data()), bytes.size());
   file_ = Id(ok(H5Fopen(unreal_name().c_str(), H5F_ACC_RDONLY, access), "cannot be opened"), H5Fclose);
+}
+
+void File::close() && {
+  if (H5Fflush(file_, H5F_SCOPE_GLOBAL) < 0) fail("cannot be flushed");
+  file_ = Id();
+  check();
 }
 
 std::string File::image() && {

@@ -38,16 +38,25 @@ class Id {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// A file in memory. Library bounds are V18. The creation order of links is tracked, but not that of attributes: HDF5 1.10
-/// then corrupts a group of more than 8 attributes when a user changes one.
+/// A file, in memory if not said otherwise. Library bounds are V18. The creation order of links is tracked, but not that of
+/// attributes: HDF5 1.10 then corrupts a group of more than 8 attributes when a user changes one.
 class File {
  public:
-  /// A new, empty file.
+  /// A new, empty file in memory.
   File();
+  /// A new file at a path, for data larger than memory. UsageError, with `name`, if it cannot be written, here or later.
+  struct OnDisk {
+    std::string path, name;
+  };
+  explicit File(const OnDisk& place);
+  /// Of a file on disk: UsageError if a write has failed.
+  void check() const;
   /// Opens the file in `bytes`, read-only; `name` is for messages. InputError if they are not HDF5.
   File(const std::string& bytes, const std::string& name);
   /// Closes the file and returns all its bytes; every handle into it must be closed before.
   std::string image() &&;
+  /// Of a file on disk: closes it; every handle into it must be closed before.
+  void close() &&;
   const std::string& name() const { return name_; }
 
   /// A new group below the root.
@@ -73,8 +82,14 @@ class File {
  private:
   [[noreturn]] void fail(const std::string& what) const;
   hid_t ok(hid_t id, const std::string& what) const;
-  void write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape, const Values& values,
-                   const Attributes& attributes, bool compress, bool scale);
+  friend class Blocks;
+  /// An array without values, of the type of `like`.
+  Id make_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape, const Values& like,
+                const Attributes& attributes, bool compress, bool scale);
+  /// Values of the places that two dataspaces select in memory and in the file.
+  void put_values(hid_t set, const std::string& name, const Values& values, hid_t memory = H5S_ALL, hid_t file = H5S_ALL);
+  Values get_values(hid_t set, const std::string& name, std::size_t count, hid_t memory, hid_t file);
+  void attach(hid_t group, hid_t set, const Dataset& data, const Variable& variable);
   Values read_array(hid_t dataset, const std::string& name, std::vector<hsize_t>& shape);
   Attribute read_attribute(hid_t object, const std::string& name);
   Attributes read_attributes(hid_t object);
@@ -84,7 +99,8 @@ class File {
   std::unique_lock<std::recursive_mutex> lock_;  // first in, last out
   std::string name_;
   bool reading_ = false;
-  std::unique_ptr<Block> block_;  // memory of the closed file; outlives it
+  std::unique_ptr<int> disk_error_;  // of a file on disk; outlives it
+  std::unique_ptr<Block> block_;     // memory of the closed file; outlives it
   Id file_;
 };
 

@@ -92,18 +92,25 @@ Id File::open_scale(hid_t group, const Axis& axis) {
   return Id(ok(H5Dopen2(group, place.c_str(), H5P_DEFAULT), place), H5Dclose);
 }
 
+void File::attach(hid_t group, hid_t set, const Dataset& data, const Variable& variable) {
+  for (unsigned i = 0; i < variable.axes.size(); ++i) {
+    const auto scale = open_scale(group, *data.axis(variable.axes[i]));
+    if (H5DSattach_scale(set, scale, i) < 0) fail("axis " + variable.axes[i] + " of " + variable.name);
+  }
+}
+
 void File::write(hid_t group, const Dataset& data, bool compress) {
   data.validate();
   write_attributes(group, data.attributes);
   for (const auto& axis : data.axes)
-    if (!axis.inherited) write_array(group, axis.name, {axis.size()}, axis.labels, axis.attributes, compress, true);
+    if (!axis.inherited)
+      put_values(make_array(group, axis.name, {axis.size()}, axis.labels, axis.attributes, compress, true), axis.name,
+                 axis.labels);
   for (const auto& variable : data.variables) {
-    write_array(group, variable.name, data.shape(variable), variable.values, variable.attributes, compress, false);
-    const Id set(H5Dopen2(group, variable.name.c_str(), H5P_DEFAULT), H5Dclose);
-    for (unsigned i = 0; i < variable.axes.size(); ++i) {
-      const auto scale = open_scale(group, *data.axis(variable.axes[i]));
-      if (H5DSattach_scale(set, scale, i) < 0) fail("axis " + variable.axes[i] + " of " + variable.name);
-    }
+    const auto set =
+        make_array(group, variable.name, data.shape(variable), variable.values, variable.attributes, compress, false);
+    put_values(set, variable.name, variable.values);
+    attach(group, set, data, variable);
   }
 }
 

@@ -128,28 +128,54 @@ std::size_t allocated() {
 
 }  // namespace
 
-TEST_CASE("merging keeps only the data of a cell that the result contains") {
-  constexpr std::size_t cells = 30, large = 1 << 20;
+TEST_CASE("merging holds one block of cells, and only the data that the result contains") {
+  constexpr std::size_t cells = 100, large = 1 << 20;
   const auto before = allocated();
   const std::string control(large, 'c');
   if (allocated() - before < large) {
     MESSAGE("skipped: this allocator does not report allocated memory");
     return;
   }
-  Merger merger;
+  Folder folder;
+  std::size_t most = 0;
   const auto start = allocated();
-  for (std::size_t i = 0; i < cells; ++i) {
-    auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
-    record.cell_hash = std::to_string(i);
-    record.configuration.assign(large, 'x');
-    record.identity.assign(large, 'x');
-    record.provenance["flags"].assign(large, 'x');
-    for (auto& point : record.result.measurements) point.measurement.mean.assign(large / sizeof(double), 1);
-    merger.add(std::move(record));
+  const auto each = [&](const auto& f) {
+    for (std::size_t i = 0; i < cells; ++i) {
+      auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
+      record.cell_hash = std::to_string(i);
+      record.log.assign(large, 'l');
+      record.configuration.assign(large, 'x');
+      record.identity.assign(large, 'x');
+      record.provenance["flags"].assign(large, 'x');
+      for (auto& point : record.result.measurements) point.measurement.mean.assign(large / sizeof(double), 1);
+      f(std::move(record));
+      most = std::max(most, allocated() - start);
+    }
+  };
+  CHECK(write_merged(folder / "merged.h5", each, {.block = 2}) == cells);
+  CHECK(most < cells / 2 * large);  // two records and their columns, and the cache of HDF5, which is at most 32 MB
+  const auto merged = read_archive(folder / "merged.h5", "result");
+  CHECK(merged.group("").values<std::string>("configuration")->at(0).size() == large);
+  CHECK(merged.group("").values<std::string>("log")->back().size() == large);
+}
+
+TEST_CASE("blocks of any size give the same result as all cells at once") {
+  Folder folder;
+  auto records = sample_sweep(2);
+  for (std::size_t i = 0; i < 3; ++i) {
+    records[i].tuning = TuningRole{.round = 1, .setting = static_cast<int>(i), .estimator = "rloo"};
+    records[i + 3].provenance["cpu"] = "processor " + std::to_string(i);
   }
-  CHECK(merger.cells() == cells);
-  CHECK(allocated() - start < 4 * large);  // the configuration and the provenance once, and 30 small records
-  CHECK(std::move(merger).result().group("").values<std::string>("configuration")->at(0).size() == large);
+  const auto content = [](Archive archive) {
+    std::erase_if(archive.groups[0].data.attributes, [](const auto& x) { return x.first == "created_at"; });
+    return checksum(archive);
+  };
+  const auto expected = content(merge(records));
+  for (const std::size_t block : {1, 2, 5, 1000}) {
+    const auto path = folder / ("merged" + std::to_string(block) + ".h5");
+    CHECK(write_merged(path, records, {.block = block}) == records.size());
+    CHECK(content(read_archive(path, "result")) == expected);
+  }
 }
 
 }  // namespace hardgrad::testing::merge_test

@@ -1,6 +1,8 @@
 // Expansion, hashes and random streams depend on names and values, never on order.
 #include "experiments/sweeps/plan.hpp"
 
+#include "experiments/sweeps/folder.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <doctest/doctest.h>
@@ -179,6 +181,28 @@ TEST_CASE("the difference of two plans is described") {
   CHECK(plan_difference(frozen, plan_of(grid + "[train]\nsteps = 3\n")) == "2 cells changed (train.steps 0 -> 3)");
   CHECK(plan_difference(frozen, plan_of(grid + "seed = [0, 1]\n")) == "2 cells more");
   CHECK(plan_difference(frozen, plan_of("seed = 4\n" + grid)) == "seed 0 -> 4");
+}
+
+TEST_CASE("a shard's plan holds its cells only, and the rest is that of the whole plan") {
+  const std::string text =
+      "name = \"x\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\", \"soft\"]\nseed = [1, 2, 3, 4]\n"
+      "[[exclude]]\nestimator = \"exact\"\nseed = 2\n";
+  TaskPool tasks;
+  const auto whole = make_plan(config_of(text), tasks);
+  std::vector<std::string> found(whole.cells.size());
+  for (std::size_t shard = 1; shard <= 3; ++shard) {
+    const auto plan = make_plan(config_of(text), tasks, shard, 3);
+    CHECK(plan.hash == whole.hash);
+    CHECK(plan.numbering == whole.numbering);
+    CHECK(plan.content == whole.content);
+    CHECK(plan.warnings == whole.warnings);
+    CHECK(frozen(plan) == frozen(whole));
+    CHECK(plan.cells.size() < whole.cells.size());
+    for (const auto* cell : selected_cells(plan, {}, shard, 3)) found.at(cell->number) = cell->hash;
+    CHECK(selected_cells(plan, {"seed=3"}, shard, 3).size() == selected_cells(whole, {"seed=3"}, shard, 3).size());
+    CHECK_THROWS_AS(selected_cells(plan, {"seed=7"}, shard, 3), UsageError);
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == whole.cells[i].hash);
 }
 
 }  // namespace hardgrad::testing::plan_test

@@ -1,0 +1,116 @@
+#include "experiments/storage/hdf5/disk.hpp"
+
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+namespace hardgrad::storage::hdf5 {
+namespace {
+
+struct Access {
+  int* error;
+};
+
+struct Disk {
+  H5FD_t head;  // HDF5's, first
+  int fd;
+  haddr_t end, written;  // of the addresses in use; of the file
+  int* error;
+};
+Disk& disk(H5FD_t* file) { return *reinterpret_cast<Disk*>(file); }
+const Disk& disk(const H5FD_t* file) { return *reinterpret_cast<const Disk*>(file); }
+
+void note(Disk& file, bool good) {
+  if (!good && *file.error == 0) *file.error = errno ? errno : EIO;
+}
+
+// move(bytes done, bytes left): the number of bytes moved, as pread and pwrite.
+template <class F>
+std::size_t moved(std::size_t size, F move) {
+  std::size_t done = 0;
+  while (done < size) {
+    errno = 0;
+    const auto n = move(done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+const H5FD_class_t driver = {
+    .name = "hardgrad_disk",
+    .maxaddr = static_cast<haddr_t>(std::numeric_limits<off_t>::max()),
+    .fc_degree = H5F_CLOSE_WEAK,
+    .fapl_size = sizeof(Access),
+    .open = [](const char* name, unsigned, hid_t access, haddr_t) -> H5FD_t* {
+      const int fd = ::open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+      int* const error = static_cast<const Access*>(H5Pget_driver_info(access))->error;
+      if (fd < 0) {
+        *error = errno;
+        return nullptr;
+      }
+      return &(new Disk{{}, fd, 0, 0, error})->head;
+    },
+    .close = [](H5FD_t* file) -> herr_t {
+      note(disk(file), ::close(disk(file).fd) == 0);
+      delete &disk(file);
+      return 0;
+    },
+    .cmp = [](const H5FD_t* a, const H5FD_t* b) { return a < b   ? -1
+                                                         : a > b ? 1
+                                                                 : 0; },
+    .query = [](const H5FD_t*, unsigned long* flags) -> herr_t {
+      *flags =
+          H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA;
+      return 0;
+    },
+    .get_eoa = [](const H5FD_t* file, H5FD_mem_t) { return disk(file).end; },
+    .set_eoa = [](H5FD_t* file, H5FD_mem_t, haddr_t end) -> herr_t {
+      disk(file).end = end;
+      return 0;
+    },
+    .get_eof = [](const H5FD_t* file, H5FD_mem_t) { return disk(file).written; },
+    .read = [](H5FD_t* file, H5FD_mem_t, hid_t, haddr_t at, std::size_t size, void* buffer) -> herr_t {
+      auto* to = static_cast<char*>(buffer);
+      const auto done = moved(size, [&](std::size_t from, std::size_t left) {
+        return ::pread(disk(file).fd, to + from, left, static_cast<off_t>(at + from));
+      });
+      note(disk(file), done == size || errno == 0);  // beyond the end there are zeros
+      std::memset(to + done, 0, size - done);
+      return 0;
+    },
+    .write = [](H5FD_t* file, H5FD_mem_t, hid_t, haddr_t at, std::size_t size, const void* buffer) -> herr_t {
+      const auto* from = static_cast<const char*>(buffer);
+      const auto done = moved(size, [&](std::size_t first, std::size_t left) {
+        return ::pwrite(disk(file).fd, from + first, left, static_cast<off_t>(at + first));
+      });
+      note(disk(file), done == size);
+      disk(file).written = std::max<haddr_t>(disk(file).written, at + size);
+      return 0;
+    },
+    .truncate = [](H5FD_t* file, hid_t, hbool_t) -> herr_t {
+      if (disk(file).written != disk(file).end)
+        note(disk(file), ::ftruncate(disk(file).fd, static_cast<off_t>(disk(file).end)) == 0);
+      disk(file).written = disk(file).end;
+      return 0;
+    },
+    .fl_map = H5FD_FLMAP_DICHOTOMY,
+};
+
+}  // namespace
+
+Id disk_access(int& error) {
+  static const hid_t id = H5FDregister(&driver);
+  Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  const Access info{&error};
+  H5Pset_driver(access, id, &info);
+  return access;
+}
+
+}  // namespace hardgrad::storage::hdf5

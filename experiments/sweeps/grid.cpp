@@ -1,0 +1,109 @@
+#include "experiments/sweeps/grid.hpp"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "core/estimator/estimator.hpp"
+#include "core/estimator/evaluations.hpp"
+#include "core/support/error.hpp"
+#include "experiments/tasks/task.hpp"
+#include "experiments/training/annealing.hpp"
+
+namespace hardgrad::sweeps {
+namespace {
+
+constexpr std::size_t most_cells = 1'000'000;
+
+}  // namespace
+
+Grid::Grid(const SweepConfig& config, TaskPool& tasks)
+    : config_(config), tasks_(tasks), excluded_(config.excludes.size()), overridden_(config.overrides.size()) {
+  for (const auto& group : config_.axes) {
+    total_ *= group.front().values.size();
+    if (total_ > most_cells)
+      throw UsageError(fmt::format("{}: grid: more than {} cells; split the sweep", config_.file, most_cells));
+  }
+}
+
+AxisValues Grid::axes_at(std::size_t number) const {
+  AxisValues axes;
+  for (auto group = config_.axes.rbegin(); group != config_.axes.rend(); ++group) {  // the last varies fastest
+    const auto length = group->front().values.size();
+    for (const auto& axis : *group) axes[axis.name] = axis.values[number % length];
+    number /= length;
+  }
+  if (!axes.contains("model")) {
+    const auto& entry = tasks::Tasks::instance().at(Spec::parse(axes.at("task")).name);
+    axes["model"] = canonical_spec("model", entry.default_model);
+  }
+  return axes;
+}
+
+void Grid::check(const Cell& cell) {
+  try {
+    cell.settings.resolved();
+    training::annealed(cell.spec("estimator"), cell.settings.train.anneal, 1);
+  } catch (const UsageError& e) {
+    throw UsageError(fmt::format("{}: {} (in {})", config_.file, e.what(), cell.label()));
+  }
+  if (const auto& train = cell.settings.train; train.evaluate_split == train.judging_split())
+    for (const auto& [name, what] : train.choosing()) flattering_.insert(name);
+  // Metrics depend on the task, not on the seed of its data.
+  if (const auto& what = cell.settings.train.monitor; what != "loss" && monitored_.insert({cell.axes.at("task"), what}).second)
+    more_is_better(config_, "train.monitor", what, cell, tasks_);
+  if (cell.settings.train.measure.exact && config_.precision != "double")
+    throw UsageError(fmt::format("{}: measure.exact: needs precision = \"double\"", config_.file));
+}
+
+const Grid::Fit& Grid::fit(const Cell& cell, bool posterior) {
+  const std::tuple key{cell.axes.at("task"), cell.axes.at("model"), posterior};
+  if (const auto it = fits_.find(key); it != fits_.end()) return it->second;
+  const CellKeys keys(config_.seed, cell.axes);
+  const auto task = tasks_.get(cell.axes.at("task"), keys.data);
+  Fit found;
+  try {
+    found.model = tasks::make_model_for<float>(*task, cell.spec("model"), keys.init, posterior);
+  } catch (const UsageError& e) {
+    found.refusal = e.what();
+  }
+  return fits_.emplace(key, std::move(found)).first->second;
+}
+
+void Grid::each(const std::function<void(Cell&&)>& f) {
+  std::unordered_set<std::string> hashes;
+  for (std::size_t i = 0; i < total_; ++i) {
+    Cell cell;
+    cell.axes = axes_at(i);
+    bool out = false;
+    for (std::size_t e = 0; e < config_.excludes.size(); ++e)
+      if (config_.excludes[e].matches(cell.axes)) out = excluded_[e] = true;
+    if (out) continue;
+    cell.settings = settings_of(config_, cell.axes, &overridden_);
+    check(cell);
+    cell.hash = text_hash(identity(config_.precision, config_.seed, cell));
+    cell.number = hashes.size();
+    if (!hashes.insert(cell.hash).second) continue;  // zipped lists may repeat a combination
+    const auto estimator = cell.spec("estimator");
+    const auto& [model, refusal] = fit(cell, wants_posterior(estimator));
+    cell.skip = refusal.empty() ? training::why_untrainable(estimator, model->structure(), cell.settings.train) : refusal;
+    if (cell.skip.empty()) cell.rows = stated_rows(estimator, model->structure(), cell.settings.train.steps > 0);
+    f(std::move(cell));
+  }
+}
+
+std::vector<std::string> Grid::warnings() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < excluded_.size(); ++i)
+    if (!excluded_[i]) lines.push_back(config_.excludes[i].where + ": this [[exclude]] matches no cell");
+  for (const auto& name : flattering_)
+    lines.push_back(
+        fmt::format("{}: train.{}: selects by the split of the last evaluation, whose results are then optimistic; "
+                    "train.final_split = \"test\" uses the other split",
+                    config_.file, name));
+  for (std::size_t i = 0; i < overridden_.size(); ++i)
+    if (!overridden_[i]) lines.push_back(config_.overrides[i].when.where + ": this [[override]] matches no cell");
+  return lines;
+}
+
+}  // namespace hardgrad::sweeps
