@@ -9,12 +9,16 @@ from matplotlib.ticker import MaxNLocator
 
 from ..drawing import FONT
 from ..style import COLOURS
+from ..errors import InputError
 from .attention import Attention
 from .registry import view
 
 
 def laws(attention: Attention) -> np.ndarray:
-    """[B, N] the network's probability of halting after each inner step; NaN where no row reached the step."""
+    """[B, N] the network's probability of halting after each inner step; NaN where no row reached the step. InputError for
+    sequences of inputs."""
+    if "length" in attention.batch:
+        raise InputError("the views of ponderer draw puzzles with one input; these are sequences")
     if attention.settings.get("ask", "bits") == "step":
         return np.nan_to_num(attention.soft[:, 0])
     halt, go_on = np.moveaxis(attention.soft, 2, 0).copy()  # [B, N - 1] each, of the rows that reached the step

@@ -9,7 +9,8 @@
 //           picks > 1: o_k = sum of m_k,i over i in S_k, a subset of that many sentences with the logits e_k (all, if
 //           there are fewer; choice/subsets.hpp); relaxed weights sum to picks
 //   u_k     = u_{k-1} + o_k
-//   loss    = -log softmax(W u_K)[answer]       tied_answers: W has the rows of E_K of the answers' words, as published
+//   loss    = -log softmax(W u_K)[answer]       tied_answers: W has the rows of E_K of the answers' words, as published.
+//           It is off by default, since earlier results rest on that
 // tying=layerwise: all hops share two tables, A_k = E_0 and C_k = E_1 (e_k,i = u_{k-1} . m_0,i and o_k = m_1,{i_k}). The
 // question has its own table B, and u_k = H u_{k-1} + o_k with a matrix H between hops. W is never tied.
 // between_hops=relu: u_k = relu(u_{k-1} + o_k), or relu(H u_{k-1} + o_k), for k < K.

@@ -215,20 +215,20 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought& x, const
     if (structure_.posterior) site.posterior = [&] { return on(from, x.posterior.logits(n)); };
     const auto z = states.choose(site);
 
+    const auto w = z.weights();
     const auto& parent = z.histories().parent;
+    const Var<T> reached = z.after(reach), halts = multiply(reached, slice_columns(w, 0, 1));
+    reach = multiply(reached, slice_columns(w, 1, 1));
     std::vector<int> now;
     std::vector<char> next;
     for (std::size_t m = 0; m < parent.size(); ++m) {
       now.push_back(from[parent[m]]);
-      next.push_back(site.options[parent[m]] > 1 && (!z.hard() || z.options()[m] == 1));
+      next.push_back(site.options[parent[m]] > 1 && reach.value().data[m] > 0);
     }
-    const auto w = z.weights();
-    const Var<T> reached = z.after(reach), halts = multiply(reached, slice_columns(w, 0, 1));
     const auto with = [&](Var<T> sum, Var<T> s_n) -> Var<T> {
       return s_n ? z.after(sum) + Sum<T>(scale_rows(on(now, s_n), halts)) : Sum<T>();
     };
     s = {with(s.h, x.s[n].h), with(s.c, x.s[n].c)};
-    reach = multiply(reached, slice_columns(w, 1, 1));
     from = std::move(now);
     asked = std::move(next);
     states = z.next_step();
