@@ -60,6 +60,8 @@ std::string identity(const std::string& precision, std::uint64_t root_seed, cons
     if (const auto* plugin = plugin_of(noun, cell.spec(noun).name))
       text += fmt::format("plugin.{}={}\n", noun, plugin->fingerprint);
   if (is_checkpoint(cell.settings.start)) text += fmt::format("start.file={}\n", storage::read_seal(cell.settings.start).hash);
+  if (const auto& file = cell.settings.reference; !file.empty())
+    text += fmt::format("reference.file={}\n", storage::read_seal(file).hash);
   for (const auto& setting : settings_table())
     if (setting.in_identity) text += fmt::format("{}={}\n", setting.path, hardgrad::to_string(setting.get(cell.settings)));
   return text;
@@ -170,9 +172,12 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     const std::tuple key{cell.axes.at("task"), cell.axes.at("model"), posterior};
     auto it = fits.find(key);
     if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
-    cell.skip = it->second.refusal.empty()
-                    ? training::why_untrainable(estimator, it->second.model->structure(), cell.settings.train)
-                    : it->second.refusal;
+    cell.skip = it->second.refusal;
+    if (cell.skip.empty()) {
+      auto structure = it->second.model->structure();
+      structure.reference |= !cell.settings.reference.empty();
+      cell.skip = training::why_untrainable(estimator, structure, cell.settings.train);
+    }
     if (cell.skip.empty()) cell.rows = stated_rows(estimator, it->second.model->structure(), cell.settings.train.steps > 0);
     cell.number = plan.cells.size();
     plan.cells.push_back(std::move(cell));
