@@ -2,7 +2,7 @@
 //
 //   g = 1/K sum_k c_k sum_t ( A_k W(w_kt) + beta dD_kt ) grad log p(z_kt) + 1/K sum_k w_k grad f_k,      z_k ~ q
 //
-// in losses f = - reward. q is the behaviour policy: the site's, or an older network's (train.reuse), or p itself;
+// in losses f = - reward. q is the behaviour policy: the site's, or another network's (train.reuse, measure --older), or p;
 // l_kt = log p(z_kt) - log q(z_kt).
 //
 //   advantage A_k    none             f_k
@@ -169,8 +169,9 @@ auto PolicyGradient<T>::run(const Problem<T>& given) const -> Run {
   auto problem = given;
   const auto policy = given.terms.drawn_from;
   if (policy == DrawnFrom::prior) problem.terms.drawn_from = DrawnFrom::behaviour;
+  problem.terms.reads_reference = divergence_.any();
   if (divergence_.of_words() || (divergence_.any() && !in_reward())) problem.terms.to_reference = 0;  // this file adds it
-  const bool off_policy = policy == DrawnFrom::prior && (given.model.structure().behaviour || given.older);
+  const bool off_policy = policy == DrawnFrom::prior && given.model.structure_with_policies().behaviour;
   Run run{{problem, samples_, off_policy ? Costs::weighted : Costs::averaged}, off_policy, policy, {}, {}, {}, {}};
   run.n.assign(run.sampled.rows(), 0);
   for (const auto& [question, choice] : run.sampled.episode().steps())

@@ -99,7 +99,19 @@ class Tape {
   /// From now on parameters are constants, and the logits of every choice receive gradients instead. This is for measurements
   /// at the logits: nothing below a choice is back-propagated.
   void differentiate_logits_only() { logits_only_ = true; }
-  bool logits_only() const { return logits_only_; }
+  bool logits_only() const { return logits_only_ && !fixed_; }
+  /// While it lives, new parameters on the tape are constants: those of a network that is not differentiated.
+  class FixedParameters {
+   public:
+    explicit FixedParameters(Tape& tape) : tape_(tape), before_(std::exchange(tape.fixed_, true)) {}
+    FixedParameters(const FixedParameters&) = delete;
+    FixedParameters& operator=(const FixedParameters&) = delete;
+    ~FixedParameters() { tape_.fixed_ = before_; }
+
+   private:
+    Tape& tape_;
+    bool before_;
+  };
   /// From here on x receives a gradient, whatever it was made from.
   void watch(Var<T> x) { nodes_[x.id].made_from |= parameters; }
   /// The same value, detached from its inputs.
@@ -230,7 +242,7 @@ class Tape {
   std::vector<std::pair<const void*, std::shared_ptr<const void>>> shared_;
   Mark mark_;
   std::size_t missed_hints_ = 0;
-  bool logits_only_ = false, releasing_ = false;
+  bool logits_only_ = false, fixed_ = false, releasing_ = false;
   std::uint8_t wanted_ = all;  // in a backward pass: kinds of Leaves
 };
 

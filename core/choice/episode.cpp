@@ -9,6 +9,16 @@
 #include "core/support/error.hpp"
 
 namespace hardgrad {
+namespace {
+
+template <class T>
+void require_alike(const Site<T>& site, const DistributionPtr<T>& other) {
+  const auto& prior = *site.prior;
+  if (other && (other->kind() != prior.kind() || other->rows() != prior.rows() || other->columns() != prior.columns()))
+    throw Bug("the distributions of a site must have its prior's kind and size");
+}
+
+}  // namespace
 
 template <class T>
 void Episode<T>::cost(RowsPtr rows, Var<T> loss) {
@@ -19,6 +29,30 @@ void Episode<T>::cost(RowsPtr rows, Var<T> loss) {
   if (rows->is_root() || static_cast<int>(loss.cols()) != steps_.at(rows->step).question.site.columns)
     throw Bug("a cost by column must have as many columns as the choice that made its rows");
   costs_.push_back({std::move(rows), row_sums(loss), loss});
+}
+
+template <class T>
+void Episode<T>::diverge(const RowsPtr& rows, Var<T> value) {
+  cost(rows, value);
+  costs_.back().divergence = true;
+}
+
+template <class T>
+void Episode<T>::refer_to(std::shared_ptr<const Episode> other) {
+  for (std::size_t t = 0; t < steps_.size(); ++t) {
+    auto& site = steps_[t].question.site;
+    site.reference = other->steps().at(t).question.site.prior;
+    require_alike(site, site.reference);
+  }
+  refers_to_ = std::move(other);
+}
+
+template <class T>
+void Episode<T>::add_divergence_from_reference() {
+  if (terms_.to_reference == 0) return;
+  for (const auto& [question, choice] : steps_)
+    diverge(question.site.rows,
+            affine(question.site.prior->divergence(*question.of(DrawnFrom::reference)), static_cast<T>(terms_.to_reference)));
 }
 
 template <class T>
@@ -36,10 +70,7 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   } else if (terms_.drawn_from == DrawnFrom::behaviour && site.behaviour) {
     question.distribution = site.behaviour;
   }
-  for (const auto* other : {&question.distribution, &site.behaviour, &site.reference})
-    if (*other && ((*other)->kind() != site.prior->kind() || (*other)->rows() != site.rows->size() ||
-                   (*other)->columns() != site.prior->columns()))
-      throw Bug("the distributions of a site must have its prior's kind and size");
+  for (const auto* other : {&question.distribution, &site.behaviour, &site.reference}) require_alike(site, *other);
   if (tape_.logits_only()) {
     const auto watch = [&](const Distribution<T>& distribution) {
       for (const auto& [name, parameter] : distribution.parameters()) tape_.watch(parameter);
@@ -50,14 +81,7 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   site.columns = site.prior->columns();
   question.site = std::move(site);
   for (const auto* distribution : {question.site.prior.get(), question.distribution.get()}) distribution->prepare();
-  const auto diverge = [&](const RowsPtr& rows, Var<T> value) {
-    cost(rows, value);
-    costs_.back().divergence = true;
-  };
   if (terms_.divergence == analytic) diverge(question.site.rows, question.distribution->divergence(*question.site.prior));
-  if (terms_.to_reference != 0)
-    diverge(question.site.rows,
-            affine(question.site.prior->divergence(*question.of(DrawnFrom::reference)), static_cast<T>(terms_.to_reference)));
   auto choice = handler_.choose(tape_, question);
   choice.unshared = unshared_;
   steps_.push_back({std::move(question), choice});
@@ -130,7 +154,8 @@ template <class T>
 std::size_t Episode<T>::rows_evaluated() const {
   std::size_t rows = steps_.empty() ? root_->size() : 0;
   for (const auto& step : steps_) rows += step.choice.rows->size();
-  return rows + (behaves_as_ ? behaves_as_->rows_evaluated() : 0);
+  for (const auto& other : {behaves_as_, refers_to_}) rows += other ? other->rows_evaluated() : 0;
+  return rows;
 }
 
 template <class T>
@@ -143,7 +168,8 @@ std::size_t Episode<T>::attention_values() const {
     else
       values += question.site.rows->size() * question.site.columns;
   }
-  return values + (behaves_as_ ? behaves_as_->attention_values() : 0);
+  for (const auto& other : {behaves_as_, refers_to_}) values += other ? other->attention_values() : 0;
+  return values;
 }
 
 template class Episode<float>;

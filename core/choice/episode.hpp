@@ -35,7 +35,8 @@ struct Site {
   /// only for targets that need it.
   std::function<DistributionPtr<T>()> posterior = {};
   /// The older policy that draws samples for estimators which correct for it, and a fixed policy to stay near. Both are of the
-  /// prior's kind, without gradients. Empty behaviour: the prior. Empty reference: none.
+  /// prior's kind, and their parameters have no gradients. Empty behaviour: the prior. Empty reference: none. Those of other
+  /// networks (Model::Policies) replace them.
   DistributionPtr<T> behaviour = {}, reference = {};
   int columns = 1;      ///< D, set by the episode from the prior
   Codes<T> codes = {};  ///< if its options are codes
@@ -50,8 +51,9 @@ struct TargetTerms {
   /// The divergence of the posterior q from the prior p. none: not added. analytic: KL(q || p) given the earlier choices, at
   /// every question. sampled: log q(z) - log p(z) of the drawn choices, which has the same mean.
   enum class Divergence { none, analytic, sampled } divergence = Divergence::none;
-  /// Weight of KL(p || reference) given the earlier choices, added at every question.
+  /// Weight of KL(p || reference) given the earlier choices, added for every question.
   double to_reference = 0;
+  bool reads_reference = false;  ///< the reference policy is needed, whether its divergence is added or not
 };
 
 /// A site as the handler and the surrogates see it.
@@ -147,6 +149,10 @@ class Episode {
 
   /// The distributions of another run, whose choices this run repeats, are the behaviour policy of its questions.
   void behave_as(std::shared_ptr<const Episode> other) { behaves_as_ = std::move(other); }
+  /// After the run: the distributions of another run, which has repeated its choices, are the reference policy of its questions.
+  void refer_to(std::shared_ptr<const Episode> other);
+  /// After the run: adds the divergence from the reference policy to the costs, if the target has one.
+  void add_divergence_from_reference();
 
   /// Reserves memory for the records of `steps` choices.
   void expect(int steps) {
@@ -195,12 +201,14 @@ class Episode {
   Var<T> path_log_probability(const RowsPtr& rows, DrawnFrom of);
   const TargetTerms& terms() const { return terms_; }
   /// Model rows evaluated: the rows after each choice, summed over the choices. The unit of computational cost. Those of the
-  /// run that it behaves as count, too.
+  /// runs that it behaves as and refers to count, too.
   std::size_t rows_evaluated() const;
   /// Attention values computed: entries of all score matrices, [R, S] each; a chosen number counts as one.
   std::size_t attention_values() const;
 
  private:
+  /// Adds a divergence to the costs.
+  void diverge(const RowsPtr& rows, Var<T> value);
   struct Made {
     const Rows* rows;
     DrawnFrom of;
@@ -216,7 +224,7 @@ class Episode {
   CostWeights cost_weights_ = CostWeights::unknown;
   bool unshared_ = false;
   int nodes_ = 32;
-  std::shared_ptr<const Episode> behaves_as_;
+  std::shared_ptr<const Episode> behaves_as_, refers_to_;  // null: none
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;

@@ -67,6 +67,11 @@ Choice<T> RepeatHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto& answer = answered_.steps()[step].choice;
   if (answer.rows->origin->size() != question.site.rows->size()) throw Bug("a run has other rows than the run it repeats");
   auto rows = Rows::after(question.site.rows, answer.rows->parent, question.step);
+  if (as_they_are_) {
+    auto same = answer;
+    same.rows = std::move(rows);
+    return same;
+  }
   if (answer.numbers()) return {std::move(rows), ChosenNumbers<T>{tape.detach(answer.value())}};
   return {std::move(rows), ChosenOptions{answer.picked(), answer.picks()}};
 }

@@ -58,15 +58,18 @@ class ForcedHandler final : public Handler<T> {
   std::vector<std::vector<int>> option_;
 };
 
-/// Repeats the choices of another run with the same rows.
+/// Repeats the choices of another run with the same rows. Relaxed choices become the hard options that they stand for, and numbers
+/// lose their gradients, unless both are repeated `as_they_are`.
 template <class T>
 class RepeatHandler final : public Handler<T> {
  public:
-  explicit RepeatHandler(const Episode<T>& answered) : answered_(answered) {}
+  explicit RepeatHandler(const Episode<T>& answered, bool as_they_are = false)
+      : answered_(answered), as_they_are_(as_they_are) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  private:
   const Episode<T>& answered_;
+  bool as_they_are_;
 };
 
 /// The most probable answer.

@@ -11,10 +11,15 @@ namespace hardgrad {
 template <class T>
 std::unique_ptr<Episode<T>> Problem<T>::run(Handler<T>& handler, CostWeights weights) const {
   const auto& structure = model.structure();
+  const auto& [behaviour, reference] = model.policies();
+  const auto run_of = [&](const Model<T>& other, Handler<T>& its) {
+    const typename Tape<T>::FixedParameters fixed(tape);
+    return Problem{.tape = tape, .model = other, .batch = batch, .random = random, .nodes = nodes, .cap = cap}.run(its);
+  };
   std::shared_ptr<const Episode<T>> drawn;
   std::optional<RepeatHandler<T>> repeats;
-  if (older && terms.drawn_from == DrawnFrom::behaviour) {
-    drawn = Problem{.tape = tape, .model = *older, .batch = batch, .random = random, .nodes = nodes, .cap = cap}.run(handler);
+  if (behaviour && terms.drawn_from == DrawnFrom::behaviour) {
+    drawn = run_of(*behaviour, handler);
     repeats.emplace(*drawn);
   }
   DeclaredHandler<T> declared(structure, repeats ? static_cast<Handler<T>&>(*repeats) : handler, cap);
@@ -24,6 +29,11 @@ std::unique_ptr<Episode<T>> Problem<T>::run(Handler<T>& handler, CostWeights wei
   episode->integrate_with(nodes > 0 ? nodes : structure.nodes());
   episode->behave_as(std::move(drawn));
   model.run(batch, *episode);
+  if (reference && (terms.to_reference != 0 || terms.reads_reference)) {
+    RepeatHandler<T> same(*episode, true);
+    episode->refer_to(run_of(*reference, same));
+  }
+  episode->add_divergence_from_reference();
   if (const auto found = not_by_row(*episode); !found.empty()) refuse_undeclared(found);
   return episode;
 }

@@ -29,13 +29,11 @@ struct Problem {
   int inner_copies = 0;    ///< draw so many inner copies (Estimator::inner_copies); 0: all
   int replicates = 1;      ///< number of replicates side by side in the batch; the cap applies to each separately
   double cap = std::numeric_limits<double>::infinity();  ///< most rows of one run; set by Estimator::draw
-  /// The network with older parameters: the behaviour policy of estimators that correct for one (EstimatorEntry::off_policy).
-  /// Null: its own behaviour policy, or none.
-  const Model<T>* older = nullptr;
 
   /// Runs the model under the target, which sets the distribution of the choices and adds terms to the costs. `weights`: a hint
-  /// of the surrogate's slopes in the costs. Where the behaviour policy draws, the older network makes the choices and the model
-  /// repeats them. NotExact if a run takes more rows than the cap.
+  /// of the surrogate's slopes in the costs. Of the model's policies (Model::Policies), that of behaviour makes the choices where
+  /// they are drawn from it, and the model repeats them; that of reference repeats the model's, if the terms need it. NotExact if
+  /// a run takes more rows than the cap.
   std::unique_ptr<Episode<T>> run(Handler<T>& handler, CostWeights weights = CostWeights::unknown) const;
 };
 

@@ -47,8 +47,29 @@ class Model {
   ParameterSet<T>& parameters() { return parameters_; }
   const ParameterSet<T>& parameters() const { return parameters_; }
 
+  /// Other networks that ask the same questions, without gradients: the behaviour and the reference policy of every site, in place
+  /// of the sites' own (Site::behaviour, Site::reference). Null: the sites' own, if they have any.
+  struct Policies {
+    std::shared_ptr<const Model> behaviour = {}, reference = {};
+  };
+  const Policies& policies() const { return policies_; }
+  void set_policies(Policies policies) {
+    policies_ = std::move(policies);
+    structure_with_policies_ = structure();
+    structure_with_policies_.behaviour |= policies_.behaviour != nullptr;
+    structure_with_policies_.reference |= policies_.reference != nullptr;
+  }
+  /// The structure as estimators see it: with these policies.
+  const Structure& structure_with_policies() const {
+    return policies_.behaviour || policies_.reference ? structure_with_policies_ : structure();
+  }
+
  protected:
   ParameterSet<T> parameters_;
+
+ private:
+  Policies policies_;
+  Structure structure_with_policies_;
 };
 
 /// The arguments of a model's constructor.

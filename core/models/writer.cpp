@@ -54,9 +54,11 @@ struct Weights {
   Var<T> input, input_bias, recurrent, recurrent_bias;  // policy=gru
   CausalAttention<T> attention;                         // policy=attention
   Var<T> table;                                         // policy=table
-  Var<T> step(Var<T> x, Var<T> h) const {
-    return gru_cell(linear(x, input, input_bias), linear(h, recurrent, recurrent_bias), h);
+  /// GRU(x, h), for x W' + b of its inputs; with `index` [R], of a table from which each line takes a row
+  Var<T> step(Var<T> projected, Var<T> h, std::span<const int> index = {}) const {
+    return gru_cell(projected, linear(h, recurrent, recurrent_bias), h, index);
   }
+  Var<T> project(Var<T> x) const { return linear(x, input, input_bias); }
 };
 
 template <class T>
@@ -119,15 +121,16 @@ class Writer final : public Model<T> {
   /// A policy in n states: its parameters and its own values.
   struct Policy {
     Weights<T> of;
-    Var<T> s;  // [n, H]; policy=attention: the tokens; policy=table: the weights of the prefixes [n, V^(t-1)]
+    Var<T> s;           // [n, H]; policy=attention: the tokens; policy=table: the weights of the prefixes [n, V^(t-1)]
+    Var<T> words = {};  // policy=gru: each word, projected to the gates [V, 3H]
   };
   Var<T> start(Tape<T>& tape, const Batch& data, const Weights<T>& of) const;
   Var<T> start_attending(Tape<T>& tape, const Batch& data, const Weights<T>& of) const;
   /// The words' state at step t [n, H]; policy=table: the policy's. length [n] of the prompts.
   Var<T> state(const Policy& policy, int t, std::span<const int> length) const;
   Var<T> logits(const Policy& policy, Var<T> state, int t) const;
-  /// s after step t, for the states after its choice.
-  Var<T> after(const Policy& policy, const States<T>& i, Var<T> w, int t) const;
+  /// s after step t, for the `next` states: those after its choice i that write on.
+  Var<T> after(const Policy& policy, const States<T>& i, const States<T>& next, int t) const;
   std::unique_ptr<SequenceRewards<T>> rewards(const Batch& data) const;
 
   Structure structure_;
@@ -186,7 +189,10 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const auto constant = [&](const Parameter<T>& p) { return tape.constant({p.value.data.data(), p.rows(), p.cols()}); };
 
   std::vector<Policy> policies;  // its own, then those of behaviour and reference, if any
-  const auto add_policy = [&](const Weights<T>& of) { policies.push_back({of, start(tape, data, of)}); };
+  const auto add_policy = [&](const Weights<T>& of) {
+    policies.push_back({of, start(tape, data, of)});
+    if (!tabular_ && !attends_) policies.back().words = of.project(of.word);
+  };
   add_policy(weights(this->parameters_, [&](const Parameter<T>& p) { return tape.parameter(p); }));
   // The values `at` of a set, and further ones times `by`.
   const auto displaced = [&](const ParameterSet<T>& further, double by, auto at) {
@@ -215,9 +221,9 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
     if (!initial_.empty()) site.reference = logits_of(policies.back());
     if (reference_ == "uniform") site.reference = tape.constant(states.size(), options());
     const auto i = words.choose(t, states, site);  // y_t
-    for (auto& policy : policies) policy.s = after(policy, i, i.weights(), t);
+    if (t == numbers_.longest) break;  // the last word leads nowhere
     states = words.go_on(i);
-    for (auto& policy : policies) policy.s = states.after(policy.s);
+    for (auto& policy : policies) policy.s = after(policy, i, states, t);
   }
 }
 
@@ -230,15 +236,19 @@ Var<T> Writer<T>::start(Tape<T>& tape, const Batch& data, const Weights<T>& of) 
   auto h = tape.constant(B, width_);
   if (!prompted_) return h;
   const auto& prompt = data.ints("prompt");
+  const auto symbols = of.project(of.prompt);
   for (std::size_t i = 0; i < prompt.extent(1); ++i) {
     std::vector<int> symbol(B);
     const auto reads = tape.constant(B, 1), waits = tape.constant(B, 1);
+    bool all_read = true;
     for (std::size_t b = 0; b < B; ++b) {
-      symbol[b] = prompt.row(b)[i];
-      tape.mutable_value(symbol[b] < 0 ? waits : reads)(b, 0) = 1;
+      const int x = prompt.row(b)[i];
+      symbol[b] = std::max(x, 0);
+      tape.mutable_value(x < 0 ? waits : reads)(b, 0) = 1;
+      all_read &= x >= 0;
     }
-    const auto next = of.step(gather_rows(of.prompt, std::span<const int>(symbol)), h);
-    h = add(scale_rows(next, reads), scale_rows(h, waits));  // a prompt that has ended waits
+    const auto next = of.step(symbols, h, symbol);
+    h = all_read ? next : add(scale_rows(next, reads), scale_rows(h, waits));  // a prompt that has ended waits
   }
   return h;
 }
@@ -278,15 +288,27 @@ Var<T> Writer<T>::logits(const Policy& policy, Var<T> state, int t) const {
 }
 
 template <class T>
-Var<T> Writer<T>::after(const Policy& policy, const States<T>& i, Var<T> w, int t) const {
-  const auto word = slice_columns(w, 0, numbers_.words);
-  const Var<T> s = i.after(policy.s);
-  if (t == numbers_.longest) return s;  // the last word leads nowhere
-  if (tabular_) return longer_prefixes(s, word);
-  if (!attends_) return policy.of.step(matmul(word, policy.of.word), s);
+Var<T> Writer<T>::after(const Policy& policy, const States<T>& i, const States<T>& next, int t) const {
+  const auto of_next = [&](const std::vector<int>& of_i) {  // [N] of the states after the choice -> of those that write on
+    std::vector<int> all;
+    for (const int n : next.histories().parent) all.push_back(of_i[n]);
+    return all;
+  };
+  const Var<T> s = Sum<T>(policy.s, of_next(i.histories().parent));
+  const auto mixture = [&] { return Var<T>(next.after(slice_columns(i.weights(), 0, numbers_.words))); };
+  if (tabular_) return longer_prefixes(s, mixture());
+  std::vector<int> word;  // any, where no state writes on
+  if (i.hard())
+    for (const int y : of_next(i.options())) word.push_back(std::min(y, static_cast<int>(numbers_.words) - 1));
+  if (!attends_) {
+    if (i.hard()) return policy.of.step(policy.words, s, word);
+    return policy.of.step(policy.of.project(matmul(mixture(), policy.of.word)), s);
+  }
   std::vector<int> words(numbers_.words);
   std::iota(words.begin(), words.end(), 0);
-  const auto read = matmul(word, gather_rows(policy.of.word, std::span<const int>(words)));  // without the start
+  const auto read = i.hard()
+                        ? gather_rows(policy.of.word, std::span<const int>(word))
+                        : matmul(mixture(), gather_rows(policy.of.word, std::span<const int>(words)));  // without the start
   return policy.of.attention.with(s, add_row(read, place_row(*s.tape, t, width_)));
 }
 

@@ -105,6 +105,11 @@ int dump_gradient(const GradientArguments& options) {
     dump.gradient.push_back({p.name, std::move(g)});
   }
   for (const auto& [name, value] : scene.model->constants()) dump.constants.push_back({name, value});
+  const auto& policies = scene.model->policies();
+  for (const auto& [of, network] : {std::pair{"older.", policies.behaviour}, {"reference.", policies.reference}})
+    if (network)
+      for (auto& [name, value] : storage::save_parameters(network->parameters()))
+        dump.constants.push_back({of + name, std::move(value)});
   for (const auto& [name, value] : dropped) dump.dropout.push_back({name, value});
   dump.batch = scene.batch;
   dump.task = scene.task_spec;

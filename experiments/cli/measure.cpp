@@ -96,10 +96,10 @@ double estimand_norm(const std::vector<measurement::Measurement>& measured) {
 void save(const MeasureArguments& options, const std::string& task, const std::string& model,
           const std::vector<measurement::Measurement>& measured) {
   std::vector<storage::CellRecord> records;
-  auto text = fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model,
-                          options.scene.seed, options.scene.batch, options.settings.replicates,
-                          options.settings.exact ? " --exact" : " --precision " + options.scene.precision,
-                          options.scene.checkpoint.empty() ? "" : " --checkpoint " + options.scene.checkpoint);
+  auto text =
+      fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model, options.scene.seed,
+                  options.scene.batch, options.settings.replicates,
+                  options.settings.exact ? " --exact" : " --precision " + options.scene.precision, options.scene.files());
   for (const auto& m : measured) {
     storage::CellRecord record;
     record.axes = {{"task", task},
@@ -134,7 +134,8 @@ template <class T>
 measurement::Measurement measure_one(const Spec& spec, const Scene<T>& scene, const MeasureArguments& options,
                                      measurement::Truths<T>& truths) {
   const auto& model = *scene.model;
-  if (const auto reason = why_unsupported(spec, model.structure()); !reason.empty()) return measurement::skipped(spec, reason);
+  if (const auto reason = why_unsupported(spec, model.structure_with_policies()); !reason.empty())
+    return measurement::skipped(spec, reason);
   const Key key(options.scene.seed);
   try {
     const auto estimator = open_estimator<T>(scene, spec, key / "init");
@@ -173,8 +174,9 @@ int measure_with(const MeasureArguments& options) {
                                  scene.model->parameters().size(), most_listed_parameters));
   measurement::Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
   if (all)
-    std::erase_if(names,
-                  [&](const auto& name) { return !why_unsupported(Spec::parse(name), scene.model->structure()).empty(); });
+    std::erase_if(names, [&](const auto& name) {
+      return !why_unsupported(Spec::parse(name), scene.model->structure_with_policies()).empty();
+    });
   std::vector<measurement::Measurement> measured;
   sweeps::Progress progress(names.size(), sweeps::ProgressMode::bar, {}, {}, "estimators");
   for (const auto& name : names) {

@@ -114,6 +114,9 @@ void print_measured(const std::vector<Measurement>& measured, bool exact, double
               : counted(static_cast<std::size_t>(m.replicates), "replicate") + " do not support their intervals: ",
           m.why_unreliable);
   for (const auto& m : measured)
+    if (m.status == "ok" && m.variance == 0 && std::all_of(m.mean.begin(), m.mean.end(), [](double g) { return g == 0; }))
+      put("{}: no signal: every gradient is 0\n", m.estimator);
+  for (const auto& m : measured)
     if (m.status == "ok" && m.estimand != "enumerated") put("{}: true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)
     if (m.status != "ok") put("{} {}: {}\n", m.status == "failed" ? red("FAILED") : m.status, m.estimator, m.reason);

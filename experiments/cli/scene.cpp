@@ -1,5 +1,7 @@
 #include "experiments/cli/scene.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -19,12 +21,46 @@ void SceneOptions::add(Verb& verb) {
   verb.add("--precision", precision, "float or double").one_of({"float", "double"}).shows_default();
   verb.add("--checkpoint", checkpoint,
            "parameters from a checkpoint, with its task and model, or with other matching data and settings");
+  verb.add("--older", older,
+           "checkpoint of the same network: the behaviour policy, which draws the samples of policy_gradient");
+  verb.add("--reference", reference, "checkpoint of the same network: the reference policy of target=near_reference");
+}
+
+std::string SceneOptions::files() const {
+  std::string text;
+  for (const auto& [option, file] : {std::pair{"--checkpoint", &checkpoint}, {"--older", &older}, {"--reference", &reference}})
+    if (!file->empty()) text += fmt::format(" {} {}", option, *file);
+  return text;
 }
 
 bool wants_posterior(const std::vector<std::string>& estimators) {
   return std::any_of(estimators.begin(), estimators.end(),
                      [](const auto& text) { return hardgrad::wants_posterior(Spec::parse(text)); });
 }
+
+namespace {
+
+/// The scene's network with the parameters of a checkpoint; null if none is given. UsageError if it has such a policy of its own.
+template <class T>
+std::shared_ptr<const Model<T>> other_policy(const std::string& option, const std::string& file, bool has_own,
+                                             const Scene<T>& scene, const SceneOptions& place, bool posterior) {
+  if (file.empty()) return nullptr;
+  if (has_own)
+    throw UsageError(
+        fmt::format("{}: {} has such a policy of its own: take its settings without one", option, scene.model_spec));
+  try {
+    return Trained({.checkpoint = file,
+                    .task = scene.task_spec,
+                    .model = scene.model_spec,
+                    .seed = scene.data_seed,
+                    .read = {.split = tasks::Split::train, .examples = place.batch}})
+        .template model<T>(posterior);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{} {}: {}", option, file, error.what()));
+  }
+}
+
+}  // namespace
 
 template <class T>
 Scene<T> open_scene(const SceneOptions& place, bool posterior) {
@@ -50,6 +86,10 @@ Scene<T> open_scene(const SceneOptions& place, bool posterior) {
     scene.model =
         tasks::make_model_for<T>(*scene.task, Spec::parse(scene.model_spec), Key(scene.data_seed) / "init", posterior);
   }
+  const auto& own = scene.model->structure();
+  scene.model->set_policies(
+      {.behaviour = other_policy("--older", place.older, own.behaviour, scene, place, posterior),
+       .reference = other_policy("--reference", place.reference, own.reference, scene, place, posterior)});
   std::vector<int> first(std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(tasks::Split::train)));
   std::iota(first.begin(), first.end(), 0);
   scene.batch = scene.task->batch(tasks::Split::train, first);
@@ -58,7 +98,7 @@ Scene<T> open_scene(const SceneOptions& place, bool posterior) {
 
 template <class T>
 std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& spec, Key init) {
-  auto estimator = make_estimator<T>(spec, scene.model->structure(), init);
+  auto estimator = make_estimator<T>(spec, scene.model->structure_with_policies(), init);
   if (scene.checkpoint &&
       sweeps::canonical_spec("estimator", spec.text) == sweeps::canonical_spec("estimator", scene.checkpoint->estimator)) {
     storage::restore_parameters(scene.checkpoint->own_parameters, estimator->own_parameters(), "the checkpoint's estimator");

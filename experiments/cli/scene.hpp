@@ -13,13 +13,16 @@
 
 namespace hardgrad::cli {
 
-/// Common options of `measure` and `gradient`. With a checkpoint, a task means other data and a model other settings.
+/// Common options of `measure` and `gradient`. With a checkpoint, a task means other data and a model other settings. `older` and
+/// `reference` are checkpoints of the same network, as its behaviour policy and its reference policy.
 struct SceneOptions {
-  std::string task, model, checkpoint, precision = "float";
+  std::string task, model, checkpoint, older, reference, precision = "float";
   std::uint64_t seed = 0;
   int batch = 8;
 
   void add(Verb& verb);
+  /// " --checkpoint FILE --older FILE ..." of the given files.
+  std::string files() const;
 };
 
 /// The task, network and batch.

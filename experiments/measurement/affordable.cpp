@@ -18,9 +18,9 @@ std::string affordable(const Spec& spec, const Model<T>& model, const Batch& bat
   const auto with = [&](int k) { return spec.with(samples->name, fmt::format("{}", k)); };
   const auto fits = [&](int k) {
     const auto fewer = with(k);
-    if (k < samples->low || !why_unsupported(fewer, model.structure()).empty()) return false;
+    if (k < samples->low || !why_unsupported(fewer, model.structure_with_policies()).empty()) return false;
     try {
-      return visits_needed(*make_estimator<T>(fewer, model.structure(), Key()), model, batch) <= share;
+      return visits_needed(*make_estimator<T>(fewer, model.structure_with_policies(), Key()), model, batch) <= share;
     } catch (const NotExact&) {
       return false;
     }

@@ -34,7 +34,7 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
                                 const Stop& stop) {
   const auto name = target.entry().stand_in ? target.entry().stand_in(target) : "";
   if (name.empty()) return {};
-  const auto estimator = make_estimator<T>(Spec::parse(name), model.structure(), noise / "init");
+  const auto estimator = make_estimator<T>(Spec::parse(name), model.structure_with_policies(), noise / "init");
   Replicates run(std::vector<double>(model.parameters().size()), 0, replicates);
   draw<T>(run, *estimator, model, batch, noise / "long run", stop);
   return LongRun{std::move(run), fmt::format("{} x {}", replicates, name)};
@@ -272,7 +272,7 @@ Measurement failed(const Spec& spec, const std::string& reason) { return not_mad
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* shared) {
-  if (auto reason = why_unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
+  if (auto reason = why_unsupported(spec, model.structure_with_policies()); !reason.empty()) return skipped(spec, reason);
   if (settings.at_logits && settings.exact)
     throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
   if (settings.at_logits && estimator.target().entry().dreams)

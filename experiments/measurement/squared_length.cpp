@@ -48,6 +48,7 @@ SquaredLength::SquaredLength(double observed, const MeanNoise& noise) : observed
 
 double SquaredLength::above(double length) const {
   const double root = std::sqrt(observed_), error = std::sqrt(noise_.along);
+  if (!(noise_.trace > 0)) return length >= root ? 1 : 0;  // without noise only the length itself is observed
   const students_t t(noise_.freedom);
   const auto beyond = [&] {  // the noise along b alone is long enough
     return cdf(complement(t, (root - length) / error)) + cdf(t, (-root - length) / error);

@@ -16,10 +16,12 @@ std::string why_unreliable(const Measurement& m, const Replicates& replicates, b
     if (m.exact_variance < wide[0] - slack || m.exact_variance > wide[1] + slack)
       return fmt::format("the exact variance is {:.3g}{}", m.exact_variance, left);
   }
-  if (m.variance == 0) return unseen && !exact ? "they show no noise" + left : "";
+  const bool unclaimed = claims && m.bias_p_value < 1e-3;
+  const auto bias_shown = "they show a bias where the estimator claims none" + left;
+  if (m.variance == 0) return unseen && !exact ? "they show no noise" + left : unclaimed ? bias_shown : "";
   if (m.effective_sample_size < 5)
     return fmt::format("{:.1f} of {} carry the variance{}", m.effective_sample_size, replicates.count(), left);
-  if (claims && m.bias_p_value < 1e-3) return "they show a bias where the estimator claims none" + left;
+  if (unclaimed) return bias_shown;
   if (exact) return "";  // within the interval
   if (const auto tail = replicates.tail(); tail.index * (1 + 2 * tail.error) < 2)
     return fmt::format("the squared deviations have tail index {:.2g}, so that the variance {}{}", tail.index,

@@ -79,7 +79,7 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
 
 template <class T>
 const Truth* Truths<T>::of(const Target& target) {
-  const auto& structure = model_.structure();
+  const auto& structure = model_.structure_with_policies();
   if (target.terms().drawn_from == DrawnFrom::posterior && !structure.posterior) {
     why_ = structure.lacks_posterior();
     return nullptr;

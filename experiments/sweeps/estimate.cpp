@@ -147,7 +147,7 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
   const auto task = tasks.get(cell.axes.at("task"), keys.data);
   trial.load = since(start);
   start = Clock::now();
-  auto training = prepare<T>(task, cell.spec("model"), cell.spec("estimator"), settings, run);
+  auto training = prepared<T>(cell, task, run);
   trial.prepare = since(start);
   const auto parameters = static_cast<double>(training.model->parameters().size());
   trial.point_bytes = bytes_per_point + (parameters <= 1000 ? 16 * parameters : 0);

@@ -86,7 +86,12 @@ void Grid::each(const std::function<void(Cell&&)>& f) {
     if (!hashes.insert(cell.hash).second) continue;  // zipped lists may repeat a combination
     const auto estimator = cell.spec("estimator");
     const auto& [model, refusal] = fit(cell, wants_posterior(estimator));
-    cell.skip = refusal.empty() ? training::why_untrainable(estimator, model->structure(), cell.settings.train) : refusal;
+    cell.skip = refusal;
+    if (refusal.empty()) {
+      auto structure = model->structure();
+      structure.reference |= !cell.settings.reference.empty();
+      cell.skip = training::why_untrainable(estimator, structure, cell.settings.train);
+    }
     if (cell.skip.empty()) cell.rows = stated_rows(estimator, model->structure(), cell.settings.train.steps > 0);
     f(std::move(cell));
   }

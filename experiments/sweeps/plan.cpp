@@ -34,6 +34,10 @@ std::string identity(const std::string& precision, std::uint64_t root_seed, cons
     if (const auto* plugin = plugin_of(noun, cell.spec(noun).name))
       text += fmt::format("plugin.{}={}\n", noun, plugin->fingerprint);
   if (is_checkpoint(cell.settings.start)) text += fmt::format("start.file={}\n", storage::read_seal(cell.settings.start).hash);
+  if (const auto& file = cell.settings.reference; !file.empty())
+    text += fmt::format("reference.file={}\n", storage::read_seal(file).hash);
+  if (const auto& file = cell.settings.reference; !file.empty())
+    text += fmt::format("reference.file={}\n", storage::read_seal(file).hash);
   for (const auto& setting : settings_table())
     if (setting.in_identity) text += fmt::format("{}={}\n", setting.path, hardgrad::to_string(setting.get(cell.settings)));
   return text;

@@ -68,9 +68,7 @@ class CellTraining {
   }
 
  private:
-  training::Training<T> fresh() const {
-    return prepare<T>(task_, cell_.spec("model"), cell_.spec("estimator"), settings_, {keys_.init, keys_.order, keys_.noise});
-  }
+  training::Training<T> fresh() const { return prepared<T>(cell_, task_, {keys_.init, keys_.order, keys_.noise}); }
 
   bool took_up(const storage::Unfinished& found, training::Training<T>& training) {
     try {
@@ -151,6 +149,25 @@ void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellH
 }
 
 }  // namespace
+
+template <class T>
+training::Training<T> prepared(const Cell& cell, const std::shared_ptr<const tasks::Task>& task,
+                               const training::RunKeys& keys) {
+  std::shared_ptr<Model<T>> reference;
+  if (const auto& file = cell.settings.reference; !file.empty()) {
+    reference = tasks::make_model_for<T>(*task, cell.spec("model"), keys.init, false);
+    if (reference->structure().reference)
+      throw UsageError(
+          fmt::format("train.reference = \"{}\": {} has a reference policy of its own: take its settings without one", file,
+                      cell.axes.at("model")));
+    storage::restore_shared(storage::load_checkpoint(file).parameters, reference->parameters(),
+                            std::as_const(*reference).parameters(), file);
+  }
+  return training::prepare<T>(task, cell.spec("model"), cell.spec("estimator"), cell.settings.resolved(), keys,
+                              std::move(reference));
+}
+template training::Training<float> prepared(const Cell&, const std::shared_ptr<const tasks::Task>&, const training::RunKeys&);
+template training::Training<double> prepared(const Cell&, const std::shared_ptr<const tasks::Task>&, const training::RunKeys&);
 
 storage::CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks) {
   storage::CellRecord record;

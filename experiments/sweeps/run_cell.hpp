@@ -31,6 +31,11 @@ struct CellHooks {
   std::function<void(const CellProgress&)> progress = {};     ///< called between steps, about once a second
 };
 
+/// A cell's training before its first step and without train.start. Throws as training::prepare; InputError, UsageError if
+/// train.reference does not fit.
+template <class T>
+training::Training<T> prepared(const Cell& cell, const std::shared_ptr<const tasks::Task>& task, const training::RunKeys& keys);
+
 /// Runs one cell: trains and measures. Interrupted is rethrown after the cell is saved; other exceptions give a failed or
 /// skipped record.
 storage::CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks);

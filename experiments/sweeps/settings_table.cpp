@@ -167,6 +167,10 @@ std::vector<SettingInfo> make_table() {
       CELL("train", Info::integer("start_steps", 0, 0, many, "training steps with the start estimator, with the same settings"),
            start_steps),
       CELL("train",
+           Info::text("reference", "",
+                      "checkpoint (FILE.h5) of the same network: the reference policy of near_reference and its divergence"),
+           reference),
+      CELL("train",
            Info::flag("checkpoint", false, "save the trained network beside the cell, for measure, gradient and evaluate"),
            checkpoint),
       without_effect(

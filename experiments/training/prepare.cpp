@@ -17,16 +17,17 @@ std::string why_untrainable(const Spec& estimator, const Structure& structure, c
 template <class T>
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved, which clang-tidy does not see in a template
 Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, const Spec& estimator,
-                    const TrainSettings& settings, const RunKeys& keys) {
+                    const TrainSettings& settings, const RunKeys& keys, std::shared_ptr<const Model<T>> reference) {
   Training<T> training;
   training.task = std::move(task);
   training.estimator_spec = estimator;
   const bool posterior = wants_posterior(estimator);
   training.model = tasks::make_model_for<T>(*training.task, model, keys.init, posterior);
-  if (auto reason = why_untrainable(estimator, training.model->structure(), settings); !reason.empty())
+  training.model->set_policies({.reference = std::move(reference)});
+  if (auto reason = why_untrainable(estimator, training.model->structure_with_policies(), settings); !reason.empty())
     throw Unsupported(reason);
   if (settings.reuse > 1) training.older = tasks::make_model_for<T>(*training.task, model, keys.init, posterior);
-  training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");
+  training.estimator = make_estimator<T>(estimator, training.model->structure_with_policies(), keys.init / "estimator");
   auto how = settings.optimizer;
   how.total_steps = settings.steps;
   how.noise = keys.init / "gradient noise";
@@ -41,8 +42,8 @@ Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, 
 }
 
 template Training<float> prepare(std::shared_ptr<const tasks::Task>, const Spec&, const Spec&, const TrainSettings&,
-                                 const RunKeys&);
+                                 const RunKeys&, std::shared_ptr<const Model<float>>);
 template Training<double> prepare(std::shared_ptr<const tasks::Task>, const Spec&, const Spec&, const TrainSettings&,
-                                  const RunKeys&);
+                                  const RunKeys&, std::shared_ptr<const Model<double>>);
 
 }  // namespace hardgrad::training

@@ -121,7 +121,7 @@ class Loop {
   void anneal() {
     if (settings_.anneal.empty()) return;
     auto spec = annealed(own_spec_, settings_.anneal, static_cast<double>(training_.step) / settings_.steps);
-    training_.estimator = copied(spec, *training_.estimator, training_.model->structure());
+    training_.estimator = copied(spec, *training_.estimator, training_.model->structure_with_policies());
     training_.estimator_spec = std::move(spec);
   }
 
@@ -140,12 +140,10 @@ class Loop {
     KeyedRandomness random(keys_.noise / "train" / static_cast<std::uint64_t>(step - again));
     if (older && again == 0) put_values(older->parameters(), copy_values(model->parameters()));
     tape_.clear();
-    const auto estimate = estimator->draw({.tape = tape_,
-                                           .model = *model,
-                                           .batch = batch,
-                                           .random = random,
-                                           .learning = true,
-                                           .older = again > 0 ? older.get() : nullptr});
+    const auto policies = model->policies();
+    if (again > 0) model->set_policies({.behaviour = older, .reference = policies.reference});
+    const auto estimate = estimator->draw({.tape = tape_, .model = *model, .batch = batch, .random = random, .learning = true});
+    model->set_policies(policies);
     differentiate(estimate.surrogate, model->parameters(), gradient_);
     result.missed_hints += static_cast<double>(tape_.missed_hints());
     learn_from(estimate, *estimator, *own_optimizer, own_gradient_);

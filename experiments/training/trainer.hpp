@@ -117,7 +117,7 @@ struct Training {
   int step = 0;
   SoFar so_far;                             ///< empty before and after training
   std::vector<std::vector<T>> best_values;  ///< parameters of its best evaluation, if keep_best
-  std::unique_ptr<Model<T>> older;          ///< at the first step on the batch; null if every step has its own
+  std::shared_ptr<Model<T>> older;          ///< at the first step on the batch; null if every step has its own
 };
 
 /// The random streams of one run. Runs with the same `init` and `order` have the same initial parameters and batches, so that
@@ -154,10 +154,10 @@ std::string why_untrainable(const Spec& estimator, const Structure& structure, c
 struct Unsupported : UsageError {
   using UsageError::UsageError;
 };
-/// Creates the model and the estimator for one run on a task. The model gets a posterior if the estimator samples from one.
-/// Throws UsageError, Unsupported.
+/// Creates the model and the estimator for one run on a task. The model gets a posterior if the estimator samples from one, and
+/// the reference policy, if it is given. Throws UsageError, Unsupported.
 template <class T>
 Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, const Spec& estimator,
-                    const TrainSettings& settings, const RunKeys& keys);
+                    const TrainSettings& settings, const RunKeys& keys, std::shared_ptr<const Model<T>> reference = {});
 
 }  // namespace hardgrad::training

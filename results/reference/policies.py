@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""The page on policy gradients, from the results of four sweeps in a folder; the page has the commands that make them."""
+"""The page on policy gradients, from the results of five sweeps in a folder; the page has the commands that make them."""
 import argparse
 import re
 import textwrap
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 from analysis import load
 
@@ -23,7 +24,7 @@ only the length is wrong, which a learning rate repairs. **Variance**: of one gr
 leave-one-out with the ratio of the whole sequence at drift 0.
 
 ```sh
-for sweep in policies policies_cards policies_training policies_tuned; do
+for sweep in policies policies_cards policies_training policies_tuned policies_countdown; do
   build/release/hardgrad run experiments/configs/$sweep.toml
   build/release/hardgrad merge results/$sweep-run --out results/$sweep.h5
 done
@@ -252,12 +253,32 @@ of five seeds in these trainings, with their range.
 """
 
 
-def last_matches(data, column):
-    """The last exact match of every run: {spec: {column: values}}, ascending."""
+COUNTDOWN = """## Countdown
+
+[`policies_countdown.toml`](../../experiments/configs/policies_countdown.toml): a GRU learns to write an expression of two
+given numbers from 1 to 4 (with +, - or *) that has a given value, from a reward of 1 or 0: 3,000 updates, each with 8 new samples
+of each of 16 prompts, Adam .003, not tuned; about a minute on two cores for all ten seeds of four methods. Solved: of 500
+test prompts, by the most probable words; the mean of ten seeds with its 95% interval (t), and the runs in ascending order. `maxrl` leads here, too (p < .02 against
+each of the others, Welch's t test, not corrected); the others do not differ beyond noise.
+"""
+
+
+def countdown(data):
+    lines = ["| | solved | runs |", "|---|---|---|"]
+    for spec, values in last_values(data, "metric_solved", lambda run: 0).items():
+        values, settings = values[0], {k: v for k, v in settings_of(spec).items() if k != "samples"}
+        mean, half = np.mean(values), stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5
+        name = name_of(settings) if "preset" in settings else "leave-one-out"
+        lines.append(f"| {name} | {100 * mean:.0f}% [{100 * (mean - half):.0f}, {100 * (mean + half):.0f}] | {percents(values)} |")
+    return "\n".join(lines)
+
+
+def last_values(data, metric, column):
+    """The last value of a metric of every run: {spec: {column: values}}, ascending."""
     last = {}
     for run in range(data.sizes["run"]):
         at = data.isel(run=run)
-        last.setdefault(str(at.estimator.values), {}).setdefault(column(at), []).append(float(at.metric_exact_match.values[-1]))
+        last.setdefault(str(at.estimator.values), {}).setdefault(column(at), []).append(float(at[metric].values[-1]))
     return {spec: {c: sorted(values) for c, values in of.items()} for spec, of in last.items()}
 
 
@@ -274,7 +295,7 @@ def trained(last, heads):
 
 
 def training(data):
-    return trained(last_matches(data, drift_of), {0: "drift 0", 0.3: "drift 0.3"})
+    return trained(last_values(data, "metric_exact_match", drift_of), {0: "drift 0", 0.3: "drift 0.3"})
 
 
 def tuned(data):
@@ -293,7 +314,7 @@ def tuned(data):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("folder", type=Path, help="with policies.h5, policies_cards.h5, policies_training.h5, policies_tuned.h5")
+    options.add_argument("folder", type=Path, help="with policies.h5 and policies_{cards,training,tuned,countdown}.h5")
     folder = options.parse_args().folder
     found, policies = medians(load(str(folder / "policies.h5")))
     specs = list(dict.fromkeys(spec for spec, _ in found))
@@ -306,7 +327,8 @@ def main():
         parts.append(text + "\n" + table(rows, found, drifts, one))
     parts += [cards(load(str(folder / "policies_cards.h5"))),
               TRAINING + "\n" + training(load(str(folder / "policies_training.h5"))),
-              TUNED + "\n" + tuned(load(str(folder / "policies_tuned.h5"))), elsewhere(found)]
+              TUNED + "\n" + tuned(load(str(folder / "policies_tuned.h5"))),
+              COUNTDOWN + "\n" + countdown(load(str(folder / "policies_countdown.h5"))), elsewhere(found)]
     print("\n\n".join(wrapped(part) for part in parts))
 
 

@@ -80,24 +80,6 @@ TEST_CASE("policy_gradient: the critic's loss has a gradient, and no other advan
   CHECK(drawn("policy_gradient[samples=9]", 0).second.empty());
 }
 
-/// An estimator whose choices are made by a network with older parameters.
-class Behind final : public Estimator<double> {
- public:
-  Behind(const std::string& spec, const Model<double>& model, const Model<double>& older)
-      : inner_(estimator_of(spec, model)), older_(older) {}
-
- protected:
-  Estimate<double> estimate(const Problem<double>& given) const override {
-    auto problem = given;
-    problem.older = &older_;
-    return inner_->draw(problem);
-  }
-
- private:
-  std::unique_ptr<Estimator<double>> inner_;
-  const Model<double>& older_;
-};
-
 /// All sequences of a writer on one prompt: the log probabilities of their words and their losses.
 struct Sequence {
   std::vector<double> log_p;
@@ -123,7 +105,9 @@ std::vector<Sequence> sequences(const Model<double>& model, const Batch& batch) 
 }
 
 TEST_CASE("policy_gradient: samples of an older network have the exact expected gradient of each ratio") {
-  const auto model = writer(), older = writer(Key(6));
+  const auto model = writer();
+  const std::shared_ptr older = writer(Key(6));
+  model->set_policies({.behaviour = older});
   const auto batch = two_prompts().select({0});
   const auto drawn_by = sequences(*older, batch);
   // Without a baseline, the mean is the gradient of sum_y q(y) f(y) w(y), where w is linear in the ratios of p and q.
@@ -156,7 +140,7 @@ TEST_CASE("policy_gradient: samples of an older network have the exact expected 
     return slopes;
   };
   const auto mean = [&](const std::string& settings) {
-    return mean_of(Behind("policy_gradient[samples=1,advantage=none," + settings + "]", *model, *older), *model, batch);
+    return mean_of(*estimator_of("policy_gradient[samples=1,advantage=none," + settings + "]", *model), *model, batch);
   };
   const auto truth = exact_truth("expected_loss", *model, batch, 1e6).gradient;
   CHECK(largest_difference(mean("ratio=sequence"), by_hand("sequence")) < 1e-8);
@@ -165,10 +149,10 @@ TEST_CASE("policy_gradient: samples of an older network have the exact expected 
   CHECK(largest_difference(mean("ratio=token"), truth) > 1e-3);
   CHECK(largest_difference(mean("ratio=none"), truth) > 1e-3);  // as if the samples were its own
   // Groups of samples, and the cost of the run that draws.
-  const Behind pairs("policy_gradient[samples=2]", *model, *older);
-  CHECK(largest_difference(mean_of(pairs, *model, batch), truth) < 1e-12);
+  const auto pairs = estimator_of("policy_gradient[samples=2]", *model);
+  CHECK(largest_difference(mean_of(*pairs, *model, batch), truth) < 1e-12);
   const std::vector<std::vector<double>> zero(1, std::vector<double>(truth.size()));
-  CHECK(exact_moments(pairs, *model, batch, zero, 1e6).rows == doctest::Approx(2 * 2 * 3));
+  CHECK(exact_moments(*pairs, *model, batch, zero, 1e6).rows == doctest::Approx(2 * 2 * 3));
 }
 
 TEST_CASE("targets of rewards: gradients are finite differences, and the likelihood needs rewards") {

@@ -60,6 +60,12 @@ def translator_flops(V, H, K, L, B, estimator):
     return 6.0 * products
 
 
+def writer_flops(V, H, E, K, B, n):
+    """Up to n words after n symbols of V. A sample writes on with probability V / (V + 1), as with equally likely words."""
+    steps = B * K * sum((V / (V + 1)) ** t for t in range(1, n))  # the first word has one state a prompt
+    return 6.0 * (2 * V * E * 3 * H + (B * n + steps) * H * 3 * H + (B + steps) * H * (V + 1))
+
+
 def rows(folder: Path, quick: bool):
     for name, (V, H, K, L) in (QUICK if quick else SIZES).items():
         task = write_texts(folder, name, V, L)
@@ -133,5 +139,6 @@ def other_networks(quick: bool, B: int):
         yield Row(name, task, model, estimator, K, max(B, 16), target="target=elbo,kl=sampled" if name == "belief, two layers" else "",
                   goal=1 if quick else goal)
     symbols, size, prompts, widths = (5, 3, 16, "embedding=6,hidden=5") if quick else (50, 30, 64, "embedding=64,hidden=64")
+    E, H = (int(width.split("=")[1]) for width in widths.split(","))
     yield Row("writer", f"answers[symbols={symbols},least={size},size={size}]", f"writer[reward=share,{widths}]", "rloo", 2 if quick else 8,
-              prompts, goal=1 if quick else 2)
+              prompts, writer_flops(symbols, H, E, 2 if quick else 8, prompts, size), goal=1 if quick else 2)

@@ -68,7 +68,7 @@ inline std::unique_ptr<Model<double>> model_of(const std::string& spec, bool pos
 }
 
 inline std::unique_ptr<Estimator<double>> estimator_of(const std::string& spec, const Model<double>& model) {
-  return make_estimator<double>(Spec::parse(spec), model.structure(), Key(11));
+  return make_estimator<double>(Spec::parse(spec), model.structure_with_policies(), Key(11));
 }
 
 /// Two bits with a number for each of their four outcomes; prior and posterior have separate logits.

@@ -52,7 +52,7 @@ class WordChoices {
     const Var<T> before = i.after(gate_);
     i.cost(affine(rewards_->paid(t, before, w, i.example()), T{-1}));
     gate_ = rewards_->next(t, before, w, i.example());
-    auto said = largest(w);
+    auto said = i.hard() ? i.options() : largest(w);
     std::vector<char> writing(i.size());
     for (std::size_t n = 0; n < writing.size(); ++n) {
       if (!writing_[i.histories().parent[n]]) said[n] = -1;

@@ -1,6 +1,7 @@
 #include "core/autodiff/gru.hpp"
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace hardgrad::testing::gru_test {
@@ -18,6 +19,22 @@ TEST_CASE("gru_cell: alone, chained, and with one matrix for both parts of the g
           return gru_cell(v[0], tape.constant(rows, 3 * H, {0.4f}), tape.constant(rows, H, {-0.7f}));
         },
         {x[0]});
+  }
+}
+
+TEST_CASE("gru_cell: the input's part from rows of a table is that of the gathered rows") {
+  const std::vector<int> index{2, 0, 2, 1};
+  for (const std::size_t hidden : {2, 17}) {
+    const std::vector<Matrix> x{random_matrix(3, 3 * hidden, 1, -2, 2), random_matrix(4, 3 * hidden, 2, -2, 2),
+                                random_matrix(4, hidden, 3)};
+    expect_gradient([&](auto&, const auto& v) { return gru_cell(v[0], v[1], v[2], std::span<const int>(index)); }, x);
+    expect_gradient([&](auto&, const auto& v) { return gru_cell(v[1], v[1], v[2], std::span<const int>(index)); }, x);
+    Tape<double> tape;
+    const auto v = place(tape, x);
+    const auto direct = gru_cell(v[0], v[1], v[2], std::span<const int>(index)).value(),
+               gathered = gru_cell(gather_rows(v[0], std::span<const int>(index)), v[1], v[2]).value();
+    CHECK(std::equal(direct.data, direct.data + direct.size(), gathered.data));
+    CHECK_THROWS_AS(gru_cell(v[0], v[1], v[2], std::span<const int>(index).first(3)), Bug);
   }
 }
 

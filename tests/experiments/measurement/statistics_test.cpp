@@ -156,6 +156,8 @@ TEST_CASE("an interval's ends are those of Student's t test if there is one para
   const auto far = SquaredLength(30 * 30, {1, 1, 1, 24, 1}).interval(0.95);
   CHECK(std::sqrt(far[0]) == doctest::Approx(30 - 2.0639).epsilon(1e-4));
   CHECK(std::sqrt(far[1]) == doctest::Approx(30 + 2.0639).epsilon(1e-4));
+  CHECK(SquaredLength(0, {0, 0, 0, 24, 3}).p_value() == 1);  // without noise
+  CHECK(SquaredLength(4, {0, 0, 0, 24, 3}).p_value() == 0);
   CHECK(SquaredLength(2.0639 * 2.0639, {1, 1, 1, 24, 1}).p_value() == doctest::Approx(0.05).epsilon(1e-4));
   // Equal variances in four directions: 4 F(4, 4 24); its 95% point is 2.4663.
   CHECK(SquaredLength(2.4663 * 4, {4, 4, 1, 24, 4}).p_value() == doctest::Approx(0.05).epsilon(0.02));

@@ -20,25 +20,25 @@ PREFIXES = [words[::-1] for n in range(LONGEST) for words in itertools.product(r
 SEQUENCES = [words[::-1] for n in range(LONGEST + 1) for words in itertools.product(range(WORDS), repeat=n)]
 
 
-def hardgrad(*arguments):
+def hardgrad(*arguments, status=0):
     done = subprocess.run([os.environ["HARDGRAD_BINARY"], *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert done.returncode == status, done.stderr
+    return done.stdout + (done.stderr if status else "")
 
 
 class Toy:
     """The policy, its behaviour policy and its reference, by the log probabilities of every step of every sequence [31, 4]; 0 after the end."""
 
-    def __init__(self, tmp_path, drift, seed=3):
-        self.model = MODEL.format(drift)
-        self.scene = ["--task", "sequences", "--model", self.model, "--seed", str(seed)]
+    def __init__(self, tmp_path, drift, seed=3, others=()):
+        self.model = MODEL.format(drift) if not others else "writer[policy=table]"
+        self.scene = ["--task", "sequences", "--model", self.model, "--seed", str(seed), *others]
         file = str(tmp_path / "gradient.h5")
         hardgrad("gradient", *self.scene, "--estimator", "exact", "--precision", "double", "--out", file)
         with h5py.File(file) as f:
             theta = np.asarray(f["parameters/table.logits"])
             constant = lambda name: np.asarray(f[f"constants/{name}.table.logits"])
-            behaviour = theta + drift * constant("behaviour") if drift else theta
-            reference = constant("initial") + 0.5 * constant("away")
+            behaviour = theta + drift * constant("behaviour") if drift else constant("older") if others else theta
+            reference = constant("reference") if others else constant("initial") + 0.5 * constant("away")
             self.rewards = torch.tensor(np.asarray(f["batch/rewards"])[0], dtype=torch.float64)
         assert theta.shape == (15, 3) and len(SEQUENCES) == 31
         self.theta = torch.tensor(theta, dtype=torch.float64, requires_grad=True)
@@ -289,6 +289,79 @@ def test_maxrl_follows_the_first_terms_of_the_likelihood_of_success(tmp_path):
         assert found["target"] == "success_likelihood" and abs(found["squared_bias"] - off**2) < 1e-12
 
 
+TRAINED = """
+[grid]
+task = "sequences"
+model = "{}"
+estimator = "{}"
+seed = [3, 4]
+
+[train]
+steps = 4
+learning_rate = 0.5
+optimizer = "sgd"
+checkpoint = true
+"""
+
+
+def trained(folder, model, estimator="exact", more="", name="s"):
+    """The checkpoints of two seeds."""
+    (folder / f"{name}.toml").write_text(TRAINED.format(model, estimator) + more)
+    hardgrad("run", str(folder / f"{name}.toml"), "--out", str(folder / name))
+    return sorted(map(str, (folder / name).rglob("*.checkpoint.h5")))
+
+
+def test_checkpoints_as_older_and_as_reference_policy(tmp_path):
+    """Samples of one trained network, near another: exact means and the truth against this file's enumeration."""
+    older, reference = trained(tmp_path, "writer[policy=table]")
+    toy = Toy(tmp_path, 0, others=["--older", older, "--reference", reference])
+    assert not np.allclose(toy.q.detach(), toy.p.detach()) and not np.allclose(toy.q.detach(), toy.r.detach())
+    sequence = lambda toy, group: ((toy.p.sum(1) - toy.q.sum(1).detach()).exp() * -toy.rewards)[group].mean(1)
+    cases = {"samples=2,preset=grpo": (per_token(lambda ratio, A, p: clipped(ratio, A), mean_of_sequences), 2),
+             "samples=1,advantage=none": (sequence, 1),
+             "samples=1,advantage=none,divergence=k3,where=loss,beta=0.7": (divergence("k3", "loss"), 1),
+             "samples=1,advantage=none,divergence=exact,beta=0.7": (divergence("exact", "reward"), 1)}
+    found = toy.measured(["exact", "exact[target=near_reference,near=0.7]", *[f"policy_gradient[{c}]" for c in cases]])
+    assert np.abs(found[0] - toy.truth(0)).max() < 1e-10 and np.abs(found[1] - toy.truth(0.7)).max() < 1e-10
+    for ours, (case, (loss, samples)) in zip(found[2:], cases.items()):
+        assert np.abs(ours - toy.mean(loss, samples)).max() < 1e-10, case
+    assert np.abs(found[3] - toy.truth(0)).max() < 1e-10 < np.abs(found[2] - toy.truth(0)).max()
+    assert np.abs(found[5] - toy.truth(0.7)).max() < 1e-10
+
+
+def test_other_policies_that_do_not_fit_are_refused_in_one_line(tmp_path):
+    scene = ["measure", "--task", "sequences", "--estimator", "policy_gradient", "--model"]
+    file = trained(tmp_path, "writer[hidden=4]")[0]
+    for option in ("--older", "--reference"):
+        refused(*scene, "writer[hidden=4]", option, str(tmp_path / "none.h5"), status=3)
+        assert "the model needs" in refused(*scene, "writer[hidden=5]", option, file, status=3)
+        assert "the checkpoint is of writer" in refused("measure", "--task", "translation", option, file)
+        own = f"writer[hidden=4,{'drift=1' if option == '--older' else 'reference=uniform'}]"
+        assert "has such a policy of its own" in refused(*scene, own, option, file)
+    (tmp_path / "text.h5").write_text("no checkpoint")
+    refused(*scene, "writer[hidden=4]", "--older", str(tmp_path / "text.h5"), status=3)
+
+
+def test_training_near_a_checkpoint(tmp_path):
+    """With a large weight of the divergence, training from another start goes to the reference policy; without it does not."""
+    reference = trained(tmp_path, "writer[policy=table]")[0]
+    near, free = (trained(tmp_path, "writer[policy=table]", f"exact[target={target}]", f'reference = "{reference}"\n', target[:4])[1]
+                  for target in ("near_reference,near=6", "expected_loss"))
+
+    def apart(checkpoint):  # of the first word's law
+        file = str(tmp_path / "apart.h5")
+        hardgrad("gradient", "--checkpoint", checkpoint, "--reference", reference, "--estimator", "exact", "--out", file)
+        with h5py.File(file) as f:
+            a, b = (torch.softmax(torch.tensor(np.asarray(f[name], float))[0], 0) for name in ("parameters/table.logits", "constants/reference.table.logits"))
+        return float((a - b).abs().sum())
+    assert apart(near) < 0.3 * apart(free), (apart(near), apart(free))
+    own = TRAINED.format("writer[policy=table,reference=uniform]", "rloo[target=near_reference]") + f'reference = "{reference}"\n'
+    (tmp_path / "own.toml").write_text(own)
+    assert "has a reference policy of its own" in hardgrad("run", str(tmp_path / "own.toml"), "--out", str(tmp_path / "own"), status=1)
+    (tmp_path / "none.toml").write_text(TRAINED.format("writer", "rloo") + 'reference = "none.h5"\n')
+    refused("run", str(tmp_path / "none.toml"), "--out", str(tmp_path / "none"), status=3)
+
+
 def test_a_wrong_loss_is_noticed(tmp_path):
     """Off policy, GRPO without ratios differs, and so does the wrong side of the clip."""
     toy = Toy(tmp_path, 0.5)
@@ -306,9 +379,9 @@ def test_gradients_at_the_logits_are_those_of_the_policy():
     assert found["bias_p_value"] > 1e-4 and found["bias_p_value_plain"] > 1e-4
 
 
-def refused(*arguments):
+def refused(*arguments, status=2):
     done = subprocess.run([os.environ["HARDGRAD_BINARY"], *arguments], capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert done.returncode == status and done.stderr.count("\n") == 1, done.stderr
     return done.stderr
 
 

@@ -40,7 +40,8 @@ struct ByHand {
   std::vector<float> end;
 };
 ByHand by_hand(int reuse, const std::string& spec) {
-  auto training = fresh(reuse, spec), at_first = fresh(1, spec);
+  auto training = fresh(reuse, spec);
+  const std::shared_ptr at_first = fresh(1, spec).model;
   ByHand found;
   Batches batches(*training.task, 8, keys.order);
   std::vector<float> gradient(training.model->parameters().size()), own;
@@ -48,13 +49,13 @@ ByHand by_hand(int reuse, const std::string& spec) {
     const int first = step / reuse * reuse;
     if (step == first) {
       auto from = training.model->parameters().begin();
-      for (auto& p : at_first.model->parameters()) p.value.data = (from++)->value.data;
+      for (auto& p : at_first->parameters()) p.value.data = (from++)->value.data;
     }
     Tape<float> tape;
     KeyedRandomness random(keys.noise / "train" / static_cast<std::uint64_t>(first));
     const auto batch = batches.at(first / reuse);
     Problem<float> problem{tape, *training.model, batch, random, true};
-    if (step != first) problem.older = at_first.model.get();
+    training.model->set_policies({.behaviour = step != first ? at_first : nullptr});
     const auto estimate = training.estimator->draw(problem);
     std::vector<int> words;
     for (const auto& [question, choice] : estimate.episode->steps())
