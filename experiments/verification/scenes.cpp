@@ -43,7 +43,7 @@ const std::vector<SceneSpec>& scene_specs() {
       {"sentence_pair_top", "pairs[kind=phrase,words=2,examples=40]", "sentence_pair[width=3,attention=top]", 2},
       {"ponderer", "puzzle[size=3]", "ponderer[hidden=6,steps=4,beta=0.3,tau=0.1]", 4},
       {"ponderer_at_once", "puzzle[kind=sort,size=3]", "ponderer[hidden=6,steps=4,ask=step,beta=0.3,tau=0.1]", 4},
-      {"ponderer_sequence", "puzzle[kind=logic,size=2,length=2]", "ponderer[hidden=6,steps=3,law=act,tau=0.1]", 2},
+      {"ponderer_sequence", "puzzle[kind=logic,size=2,length=2]", "ponderer[hidden=6,steps=3,beta=0.3,tau=0.1]", 2},
       {"tape_machine", "algorithm[bits=2,max_length=1]", "tape_machine[cells=3,width=3,hidden=12]", 4},
       {"programmer", "tables[columns=2,max_rows=3,range=1,lists=false]", "programmer[steps=2,hidden=8,embedding=32]", 4},
       {"writer", "answers[symbols=2,size=2]", "writer[hidden=4,embedding=3,reward=share]", 4},

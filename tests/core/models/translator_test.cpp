@@ -288,7 +288,7 @@ TEST_CASE("translator: with order=context_first the first word's attention does 
                        doctest::Contains("give attention=source and feed=soft or feed=sampled"), UsageError);
 }
 
-TEST_CASE("translator: input feeding carries a choice on, and readouts and starts that do not fit the widths say so") {
+TEST_CASE("translator: input feeding carries a choice on, and settings that do not fit are refused") {
   // The first word's position changes the second word's attention only where u_1 is fed.
   for (const std::string feed : {"none", "soft", "attentional"}) {
     CAPTURE(feed);
