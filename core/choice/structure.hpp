@@ -65,8 +65,7 @@ struct Structure {
   static constexpr const char* lacks_rewards =
       "the model has no rewards of at least 0, as writer or translator[words=sampled] has";
   static constexpr const char* lacks_reference =
-      "the model has no reference policy: name a checkpoint (measure --reference, train.reference), or take "
-      "writer[reference=uniform]";
+      "the model has no reference policy: name a checkpoint (--reference, train.reference) or take writer[reference=uniform]";
   /// If the loss's slope is infinite at a point between the options, like |distance|^a, the exponent a < 0; otherwise 0.
   double steepest = 0;
   const Dreams* dreams = nullptr;  ///< draws labels from the model (core/models/parts/dreams.hpp); null if it cannot
