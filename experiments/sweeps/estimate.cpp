@@ -17,6 +17,7 @@
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/storage/process.hpp"
 #include "experiments/sweeps/run.hpp"
+#include "experiments/sweeps/run_cell.hpp"
 
 namespace hardgrad::sweeps {
 namespace {
