@@ -149,7 +149,7 @@ const EstimatorEntry entry = {
     .needs = {need::relaxable},
     .promises = {promise::noiseless(Promise::Loss::linear, as_published),
                  promise::noiseless(Promise::Loss::linear, std::string(as_published) + ",reward_to_go=true"),
-                 promise::unshifted(as_published), promise::variance(2.156199495, as_published),
+                 promise::unshifted(as_published), promise::variance(2.156199495, "level=1,slope=1,learned=false"),
                  promise::same_moments("reinforce", "level=0,slope=0,learned=false"),
                  promise::noiseless_once_learned("level=0.5,learned=true,hidden=4")},
 };

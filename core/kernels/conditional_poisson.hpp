@@ -264,7 +264,7 @@ class ConditionalPoisson {
         p_[i * lanes + lane] = p;
         q_[i * lanes + lane] = q;
         off += p;
-        variance += p * q;
+        variance = std::fma(p, q, variance);  // explicitly: the compiler may fuse it for some addresses only
       }
       if (near(off, variance)) break;
       (off < 0 ? low : high) = guess;

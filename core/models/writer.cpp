@@ -221,7 +221,7 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
     if (!initial_.empty()) site.reference = logits_of(policies.back());
     if (reference_ == "uniform") site.reference = tape.constant(states.size(), options());
     const auto i = words.choose(t, states, site);  // y_t
-    if (t == numbers_.longest) break;  // the last word leads nowhere
+    if (t == numbers_.longest) break;              // the last word leads nowhere
     states = words.go_on(i);
     for (auto& policy : policies) policy.s = after(policy, i, states, t);
   }

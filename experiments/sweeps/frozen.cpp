@@ -148,7 +148,7 @@ std::string frozen(const Plan& plan) {
   text += "\n";
   const auto common = common_of(plan);
   plan.each_cell([&](const Cell& cell) { text += text_of(json_of(plan, cell, common)) + ",\n"; });
-  text.erase(text.size() - 2, 1);  // the last comma
+  if (text.ends_with(",\n")) text.erase(text.size() - 2, 1);
   text += fmt::format("{}{}", common_mark, text_of(common));
   text += fmt::format("{}{}\"}}\n", sum_mark, text_hash(text));
   return text;

@@ -102,7 +102,8 @@ class Images final : public DigitTask {
 std::vector<ParameterInfo> parameters() {
   using P = ParameterInfo;
   auto all = digit_parameters();
-  all[0].help = "folder of MNIST's or Fashion-MNIST's files, or of binarized_mnist_{train,valid,test}.amat; empty: drawn digits";
+  all[0].help =
+      "folder of MNIST's or Fashion-MNIST's files, or of binarized_mnist_{train,valid,test}.amat; empty: drawn digits";
   all.push_back(P::choice("binarise", "dynamic", {"dynamic", "static", "thresholded"},
                           "bits drawn in every epoch, or once, with the greys as probabilities; or by the threshold"));
   all.push_back(P::real("threshold", 0.5, 0, 1, "binarise=thresholded: brighter pixels, from 0 to 1, become 1").below());

@@ -93,7 +93,7 @@ def local_expectation():
         yield probability(z), g, path
 
 
-LAWS = {("rloo", "samples=3"): rloo, ("disarm", ""): disarm, ("sum_and_sample", "samples=2"): sum_and_sample, ("muprop", ""): muprop,
+LAWS = {("rloo", "samples=3"): rloo, ("disarm", ""): disarm, ("sum_and_sample", "samples=2"): sum_and_sample, ("muprop", "level=1,slope=1,learned=false"): muprop,
         ("local_expectation", ""): local_expectation}
 
 

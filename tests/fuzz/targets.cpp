@@ -19,6 +19,7 @@
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/journal.hpp"
+#include "experiments/sweeps/plan.hpp"
 #include "experiments/tasks/loaders/cnn_question.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/parallel_text.hpp"
@@ -32,6 +33,16 @@ using namespace sweeps;
 using namespace tasks;
 using namespace training;
 namespace {
+
+// With the right checksum for the bytes before it, so that mutations reach what the checksum protects.
+void seal_plan(const std::string& path) {
+  auto text = read_file(path);
+  const std::string mark = ",\"checksum\":\"";
+  const auto at = text.rfind(mark);
+  if (at == std::string::npos) return;
+  text.resize(at);
+  std::ofstream(path, std::ios::binary) << text << mark << text_hash(text) << "\"}\n";
+}
 
 std::string gzipped(const std::string& bytes, const std::string& folder) {
   const auto path = folder + "/seed.gz";
@@ -98,6 +109,8 @@ std::vector<Target> targets(const std::string& folder) {
   save_checkpoint(folder + "/checkpoint.h5", {});
   Plan plan;
   plan.name = "a", plan.hash = "0123456789abcdef", plan.config = sweep;
+  plan.cells.resize(2);
+  for (auto& cell : plan.cells) cell.axes = {{"task", "qa"}, {"model", "memory_reader"}, {"estimator", "rloo"}, {"seed", "1"}};
   const auto parent = [](const std::string& path) { return std::filesystem::path(path).parent_path().string(); };
   const auto spec = [](const char* kind) {
     return [kind](const std::string& path) { settings_json(kind, canonical_spec(kind, read_file(path))); };
@@ -209,7 +222,10 @@ std::vector<Target> targets(const std::string& folder) {
        "sweep/plan.json",
        {frozen(plan)},
        {"{", "}", "[", "]", "\"", ":", "\"cells\"", "null"},
-       [=](const std::string& p) { read_plan({parent(p)}); }},
+       [=](const std::string& p) {
+         seal_plan(p);
+         read_plan({parent(p)});
+       }},
       {"journal",
        "sweep/journal.jsonl",
        {"{\"event\":\"end\",\"cell\":\"a\",\"status\":\"ok\",\"seconds\":1.5}\n"},

@@ -217,6 +217,7 @@ TEST_CASE("every task of the registry passes, in a small version") {
                                        "parse[examples=100]",
                                        "puzzle[size=3]",
                                        "qa",
+                                       "reviews[longest=6,examples=40]",
                                        "sequences",
                                        "subsets",
                                        "tables[columns=2,max_rows=3]",
