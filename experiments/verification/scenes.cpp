@@ -30,6 +30,7 @@ const std::vector<SceneSpec>& scene_specs() {
       {"router_several", "features[kind=regimes]", "router[picks=2,hidden=3,gate=none]", 4},
       {"selector_several", "features[features=5]", "selector[picks=2,hidden=6]", 4},
       {"selector_patches", "patches[size=8,examples=40]", "selector[picks=2,hidden=6]", 4},
+      {"selector_words", "reviews[longest=6,examples=40]", "selector[maps=shared,share=0.5,hidden=6]", 4},
       {"subsets_drawn", "subsets",
        "subsets[options=4,picks=1;3,columns=2,function=pairs,logit=0.3;-0.2;0.5;0,law=plackett_luce]", 1},
       {"glimpse_reader_gaussian", "glimpse[size=12]", "glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=8,hidden=8]",

@@ -34,7 +34,7 @@ using namespace tasks;
 using namespace training;
 namespace {
 
-// With the right checksum for the bytes before it, so that mutations reach what the checksum protects.
+// With the right checksum for the bytes before it, so that mutations reach the bytes that it protects.
 void seal_plan(const std::string& path) {
   auto text = read_file(path);
   const std::string mark = ",\"checksum\":\"";
