@@ -307,8 +307,9 @@ checkpoint = true
 def trained(folder, model, estimator="exact", more="", name="s"):
     """The checkpoints of two seeds."""
     (folder / f"{name}.toml").write_text(TRAINED.format(model, estimator) + more)
-    hardgrad("run", str(folder / f"{name}.toml"), "--out", str(folder / name))
-    return sorted(map(str, (folder / name).rglob("*.checkpoint.h5")))
+    for seed in (3, 4):
+        hardgrad("run", str(folder / f"{name}.toml"), "--only", f"seed={seed}", "--out", str(folder / name / str(seed)))
+    return [str(next((folder / name / str(seed)).rglob("*.checkpoint.h5"))) for seed in (3, 4)]
 
 
 def test_checkpoints_as_older_and_as_reference_policy(tmp_path):
