@@ -43,6 +43,8 @@ std::size_t moved(std::size_t size, F move) {
   return done;
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // functions that HDF5 does without
 const H5FD_class_t driver = {
     .name = "hardgrad_disk",
     .maxaddr = static_cast<haddr_t>(std::numeric_limits<off_t>::max()),
@@ -102,6 +104,7 @@ const H5FD_class_t driver = {
     },
     .fl_map = H5FD_FLMAP_DICHOTOMY,
 };
+#pragma GCC diagnostic pop
 
 }  // namespace
 
