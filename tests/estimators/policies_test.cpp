@@ -6,6 +6,7 @@
 
 #include "core/choice/handlers.hpp"
 #include "tests/core/models/given_choices.hpp"
+#include "tests/support/central_slopes.hpp"
 #include "tests/support/exactness.hpp"
 
 namespace hardgrad::testing::policies_test {
@@ -79,17 +80,7 @@ std::vector<double> by_hand(Model<double>& model, const Model<double>& reference
     for (std::size_t i = 0; i < r.size(); ++i) sum += std::exp(p.log_p[i]) * (p.loss[i] + beta * (p.log_p[i] - r[i]));
     return sum;
   };
-  std::vector<double> slopes;
-  for (auto& p : model.parameters())
-    for (auto& x : p.value.data) {
-      const double at = x, h = 1e-5;
-      x = at + h;
-      const double above = value();
-      x = at - h;
-      slopes.push_back((above - value()) / (2 * h));
-      x = at;
-    }
-  return slopes;
+  return central_slopes(model.parameters(), value);
 }
 
 }  // namespace

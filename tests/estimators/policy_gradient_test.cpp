@@ -5,6 +5,7 @@
 #include "core/autodiff/gradient.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
+#include "tests/support/central_slopes.hpp"
 #include "tests/support/exactness.hpp"
 
 namespace hardgrad::testing::policy_gradient_test {
@@ -127,17 +128,7 @@ TEST_CASE("policy_gradient: samples of an older network have the exact expected 
       }
       return total;
     };
-    std::vector<double> slopes;
-    for (auto& p : model->parameters())
-      for (auto& x : p.value.data) {
-        const double at = x, h = 1e-5;
-        x = at + h;
-        const double above = value();
-        x = at - h;
-        slopes.push_back((above - value()) / (2 * h));
-        x = at;
-      }
-    return slopes;
+    return central_slopes(model->parameters(), value);
   };
   const auto mean = [&](const std::string& settings) {
     return mean_of(*estimator_of("policy_gradient[samples=1,advantage=none," + settings + "]", *model), *model, batch);
