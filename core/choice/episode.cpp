@@ -32,8 +32,8 @@ void Episode<T>::cost(RowsPtr rows, Var<T> loss) {
 }
 
 template <class T>
-void Episode<T>::diverge(const RowsPtr& rows, Var<T> value) {
-  cost(rows, value);
+void Episode<T>::diverge(const RowsPtr& rows, Var<T> value, double weight) {
+  cost(rows, weight == 1 ? value : affine(value, static_cast<T>(weight)));
   costs_.back().divergence = true;
 }
 
@@ -51,8 +51,7 @@ template <class T>
 void Episode<T>::add_divergence_from_reference() {
   if (terms_.to_reference == 0) return;
   for (const auto& [question, choice] : steps_)
-    diverge(question.site.rows,
-            affine(question.site.prior->divergence(*question.of(DrawnFrom::reference)), static_cast<T>(terms_.to_reference)));
+    diverge(question.site.rows, question.site.prior->divergence(*question.of(DrawnFrom::reference)), terms_.to_reference);
 }
 
 template <class T>
@@ -81,16 +80,18 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   site.columns = site.prior->columns();
   question.site = std::move(site);
   for (const auto* distribution : {question.site.prior.get(), question.distribution.get()}) distribution->prepare();
-  if (terms_.divergence == analytic) diverge(question.site.rows, question.distribution->divergence(*question.site.prior));
+  if (terms_.divergence == analytic)
+    diverge(question.site.rows, question.distribution->divergence(*question.site.prior), terms_.divergence_weight);
   auto choice = handler_.choose(tape_, question);
   choice.unshared = unshared_;
   steps_.push_back({std::move(question), choice});
   if (terms_.divergence == sampled) {
     const auto& asked = steps_.back().question;
-    diverge(choice.rows, choice.has_probability() && choice.hard()
-                             ? subtract(log_probability_by_column(asked.step, DrawnFrom::posterior),
-                                        log_probability_by_column(asked.step, DrawnFrom::prior))
-                             : asked.distribution->log_ratio(choice, *asked.site.prior));
+    diverge(choice.rows,
+            choice.has_probability() && choice.hard() ? subtract(log_probability_by_column(asked.step, DrawnFrom::posterior),
+                                                                 log_probability_by_column(asked.step, DrawnFrom::prior))
+                                                      : asked.distribution->log_ratio(choice, *asked.site.prior),
+            terms_.divergence_weight);
   }
   return choice;
 }

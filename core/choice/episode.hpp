@@ -51,6 +51,7 @@ struct TargetTerms {
   /// The divergence of the posterior q from the prior p. none: not added. analytic: KL(q || p) given the earlier choices, at
   /// every question. sampled: log q(z) - log p(z) of the drawn choices, which has the same mean.
   enum class Divergence { none, analytic, sampled } divergence = Divergence::none;
+  double divergence_weight = 1;  ///< of the divergence of the posterior
   /// Weight of KL(p || reference) given the earlier choices, added for every question.
   double to_reference = 0;
   bool reads_reference = false;  ///< the reference policy is needed, whether its divergence is added or not
@@ -207,8 +208,8 @@ class Episode {
   std::size_t attention_values() const;
 
  private:
-  /// Adds a divergence to the costs.
-  void diverge(const RowsPtr& rows, Var<T> value);
+  /// Adds a divergence to the costs, times `weight`.
+  void diverge(const RowsPtr& rows, Var<T> value, double weight);
   struct Made {
     const Rows* rows;
     DrawnFrom of;

@@ -70,6 +70,13 @@ struct Structure {
   double steepest = 0;
   const Dreams* dreams = nullptr;  ///< draws labels from the model (core/models/parts/dreams.hpp); null if it cannot
 
+  const char* no_likelihood = "";  ///< the setting whose losses are no -log p(answer); empty if they may be
+
+  /// The message where exp(-loss) has to be a probability.
+  std::string lacks_likelihood() const {
+    return std::string("exp(-loss) is no probability of the answer with ") + no_likelihood +
+           ": take target expected_loss or elbo, or give up this setting";
+  }
   /// The message where a learned posterior is needed and missing.
   std::string lacks_posterior() const {
     return std::string("the model has no learned posterior") + (*no_posterior ? ": " : "") + no_posterior;

@@ -57,25 +57,27 @@ std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry) {
   const auto cap =
       ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of the network that one run may evaluate; more is an error");
   if (entry.target != "expected_loss") return {cap};
-  return {
-      cap,
-      ParameterInfo::choice(
-          "target", "expected_loss", {"expected_loss", "elbo", "near_reference"},
-          "the estimated mean: the loss under the prior, the evidence lower bound under a learned posterior, or the loss "
-          "under the prior and its divergence from a reference policy"),
-      ParameterInfo::real("near", 0.1, 0, 1e6, "beta of target=near_reference, the weight of the divergence"),
-      ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
-                            "the divergence of the posterior in target=elbo: summed over options, or of the drawn choices")};
+  return {cap,
+          ParameterInfo::choice(
+              "target", "expected_loss", {"expected_loss", "elbo", "near_reference"},
+              "the estimated mean: the loss under the prior, the evidence lower bound under a learned posterior, or the loss "
+              "under the prior and its divergence from a reference policy"),
+          ParameterInfo::real("near", 0.1, 0, 1e6, "beta of target=near_reference, the weight of the divergence"),
+          ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
+                                "the divergence of the posterior in target=elbo: summed over options, or of the drawn choices"),
+          ParameterInfo::real("kl_weight", 1, 0, 1e6, "weight of that divergence; with train.anneal it may grow from 0")};
 }
 
 bool is_shared(const ParameterInfo& parameter) {
-  return parameter.name == "cap" || parameter.name == "target" || parameter.name == "kl" || parameter.name == "near";
+  return parameter.name == "cap" || parameter.name == "target" || parameter.name == "kl" || parameter.name == "kl_weight" ||
+         parameter.name == "near";
 }
 
 Target target_of(const Spec& spec) {
   const auto& entry = Estimators::instance().at(spec.name);
   const auto settings = settings_of(entry, spec);
-  if (entry.target == "expected_loss" && settings.text("target") == "elbo") return "elbo[kl=" + settings.text("kl") + "]";
+  if (entry.target == "expected_loss" && settings.text("target") == "elbo")
+    return "elbo[kl=" + settings.text("kl") + ",weight=" + to_string(settings.real("kl_weight")) + "]";
   if (entry.target == "expected_loss" && settings.text("target") == "near_reference")
     return "near_reference[beta=" + to_string(settings.real("near")) + "]";
   return entry.target_of ? Target(entry.target_of(settings)) : Target(entry.target);
@@ -95,7 +97,10 @@ std::string why_unsupported(const Spec& spec, const Structure& structure) {
   if (wants_posterior(spec)) needs.push_back(need::posterior);
   if (const auto reason = unmet(needs, structure)) return *reason;
   if (target_of(spec).terms().to_reference != 0 && !structure.reference) return Structure::lacks_reference;
-  if (target_of(spec).entry().rewards && !structure.rewards) return Structure::lacks_rewards;
+  if (const auto& target = target_of(spec).entry(); target.rewards && !structure.rewards)
+    return Structure::lacks_rewards;
+  else if (target.likelihood && *structure.no_likelihood)
+    return structure.lacks_likelihood();
   return entry.why_unsupported ? entry.why_unsupported(settings, structure) : "";
 }
 

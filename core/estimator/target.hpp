@@ -58,6 +58,7 @@ struct TargetEntry {
   bool field = false;            ///< no scalar has this gradient: network and posterior each minimise an objective of their own
   bool dreams = false;           ///< its exact form sums over the answers that the model could give
   bool rewards = false;          ///< losses must be rewards of at least 0 with the sign changed (Structure::rewards)
+  bool likelihood = false;       ///< exp(-f) must be a probability of the answer (Structure::no_likelihood)
   std::string counted = "rows";  ///< name of the terms of its exact form, for messages
   /// Spec of an unbiased estimator of low variance, used for a long run where enumeration is impossible; empty if there is
   /// none. Null: none.

@@ -19,7 +19,7 @@
 // The cells are the task's `features`, or the output of a small network on an image of 3 colours, learned with the rest:
 //   a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P)    * are convolutions without overlap, of 4 x 4 pixels and 2 x 2 places
 // So a cell sees only its own 8 x 8 pixels, and P [L, D] adds its place. To name an object the decoder must attend to its cell.
-// Posterior (if asked for): q(i_t | picture, y) = softmax_i of v_q . tanh(W_qh h_{t-1} + W_qy r_t + W_qa a_i + b_qa).
+// Posterior (if asked for): q(i_t | picture, y) = softmax_i of v_q . tanh(W_qs h_{t-1} + W_qy r_t + W_qk a_i + b_qk).
 //   posterior=word      r_t = E_q y_t
 //   posterior=sentence  r_t is the state at y_t of a BiLSTM over E_q y_1 .. E_q y_T
 //
@@ -29,8 +29,7 @@
 //   decoder.embedding.weight [V, E], decoder.{h,c}.{weight [H, D], bias [H]}, decoder.context.weight [4H, D],
 //   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.gate.{weight [1, H], bias [1]} (gate)
 //   readout.state.weight [E, H], readout.context.weight [E, D], output.{weight [V, E], bias [V]}
-//   posterior.cell.{weight [H, D], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V, E],
-//   posterior.word.weight (W_qy) [H, E], posterior.score.weight [1, H]; posterior=sentence: parts/target_reading.hpp
+//   posterior.*: parts/posterior_scores.hpp, with the key posterior.cell
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,8 +44,8 @@
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/means.hpp"
 #include "core/models/parts/metric_rewards.hpp"
+#include "core/models/parts/posterior_scores.hpp"
 #include "core/models/parts/sentences.hpp"
-#include "core/models/parts/target_reading.hpp"
 #include "core/models/parts/unrolled.hpp"
 #include "core/models/parts/word_choices.hpp"
 
@@ -103,12 +102,7 @@ class Captioner final : public Model<T>, public Dreams {
     readout_state_ = {set, "readout.state", H, E, init, false};
     readout_context_ = {set, "readout.context", D, E, init, false};
     output_ = {set, "output", E, V, init};
-    if (posterior && !writes_) {
-      posterior_cell_ = {set, "posterior.cell", D, H, init};
-      posterior_state_ = {set, "posterior.state", H, H, init, false};
-      posterior_target_ = {set, "posterior", V, E, H, init, settings.text("posterior") == "sentence"};
-      posterior_score_ = &uniform_vector(set, "posterior.score.weight", H, init);
-    }
+    if (posterior && !writes_) posterior_ = {set, "cell", D, V, E, H, init, settings.text("posterior") == "sentence"};
     structure_.sites = {{.name = "cell",
                          .options = static_cast<int>(cells_),
                          .picks = picks_,
@@ -193,11 +187,10 @@ class Captioner final : public Model<T>, public Dreams {
   T penalty_;
   int bos_, eos_;
   Linear<T> first_, second_, cell_, query_, first_h_, first_c_, context_, gate_, readout_state_, readout_context_, output_;
-  Linear<T> posterior_cell_, posterior_state_;
-  TargetReading<T> posterior_target_;
+  PosteriorScores<T> posterior_;
   Embedding<T> place_, words_;
   Lstm<T> decoder_;
-  const Parameter<T>*score_ = nullptr, *posterior_score_ = nullptr;
+  const Parameter<T>* score_ = nullptr;
 };
 
 // With the given words, or its own.
@@ -209,11 +202,7 @@ void Captioner<T>::read(const Batch& batch, Episode<T>& episode) const {
   const Picture& x = picture(tape, distinct.batch());      // a_i
   auto y = previous(tape, sentences.before(bos_));         // y_{t-1}
   auto s = x.first;                                        // h, c
-  struct Posterior {
-    Var<T> keys;                             // W_qa a_i + b_qa
-    typename TargetReading<T>::Read target;  // W_qy r_t
-  };
-  std::optional<Posterior> q;
+  std::optional<typename PosteriorScores<T>::Read> q;
   Var<T> covered;
 
   Unrolled<T> readouts(episode);
@@ -231,10 +220,8 @@ void Captioner<T>::read(const Batch& batch, Episode<T>& episode) const {
     ItemSite<T> site{.name = "cell", .logits = scores(x, states, s.h), .items = x.cells, .state = s.h, .picks = picks_};
     if (structure_.posterior)
       site.posterior = [&] {
-        if (!q) q = {posterior_cell_(x.a), posterior_target_(tape, distinct.batch())};
-        const Sum<T> target(q->target.rows, states.each([&](int b) { return q->target.row(b, t); }));
-        return additive_scores(Var<T>(Sum<T>(posterior_state_(s.h)) + target), q->keys, tape.parameter(*posterior_score_),
-                               states.example(), x.cells);
+        if (!q) q = posterior_.read(Heads(x.cells, 1), x.a, distinct.batch());
+        return posterior_(*q, states, s.h, t);
       };
     const auto i = states.choose(site);
 

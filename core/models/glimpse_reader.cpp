@@ -104,6 +104,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
                          .columns = anywhere_ ? 2 : 1}};
     structure_.posterior = posterior;
     structure_.dreams = this;
+    if (rewarded_) structure_.no_likelihood = "reward=correct";
     if (rewarded_)
       stopped = "reward=correct: the cost of an answer has the derivative of its cross-entropy";
     else if (detached_)

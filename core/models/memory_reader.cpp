@@ -1,7 +1,7 @@
 // An end-to-end memory network that reads one sentence per hop, or several at once.
 //
-// Story sentences x_1..x_N of words x_ij, question words q_j, K = hops, D = embedding. With tying=adjacent the tables E_0..E_K
-// serve as A_k = E_{k-1}, C_k = E_k and B = E_0.
+// Story sentences x_1..x_N of words x_ij, question words q_j, K = hops, D = embedding. With tying=adjacent (Sukhbaatar et al.
+// 2015, sec. 2.2) the tables E_0..E_K serve as A_k = E_{k-1}, C_k = E_k, B = E_0 and W^T = C_K.
 //   m_k,i   = sum_j l_j (.) E_k[x_ij] + T_k[age_i]        memory k = 0..K [D]; age 0 is the last sentence
 //   u_0     = sum_j l_j (.) E_0[q_j]
 //   e_k,i   = u_{k-1} . m_{k-1},i                         hop k = 1..K
@@ -9,10 +9,10 @@
 //           picks > 1: o_k = sum of m_k,i over i in S_k, a subset of that many sentences with the logits e_k (all, if
 //           there are fewer; choice/subsets.hpp); relaxed weights sum to picks
 //   u_k     = u_{k-1} + o_k
-//   loss    = -log softmax(W u_K)[answer]       tied_answers: W has the rows of E_K of the answers' words, as published.
-//           It is off by default, since earlier results rest on that
+//   loss    = -log softmax(W u_K)[answer]       W has the rows of E_K of the answers' words
+// tying=free_answers: as adjacent, but W is a matrix of its own.
 // tying=layerwise: all hops share two tables, A_k = E_0 and C_k = E_1 (e_k,i = u_{k-1} . m_0,i and o_k = m_1,{i_k}). The
-// question has its own table B, and u_k = H u_{k-1} + o_k with a matrix H between hops. W is never tied.
+// question has its own table B, and u_k = H u_{k-1} + o_k with a matrix H between hops. W is a matrix of its own.
 // between_hops=relu: u_k = relu(u_{k-1} + o_k), or relu(H u_{k-1} + o_k), for k < K.
 // position_encoding: l_jd = (1 - j/J) - (d/D)(1 - 2j/J) with j = 1..J the place of the word among the J words of its
 // sentence and d = 1..D; otherwise l = 1. temporal=false drops T. Padding words (0) and padding sentences add nothing.
@@ -20,7 +20,7 @@
 // n_i = sum_j l_j (.) G[x_ij] + S[age_i].
 //
 // Parameters (V words, A answers, N sentences): memory.<k>.weight [V, D] and temporal.<k>.weight [N, D] for k = 0..K;
-//   tying=layerwise: k = 0, 1, and question.weight [V, D], hop.weight [D, D]; answer.weight [A, D] (without tied_answers);
+//   tying=layerwise: k = 0, 1, and question.weight [V, D], hop.weight [D, D]; answer.weight [A, D] (unless tying=adjacent);
 //   posterior.memory.weight [V, D], posterior.temporal.weight [N, D] (temporal), posterior.answer.weight [A, D],
 //   posterior.query.<k>.{weight [D, D], bias [D]} for k = 1..K.
 #include <algorithm>
@@ -59,10 +59,9 @@ class MemoryReader final : public Model<T>, public Dreams {
       question_ = {set, "question", V, width_, init};
       hop_ = {set, "hop", width_, width_, init, false};
     }
-    if (settings.flag("tied_answers")) {
-      if (layerwise_) throw UsageError("memory_reader: tied_answers needs tying=adjacent");
+    if (settings.text("tying") == "adjacent") {
       if (!dimensions.contains("answer_word"))
-        throw UsageError("memory_reader: tied_answers: the task declares no answer_word; leave it out");
+        throw UsageError("memory_reader: tying=adjacent: the task declares no answer_word: take tying=free_answers");
       for (std::size_t a = 0; a < A; ++a) answer_words_.push_back(dimensions.at("answer_word") + static_cast<int>(a));
     } else {
       answer_ = {set, "answer", A, width_, init};
@@ -225,10 +224,11 @@ const ModelEntry entry = {
                    ParameterInfo::flag("position_encoding", true, "weight words by their place in the sentence"),
                    ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence"),
                    ParameterInfo::choice(
-                       "tying", "adjacent", {"adjacent", "layerwise"},
-                       "adjacent: each hop's output table is the next one's input table; layerwise: the same for all"),
+                       "tying", "adjacent", {"adjacent", "free_answers", "layerwise"},
+                       "adjacent: each hop's output table is the next one's input table, and the last one has "
+                       "the answers' weights; free_answers: adjacent, with answer weights of their own; "
+                       "layerwise: all hops share two tables"),
                    ParameterInfo::choice("between_hops", "none", {"none", "relu"}, "nonlinearity between hops"),
-                   ParameterInfo::flag("tied_answers", false, "answer weights are rows of the last hop's output table"),
                    ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of u_K dropped in training").below()},
     .needs = {"vocabulary", "answers", "sentences", "words"},
 };

@@ -4,6 +4,8 @@
 // kl=analytic: KL(q || p) given the earlier choices, summed over the options of every question. kl=sampled: log q(z) - log p(z)
 // of the drawn choices, with the same mean but another variance. Deng et al. 2018, Latent Alignment and Variational Attention,
 // eq. 4-5.
+// weight=w: E_q[f] + w KL(q || p), a bound for w >= 1 only. A weight that grows from 0 to 1 (`train.anneal`) lets the posterior
+// begin without the prior: Bowman et al. 2016, Generating sentences from a continuous space; Deng et al. 2018, sec. 5.
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::targets::elbo {
@@ -11,7 +13,12 @@ namespace {
 
 TargetTerms terms_of(const Settings& settings) {
   using enum TargetTerms::Divergence;
-  return {DrawnFrom::posterior, settings.text("kl") == "analytic" ? analytic : sampled};
+  const double weight = settings.real("weight");
+  return {.drawn_from = DrawnFrom::posterior,
+          .divergence = weight == 0                         ? none
+                        : settings.text("kl") == "analytic" ? analytic
+                                                            : sampled,
+          .divergence_weight = weight};
 }
 
 }  // namespace
@@ -20,9 +27,12 @@ const TargetEntry entry = {
     .name = "elbo",
     .summary = "E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound",
     .parameters = {ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
-                                         "the divergence: summed over options, or log q - log p of the drawn choices")},
+                                         "the divergence: summed over options, or log q - log p of the drawn choices"),
+                   ParameterInfo::real("weight", 1, 0, 1e6, "weight of the divergence")},
     .terms = terms_of,
-    .stand_in = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true,target=elbo]"; },
+    .stand_in = [](const Target& target) -> std::string {
+      return "rloo[samples=16,reward_to_go=true,target=elbo,kl_weight=" + to_string(target.settings().real("weight")) + "]";
+    },
 };
 HARDGRAD_TARGET(elbo, enumerated_mean, rows_of_enumeration, entry)
 

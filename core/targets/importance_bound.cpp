@@ -30,6 +30,7 @@ const TargetEntry entry = {
     .summary = "-E_q[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound",
     .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "number of samples K")},
     .terms = drawn_from_posterior,
+    .likelihood = true,
     .counted = "multisets of samples",
     .stand_in = [](const Target& target) -> std::string {  // with one sample it is the ELBO
       const int samples = target.settings().integer("samples");

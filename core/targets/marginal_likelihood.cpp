@@ -19,6 +19,7 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
 const TargetEntry entry = {
     .name = "marginal_likelihood",
     .summary = "-log E_p(z)[exp(-f(z))]",
+    .likelihood = true,
 };
 HARDGRAD_TARGET(marginal_likelihood, objective, rows_of_enumeration, entry)
 

@@ -33,6 +33,7 @@ const TargetEntry entry = {
     .summary = "-sum_j (b_j+1 - b_j) E_pi_j[log p exp(-f) / q], pi_j ~ (p exp(-f))^b_j q^(1 - b_j)",
     .parameters = {ParameterInfo::reals("partition", {0, 1}, "0 = b_0 < b_1 < ... = 1")},
     .terms = terms,
+    .likelihood = true,
 };
 HARDGRAD_TARGET(thermodynamic, objective, rows_of_enumeration, entry)
 

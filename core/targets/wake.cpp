@@ -21,6 +21,7 @@ const TargetEntry entry = {
     .summary = "reweighted wake-sleep: -log p(y) for the network, KL(p(z|y) || q) for the posterior",
     .terms = drawn_from_posterior,
     .field = true,
+    .likelihood = true,
 };
 HARDGRAD_TARGET(wake, objective, rows_of_enumeration, entry)
 

@@ -59,6 +59,7 @@ const TargetEntry entry = {
     .terms = drawn_from_posterior,
     .field = true,
     .dreams = true,
+    .likelihood = true,
     .counted = "sets of choices and observations",
 };
 HARDGRAD_TARGET(wake_sleep, objective, terms, entry)

@@ -112,6 +112,36 @@ TEST_CASE("the K-sample bound and the thermodynamic objective equal the evidence
   }
 }
 
+TEST_CASE("the weight of the divergence multiplies its part of the lower bound: value, gradient and every kind of estimate") {
+  int estimators = 0;
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    const auto batch = Recurrent<double>::batch();
+    const auto at = [&](const char* target) { return exact_truth(target, model, batch, 1e6); };
+    const auto none = at("elbo[weight=0]"), some = at("elbo[weight=0.3]"), whole = at("elbo");
+    CHECK(some.value == doctest::Approx(0.7 * none.value + 0.3 * whole.value).epsilon(1e-12));
+    CHECK(whole.value > none.value + 1e-3);
+    CHECK(largest_difference(some.gradient, finite_differences("elbo[weight=0.3]", model, batch)) < 1e-7);
+    for (std::size_t i = 0; i < some.gradient.size(); ++i)
+      CHECK(std::abs(some.gradient[i] - 0.7 * none.gradient[i] - 0.3 * whole.gradient[i]) < 1e-12);
+    // A mutant: an estimator that ignores the weight.
+    CHECK(largest_difference(mean_of("rloo[samples=2,target=elbo]", model, batch), some.gradient) > 1e-3);
+    const auto one = batch.select({1});
+    for (const std::string name :
+         {"reinforce", "rloo", "self_critic", "soft_baseline", "moving_baseline", "nvil", "muprop", "local_expectation",
+          "sum_and_sample", "unordered_set", "disarm_tree", "double_cv", "optimal_baseline", "exact"})
+      for (const char* weight : {"0", "0.3"})
+        for (const char* kl : {"analytic", "sampled"}) {
+          const auto spec = Spec::parse(name).with("target", "elbo").with("kl_weight", weight).with("kl", kl);
+          CAPTURE(spec.text);
+          REQUIRE(why_unsupported(spec, model.structure()).empty());
+          CHECK(bias_of(spec.text, model, one) < 1e-10);
+          ++estimators;
+        }
+  }
+  CHECK(estimators == 2 * 14 * 4);
+}
+
 TEST_CASE("bounds lie between the evidence lower bound and the likelihood, and tighten") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();

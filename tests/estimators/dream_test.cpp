@@ -32,10 +32,11 @@ std::vector<Case> cases(int most_heads = 1) {
   story.integers["question"] = {{2, 2}, std::vector<int>{2, 4, 1, 3}};
   story.integers["answer"] = {{2}, std::vector<int>{1, 0}};
   for (const auto* hops : {"1", "2"})
-    all.push_back({std::string("memory_reader, hops ") + hops,
-                   testing::lively(std::string("memory_reader[embedding=3,hops=") + hops + "]",
-                                   {{"vocabulary", 5}, {"answers", 3}, {"sentences", 3}, {"words", 2}}, true),
-                   story});
+    all.push_back(
+        {std::string("memory_reader, hops ") + hops,
+         testing::lively(std::string("memory_reader[embedding=3,hops=") + hops + "]",
+                         {{"vocabulary", 5}, {"answers", 3}, {"answer_word", 1}, {"sentences", 3}, {"words", 2}}, true),
+         story});
   Batch image;
   image.id = {1, 2};
   image.reals["image"] = Array<double>({2, 4, 4});

@@ -7,8 +7,8 @@
 namespace hardgrad::testing::linear_start_test {
 
 TEST_CASE("a linear start lasts for the given number of learning steps, and 0 steps means none") {
-  const auto model =
-      testing::lively("memory_reader[embedding=4,hops=2]", {{"vocabulary", 7}, {"answers", 4}, {"sentences", 4}, {"words", 2}});
+  const auto model = testing::lively("memory_reader[embedding=4,hops=2]",
+                                     {{"vocabulary", 7}, {"answers", 4}, {"answer_word", 2}, {"sentences", 4}, {"words", 2}});
   Batch batch;
   batch.id = {1};
   batch.integers["story"] = {{1, 3, 2}, std::vector<int>{1, 2, 3, 4, 5, 0}};

@@ -65,4 +65,22 @@ TEST_CASE("hybrid loss: leave-one-out is unbiased for it, also with a random fir
   }
 }
 
+TEST_CASE("a reward is no likelihood: targets that average exp(-loss) are refused in one line") {
+  const auto with_posterior = [](const char* more) { return lively(reader(more), two_images_dimensions, true); };
+  const auto hybrid = with_posterior(",reward=correct"), plain = with_posterior("");
+  for (const auto* spec : {"exact_marginal", "iwae_reinforce[samples=2]", "vimco[samples=2]", "tvo[samples=2]",
+                           "wake_wake[samples=2]", "wake_sleep[samples=2]"}) {
+    CAPTURE(spec);
+    const auto why = [&](const Model<double>& model) { return why_unsupported(Spec::parse(spec), model.structure()); };
+    CHECK(why(*hybrid).find("reward=correct") != std::string::npos);
+    CHECK(why(*hybrid).find('\n') == std::string::npos);
+    CHECK(why(*plain).find("reward=correct") == std::string::npos);
+  }
+  CHECK(why_unsupported(Spec::parse("exact_marginal"), hybrid->structure()) ==
+        "exp(-loss) is no probability of the answer with reward=correct: take target expected_loss or elbo, or give up this "
+        "setting");
+  CHECK(why_unsupported(Spec::parse("exact_marginal"), plain->structure()).empty());
+  CHECK(why_unsupported(Spec::parse("rloo"), hybrid->structure()).empty());
+}
+
 }  // namespace hardgrad::testing::stopped_gradients_test

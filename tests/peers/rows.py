@@ -99,7 +99,7 @@ def rows(folder: Path, quick: bool):
                   K if estimator == "rloo" else 1, B, goal=1 if quick else 2)
     for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
-        yield Row("memory reader", "qa", f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3}]",
+        yield Row("memory reader", "qa", f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3},tying=free_answers]",
                   estimator, k, B, goal=8)
     for estimator in ("reinforce", "rloo", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)

@@ -39,7 +39,7 @@ std::vector<std::string> specs() {
           "memory_reader[embedding=4,hops=2,position_encoding=false]",
           "memory_reader[embedding=4,hops=2,temporal=false]",
           "memory_reader[embedding=4,hops=2,tying=layerwise]",
-          "memory_reader[embedding=4,hops=2,tied_answers=true]",
+          "memory_reader[embedding=4,hops=2,tying=free_answers]",
           "memory_reader[embedding=4,hops=2,between_hops=relu]"};
 }
 
@@ -60,15 +60,19 @@ TEST_CASE("memory_reader: gradients, padding, copies of rows and all outcomes") 
   check("memory_reader[embedding=4,hops=3]", "sequential", {forced[0], forced[1], forced[0]}, 3);
 }
 
-TEST_CASE("memory_reader: tied answers are rows of the last table, if the task names them and hops have separate tables") {
-  const auto model = lively("memory_reader[embedding=4,hops=2,tied_answers=true]", dimensions);
-  for (const auto& parameter : model->parameters()) CHECK(parameter.name != "answer.weight");
-  CHECK_THROWS_WITH_AS(lively("memory_reader[tied_answers=true,tying=layerwise]", dimensions),
-                       "memory_reader: tied_answers needs tying=adjacent", UsageError);
+TEST_CASE(
+    "memory_reader: answers have the last table's rows by default, if the task names them, otherwise weights of their own") {
+  const auto has_weights = [](const std::string& spec) {
+    return lively(spec, dimensions)->parameters().find("answer.weight") != nullptr;
+  };
+  CHECK(!has_weights("memory_reader[embedding=4,hops=2]"));
+  CHECK(has_weights("memory_reader[tying=free_answers]"));
+  CHECK(has_weights("memory_reader[tying=layerwise]"));
   auto silent = dimensions;
   silent.erase("answer_word");
-  CHECK_THROWS_WITH_AS(lively("memory_reader[tied_answers=true]", silent),
-                       "memory_reader: tied_answers: the task declares no answer_word; leave it out", UsageError);
+  CHECK_THROWS_WITH_AS(lively("memory_reader", silent),
+                       "memory_reader: tying=adjacent: the task declares no answer_word: take tying=free_answers", UsageError);
+  CHECK_NOTHROW(lively("memory_reader[tying=free_answers]", silent));
 }
 
 TEST_CASE("memory_reader: dropout depends on the example, and a batch without a key has none") {

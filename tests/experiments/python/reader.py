@@ -9,6 +9,9 @@ class Reader:
 
     def __init__(self, file):
         self.p, batch = file.parameters, file.batch
+        tables = sum(name.startswith("memory.") for name in self.p)
+        first = file.dimensions["answer_word"]
+        self.answers = self.p[f"memory.{tables - 1}.weight"][first:first + file.dimensions["answers"]]
         self.tokens = torch.as_tensor(batch["story"], dtype=torch.long)
         self.question = torch.as_tensor(batch["question"], dtype=torch.long)
         self.answer = torch.as_tensor(batch["answer"], dtype=torch.long).reshape(-1)
@@ -38,4 +41,4 @@ class Reader:
         return torch.einsum("rsd,rd->rs", self.memory(k - 1)[example], u).masked_fill(~self.there[example], -np.inf)
 
     def loss(self, u, example):
-        return F.cross_entropy(u @ self.p["answer.weight"].T, self.answer[example], reduction="none")
+        return F.cross_entropy(u @ self.answers.T, self.answer[example], reduction="none")

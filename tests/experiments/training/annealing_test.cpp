@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/support/error.hpp"
+#include "experiments/training/evaluation.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::testing::annealing_test {
@@ -46,6 +47,8 @@ TEST_CASE("an annealed setting moves on a line from its initial value to the oth
   CHECK(annealed(spec, "lambda_e=0.1", 1).text == "entropy_regularised[samples=2,lambda_e=0.1]");
   const auto both = annealed(Spec::parse("entropy_regularised"), "lambda_e=1,lambda_r=3", 1);
   CHECK(both.text == "entropy_regularised[lambda_e=1,lambda_r=3]");
+  const auto warm = annealed(Spec::parse("rloo[target=elbo,kl_weight=0]"), "kl_weight=1", 0.25);
+  CHECK(target_of(warm).text() == "elbo[weight=0.25]");
 }
 
 TEST_CASE("settings that cannot be annealed are rejected") {
@@ -71,6 +74,23 @@ TEST_CASE("annealing to the initial value changes nothing, otherwise the target 
         trained("entropy_regularised[samples=2,lambda_e=0]", "").training.estimator->target().text());
   // At the end the estimator has weight 0.
   CHECK(moved.training.estimator_spec.text == "entropy_regularised[samples=2,lambda_e=0]");
+}
+
+TEST_CASE("the weight of the divergence is annealed, in training and in the measured target, while evaluations have weight 1") {
+  const auto of_weight = [](const char* weight) { return std::string("rloo[samples=2,target=elbo,kl_weight=") + weight + "]"; };
+  const auto none = trained(of_weight("0"), ""), whole = trained(of_weight("1"), ""),
+             grown = trained(of_weight("0"), "kl_weight=1");
+  CHECK(norm(grown, 0) == norm(none, 0));
+  CHECK(norm(whole, 0) != norm(none, 0));
+  CHECK(grown.first() != none.first());
+  CHECK(grown.first() != whole.first());
+  CHECK(grown.training.estimator_spec.text == of_weight("1"));
+  CHECK(grown.training.estimator->target().text() == "elbo");
+  const auto losses = [&](const char* target) {
+    return evaluate(*none.training.task, *none.training.model, Target(target), {}, Key(3)).losses;
+  };
+  CHECK(losses("elbo[weight=0]").contains("elbo"));
+  CHECK(losses("elbo[weight=0]") == losses("elbo"));
 }
 
 TEST_CASE("an annealed estimator keeps its networks") {

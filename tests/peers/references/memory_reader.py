@@ -16,7 +16,7 @@ CASES = [
     ("qa", "embedding=7,hops=3,temporal=false"),
     ("qa", "embedding=7,hops=3,tying=layerwise"),
     ("qa", "embedding=7,hops=1,tying=layerwise,temporal=false"),
-    ("qa", "embedding=7,hops=2,tied_answers=true"),
+    ("qa", "embedding=7,hops=2,tying=free_answers"),
     ("qa", "embedding=7,hops=2,dropout=0.4"),
     ("qa", "embedding=7,hops=3,between_hops=relu"),
     ("qa", "embedding=7,hops=2,tying=layerwise,between_hops=relu"),

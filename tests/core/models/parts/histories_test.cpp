@@ -170,7 +170,7 @@ TEST_CASE("rows that share states have the same losses and gradients as separate
   for (std::string feed : {"none", "soft", "sampled"})
     scenes.push_back({"translator[embedding=3,hidden=3,feed=" + feed + "]", sentences, pairs});
   scenes.push_back({"memory_reader[embedding=3,hops=3]",
-                    {{"vocabulary", 6}, {"answers", 3}, {"sentences", 3}, {"words", 2}},
+                    {{"vocabulary", 6}, {"answers", 3}, {"answer_word", 2}, {"sentences", 3}, {"words", 2}},
                     {{"story", {{3, 3, 2}, Ints{1, 2, 3, 0, 0, 0, 4, 5, 0, 0, 0, 0, 2, 1, 5, 5, 3, 4}}},
                      {"story_length", {{3}, Ints{2, 1, 3}}},
                      {"question", {{3, 2}, Ints{1, 2, 3, 0, 5, 4}}},
