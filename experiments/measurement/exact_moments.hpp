@@ -34,8 +34,8 @@ struct Moments {
 /// Standard draws are integrated by Gauss rules of up to 32 nodes, or 64 if the error exceeds 1e-10 and the cap allows it. If
 /// the estimate is not analytic, it is integrated by pieces, and the last draw is split where the estimate jumps. Quadratures
 /// of other continuous noise are split at the kinks that are found, and refined until their error is below 1e-10 or the cap is
-/// met. Examples are visited one by one; examples that the estimator couples are visited together. `stop` is polled between
-/// visits.
+/// met. Examples are visited one by one; examples that the estimator couples are visited together. Examples, and parts of the
+/// outcomes of one, are divided over the threads; the numbers do not depend on how many there are. `stop` is polled between visits.
 template <class T>
 Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                       const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance = false,

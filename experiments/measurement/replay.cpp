@@ -137,7 +137,7 @@ double Replay::weight(int rule) const {
 }
 
 bool Replay::next() {
-  while (!path_.empty()) {
+  while (path_.size() > fixed_) {
     auto& node = path_.back();
     if (const int later = possible(node.probabilities, node.chosen + 1); later >= 0) {
       node.chosen = later;
@@ -146,6 +146,30 @@ bool Replay::next() {
     path_.pop_back();
   }
   return false;
+}
+
+std::size_t Replay::depth_of_parts(double visits) const {
+  constexpr double enough = 32, fewest = 32;  // parts, for any number of threads; visits of a part, to pay for its memory
+  std::size_t depth = 0;
+  for (double parts = 1; parts < enough && depth < path_.size(); ++depth) {
+    parts *= static_cast<double>(path_[depth].probabilities.size());
+    if (visits < fewest * parts) break;
+  }
+  return depth;
+}
+
+std::vector<Replay> Replay::divide(std::size_t depth) {
+  std::vector<Replay> later;
+  depth = std::min(depth, path_.size());
+  for (auto draw = depth; draw-- > fixed_;)
+    for (int option = path_[draw].chosen; (option = possible(path_[draw].probabilities, option + 1)) >= 0;) {
+      auto& part = later.emplace_back(*this);
+      part.path_.resize(draw + 1);
+      part.path_[draw].chosen = option;
+      part.fixed_ = draw + 1;
+    }
+  fixed_ = std::max(fixed_, depth);
+  return later;
 }
 
 double Replay::expected_visits(double outcomes) const {

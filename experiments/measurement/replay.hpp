@@ -44,8 +44,14 @@ class Replay : public Randomness {
   /// After a visit: its probability, with the multinomial weight if samples are exchangeable. `rule`: the finest rule of the
   /// quadratures (0) or a coarser one.
   double weight(int rule = 0) const;
-  /// Moves to the next set of outcomes; false if all have been visited.
+  /// Moves to the next set of outcomes of this part; false if all have been visited.
   bool next();
+  /// After the first visit of the whole: how many of the first draws divide `visits` visits into parts of about 32 or more. Few
+  /// visits are not divided: 0.
+  std::size_t depth_of_parts(double visits) const;
+  /// After the first visit of a part: keeps the outcomes of its first `depth` draws, and returns the parts with the later ones, in
+  /// the order of their visits. Each has a visit of its own still before it.
+  std::vector<Replay> divide(std::size_t depth);
   /// After the first visit: the approximate number of all visits, for a model with `outcomes` complete sets of choices.
   double expected_visits(double outcomes) const;
   /// True if continuous noise was drawn in the last visit.
@@ -83,6 +89,7 @@ class Replay : public Randomness {
   bool open_ = false;
   const Kinks* kinks_;
   std::vector<Node> path_;
+  std::size_t fixed_ = 0;  ///< first draws whose outcomes are those of the part
   std::size_t position_ = 0;
   std::vector<Trajectory> trajectories_;
 };

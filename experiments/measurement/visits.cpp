@@ -3,83 +3,129 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/parted.hpp"
+#include "experiments/measurement/weighted.hpp"
+#include "experiments/support/parallel.hpp"
 
 namespace hardgrad::measurement {
 namespace {
 
-/// Running weighted mean and covariance: West 1979, Updating mean and variance estimates. All terms of a variance are positive,
-/// and equal numbers give exactly 0.
-struct Weighted {
-  std::vector<double> mean, variances;  ///< [P]
-  std::vector<double> covariance = {};  ///< [P, P] if requested
-  double seen = 0;                      ///< sum of the weights, 1 at the end
-  std::vector<double> so_far = mean;    ///< running mean; inexact if rare numbers came first, a difference of large numbers
+/// Sums over some of the visits, in their order.
+struct Sums {
+  Moments m;                    // all but the mean, the variances and their errors
+  std::vector<Weighted> rules;  // by the quadratures' rule, and by the two coarser rules it contains; around the reference
+  Draws draws;
 
-  void add(double weight, const std::vector<double>& x) {
-    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += weight * x[i];
-    const double before = seen;
-    seen += weight;
-    if (seen <= 0) return;
-    const double share = weight / seen, term = share * before;
-    const std::size_t size = mean.size();
-    for (std::size_t i = 0; i < (covariance.empty() ? 0 : size); ++i)
-      for (std::size_t j = 0; j < size; ++j) covariance[i * size + j] += term * (x[i] - so_far[i]) * (x[j] - so_far[j]);
-    for (std::size_t i = 0; i < size; ++i) {
-      const double step = x[i] - so_far[i];
-      variances[i] += term * step * step;
-      so_far[i] += share * step;
-    }
+  void join(const Sums& later) {
+    for (std::size_t rule = 0; rule < rules.size(); ++rule) rules[rule].join(later.rules[rule]);
+    m.cosine += later.m.cosine;
+    m.loss += later.m.loss;
+    m.rows += later.m.rows;
+    m.attention_values += later.m.attention_values;
+    m.missed_hints += later.m.missed_hints;
+    m.outcomes += later.m.outcomes;
+    m.continuous |= later.m.continuous;
+    m.nodes = std::max(m.nodes, later.m.nodes);
+    draws.join(later.draws);
   }
 };
 
-}  // namespace
-
+/// All visits of an example. They are divided by the outcomes of the first draws into parts for the threads. The parts, and the
+/// order in which their sums are joined, depend on the tree of outcomes alone.
 template <class T>
-Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop,
-                Draws* draws) {
-  const std::size_t size = model.parameters().size();
-  Moments m;
-  const double reference_norm = length_of(reference);
+class Visits {
+ public:
+  Visits(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, const std::vector<double>& reference,
+         const Way& way, double outcome_cap, bool covariance, const Stop& stop)
+      : estimator_(estimator),
+        model_(model),
+        example_(example),
+        reference_(reference),
+        way_(way),
+        outcome_cap_(outcome_cap),
+        covariance_(covariance),
+        stop_(stop) {}
 
-  Replay replay(way.exchangeable, way.nodes, way.level, &way.kinks);
-  Tape<T> tape(polling(stop));
-  std::vector<double> d(size);
-  // By the quadratures' rule, and by the two coarser rules it contains; around the reference.
-  std::vector<Weighted> rules(Quadrature::rules, {.mean = d, .variances = d});
-  if (covariance) rules[0].covariance.resize(size * size);
-  double visits = 0;
-  const auto run = [&] {
-    poll(stop);
-    replay.begin();
-    return drawn(estimator, model, example, way.copies, replay, tape, d);
+  Sums all() {
+    Replay replay(way_.exchangeable, way_.nodes, way_.level, &way_.kinks);
+    if (way_.pieces > 0) replay.part(way_.pieces, way_.draws);
+    return part(std::move(replay));
+  }
+
+ private:
+  /// The memory of one run after another.
+  struct Runs {
+    Runs(std::function<void()> pause, std::size_t size) : tape(std::move(pause)), d(size) {}
+    Tape<T> tape;
+    std::vector<double> d;
   };
-  if (way.pieces > 0) replay.part(way.pieces, way.draws);
-  do {
-    auto estimate = run();
+
+  /// A part that starts at `replay`: its first visit shows where it is divided further.
+  Sums part(Replay replay) {
+    const std::size_t size = reference_.size();
+    const std::vector<double> zero(size);
+    Sums sums{.m = {}, .rules = std::vector<Weighted>(Quadrature::rules, {.mean = zero, .variances = zero}), .draws = {}};
+    if (covariance_) sums.rules[0].covariance.resize(size * size);
+    auto runs = take_runs();
+    visit(replay, *runs, sums);
+    const auto others = replay.divide(depth_);
+    return parallel_joined<Sums>(1 + static_cast<int>(others.size()), [&](int i) {
+      if (i > 0) return part(others[i - 1]);
+      while (replay.next()) visit(replay, *runs, sums);
+      give_back(std::move(runs));
+      return std::move(sums);
+    });
+  }
+
+  /// Memory for the runs of a part, kept for later parts.
+  std::unique_ptr<Runs> take_runs() {
+    std::lock_guard guard(mutex_);
+    if (free_.empty()) return std::make_unique<Runs>(polling(stop_), reference_.size());
+    auto runs = std::move(free_.back());
+    free_.pop_back();
+    return runs;
+  }
+  void give_back(std::unique_ptr<Runs> runs) {
+    std::lock_guard guard(mutex_);
+    free_.push_back(std::move(runs));
+  }
+
+  Estimate<T> run(Replay& replay, Runs& runs) const {
+    poll(stop_);
+    replay.begin();
+    return drawn(estimator_, model_, example_, way_.copies, replay, runs.tape, runs.d);
+  }
+
+  void visit(Replay& replay, Runs& runs, Sums& sums) {
+    auto& [m, rules, draws] = sums;
+    auto& d = runs.d;
+    auto estimate = run(replay, runs);
     if (replay.open()) {
       const auto noise = replay.open_noise();
       const auto at = [&](double number) -> std::span<const double> {
         replay.set_open(number);
-        run();
+        run(replay, runs);
         return d;
       };
       const auto jumps = jumps_of(at, noise);
-      if (draws) draws->jumps = draws->jumps || !jumps.empty();
-      replay.close(pieced_rule(noise, inner_pieces(way.pieces), jumps));
-      estimate = run();
+      draws.jumps = draws.jumps || !jumps.empty();
+      replay.close(pieced_rule(noise, inner_pieces(way_.pieces), jumps));
+      estimate = run(replay, runs);
     }
-    if (draws) draws->see(replay);
-    require_finite(std::span<const double>(d), model.parameters());
+    draws.see(replay);
+    require_finite(std::span<const double>(d), model_.parameters());
     require_finite(estimate.loss, "the loss");
     const double w = replay.weight();
-    const double cosine = cosine_between(d, reference);
-    for (std::size_t i = 0; i < size; ++i) d[i] -= reference[i];
+    const double cosine = cosine_between(d, reference_);
+    for (std::size_t i = 0; i < d.size(); ++i) d[i] -= reference_[i];
     m.continuous |= replay.continuous();  // other outcomes may draw no number
     rules[0].add(w, d);
     for (int rule = 1; rule < Quadrature::rules; ++rule)
@@ -88,18 +134,52 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
     m.loss += w * estimate.loss;
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
-    m.missed_hints += w * static_cast<double>(tape.missed_hints());
-    if (replay.standard_drawn()) m.nodes = way.nodes;
-    if (++m.outcomes == 1) visits = replay.expected_visits(outcomes_of(model, example, way.nodes));
-    if (std::max(m.outcomes, visits) > outcome_cap)
-      throw NotExact(
-          fmt::format("exact moments need about {:.6g} {} for {}, more than its share {:.6g} of the cap: "
-                      "take fewer samples, steps, options or examples, or raise the cap",
-                      std::max(m.outcomes, visits),
-                      replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes",
-                      example.examples() == 1 ? "one example" : "a batch of coupled examples", outcome_cap));
-  } while (replay.next());
+    m.missed_hints += w * static_cast<double>(runs.tape.missed_hints());
+    if (replay.standard_drawn()) m.nodes = way_.nodes;
+    ++m.outcomes;
+    count(replay);
+  }
 
+  /// Counts a visit; the first one shows the tree of outcomes. NotExact if there are too many.
+  void count(const Replay& replay) {
+    const double seen = static_cast<double>(++seen_);
+    if (seen == 1) {
+      expected_ = replay.expected_visits(outcomes_of(model_, example_, way_.nodes));
+      depth_ = replay.depth_of_parts(expected_);
+    }
+    if (std::max(seen, expected_) <= outcome_cap_) return;
+    throw NotExact(
+        fmt::format("exact moments need about {:.6g} {} for {}, more than its share {:.6g} of the cap: "
+                    "take fewer samples, steps, options or examples, or raise the cap",
+                    std::max(std::floor(outcome_cap_) + 1, expected_),
+                    replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes",
+                    example_.examples() == 1 ? "one example" : "a batch of coupled examples", outcome_cap_));
+  }
+
+  const Estimator<T>& estimator_;
+  const Model<T>& model_;
+  const Batch& example_;
+  const std::vector<double>& reference_;
+  const Way& way_;
+  const double outcome_cap_;
+  const bool covariance_;
+  const Stop& stop_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Runs>> free_;
+  std::atomic<std::size_t> seen_{0};
+  double expected_ = 0;    // number of visits; from here on known after the first one
+  std::size_t depth_ = 0;  // of the draws whose outcomes divide the visits
+};
+
+}  // namespace
+
+template <class T>
+Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
+                const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop,
+                Draws* draws) {
+  auto sums = Visits<T>(estimator, model, example, reference, way, outcome_cap, covariance, stop).all();
+  if (draws) draws->join(sums.draws);
+  auto& [m, rules, of_draws] = sums;
   auto& fine = rules[0];
   const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // of log-probabilities in T
   if (!(std::abs(fine.seen - 1) < rounding))
@@ -109,7 +189,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
     double squares = trace(fine.variances);
     for (double x : fine.mean) squares += x * x;
     constexpr double rounding = 64 * std::numeric_limits<double>::epsilon();  // of long sums
-    const double scale = std::sqrt(squares) + reference_norm;
+    const double scale = std::sqrt(squares) + length_of(reference);
     m.mean_error =
         quadrature_error(distance_between(middle.mean, coarse.mean), distance_between(fine.mean, middle.mean), scale) +
         rounding * scale;
@@ -120,8 +200,8 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   m.mean = std::move(fine.mean);
   m.variances = std::move(fine.variances);
   m.covariance = std::move(fine.covariance);
-  for (std::size_t i = 0; i < size; ++i) m.mean[i] += reference[i];
-  return m;
+  for (std::size_t i = 0; i < reference.size(); ++i) m.mean[i] += reference[i];
+  return std::move(m);
 }
 
 template Moments visited(const Estimator<float>&, const Model<float>&, const Batch&, const std::vector<double>&, const Way&,

@@ -53,6 +53,12 @@ struct Draws {
     alike = alike && replay.only_standard() && (first || replay.standard_draws() == standard);
     standard = replay.standard_draws();
   }
+  /// Adds later runs.
+  void join(const Draws& later) {
+    alike = alike && later.alike && (standard == 0 || later.standard == standard);
+    standard = later.standard;
+    jumps = jumps || later.jumps;
+  }
 };
 
 /// An estimate; its gradient is written to d.
@@ -66,7 +72,8 @@ Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Ba
   return estimate;
 }
 
-/// Moments of one example, around `reference`. NotExact if they take more than `outcome_cap` visits.
+/// Moments of one example, around `reference`. NotExact if they take more than `outcome_cap` visits. Many visits are divided over
+/// the threads; the result does not depend on their number.
 template <class T>
 Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                 const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop,

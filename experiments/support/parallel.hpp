@@ -1,11 +1,17 @@
 // Loops over independent tasks in TBB.
 #pragma once
 
+#include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
+#include <tbb/parallel_reduce.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
+#include <utility>
+
+#include "experiments/support/stop.hpp"
 
 namespace hardgrad {
 
@@ -19,6 +25,26 @@ inline int useful_jobs(int asked) {
 template <class F>
 void parallel_for(int count, F&& f) {
   tbb::parallel_for(0, count, f, tbb::simple_partitioner{});
+}
+
+/// The results f(i) for i in [0, count), joined in their order by `R::join(const R&)`. The brackets of the joins depend on `count`
+/// alone, so the sum is the same for any number of threads. Few results are in memory at a time: log2(count) for each thread.
+/// Interrupted if work that this is part of was stopped.
+template <class R, class F>
+R parallel_joined(int count, F&& f) {
+  struct Body {
+    explicit Body(F& of) : f(of) {}
+    Body(Body& other, tbb::split) : f(other.f) {}
+    void operator()(const tbb::blocked_range<int>& one) { result.emplace(f(one.begin())); }
+    void join(const Body& later) { result->join(*later.result); }
+    F& f;
+    std::optional<R> result;
+  };
+  Body all(f);
+  tbb::task_group_context context;
+  tbb::parallel_deterministic_reduce(tbb::blocked_range<int>(0, count), all, tbb::simple_partitioner{}, context);
+  if (context.is_group_execution_cancelled()) throw Interrupted{};
+  return std::move(*all.result);
 }
 
 /// f(lane, i) for i in [0, count), started in order. Calls with the same `lane` < lanes() run one after another, so each lane

@@ -1,10 +1,12 @@
 #include "experiments/sweeps/plan.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
@@ -27,17 +29,34 @@ CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std:
   return settings;
 }
 
+namespace {
+
+/// The hash in a file's seal. The file is read once for all cells that name it, and again if it has changed.
+std::string sealed_hash(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return storage::read_seal(path).hash;  // which names the fault
+  std::tuple now(status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  static std::mutex mutex;
+  static std::map<std::string, std::pair<decltype(now), std::string>> known;
+  std::lock_guard guard(mutex);
+  auto& [then, hash] = known[path];
+  if (hash.empty() || then != now) {
+    hash = storage::read_seal(path).hash;
+    then = now;
+  }
+  return hash;
+}
+
+}  // namespace
+
 std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell) {
   auto text = fmt::format("cell 1\nprecision={}\nroot={}\n", precision, root_seed);
   for (const auto& [name, value] : cell.axes) text += fmt::format("{}={}\n", name, value);
   for (const char* noun : {"task", "model", "estimator"})
     if (const auto* plugin = plugin_of(noun, cell.spec(noun).name))
       text += fmt::format("plugin.{}={}\n", noun, plugin->fingerprint);
-  if (is_checkpoint(cell.settings.start)) text += fmt::format("start.file={}\n", storage::read_seal(cell.settings.start).hash);
-  if (const auto& file = cell.settings.reference; !file.empty())
-    text += fmt::format("reference.file={}\n", storage::read_seal(file).hash);
-  if (const auto& file = cell.settings.reference; !file.empty())
-    text += fmt::format("reference.file={}\n", storage::read_seal(file).hash);
+  if (is_checkpoint(cell.settings.start)) text += fmt::format("start.file={}\n", sealed_hash(cell.settings.start));
+  if (!cell.settings.reference.empty()) text += fmt::format("reference.file={}\n", sealed_hash(cell.settings.reference));
   for (const auto& setting : settings_table())
     if (setting.in_identity) text += fmt::format("{}={}\n", setting.path, hardgrad::to_string(setting.get(cell.settings)));
   return text;

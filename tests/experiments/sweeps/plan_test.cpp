@@ -1,6 +1,7 @@
 // Expansion, hashes and random streams depend on names and values, never on order.
 #include "experiments/sweeps/plan.hpp"
 
+#include "experiments/storage/archive.hpp"
 #include "experiments/sweeps/folder.hpp"
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <set>
 
 #include "files.hpp"
@@ -203,6 +206,42 @@ TEST_CASE("a shard's plan holds its cells only, and the rest is that of the whol
     CHECK_THROWS_AS(selected_cells(plan, {"seed=7"}, shard, 3), UsageError);
   }
   for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == whole.cells[i].hash);
+}
+
+TEST_CASE("a checkpoint is read once for all cells, and again if it has changed") {
+  TestFolder folder;
+  const auto path = folder / "start.h5";
+  const auto write = [&](std::int64_t number) {
+    storage::write_archive(path, {.kind = "checkpoint", .groups = {{"", {.attributes = {{"number", number}}}}}}, false);
+  };
+  Cell cell;
+  cell.axes = {{"task", "bits"}, {"model", "bits"}, {"estimator", "rloo"}, {"seed", "1"}};
+  cell.settings.reference = path;
+  const auto now = [&] { return identity("double", 0, cell); };
+  CHECK_THROWS_AS(now(), InputError);  // there is no file
+  write(1);
+  const auto first = now();
+  const auto line = "reference.file=" + storage::read_seal(path).hash + "\n";
+  const auto at = first.find(line);
+  CHECK(at != std::string::npos);
+  CHECK(first.find(line, at + 1) == std::string::npos);
+  cell.settings.start = path;
+  CHECK(now().find("start.file=" + storage::read_seal(path).hash + "\n") != std::string::npos);
+  cell.settings.start.clear();
+
+  // A change that leaves no trace is not seen: the file is not read.
+  const auto time = std::filesystem::last_write_time(path);
+  auto bytes = get(path);
+  bytes[bytes.size() / 2] ^= 1;
+  put(path, bytes);
+  std::filesystem::last_write_time(path, time);
+  CHECK(now() == first);
+  std::filesystem::last_write_time(path, time + std::chrono::seconds(1));
+  CHECK_THROWS_AS(now(), InputError);  // it is damaged
+  write(2);
+  const auto second = now();
+  CHECK(second != first);
+  CHECK(second.find("reference.file=" + storage::read_seal(path).hash + "\n") != std::string::npos);
 }
 
 }  // namespace hardgrad::testing::plan_test
