@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <numeric>
 
 #include "core/kernels/functions.hpp"
 #include "core/random/randomness.hpp"
@@ -95,8 +96,7 @@ class Rule : public Optimizer<T> {
   double checked_norm(const ParameterSet<T>& set, std::span<const T> gradient) const {
     double squares = 0;
     for (const auto& p : set) {
-      double part = 0;
-      for (T g : gradient.subspan(p.offset, p.value.size())) part += static_cast<double>(g) * static_cast<double>(g);
+      const double part = squared_norm(gradient.subspan(p.offset, p.value.size()));
       if (!std::isfinite(part))
         throw Error(1, "the gradient of " + p.name + " is not finite at step " + std::to_string(steps_) +
                            ": try a smaller learning_rate, or clip");
@@ -260,6 +260,19 @@ std::unique_ptr<Optimizer<T>> make_rule(const OptimizerSettings& s, std::size_t 
 }
 
 }  // namespace
+
+template <class T>
+double squared_norm(std::span<const T> x) {
+  constexpr std::size_t lanes = 32;  // sums that do not wait for each other
+  std::array<double, lanes> sums{};
+  const std::size_t whole = x.size() / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes)
+    for (std::size_t k = 0; k < lanes; ++k) sums[k] += static_cast<double>(x[i + k]) * static_cast<double>(x[i + k]);
+  for (std::size_t i = whole; i < x.size(); ++i) sums[i - whole] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+template double squared_norm(std::span<const float>);
+template double squared_norm(std::span<const double>);
 
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& s, std::size_t parameters) {

@@ -47,6 +47,10 @@ class Optimizer {
   virtual void restore(const std::vector<double>& state) = 0;
 };
 
+/// The sum of the squares, in double.
+template <class T>
+double squared_norm(std::span<const T> x);
+
 /// UsageError for an unknown name or schedule.
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, std::size_t parameters);

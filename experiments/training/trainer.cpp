@@ -147,9 +147,7 @@ class Loop {
     differentiate(estimate.surrogate, model->parameters(), gradient_);
     result.missed_hints += static_cast<double>(tape_.missed_hints());
     learn_from(estimate, *estimator, *own_optimizer, own_gradient_);
-    double squares = 0;
-    for (T g : gradient_) squares += static_cast<double>(g) * static_cast<double>(g);
-    so_far.gradient_norm = std::sqrt(squares);
+    so_far.gradient_norm = std::sqrt(squared_norm<T>(gradient_));
     optimizer->step(model->parameters(), gradient_);
     result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape_.arena().used()));
     result.rows += estimate.rows();

@@ -271,4 +271,18 @@ TEST_CASE("unknown names and impossible schedules are rejected") {
   CHECK_THROWS_AS(make_optimizer<float>({.schedule = "step"}, 1), UsageError);
 }
 
+TEST_CASE("the sum of squares, of any length") {
+  for (const std::size_t length : {0, 1, 31, 32, 33, 64, 200}) {
+    CAPTURE(length);
+    std::vector<float> x;
+    double squares = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+      x.push_back(0.1f * static_cast<float>(i) - 3);
+      squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    }
+    CHECK(squared_norm<float>(x) == doctest::Approx(squares).epsilon(1e-14));
+  }
+  CHECK(std::isnan(squared_norm<double>(std::vector<double>{1, std::nan(""), 2})));
+}
+
 }  // namespace hardgrad::testing::optimizer_test
