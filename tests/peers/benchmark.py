@@ -20,8 +20,8 @@ In the rows of bits (`vectors.py`) peers draw different noise, so the mean of 4,
 those of the belief network (`belief.py`), the mean of 2,000 on a network of 4 bits. Rows of replicates time `hardgrad measure`: 64
 gradients of one batch with their statistics (128 less 64, which excludes reading and building), of all parameters or at the logits,
 against 64 gradients of the peer. Rows of training time whole steps: a batch of the data, drawn choices, the gradient, Adam (Hardgrad:
-two runs of different length, subtracted). The last row is a sweep's wall time on one thread over that on two. Memory is that of the
-process, less its memory before the first gradient. Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
+two runs of different length, subtracted); the gradient of one batch is compared, and the parameters after a step. The last row is a
+sweep's wall time on one thread over that on two. Memory is that of the process, less its memory before the first gradient. Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def prepare(row, ours, peers, program, folder, options):
     exact = Hardgrad(program, replace(row, estimator="exact", samples=1, model=row.small or row.model), ours.environment)
     whole = Hardgrad(program, replace(row, batch=row.training), ours.environment) if row.training else ours  # all of the data
     (exact if row.noise and not row.small else whole).run("--out", paths[0])
-    if row.small:
-        paths.append(str(folder / "small.h5"))
-        exact.run("--out", paths[1])
+    if row.small or row.training:
+        paths.append(str(folder / "compared.h5"))
+        (exact if row.small else ours).run("--out", paths[1])
     said, failed = {}, {}
     for form in peers:
         if form.has(row) and not (form.form == "compiled" and not re.search(options.compiled_rows, title(row))):
@@ -124,7 +124,7 @@ def compare(row, peers, program, variables, folder, options):
             "peak": row.flops / median["hardgrad"] / max(rates) if row.flops and not (row.training or row.replicates) else None,
             "bytes": {"hardgrad": timing["bytes"]} | {form.name: one["bytes"] for form, one in said.items() if one["bytes"]},
             "compile_seconds": {form.name: one["compile_seconds"] for form, one in said.items() if one["compile_seconds"] is not None},
-            "difference": max(one["difference"] for one in said.values()), "compared": not row.training,
+            "difference": max(one["difference"] for one in said.values()),
             "failed": {form.name: why for form, why in failed.items()},
             "kernel": "/".join(sorted({timing["blas_kernel"], blas_kernel()})), "sgemm_gflops": max(rates) / 1e9}
 
@@ -172,7 +172,7 @@ def cells(r, peers):
     return [r["row"], r["estimator"], f"{ms['hardgrad']:.3g}", *(one(form.name) for form in peers), f"{r['plain_ratio']:.1f}",
             f"{r['best_ratio']:.2f} [{low:.2f}, {high:.2f}]", f"{r['goal']:g}{'' if r['best_ratio'] >= r['goal'] else ' missed'}",
             f"{r['peak']:.0%}" if r["peak"] else "-", f"{mb.pop('hardgrad'):.1f}", f"{next(iter(mb.values())):.0f}" if mb else "-",
-            f"{r['difference']:.0e}{'' if same else ' DIFFERS'}" if r["compared"] else "-"]
+            f"{r['difference']:.0e}{'' if same else ' DIFFERS'}"]
 
 
 def heading(peers):

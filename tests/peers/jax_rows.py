@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jax_ops
+from problem import pool_of
 
 jax.config.update("jax_enable_x64", True)  # signals are computed in double; parameters and data are single
 jax.config.update("jax_cpu_enable_async_dispatch", False)
@@ -41,29 +42,37 @@ class Row:
         def gradient(p, data, seed):
             return jax.grad(loss)(p, data, jax.random.key(seed))
 
-        def step(p, m, v, n, data, seed):
+        def step(p, m, v, n, pool, data, seed):
             """A batch of the data, drawn choices, the gradient, Adam."""
             key, draw = jax.random.split(jax.random.key(seed))
-            chosen = jax.random.randint(draw, (self.batch,), 0, len(data["source"]))
-            g = jax.grad(loss)(p, {k: value[chosen] for k, value in data.items()}, key)
+            chosen = jax.random.randint(draw, (self.batch,), 0, len(next(iter(pool.values()))))
+            return adam(p, m, v, n, jax.grad(loss)(p, data | {k: value[chosen] for k, value in pool.items()}, key))
+
+        def adam(p, m, v, n, g):
             m = jax.tree.map(lambda a, b: jnp.float32(0.9) * a + jnp.float32(0.1) * b, m, g)
             v = jax.tree.map(lambda a, b: jnp.float32(0.999) * a + jnp.float32(0.001) * b * b, v, g)
             a, b = (jnp.float32(1 / (1 - rate ** n)) for rate in (0.9, 0.999))
             p = jax.tree.map(lambda w, m, v: w - jnp.float32(1e-3) * m * a / (jnp.sqrt(v * b) + jnp.float32(1e-8)), p, m, v)
             return p, m, v
 
-        self.one = jax.jit(gradient)
+        self.one, self.adam = jax.jit(gradient), jax.jit(adam)
+        self.state = tuple(jax.tree.map(jnp.zeros_like, self.p) for _ in "mv")
         if self.batch:
-            self.data = {k: self.data[k] for k in ("source", "target")}
-            self.step, self.state = jax.jit(step, donate_argnums=(0, 1, 2)), tuple(jax.tree.map(jnp.zeros_like, self.p) for _ in "mv")
+            self.pool, self.data = pool_of(self.data, asked["model"])
+            self.step = jax.jit(step, donate_argnums=(0, 1, 2))
 
     def gradient(self):
         self.seed += 1
         if self.batch:
-            self.p, *self.state = self.step(self.p, *self.state, np.float64(self.seed), self.data, np.uint32(self.seed))
+            self.p, *self.state = self.step(self.p, *self.state, np.float64(self.seed), self.pool, self.data,
+                                            np.uint32(self.seed))
             jax.block_until_ready(self.p)
         else:
             self.found = jax.block_until_ready(self.one(self.p, self.data, np.uint32(self.seed)))
+
+    def stepped(self):
+        """The parameters after one step of the optimiser along the last gradient."""
+        return {k: np.asarray(v) for k, v in self.adam(self.p, *self.state, np.float64(1), self.found)[0].items()}
 
     def result(self):
         return {k: np.asarray(v) for k, v in self.found.items()}

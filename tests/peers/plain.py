@@ -1,5 +1,5 @@
 """Three networks as people write them: one tensor row per sample, no Python loop over the batch, the library's LSTM where possible.
-Choices are given, not drawn, so their times exclude sampling. `networks` has the others.
+Choices are given, so their times exclude sampling; without `data["choices"]`, a hard network draws them. `networks` has the others.
 
 Each network takes the operations `x` of a library, parameters `p` (name -> float array), `data` (see `problem.py`), K samples per
 example and the name of an estimator. It returns the surrogate to differentiate."""
@@ -10,7 +10,6 @@ from surrogates import enumerated, sampled
 
 
 def translator(x, p, data, K, estimator):
-    """Without `data["choices"]`, a hard network draws its choices."""
     source, target, choices = data["source"], data["target"], data.get("choices")
     B, T = target.shape
     hard = estimator in ("reinforce", "rloo")
@@ -71,7 +70,7 @@ def translator(x, p, data, K, estimator):
 def memory_reader(x, p, data, K, estimator):
     story, place, mask = data["story"], data["story_place"], data["mask"]  # [B, N, W], [B, N, W, D], [B, N]
     hops = sum(k.startswith("memory.") for k in p) - 1
-    hard = estimator in ("reinforce", "rloo")
+    hard, choices = estimator in ("reinforce", "rloo"), data.get("choices")
     copies = K if hard else 1
     memory = []
     for k in range(hops + 1):
@@ -86,7 +85,7 @@ def memory_reader(x, p, data, K, estimator):
         for k in range(hops):
             log_p = x.log_softmax(x.bmm(memory[k], u[:, :, None])[:, :, 0] + gone, 1)
             if hard:
-                choice = data["choices"][k]
+                choice = x.categorical(log_p) if choices is None else choices[k]
                 log_prob = log_prob + log_p[rows, choice]
                 u = u + memory[k + 1][rows, choice]
             else:
@@ -112,7 +111,7 @@ def memory_tree(x, p, memory, u, gone, answer, hops, estimator):
 def glimpse_reader(x, p, data, K, estimator):
     pixels, table = data["pixels"], data["table"]  # [B, padded pixels], [cells, P P]
     B, cells = len(pixels), len(table)
-    hard = estimator in ("reinforce", "rloo")
+    hard, choices = estimator in ("reinforce", "rloo"), data.get("choices")
     copies = K if hard else 1
     linear = lambda name, a: x.linear(a, p[f"{name}.weight"], p.get(f"{name}.bias"))
     example = x.repeat(x.arange(B), copies)
@@ -131,7 +130,7 @@ def glimpse_reader(x, p, data, K, estimator):
         for t in range(data["glimpses"]):
             log_p = x.log_softmax(linear("locator", h), 1)
             if hard:
-                choice = data["choices"][t]
+                choice = x.categorical(log_p) if choices is None else choices[t]
                 log_prob = log_prob + log_p[rows, choice]
                 h = step(h, pixels[example[:, None], table[choice]], where[choice])
             else:

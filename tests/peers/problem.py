@@ -12,6 +12,23 @@ import vectors
 from gradient_file import GradientFile
 
 
+# Of the networks that are trained: the arrays with an entry for each example. The others serve all examples.
+OF_EXAMPLES = {"translator": ("source", "target"), "glimpse_reader": ("pixels", "label"), "belief_network": ("image",),
+               "memory_reader": ("story", "question", "story_place", "question_place", "mask", "gone", "age", "answer")}
+
+
+def pool_of(data, model):
+    """The data of training, -> the arrays from which batches are taken, and the others. Choices are drawn."""
+    pool = {k: data[k] for k in OF_EXAMPLES[model]}
+    return pool, {k: v for k, v in data.items() if k not in pool and k not in ("choices", "places")}
+
+
+def adam_step(parameter, gradient, rate=1e-3, epsilon=1e-8):
+    """The first step of Adam (Kingma & Ba 2015), as an independent reference: the moments' corrections cancel."""
+    g = np.asarray(gradient, np.float64)
+    return parameter - rate * g / (np.abs(g) + epsilon)
+
+
 def problem(file: GradientFile, model: str, K: int, noise: bool = False):
     """-> parameters (float arrays), data (arrays and numbers), the network as people write it, and its module. `noise`: the network
     draws its own choices and noise."""

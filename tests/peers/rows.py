@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 SIZES = {"small": (100, 32, 1, 10), "mid": (2000, 64, 8, 20), "large": (4000, 256, 8, 20)}  # V, H, K, L = T
@@ -86,10 +86,14 @@ def rows(folder: Path, quick: bool):
     B, units, side = (4, 6, 8) if quick else (50, 200, 28)
     for estimator in ("rloo", "disarm", "rebar", "relax"):
         product, relaxed = 2.0 * B * side * side * units, 2 if estimator == "rebar" else 0  # of one image
-        yield Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
+        row = Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
                   product * (2 + 2 * 2 + 2 * 2 * relaxed), noise=True, small="belief_network[units=4]",
                   target="relaxed_model=false,target=elbo" if estimator == "relax" else "target=elbo",
                   goal=2 if estimator in ("rloo", "disarm") else 1.6)
+        yield row
+        if estimator == "rloo":
+            task = f"images[size={side},examples=200,binarise=static]"
+            yield replace(row, name=f"belief, {units} bits: training", task=task, training=200)
     B = 4 if quick else 32
     V, H, K, L = QUICK["tiny"] if quick else SIZES["mid"]
     task = write_texts(folder, "ragged", V, L, max(1, L // 6))
@@ -99,12 +103,19 @@ def rows(folder: Path, quick: bool):
                   K if estimator == "rloo" else 1, B, goal=1 if quick else 2)
     for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
-        yield Row("memory reader", "qa", f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3},tying=free_answers]",
-                  estimator, k, B, goal=8)
+        model = f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3},tying=free_answers]"
+        yield Row("memory reader", "qa", model, estimator, k, B, goal=8)
+        if estimator == "rloo":
+            stories = 12 if quick else 200
+            yield Row("memory reader: training", f"qa[stories={stories},heldout=0,test=0]", model, estimator, k, B, training=5 * stories,
+                      goal=8)
     for estimator in ("reinforce", "rloo", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
-        yield Row("glimpse reader", "glimpse", "glimpse_reader[features=8,hidden=8,glimpses=2]" if quick else
-                  "glimpse_reader", estimator, k, B, goal=2)
+        model = "glimpse_reader[features=8,hidden=8,glimpses=2]" if quick else "glimpse_reader"
+        yield Row("glimpse reader", "glimpse", model, estimator, k, B, goal=2)
+        if estimator == "rloo":
+            images = 40 if quick else 500
+            yield Row("glimpse reader: training", f"glimpse[examples={images}]", model, estimator, k, B, training=images, goal=2)
     for estimator in ("exact", "exact_marginal"):
         yield Row("glimpse reader, 2", "glimpse", "glimpse_reader[features=8,hidden=8,grid=3,glimpses=2]" if quick else
                   "glimpse_reader[glimpses=2]", estimator, 1, B, goal=2)

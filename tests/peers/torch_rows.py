@@ -8,6 +8,7 @@ import torch
 
 import torch_ops
 import tuned
+from problem import pool_of
 
 torch.set_num_threads(1)
 torch.manual_seed(1)
@@ -39,22 +40,27 @@ class Row:
         if form == "compiled":
             torch._dynamo.reset()
             self.loss = torch.compile(self.loss, dynamic=False)
+        self.optimizer = torch.optim.Adam(self.p.values())
         self.batch = asked["training"]
         if self.batch:  # whole training steps: a batch of the data, drawn choices, the gradient, Adam
-            self.pool = {k: self.data[k] for k in ("source", "target")}
-            self.data = {"items": self.data["items"]}
-            self.optimizer = torch.optim.Adam(self.p.values())
+            self.pool, self.data = pool_of(self.data, asked["model"])
+            self.examples = len(next(iter(self.pool.values())))
 
     def gradient(self):
         for parameter in self.p.values():
             parameter.grad = None
         data = self.data
         if self.batch:
-            chosen = torch.randint(len(self.pool["source"]), (self.batch,))
+            chosen = torch.randint(self.examples, (self.batch,))
             data = data | {k: v[chosen] for k, v in self.pool.items()}
         self.loss(self.p, data).backward()
         if self.batch:
             self.optimizer.step()
+
+    def stepped(self):
+        """The parameters after one step of the optimiser along the last gradient."""
+        self.optimizer.step()
+        return {k: v.detach().numpy().copy() for k, v in self.p.items()}
 
     def result(self):
         return {k: (torch.zeros_like(v) if v.grad is None else v.grad).numpy().copy() for k, v in self.p.items()}

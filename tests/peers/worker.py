@@ -4,8 +4,8 @@ a request in JSON; the answer is a line in JSON, too.
 {"load": {...}} prepares a row in one form and answers with the relative difference (norms) between its gradient and the file's, the
 seconds of compilation, and the memory of the first gradient. A form that fails answers {"failed": reason}. {"time": n, "form": ...}
 answers with the processor seconds of n gradients. {"drop": form} frees the row. In rows with noise, the difference is between the mean
-and the exact gradient in the file, in units of five standard errors, times the tolerance; with a file of a small network, that network
-is used."""
+and the exact gradient in the file, in units of five standard errors, times the tolerance. With a second file, this is the network that
+is compared: a small one, or one batch of a row of training. Rows of training also compare the parameters after a step."""
 
 from __future__ import annotations
 
@@ -51,6 +51,20 @@ def difference_of_means(file, row, draws):
     return TOLERANCE * float(np.max(np.abs(all_.mean(0) - exact) / (5 * error)))
 
 
+def difference_of_step(file, gradient, row):
+    """Between the parameters after the first step of the row's optimiser and those of Adam along `gradient`, relative to the step.
+    Entries that are rounding of others are left out: they have the rate's length, and any sign."""
+    from problem import adam_step
+
+    names = sorted(file.gradient)
+    before = flat({k: v.detach() for k, v in file.parameters.items()}, names)
+    g = flat(gradient, names)
+    theirs, ours = flat(row.stepped(), names) - before, adam_step(before, g) - before
+    known = np.abs(g) > 1e-3 * np.sqrt(np.mean(g * g))
+    assert known.mean() > 0.1
+    return float(np.linalg.norm((theirs - ours)[known]) / np.linalg.norm(ours[known]))
+
+
 def make(library, asked, path):
     """-> the gradient file and the row in the form asked for."""
     from gradient_file import load  # imports PyTorch, which may be missing
@@ -70,16 +84,18 @@ def answer(library, asked):
     before, started = memory("VmRSS"), processor_seconds()
     row.gradient()  # compiles
     first, most = processor_seconds() - started, memory("VmHWM") - before
-    if asked["training"]:
-        differs = 0.0  # the row of one gradient compares
-    elif len(paths) > 1:
-        small, checked = make(library, asked, paths[1])
+    checked = row
+    if len(paths) > 1:
+        file, checked = make(library, asked | {"training": 0}, paths[1])
         checked.gradient()
-        differs = difference_of_means(small, checked, 2000)
+    if asked["estimator"] == "straight_through":  # biased: no reference
+        differs = 0.0
     elif asked["noise"]:
-        differs = 0.0 if asked["estimator"] == "straight_through" else difference_of_means(file, row, 4000)  # biased: no reference
+        differs = difference_of_means(file, checked, 2000 if len(paths) > 1 else 4000)
     else:
-        differs = difference(file, row)
+        differs = difference(file, checked)
+    if asked["training"]:
+        differs = max(differs, difference_of_step(file, checked.result() if asked["noise"] else file.gradient, checked))
     started = processor_seconds()
     row.gradient()
     once = processor_seconds() - started
