@@ -1,6 +1,6 @@
 // Scores of a learned posterior q(i_t | x, y) over the places i where a network may attend while it writes y:
 //   v_q . tanh(W_qs s_t + W_qy r_t + W_qk a_i + b_qk)          r_t [.]: target_reading.hpp; a_i [C] annotations, s_t [H]
-// With several heads each has its own part of the H numbers (heads.hpp).
+// With several heads the H numbers are divided among them (heads.hpp).
 //
 // Parameters: posterior.<key>.{weight [H, C], bias [H]} (W_qk, b_qk), posterior.state.weight [H, H] (W_qs),
 //   posterior.{embedding.weight, word.weight (W_qy)} and, for the whole sentence, posterior.sentence.* (target_reading.hpp),

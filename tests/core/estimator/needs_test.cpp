@@ -123,6 +123,7 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
                           {"eos", 2},
                           {"vocabulary", 5},
                           {"answers", 2},
+                          {"answer_word", 1},
                           {"sentences", 3},
                           {"words", 2},
                           {"cells", 4},
