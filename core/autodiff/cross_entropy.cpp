@@ -34,14 +34,6 @@ MatrixView<T> new_matrix(Tape<T>& tape, std::size_t rows, std::size_t cols) {
   return {tape.template scratch<T>(rows * cols).data(), rows, cols};
 }
 
-/// The logits of some rows, x W' + b.
-template <class T>
-void logits(MatrixView<const T> x, MatrixView<const T> weight, MatrixView<const T> bias, MatrixView<T> out) {
-  if (bias.data)
-    for (std::size_t r = 0; r < out.rows; ++r) std::copy_n(bias.data, out.cols, out.row(r));
-  gemm<T>(x, false, weight, true, out, bias.data ? T{1} : T{0});
-}
-
 /// Turns a row exp(l - m) with sum `total` into d.
 template <class T>
 void logit_gradient(T* row, std::size_t n, double total, int label) {
@@ -199,7 +191,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   for_chunks(ends, [&](std::size_t first, std::size_t last) {
     const bool keep = last <= kept_rows;
     const auto l = keep ? part(kept, first, last) : part(work, 0, last - first);
-    logits<T>(part(x.value(), first, last), weight.value(), bias_row, l);
+    put_linear<T>(part(x.value(), first, last), weight.value(), bias_row, l);
     for (std::size_t from = first; from < last; from += block_rows) {
       const std::size_t to = std::min(last, from + block_rows);
       for (std::size_t r = from; r < to; ++r) {
@@ -245,7 +237,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       const std::size_t n = last - first;
       const auto d = last <= kept.rows ? part(kept, first, last) : part(work, 0, n);
       if (last > kept.rows) {
-        logits<T>(part(in, first, last), matrix, bias_row, d);
+        put_linear<T>(part(in, first, last), matrix, bias_row, d);
         for (std::size_t r = 0; r < n; ++r) {
           const bool dead = label[first + r] < 0;
           const double total = dead ? 1 : kernels::exp_row(d.row(r), d.cols, kernels::row_max(d.row(r), d.cols));

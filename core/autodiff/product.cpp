@@ -35,16 +35,24 @@ bool all_zero(const T* x, std::size_t n) {
 }
 
 /// The rows of a cotangent that are not all zero. Rows are zero if the current pass does not need their loss. If few are zero, all
-/// rows: a copy without these would take longer.
+/// rows: to leave these out would take longer.
 template <class T>
-std::span<const int> live_rows(Tape<T>& tape, MatrixView<const T> g) {
+std::span<const int> live_rows(Tape<T>& tape, MatrixView<const T> g, std::span<const T> factor) {
   const auto live = tape.template scratch<int>(g.rows);
   std::size_t n = 0;
   for (std::size_t r = 0; r < g.rows; ++r)
-    if (!all_zero(g.row(r), g.cols)) live[n++] = static_cast<int>(r);
+    if (factor.empty() ? !all_zero(g.row(r), g.cols) : factor[r] != 0) live[n++] = static_cast<int>(r);
   if (n < g.rows - g.rows / 8) return live.first(n);
   std::iota(live.begin(), live.end(), 0);
   return live;
+}
+
+/// The distance between rows that are evenly spaced, as those of every third member: BLAS reads them in place. Else 0.
+std::size_t spacing(std::span<const int> rows) {
+  const int step = rows.size() > 1 ? rows[1] - rows[0] : 1;
+  bool even = true;
+  for (std::size_t i = 1; i < rows.size(); ++i) even &= rows[i] - rows[i - 1] == step;
+  return even ? static_cast<std::size_t>(step) : 0;
 }
 
 template <class T>
@@ -52,38 +60,31 @@ MatrixView<T> new_rows(Tape<T>& tape, std::size_t rows, std::size_t cols) {
   return {tape.template scratch<T>(rows * cols).data(), rows, cols};
 }
 
-/// Copies these rows of x into one block.
+/// Copies these rows of x into one block, row i times factor[i] if there are factors.
 template <class T>
-MatrixView<const T> taken(Tape<T>& tape, MatrixView<const T> x, std::span<const int> rows) {
-  if (rows.size() == x.rows) return x;
+Block<const T> taken(Tape<T>& tape, MatrixView<const T> x, std::span<const int> rows, std::span<const T> factor = {}) {
   const auto some = new_rows(tape, rows.size(), x.cols);
-  for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(x.row(rows[i]), x.cols, some.row(i));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    T* __restrict to = some.row(i);
+    const T* from = x.row(rows[i]);
+    if (factor.empty())
+      std::copy_n(from, x.cols, to);
+    else
+      for (std::size_t j = 0; j < x.cols; ++j) to[j] = factor[i] * from[j];
+  }
   return some;
 }
 
-/// (+)= the gradients of y = x W' + b in x, W and b (b may be empty), given g.
+/// These rows of x: a block of x itself if they are evenly spaced, else a copy.
 template <class T>
-void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias, MatrixView<const T> g) {
-  const auto live = live_rows(tape, g);
-  const auto some = taken(tape, g, live);
-  if (tape.needs_gradient(x)) {
-    const auto sink = tape.sink(x);
-    if (live.size() == g.rows) {
-      gemm<T>(g, false, tape.value(weight), false, sink.to, sink.beta());
-    } else {
-      const auto to = sink.scattered(), of_some = new_rows(tape, live.size(), to.cols);
-      gemm<T>(some, false, tape.value(weight), false, of_some);
-      for (std::size_t i = 0; i < live.size(); ++i)
-        for (std::size_t j = 0; j < to.cols; ++j) to(live[i], j) += of_some(i, j);
-    }
-  }
-  if (tape.needs_gradient(weight)) {
-    const auto sink = tape.sink(weight);
-    gemm<T>(some, true, taken(tape, tape.value(x), live), false, sink.to, sink.beta());
-  }
-  if (!bias || !tape.needs_gradient(bias)) return;
-  const auto sink = tape.sink(bias);
-  kernels::column_sums(some.data, some.rows, some.cols, sink.to.data, sink.first);
+Block<const T> rows_of(Tape<T>& tape, MatrixView<const T> x, std::span<const int> rows) {
+  const auto step = spacing(rows);
+  if (step == 0) return taken(tape, x, rows);
+  Block<const T> block(x);
+  if (!rows.empty()) block.data = x.row(rows[0]);
+  block.rows = rows.size();
+  block.stride = step * x.cols;
+  return block;
 }
 
 /// BLAS is not instrumented: under the address sanitizer its operands are checked before the call.
@@ -126,16 +127,56 @@ void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bo
                                   size(c.stride));
 }
 
+template <class T>
+void put_linear(MatrixView<const T> x, MatrixView<const T> weight, MatrixView<const T> bias, MatrixView<T> out) {
+  if (bias.data)
+    for (std::size_t r = 0; r < out.rows; ++r) std::copy_n(bias.data, out.cols, out.row(r));
+  gemm<T>(x, false, weight, true, out, bias.data ? T{1} : T{0});
+}
+
+// With g = diag(factor) slope the factors are applied to the rows of x and gx, which are often shorter than those of g:
+// gx = factor (slope W), gW = slope' (factor x)
+template <class T>
+void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias, MatrixView<const T> slope,
+                     std::span<const T> factor) {
+  const auto live = live_rows(tape, slope, factor);
+  const bool all = live.size() == slope.rows, scaled = !factor.empty();
+  const auto d = rows_of(tape, slope, live);
+  const auto by = tape.template scratch<T>(live.size());  // the factors of `live`
+  for (std::size_t i = 0; i < by.size(); ++i) by[i] = scaled ? factor[live[i]] : T{1};
+  if (tape.needs_gradient(x)) {
+    const auto sink = tape.sink(x);
+    const auto w = tape.value(weight);
+    if (all && !scaled) {
+      gemm<T>(d, false, w, false, sink.to, sink.beta());
+    } else {
+      const auto to = sink.scattered(), product = new_rows(tape, live.size(), to.cols);
+      gemm<T>(d, false, w, false, product);
+      for (std::size_t i = 0; i < live.size(); ++i) {
+        T* __restrict row = to.row(live[i]);
+        const T* from = product.row(i);
+        for (std::size_t j = 0; j < to.cols; ++j) row[j] += by[i] * from[j];
+      }
+    }
+  }
+  if (tape.needs_gradient(weight)) {
+    const auto sink = tape.sink(weight);
+    const auto in = tape.value(x);
+    const auto rows = scaled ? taken(tape, in, live, std::span<const T>(by)) : rows_of(tape, in, live);
+    gemm<T>(d, true, rows, false, sink.to, sink.beta());
+  }
+  if (!bias || !tape.needs_gradient(bias)) return;
+  const auto sink = tape.sink(bias);
+  kernels::column_sums(d.data, d.rows, d.cols, sink.to.data, sink.first, by.data(), d.stride);
+}
+
 // y = x W' + b; gx = g W, gW = g' x, gb = column sums of g; all over the nonzero rows of g
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias) {
   require_shapes(x.cols() == weight.cols() && (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())), "linear",
                  {x, weight, bias});
   auto y = x.tape->output(x.rows(), weight.rows(), {x, weight, bias});
-  const auto out = x.tape->mutable_value(y);
-  if (bias)
-    for (std::size_t r = 0; r < out.rows; ++r) std::copy_n(bias.value().data, out.cols, out.row(r));
-  gemm<T>(x.value(), false, weight.value(), true, out, bias ? T{1} : T{0});
+  put_linear<T>(x.value(), weight.value(), bias ? bias.value() : MatrixView<const T>{}, x.tape->mutable_value(y));
   x.tape->on_backward({y}, [x, weight, bias, y](Tape<T>& tape) { linear_backward(tape, x, weight, bias, tape.cotangent(y)); });
   return y;
 }
@@ -175,10 +216,12 @@ Var<T> matmul(Var<T> a, Var<T> b) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                        \
-  template void gemm(const Block<const T>&, bool, const Block<const T>&, bool, const Block<T>&, T, T); \
-  template Var<T> linear(Var<T>, Var<T>, Var<T>);                                                      \
-  template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                                                  \
+#define HARDGRAD_INSTANTIATE(T)                                                                             \
+  template void gemm(const Block<const T>&, bool, const Block<const T>&, bool, const Block<T>&, T, T);      \
+  template Var<T> linear(Var<T>, Var<T>, Var<T>);                                                           \
+  template void put_linear(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, MatrixView<T>);   \
+  template void linear_backward(Tape<T>&, Var<T>, Var<T>, Var<T>, MatrixView<const T>, std::span<const T>); \
+  template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                                                       \
   template Var<T> matmul(Var<T>, Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

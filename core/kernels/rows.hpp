@@ -81,9 +81,11 @@ inline T dot(const T* a, const T* b, std::size_t n) {
   return total;
 }
 
-/// to[j] (+)= sum_r weight[r] x[r, j], accumulated in double; x [rows, cols]. A null `weight` means 1.
+/// to[j] (+)= sum_r weight[r] x[r, j], accumulated in double; x [rows, cols], a row every `stride` numbers (0: cols). A null
+/// `weight` means 1.
 template <class T>
-inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, bool store, const T* weight = nullptr) {
+inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, bool store, const T* weight = nullptr,
+                        std::size_t stride = 0) {
   constexpr std::size_t block = 256;
   double sums[block];
   for (std::size_t from = 0; from < cols; from += block) {
@@ -91,7 +93,7 @@ inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, b
     std::fill_n(sums, n, 0.0);
     for (std::size_t r = 0; r < rows; ++r) {
       const double w = weight ? static_cast<double>(weight[r]) : 1.0;
-      const T* row = x + r * cols + from;
+      const T* row = x + r * (stride > 0 ? stride : cols) + from;
       for (std::size_t j = 0; j < n; ++j) sums[j] += w * static_cast<double>(row[j]);
     }
     for (std::size_t j = 0; j < n; ++j) to[from + j] = static_cast<T>(sums[j]) + (store ? T{0} : to[from + j]);

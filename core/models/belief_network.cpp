@@ -57,6 +57,12 @@ class Map {
     for (std::size_t k = 1; k < layers_.size(); ++k) v = layers_[k](leaky_relu(v, T{0.3}));
     return v;
   }
+  /// The last layer, and its input.
+  const Linear<T>& last() const { return layers_.back(); }
+  Var<T> before_last(Var<T> x) const {
+    for (std::size_t k = 0; k + 1 < layers_.size(); ++k) x = leaky_relu(layers_[k](x), T{0.3});
+    return x;
+  }
 
  private:
   std::vector<Linear<T>> layers_;
@@ -130,12 +136,16 @@ class BeliefNetwork final : public Model<T>, public Dreams {
       whose.clear();
       for (int example : rows->example) whose.push_back(distinct.index[example]);
     }
-    const auto logits = decoder_(x);
-    if (auto* observer = episode.observer())
+    const auto h = decoder_.before_last(x);
+    const auto& last = decoder_.last();
+    if (auto* observer = episode.observer()) {
+      const auto logits = last(h);
       for (int p = 0; p < places; ++p)
         observer->observe(rows->example, concat_columns({tape.constant(rows->size(), 1), slice_columns(logits, p, 1)}), p);
-    else
-      episode.cost(rows, binary_cross_entropy(logits, slice_columns(image, given_, pixels_ - given_), whose));
+    } else {
+      const auto y = given_ == 0 ? image : slice_columns(image, given_, pixels_ - given_);
+      episode.cost(rows, linear_binary_cross_entropy(h, tape.parameter(*last.weight), tape.parameter(*last.bias), y, whose));
+    }
   }
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
@@ -163,7 +173,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
   /// x [R, U] of the choices z.
   Var<T> shown(Tape<T>& tape, const Choice<T>& z) const {
     if (options_ > 2) return reshape(z.one_hot(tape, options_), shown_width());
-    if (!z.hard()) return affine(reshape(slice_columns(z.weights(), 1, 1), units_), T{2}, T{-1});
+    if (!z.hard()) return affine_column(z.weights(), 1, static_cast<std::size_t>(units_), T{2}, T{-1});
     const auto x = tape.constant(z.rows->size(), units_);
     std::transform(z.option().begin(), z.option().end(), tape.mutable_value(x).data,
                    [](int b) { return static_cast<T>(2 * b - 1); });

@@ -79,7 +79,8 @@ class Codebook final : public Model<T> {
     std::vector<int> whose;
     for (int example : z.rows->example) whose.push_back(distinct.index[example]);
     const auto v = reshape(codes_of(z, table), vectors_ * width_);
-    const auto loss = binary_cross_entropy(decoder_(relu(decoder_hidden_(v))), image, whose);
+    const auto loss = linear_binary_cross_entropy(relu(decoder_hidden_(v)), tape.parameter(*decoder_.weight),
+                                                  tape.parameter(*decoder_.bias), image, whose);
     const auto norms = gather_rows(row_sums(square(h)), std::span<const int>(z.rows->parent));
     episode.cost(z.rows, add(loss, affine(add(far(z, apart), norms), static_cast<T>(commitment_))));
   }
