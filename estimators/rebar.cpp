@@ -53,10 +53,9 @@ class Rebar final : public AveragingEstimator<T> {
     const auto f = run.losses(credit_);
 
     const auto a = this->average(f.of);
-    auto control = run.control(0, credit_);
-    control += a * score;  // (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~)
+    const auto control = run.control(0, credit_, &a);  // (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~)
     auto g = (f - a) * score;
-    g += eta * control;
+    g.add(control, eta);
 
     Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
     this->note(estimate.observed, f);

@@ -58,7 +58,7 @@ class Relax final : public Estimator<T> {
     const auto c = control_network(problem.tape, run);
     const auto f = run.losses(credit_);
 
-    auto g = f * choices.score + choices.control(temperature_, c.value, {c.w, c.slope});
+    auto g = f * choices.score + choices.control(temperature_, c.value, RelaxedChoices::slope_of(c.w, c.slope));
     AtLogits of_model;
     if (eta_) g += eta * (of_model = run.control(0, credit_));
 
@@ -108,7 +108,7 @@ class Relax final : public Estimator<T> {
     const auto& choices = run.choices();
     const auto& layout = *choices.layout;
     Control control{.value = {choices.layout, std::vector<double>(layout.choices())},
-                    .w = choices.weights(choices.free, temperature_),
+                    .w = choices.weights(temperature_),
                     .slope = run.run().choices().zeros()};
     std::vector<T> weights(layout.choices() * options_);
     for_rows(layout, [&](std::size_t choice, std::size_t logit, std::size_t n) {

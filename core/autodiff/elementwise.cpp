@@ -97,6 +97,34 @@ Var<T> affine(Var<T> a, T factor, T shift) {
   return unary_rule(a, y, [factor](T g, T, T) { return factor * g; });
 }
 
+// y[i] = factor x[i, column] + shift; gx[i, column] = factor g[i], 0 in the other columns
+template <class T>
+Var<T> affine_column(Var<T> x, std::size_t column, std::size_t cols, T factor, T shift) {
+  require_shapes(column < x.cols() && cols > 0 && x.rows() % cols == 0, "affine_column", {x});
+  auto y = x.tape->output(x.rows() / cols, cols, {x});
+  const std::size_t S = x.cols(), n = x.rows();
+  const T* from = x.value().data + column;
+  T* __restrict out = x.tape->mutable_value(y).data;
+  for (std::size_t i = 0; i < n; ++i) out[i] = factor * from[i * S] + shift;
+  x.tape->on_backward({y}, [x, y, column, factor](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    const auto sink = tape.sink(x);
+    const std::size_t S = sink.to.cols, n = sink.to.rows;
+    T* __restrict to = sink.to.data;
+    if (sink.first && S == 2) {
+      const T low = column == 0 ? factor : T{0}, high = column == 0 ? T{0} : factor;
+      for (std::size_t i = 0; i < n; ++i) {
+        to[2 * i] = low * g[i];
+        to[2 * i + 1] = high * g[i];
+      }
+      return;
+    }
+    sink.scattered();
+    for (std::size_t i = 0; i < n; ++i) to[i * S + column] += factor * g[i];
+  });
+  return y;
+}
+
 // y[r, j] = x[r, j] + b[j]; gx = g, gb[j] = sum_r g[r, j]
 template <class T>
 Var<T> add_row(Var<T> x, Var<T> b) {
@@ -213,21 +241,22 @@ Var<T> softplus(Var<T> a) {
   return unary_rule(a, y, [](T g, T a, T y) { return g == 0 ? T{0} : g * std::exp(a - y); });
 }
 
-#define HARDGRAD_INSTANTIATE(T)               \
-  template Var<T> add(Var<T>, Var<T>);        \
-  template Var<T> subtract(Var<T>, Var<T>);   \
-  template Var<T> multiply(Var<T>, Var<T>);   \
-  template Var<T> affine(Var<T>, T, T);       \
-  template Var<T> add_row(Var<T>, Var<T>);    \
-  template Var<T> scale_rows(Var<T>, Var<T>); \
-  template Var<T> tanh(Var<T>);               \
-  template Var<T> sigmoid(Var<T>);            \
-  template Var<T> relu(Var<T>);               \
-  template Var<T> leaky_relu(Var<T>, T);      \
-  template Var<T> exp(Var<T>);                \
-  template Var<T> cos(Var<T>);                \
-  template Var<T> log(Var<T>);                \
-  template Var<T> square(Var<T>);             \
+#define HARDGRAD_INSTANTIATE(T)                                          \
+  template Var<T> add(Var<T>, Var<T>);                                   \
+  template Var<T> subtract(Var<T>, Var<T>);                              \
+  template Var<T> multiply(Var<T>, Var<T>);                              \
+  template Var<T> affine(Var<T>, T, T);                                  \
+  template Var<T> affine_column(Var<T>, std::size_t, std::size_t, T, T); \
+  template Var<T> add_row(Var<T>, Var<T>);                               \
+  template Var<T> scale_rows(Var<T>, Var<T>);                            \
+  template Var<T> tanh(Var<T>);                                          \
+  template Var<T> sigmoid(Var<T>);                                       \
+  template Var<T> relu(Var<T>);                                          \
+  template Var<T> leaky_relu(Var<T>, T);                                 \
+  template Var<T> exp(Var<T>);                                           \
+  template Var<T> cos(Var<T>);                                           \
+  template Var<T> log(Var<T>);                                           \
+  template Var<T> square(Var<T>);                                        \
   template Var<T> softplus(Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -14,6 +14,9 @@ Var<T> multiply(Var<T> a, Var<T> b);
 /// factor * a + shift
 template <class T>
 Var<T> affine(Var<T> a, T factor, T shift = T{0});
+/// One column of x [R C, S], scaled and shifted, in rows of C: factor * x[r C + j, column] + shift -> [R, C].
+template <class T>
+Var<T> affine_column(Var<T> x, std::size_t column, std::size_t cols, T factor, T shift = T{0});
 /// x [R, C] plus the row b [1, C].
 template <class T>
 Var<T> add_row(Var<T> x, Var<T> b);

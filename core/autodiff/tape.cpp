@@ -71,9 +71,14 @@ Var<T> Tape<T>::constant(MatrixView<const T> values) {
 
 template <class T>
 Var<T> Tape<T>::input(MatrixView<const T> values) {
-  auto x = constant(values);
-  nodes_[x.id].made_from = inputs;
+  auto x = input(values.rows, values.cols);
+  std::copy_n(values.data, values.size(), mutable_value(x).data);
   return x;
+}
+
+template <class T>
+Var<T> Tape<T>::input(std::size_t rows, std::size_t cols) {
+  return leaf({arena_.allocate<T>(rows * cols), rows, cols}, inputs);
 }
 
 template <class T>

@@ -96,6 +96,8 @@ class Tape {
   Var<T> parameter(const Parameter<T>& parameter);
   /// A copy that receives a gradient: for checks.
   Var<T> input(MatrixView<const T> values);
+  /// One to be filled by `mutable_value`.
+  Var<T> input(std::size_t rows, std::size_t cols);
   /// From now on parameters are constants, and the logits of every choice receive gradients instead. This is for measurements
   /// at the logits: nothing below a choice is back-propagated.
   void differentiate_logits_only() { logits_only_ = true; }

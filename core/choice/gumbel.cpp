@@ -203,10 +203,9 @@ void followed(const Categories& choices, std::span<const int> option, std::span<
     differences(pairs, log_p, phi);
     for (std::size_t i = 0; i < pairs.count; ++i) {
       const std::size_t at = pairs.at(i);
-      const bool second = option[pairs.choice(i)] == 1;
-      const double logistic = z[at + 1] - z[at] - phi[i];
-      other[i] = second ? log_p[at] : log_p[at + 1];
-      moved[i] = other[i] - (second ? logistic : -logistic);
+      const int taken = option[pairs.choice(i)];
+      other[i] = log_p[at + 1 - taken];  // not by a branch: it would be unpredictable
+      moved[i] = other[i] - (2 * taken - 1) * (z[at + 1] - z[at] - phi[i]);
     }
     kernels::for_lanes<double>(pairs.count, [&](auto lane) {
       lane.store(moved, Wide(1.0) - (kernels::exp<double>(lane.load(other)) + kernels::exp<double>(lane.load(moved))));

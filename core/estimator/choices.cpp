@@ -70,26 +70,37 @@ double total(const PerChoice& x) { return std::accumulate(x.value.begin(), x.val
 
 // p_i (x_i - sum_j p_j x_j), with x measured from its value at the most probable option. The mean is then as small as the other
 // options' probability, so nothing cancels where one option is nearly certain. For two options it is p_0 p_1 (x_1 - x_0).
-AtLogits through_softmax(const AtLogits& p, const AtLogits& x) {
-  AtLogits result{x.of, std::vector<double>(x.value.size())};
-  if (all_pairs(*x.of)) {
-    const double *of = p.value.data(), *from = x.value.data();
-    double* to = result.value.data();
-    for (std::size_t i = 0; i < x.value.size(); i += 2) {
+void through_softmax(std::size_t S, std::span<const int> options, std::span<const double> p, std::span<const double> x,
+                     std::span<double> result) {
+  if (S == 2 && all_are(options, 2)) {
+    const double *of = p.data(), *from = x.data();
+    double* __restrict to = result.data();
+    for (std::size_t i = 0; i < result.size(); i += 2) {
       const double h = of[i] * of[i + 1] * (from[i + 1] - from[i]);
       to[i] = -h;
       to[i + 1] = h;
     }
-    return result;
+    return;
   }
-  for_choices(*x.of, [&](std::size_t, std::size_t first, std::size_t options) {
-    const auto from = p.value.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto top =
-        first + static_cast<std::size_t>(std::max_element(from, from + static_cast<std::ptrdiff_t>(options)) - from);
+  for (std::size_t c = 0, first = 0; c < options.size(); ++c, first += S) {
+    const auto n = static_cast<std::size_t>(options[c]);
+    const auto* const from = &p[first];
+    const auto top = first + static_cast<std::size_t>(std::max_element(from, from + n) - from);
     double mean = 0;
-    for (std::size_t i = first; i < first + options; ++i) mean += p.value[i] * (result.value[i] = x.value[i] - x.value[top]);
-    for (std::size_t i = first; i < first + options; ++i) result.value[i] = p.value[i] * (result.value[i] - mean);
-  });
+    for (std::size_t i = first; i < first + n; ++i) mean += p[i] * (result[i] = x[i] - x[top]);
+    for (std::size_t i = first; i < first + n; ++i) result[i] = p[i] * (result[i] - mean);
+    for (std::size_t i = first + n; i < first + S; ++i) result[i] = 0;
+  }
+}
+
+AtLogits through_softmax(const AtLogits& p, const AtLogits& x) {
+  AtLogits result{x.of, std::vector<double>(x.value.size())};
+  for (std::size_t t = 0; t < x.of->steps.size(); ++t) {
+    const auto options = x.of->options_of(t);
+    const std::size_t S = x.of->steps[t].options, first = x.of->steps[t].logit, n = options.size() * S;
+    through_softmax(S, options, std::span(p.value).subspan(first, n), std::span(x.value).subspan(first, n),
+                    std::span(result.value).subspan(first, n));
+  }
   return result;
 }
 
@@ -190,10 +201,15 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
     const auto& question = episode.steps()[t].question;
     const auto& distribution = *question.distribution;
     const std::size_t D = question.site.columns, S = distribution.logits().cols();
+    const auto& options = distribution.options();
     layout->steps.push_back({D, S, layout->choices(), logit});
     for (std::size_t n = 0; n < layout->samples; ++n) {
-      for (std::size_t c = asking[t][n] * D; c < (asking[t][n] + 1) * D; ++c)
-        layout->options.push_back(distribution.options()[c] > distribution.picks_of(c) ? distribution.options()[c] : 1);
+      const std::size_t first = asking[t][n] * D;
+      if (several(episode, t))
+        for (std::size_t c = first; c < first + D; ++c)
+          layout->options.push_back(options[c] > distribution.picks_of(c) ? options[c] : 1);
+      else
+        layout->options.insert(layout->options.end(), &options[first], &options[first] + D);
       layout->sample.insert(layout->sample.end(), D, n);
     }
     layout->logit.resize(layout->choices());
@@ -217,14 +233,20 @@ const AtLogits& Choices<T>::one_hot() const {
 template <class T>
 const AtLogits& Choices<T>::log_p() const {
   if (log_p_.of) return log_p_;
-  auto result = zeros();
+  AtLogits result{layout_, {}};
+  result.value.reserve(layout_->logits());
+  const bool pairs = all_pairs(*layout_);
   for (std::size_t t = 0; t < asking_.size(); ++t) {
-    if (several(episode_, t)) continue;
-    const auto log_p = episode_.steps()[t].question.categories().log_p().value();
     const std::size_t D = layout_->steps[t].columns;
+    if (several(episode_, t)) {
+      result.value.resize(result.value.size() + layout_->samples * D * layout_->steps[t].options);
+      continue;
+    }
+    const auto log_p = episode_.steps()[t].question.categories().log_p().value();
     for (std::size_t n = 0, c = layout_->steps[t].choice; n < layout_->samples; ++n, c += D) {
-      std::copy_n(log_p.row(asking_[t][n] * D), D * log_p.cols, &result.value[layout_->logit[c]]);
-      for (std::size_t d = c; d < c + D; ++d)
+      const T* from = log_p.row(asking_[t][n] * D);
+      result.value.insert(result.value.end(), from, from + D * log_p.cols);
+      for (std::size_t d = c; !pairs && d < c + D; ++d)
         for (std::size_t i = layout_->options[d] > 1 ? layout_->options[d] : 0; i < log_p.cols; ++i)
           result.value[layout_->logit[d] + i] = 0;
     }
@@ -237,7 +259,9 @@ const AtLogits& Choices<T>::p() const {
   if (p_.of) return p_;
   auto result = log_p();
   kernels::exp_all(result.value.data(), result.value.data(), result.value.size());
-  for (std::size_t c = 0; c < layout_->choices(); ++c)  // the stored log is 0 beyond the options and where there is no choice
+  const bool pairs = all_pairs(*layout_);
+  for (std::size_t c = 0; !pairs && c < layout_->choices();
+       ++c)  // the stored log is 0 beyond the options and where there is no choice
     for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
          ++i)
       result.value[i] = 0;
@@ -273,7 +297,8 @@ const AtLogits& Choices<T>::score() const {
     for (std::size_t i = 0, c = layout_->steps[t].choice; i < option_[t].size(); ++i, ++c) {
       if (pairs) {
         double* const of_cell = &result.value[2 * c];
-        const double h = option_[t][i] == 1 ? of_cell[0] : -of_cell[1];
+        const int option = option_[t][i];
+        const double h = (2 * option - 1) * of_cell[1 - option];  // the other's probability; a branch would be unpredictable
         of_cell[0] = -h;
         of_cell[1] = h;
         continue;

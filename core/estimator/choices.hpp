@@ -45,15 +45,14 @@ struct Numbers {
     for (double& v : value) v *= factor;
     return *this;
   }
-  friend Numbers operator+(Numbers a, const Numbers& b) { return std::move(a += b); }
-  friend Numbers operator-(Numbers a, const Numbers& b) { return std::move(a -= b); }
-  friend Numbers operator*(double factor, Numbers a) { return std::move(a *= factor); }
-
- private:
+  /// += factor other
   Numbers& add(const Numbers& other, double factor) {
     for (std::size_t i = 0; i < value.size(); ++i) value[i] += factor * other.value[i];
     return *this;
   }
+  friend Numbers operator+(Numbers a, const Numbers& b) { return std::move(a += b); }
+  friend Numbers operator-(Numbers a, const Numbers& b) { return std::move(a -= b); }
+  friend Numbers operator*(double factor, Numbers a) { return std::move(a *= factor); }
 };
 using PerChoice = Numbers<struct OfChoices>;  ///< [choices]
 using AtLogits = Numbers<struct OfLogits>;    ///< [logits]
@@ -66,6 +65,9 @@ PerChoice dot(const AtLogits& a, const AtLogits& b);
 double total(const PerChoice& x);
 /// (diag(p) - p p') x for each choice: the gradient of p . x at the logits.
 AtLogits through_softmax(const AtLogits& p, const AtLogits& x);
+/// The same of choices among S options or fewer: p, x and result [choices, S].
+void through_softmax(std::size_t S, std::span<const int> options, std::span<const double> p, std::span<const double> x,
+                     std::span<double> result);
 
 /// Which choices of a sample a sum includes, relative to one of them.
 enum class Along {

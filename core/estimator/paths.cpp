@@ -61,9 +61,15 @@ Paths paths_side_by_side(const Episode<T>& episode, int copies) {
 template <class T>
 void accumulate(Var<T> x, const std::vector<int>& row, std::span<double> total, double weight) {
   const T* value = x.value().data;
-  const std::size_t columns = total.size() / row.size(), own = x.cols() == 1 ? 0 : 1;
-  for (std::size_t n = 0, i = 0; n < row.size(); ++n)
-    for (std::size_t d = 0; d < columns; ++d, ++i) total[i] += weight * static_cast<double>(value[row[n] * x.cols() + own * d]);
+  const std::size_t columns = total.size() / row.size(), own = x.cols();
+  for (std::size_t n = 0; n < row.size(); ++n) {
+    const T* from = value + row[n] * own;
+    double* const to = &total[n * columns];
+    if (own == 1)
+      for (std::size_t d = 0; d < columns; ++d) to[d] += weight * static_cast<double>(from[0]);
+    else
+      for (std::size_t d = 0; d < columns; ++d) to[d] += weight * static_cast<double>(from[d]);
+  }
 }
 
 template <class T>

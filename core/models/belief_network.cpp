@@ -173,7 +173,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
   /// x [R, U] of the choices z.
   Var<T> shown(Tape<T>& tape, const Choice<T>& z) const {
     if (options_ > 2) return reshape(z.one_hot(tape, options_), shown_width());
-    if (!z.hard()) return affine(reshape(slice_columns(z.weights(), 1, 1), units_), T{2}, T{-1});
+    if (!z.hard()) return affine_column(z.weights(), 1, static_cast<std::size_t>(units_), T{2}, T{-1});
     const auto x = tape.constant(z.rows->size(), units_);
     std::transform(z.option().begin(), z.option().end(), tape.mutable_value(x).data,
                    [](int b) { return static_cast<T>(2 * b - 1); });

@@ -289,17 +289,16 @@ struct Twin final : Estimator<double> {
       const Draw elsewhere{.index = 7};
       int other = 0;
       perturb({2, choices.layout->options, choices.log_p.value}, {&elsewhere, 1}, problem.random, {&other, 1},
-              choices.free.value);
-      choices.given = choices.free;
+              choices.given.value);
     }
-    const auto weights = choices.weights(choices.given, 0.5);
+    const auto weights = choices.weights(0.5);
     const double w = weights.value[1], c = (w - t) * (w - t);
     const AtLogits slope{choices.layout, {0, 2 * (w - t)}};
     auto signal = run.losses(Credit::whole);
     for (double& f : signal.value) f += mistake == Mistake::sign ? c : -c;
     auto g = signal * choices.score;
     if (mistake != Mistake::no_path)
-      g += choices.through_free(0.5, {weights, slope}) - choices.through_given(0.5, {weights, slope});
+      g += choices.control(0.5, {choices.layout, {0.0}}, RelaxedChoices::slope_of(weights, slope));
     return {.surrogate = run.surrogate(g), .episode = run.run().release()};
   }
 };

@@ -140,22 +140,6 @@ std::vector<int> Coupled<T>::first_members(const Rows& rows) const {
 }
 
 template <class T>
-AtLogits Coupled<T>::slopes(int member) const {
-  AtLogits result{choices_->layout(), {}};
-  result.value.reserve(choices_->layout()->logits());
-  for (int t = 0; t < steps(); ++t) {
-    const auto slope = episode_->tape().gradient(record_->fork[t].weights);
-    const auto& step = choices_->layout()->steps[t];
-    const std::size_t of_member = step.columns * step.options;
-    for (std::size_t g = 0; g < groups(); ++g) {
-      const T* first = slope.data + (g * members_ + member) * of_member;
-      result.value.insert(result.value.end(), first, first + of_member);
-    }
-  }
-  return result;
-}
-
-template <class T>
 PerChoice Coupled<T>::losses(int member, Credit credit) const {
   PerChoice result{choices_->layout(), std::vector<double>(choices_->layout()->choices())};
   for (int t = 0; t < steps(); ++t) {

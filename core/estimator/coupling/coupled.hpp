@@ -60,8 +60,8 @@ class Coupled {
   PerChoice losses(int member, Credit credit) const;
   /// The rows of a cost on the paths of the groups' first members.
   std::vector<int> first_members(const Rows& rows) const;
-  /// After a backward pass: the derivative with respect to a relaxed member's weights.
-  AtLogits slopes(int member) const;
+  /// The weights [groups members D, S] of a step whose forker relaxed some members.
+  Var<T> weights(int step) const { return record_->fork[step].weights; }
   /// Mean of the costs: over all members if each follows the distribution and has rows of its own, else over the first members.
   Var<T> path(bool all_members);
   /// Mean loss of the first members.

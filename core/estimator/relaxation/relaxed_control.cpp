@@ -9,85 +9,97 @@
 namespace hardgrad {
 namespace {
 
-/// Calls each(choice, first logit, options) for the choices with several options.
-template <class F>
-void for_choices(const ChoiceLayout& layout, F each) {
-  for (std::size_t c = 0; c < layout.choices(); ++c)
-    if (layout.options[c] > 1) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
-}
+/// Choices are processed in blocks of about this many, whose numbers stay in the first-level cache.
+constexpr std::size_t block = 256;
 
-/// The values at a step's logits.
-template <class X>
-std::span<X> at_step(const ChoiceLayout& layout, std::size_t t, std::span<X> x) {
-  const auto& step = layout.steps[t];
-  return x.subspan(step.logit, layout.samples * step.columns * step.options);
+/// Calls f(from, to) for blocks of samples (or groups), each with `columns` choices.
+template <class F>
+void for_blocks(std::size_t samples, std::size_t columns, F f) {
+  const std::size_t most = std::max<std::size_t>(1, block / columns);
+  for (std::size_t from = 0; from < samples; from += most) f(from, std::min(samples, from + most));
 }
 
 }  // namespace
 
-AtLogits RelaxedChoices::weights(const AtLogits& z, double temperature) const {
-  AtLogits w{layout, std::vector<double>(z.value.size())};
-  for (std::size_t t = 0; t < layout->steps.size(); ++t)
-    relaxed(layout->steps[t].options, layout->options_of(t), at_step(*layout, t, std::span(z.value)), temperature,
-            at_step(*layout, t, std::span(w.value)));
+AtLogits RelaxedChoices::weights(double temperature) const {
+  AtLogits w{layout, std::vector<double>(given.value.size())};
+  for (std::size_t t = 0; t < layout->steps.size(); ++t) {
+    const auto& step = layout->steps[t];
+    const std::size_t n = layout->samples * step.columns * step.options;
+    relaxed(step.options, layout->options_of(t), std::span(given.value).subspan(step.logit, n), temperature,
+            std::span(w.value).subspan(step.logit, n));
+  }
   return w;
 }
 
-AtLogits RelaxedChoices::followed_by(const AtLogits& z) const {
-  AtLogits share{layout, std::vector<double>(z.value.size())};
+auto RelaxedChoices::slope_of(const AtLogits& weights, const AtLogits& slope) -> Slope {
+  return [&](std::size_t t, std::size_t from, std::size_t to, double* w, double* x) {
+    const auto& step = weights.of->steps[t];
+    const std::size_t of_sample = step.columns * step.options, first = step.logit + from * of_sample;
+    std::copy_n(&weights.value[first], (to - from) * of_sample, w);
+    std::copy_n(&slope.value[first], (to - from) * of_sample, x);
+  };
+}
+
+// Through the noise held, dw/dz = (diag(w) - w w') / temperature and dz/dlogits = 1. Given the choice, the gradient at log p is
+// h = slope * share with the share of `followed`. As log p = logits - logsumexp, the gradient at the logits is h - p sum(h).
+AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, const Slope& at_free,
+                                 const Slope& at_given) const {
+  AtLogits result{layout, {}};
+  result.value.reserve(layout->logits());
+  std::vector<double> w, x, free, h, share;
   for (std::size_t t = 0; t < layout->steps.size(); ++t) {
-    const auto options = layout->options_of(t);
-    followed({layout->steps[t].options, options, at_step(*layout, t, std::span(log_p.value))},
-             std::span(option).subspan(layout->steps[t].choice, options.size()), at_step(*layout, t, std::span(z.value)),
-             at_step(*layout, t, std::span(share.value)));
+    const std::size_t D = layout->steps[t].columns, S = layout->steps[t].options;
+    for_blocks(layout->samples, D, [&](std::size_t from, std::size_t to) {
+      const std::size_t first = layout->steps[t].choice + from * D, logit = layout->steps[t].logit + from * D * S;
+      const std::size_t choices = (to - from) * D, n = choices * S;
+      const auto options = std::span(layout->options).subspan(first, choices);
+      for (auto* numbers : {&w, &x, &free, &h}) numbers->resize(n);
+      share.assign(n, 0);
+      at_free(t, from, to, w.data(), x.data());
+      through_softmax(S, options, w, x, free);
+      if (at_given) {
+        at_given(t, from, to, w.data(), x.data());
+        through_softmax(S, options, w, x, h);
+      } else {
+        h = free;
+      }
+      followed({S, options, std::span(log_p.value).subspan(logit, n)}, std::span(option).subspan(first, choices),
+               std::span(given.value).subspan(logit, n), share);
+      for (std::size_t i = 0; i < n; ++i) h[i] *= share[i];
+      for (std::size_t c = 0; S > 2 && c < choices; ++c) {  // of two options the entries are opposite, so their sum is 0
+        double sum = 0;
+        for (std::size_t i = c * S; i < (c + 1) * S; ++i) sum += h[i];
+        for (std::size_t i = c * S; i < (c + 1) * S; ++i) h[i] -= p.value[logit + i] * sum;
+      }
+      result.value.resize(logit + n);
+      double* const out = &result.value[logit];
+      const double *const of_b = &score.value[logit], *const c_of = &value.value[first];
+      for (std::size_t c = 0; c < choices; ++c)
+        for (std::size_t i = c * S; i < (c + 1) * S; ++i) out[i] = (free[i] - h[i]) / temperature - c_of[c] * of_b[i];
+    });
   }
-  return share;
-}
-
-// dw/dz = (diag(w) - w w') / temperature, and dz/dlogits = 1 with the noise held.
-AtLogits RelaxedChoices::through_free(double temperature, Slope at) const {
-  return 1 / temperature * through_softmax(at.weights, at.slope);
-}
-
-// The gradient at log p is h = slope * share. As log p = logits - logsumexp, the gradient at the logits is h - p sum(h).
-AtLogits RelaxedChoices::through_given(double temperature, Slope at) const {
-  return given_the_choice(through_free(temperature, at));
-}
-
-AtLogits RelaxedChoices::given_the_choice(AtLogits with_noise_held) const {
-  auto h = times(std::move(with_noise_held), followed_by(given));
-  for_choices(*layout, [&](std::size_t, std::size_t first, std::size_t n) {
-    if (n == 2) return;  // the two entries are opposite, so their sum is 0
-    double sum = 0;
-    for (std::size_t i = first; i < first + n; ++i) sum += h.value[i];
-    for (std::size_t i = first; i < first + n; ++i) h.value[i] -= p.value[i] * sum;
-  });
-  return h;
-}
-
-AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, Slope at_free, Slope at_given) const {
-  auto result = through_free(temperature, at_free);
-  result -= through_given(temperature, at_given);
-  result -= value * score;
-  return result;
-}
-
-AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, Slope at) const {
-  auto result = through_free(temperature, at);
-  result -= given_the_choice(result);
-  result -= value * score;
   return result;
 }
 
 AtLogits RelaxedChoices::direction(double temperature, const AtLogits& g) const {
-  const auto share = followed_by(free);
   auto x = g;
-  for_choices(*layout, [&](std::size_t, std::size_t first, std::size_t n) {
-    double mean = 0;
-    for (std::size_t i = first; i < first + n; ++i) mean += p.value[i] * g.value[i];
-    for (std::size_t i = first; i < first + n; ++i) x.value[i] -= share.value[i] * (g.value[i] - mean);
-  });
-  return through_free(temperature, {weights(free, temperature), x});
+  for (std::size_t t = 0; t < layout->steps.size(); ++t) {
+    const auto& step = layout->steps[t];
+    const auto options = layout->options_of(t);
+    const std::size_t n = options.size() * step.options;
+    std::vector<double> share(n);
+    followed({step.options, options, std::span(log_p.value).subspan(step.logit, n)},
+             std::span(option).subspan(step.choice, options.size()), std::span(given.value).subspan(step.logit, n), share);
+    for (std::size_t c = 0; c < options.size(); ++c) {
+      if (options[c] == 1) continue;
+      const std::size_t first = c * step.options, last = first + static_cast<std::size_t>(options[c]);
+      double mean = 0;
+      for (std::size_t i = first; i < last; ++i) mean += p.value[step.logit + i] * g.value[step.logit + i];
+      for (std::size_t i = first; i < last; ++i) x.value[step.logit + i] -= share[i] * (g.value[step.logit + i] - mean);
+    }
+  }
+  return 1 / temperature * through_softmax(weights(temperature), x);
 }
 
 template <class T>
@@ -95,53 +107,64 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
                           Randomness& random) {
   const auto& all_options = question.categories().options();
   const auto log_p = question.categories().log_p().value();
-  const std::size_t S = log_p.cols, D = question.site.columns, choices = forking.size() * D;
-  std::vector<double> l(choices * S);
-  std::vector<int> options(choices), option(choices);
-  std::vector<Draw> where(choices);
-  for (std::size_t g = 0, c = 0; g < forking.size(); ++g)
-    for (std::size_t d = 0; d < D; ++d, ++c) {
-      const std::size_t asked = forking[g].row * D + d;
-      options[c] = all_options[asked];
-      where[c] = forking[g].where;
-      where[c].column = static_cast<std::uint32_t>(d);
-    }
-  for (std::size_t g = 0; g < forking.size(); ++g) std::copy_n(log_p.row(forking[g].row * D), D * S, &l[g * D * S]);
-  auto& free = free_.emplace_back(choices * S);
-  auto& given = given_.emplace_back(choices * S);
-  perturb({S, options, l}, where, random, option, free);
-  for (std::size_t c = 0; c < choices; ++c) where[c].index += options[c];
-  if (coupled_)
-    given = free;
-  else
-    perturb_given({S, options, l}, option, where, random, given);
-
+  const std::size_t S = log_p.cols, D = question.site.columns;
+  auto& all_given = given_.emplace_back();
+  all_given.reserve(forking.size() * D * S);
   // For each group, the columns of member after member: the hard ones, then w and w~ for each temperature.
-  for (std::size_t g = 0; g < forking.size(); ++g) std::copy_n(&option[g * D], D, &fork.option[g * members_ * D]);
-  if (temperatures_.empty()) return;
-  std::vector<T> weights(fork.option.size() * S);
-  for (int k = 0; k < members_; ++k) {
-    const bool from_given = !coupled_ && k % 2 == 0;
-    if (k > 0) {
-      auto& w = made_[k - 1].emplace_back(choices * S);
-      relaxed(S, options, from_given ? given : free, temperatures_[coupled_ ? k - 1 : (k - 1) / 2], w);
-    }
-    for (std::size_t g = 0, c = 0; g < forking.size(); ++g, c += D) {
-      T* to = &weights[(g * members_ + k) * D * S];
-      if (k > 0) std::copy_n(&made_[k - 1].back()[c * S], D * S, to);
-      for (std::size_t d = 0; d < D; ++d)
-        if (k == 0 || options[c + d] == 1) to[d * S + option[c + d]] = 1;
-    }
+  MatrixView<T> weights;
+  if (!temperatures_.empty()) {
+    fork.weights = tape.input(fork.option.size(), S);
+    weights = tape.mutable_value(fork.weights);
   }
-  fork.weights = tape.input({weights.data(), fork.option.size(), S});
+  std::vector<double> l, free, given, w;
+  std::vector<int> options, option;
+  std::vector<Draw> where;
+  for_blocks(forking.size(), D, [&](std::size_t from, std::size_t to) {
+    const std::size_t choices = (to - from) * D;
+    for (auto* numbers : {&free, &given}) numbers->assign(choices * S, 0);
+    for (auto* numbers : {&l, &w}) numbers->resize(choices * S);
+    options.resize(choices);
+    option.assign(choices, 0);
+    where.resize(choices);
+    for (std::size_t g = from, c = 0; g < to; ++g) {
+      std::copy_n(log_p.row(forking[g].row * D), D * S, &l[c * S]);
+      for (std::size_t d = 0; d < D; ++d, ++c) {
+        options[c] = all_options[forking[g].row * D + d];
+        where[c] = forking[g].where;
+        where[c].column = static_cast<std::uint32_t>(d);
+      }
+    }
+    const bool all_choose = *std::min_element(options.begin(), options.end()) > 1;
+    perturb({S, options, l}, where, random, option, free);
+    for (std::size_t c = 0; c < choices; ++c) where[c].index += options[c];
+    if (coupled_)
+      given = free;
+    else
+      perturb_given({S, options, l}, option, where, random, given);
+    all_given.insert(all_given.end(), given.begin(), given.end());
+    for (std::size_t g = from; g < to; ++g) std::copy_n(&option[(g - from) * D], D, &fork.option[g * members_ * D]);
+
+    for (int k = 0; k < members_ && weights.data; ++k) {
+      const bool from_given = !coupled_ && k % 2 == 0;
+      if (k > 0) relaxed(S, options, from_given ? given : free, temperatures_[coupled_ ? k - 1 : (k - 1) / 2], w);
+      for (std::size_t g = from, c = 0; g < to; ++g, c += D) {
+        T* const of_member = weights.row((g * members_ + k) * D);
+        if (k > 0)
+          std::copy_n(&w[c * S], D * S, of_member);
+        else
+          std::fill_n(of_member, D * S, T{0});
+        for (std::size_t d = 0; d < D && (k == 0 || !all_choose); ++d)
+          if (k == 0 || options[c + d] == 1) of_member[d * S + option[c + d]] = 1;
+      }
+    }
+  });
 }
 
 template <class T>
 RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, std::vector<double> temperatures)
     : coupled_(coupled),
       temperatures_(std::move(temperatures)),
-      members_(1 + static_cast<int>(temperatures_.size()) * (coupled ? 1 : 2)),
-      made_(members_ - 1) {
+      members_(1 + static_cast<int>(temperatures_.size()) * (coupled ? 1 : 2)) {
   const auto forker = [&](Tape<T>& tape, const Question<T>& question, const std::vector<Forking>& forking) {
     Fork<T> fork{std::vector<int>(forking.size() * members_ * question.site.columns)};
     relax(question, forking, fork, tape, problem.random);
@@ -154,7 +177,6 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
                                   .log_p = choices.log_p(),
                                   .p = choices.p(),
                                   .score = choices.score(),
-                                  .free = choices.flat(std::move(free_)),
                                   .given = choices.flat(std::move(given_))});
   if (temperatures_.empty()) return;
 
@@ -166,19 +188,30 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
     total = add(total, weighted_sum(cost.loss, std::span<const double>(relaxed)));
   }
   problem.tape.backward_to_inputs(total);
-  for (int k = 1; k < members_; ++k) {
-    weights_.push_back(choices.flat(std::move(made_[k - 1])));
-    slopes_.push_back(run_->slopes(k));
-  }
+  // Later backward passes do not reach these inputs, so that the slopes stay in their memory.
+  for (int t = 0; t < run_->steps(); ++t) slopes_.push_back(problem.tape.gradient(run_->weights(t)));
 }
 
 template <class T>
-AtLogits RelaxedRun<T>::control(std::size_t i, Credit credit) const {
-  const auto loss = [&](std::size_t member) { return run_->losses(static_cast<int>(member) + 1, credit); };
-  const auto slope = [&](std::size_t member) { return RelaxedChoices::Slope{weights_[member], slopes_[member]}; };
-  if (coupled_) return relaxed_->control(temperatures_[i], loss(i), slope(i));
-  const std::size_t free = 2 * i, given = free + 1;
-  return relaxed_->control(temperatures_[i], loss(given), slope(free), slope(given));
+RelaxedChoices::Slope RelaxedRun<T>::slope_of(int member) const {
+  return [this, member](std::size_t t, std::size_t from, std::size_t to, double* w, double* x) {
+    const auto& step = relaxed_->layout->steps[t];
+    const std::size_t n = step.columns * step.options;
+    const T *weights = run_->weights(static_cast<int>(t)).value().data, *slope = slopes_[t].data;
+    for (std::size_t g = from; g < to; ++g, w += n, x += n) {
+      const std::size_t first = (g * members_ + member) * n;
+      std::copy_n(weights + first, n, w);
+      std::copy_n(slope + first, n, x);
+    }
+  };
+}
+
+template <class T>
+AtLogits RelaxedRun<T>::control(std::size_t i, Credit credit, const PerChoice* a) const {
+  const int free = static_cast<int>(coupled_ ? 1 + i : 1 + 2 * i), given = coupled_ ? free : free + 1;
+  auto value = run_->losses(given, credit);
+  if (a) value -= *a;
+  return relaxed_->control(temperatures_[i], value, slope_of(free), coupled_ ? RelaxedChoices::Slope{} : slope_of(given));
 }
 
 template <class T>

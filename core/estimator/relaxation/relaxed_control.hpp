@@ -5,6 +5,7 @@
 // so -c(w~) grad log p(b) + grad c(w) - grad c(w~)  has mean 0 and may be added to the gradient at the logits.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "core/estimator/choices.hpp"
@@ -12,32 +13,24 @@
 
 namespace hardgrad {
 
-/// The hard choices b of a run with the noise z that produced them, and noise z~ drawn given b (or z again).
+/// The hard choices b of a run, whose noise is z, and noise z~ drawn given b (or z again).
 struct RelaxedChoices {
   std::shared_ptr<const ChoiceLayout> layout;
   std::vector<int> option;  ///< [choices] b
   const AtLogits &log_p, &p, &score;
-  AtLogits free, given;  ///< z and z~
+  AtLogits given;  ///< z~
 
-  /// w or w~ at a temperature.
-  AtLogits weights(const AtLogits& z, double temperature) const;
-  /// The weights w or w~ at which a function is differentiated, and its derivative there.
-  struct Slope {
-    const AtLogits &weights, &slope;
-  };
-  /// Gradients at the logits of a function of w, and of a function of w~.
-  AtLogits through_free(double temperature, Slope at) const;
-  AtLogits through_given(double temperature, Slope at) const;
-  /// -c(w~) grad log p(b) + grad c(w) - grad c(w~), where `value` is c(w~).
-  AtLogits control(double temperature, const PerChoice& value, Slope at_free, Slope at_given) const;
-  /// The same if z~ = z, so that one slope serves both.
-  AtLogits control(double temperature, const PerChoice& value, Slope at) const;
+  /// w~ at a temperature.
+  AtLogits weights(double temperature) const;
+  /// Where a function is differentiated: writes the weights of the choices of samples [from, to) at a step, and the function's
+  /// derivative there, [choices, S] each.
+  using Slope = std::function<void(std::size_t step, std::size_t from, std::size_t to, double* weights, double* slope)>;
+  /// From the numbers of all choices, which must outlive it.
+  static Slope slope_of(const AtLogits& weights, const AtLogits& slope);
+  /// -c(w~) grad log p(b) + grad c(w) - grad c(w~), where `value` is c(w~). Without `at_given`, z~ = z, and one slope serves both.
+  AtLogits control(double temperature, const PerChoice& value, const Slope& at_free, const Slope& at_given = {}) const;
   /// The adjoint of `control` in the slope of c, for z~ = z: direction . slope = g . (grad c(w) - grad c(w~)) for every choice.
   AtLogits direction(double temperature, const AtLogits& g) const;
-
- private:
-  AtLogits followed_by(const AtLogits& z) const;
-  AtLogits given_the_choice(AtLogits with_noise_held) const;
 };
 
 /// One hard path per group and relaxed paths beside it, for each of several temperatures, as members of a coupled run.
@@ -50,8 +43,8 @@ class RelaxedRun {
   const RelaxedChoices& choices() const { return *relaxed_; }
   /// The losses of the hard paths.
   PerChoice losses(Credit credit) const { return run_->losses(0, credit); }
-  /// The control variate with c = the loss of the relaxed paths: -f(w~) grad log p(b) + grad f(w) - grad f(w~).
-  AtLogits control(std::size_t temperature, Credit credit) const;
+  /// The control variate with c = the loss of the relaxed paths less a: (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~).
+  AtLogits control(std::size_t temperature, Credit credit, const PerChoice* a = nullptr) const;
   /// The path term of the hard samples plus g at the logits of every choice, averaged over the groups.
   Var<T> surrogate(const AtLogits& g);
   Coupled<T>& run() { return *run_; }
@@ -59,14 +52,14 @@ class RelaxedRun {
  private:
   void relax(const Question<T>& question, const std::vector<Forking>& forking, Fork<T>& fork, Tape<T>& tape,
              Randomness& random);
+  RelaxedChoices::Slope slope_of(int member) const;
   bool coupled_;
   std::vector<double> temperatures_;
   int members_;
-  std::vector<std::vector<double>> free_, given_;       // [step][groups D, S]; empty after the run
-  std::vector<std::vector<std::vector<double>>> made_;  // [relaxed member][step][groups D, S] weights, likewise
+  std::vector<std::vector<double>> given_;  // [step][groups D, S]; empty after the run
   std::optional<RelaxedChoices> relaxed_;
   std::unique_ptr<Coupled<T>> run_;
-  std::vector<AtLogits> weights_, slopes_;  // weights of the relaxed members, and the slopes of their losses
+  std::vector<MatrixView<const T>> slopes_;  // [step] of the losses of relaxed members, [groups members D, S]
 };
 
 extern template class RelaxedRun<float>;

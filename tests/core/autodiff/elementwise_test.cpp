@@ -99,4 +99,19 @@ TEST_CASE("shapes that do not fit are rejected") {
   CHECK_THROWS_AS(scale_rows(a, b), Bug);
 }
 
+TEST_CASE("affine_column: one column of a table, in rows") {
+  for (std::size_t S : {1, 2, 3})
+    for (std::size_t column = 0; column < S; ++column) {
+      const auto x = random_matrix(6, S, S);
+      const auto of_column = [&](auto&, const auto& v) { return affine_column(v[0], column, 3, {2}, {-1}); };
+      expect_gradient(of_column, {x});
+      Tape<double> tape;
+      const auto y = of_column(tape, place(tape, {x}));
+      CHECK(y.rows() == 2);
+      for (std::size_t i = 0; i < 6; ++i) CHECK(y.value().data[i] == 2 * x.row(i)[column] - 1);
+      CHECK_THROWS_AS(affine_column(place(tape, {x})[0], S, 3, 1.0), Bug);
+      CHECK_THROWS_AS(affine_column(place(tape, {x})[0], column, 4, 1.0), Bug);
+    }
+}
+
 }  // namespace hardgrad::testing::elementwise_test
