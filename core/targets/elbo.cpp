@@ -5,7 +5,7 @@
 // of the drawn choices, with the same mean but another variance. Deng et al. 2018, Latent Alignment and Variational Attention,
 // eq. 4-5.
 // weight=w: E_q[f] + w KL(q || p), a bound for w >= 1 only. A weight that grows from 0 to 1 (`train.anneal`) lets the posterior
-// begin without the prior: Bowman et al. 2016, Generating sentences from a continuous space; Deng et al. 2018, sec. 5.
+// begin without the prior: Bowman et al. 2016, Generating sentences from a continuous space; Deng et al. 2018.
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::targets::elbo {
