@@ -92,6 +92,10 @@ const Truth* Truths<T>::of(const Target& target) {
     why_ = structure.lacks_rewards;
     return nullptr;
   }
+  if (target.entry().likelihood && *structure.no_likelihood) {
+    why_ = structure.lacks_likelihood();
+    return nullptr;
+  }
   if (target.entry().dreams && !structure.dreams) {
     why_ = lacks_dreams;
     return nullptr;

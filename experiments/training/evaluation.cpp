@@ -105,7 +105,8 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
     const auto run = problem.run(handler);
     auto& episode = *run;
     sums["expected_loss"] += examples * static_cast<double>(expected_loss(episode).item());
-    sums["marginal_likelihood"] += examples * static_cast<double>(marginal_likelihood_loss(episode).item());
+    if (!*model.structure().no_likelihood)
+      sums["marginal_likelihood"] += examples * static_cast<double>(marginal_likelihood_loss(episode).item());
     if (elbo) sums["elbo"] += examples * exact_objective("elbo", problem, std::numeric_limits<double>::infinity()).loss;
   }
 }

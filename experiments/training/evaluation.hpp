@@ -33,7 +33,7 @@ struct EvaluationSettings {
 
 /// Losses per example, in the model's units. For the soft target: `soft`. For others:
 /// - `expected_loss` and `marginal_likelihood` by enumeration if every example has few enough choices (with `elbo` if the
-///   target draws from a posterior);
+///   target draws from a posterior, and without `marginal_likelihood` if exp(-loss) is not a probability);
 /// - `sampled_loss` under one sample of the prior, `greedy_loss` under the most probable choices;
 /// - `sampled_elbo` under one sample of the posterior, for targets that draw from it;
 /// - `sampled_bound`: -log 1/K sum_k p(z_k) exp(-f(z_k)) / r(z_k), z_k drawn from the target's distribution r. With the loss
