@@ -10,7 +10,7 @@ namespace hardgrad::testing::evaluation_test {
 using namespace training;
 
 TEST_CASE("evaluation: a reward is no likelihood, so no marginal likelihood is reported") {
-  const auto task = tasks::make_task(Spec::parse("glimpse[size=6,examples=20,heldout=0.2]"), Key(1));
+  const auto task = tasks::make_task(Spec::parse("glimpse[size=8,examples=20,heldout=4]"), Key(1));
   const auto losses = [&](const char* more) {
     const auto model =
         lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=4") + more + "]", task->dimensions());
