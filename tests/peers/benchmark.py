@@ -72,7 +72,7 @@ def title(row):
 def prepare(row, ours, peers, program, folder, options):
     """Compares every form's gradient. -> the answers of the forms, and the reasons of those that fail."""
     paths = [str(folder / "gradient.h5")]
-    exact = Hardgrad(program, replace(row, estimator="exact", samples=1, model=row.small or row.model), ours.environment)
+    exact = Hardgrad(program, replace(row, estimator="exact", samples=1, own="", model=row.small or row.model), ours.environment)
     whole = Hardgrad(program, replace(row, batch=row.training), ours.environment) if row.training else ours  # all of the data
     (exact if row.noise and not row.small else whole).run("--out", paths[0])
     if row.small or row.training:

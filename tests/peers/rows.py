@@ -24,12 +24,13 @@ class Row:
     training: int = 0  # examples of the data: whole training steps; choices are drawn
     noise: bool = False  # the peers draw different noise: means are compared
     small: str = ""  # the network of that comparison, if the row's has too many outcomes
-    target: str = ""  # further settings of the estimator
+    own: str = ""  # settings of this estimator alone
+    target: str = ""  # settings of the target
     goal: float = 1  # times faster than the best peer
 
     def spec(self):
         settings = [f"samples={self.samples}"] if self.samples > 1 or self.estimator in ("reinforce", "rloo") else []
-        settings += [self.target] if self.target else []
+        settings += [some for some in (self.own, self.target) if some]
         return f"{self.estimator}[{','.join(settings)}]" if settings else self.estimator
 
 
@@ -88,7 +89,7 @@ def rows(folder: Path, quick: bool):
         product, relaxed = 2.0 * B * side * side * units, 2 if estimator == "rebar" else 0  # of one image
         row = Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
                   product * (2 + 2 * 2 + 2 * 2 * relaxed), noise=True, small="belief_network[units=4]",
-                  target="relaxed_model=false,target=elbo" if estimator == "relax" else "target=elbo",
+                  own="relaxed_model=false" if estimator == "relax" else "", target="target=elbo",
                   goal=2 if estimator in ("rloo", "disarm") else 1.6)
         yield row
         if estimator == "rloo":
