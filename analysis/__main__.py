@@ -142,7 +142,10 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 
 def _align(arguments: argparse.Namespace) -> None:
-    _print(align(arguments.folder, arguments.train, arguments.iterations, arguments.agreed, arguments.reverse), arguments, "{:.3f}")
+    found = align(arguments.folder, arguments.train, arguments.iterations, arguments.agreed, arguments.reverse)
+    if found.attrs["pairs"] < found.attrs["all_pairs"]:
+        print(f"{found.attrs['pairs']} of {found.attrs['all_pairs']} pairs are in both folders", file=sys.stderr)
+    _print(found, arguments, "{:.3f}")
 
 
 def _site(arguments: argparse.Namespace) -> None:

@@ -38,9 +38,10 @@ def align(folder: str | Path, training: str | Path | None = None, iterations: in
     not evaluated; pairs with an empty side are not trained on. If `agreed`, the links on which the IBM models agree replace those
     of `gold.txt`; the IBM models then have no rows.
 
-    `reverse`: a folder with the same pairs in the other direction, source and target exchanged, from a network trained in that
-    direction. The network and the IBM models then have three further rows: the reverse links, the links that both directions have
-    (`both`), and those that at least one has (`either`); the symmetrization of Och & Ney 2003."""
+    `reverse`: a folder with pairs in the other direction, source and target exchanged, from a network trained in that direction; in
+    any order. Only pairs that are in both folders are then evaluated (`attrs`: their number `pairs`, of `all_pairs`). The network and the IBM models
+    have three further rows: the reverse links, the links that both directions have (`both`), and those that at least one has
+    (`either`); the symmetrization of Och & Ney 2003."""
     folder = Path(folder)
     pairs = read_pairs(folder)
     if not agreed:
@@ -51,16 +52,21 @@ def align(folder: str | Path, training: str | Path | None = None, iterations: in
         sure = possible = [a & b for a, b in zip(*ibm.values(), strict=True)]
     aligners = {"network": network, "diagonal": [diagonal(pair) for pair in pairs]} | ({} if agreed else ibm)
     if reverse is not None:
-        turned = _turned_pairs(Path(reverse), pairs)
+        turned = read_pairs(Path(reverse))
+        places = _in_both(pairs, turned, Path(reverse))
+        aligners = {name: [links[b] for b, _ in places] for name, links in aligners.items()}
+        sure, possible = ([links[b] for b, _ in places] for links in (sure, possible))
         others = {"network": _all_links(Path(reverse), turned)}
         if not agreed:
             others |= _ibm_links(turned, [(target, source) for source, target in more], iterations)
         for name, links in others.items():
-            back = [{(i, j) for j, i in of_pair} for of_pair in links]
+            back = [{(i, j) for j, i in links[c]} for _, c in places]
             aligners |= {f"{name} reverse": back, f"{name} both": [a & b for a, b in zip(aligners[name], back, strict=True)],
                          f"{name} either": [a | b for a, b in zip(aligners[name], back, strict=True)]}
     rows: list[dict[str, object]] = [{"aligner": name} | dict(alignment_errors(found, sure, possible)) for name, found in aligners.items()]
-    return pd.DataFrame(rows).sort_values("error_rate", kind="stable", ignore_index=True)
+    table = pd.DataFrame(rows).sort_values("error_rate", kind="stable", ignore_index=True)
+    table.attrs |= {"pairs": len(sure), "all_pairs": len(pairs)}
+    return table
 
 
 def _all_links(folder: Path, pairs: Sequence[Pair]) -> list[Links]:
@@ -79,16 +85,14 @@ def _ibm_links(pairs: Sequence[Pair], more: Sequence[Pair], iterations: int) -> 
     return found
 
 
-def _turned_pairs(folder: Path, pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs of a folder, which must be `pairs` with source and target exchanged."""
-    turned = read_pairs(folder)
-    for number, (one, (source, target)) in enumerate(zip(turned, pairs, strict=False), start=1):
-        if one != (target, source):
-            raise InputError(f"{folder / 'source.txt'}:{number}: is not the pair with source and target exchanged; "
-                             "--reverse takes the same sentences, translated in the other direction")
-    if len(turned) != len(pairs):
-        raise InputError(f"{folder / 'source.txt'}: has {len(turned)} lines for {len(pairs)} sentence pairs")
-    return turned
+def _in_both(pairs: Sequence[Pair], turned: Sequence[Pair], folder: Path) -> list[tuple[int, int]]:
+    """The places in `pairs` and in `turned`, the pairs of `folder`, of those that are in both with source and target exchanged."""
+    place = {(tuple(target), tuple(source)): c for c, (source, target) in reversed(list(enumerate(turned)))}
+    both = [(b, place[key]) for b, (source, target) in enumerate(pairs) if (key := (tuple(source), tuple(target))) in place]
+    if not both:
+        raise InputError(f"{folder / 'source.txt'}: no pair is one of the others with source and target exchanged; "
+                         "--reverse takes the same sentences, translated in the other direction")
+    return both
 
 
 def _lines(path: Path) -> list[str]:

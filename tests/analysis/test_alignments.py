@@ -101,8 +101,16 @@ def test_both_directions_agree_on_links_or_have_them_together(tmp_path):
     assert found.links["ibm1 both"] <= min(found.links["ibm1"], found.links["ibm1 reverse"])
     assert "network both" in run("align", forth, "--reverse", back).stdout
     assert "ibm1 both" not in set(align(forth, agreed=True, reverse=back)["aligner"])
-    (back / "target.txt").write_text("a b\nd\n")
-    assert "source.txt:1: is not the pair with source and target exchanged" in complaint(3, "align", forth, "--reverse", back)
+    # other pairs, in another order: those in both folders are evaluated
+    other = write(tmp_path / "other", "v\nz\nx y\nx y\n", "w\nd\na b\na b c\n", "0-0\n\n\n0-0 1-1\n", "")
+    same = align(forth, reverse=other)
+    networks = same.aligner.str.startswith(("network", "diagonal"))
+    assert same.attrs["pairs"] == 2 and same[networks].equals(align(forth, reverse=back)[networks])
+    write(other, "z\n", "d\n", "0-0\n", "")
+    assert align(forth, reverse=other).attrs["pairs"] == 1
+    assert "1 of 2 pairs are in both folders" in run("align", forth, "--reverse", other).stderr
+    write(other, "z\n", "e\n", "0-0\n", "")
+    assert "source.txt: no pair is one of the others with source and target exchanged" in complaint(3, "align", forth, "--reverse", other)
 
 
 def test_bad_files_are_one_line(tmp_path):
