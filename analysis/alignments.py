@@ -39,9 +39,9 @@ def align(folder: str | Path, training: str | Path | None = None, iterations: in
     of `gold.txt`; the IBM models then have no rows.
 
     `reverse`: a folder with pairs in the other direction, source and target exchanged, from a network trained in that direction; in
-    any order. Only pairs that are in both folders are then evaluated (`attrs`: their number `pairs`, of `all_pairs`). The network and the IBM models
-    have three further rows: the reverse links, the links that both directions have (`both`), and those that at least one has
-    (`either`); the symmetrization of Och & Ney 2003."""
+    any order. Only pairs that are in both folders are then evaluated (`attrs`: their number `pairs`, of `all_pairs`). The network and
+    the IBM models have three further rows: the reverse links, the links that both directions have (`both`), and those that at least
+    one has (`either`); the symmetrization of Och & Ney 2003."""
     folder = Path(folder)
     pairs = read_pairs(folder)
     if not agreed:
