@@ -103,7 +103,7 @@ template <class T>
 void additive_row(const T* q, MatrixView<const T> k, const T* v, kernels::Batch<T>* sums, T* e) {
   std::fill_n(sums, k.rows, kernels::Batch<T>(T{0}));
   kernels::for_lanes<T>(k.cols, [&](auto lane) {
-    const auto query = lane.load(q), weight = lane.load(v);
+    const auto query = lane.load(q), weight = lane.load_own(v);
     for (std::size_t i = 0; i < k.rows; ++i)
       sums[i] = xsimd::fma(weight, kernels::tanh<T>(query + lane.load(k.row(i))), sums[i]);
   });

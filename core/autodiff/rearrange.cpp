@@ -2,6 +2,7 @@
 #include "core/autodiff/rearrange.hpp"
 
 #include "core/autodiff/require.hpp"
+#include "core/kernels/lanes.hpp"
 
 namespace hardgrad {
 namespace {
@@ -28,7 +29,23 @@ void add_row(const T* from, std::size_t n, T* to) {
 }
 
 template <class T>
-void add_product(const T* a, const T* b, std::size_t n, T* to) {
+struct Factors {
+  const T *a, *b;
+};
+
+// to[j] = sum_k terms[k].a[j] terms[k].b[j]
+template <class T>
+void sum_products(std::span<const Factors<T>> terms, std::size_t n, T* to) {
+  kernels::for_lanes<T>(n, [&](auto lane) {
+    kernels::Batch<T> sum(T{0});
+    for (const auto& [a, b] : terms) sum = xsimd::fma(lane.load(a), lane.load(b), sum);
+    lane.store(to, sum);
+  });
+}
+
+// to[j] += a[j] b[j]
+template <class T>
+void add_product(const T* a, const T* b, std::size_t n, T* __restrict to) {
   for (std::size_t j = 0; j < n; ++j) to[j] += a[j] * b[j];
 }
 
@@ -244,42 +261,41 @@ Var<T> pick_in_groups(Var<T> x, std::size_t D, std::span<const int> group, std::
 template <class T>
 Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, BagWeights<T> weights) {
   if (words == 0 || tokens.size() % words != 0) throw Bug("bag: tokens are not a whole number of bags");
+  auto& tape = *table.tape;
+  const std::size_t D = table.cols();
   const bool weighted = weights.rows.data;
-  if (weighted && (weights.index.size() != tokens.size() || weights.rows.cols != table.cols()))
+  if (weighted && (weights.index.size() != tokens.size() || weights.rows.cols != D))
     throw Bug("bag: weights have the wrong shape");
   require_indices("bag", tokens, -1, table.rows());
   if (weighted)
     for (std::size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] >= 0 && static_cast<std::size_t>(weights.index[i]) >= weights.rows.rows)
         throw Bug("bag: weight index out of range");
-  auto& tape = *table.tape;
-  auto y = tape.output(tokens.size() / words, table.cols(), {table});
+  const auto u = tape.template scratch<T>(weighted ? weights.rows.size() : D);  // without weights a single row of ones
+  if (weighted)
+    std::copy_n(weights.rows.data, u.size(), u.begin());
+  else
+    std::ranges::fill(u, T{1});
+  const auto factors = tape.template scratch<const T*>(tokens.size());  // the row of u for each token
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    factors[i] = u.data() + (weighted && tokens[i] >= 0 ? weights.index[i] * D : 0);
+  auto y = tape.output(tokens.size() / words, D, {table});
   const auto in = table.value();
   const auto out = tape.mutable_value(y);
-  std::fill_n(out.data, out.size(), T{0});
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] < 0) continue;
-    T* to = out.row(i / words);
-    const T* from = in.row(tokens[i]);
-    if (weighted)
-      add_product(weights.rows.row(weights.index[i]), from, out.cols, to);
-    else
-      add_row(from, out.cols, to);
+  const auto terms = tape.template scratch<Factors<T>>(words);
+  for (std::size_t n = 0; n < out.rows; ++n) {
+    std::size_t count = 0;
+    for (std::size_t i = n * words; i < (n + 1) * words; ++i)
+      if (tokens[i] >= 0) terms[count++] = {factors[i], in.row(tokens[i])};
+    sum_products(std::span<const Factors<T>>(terms.first(count)), D, out.row(n));
   }
   if (!tape.needs_gradient(y)) return y;
-  const auto rows = tape.keep(std::span<const T>(weights.rows.data, weights.rows.size()));
-  tape.on_backward({y}, [table, y, words, tokens = tape.keep(tokens), rows, index = tape.keep(weights.index)](Tape<T>& tape) {
+  tape.on_backward({y}, [table, y, words, tokens = tape.keep(tokens), factors](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     const auto to = tape.sink(table).scattered();
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i] < 0) continue;
-      const T* from = g.row(i / words);
-      T* into = to.row(tokens[i]);
-      if (index.empty())
-        add_row(from, g.cols, into);
-      else
-        add_product(&rows[index[i] * g.cols], from, g.cols, into);
-    }
+    for (std::size_t n = 0; n < g.rows; ++n)
+      for (std::size_t i = n * words; i < (n + 1) * words; ++i)
+        if (tokens[i] >= 0) add_product(factors[i], g.row(n), g.cols, to.row(tokens[i]));
   });
   return y;
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "core/kernels/functions.hpp"
@@ -94,6 +95,20 @@ TEST_CASE_TEMPLATE("a number's result does not depend on its place", T, float, d
   for (std::size_t i = 0; i < x.size(); i += 37) {
     kernels::map(x.data() + i, one.data(), 1, f);
     CHECK(one[0] == all[i]);
+  }
+}
+
+TEST_CASE_TEMPLATE("lanes change and add up each number once", T, float, double) {
+  for (std::size_t n = 1; n < 5 * kernels::width<T>; ++n) {
+    std::vector<T> x(n + 2, T{1});  // numbers before and after stay as they are
+    std::iota(x.begin() + 1, x.end() - 1, T{2});
+    kernels::map(x.data() + 1, x.data() + 1, n, [](const kernels::Batch<T>& v) { return v + v; });
+    kernels::Batch<T> sums(T{0});
+    kernels::for_lanes<T>(n, [&](auto lane) { sums += lane.load_own(x.data() + 1); });
+    CHECK(xsimd::hadd(sums) == static_cast<T>(n * (n + 3)));
+    for (std::size_t i = 1; i <= n; ++i) CHECK(x[i] == static_cast<T>(2 * (i + 1)));
+    CHECK(x[0] == 1);
+    CHECK(x[n + 1] == 1);
   }
 }
 

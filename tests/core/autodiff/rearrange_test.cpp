@@ -115,6 +115,19 @@ TEST_CASE("bag: repeated and missing words, with and without weights") {
         },
         {table});
   }
+  for (std::size_t D = 1; D < 40; ++D) {  // whole and incomplete registers
+    const auto wide = random_matrix(5, D, 3), factors = random_matrix(4, D, 4);
+    Tape<double> tape;
+    const MatrixView<const double> rows{factors.data.data(), 4, D};
+    const auto y = bag(place(tape, {wide})[0], std::span<const int>(tokens), 4, BagWeights<double>{rows, weight}).value();
+    for (std::size_t n = 0; n < 3; ++n)
+      for (std::size_t d = 0; d < D; ++d) {
+        double sum = 0;
+        for (std::size_t i = 4 * n; i < 4 * n + 4; ++i)
+          if (tokens[i] >= 0) sum += factors.row(weight[i])[d] * wide.row(tokens[i])[d];
+        CHECK(y(n, d) == doctest::Approx(sum).epsilon(1e-14));
+      }
+  }
   Tape<double> tape;
   const auto x = tape.constant(5, 3);
   const std::vector<int> outside(tokens.size(), 4);
