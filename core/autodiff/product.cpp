@@ -8,6 +8,7 @@
 #include "core/autodiff/require.hpp"
 #include "core/kernels/rows.hpp"
 #include "core/kernels/small_product.hpp"
+#include "core/kernels/streamed_product.hpp"
 #include "core/support/poison.hpp"
 
 #ifndef HAVE_CBLAS
@@ -110,11 +111,17 @@ void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bo
     for (std::size_t r = 0; beta == 0 && r < c.rows; ++r) std::fill_n(c.data + r * c.stride, c.cols, T{0});
     return;
   }
+  const kernels::Strided<T> left{a.data, transpose_a ? 1 : a.stride, transpose_a ? a.stride : 1};
+  const kernels::Strided<T> right{b.data, transpose_b ? 1 : b.stride, transpose_b ? b.stride : 1};
   if (c.rows * c.cols * inner <= kernels::small_product) {
-    const std::size_t a_down = transpose_a ? 1 : a.stride, a_right = transpose_a ? a.stride : 1;
-    const std::size_t b_down = transpose_b ? 1 : b.stride, b_right = transpose_b ? b.stride : 1;
-    kernels::multiply_small<T>({a.data, a_down, a_right}, {b.data, b_down, b_right}, c.data, c.stride, c.rows, inner, c.cols,
-                               beta, alpha);
+    kernels::multiply_small<T>(left, right, c.data, c.stride, c.rows, inner, c.cols, beta, alpha);
+    return;
+  }
+  if (kernels::streams<T>(c.rows, inner, c.cols)) {  // of few rows the transpose: c' = b' a'
+    if (c.rows < std::min(inner, c.cols))
+      kernels::multiply_streamed<T>(turned(right), turned(left), c.data, 1, c.stride, c.cols, inner, c.rows, beta, alpha);
+    else
+      kernels::multiply_streamed<T>(left, right, c.data, c.stride, 1, c.rows, inner, c.cols, beta, alpha);
     return;
   }
   require_readable("a", a);

@@ -17,6 +17,10 @@ struct Strided {
   std::size_t down, right;
   const T& operator()(std::size_t i, std::size_t j) const { return data[i * down + j * right]; }
 };
+template <class T>
+Strided<T> turned(Strided<T> x) {
+  return {x.data, x.right, x.down};
+}
 
 /// The R x C entries from (i, j) on of c = beta c + alpha a b. Each sum runs in the order of the inner index, and the sums are
 /// independent chains in registers. c has rows of length `stride`; it is not read if beta is 0.
