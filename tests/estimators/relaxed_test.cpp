@@ -332,7 +332,9 @@ struct Single {
   }
   std::vector<double> shares(int option, const std::vector<double>& z) const {
     std::vector<double> share(z.size());
-    followed(cells(), {&option, 1}, z, share);
+    auto p = log_p;
+    for (double& x : p) x = std::exp(x);
+    followed(p.size(), {&count, 1}, p, {&option, 1}, z, share);
     return share;
   }
   std::vector<double> log_p;
@@ -381,7 +383,7 @@ TEST_CASE("noise and weights are finite for nearly certain choices") {
       CHECK((z[1] > 0) == (option == 1));
       for (double share : choice.shares(option, z)) CHECK((share >= 0 && share <= 1));
       std::vector<double> w(2);
-      relaxed(2, {&choice.count, 1}, z, 0.01, w);
+      relaxed<double>(2, {&choice.count, 1}, z, 0.01, w);
       CHECK(w[option] == doctest::Approx(1));
     }
   }
