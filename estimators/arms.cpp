@@ -10,7 +10,7 @@
 // Departures: the number of ones is drawn from its closed-form distribution, then their order, without drawing u. Where choices
 // feed later ones, every choice's bits are evaluated given the first member's earlier choices.
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/coupling/dirichlet_copula.hpp"
@@ -25,32 +25,53 @@ class Arms final : public CoupledEstimator<T> {
       : CoupledEstimator<T>(1, settings.integer("samples"), 0, credit_of(settings)), copula_(settings.integer("samples")) {}
 
  private:
-  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
-    const double q = std::min(coupling.p[0], coupling.p[1]);
-    const int rare = coupling.p[1] <= coupling.p[0];  // the value of the bits whose u is at most q
-    std::array<double, DirichletCopula::most + 1> counts;
-    const std::span<double> law(counts.data(), coupling.option.size() + 1);
-    copula_.counts(q, law);
-    int left = random.categorical(law, where);
-    auto members = static_cast<double>(coupling.option.size());
-    for (int& option : coupling.option) {
+  /// [D] the probability of the rarer bit of each column.
+  static std::vector<double> rare(std::span<const double> p) {
+    std::vector<double> q(p.size() / 2);
+    for (std::size_t d = 0; d < q.size(); ++d) q[d] = std::min(p[2 * d], p[2 * d + 1]);
+    return q;
+  }
+  bool by_columns() const override { return true; }
+  void draw_columns(std::span<const double> p, const std::vector<std::span<int>>& option, Randomness& random,
+                    Draw where) const override {
+    const std::size_t D = option[0].size(), K = option.size();
+    std::vector<double> law(D * (K + 1)), share(2 * D);
+    std::vector<int> left(D), hit(D);  // u at most q: how many of the members to come, and whether this one
+    copula_.counts(rare(p), law);
+    random.categorical(law, K + 1, std::vector<int>(D, static_cast<int>(K) + 1), where, left);
+    const bool skip = random.replays();  // a certain draw is not an outcome to visit
+    std::vector<int> options(D, 2);
+    for (std::size_t k = 0; k < K; ++k) {
       ++where.index;
-      const double share[] = {1 - left / members, left / members};
-      const bool hit = share[0] == 0 || (share[1] > 0 && random.categorical(share, where) == 1);
-      option = hit ? rare : 1 - rare;
-      left -= hit;
-      --members;
+      const auto members = static_cast<int>(K - k);
+      const auto certain = [members](int hits) { return hits == 0 || hits == members; };
+      for (std::size_t d = 0; d < D; ++d) {
+        share[2 * d + 1] = left[d] / static_cast<double>(members);
+        share[2 * d] = 1 - share[2 * d + 1];
+        options[d] = skip && certain(left[d]) ? 1 : 2;
+      }
+      if (members > 1) random.categorical(share, 2, options, where, hit);
+      for (std::size_t d = 0; d < D; ++d) {
+        if (certain(left[d])) hit[d] = left[d] > 0;
+        option[k][d] = hit[d] == (p[2 * d + 1] <= p[2 * d]);  // a hit has the rarer value
+        left[d] -= hit[d];
+      }
     }
   }
-  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
-    const double q = std::min(coupling.p[0], coupling.p[1]);
-    if (q <= 0) return;  // all bits are equal
-    double sum = 0;      // over all pairs of members: the f_k - f_j sum to 0, so b_k can replace b_k - p
-    for (std::size_t k = 0; k < f.size(); ++k)
-      for (std::size_t j = 0; coupling.option[k] && j < f.size(); ++j) sum += f[k] - f[j];
-    const auto K = static_cast<double>(f.size());
-    logits[1] = sum / (K * (K - 1)) / (1 - copula_.correlation(q));
-    logits[0] = -logits[1];
+  void gradient_of_columns(std::span<const double> p, const std::vector<std::span<const int>>& option,
+                           const std::vector<std::span<const double>>& f, std::span<double> logits) const override {
+    const std::size_t D = option[0].size(), K = option.size();
+    const auto q = rare(p);
+    std::vector<double> rho(D), sum(D);  // over all pairs of members: the f_k - f_j sum to 0, so b_k can replace b_k - p
+    copula_.correlations(q, rho);
+    for (std::size_t k = 0; k < K; ++k)
+      for (std::size_t j = 0; j < K; ++j)
+        for (std::size_t d = 0; d < D; ++d) sum[d] += option[k][d] * (f[k][d] - f[j][d]);
+    const auto pairs = static_cast<double>(K * (K - 1));
+    for (std::size_t d = 0; d < D; ++d) {
+      logits[2 * d + 1] = q[d] > 0 ? sum[d] / pairs / (1 - rho[d]) : 0;  // at 0 all bits are equal
+      logits[2 * d] = -logits[2 * d + 1];
+    }
   }
 
   DirichletCopula copula_;

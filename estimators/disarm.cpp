@@ -22,19 +22,6 @@ class DisArm final : public CoupledEstimator<T> {
       : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 0, credit_of(settings)) {}
 
  private:
-  /// g_phi at the logits of 0 and 1.
-  static void estimate(double of_zero, double of_one, int b, int other, double f, double f_other, double* logits) {
-    const double larger = std::max(of_zero, of_one);  // sig(|phi|)
-    logits[1] = (f - f_other) * (b - other) * larger / 2;
-    logits[0] = -logits[1];
-  }
-  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
-    const auto bits = antithetic_bits(coupling.p[0], coupling.p[1], random, where);
-    std::copy(bits.begin(), bits.end(), coupling.option.begin());
-  }
-  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
-    estimate(coupling.p[0], coupling.p[1], coupling.option[0], coupling.option[1], f[0], f[1], &logits[0]);
-  }
   bool by_columns() const override { return true; }
   void draw_columns(std::span<const double> p, const std::vector<std::span<int>>& option, Randomness& random,
                     Draw where) const override {
@@ -42,8 +29,11 @@ class DisArm final : public CoupledEstimator<T> {
   }
   void gradient_of_columns(std::span<const double> p, const std::vector<std::span<const int>>& option,
                            const std::vector<std::span<const double>>& f, std::span<double> logits) const override {
-    for (std::size_t d = 0; d < option[0].size(); ++d)
-      estimate(p[2 * d], p[2 * d + 1], option[0][d], option[1][d], f[0][d], f[1][d], &logits[2 * d]);
+    for (std::size_t d = 0; d < option[0].size(); ++d) {
+      const double larger = std::max(p[2 * d], p[2 * d + 1]);  // sig(|phi|)
+      logits[2 * d + 1] = (f[0][d] - f[1][d]) * (option[0][d] - option[1][d]) * larger / 2;
+      logits[2 * d] = -logits[2 * d + 1];
+    }
   }
 };
 

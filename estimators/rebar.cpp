@@ -49,20 +49,19 @@ class Rebar final : public AveragingEstimator<T> {
     std::vector<double> temperatures = {temperature};
     if (tuning) temperatures = {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
     RelaxedRun<T> run(problem, problem.one_copy ? 1 : samples_, coupled_, temperatures);
-    const auto& score = run.choices().score;
-    const auto f = run.losses(credit_);
-
-    const auto a = this->average(f.of);
-    const auto control = run.control(0, credit_, &a);  // (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~)
-    auto g = (f - a) * score;
-    g.add(control, eta);
+    const auto f = run.losses(credit_), a = this->average(f.of), centred = run.relaxed_losses(0, credit_) - a;  // f(w~) - a
+    auto signal = f - a;
+    signal.add(centred, -eta);
+    const auto g = run.gradient(0, signal, eta);
 
     Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
     this->note(estimate.observed, f);
     if (tuning) {  // derivatives of |g|^2, averaged over the samples
       const double share = 1 / static_cast<double>(run.run().groups());
-      const auto in_temperature = (1 / difference) * (run.control(1, credit_) - run.control(2, credit_));
-      estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * 2 * total(dot(g, control))),
+      const auto control = [&](std::size_t i) { return run.gradient(i, -1 * run.relaxed_losses(i, credit_), 1); };
+      const auto in_eta = run.gradient(0, -1 * centred, 1);
+      const auto in_temperature = (1 / difference) * (control(1) - control(2));
+      estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * 2 * total(dot(g, in_eta))),
                               sum(problem.tape.parameter(log_temperature_), share * eta * total(dot(g, in_temperature))));
     }
     estimate.episode = run.run().release();

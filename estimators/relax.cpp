@@ -58,19 +58,20 @@ class Relax final : public Estimator<T> {
     const auto c = control_network(problem.tape, run);
     const auto f = run.losses(credit_);
 
-    auto g = f * choices.score + choices.control(temperature_, c.value, RelaxedChoices::slope_of(c.w, c.slope));
+    auto g = choices.gradient(temperature_, f - c.value, 1, RelaxedChoices::slope_of(c.w, c.slope));
+    const auto control = [&](std::size_t i) { return run.gradient(i, -1 * run.relaxed_losses(i, credit_), 1); };
     AtLogits of_model;
-    if (eta_) g += eta * (of_model = run.control(0, credit_));
+    if (eta_) g.add(of_model = control(0), eta);
 
     Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
     if (learning) {  // the gradient of |g|^2, averaged over the samples
       auto& tape = problem.tape;
       const double share = 1 / static_cast<double>(run.run().groups());
-      const auto in_value = -2 * share * dot(g, choices.score);
+      const auto in_value = -2 * share * dot(g, run.run().choices().score());
       estimate.own_loss = add(weighted_sum(c.values, std::span<const double>(in_value.value)),
                               slope_along(c, choices.direction(temperature_, g), 2 * share));
       if (eta_) {
-        const auto in_temperature = (1 / difference) * (run.control(1, credit_) - run.control(2, credit_));
+        const auto in_temperature = (1 / difference) * (control(1) - control(2));
         estimate.own_loss =
             add(estimate.own_loss, add(sum(tape.parameter(*eta_), 2 * share * total(dot(g, of_model))),
                                        sum(tape.parameter(*log_temperature_), share * eta * total(dot(g, in_temperature)))));

@@ -85,9 +85,21 @@ void put(const Pairs& choices, const BlockOfNumbers& x, std::span<double> z) {
   }
 }
 
-double uniform(Randomness& random, Draw where, std::size_t i) {
-  where.index += static_cast<std::uint32_t>(i);
-  return random.uniform(where);
+/// The place of choice c of C.
+Draw place(std::span<const Draw> where, std::size_t c, std::size_t C) {
+  if (where.size() == C) return where[c];
+  const std::size_t D = C / where.size();
+  auto of_row = where[c / D];
+  of_row.column += static_cast<std::uint32_t>(c % D);
+  return of_row;
+}
+
+/// Uniform numbers u [n] of a choice.
+void uniforms(Randomness& random, Draw where, std::span<double> u) {
+  for (double& x : u) {
+    x = random.uniform(where);
+    ++where.index;
+  }
 }
 
 /// A logistic number for every two-option choice. Its option changes at log p_0 - log p_1, which is passed as the draw's edge.
@@ -100,7 +112,8 @@ std::vector<double> logistics(const Categories& choices, std::span<const Draw> w
   for_pairs(choices.width, choices.options, [&](const auto& pairs, std::size_t before) {
     for (std::size_t i = 0; i < pairs.count; ++i)
       edges[before + i] = choices.log_p[pairs.at(i)] - choices.log_p[pairs.at(i) + 1];
-    for (std::size_t i = 0; i < pairs.count && !all; ++i) places[before + i] = where[pairs.choice(i)];
+    for (std::size_t i = 0; i < pairs.count && !all; ++i)
+      places[before + i] = place(where, pairs.choice(i), choices.options.size());
     count = before + pairs.count;
   });
   std::vector<double> x(count);
@@ -117,7 +130,7 @@ void perturb(const Categories& choices, std::span<const Draw> where, Randomness&
   const auto log_p = choices.log_p;
   std::vector<double> gumbel(S > 2 ? z.size() : 0, 1.0);  // u, -log u, log -log u
   for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) gumbel[at + i] = uniform(random, where[c], i);
+    uniforms(random, place(where, c, options.size()), std::span(gumbel).subspan(at, n));
   });
   log_all(gumbel);
   for (double& x : gumbel) x = -x;
@@ -136,10 +149,6 @@ void perturb(const Categories& choices, std::span<const Draw> where, Randomness&
   });
 }
 
-// For two options with probabilities q, p: u = q + p v given option 1, and u = q v given option 0. With L = logit(v) or
-// logit(1 - v), respectively,
-//   |z| = log(1 + e^toward inside) - log(outside),  inside = sigmoid(L), outside = sigmoid(-L)
-// where `toward` is phi or -phi. The code evaluates no exponential above 1.
 void perturb_given(const Categories& choices, std::span<const int> option, std::span<const Draw> where, Randomness& random,
                    std::span<double> z) {
   const auto S = choices.width;
@@ -149,10 +158,8 @@ void perturb_given(const Categories& choices, std::span<const int> option, std::
   if (S > 2) {
     std::vector<double> x(z.size()), logs(z.size(), 1.0);  // x: 1 / p; logs: arguments, then values, of logarithms
     for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
-      for (std::size_t i = 0; i < n; ++i) {
-        logs[at + i] = uniform(random, where[c], i);
-        x[at + i] = -log_p[at + i];
-      }
+      uniforms(random, place(where, c, options.size()), std::span(logs).subspan(at, n));
+      for (std::size_t i = at; i < at + n; ++i) x[i] = -log_p[i];
     });
     exp_all(x);
     log_all(logs);
@@ -166,29 +173,23 @@ void perturb_given(const Categories& choices, std::span<const int> option, std::
     });
   }
   for_pairs(S, options, [&](const auto& pairs, std::size_t before) {
-    BlockOfNumbers sign, toward, L;
-    differences(pairs, log_p, toward);
+    BlockOfNumbers sign, x;
     for (std::size_t i = 0; i < pairs.count; ++i) {
-      sign[i] = option[pairs.choice(i)] == 1 ? 1.0 : -1.0;
-      toward[i] *= sign[i];
-      L[i] = sign[i] * logistic[before + i];
+      const int taken = option[pairs.choice(i)];
+      const double of_zero = log_p[pairs.at(i)], of_one = log_p[pairs.at(i) + 1];  // both read: no unpredictable branch
+      sign[i] = 2 * taken - 1;
+      x[i] = sign[i] * logistic[before + i] - (taken == 1 ? of_zero : of_one);
     }
     kernels::for_lanes<double>(pairs.count, [&](auto lane) {
-      const Wide t = lane.load(toward), l = lane.load(L), zero(0.0), one(1.0);
-      const Wide small = kernels::exp<double>(-xsimd::abs(l)), more = one / (one + small);
-      const Wide inside = xsimd::select(l > zero, more, small * more), e = kernels::exp<double>(-xsimd::abs(t));
-      const Wide sum = xsimd::select(t > zero, e + inside, one + e * inside);
-      lane.store(toward, lane.load(sign) * (xsimd::max(t, zero) + kernels::log<double>(sum) +
-                                            kernels::log<double>(one + small) + xsimd::max(l, zero)));
+      const Wide a = lane.load(x), small = kernels::exp<double>(-xsimd::abs(a));
+      lane.store(x, lane.load(sign) * (xsimd::max(a, Wide(0.0)) + kernels::log1p_unit<double>(small)));
     });
-    put(pairs, toward, z);
+    put(pairs, x, z);
   });
 }
 
-void followed(const Categories& choices, std::span<const int> option, std::span<const double> z, std::span<double> share) {
-  const auto S = choices.width;
-  const auto options = choices.options;
-  const auto log_p = choices.log_p;
+void followed(std::size_t S, std::span<const int> options, std::span<const double> p, std::span<const int> option,
+              std::span<const double> z, std::span<double> share) {
   if (S > 2) {
     for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
       for (std::size_t i = at; i < at + n; ++i) share[i] = z[i] - z[at + option[c]];
@@ -199,18 +200,13 @@ void followed(const Categories& choices, std::span<const int> option, std::span<
     });
   }
   for_pairs(S, options, [&](const auto& pairs, std::size_t) {
-    BlockOfNumbers phi, other, moved;  // other: log p of the option not taken; moved: the same minus the noise
-    differences(pairs, log_p, phi);
+    BlockOfNumbers x;
+    differences(pairs, z, x);
+    kernels::map(x, x, pairs.count, [](const Wide& d) { return Wide(1.0) - kernels::exp<double>(-xsimd::abs(d)); });
     for (std::size_t i = 0; i < pairs.count; ++i) {
-      const std::size_t at = pairs.at(i);
-      const int taken = option[pairs.choice(i)];
-      other[i] = log_p[at + 1 - taken];  // not by a branch: it would be unpredictable
-      moved[i] = other[i] - (2 * taken - 1) * (z[at + 1] - z[at] - phi[i]);
+      const double of_zero = p[pairs.at(i)], of_one = p[pairs.at(i) + 1];
+      share[pairs.at(i)] = share[pairs.at(i) + 1] = (option[pairs.choice(i)] == 1 ? of_one : of_zero) * x[i];
     }
-    kernels::for_lanes<double>(pairs.count, [&](auto lane) {
-      lane.store(moved, Wide(1.0) - (kernels::exp<double>(lane.load(other)) + kernels::exp<double>(lane.load(moved))));
-    });
-    for (std::size_t i = 0; i < pairs.count; ++i) share[pairs.at(i)] = share[pairs.at(i) + 1] = moved[i];
   });
 }
 
@@ -240,29 +236,30 @@ std::vector<double> chosen_after(std::span<const double> p, int option, std::spa
   return law;
 }
 
-void relaxed(std::size_t width, std::span<const int> options, std::span<const double> z, double temperature,
-             std::span<double> w) {
+template <class T>
+void relaxed(std::size_t width, std::span<const int> options, std::span<const double> z, double temperature, std::span<T> w) {
   if (!all_pairs(width, options)) {
-    std::fill(w.begin(), w.end(), -std::numeric_limits<double>::infinity());
+    std::fill(w.begin(), w.end(), -std::numeric_limits<T>::infinity());
     for_more(width, options, [&](std::size_t, std::size_t at, std::size_t n) {
       const double most = *std::max_element(&z[at], &z[at] + n);
-      for (std::size_t i = at; i < at + n; ++i) w[i] = (z[i] - most) / temperature;
+      for (std::size_t i = at; i < at + n; ++i) w[i] = static_cast<T>((z[i] - most) / temperature);
     });
-    exp_all(w);
+    kernels::exp_all(w.data(), w.data(), w.size());
     for_more(width, options, [&](std::size_t, std::size_t at, std::size_t n) {
-      double sum = 0;
+      T sum{0};
       for (std::size_t i = at; i < at + n; ++i) sum += w[i];
       for (std::size_t i = at; i < at + n; ++i) w[i] /= sum;
     });
   }
   for_pairs(width, options, [&](const auto& pairs, std::size_t) {
-    BlockOfNumbers first, second;
-    differences(pairs, z, second);
-    kernels::for_lanes<double>(pairs.count, [&](auto lane) {
-      const Wide d = lane.load(second), one(1.0), small = kernels::exp<double>(-xsimd::abs(d) / Wide(temperature));
-      const Wide more = one / (one + small), less = small / (one + small);
-      lane.store(first, xsimd::select(d > Wide(0.0), less, more));
-      lane.store(second, xsimd::select(d > Wide(0.0), more, less));
+    T first[block], second[block];
+    for (std::size_t i = 0; i < pairs.count; ++i)
+      second[i] = static_cast<T>((z[pairs.at(i) + 1] - z[pairs.at(i)]) / temperature);
+    kernels::for_lanes<T>(pairs.count, [&](auto lane) {
+      const Batch<T> d = lane.load(second), one(T{1}), small = kernels::exp<T>(-xsimd::abs(d));
+      const Batch<T> more = one / (one + small), less = small * more;
+      lane.store(first, xsimd::select(d > Batch<T>(T{0}), less, more));
+      lane.store(second, xsimd::select(d > Batch<T>(T{0}), more, less));
     });
     for (std::size_t i = 0; i < pairs.count; ++i) {
       w[pairs.at(i)] = first[i];
@@ -270,5 +267,8 @@ void relaxed(std::size_t width, std::span<const int> options, std::span<const do
     }
   });
 }
+
+template void relaxed(std::size_t, std::span<const int>, std::span<const double>, double, std::span<float>);
+template void relaxed(std::size_t, std::span<const int>, std::span<const double>, double, std::span<double>);
 
 }  // namespace hardgrad

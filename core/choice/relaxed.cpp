@@ -28,14 +28,12 @@ std::vector<double> Relaxing<T>::log_p() const {
 
 template <class T>
 std::vector<Draw> Relaxing<T>::where(std::uint32_t index) const {
-  const std::size_t D = question.site.columns;
   const Noise noise{random, id, question.step};
-  std::vector<Draw> result(size());
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    for (std::size_t d = 0; d < D; ++d) {
-      result[r * D + d] = noise.at(rows, r, d);
-      result[r * D + d].index = index;
-    }
+  std::vector<Draw> result(rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    result[r] = noise.at(rows, r);
+    result[r].index = index;
+  }
   return result;
 }
 
@@ -68,11 +66,15 @@ std::vector<int> Relaxing<T>::draw(double temperature) const {
   if (temperature == 1) return draw_options(question, rows, random, id);
   const auto z = log_p();
   std::vector<double> p(z.size());
-  relaxed(width(), count, z, temperature, p);
-  const auto places = where();
+  relaxed<double>(width(), count, z, temperature, p);
+  const std::size_t D = question.site.columns, S = width();
   std::vector<int> option(size());
-  for (std::size_t r = 0; r < size(); ++r)
-    if (count[r] > 1) option[r] = random.categorical(std::span(p).subspan(r * width(), count[r]), places[r]);
+  std::size_t c = 0;
+  for (const auto& place : where()) {
+    random.categorical(std::span(p).subspan(c * S, D * S), S, std::span(count).subspan(c, D), place,
+                       std::span(option).subspan(c, D));
+    c += D;
+  }
   return option;
 }
 

@@ -48,6 +48,7 @@ struct Relaxing {
 
  private:
   std::vector<int> options() const;
+  /// [rows] the place of each row's first column.
   std::vector<Draw> where(std::uint32_t index = 0) const;
   Var<T> softmax_of(Var<T> logits, double temperature) const;
   Var<T> constant(const std::vector<double>& numbers) const;

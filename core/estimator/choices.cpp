@@ -93,6 +93,28 @@ void through_softmax(std::size_t S, std::span<const int> options, std::span<cons
   }
 }
 
+void scores(std::size_t S, std::span<const int> options, std::span<const double> p, std::span<const int> option,
+            std::span<double> result) {
+  if (S == 2 && all_are(options, 2)) {
+    for (std::size_t c = 0; c < options.size(); ++c) {
+      const double of_zero = p[2 * c], of_one = p[2 * c + 1], h = option[c] == 1 ? of_zero : -of_one;
+      result[2 * c] = -h;
+      result[2 * c + 1] = h;
+    }
+    return;
+  }
+  std::fill(result.begin(), result.end(), 0.0);
+  for (std::size_t c = 0, first = 0; c < options.size(); ++c, first += S) {
+    if (options[c] == 1) continue;
+    double others = 0;
+    for (int o = 0; o < options[c]; ++o) {
+      if (o != option[c]) others += p[first + o];
+      result[first + o] = -p[first + o];
+    }
+    result[first + option[c]] = others;
+  }
+}
+
 AtLogits through_softmax(const AtLogits& p, const AtLogits& x) {
   AtLogits result{x.of, std::vector<double>(x.value.size())};
   for (std::size_t t = 0; t < x.of->steps.size(); ++t) {
@@ -231,37 +253,25 @@ const AtLogits& Choices<T>::one_hot() const {
 }
 
 template <class T>
-const AtLogits& Choices<T>::log_p() const {
-  if (log_p_.of) return log_p_;
+const AtLogits& Choices<T>::p() const {
+  if (p_.of) return p_;
   AtLogits result{layout_, {}};
   result.value.reserve(layout_->logits());
-  const bool pairs = all_pairs(*layout_);
   for (std::size_t t = 0; t < asking_.size(); ++t) {
-    const std::size_t D = layout_->steps[t].columns;
+    const std::size_t of_row = layout_->steps[t].columns * layout_->steps[t].options;
     if (several(episode_, t)) {
-      result.value.resize(result.value.size() + layout_->samples * D * layout_->steps[t].options);
+      result.value.resize(result.value.size() + layout_->samples * of_row);
       continue;
     }
     const auto log_p = episode_.steps()[t].question.categories().log_p().value();
-    for (std::size_t n = 0, c = layout_->steps[t].choice; n < layout_->samples; ++n, c += D) {
-      const T* from = log_p.row(asking_[t][n] * D);
-      result.value.insert(result.value.end(), from, from + D * log_p.cols);
-      for (std::size_t d = c; !pairs && d < c + D; ++d)
-        for (std::size_t i = layout_->options[d] > 1 ? layout_->options[d] : 0; i < log_p.cols; ++i)
-          result.value[layout_->logit[d] + i] = 0;
+    for (int asking : asking_[t]) {
+      const T* from = log_p.row(asking * layout_->steps[t].columns);
+      result.value.insert(result.value.end(), from, from + of_row);
     }
   }
-  return log_p_ = std::move(result);
-}
-
-template <class T>
-const AtLogits& Choices<T>::p() const {
-  if (p_.of) return p_;
-  auto result = log_p();
   kernels::exp_all(result.value.data(), result.value.data(), result.value.size());
   const bool pairs = all_pairs(*layout_);
-  for (std::size_t c = 0; !pairs && c < layout_->choices();
-       ++c)  // the stored log is 0 beyond the options and where there is no choice
+  for (std::size_t c = 0; !pairs && c < layout_->choices(); ++c)  // 0 beyond the options, and where there is no choice
     for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
          ++i)
       result.value[i] = 0;
@@ -281,12 +291,13 @@ const AtLogits& Choices<T>::p() const {
 template <class T>
 const AtLogits& Choices<T>::score() const {
   if (score_.of) return score_;
-  auto result = p();
-  const bool pairs = all_pairs(*layout_);
+  const auto& p = this->p();
+  auto result = zeros();
   for (std::size_t t = 0; t < option_.size(); ++t) {
+    const auto& step = layout_->steps[t];
     if (several(episode_, t)) {
-      const std::size_t D = layout_->steps[t].columns, k = picks(t);
-      for (std::size_t i = 0, c = layout_->steps[t].choice; i < layout_->samples * D; ++i, ++c) {
+      const std::size_t D = step.columns, k = picks(t);
+      for (std::size_t i = 0, c = step.choice; i < layout_->samples * D; ++i, ++c) {
         if (layout_->options[c] == 1) continue;
         const auto of_choice = episode_.steps()[t].question.distribution->score(asking_[t][i / D] * D + i % D,
                                                                                 std::span(option_[t]).subspan(i * k, k));
@@ -294,24 +305,9 @@ const AtLogits& Choices<T>::score() const {
       }
       continue;
     }
-    for (std::size_t i = 0, c = layout_->steps[t].choice; i < option_[t].size(); ++i, ++c) {
-      if (pairs) {
-        double* const of_cell = &result.value[2 * c];
-        const int option = option_[t][i];
-        const double h = (2 * option - 1) * of_cell[1 - option];  // the other's probability; a branch would be unpredictable
-        of_cell[0] = -h;
-        of_cell[1] = h;
-        continue;
-      }
-      if (layout_->options[c] == 1) continue;
-      double* const of_cell = &result.value[layout_->logit[c]];
-      double others = 0;
-      for (int o = 0; o < layout_->options[c]; ++o) {
-        if (o != option_[t][i]) others += of_cell[o];
-        of_cell[o] = -of_cell[o];
-      }
-      of_cell[option_[t][i]] = others;
-    }
+    const std::size_t n = option_[t].size() * step.options;
+    scores(step.options, layout_->options_of(t), std::span(p.value).subspan(step.logit, n), option_[t],
+           std::span(result.value).subspan(step.logit, n));
   }
   return score_ = std::move(result);
 }

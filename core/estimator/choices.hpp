@@ -68,6 +68,10 @@ AtLogits through_softmax(const AtLogits& p, const AtLogits& x);
 /// The same of choices among S options or fewer: p, x and result [choices, S].
 void through_softmax(std::size_t S, std::span<const int> options, std::span<const double> p, std::span<const double> x,
                      std::span<double> result);
+/// result [choices, S] becomes onehot(b) - p of each choice b [choices], with the entry at b summed from the others, so that it
+/// does not cancel; 0 where there is no choice.
+void scores(std::size_t S, std::span<const int> options, std::span<const double> p, std::span<const int> option,
+            std::span<double> result);
 
 /// Which choices of a sample a sum includes, relative to one of them.
 enum class Along {
@@ -104,11 +108,10 @@ class Choices {
 
   const std::shared_ptr<const ChoiceLayout>& layout() const { return layout_; }
   /// The chosen options, the probabilities (of subsets, that the option is picked), and their difference: grad log p(z), whose
-  /// entry at the chosen option of a category is the probability of the others. All are 0 where there is no choice. log_p: of
-  /// categories only. Each is computed on first use.
+  /// entry at the chosen option of a category is the probability of the others. All are 0 where there is no choice. Each is
+  /// computed on first use.
   const AtLogits& one_hot() const;
   const AtLogits& p() const;
-  const AtLogits& log_p() const;
   const AtLogits& score() const;
   /// [N] the row of a step's site at which each sample chooses.
   const std::vector<int>& asking(int step) const { return asking_[step]; }
@@ -129,7 +132,7 @@ class Choices {
   Episode<T>& episode_;
   std::vector<std::vector<int>> asking_, option_;
   std::shared_ptr<const ChoiceLayout> layout_;
-  mutable AtLogits one_hot_, p_, log_p_, score_;  // without a layout until first used
+  mutable AtLogits one_hot_, p_, score_;  // without a layout until first used
 };
 
 extern template class Choices<float>;

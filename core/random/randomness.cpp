@@ -146,16 +146,6 @@ double odds_of(std::uint64_t bits) {
   return u / (1 - u);
 }
 
-/// The number of leading places that belong to one question and have consecutive columns.
-std::size_t side_by_side(std::span<const Draw> where) {
-  const auto& first = where[0];
-  std::size_t n = 1;
-  while (n < where.size() && where[n].column == first.column + n && where[n].example == first.example &&
-         where[n].replica == first.replica && where[n].step == first.step && where[n].index == first.index)
-    ++n;
-  return n;
-}
-
 }  // namespace
 
 double KeyedRandomness::uniform(Draw where, const Pieces&) { return open_unit(bits(where)); }
@@ -198,21 +188,25 @@ double Randomness::logistic(Draw where, double) {
 }
 
 void Randomness::logistic(std::span<const Draw> where, std::span<const double> edges, std::span<double> x) {
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = logistic(where[i], edges[i]);
+  std::size_t i = 0;
+  for (Draw place : where)
+    for (const std::size_t end = i + x.size() / where.size(); i < end; ++i, ++place.column) x[i] = logistic(place, edges[i]);
 }
 
 void KeyedRandomness::logistic(std::span<const Draw> where, std::span<const double>, std::span<double> x) {
   std::array<std::uint64_t, ahead> bits;
   std::array<double, ahead> odds;
-  for (std::size_t i = 0, n; i < x.size(); i += n) {
-    n = side_by_side(where.subspan(i, std::min(ahead, x.size() - i)));
-    if (n == 1) {
-      x[i] = odds_of(this->bits(where[i]));
-      continue;
+  std::size_t i = 0;
+  for (Draw place : where) {
+    const std::size_t columns = x.size() / where.size(), end = i + columns;
+    if (columns == 1) x[i++] = odds_of(this->bits(place));
+    for (; i < end; place.column += ahead) {
+      philox(key_, place, bits);
+      for (std::size_t j = 0; j < ahead; ++j) odds[j] = odds_of(bits[j]);
+      const std::size_t n = std::min(ahead, end - i);
+      std::copy_n(odds.begin(), n, &x[i]);
+      i += n;
     }
-    philox(key_, where[i], bits);
-    for (std::size_t j = 0; j < ahead; ++j) odds[j] = odds_of(bits[j]);
-    std::copy_n(odds.begin(), n, &x[i]);
   }
   kernels::map(x.data(), x.data(), x.size(), [](const kernels::Batch<double>& v) { return kernels::log<double>(v); });
 }

@@ -46,7 +46,7 @@ class Randomness {
   /// A logistic number: the logit of `uniform`. The estimate is an analytic function of it except at `edge`, and may vary near
   /// `edge` even if that is far in a tail.
   virtual double logistic(Draw where, double edge);
-  /// N logistic numbers x [N].
+  /// Logistic numbers x [N, D]: at each place and, from there on, the next D - 1 columns.
   virtual void logistic(std::span<const Draw> where, std::span<const double> edges, std::span<double> x);
   /// A number of a standard distribution. The estimate is a smooth function of it. Computed from uniform numbers at `where` and
   /// at indices that are reserved for this.

@@ -288,17 +288,16 @@ struct Twin final : Estimator<double> {
     if (mistake == Mistake::uncoupled) {  // noise independent of b
       const Draw elsewhere{.index = 7};
       int other = 0;
-      perturb({2, choices.layout->options, choices.log_p.value}, {&elsewhere, 1}, problem.random, {&other, 1},
-              choices.given.value);
+      const double log_p[] = {std::log(choices.p.value[0]), std::log(choices.p.value[1])};
+      perturb({2, choices.layout->options, log_p}, {&elsewhere, 1}, problem.random, {&other, 1}, choices.given.value);
     }
     const auto weights = choices.weights(0.5);
     const double w = weights.value[1], c = (w - t) * (w - t);
     const AtLogits slope{choices.layout, {0, 2 * (w - t)}};
     auto signal = run.losses(Credit::whole);
     for (double& f : signal.value) f += mistake == Mistake::sign ? c : -c;
-    auto g = signal * choices.score;
-    if (mistake != Mistake::no_path)
-      g += choices.control(0.5, {choices.layout, {0.0}}, RelaxedChoices::slope_of(weights, slope));
+    const double eta = mistake == Mistake::no_path ? 0 : 1;
+    const auto g = choices.gradient(0.5, signal, eta, RelaxedChoices::slope_of(weights, slope));
     return {.surrogate = run.surrogate(g), .episode = run.run().release()};
   }
 };

@@ -199,8 +199,9 @@ TEST_CASE("the distributions of the Dirichlet copula agree with each other") {
       CAPTURE(K);
       CAPTURE(q);
       const DirichletCopula copula(K);
-      std::vector<double> law(K + 1);
-      copula.counts(q, law);
+      std::vector<double> law(K + 1), correlation(1);
+      copula.counts({&q, 1}, law);
+      copula.correlations({&q, 1}, correlation);
       double mean = 0, pairs = 0;
       for (int m = 0; m <= K; ++m) {
         mean += m * law[m];
@@ -208,8 +209,8 @@ TEST_CASE("the distributions of the Dirichlet copula agree with each other") {
       }
       CHECK(mean == doctest::Approx(K * q).epsilon(1e-10));
       CHECK(std::abs(pairs - K * (K - 1) * copula.pair({q, 1 - q}, {q, 1 - q})) < 1e-10);
-      CHECK(copula.correlation(q) * q * (1 - q) == doctest::Approx(copula.pair({q, 1 - q}, {q, 1 - q}) - q * q).epsilon(1e-12));
-      CHECK(copula.correlation(q) < 0);
+      CHECK(correlation[0] * q * (1 - q) == doctest::Approx(copula.pair({q, 1 - q}, {q, 1 - q}) - q * q).epsilon(1e-12));
+      CHECK(correlation[0] < 0);
     }
   // Intervals drawn in succession, all outcomes visited: the marginals, the pairs, and exchangeability.
   const DirichletCopula copula(3);

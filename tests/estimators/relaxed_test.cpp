@@ -332,12 +332,30 @@ struct Single {
   }
   std::vector<double> shares(int option, const std::vector<double>& z) const {
     std::vector<double> share(z.size());
-    followed(cells(), {&option, 1}, z, share);
+    auto p = log_p;
+    for (double& x : p) x = std::exp(x);
+    followed(p.size(), {&count, 1}, p, {&option, 1}, z, share);
     return share;
   }
   std::vector<double> log_p;
   int count;
 };
+
+TEST_CASE("the noise of a bit given its option is the logit of a uniform number on the interval that leads to the option") {
+  for (double phi : {-4.0, -0.3, 0.0, 2.5})
+    for (int option : {0, 1})
+      for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        const double p = 1 / (1 + std::exp(-phi));
+        KeyedRandomness random(Key(6) / seed);
+        const double v = random.uniform({}), u = option == 1 ? 1 - p + p * v : (1 - p) * v;
+        const auto z = Single({std::log1p(-p), std::log(p)}).perturbed_given(option, random);
+        CHECK(z[1] - z[0] == doctest::Approx(phi + std::log(u) - std::log1p(-u)).epsilon(1e-11));
+        std::vector<float> w(2);
+        const int two = 2;
+        relaxed<float>(2, {&two, 1}, z, 0.7, w);
+        CHECK(w[1] == doctest::Approx(1 / (1 + std::exp((z[0] - z[1]) / 0.7))).epsilon(1e-6));
+      }
+}
 
 TEST_CASE(
     "the noise given a choice produces that choice, and its derivative in the probabilities agrees with finite differences") {
@@ -381,7 +399,7 @@ TEST_CASE("noise and weights are finite for nearly certain choices") {
       CHECK((z[1] > 0) == (option == 1));
       for (double share : choice.shares(option, z)) CHECK((share >= 0 && share <= 1));
       std::vector<double> w(2);
-      relaxed(2, {&choice.count, 1}, z, 0.01, w);
+      relaxed<double>(2, {&choice.count, 1}, z, 0.01, w);
       CHECK(w[option] == doctest::Approx(1));
     }
   }

@@ -108,6 +108,22 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
   return {.surrogate = surrogate, .episode = run.release(), .loss = loss};
 }
 
+// One choice is one column.
+template <class T>
+void CoupledEstimator<T>::draw(Coupling& coupling, Randomness& random, Draw where) const {
+  std::vector<std::span<int>> option;
+  for (int& of_member : coupling.option) option.emplace_back(&of_member, 1);
+  draw_columns(coupling.p, option, random, where);
+}
+template <class T>
+void CoupledEstimator<T>::gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const {
+  std::vector<std::span<const int>> option;
+  std::vector<std::span<const double>> cost;
+  for (const int& of_member : coupling.option) option.emplace_back(&of_member, 1);
+  for (const double& of_member : f) cost.emplace_back(&of_member, 1);
+  gradient_of_columns(coupling.p, option, cost, logits);
+}
+
 std::string needs_pairs(const Settings& settings, const Structure&) {
   if (const int samples = settings.integer("samples"); samples % 2 != 0)
     return fmt::format("samples={} does not make pairs: take an even number", samples);

@@ -12,7 +12,8 @@ struct Coupling {
   std::span<double> kept;  ///< values that `gradient` needs besides the options
 };
 
-/// An estimator that computes the gradient choice by choice, from the losses of the coupled options.
+/// An estimator that computes the gradient choice by choice, from the losses of the coupled options. It defines `draw` and
+/// `gradient`, or, `by_columns`, the same for all columns of a row.
 template <class T>
 class CoupledEstimator : public Estimator<T> {
  public:
@@ -25,11 +26,11 @@ class CoupledEstimator : public Estimator<T> {
   CoupledEstimator(int groups, int members, int kept, Credit credit)
       : groups_(groups), members_(members), kept_(kept), credit_(credit) {}
   /// Draws the K options (0 on entry) of a choice; the first must have the distribution p.
-  virtual void draw(Coupling& coupling, Randomness& random, Draw where) const = 0;
+  virtual void draw(Coupling& coupling, Randomness& random, Draw where) const;
   /// An unbiased estimate of dE[f]/dlogits [S] (0 on entry) from the members' losses f [K].
-  virtual void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const = 0;
-  /// True if all columns of a row may be drawn and estimated together. The result is the same, only faster: D columns with S
-  /// options each, p and logits [D, S], options [K][D], f [K][D].
+  virtual void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const;
+  /// True if all columns of a row may be drawn and estimated together: D columns with S options each, p and logits [D, S],
+  /// options [K][D], f [K][D]. Nothing is kept.
   virtual bool by_columns() const { return false; }
   virtual void draw_columns(std::span<const double> /*p*/, const std::vector<std::span<int>>& /*option*/, Randomness&,
                             Draw /*where*/) const {}

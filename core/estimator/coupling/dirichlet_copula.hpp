@@ -26,10 +26,10 @@ class DirichletCopula {
   double pair(Edge a, Edge b) const { return power(left({}, level(a), level(b))); }
   /// P(a_low < u_1 <= a_high and b_low < u_2 <= b_high).
   double box(Edge a_low, Edge a_high, Edge b_low, Edge b_high) const;
-  /// Correlation of [u_1 <= q] and [u_2 <= q], for q in (0, 1/2].
-  double correlation(double q) const;
-  /// law [K + 1] becomes P(exactly m of the K numbers are at most q), for q in [0, 1/2].
-  void counts(double q, std::span<double> law) const;
+  /// result [D] becomes the correlation of [u_1 <= q_d] and [u_2 <= q_d], for q [D] in [0, 1/2]; 0 where q is 0.
+  void correlations(std::span<const double> q, std::span<double> result) const;
+  /// law [D, K + 1] becomes P(exactly m of the K numbers are at most q_d), for q [D] in [0, 1/2].
+  void counts(std::span<const double> q, std::span<double> law) const;
   /// For each number, draws the interval (edge[i], edge[i + 1]] that contains it; edges go from 0 to 1. Time S 2^K. Uses the
   /// index of `where` and the K - 1 following ones.
   void draw_intervals(std::span<const Edge> edge, std::span<int> interval, Randomness& random, Draw where) const;
@@ -57,9 +57,13 @@ class DirichletCopula {
   /// The same for d_k in `intervals`, while other d exceed levels whose sum is `above`.
   double together(Level above, std::vector<Interval> intervals) const;
   double n_factorial_times_coefficient(double x, std::span<const Interval> intervals) const;
-  double root(double a) const;
+  // X is a number, or a register of numbers.
   template <class X>
-  void counts(double q, X root, std::span<double> law) const;
+  X root(X a) const;
+  template <class X>
+  X correlation(X q) const;
+  template <class X>
+  void counts(X q, X* law) const;
   int members_;
   std::vector<long double> sign_;  // [K + 1, K + 1] coefficients of inclusion and exclusion
 };

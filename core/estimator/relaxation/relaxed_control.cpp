@@ -1,10 +1,12 @@
 #include "core/estimator/relaxation/relaxed_control.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/gumbel.hpp"
+#include "core/support/array.hpp"
 
 namespace hardgrad {
 namespace {
@@ -26,8 +28,8 @@ AtLogits RelaxedChoices::weights(double temperature) const {
   for (std::size_t t = 0; t < layout->steps.size(); ++t) {
     const auto& step = layout->steps[t];
     const std::size_t n = layout->samples * step.columns * step.options;
-    relaxed(step.options, layout->options_of(t), std::span(given.value).subspan(step.logit, n), temperature,
-            std::span(w.value).subspan(step.logit, n));
+    relaxed<double>(step.options, layout->options_of(t), std::span(given.value).subspan(step.logit, n), temperature,
+                    std::span(w.value).subspan(step.logit, n));
   }
   return w;
 }
@@ -43,18 +45,19 @@ auto RelaxedChoices::slope_of(const AtLogits& weights, const AtLogits& slope) ->
 
 // Through the noise held, dw/dz = (diag(w) - w w') / temperature and dz/dlogits = 1. Given the choice, the gradient at log p is
 // h = slope * share with the share of `followed`. As log p = logits - logsumexp, the gradient at the logits is h - p sum(h).
-AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, const Slope& at_free,
-                                 const Slope& at_given) const {
+AtLogits RelaxedChoices::gradient(double temperature, const PerChoice& signal, double eta, const Slope& at_free,
+                                  const Slope& at_given) const {
   AtLogits result{layout, {}};
   result.value.reserve(layout->logits());
-  std::vector<double> w, x, free, h, share;
+  std::vector<double> w, x, free, h, share, of_b;
   for (std::size_t t = 0; t < layout->steps.size(); ++t) {
     const std::size_t D = layout->steps[t].columns, S = layout->steps[t].options;
     for_blocks(layout->samples, D, [&](std::size_t from, std::size_t to) {
       const std::size_t first = layout->steps[t].choice + from * D, logit = layout->steps[t].logit + from * D * S;
       const std::size_t choices = (to - from) * D, n = choices * S;
-      const auto options = std::span(layout->options).subspan(first, choices);
-      for (auto* numbers : {&w, &x, &free, &h}) numbers->resize(n);
+      const auto options = std::span(layout->options).subspan(first, choices), b = std::span(option).subspan(first, choices);
+      const auto law = std::span(p.value).subspan(logit, n);
+      for (auto* numbers : {&w, &x, &free, &h, &of_b}) numbers->resize(n);
       share.assign(n, 0);
       at_free(t, from, to, w.data(), x.data());
       through_softmax(S, options, w, x, free);
@@ -64,19 +67,20 @@ AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, con
       } else {
         h = free;
       }
-      followed({S, options, std::span(log_p.value).subspan(logit, n)}, std::span(option).subspan(first, choices),
-               std::span(given.value).subspan(logit, n), share);
+      followed(S, options, law, b, std::span(given.value).subspan(logit, n), share);
       for (std::size_t i = 0; i < n; ++i) h[i] *= share[i];
       for (std::size_t c = 0; S > 2 && c < choices; ++c) {  // of two options the entries are opposite, so their sum is 0
         double sum = 0;
         for (std::size_t i = c * S; i < (c + 1) * S; ++i) sum += h[i];
-        for (std::size_t i = c * S; i < (c + 1) * S; ++i) h[i] -= p.value[logit + i] * sum;
+        for (std::size_t i = c * S; i < (c + 1) * S; ++i) h[i] -= law[i] * sum;
       }
+      scores(S, options, law, b, of_b);
       result.value.resize(logit + n);
-      double* const out = &result.value[logit];
-      const double *const of_b = &score.value[logit], *const c_of = &value.value[first];
-      for (std::size_t c = 0; c < choices; ++c)
-        for (std::size_t i = c * S; i < (c + 1) * S; ++i) out[i] = (free[i] - h[i]) / temperature - c_of[c] * of_b[i];
+      const auto put = [&, out = &result.value[logit], by = &signal.value[first], scale = eta / temperature](auto S) {
+        for (std::size_t c = 0; c < choices; ++c)
+          for (std::size_t i = c * S; i < (c + 1) * S; ++i) out[i] = by[c] * of_b[i] + scale * (free[i] - h[i]);
+      };
+      S == 2 ? put(std::integral_constant<std::size_t, 2>{}) : put(S);
     });
   }
   return result;
@@ -89,7 +93,7 @@ AtLogits RelaxedChoices::direction(double temperature, const AtLogits& g) const 
     const auto options = layout->options_of(t);
     const std::size_t n = options.size() * step.options;
     std::vector<double> share(n);
-    followed({step.options, options, std::span(log_p.value).subspan(step.logit, n)},
+    followed(step.options, options, std::span(p.value).subspan(step.logit, n),
              std::span(option).subspan(step.choice, options.size()), std::span(given.value).subspan(step.logit, n), share);
     for (std::size_t c = 0; c < options.size(); ++c) {
       if (options[c] == 1) continue;
@@ -116,27 +120,30 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
     fork.weights = tape.input(fork.option.size(), S);
     weights = tape.mutable_value(fork.weights);
   }
-  std::vector<double> l, free, given, w;
+  std::vector<double> l, free, given;
+  std::vector<T> w;
   std::vector<int> options, option;
   std::vector<Draw> where;
   for_blocks(forking.size(), D, [&](std::size_t from, std::size_t to) {
     const std::size_t choices = (to - from) * D;
     for (auto* numbers : {&free, &given}) numbers->assign(choices * S, 0);
-    for (auto* numbers : {&l, &w}) numbers->resize(choices * S);
+    l.resize(choices * S);
+    w.resize(choices * S);
     options.resize(choices);
     option.assign(choices, 0);
-    where.resize(choices);
-    for (std::size_t g = from, c = 0; g < to; ++g) {
+    for (std::size_t g = from, c = 0; g < to; ++g, c += D) {
       std::copy_n(log_p.row(forking[g].row * D), D * S, &l[c * S]);
-      for (std::size_t d = 0; d < D; ++d, ++c) {
-        options[c] = all_options[forking[g].row * D + d];
-        where[c] = forking[g].where;
-        where[c].column = static_cast<std::uint32_t>(d);
-      }
+      std::copy_n(&all_options[forking[g].row * D], D, &options[c]);
+    }
+    const std::size_t together = all_are(options, S) ? D : 1;  // choices that are drawn from one place on
+    where.clear();
+    for (std::size_t c = 0; c < choices; c += together) {
+      where.push_back(forking[from + c / D].where);
+      where.back().column = static_cast<std::uint32_t>(c % D);
     }
     const bool all_choose = *std::min_element(options.begin(), options.end()) > 1;
     perturb({S, options, l}, where, random, option, free);
-    for (std::size_t c = 0; c < choices; ++c) where[c].index += options[c];
+    for (std::size_t i = 0; i < where.size(); ++i) where[i].index += options[i * together];
     if (coupled_)
       given = free;
     else
@@ -146,7 +153,7 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
 
     for (int k = 0; k < members_ && weights.data; ++k) {
       const bool from_given = !coupled_ && k % 2 == 0;
-      if (k > 0) relaxed(S, options, from_given ? given : free, temperatures_[coupled_ ? k - 1 : (k - 1) / 2], w);
+      if (k > 0) relaxed<T>(S, options, from_given ? given : free, temperatures_[coupled_ ? k - 1 : (k - 1) / 2], w);
       for (std::size_t g = from, c = 0; g < to; ++g, c += D) {
         T* const of_member = weights.row((g * members_ + k) * D);
         if (k > 0)
@@ -172,12 +179,8 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
   };
   run_ = std::make_unique<Coupled<T>>(problem, groups, members_, forker, Continuation::expected);
   const auto& choices = run_->choices();
-  relaxed_.emplace(RelaxedChoices{.layout = choices.layout(),
-                                  .option = run_->options(0),
-                                  .log_p = choices.log_p(),
-                                  .p = choices.p(),
-                                  .score = choices.score(),
-                                  .given = choices.flat(std::move(given_))});
+  relaxed_.emplace(RelaxedChoices{
+      .layout = choices.layout(), .option = run_->options(0), .p = choices.p(), .given = choices.flat(std::move(given_))});
   if (temperatures_.empty()) return;
 
   // Each relaxed path depends only on the weights of its own row, so one backward pass gives all slopes. Hard paths have none.
@@ -207,11 +210,14 @@ RelaxedChoices::Slope RelaxedRun<T>::slope_of(int member) const {
 }
 
 template <class T>
-AtLogits RelaxedRun<T>::control(std::size_t i, Credit credit, const PerChoice* a) const {
-  const int free = static_cast<int>(coupled_ ? 1 + i : 1 + 2 * i), given = coupled_ ? free : free + 1;
-  auto value = run_->losses(given, credit);
-  if (a) value -= *a;
-  return relaxed_->control(temperatures_[i], value, slope_of(free), coupled_ ? RelaxedChoices::Slope{} : slope_of(given));
+PerChoice RelaxedRun<T>::relaxed_losses(std::size_t i, Credit credit) const {
+  return run_->losses(given_member(i), credit);
+}
+
+template <class T>
+AtLogits RelaxedRun<T>::gradient(std::size_t i, const PerChoice& signal, double eta) const {
+  return relaxed_->gradient(temperatures_[i], signal, eta, slope_of(free_member(i)),
+                            coupled_ ? RelaxedChoices::Slope{} : slope_of(given_member(i)));
 }
 
 template <class T>

@@ -17,7 +17,7 @@ namespace hardgrad {
 struct RelaxedChoices {
   std::shared_ptr<const ChoiceLayout> layout;
   std::vector<int> option;  ///< [choices] b
-  const AtLogits &log_p, &p, &score;
+  const AtLogits& p;
   AtLogits given;  ///< z~
 
   /// w~ at a temperature.
@@ -27,9 +27,11 @@ struct RelaxedChoices {
   using Slope = std::function<void(std::size_t step, std::size_t from, std::size_t to, double* weights, double* slope)>;
   /// From the numbers of all choices, which must outlive it.
   static Slope slope_of(const AtLogits& weights, const AtLogits& slope);
-  /// -c(w~) grad log p(b) + grad c(w) - grad c(w~), where `value` is c(w~). Without `at_given`, z~ = z, and one slope serves both.
-  AtLogits control(double temperature, const PerChoice& value, const Slope& at_free, const Slope& at_given = {}) const;
-  /// The adjoint of `control` in the slope of c, for z~ = z: direction . slope = g . (grad c(w) - grad c(w~)) for every choice.
+  /// signal grad log p(b) + eta (grad c(w) - grad c(w~)). Without `at_given`, z~ = z, and one slope serves both.
+  AtLogits gradient(double temperature, const PerChoice& signal, double eta, const Slope& at_free,
+                    const Slope& at_given = {}) const;
+  /// The adjoint of grad c(w) - grad c(w~) in the slope of c, for z~ = z: direction . slope = g . (grad c(w) - grad c(w~)) for
+  /// every choice.
   AtLogits direction(double temperature, const AtLogits& g) const;
 };
 
@@ -43,8 +45,10 @@ class RelaxedRun {
   const RelaxedChoices& choices() const { return *relaxed_; }
   /// The losses of the hard paths.
   PerChoice losses(Credit credit) const { return run_->losses(0, credit); }
-  /// The control variate with c = the loss of the relaxed paths less a: (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~).
-  AtLogits control(std::size_t temperature, Credit credit, const PerChoice* a = nullptr) const;
+  /// The losses f(w~) of the relaxed paths at a temperature.
+  PerChoice relaxed_losses(std::size_t temperature, Credit credit) const;
+  /// signal grad log p(b) + eta (grad f(w) - grad f(w~))
+  AtLogits gradient(std::size_t temperature, const PerChoice& signal, double eta) const;
   /// The path term of the hard samples plus g at the logits of every choice, averaged over the groups.
   Var<T> surrogate(const AtLogits& g);
   Coupled<T>& run() { return *run_; }
@@ -52,6 +56,8 @@ class RelaxedRun {
  private:
   void relax(const Question<T>& question, const std::vector<Forking>& forking, Fork<T>& fork, Tape<T>& tape,
              Randomness& random);
+  int free_member(std::size_t temperature) const { return static_cast<int>(coupled_ ? 1 + temperature : 1 + 2 * temperature); }
+  int given_member(std::size_t temperature) const { return free_member(temperature) + (coupled_ ? 0 : 1); }
   RelaxedChoices::Slope slope_of(int member) const;
   bool coupled_;
   std::vector<double> temperatures_;

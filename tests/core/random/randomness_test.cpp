@@ -89,9 +89,18 @@ TEST_CASE("columns drawn in succession equal those drawn separately") {
     std::vector<Draw> places(D, {.example = 1, .replica = 2});
     for (std::uint32_t d = 0; d < D; ++d) places[d].column = d < 30 ? d + 4 : 3 * d;  // adjacent and spaced columns
     random.logistic(places, logistic, logistic);
-    for (std::size_t d = 0; d < D; ++d) {
-      const double u = alone(places[d]);
-      CHECK(logistic[d] == doctest::Approx(std::log(u / (1 - u))));
+    const auto check = [&](std::size_t i, const Draw& place) {
+      const double u = alone(place);
+      CHECK(logistic[i] == doctest::Approx(std::log(u / (1 - u))));
+    };
+    for (std::size_t d = 0; d < D; ++d) check(d, places[d]);
+    places.resize(2);  // and the columns after each
+    logistic.resize(D - D % 2);
+    random.logistic(places, logistic, logistic);
+    for (std::size_t i = 0; i < logistic.size(); ++i) {
+      auto place = places[i / (D / 2)];
+      place.column += static_cast<std::uint32_t>(i % (D / 2));
+      check(i, place);
     }
   }
 }
