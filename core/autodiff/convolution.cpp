@@ -1,19 +1,24 @@
-// Lines of windows are multiplied by weights that are transposed, so that a register holds the channels of one window
-// (core/kernels/windows.hpp). The gradient at the image is a convolution, too: of the output's cotangents, with reversed weights.
+// Windows that move by one pixel are sums of shifted planes (core/kernels/planes.hpp). Larger steps would need a plane for each
+// position within a step, which took a fifth longer in the captioner: lines of windows are multiplied
+// (core/kernels/windows.hpp).
 #include "core/autodiff/convolution.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "core/autodiff/require.hpp"
+#include "core/kernels/planes.hpp"
 #include "core/kernels/rows.hpp"
 #include "core/kernels/windows.hpp"
 
 namespace hardgrad {
 namespace {
 
-/// A convolution of `images` images with C channels to O channels.
+/// A convolution of `images` images with C channels to O channels. Lines of windows are multiplied by weights that are transposed, so
+/// that a register holds the channels of one window. The gradient at the image is a convolution, too: of the output's cotangents,
+/// with reversed weights.
 template <class T>
-struct Convolution {
+struct ByWindows {
   static constexpr std::size_t lanes = kernels::width<T>;
   using Lines = std::span<const kernels::WindowLine<T>>;
 
@@ -122,17 +127,125 @@ struct Convolution {
   }
 };
 
-}  // namespace
-
+/// The same with stride 1. An image is split into planes, one for each channel. Lines of a plane follow each other, so the
+/// pixels (u, v) of all windows are the plane that begins u lines and v pixels later: one sum for all windows at once. Where a
+/// window would extend beyond the end of a line, sums are not used, and cotangents are 0. The gradient at the image is such a sum
+/// of the cotangents' planes, shifted the other way.
 template <class T>
-Var<T> convolution(Var<T> x, const Windows& w, Var<T> weight, Var<T> bias) {
-  const auto places = w.height * w.width;
-  const bool fits = w.stride > 0 && w.kernel > 0 && w.kernel <= std::min(w.height, w.width) + 2 * w.padding;
-  require_shapes(fits && places > 0 && x.rows() % places == 0 && weight.cols() == w.kernel * w.kernel * x.cols() &&
-                     (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())),
-                 "convolution", {x, weight, bias});
-  const Convolution<T> all{w, x.rows() / places, x.cols(), weight.rows()};
-  const auto y = x.tape->output(all.images * w.rows() * w.cols(), all.O, {x, weight, bias});
+struct ByPlanes {
+  static constexpr std::size_t lanes = kernels::width<T>;
+
+  Windows w;
+  std::size_t images, C, O;
+
+  static std::size_t up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+  std::size_t line() const { return w.width + 2 * w.padding; }
+  std::size_t lines() const { return w.height + 2 * w.padding; }
+  /// Numbers of a plane up to the last window, and of a whole plane.
+  std::size_t windows() const { return up((w.rows() - 1) * line() + w.cols(), kernels::plane_piece<T>); }
+  std::size_t plane() const { return up(lines() * line(), kernels::plane_piece<T>); }
+  /// How much later the pixels (u, v) of all windows begin in their plane.
+  std::size_t shift(std::size_t u, std::size_t v) const { return u * line() + v; }
+  /// Zeros before each plane of cotangents, for shifts.
+  std::size_t before() const { return up(shift(w.kernel - 1, w.kernel - 1), lanes); }
+  std::size_t cotangent_plane() const { return before() + plane(); }
+
+  /// Calls f(place in a plane, pixel of the image) for all pixels.
+  template <class F>
+  void for_pixels(F f) const {
+    for (std::size_t i = 0; i < w.height; ++i)
+      for (std::size_t j = 0; j < w.width; ++j) f((i + w.padding) * line() + j + w.padding, i * w.width + j);
+  }
+  /// Calls f(place in a plane, row) for all windows.
+  template <class F>
+  void for_windows(F f) const {
+    for (std::size_t i = 0; i < w.rows(); ++i)
+      for (std::size_t j = 0; j < w.cols(); ++j) f(i * line() + j, i * w.cols() + j);
+  }
+
+  std::span<T> zeros(Tape<T>& tape, std::size_t count) const {
+    const auto all = tape.template scratch<T>(count);
+    std::fill(all.begin(), all.end(), T{0});
+    return all;
+  }
+  /// Memory for the planes of an image, and the planes (u, v, c) of all windows in it.
+  std::span<T> image_planes(Tape<T>& tape) const { return zeros(tape, (C + 1) * plane()); }
+  std::vector<const T*> planes_of_windows(std::span<const T> planes) const {
+    std::vector<const T*> all;
+    for (std::size_t u = 0; u < w.kernel; ++u)
+      for (std::size_t v = 0; v < w.kernel; ++v)
+        for (std::size_t c = 0; c < C; ++c) all.push_back(&planes[c * plane() + shift(u, v)]);
+    return all;
+  }
+  void split(MatrixView<const T> x, std::size_t image, std::span<T> planes) const {
+    for_pixels([&](std::size_t place, std::size_t pixel) {
+      const T* from = x.row(image * w.height * w.width + pixel);
+      for (std::size_t c = 0; c < C; ++c) planes[c * plane() + place] = from[c];
+    });
+  }
+  /// Memory for the planes of an image's cotangents.
+  std::span<T> cotangent_planes(Tape<T>& tape) const { return zeros(tape, O * cotangent_plane()); }
+  void split_cotangents(MatrixView<const T> g, std::size_t image, std::span<T> planes) const {
+    for_windows([&](std::size_t place, std::size_t row) {
+      const T* from = g.row(image * w.rows() * w.cols() + row);
+      for (std::size_t o = 0; o < O; ++o) planes[o * cotangent_plane() + before() + place] = from[o];
+    });
+  }
+
+  void forward(Tape<T>& tape, MatrixView<const T> x, MatrixView<const T> weight, const T* bias, MatrixView<T> y) const {
+    const auto weights = tape.template scratch<T>(weight.size());  // transposed
+    for (std::size_t n = 0; n < weight.cols; ++n)
+      for (std::size_t o = 0; o < O; ++o) weights[n * O + o] = weight(o, n);
+    const auto start = zeros(tape, O), planes = image_planes(tape), out = tape.template scratch<T>(O * windows());
+    if (bias) std::copy_n(bias, O, start.data());
+    const auto of_windows = planes_of_windows(planes);
+    for (std::size_t image = 0; image < images; ++image) {
+      split(x, image, planes);
+      kernels::combine_planes<T>(of_windows, weights.data(), start.data(), O, windows(), out.data(), windows());
+      for_windows([&](std::size_t place, std::size_t row) {
+        T* to = y.row(image * w.rows() * w.cols() + row);
+        for (std::size_t o = 0; o < O; ++o) to[o] = out[o * windows() + place];
+      });
+    }
+  }
+
+  /// to (+)= g' X for the matrix X of all windows
+  void backward_to_weight(Tape<T>& tape, MatrixView<const T> x, MatrixView<const T> g, const Sink<T>& to) const {
+    const auto planes = image_planes(tape), slopes = cotangent_planes(tape), sums = zeros(tape, to.to.size() * lanes);
+    const auto of_windows = planes_of_windows(planes);
+    for (std::size_t image = 0; image < images; ++image) {
+      split(x, image, planes);
+      split_cotangents(g, image, slopes);
+      kernels::correlate_planes<T>(of_windows, &slopes[before()], O, windows(), cotangent_plane(), sums.data());
+    }
+    to.accumulate([&](std::size_t n) { return xsimd::hadd(kernels::Batch<T>::load_unaligned(&sums[n * lanes])); });
+  }
+
+  void backward_to_image(Tape<T>& tape, MatrixView<const T> weight, MatrixView<const T> g, const Sink<T>& to) const {
+    const auto slopes = cotangent_planes(tape), out = tape.template scratch<T>(C * plane()), start = zeros(tape, C);
+    std::vector<const T*> shifted;
+    std::vector<T> weights;  // [shifted, C]
+    for (std::size_t u = 0; u < w.kernel; ++u)
+      for (std::size_t v = 0; v < w.kernel; ++v)
+        for (std::size_t o = 0; o < O; ++o) {
+          shifted.push_back(&slopes[o * cotangent_plane() + before() - shift(u, v)]);
+          const T* from = weight.row(o) + (u * w.kernel + v) * C;
+          weights.insert(weights.end(), from, from + C);
+        }
+    for (std::size_t image = 0; image < images; ++image) {
+      split_cotangents(g, image, slopes);
+      kernels::combine_planes<T>(shifted, weights.data(), start.data(), C, plane(), out.data(), plane());
+      for_pixels([&](std::size_t place, std::size_t pixel) {
+        T* row = to.to.row(image * w.height * w.width + pixel);
+        for (std::size_t c = 0; c < C; ++c) row[c] = (to.first ? T{0} : row[c]) + out[c * plane() + place];
+      });
+    }
+  }
+};
+
+template <class T, class How>
+Var<T> convolved(Var<T> x, Var<T> weight, Var<T> bias, const How& all) {
+  const auto y = x.tape->output(all.images * all.w.rows() * all.w.cols(), all.O, {x, weight, bias});
   all.forward(*x.tape, x.value(), weight.value(), bias ? bias.value().data : nullptr, x.tape->mutable_value(y));
   x.tape->on_backward({y}, [x, weight, bias, y, all](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
@@ -143,6 +256,20 @@ Var<T> convolution(Var<T> x, const Windows& w, Var<T> weight, Var<T> bias) {
     kernels::column_sums(g.data, g.rows, g.cols, sink.to.data, sink.first);
   });
   return y;
+}
+
+}  // namespace
+
+template <class T>
+Var<T> convolution(Var<T> x, const Windows& w, Var<T> weight, Var<T> bias) {
+  const auto places = w.height * w.width;
+  const bool fits = w.stride > 0 && w.kernel > 0 && w.kernel <= std::min(w.height, w.width) + 2 * w.padding;
+  require_shapes(fits && places > 0 && x.rows() % places == 0 && weight.cols() == w.kernel * w.kernel * x.cols() &&
+                     (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())),
+                 "convolution", {x, weight, bias});
+  const auto images = x.rows() / places;
+  if (w.stride == 1) return convolved(x, weight, bias, ByPlanes<T>{w, images, x.cols(), weight.rows()});
+  return convolved(x, weight, bias, ByWindows<T>{w, images, x.cols(), weight.rows()});
 }
 
 template Var<float> convolution(Var<float>, const Windows&, Var<float>, Var<float>);
