@@ -28,6 +28,12 @@ void add_row(const T* from, std::size_t n, T* to) {
   if (n > 1) to[1] += from[1];
 }
 
+// to[j] += a[j] b[j]
+template <class T>
+void add_product(const T* a, const T* b, std::size_t n, T* __restrict to) {
+  for (std::size_t j = 0; j < n; ++j) to[j] += a[j] * b[j];
+}
+
 template <class T>
 struct Factors {
   const T *a, *b;
@@ -36,17 +42,16 @@ struct Factors {
 // to[j] = sum_k terms[k].a[j] terms[k].b[j]
 template <class T>
 void sum_products(std::span<const Factors<T>> terms, std::size_t n, T* to) {
+  if (n < kernels::width<T>) {  // the padded copies of an incomplete register take longer
+    std::fill_n(to, n, T{0});
+    for (const auto& [a, b] : terms) add_product(a, b, n, to);
+    return;
+  }
   kernels::for_lanes<T>(n, [&](auto lane) {
     kernels::Batch<T> sum(T{0});
     for (const auto& [a, b] : terms) sum = xsimd::fma(lane.load(a), lane.load(b), sum);
     lane.store(to, sum);
   });
-}
-
-// to[j] += a[j] b[j]
-template <class T>
-void add_product(const T* a, const T* b, std::size_t n, T* __restrict to) {
-  for (std::size_t j = 0; j < n; ++j) to[j] += a[j] * b[j];
 }
 
 }  // namespace
