@@ -131,7 +131,10 @@ CellRecord CellStore::read(const std::string& hash) const {
     path = *it->second.path;
     place = it->second.place;
   }
-  return cell_in(read_file(path, place.at, place.size), path);
+  auto record = cell_in(read_file(path, place.at, place.size), path);
+  if (record.cell_hash != hash)  // another file of that name, whose records happen to begin at the same bytes
+    throw InputError(fmt::format("{}: has changed since it was read: cell {} is elsewhere now; run this again", path, hash));
+  return record;
 }
 
 std::string CellStore::fault(const std::string& hash) const {

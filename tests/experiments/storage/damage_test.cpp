@@ -146,6 +146,27 @@ TEST_CASE("a file of cells that is removed, replaced or grows is read anew") {
   CHECK(cells.hashes().empty());
 }
 
+TEST_CASE("a record of another cell that has taken a record's place, byte for byte, is not returned for it") {
+  Folder folder;
+  const auto path = folder / "0-1-1.0.cells";
+  std::map<std::size_t, storage::CellRecord> by_size;
+  for (int seed = 1; seed <= 60; ++seed) {
+    const auto record = sample_cell("qa", "memory_reader", "nvil", seed, 2, 0);
+    const auto bytes = cell_bytes(record, 1);
+    const auto [other, first] = by_size.emplace(bytes.size(), record);
+    if (first) continue;
+    spill(path, bytes);
+    CellStore cells(folder.string());
+    CHECK(cells.read(record.cell_hash).cell_hash == record.cell_hash);
+    write_file(path, cell_bytes(other->second, 1));
+    CHECK(message<InputError>([&] { cells.read(record.cell_hash); }).find("has changed") != std::string::npos);
+    cells.refresh();
+    CHECK(cells.hashes() == std::vector{other->second.cell_hash});
+    return;
+  }
+  FAIL("no two records of one size");
+}
+
 TEST_CASE("files of other kinds are named") {
   Folder folder;
   spill(folder / "text.h5", "not HDF5 at all");
