@@ -82,18 +82,24 @@ def _open_verified(path: Path, unverified: bool, only: Iterable[str] | None = No
 def _open(path: Path, group: str | None = None, only: Iterable[str] | None = None, runs: slice | None = None) -> xr.Dataset:
     """A group of the file, or a part of it, in memory."""
     try:
-        with xr.open_dataset(path, engine="h5netcdf", group=group) as opened:
-            part = opened
-            if only is not None:
-                names = list(only)
-                if unknown := [name for name in names if name not in opened.variables]:
-                    raise InputError(f"{path}: has no variable {', '.join(unknown)}")
-                part = opened[[*names, *(name for name in ("status", "reason") if name in opened.variables)]]
-            return (part if runs is None else part.isel(run=runs)).load()
+        drop = None if only is None else _others(path, list(only))
+        with xr.open_dataset(path, engine="h5netcdf", group=group, drop_variables=drop) as opened:
+            return (opened if runs is None else opened.isel(run=runs)).load()
     except InputError:
         raise
     except Exception as error:  # h5py, h5netcdf and xarray raise many kinds of exceptions on damaged files
         raise InputError(f"{path}: cannot be read: {_line(error)}") from error
+
+
+def _others(path: Path, only: list[str]) -> list[str]:
+    """The variables that are neither wanted nor labels nor statuses. They are dropped at once: xarray of 2023 reads every text when it
+    opens a file (GH 6453)."""
+    with h5py.File(path) as file:
+        if unknown := [name for name in only if name not in file]:
+            raise InputError(f"{path}: has no variable {', '.join(unknown)}")
+        kept = {*only, *str(file.attrs.get("coordinates", "")).split(), "status", "reason"}
+        return [name for name, item in file.items()
+                if name not in kept and isinstance(item, h5py.Dataset) and not h5py.h5ds.is_scale(item.id)]
 
 
 def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
