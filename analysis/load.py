@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,20 @@ from .seal import verify
 SCHEMA_VERSION = 2
 
 
-def load(path: str | os.PathLike[str], unverified: bool = False) -> xr.Dataset:
+def load(path: str | os.PathLike[str], unverified: bool = False, *, only: Iterable[str] | None = None,
+         runs: slice | None = None) -> xr.Dataset:
     """The merged result at `path` as one labelled dataset, in memory.
 
     Axes are `run`, `step`, `evaluation_step`, `measurement_step`, ...; `task`, `model`, `estimator` and `seed` are
     coordinates along `run`. `results/README.md` describes every variable. Raises InputError, in one line, if the file
     is missing, damaged, or not a result of this schema. `unverified`: also read files that another program has changed. Their
     integrity is unknown: the attribute `verified` records this, and a warning is issued.
+
+    A large result can be read in part: `only` these variables, beside the labels and statuses of the runs, and only the `runs` of a
+    slice, such as slice(0, 10_000). InputError if there is no variable of a name.
     """
     path = Path(path)
-    data = _open_verified(path, unverified)
+    data = _open_verified(path, unverified, only, runs)
     _require(path, data, "result")
     missing = [name for name in ("run", "task", "model", "estimator", "status", "reason") if name not in data.variables]
     if missing:
@@ -65,22 +70,36 @@ def load_gradient(path: str | os.PathLike[str], unverified: bool = False) -> tup
     return data, _open(path, "batch")
 
 
-def _open_verified(path: Path, unverified: bool) -> xr.Dataset:
+def _open_verified(path: Path, unverified: bool, only: Iterable[str] | None = None, runs: slice | None = None) -> xr.Dataset:
     trust = verify(path, unverified)
-    data = _open(path)
+    data = _open(path, None, only, runs)
     data.attrs["verified"] = trust
     if trust.startswith("unverified"):
         warnings.warn(f"{path}: {trust}", Unverified, stacklevel=3)
     return data
 
 
-def _open(path: Path, group: str | None = None) -> xr.Dataset:
-    """A group of the file, in memory."""
+def _open(path: Path, group: str | None = None, only: Iterable[str] | None = None, runs: slice | None = None) -> xr.Dataset:
+    """A group of the file, or a part of it, in memory."""
     try:
-        with xr.open_dataset(path, engine="h5netcdf", group=group) as opened:
-            return opened.load()
+        drop = None if only is None else _others(path, list(only))
+        with xr.open_dataset(path, engine="h5netcdf", group=group, drop_variables=drop) as opened:
+            return (opened if runs is None else opened.isel(run=runs)).load()
+    except InputError:
+        raise
     except Exception as error:  # h5py, h5netcdf and xarray raise many kinds of exceptions on damaged files
         raise InputError(f"{path}: cannot be read: {_line(error)}") from error
+
+
+def _others(path: Path, only: list[str]) -> list[str]:
+    """The variables that are neither wanted nor labels nor statuses. They are dropped at once: xarray of 2023 reads every text when it
+    opens a file (GH 6453)."""
+    with h5py.File(path) as file:
+        if unknown := [name for name in only if name not in file]:
+            raise InputError(f"{path}: has no variable {', '.join(unknown)}")
+        kept = {*only, *str(file.attrs.get("coordinates", "")).split(), "status", "reason"}
+        return [name for name, item in file.items()
+                if name not in kept and isinstance(item, h5py.Dataset) and not h5py.h5ds.is_scale(item.id)]
 
 
 def _require(path: Path, data: xr.Dataset, wanted: str) -> None:

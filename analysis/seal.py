@@ -6,7 +6,9 @@ import os
 import re
 import stat
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import InputError
 
@@ -18,30 +20,56 @@ _SUPERBLOCK_END = {0: 40, 1: 44, 2: 28, 3: 28}  # by version, where the superblo
 
 def verify(path: Path, unverified: bool = False) -> str:
     """The trust level of the file, in words: "by its seal" or "unverified: ...". Raises InputError if its seal does not match, or if a
-    former seal is missing; with `unverified`, a missing seal is accepted."""
-    content = _bytes_of(path)
-    if not content:
+    former seal is missing; with `unverified`, a missing seal is accepted. The file is read in blocks."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{path}: is a folder, not a file")
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path}: is not a regular file")
+        with open(path, "rb") as file:
+            return _verified(path, file, unverified)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # a NUL in a name
+        raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def _verified(path: Path, file: BinaryIO, unverified: bool) -> str:
+    start = file.read(64)
+    if not start:
         raise InputError(f"{path}: is empty")
-    if content.startswith(b"HARDGRAD-CELL "):
+    if start.startswith(b"HARDGRAD-CELL "):
         raise InputError(f"{path}: holds a sweep's cells; merge them first")
-    if not content.startswith(b"\x89HDF\r\n\x1a\n"):
+    if not start.startswith(b"\x89HDF\r\n\x1a\n"):
         raise InputError(f"{path}: is not an HDF5 file")
-    mark = content.rfind(_SEAL, max(0, len(content) - _LONGEST))
+    size = file.seek(0, os.SEEK_END)
+    last = file.seek(max(0, size - _LONGEST))
+    tail = file.read()
+    mark = tail.rfind(_SEAL)
     if mark < 0:
-        return _unsealed(path, content, unverified)
-    end = re.search(rb" crc32:([0-9a-f]{8}) xxh3:[0-9a-f]{16}\n\Z", content[mark:])
+        return _unsealed(path, file, start, size, unverified)
+    end = re.search(rb" crc32:([0-9a-f]{8}) xxh3:[0-9a-f]{16}\n\Z", tail[mark:])
     if not end:
         raise InputError(f"{path}: truncated: its seal is incomplete")
-    if zlib.crc32(content[: mark + end.start()]) != int(end.group(1), 16):
+    crc = 0
+    for block in _blocks(file, last + mark + end.start()):
+        crc = zlib.crc32(block, crc)
+    if crc != int(end.group(1), 16):
         raise InputError(f"{path}: damaged: its bytes do not match the checksum in its seal")
     return "by its seal"
 
 
-def _unsealed(path: Path, content: bytes, unverified: bool) -> str:
-    at = _SUPERBLOCK_END.get(content[8] if len(content) > 8 else -1)
-    if at is not None and int.from_bytes(content[at:at + 8], "little") != len(content):
+def _unsealed(path: Path, file: BinaryIO, start: bytes, size: int, unverified: bool) -> str:
+    at = _SUPERBLOCK_END.get(start[8] if len(start) > 8 else -1)
+    if at is not None and int.from_bytes(start[at:at + 8], "little") != size:
         raise InputError(f"{path}: truncated or damaged: it has no seal, and its length does not match its HDF5 header")
-    if _ONCE_SEALED not in content:
+    before = b""
+    for block in _blocks(file, size):
+        if _ONCE_SEALED in before + block:
+            break
+        before = block[-len(_ONCE_SEALED):]
+    else:
         return "unverified: it has no seal, so another program wrote it"
     if unverified:
         return "unverified: its seal is missing, so another program has changed it"
@@ -49,15 +77,8 @@ def _unsealed(path: Path, content: bytes, unverified: bool) -> str:
                      "(in Python: unverified=True)")
 
 
-def _bytes_of(path: Path) -> bytes:
-    try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{path}: is a folder, not a file")
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{path}: is not a regular file")
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # a NUL in a name
-        raise InputError(f"{path}: cannot be read: {error}") from error
+def _blocks(file: BinaryIO, end: int) -> Iterator[bytes]:
+    """The file's first `end` bytes."""
+    file.seek(0)
+    while block := file.read(min(1 << 22, end - file.tell())):
+        yield block

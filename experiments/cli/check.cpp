@@ -27,13 +27,11 @@ int check(const std::string& path, bool json) {
   if (kind == PathKind::missing) throw InputError(path + ": there is no such file or folder");
   if (kind == PathKind::folder) {
     const sweeps::SweepFolder folder{path};
-    const auto plan = sweeps::read_plan(folder);
     const storage::CellStore cells(folder.cells());
     left = leftovers(folder, cells);
     looked = cells.files();
     problems = cells.damage();
-    missing = plan.value("to_come", std::size_t{0});
-    for (const auto& cell : plan.at("cells")) {
+    const auto plan = sweeps::read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
       const auto hash = cell.at("hash").get<std::string>();
       if (const auto way = folder.unfinished(hash); path_kind(way) != PathKind::missing) {
         ++looked;
@@ -42,12 +40,12 @@ int check(const std::string& path, bool json) {
       const auto found = cells.find(hash);
       if (!found) {
         ++missing;
-        continue;
+        return;
       }
       ++stored;
       if (auto fault = cells.fault(hash); !fault.empty()) {
         problems.push_back(std::move(fault));
-        continue;
+        return;
       }
       failed += found->cell.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
       try {
@@ -55,7 +53,8 @@ int check(const std::string& path, bool json) {
       } catch (const InputError& error) {
         problems.push_back(error.what());
       }
-    }
+    });
+    missing += plan.value("to_come", std::size_t{0});
   } else {
     ++looked;
     problems = storage::check_file(path);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
@@ -59,22 +60,28 @@ class Digest {
       add(value);
     }
   }
-  /// The values of a list, which is long, in parts.
-  void begin(const Values& like, std::size_t count) {
-    add(static_cast<std::uint64_t>(like.index()));
-    add(static_cast<std::uint64_t>(count));
+  /// The `count` values of a list that is long: each(f) calls f(part) for its parts, in order.
+  template <class Each>
+  void add_parts(std::size_t count, const Each& each) {
+    bool first = true;
+    each([&](const Values& part) {
+      if (std::exchange(first, false)) {
+        add(static_cast<std::uint64_t>(part.index()));
+        add(static_cast<std::uint64_t>(count));
+      }
+      std::visit(
+          [&](const auto& values) {
+            using V = typename std::decay_t<decltype(values)>::value_type;
+            if constexpr (std::is_arithmetic_v<V>)
+              XXH3_64bits_update(state_.get(), values.data(), values.size() * sizeof(V));
+            else
+              for (const auto& v : values) add(v);
+          },
+          part);
+    });
   }
-  void more(const Values& part) {
-    std::visit(
-        [&](const auto& values) {
-          using V = typename std::decay_t<decltype(values)>::value_type;
-          if constexpr (std::is_arithmetic_v<V>)
-            XXH3_64bits_update(state_.get(), values.data(), values.size() * sizeof(V));
-          else
-            for (const auto& v : values) add(v);
-        },
-        part);
-  }
+  /// Without their number.
+  void add_bytes(std::string_view bytes) { XXH3_64bits_update(state_.get(), bytes.data(), bytes.size()); }
   std::uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
 
  private:
@@ -109,22 +116,34 @@ class Sealing {
   State hash_;
 };
 
-// Returns the end of the HDF5 data, and the note. InputError if the seal is missing or does not match the bytes.
-std::size_t open_seal(std::string_view bytes, const std::string& path, std::string& note) {
-  const auto mark = bytes.rfind(seal_mark);
-  if (mark == std::string::npos || mark + longest_seal < bytes.size()) {
-    if (bytes.empty()) throw InputError(path + ": is empty");
-    if (bytes.starts_with(cell_mark)) throw InputError(path + ": holds a sweep's cells; merge them first");
-    if (!bytes.starts_with("\211HDF")) throw InputError(path + ": is not an HDF5 file of Hardgrad");
+// f(bytes) for blocks of a file's first `end` bytes, in order.
+template <class F>
+void each_block(const OpenFile& file, std::size_t end, F f) {
+  constexpr std::size_t block = 1 << 22;
+  for (std::size_t at = 0; at < end; at += block) f(file.read(at, std::min(block, end - at)));
+}
+
+// Returns the end of the HDF5 data. InputError if the seal is missing or does not match the bytes.
+std::size_t open_seal(const OpenFile& file, const std::string& path, Seal& seal) {
+  const auto from = file.size() - std::min(file.size(), longest_seal);
+  const auto tail = file.read(from);
+  const auto mark = tail.rfind(seal_mark);
+  if (mark == std::string::npos) {
+    const auto start = file.read(0, cell_mark.size());
+    if (start.empty()) throw InputError(path + ": is empty");
+    if (start == cell_mark) throw InputError(path + ": holds a sweep's cells; merge them first");
+    if (!start.starts_with("\211HDF")) throw InputError(path + ": is not an HDF5 file of Hardgrad");
     throw InputError(path + ": truncated, or written by another program: Hardgrad's seal is missing at its end");
   }
-  if (bytes.size() < mark + seal_mark.size() + crc_length + hash_length || bytes.back() != '\n')
+  if (tail.size() < mark + seal_mark.size() + crc_length + hash_length || tail.back() != '\n')
     throw InputError(path + ": truncated: its seal is torn");
-  const auto hashed = bytes.substr(0, bytes.size() - hash_length);
-  if (bytes.substr(hashed.size()) != bytes_hash(hashed) + "\n")
-    throw InputError(path + ": damaged: its bytes do not match the checksum in its seal");
-  note = hashed.substr(mark + seal_mark.size(), hashed.size() - crc_length - mark - seal_mark.size());
-  return mark;
+  const auto hashed = tail.size() - hash_length;
+  Digest digest;
+  each_block(file, from + hashed, [&](std::string_view bytes) { digest.add_bytes(bytes); });
+  seal.hash = tail.substr(hashed, hash_length - 1);
+  if (seal.hash != hex(digest.value())) throw InputError(path + ": damaged: its bytes do not match the checksum in its seal");
+  seal.note = tail.substr(mark + seal_mark.size(), hashed - crc_length - mark - seal_mark.size());
+  return from + mark;
 }
 
 }  // namespace
@@ -219,8 +238,7 @@ void write_in_blocks(const std::string& path, const Archive& archive, const std:
             digest, name, first.at(name),
             [&](const std::string& array, const Values& values, bool along) {
               if (!along) return digest.add(values);
-              digest.begin(values, written.size(array));
-              written.each(array, [&](const Values& part) { digest.more(part); });
+              digest.add_parts(written.size(array), [&](const auto& f) { written.each(array, f); });
             },
             axis);
       }
@@ -231,21 +249,15 @@ void write_in_blocks(const std::string& path, const Archive& archive, const std:
   write_file(path, [&](const std::string& temporary) {
     write_hdf5(temporary);
     Sealing sealing;
-    constexpr std::size_t block = 1 << 22;
-    for (std::size_t at = 0;; at += block) {
-      const auto bytes = read_file(temporary, at, block);
-      sealing.add(bytes);
-      if (bytes.size() < block) break;
-    }
+    const OpenFile file(temporary);
+    each_block(file, file.size(), [&](std::string_view bytes) { sealing.add(bytes); });
     append_to_file(temporary, sealing.seal(archive.note));
   });
 }
 
 Seal read_seal(const std::string& path) {
-  const auto bytes = read_file(path);
   Seal seal;
-  open_seal(bytes, path, seal.note);
-  seal.hash = bytes.substr(bytes.size() - 17, 16);
+  open_seal(OpenFile(path), path, seal);
   return seal;
 }
 
@@ -256,14 +268,34 @@ std::string Seal::value(const std::string& name) const {
   return note.substr(from, note.find(' ', from) - from);
 }
 
-Archive read_archive(const std::string& path, const std::string& kind) {
+namespace {
+
+// Of an archive without values: the checksum of those in the file.
+std::string checksum_in(hdf5::File& file, const Archive& archive) {
+  Digest digest;
+  digest.add(archive.kind);
+  for (const auto& [name, data] : archive.groups) {
+    const auto group = file.open_group(name);
+    add(digest, name, data, [&, &data = data](const std::string& array, const Values& values, bool) {
+      const auto* variable = data.variable(array);
+      if (!variable) return digest.add(values);  // labels
+      std::size_t count = 1;
+      for (const auto extent : data.shape(*variable)) count *= extent;
+      digest.add_parts(count, [&](const auto& f) { file.each_block(file.open_array(group, array), array, f); });
+    });
+  }
+  return hex(digest.value());
+}
+
+Archive read(const std::string& path, const std::string& kind, bool values) {
   Archive archive;
   archive.path = path;
-  auto bytes = read_file(path);
-  bytes.resize(open_seal(bytes, path, archive.note));
-  hdf5::File file(bytes, path);
-  bytes = {};
-  auto root = file.read(file.open_group(""));
+  const OpenFile bytes(path);
+  Seal seal;
+  const auto end = open_seal(bytes, path, seal);
+  archive.note = seal.note;
+  hdf5::File file(hdf5::File::Reading{bytes.descriptor(), end, path});
+  auto root = file.read(file.open_group(""), values);
   const auto version = number(root.attributes, "schema_version");
   archive.kind = text(root.attributes, "kind");
   archive.status = text(root.attributes, "status");
@@ -281,10 +313,17 @@ Archive read_archive(const std::string& path, const std::string& kind) {
            a.first == "status" || a.first == once_sealed;
   });
   archive.groups.push_back({"", std::move(root)});
-  for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name))});
+  for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name), values)});
   if (archive.status.empty()) throw InputError(path + ": is incomplete: it has no status");
-  if (promised != checksum(archive)) throw InputError(path + ": damaged or changed: its content does not match its checksum");
+  if (promised != (values ? checksum(archive) : checksum_in(file, archive)))
+    throw InputError(path + ": damaged or changed: its content does not match its checksum");
+  file.check();
   return archive;
 }
+
+}  // namespace
+
+Archive read_archive(const std::string& path, const std::string& kind) { return read(path, kind, true); }
+Archive outline(const std::string& path) { return read(path, "", false); }
 
 }  // namespace hardgrad::storage

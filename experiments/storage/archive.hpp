@@ -1,9 +1,9 @@
 // A file of Hardgrad: groups of labelled datasets, with a kind, a schema version, a checksum of the content and a seal.
 //
-// Files are built and parsed in memory (HDF5's core driver). File access is therefore only a plain read or an atomic write:
-// a full disk cannot interrupt HDF5, and damage is found before HDF5 parses any byte. Merged results may be larger than
-// memory, and are built on disk, by a driver that keeps errors from HDF5. The seal is one line of text after the end of
-// the HDF5 data, where every HDF5 reader ignores it:
+// Files are built in memory (HDF5's core driver) and written atomically: a full disk cannot interrupt HDF5. Merged results
+// may be larger than memory. They are built on disk, and all files are read there, by a driver that keeps errors from HDF5.
+// The seal is verified before HDF5 parses any byte. It is one line of text after the end of the HDF5 data, where every HDF5
+// reader ignores it:
 //   HARDGRAD-SEAL <note> xxh3:<16 hex digits of the hash of all bytes before them>
 // The content's checksum (attribute `checksum`) survives tools that copy or repack the file; the seal does not.
 #pragma once
@@ -48,6 +48,9 @@ void write_in_blocks(const std::string& path, const Archive& archive, const std:
 
 /// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), checksum, completeness. InputError names the fault.
 Archive read_archive(const std::string& path, const std::string& kind);
+/// Verifies the same, for any kind. The values of its variables are read in blocks and left out, so that a file may be larger
+/// than memory.
+Archive outline(const std::string& path);
 struct Seal {
   std::string note;
   std::string hash;  ///< 16 hexadecimal digits: the hash of all bytes before them

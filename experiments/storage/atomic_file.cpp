@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/process.hpp"
@@ -56,21 +57,7 @@ std::string bytes_of(int fd, const std::string& path, std::size_t at, std::size_
   return bytes;
 }
 
-// -1 if there is no such file.
-int open_to_read(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && errno != ENOENT) throw InputError(path + ": cannot be read: " + system_words(errno));
-  return fd;
-}
-
-// Of an open regular file.
-std::size_t size_of(int fd, const std::string& path) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) throw InputError(path + ": cannot be read: " + system_words(errno));
-  if (S_ISDIR(status.st_mode)) throw InputError(path + ": is a folder, not a file");
-  if (!S_ISREG(status.st_mode)) throw InputError(path + ": is not a regular file");
-  return static_cast<std::size_t>(status.st_size);
-}
+int open_to_read(const std::string& path) { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
 
 // An error number, or 0.
 int write_all(int fd, const std::string& bytes) {
@@ -96,21 +83,50 @@ std::string temporary_name(const std::string& file) {
 
 }  // namespace
 
+OpenFile::OpenFile(const std::string& path) : OpenFile(open_to_read(path), path) {}
+
+OpenFile::OpenFile(int descriptor, const std::string& path) : descriptor_(descriptor), path_(path) {
+  struct stat status {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0)
+    throw InputError(path + ": cannot be read: " + system_words(errno));
+  const bool folder = S_ISDIR(status.st_mode);
+  if (!S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    throw InputError(path + (folder ? ": is a folder, not a file" : ": is not a regular file"));
+  }
+  size_ = static_cast<std::size_t>(status.st_size);
+}
+
+OpenFile::OpenFile(OpenFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)), size_(other.size_) {}
+
+OpenFile::~OpenFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::string OpenFile::read(std::size_t at, std::size_t most) const {
+  const auto from = std::min(at, size_);
+  return bytes_of(descriptor_, path_, from, from + std::min(most, size_ - from));
+}
+
+std::optional<OpenFile> open_if_there(const std::string& path) {
+  const int descriptor = open_to_read(path);
+  if (descriptor < 0 && errno == ENOENT) return {};
+  return OpenFile(descriptor, path);
+}
+
 std::optional<std::string> read_if_there(const std::string& path, std::size_t at, std::size_t most) {
-  const Descriptor file{open_to_read(path)};
-  if (file.fd < 0) return {};
-  const auto size = size_of(file.fd, path), from = std::min(at, size);
-  return bytes_of(file.fd, path, from, from + std::min(most, size - from));
+  const auto file = open_if_there(path);
+  if (!file) return {};
+  return file->read(at, most);
 }
 
 void each_line(const std::string& path, const std::function<void(std::string_view)>& f) {
   constexpr std::size_t block = 1 << 20;
-  const Descriptor file{open_to_read(path)};
-  if (file.fd < 0) throw InputError(path + ": cannot be read: " + system_words(ENOENT));
-  size_of(file.fd, path);
+  const OpenFile file(path);
   std::string rest;  // the start of a line whose end is in the next block
   for (std::size_t at = 0;; at += block) {
-    const auto more = bytes_of(file.fd, path, at, at + block);
+    const auto more = file.read(at, block);
     rest += more;
     std::string_view left = rest;
     for (std::size_t end; (end = left.find('\n')) != std::string_view::npos; left.remove_prefix(end + 1))
@@ -121,11 +137,7 @@ void each_line(const std::string& path, const std::function<void(std::string_vie
   if (!rest.empty()) f(rest);
 }
 
-std::string read_file(const std::string& path, std::size_t at, std::size_t most) {
-  auto bytes = read_if_there(path, at, most);
-  if (!bytes) throw InputError(path + ": cannot be read: " + system_words(ENOENT));
-  return std::move(*bytes);
-}
+std::string read_file(const std::string& path, std::size_t at, std::size_t most) { return OpenFile(path).read(at, most); }
 
 std::size_t append_to_file(const std::string& path, const std::string& bytes) {
   const auto fail = [&](int error) { throw UsageError(path + ": cannot be written: " + system_words(error)); };

@@ -12,6 +12,30 @@
 
 namespace hardgrad::storage {
 
+/// A regular file, open to be read: of one file, even if another one takes its name meanwhile.
+class OpenFile {
+ public:
+  /// InputError if it is missing, a folder or unreadable.
+  explicit OpenFile(const std::string& path);
+  OpenFile(OpenFile&& other) noexcept;
+  ~OpenFile();
+  /// When it was opened.
+  std::size_t size() const { return size_; }
+  int descriptor() const { return descriptor_; }
+  /// The bytes from byte `at` on, at most `most`.
+  std::string read(std::size_t at = 0, std::size_t most = std::string::npos) const;
+
+ private:
+  friend std::optional<OpenFile> open_if_there(const std::string& path);
+  OpenFile(int descriptor, const std::string& path);
+
+  int descriptor_;
+  std::string path_;
+  std::size_t size_ = 0;
+};
+/// Empty if the file does not exist.
+std::optional<OpenFile> open_if_there(const std::string& path);
+
 /// The bytes of a regular file from byte `at` on, at most `most`. InputError if it is missing, a folder or unreadable.
 std::string read_file(const std::string& path, std::size_t at = 0, std::size_t most = std::string::npos);
 

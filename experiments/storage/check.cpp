@@ -75,7 +75,7 @@ std::vector<std::string> check_file(const std::string& path) {
       check_cells(problems, path, read_file(path));
       return problems;
     }
-    const auto archive = read_archive(path, "");
+    const auto archive = outline(path);
     if (archive.kind == "result")
       check_result(problems, archive);
     else if (archive.kind == "gradient")
@@ -83,7 +83,7 @@ std::vector<std::string> check_file(const std::string& path) {
     else if (archive.kind == "checkpoint")
       archive.group("parameters");
     else if (archive.kind == "unfinished")
-      unfinished_of(archive);
+      read_unfinished(path);
     else
       problems.push_back(path + ": is of an unknown kind \"" + archive.kind + "\"");
   } catch (const InputError& error) {

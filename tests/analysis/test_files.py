@@ -80,6 +80,20 @@ def test_result_is_labelled_at_once(sample):
         assert {"task", "estimator"} <= set(frame.columns)
 
 
+def test_a_part_of_a_result_is_that_part_of_the_whole(sample):
+    from analysis import load
+    from analysis.errors import InputError
+
+    whole = load(sample / "result.h5")
+    some = load(sample / "result.h5", only=["variance"], runs=slice(5, 40))
+    xr.testing.assert_identical(some.variance, whole.variance.isel(run=slice(5, 40)))
+    assert set(some.data_vars) | set(some.coords) < set(whole.variables)
+    assert "run_settings" in whole and "run_settings" not in some
+    assert list(some.reason.values) == list(whole.reason.values[5:40])
+    with pytest.raises(InputError, match="no variable variants"):
+        load(sample / "result.h5", only=["variants"])
+
+
 def test_merged_numbers_are_chunked_compressed_checksummed(sample):
     with h5py.File(sample / "result.h5") as f:
         for dataset in f.values():

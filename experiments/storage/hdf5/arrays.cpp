@@ -10,12 +10,16 @@
 namespace hardgrad::storage::hdf5 {
 namespace {
 
+std::size_t product(const std::vector<hsize_t>& shape) {
+  std::size_t count = 1;
+  for (auto n : shape) count *= n;
+  return count;
+}
+
 /// The shape halved along its largest extents until it holds at most 2^16 values.
 std::vector<hsize_t> chunk_of(std::vector<hsize_t> shape) {
   for (;;) {
-    hsize_t count = 1;
-    for (auto n : shape) count *= n;
-    if (count <= hsize_t{1} << 16) return shape;
+    if (product(shape) <= std::size_t{1} << 16) return shape;
     auto& largest = *std::max_element(shape.begin(), shape.end());
     largest = (largest + 1) / 2;
   }
@@ -110,23 +114,42 @@ Values File::get_values(hid_t set, const std::string& name, std::size_t count, h
       std::vector<char*> raw(count, nullptr);
       const auto text = string_type();
       if (H5Dread(set, text, memory, file, converting(count), raw.data()) < 0) fail("strings of " + name + " cannot be read");
-      const hsize_t length = count;
-      return take(raw, text, Id(H5Screate_simple(1, &length, nullptr), H5Sclose));
+      return take(raw, text, line(count));
     }
     default: fail(name + " has a type that this version does not support");
   }
 }
 
-Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>& shape) {
+std::vector<hsize_t> File::shape_of(hid_t set, const std::string& name) {
   const Id space(ok(H5Dget_space(set), name), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space);
   if (rank < 0 || H5Sget_simple_extent_type(space) == H5S_NULL) fail(name + " has no shape");
-  shape.resize(static_cast<std::size_t>(rank));
+  std::vector<hsize_t> shape(static_cast<std::size_t>(rank));
   H5Sget_simple_extent_dims(space, shape.data(), nullptr);
   double wanted = 1;
   for (auto n : shape) wanted *= static_cast<double>(n);
   if (wanted > 4e9) fail(name + " claims " + std::to_string(wanted) + " values");
-  return get_values(set, name, static_cast<std::size_t>(wanted), H5S_ALL, H5S_ALL);
+  return shape;
+}
+
+Values File::read_array(hid_t set, const std::string& name) {
+  return get_values(set, name, product(shape_of(set, name)), H5S_ALL, H5S_ALL);
+}
+
+void File::each_block(hid_t set, const std::string& name, const EachBlock& f) {
+  const auto shape = shape_of(set, name);
+  if (shape.empty()) return f(read_array(set, name));
+  const auto width = product(shape) / std::max<std::size_t>(1, shape[0]);
+  // Whole chunks, so that each is decompressed once. A text may have a kilobyte.
+  std::vector<hsize_t> chunk(shape.size(), 1);
+  const Id create(H5Dget_create_plist(set), H5Pclose), type(H5Dget_type(set), H5Tclose);
+  if (H5Pget_layout(create) == H5D_CHUNKED) H5Pget_chunk(create, static_cast<int>(chunk.size()), chunk.data());
+  const std::size_t most = H5Tget_class(type) == H5T_STRING ? 1 << 12 : 1 << 19;
+  const auto step = std::max<std::size_t>(1, most / std::max<std::size_t>(1, chunk[0] * width)) * chunk[0];
+  for (std::size_t from = 0; from < shape[0]; from += step) {
+    const auto count = std::min<std::size_t>(step, shape[0] - from);
+    f(get_values(set, name, count * width, line(count * width), rows(set, from, count)));
+  }
 }
 
 }  // namespace hardgrad::storage::hdf5

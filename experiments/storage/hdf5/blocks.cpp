@@ -1,14 +1,8 @@
 #include "experiments/storage/hdf5/blocks.hpp"
 
+#include "experiments/storage/hdf5/types.hpp"
+
 namespace hardgrad::storage::hdf5 {
-namespace {
-
-Id line(std::size_t count) {
-  const hsize_t length = count;
-  return Id(H5Screate_simple(1, &length, nullptr), H5Sclose);
-}
-
-}  // namespace
 
 Blocks::Blocks(File& file, Id group, std::string axis, std::size_t length)
     : file_(file), group_(std::move(group)), axis_(std::move(axis)), length_(length) {}
@@ -17,7 +11,7 @@ void Blocks::make(const Dataset& first) {
   const auto array = [&](const std::string& name, std::vector<std::size_t> shape, const Values& like, const auto& attributes,
                          bool scale) {
     shape[0] = length_;
-    Array made{file_.make_array(group_, name, shape, like, attributes, true, scale), {shape.begin(), shape.end()}};
+    Array made{file_.make_array(group_, name, shape, like, attributes, true, scale)};
     for (std::size_t i = 1; i < shape.size(); ++i) made.width *= shape[i];
     arrays_.emplace(name, std::move(made));
   };
@@ -42,39 +36,20 @@ void Blocks::make(const Dataset& first) {
   }
 }
 
-Id Blocks::rows(const Array& array, std::size_t from, std::size_t count) const {
-  Id space(H5Dget_space(array.set), H5Sclose);
-  std::vector<hsize_t> start(array.shape.size()), extent = array.shape;
-  start[0] = from;
-  extent[0] = count;
-  H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr);
-  return space;
-}
-
 void Blocks::add(const Dataset& block) {
   block.validate();
-  if (blocks_.empty()) make(block);
+  if (done_ == 0) make(block);
   const auto count = block.axis(axis_)->size();
   const auto put = [&](const std::string& name, const Values& values) {
     const auto it = arrays_.find(name);
     if (it == arrays_.end()) return;
-    file_.put_values(it->second.set, name, values, line(count * it->second.width), rows(it->second, done_, count));
+    const auto& [set, width] = it->second;
+    file_.put_values(set, name, values, line(count * width), rows(set, done_, count));
   };
   put(axis_, block.axis(axis_)->labels);
   for (const auto& variable : block.variables) put(variable.name, variable.values);
   file_.check();
   done_ += count;
-  blocks_.push_back(count);
-}
-
-void Blocks::each(const std::string& name, const std::function<void(const Values&)>& f) {
-  const auto& array = arrays_.at(name);
-  std::size_t from = 0;
-  for (const auto count : blocks_) {
-    const auto size = count * array.width;
-    f(file_.get_values(array.set, name, size, line(size), rows(array, from, count)));
-    from += count;
-  }
 }
 
 }  // namespace hardgrad::storage::hdf5

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "experiments/storage/hdf5/file.hpp"
 
@@ -19,26 +17,23 @@ class Blocks {
   /// all else: attributes, the other axes and variables.
   void add(const Dataset& block);
   hid_t group() const { return group_; }
-  /// f(values) for the blocks of an array along the axis, read back in order.
-  void each(const std::string& name, const std::function<void(const Values&)>& f);
+  /// File::each_block of an array along the axis, read back.
+  void each(const std::string& name, const File::EachBlock& f) { file_.each_block(arrays_.at(name).set, name, f); }
   /// Number of values of an array along the axis.
   std::size_t size(const std::string& name) const { return arrays_.at(name).width * length_; }
 
  private:
   struct Array {
     Id set;
-    std::vector<hsize_t> shape;
     std::size_t width = 1;  // values for each label
   };
   void make(const Dataset& first);
-  Id rows(const Array& array, std::size_t from, std::size_t count) const;
 
   File& file_;
   const Id group_;
   const std::string axis_;
   const std::size_t length_;
   std::size_t done_ = 0;
-  std::vector<std::size_t> blocks_;  // labels in each
   std::map<std::string, Array> arrays_;
 };
 

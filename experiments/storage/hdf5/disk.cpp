@@ -14,6 +14,8 @@ namespace {
 
 struct Access {
   int* error;
+  int descriptor = -1;  // of a file to be read
+  haddr_t end = 0;
 };
 
 struct Disk {
@@ -51,13 +53,14 @@ const H5FD_class_t driver = {
     .fc_degree = H5F_CLOSE_WEAK,
     .fapl_size = sizeof(Access),
     .open = [](const char* name, unsigned, hid_t access, haddr_t) -> H5FD_t* {
-      const int fd = ::open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-      int* const error = static_cast<const Access*>(H5Pget_driver_info(access))->error;
+      const auto& info = *static_cast<const Access*>(H5Pget_driver_info(access));
+      const int fd = info.descriptor >= 0 ? ::fcntl(info.descriptor, F_DUPFD_CLOEXEC, 0)
+                                          : ::open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
       if (fd < 0) {
-        *error = errno;
+        *info.error = errno;
         return nullptr;
       }
-      return &(new Disk{{}, fd, 0, 0, error})->head;
+      return &(new Disk{{}, fd, 0, info.end, info.error})->head;
     },
     .close = [](H5FD_t* file) -> herr_t {
       note(disk(file), ::close(disk(file).fd) == 0);
@@ -108,12 +111,18 @@ const H5FD_class_t driver = {
 
 }  // namespace
 
-Id disk_access(int& error) {
+namespace {
+
+Id access_of(const Access& info) {
   static const hid_t id = H5FDregister(&driver);
   Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  const Access info{&error};
   H5Pset_driver(access, id, &info);
   return access;
 }
+
+}  // namespace
+
+Id disk_access(int& error) { return access_of({.error = &error}); }
+Id disk_access(int& error, int descriptor, std::size_t end) { return access_of({&error, descriptor, end}); }
 
 }  // namespace hardgrad::storage::hdf5

@@ -6,7 +6,10 @@
 
 namespace hardgrad::storage::hdf5 {
 
-/// Access by this driver. `error`: receives the number of the first error of the system, and must outlive the file.
+/// Access by this driver to a new file. `error`: receives the number of the first error of the system, and must outlive the
+/// file.
 Id disk_access(int& error);
+/// The same to the first `end` bytes of a file that is open to be read, and stays so.
+Id disk_access(int& error, int descriptor, std::size_t end);
 
 }  // namespace hardgrad::storage::hdf5

@@ -105,15 +105,14 @@ File::File(const OnDisk& place) : lock_(mutex()), name_(place.name), disk_error_
 }
 
 void File::check() const {
-  if (*disk_error_) throw UsageError(name_ + ": cannot be written: " + system_words(*disk_error_));
+  if (*disk_error_ == 0) return;
+  if (reading_) throw InputError(name_ + ": cannot be read: " + system_words(*disk_error_));
+  throw UsageError(name_ + ": cannot be written: " + system_words(*disk_error_));
 }
 
-File::File(const std::string& bytes, const std::string& name) : lock_(mutex()), name_(name), reading_(true) {
+File::File(const Reading& place) : lock_(mutex()), name_(place.name), reading_(true), disk_error_(std::make_unique<int>(0)) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  if (bytes.size() < 8 || std::memcmp(bytes.data(), "\211HDF\r\n\032\n", 8) != 0)
-    throw InputError(name + ": is not an HDF5 file");
-  const auto access = core_access(4096);
-  H5Pset_file_image(access, const_cast<char*>(bytes.data()), bytes.size());
+  const auto access = disk_access(*disk_error_, place.descriptor, place.end);
   file_ = Id(ok(H5Fopen(unreal_name().c_str(), H5F_ACC_RDONLY, access), "cannot be opened"), H5Fclose);
 }
 

@@ -7,6 +7,7 @@
 #include <hdf5.h>
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,7 +39,7 @@ class Id {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// A file, in memory if not said otherwise. Library bounds are V18. The creation order of links is tracked, but not that of
+/// A file: a new one in memory, a new one on disk, or one on disk that is read. Library bounds are V18. The creation order of links is tracked, but not that of
 /// attributes: HDF5 1.10 then corrupts a group of more than 8 attributes when a user changes one.
 class File {
  public:
@@ -49,13 +50,19 @@ class File {
     std::string path, name;
   };
   explicit File(const OnDisk& place);
-  /// Of a file on disk: UsageError if a write has failed.
+  /// Opens the first `end` bytes of an open file, read-only; `name` is for messages. InputError if they are not HDF5, or cannot
+  /// be read, here or later.
+  struct Reading {
+    int descriptor;
+    std::size_t end;
+    std::string name;
+  };
+  explicit File(const Reading& place);
+  /// Of a file on disk: UsageError or InputError if a write or a read has failed.
   void check() const;
-  /// Opens the file in `bytes`, read-only; `name` is for messages. InputError if they are not HDF5.
-  File(const std::string& bytes, const std::string& name);
   /// Closes the file and returns all its bytes; every handle into it must be closed before.
   std::string image() &&;
-  /// Of a file on disk: closes it; every handle into it must be closed before.
+  /// Of a new file on disk: closes it; every handle into it must be closed before.
   void close() &&;
   const std::string& name() const { return name_; }
 
@@ -67,8 +74,12 @@ class File {
 
   /// Writes axes (as dimension scales), variables and attributes. `compress`: numbers in chunks with shuffle, gzip, fletcher32.
   void write(hid_t group, const Dataset& data, bool compress);
-  /// Reads the output of `write`; InputError for anything else.
-  Dataset read(hid_t group);
+  /// Reads the output of `write`; InputError for anything else. Without `values`, those of its variables are left out.
+  Dataset read(hid_t group, bool values = true);
+  /// f(values) for blocks of an array's values, in order. A block has about four megabytes, whatever the array has.
+  using EachBlock = std::function<void(const Values&)>;
+  void each_block(hid_t set, const std::string& name, const EachBlock& f);
+  Id open_array(hid_t group, const std::string& name);
   void write_attributes(hid_t object, const Attributes& attributes);
 
   struct Block {
@@ -90,7 +101,8 @@ class File {
   void put_values(hid_t set, const std::string& name, const Values& values, hid_t memory = H5S_ALL, hid_t file = H5S_ALL);
   Values get_values(hid_t set, const std::string& name, std::size_t count, hid_t memory, hid_t file);
   void attach(hid_t group, hid_t set, const Dataset& data, const Variable& variable);
-  Values read_array(hid_t dataset, const std::string& name, std::vector<hsize_t>& shape);
+  std::vector<hsize_t> shape_of(hid_t set, const std::string& name);
+  Values read_array(hid_t set, const std::string& name);
   Attribute read_attribute(hid_t object, const std::string& name);
   Attributes read_attributes(hid_t object);
   /// The scale of an axis of `group`; an inherited one is in the root.

@@ -87,10 +87,7 @@ std::vector<std::string> File::groups() {
   return names;
 }
 
-Id File::open_scale(hid_t group, const Axis& axis) {
-  const auto place = (axis.inherited ? "/" : "") + axis.name;
-  return Id(ok(H5Dopen2(group, place.c_str(), H5P_DEFAULT), place), H5Dclose);
-}
+Id File::open_scale(hid_t group, const Axis& axis) { return open_array(group, (axis.inherited ? "/" : "") + axis.name); }
 
 void File::attach(hid_t group, hid_t set, const Dataset& data, const Variable& variable) {
   for (unsigned i = 0; i < variable.axes.size(); ++i) {
@@ -114,7 +111,11 @@ void File::write(hid_t group, const Dataset& data, bool compress) {
   }
 }
 
-Dataset File::read(hid_t group) {
+Id File::open_array(hid_t group, const std::string& name) {
+  return Id(ok(H5Dopen2(group, name.c_str(), H5P_DEFAULT), name), H5Dclose);
+}
+
+Dataset File::read(hid_t group, bool values) {
   Dataset data;
   data.attributes = read_attributes(group);
   const auto found = members(group, H5O_TYPE_DATASET);
@@ -122,17 +123,15 @@ Dataset File::read(hid_t group) {
   const auto own = [&](auto&& is) { return std::find_if(found->begin(), found->end(), is); };
   try {
     for (const auto& [name, address] : *found) {
-      const Id set(ok(H5Dopen2(group, name.c_str(), H5P_DEFAULT), name), H5Dclose);
-      std::vector<hsize_t> shape;
-      auto values = read_array(set, name, shape);
-      auto attributes = read_attributes(set);
+      const auto set = open_array(group, name);
       if (H5DSis_scale(set) > 0) {
-        data.axes.push_back({name, std::move(values), std::move(attributes)});
+        data.axes.push_back({name, read_array(set, name), read_attributes(set)});
         continue;
       }
-      Variable variable{name, {}, std::move(values), std::move(attributes)};
-      const auto scales = scales_at(set, shape.size());
-      for (unsigned i = 0; i < shape.size(); ++i) {
+      Variable variable{name, {}, values ? read_array(set, name) : Values(), read_attributes(set)};
+      const auto rank = shape_of(set, name).size();
+      const auto scales = scales_at(set, rank);
+      for (unsigned i = 0; i < rank; ++i) {
         auto scale = found->end();
         if (i < scales.size()) scale = own([&](const Member& member) { return member.address == scales[i]; });
         const auto axis = scale != found->end() ? scale->name : axis_of(set, i);
@@ -141,15 +140,14 @@ Dataset File::read(hid_t group) {
         if (own([&](const Member& member) { return member.name == axis; }) == found->end() && !data.axis(axis)) {
           Axis inherited{axis, {}, {}, true};
           const auto above = open_scale(group, inherited);
-          std::vector<hsize_t> length;
-          inherited.labels = read_array(above, axis, length);
+          inherited.labels = read_array(above, axis);
           inherited.attributes = read_attributes(above);
           data.axes.push_back(std::move(inherited));
         }
       }
       data.variables.push_back(std::move(variable));
     }
-    data.validate();
+    if (values) data.validate();
   } catch (const Bug& bug) {
     fail(bug.what());
   } catch (const std::bad_alloc&) {

@@ -1,4 +1,4 @@
-// Types of numbers and texts in a file and in memory, strings as pointers. Only for this folder.
+// Types of numbers and texts in a file and in memory, strings as pointers, places of values. Only for this folder.
 #pragma once
 
 #include <hdf5.h>
@@ -36,6 +36,23 @@ NumberType number_type() {
     return {H5T_STD_I32LE, H5T_NATIVE_INT32};
   else
     return {H5T_STD_U8LE, H5T_NATIVE_UINT8};
+}
+
+/// The places of `count` values in memory.
+inline Id line(std::size_t count) {
+  const hsize_t length = count;
+  return Id(H5Screate_simple(1, &length, nullptr), H5Sclose);
+}
+
+/// The places of an array's rows `from` to `from + count` in the file; a row has one label of the first axis.
+inline Id rows(hid_t set, std::size_t from, std::size_t count) {
+  Id space(H5Dget_space(set), H5Sclose);
+  std::vector<hsize_t> extent(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space))), start(extent.size());
+  H5Sget_simple_extent_dims(space, extent.data(), nullptr);
+  start[0] = from;
+  extent[0] = count;
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr);
+  return space;
 }
 
 /// Pointers to strings, for writing; the strings must outlive them.

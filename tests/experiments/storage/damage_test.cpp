@@ -136,6 +136,14 @@ TEST_CASE("a file of cells that is removed, replaced or grows is read anew") {
   append_to_file(sample.path, slurp(folder / "grown"));
   cells.refresh();
   CHECK(cells.hashes().size() == 3);
+  const auto more = sample_cell("qa", "memory_reader", "nvil", 4, 2, 0);  // of another process, and it goes on
+  const auto other = folder / "0-1-2.0.cells";
+  for (int attempt : {1, 2}) {
+    append_to_file(other, cell_bytes(more, attempt));
+    cells.refresh();
+    CHECK(cells.find(more.cell_hash)->cell.attempt == attempt);
+  }
+  std::filesystem::remove(other);
   write_file(sample.path, sample.whole.substr(sample.ends[0]));
   CHECK_FALSE(message<InputError>([&] { cells.read(sample.hashes[1]); }).empty());  // it is elsewhere now
   cells.refresh();

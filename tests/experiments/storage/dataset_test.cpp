@@ -2,6 +2,10 @@
 #include "experiments/storage/dataset.hpp"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -71,6 +75,97 @@ TEST_CASE("every type survives a file, plain and compressed") {
     CHECK(number(data.attributes, "a") == 1.5);
     CHECK(read_seal(folder / "f.h5").note == "test note");
   }
+}
+
+namespace {
+
+// Arrays of several blocks: numbers, texts, rows of several numbers; with an axis of the root in a group.
+Archive large() {
+  Dataset data;
+  data.axes = {{"run", count_up(5000)}, {"step", count_up(120)}};
+  std::vector<double> numbers(5000 * 120);
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i % 7);
+  for (std::size_t i = 0; i < 5000; ++i) words.push_back(std::to_string(i));
+  data.variables = {{"loss", {"run", "step"}, numbers}, {"turned", {"step", "run"}, numbers}, {"name", {"run"}, words}};
+  auto archive = archive_of(data);
+  for (auto& axis : data.axes) axis.inherited = true;
+  archive.groups.push_back({"inner", std::move(data)});
+  return archive;
+}
+
+// Replaces a text of the file by another one of its length, and seals the file again.
+void change(const std::string& path, const std::string& from, const std::string& to) {
+  auto bytes = slurp(path);
+  const auto at = bytes.find(from);
+  REQUIRE(at != std::string::npos);
+  bytes.replace(at, to.size(), to);
+  bytes.resize(bytes.size() - 17);
+  spill(path, bytes + bytes_hash(bytes) + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("an outline is the file without its values, which are verified") {
+  Folder folder;
+  const auto path = folder / "f.h5";
+  for (bool compress : {false, true})
+    for (auto archive : {archive_of(every_type()), large()}) {
+      write_archive(path, archive, compress);
+      const auto whole = read_archive(path, "test"), found = outline(path);
+      CHECK(found.note == whole.note);
+      REQUIRE(found.groups.size() == whole.groups.size());
+      for (std::size_t g = 0; g < found.groups.size(); ++g) {
+        auto left = whole.groups[g];
+        for (auto& variable : left.data.variables) variable.values = {};
+        CHECK(checksum({.kind = "", .groups = {left}}) == checksum({.kind = "", .groups = {found.groups[g]}}));
+      }
+    }
+  for (const auto& [from, to] : {std::pair("4999", "4998"), {"seconds", "minutes"}, {"b\nc", "bcd"}}) {
+    auto archive = large();
+    archive.groups.push_back({"every", every_type()});
+    write_archive(path, archive, false);
+    CHECK_NOTHROW(outline(path));
+    change(path, from, to);
+    CHECK(message<InputError>([&] { outline(path); }).find("content does not match") != std::string::npos);
+    CHECK(message<InputError>([&] { read_archive(path, ""); }).find("content does not match") != std::string::npos);
+  }
+}
+
+TEST_CASE("an outline needs the memory of a block") {
+  const auto before = mallinfo2().uordblks + mallinfo2().hblkhd;
+  const std::string control(1 << 20, 'c');
+  if (mallinfo2().uordblks + mallinfo2().hblkhd - before < control.size()) {
+    MESSAGE("skipped: this allocator does not report allocated memory");
+    return;
+  }
+  Folder folder;
+  const auto path = folder / "f.h5";
+  Dataset data;
+  data.axes = {{"run", count_up(1 << 13)}, {"step", count_up(1 << 10)}};
+  data.variables = {{"loss", {"run", "step"}, std::vector<double>(1 << 23)}};  // 64 MB
+  write_archive(path, archive_of(std::move(data)), true);
+  const auto succeeds = [&](auto read) {  // in a process that may have 32 MB more than this one
+    const auto child = ::fork();
+    if (child == 0) {
+      std::size_t pages = 0;
+      std::ifstream("/proc/self/statm") >> pages;
+      const auto most = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (std::size_t{1} << 25);
+      const rlimit limit{most, most};
+      ::setrlimit(RLIMIT_AS, &limit);
+      try {
+        read();
+      } catch (const InputError&) {
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status == 0;
+  };
+  CHECK(succeeds([&] { outline(path); }));
+  CHECK_FALSE(succeeds([&] { read_archive(path, ""); }));
 }
 
 TEST_CASE("the checksum detects every kind of change") {
