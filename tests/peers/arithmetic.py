@@ -1,6 +1,6 @@
 """The products of matrices in one gradient, counted from the sizes, choices and lengths in its file (`hardgrad gradient --out`).
 
-`needed(file, model, estimator, K)` counts what no program leaves out that evaluates the equations in the head of the model's file:
+`needed(file, model, estimator, K)` counts the products without which the equations in the head of the model's file cannot be evaluated:
 a value is computed once if it does not depend on a choice, or if two samples have the same earlier choices; a product with a state of
 zeros, or with a choice among rows (a gather), is none. `plain=True` counts the code of `plain.py`, `belief.py` and `networks` instead;
 `test_arithmetic.py` compares that with a count made while they run.
@@ -149,7 +149,7 @@ def memory_reader(s):
 
 def glimpse_reader(s):
     T, P = s.setting("glimpses", 6), s.setting("patch", 8)
-    cells, calls = s.size("locator")[0], 1  # without choices, places of all cells are looked at together
+    cells, calls = s.size("locator")[0], 1  # without choices, all cells are one product
     if s.file.settings.get("policy") == "gaussian":
         looks, calls, states = s.R * T, T, [1 if t == 0 and not s.plain else s.R for t in range(T)]
         height, width = s.batch["image"].shape[1:]

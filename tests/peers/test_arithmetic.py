@@ -1,5 +1,5 @@
-"""The counts of `arithmetic.py`: of the plain code, against a count of every product while it runs; of what is needed, against counts by
-hand."""
+"""The counts of `arithmetic.py`. Those of the plain code equal a count of every product while it runs; those of the needed products equal
+counts by hand."""
 import os
 from dataclasses import replace
 
