@@ -58,6 +58,17 @@ void keep_part(T share, const T* x, std::size_t n, T* __restrict to) {
   for (std::size_t i = 0; i < n; ++i) to[i] *= T{1} - share * x[i];
 }
 
+/// Cell i of memory r times 1 - w_h,i e_h for each of its heads h = 0..H-1. cells [R N, W], w [R H, N], e [R H, W].
+template <class T>
+void erase_cells(MatrixView<const T> w, MatrixView<const T> e, std::size_t H, MatrixView<T> cells) {
+  for (std::size_t head = 0; head < w.rows; ++head) {
+    const T* weight = w.row(head);
+    const std::size_t first = head / H * w.cols;
+    for (std::size_t i = 0; i < w.cols; ++i)
+      if (weight[i] != 0) keep_part(weight[i], e.row(head), cells.cols, cells.row(first + i));
+  }
+}
+
 }  // namespace
 
 // gw[r, i - j + K] += g[r, i] s[r, j], gs[r, j] = sum_i g[r, i] w[r, i - j + K]
@@ -103,9 +114,7 @@ Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
   const auto m = memory.value(), weight = w.value(), e = erase.value(), a = add.value();
   const auto to = tape.mutable_value(y);
   std::copy_n(m.data, m.size(), to.data);
-  for (std::size_t head = 0; head < w.rows(); ++head)  // first all heads erase
-    for (std::size_t i = 0; i < N; ++i)
-      if (const T by = weight(head, i); by != 0) keep_part(by, e.row(head), m.cols, to.row(head / H * N + i));
+  erase_cells<T>(weight, e, H, to);                    // first all heads erase
   for (std::size_t head = 0; head < w.rows(); ++head)  // then all heads add
     for (std::size_t i = 0; i < N; ++i)
       if (const T by = weight(head, i); by != 0) add_part(by, a.row(head), m.cols, to.row(head / H * N + i));
@@ -138,17 +147,10 @@ Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
       }
     if (!tape.needs_gradient(memory)) return;
     const auto sink = tape.sink(memory);
-    for (std::size_t cell = 0; cell < g.rows; ++cell) {
-      const std::size_t r = cell / N, i = cell % N;
-      T* __restrict give = piece.data();
-      std::copy_n(g.row(cell), g.cols, give);
-      for (std::size_t h = 0; h < H; ++h)
-        if (const T by = weight(r * H + h, i); by != 0) keep_part(by, e.row(r * H + h), g.cols, give);
-      if (sink.first)
-        std::copy_n(give, g.cols, sink.to.row(cell));
-      else
-        add_part(T{1}, give, g.cols, sink.to.row(cell));
-    }
+    const auto give = sink.first ? sink.to : MatrixView<T>{tape.template scratch<T>(g.size()).data(), g.rows, g.cols};
+    std::copy_n(g.data, g.size(), give.data);
+    erase_cells<T>(weight, e, H, give);
+    if (!sink.first) add_part(T{1}, give.data, g.size(), sink.to.data);
   });
   return y;
 }

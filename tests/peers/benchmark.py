@@ -13,8 +13,8 @@ including system calls, medians over all rounds, so other load on the machine do
 that fails or does not compile in `--compile-limit` seconds is a cell with the reason.
 
 `plain`: time of the first plain form over Hardgrad's. `best`: the same for the fastest form, and in brackets the smallest and the
-largest of the rounds. `goal`: of `best`. `peak`: useful arithmetic (the products, forward and backward, once per example if they do
-not depend on a choice) relative to the best rate of square sgemms timed in the same rounds.
+largest of the rounds. `goal`: of `best`. `peak`: the products that the gradient needs (`arithmetic.py`, where it counts them) relative to
+the best rate of square sgemms timed in the same rounds.
 
 In the rows of bits (`vectors.py`) peers draw different noise, so the mean of 4,000 gradients is compared with the exact gradient; in
 those of the belief network (`belief.py`), the mean of 2,000 on a network of 4 bits. Rows of replicates time `hardgrad measure`: 64
@@ -118,10 +118,11 @@ def compare(row, peers, program, variables, folder, options):
     best = min((name for name in median if name != "hardgrad"), key=median.get)
     plain = next((form for form in said if form.form == "plain"), next(iter(said)))
     ratios = [min(t for name, t in one.items() if name != "hardgrad") / one["hardgrad"] for one in times]
+    flops = next(iter(said.values()))["flops"]
     return {"row": row.name, "estimator": row.spec(), "ms": {form: 1e3 * t for form, t in median.items()},
             "plain_ratio": median[plain.name] / median["hardgrad"], "best": best, "goal": row.goal,
             "best_ratio": median[best] / median["hardgrad"], "best_range": [min(ratios), max(ratios)],
-            "peak": row.flops / median["hardgrad"] / max(rates) if row.flops and not (row.training or row.replicates) else None,
+            "peak": flops / median["hardgrad"] / max(rates) if flops and not (row.training or row.replicates) else None,
             "bytes": {"hardgrad": timing["bytes"]} | {form.name: one["bytes"] for form, one in said.items() if one["bytes"]},
             "compile_seconds": {form.name: one["compile_seconds"] for form, one in said.items() if one["compile_seconds"] is not None},
             "difference": max(one["difference"] for one in said.values()),

@@ -19,7 +19,6 @@ class Row:
     estimator: str
     samples: int = 1
     batch: int = 32
-    flops: float = 0  # useful arithmetic
     replicates: str = ""  # empty: one gradient; else many, of all "parameters" or at the "logits"
     training: int = 0  # examples of the data: whole training steps; choices are drawn
     noise: bool = False  # the peers draw different noise: means are compared
@@ -52,21 +51,6 @@ def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0)
             f"max_length={length},heldout=0,test=0]")
 
 
-def translator_flops(V, H, K, L, B, estimator):
-    T, R, hard = L, B * K, estimator in ("reinforce", "rloo")
-    decoder = B + (T - 1) * R if hard else T * B  # rows of the decoder: samples differ after the first choice
-    said = {"soft": T * B}.get(estimator, T * R if hard else T * B * L)
-    products = (2 * (min(V, B * L) + B * L) * H * 4 * H + B * L * 2 * H * (2 * H + (4 * H if hard else 0)) + B * 2 * H * H
-                + min(V, B * T) * H * 5 * H + decoder * H * 6 * H + said * H * V)
-    return 6.0 * products
-
-
-def writer_flops(V, H, E, K, B, n):
-    """Up to n words after n symbols of V. A sample writes on with probability V / (V + 1), as with equally likely words."""
-    steps = B * K * sum((V / (V + 1)) ** t for t in range(1, n))  # the first word has one state a prompt
-    return 6.0 * (2 * V * E * 3 * H + (B * n + steps) * H * 3 * H + (B + steps) * H * (V + 1))
-
-
 def rows(folder: Path, quick: bool):
     for name, (V, H, K, L) in (QUICK if quick else SIZES).items():
         task = write_texts(folder, name, V, L)
@@ -74,8 +58,7 @@ def rows(folder: Path, quick: bool):
             hard, B = estimator in ("reinforce", "rloo"), 4 if quick else 32
             k = max(K, 2) if estimator == "rloo" else K
             model = f"translator[embedding={H},hidden={H},feed={'sampled' if hard else 'none'}]"
-            flops = translator_flops(V, H, k, L, B, estimator)
-            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B, flops, goal=GOALS[name])
+            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B, goal=GOALS[name])
             if estimator == "reinforce" and name != "large":
                 for of in ("parameters", "logits"):
                     yield Row(f"{name}: 64, {of}", task, model, estimator, k, B, replicates=of)
@@ -86,9 +69,8 @@ def rows(folder: Path, quick: bool):
         yield Row(f"{bits} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True)
     B, units, side = (4, 6, 8) if quick else (50, 200, 28)
     for estimator in ("rloo", "disarm", "rebar", "relax"):
-        product, relaxed = 2.0 * B * side * side * units, 2 if estimator == "rebar" else 0  # of one image
         row = Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
-                  product * (2 + 2 * 2 + 2 * 2 * relaxed), noise=True, small="belief_network[units=4]",
+                  noise=True, small="belief_network[units=4]",
                   own="relaxed_model=false" if estimator == "relax" else "", target="target=elbo",
                   goal=2 if estimator in ("rloo", "disarm") else 1.6)
         yield row
@@ -151,6 +133,5 @@ def other_networks(quick: bool, B: int):
         yield Row(name, task, model, estimator, K, max(B, 16), target="target=elbo,kl=sampled" if name == "belief, two layers" else "",
                   goal=1 if quick else goal)
     symbols, size, prompts, widths = (5, 3, 16, "embedding=6,hidden=5") if quick else (50, 30, 64, "embedding=64,hidden=64")
-    E, H = (int(width.split("=")[1]) for width in widths.split(","))
     yield Row("writer", f"answers[symbols={symbols},least={size},size={size}]", f"writer[reward=share,{widths}]", "rloo", 2 if quick else 8,
-              prompts, writer_flops(symbols, H, E, 2 if quick else 8, prompts, size), goal=1 if quick else 2)
+              prompts, goal=1 if quick else 2)

@@ -2,10 +2,10 @@
 a request in JSON; the answer is a line in JSON, too.
 
 {"load": {...}} prepares a row in one form and answers with the relative difference (norms) between its gradient and the file's, the
-seconds of compilation, and the memory of the first gradient. A form that fails answers {"failed": reason}. {"time": n, "form": ...}
-answers with the processor seconds of n gradients. {"drop": form} frees the row. In rows with noise, the difference is between the mean
-and the exact gradient in the file, in units of five standard errors, times the tolerance. With a second file, this is the network that
-is compared: a small one, or one batch of a row of training. Rows of training also compare the parameters after a step."""
+seconds of compilation, the memory of the first gradient, and its needed products. A form that fails answers {"failed": reason}.
+{"time": n, "form": ...} answers with the processor seconds of n gradients. {"drop": form} frees the row. In rows with noise, the
+difference is between the mean and the exact gradient in the file, in units of five standard errors, times the tolerance. With a second
+file, this is the network that is compared: a small one, or one batch of a row of training. Rows of training also compare the parameters after a step."""
 
 from __future__ import annotations
 
@@ -76,8 +76,11 @@ def make(library, asked, path):
 
 
 def answer(library, asked):
+    from arithmetic import flops
+
     paths = asked["paths"]
     file, row = make(library, asked, paths[0])
+    needed = flops(file, asked["model"], asked["estimator"], asked["samples"])
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as refs:
         refs.write("5")  # reset the peak memory
@@ -101,7 +104,7 @@ def answer(library, asked):
     once = processor_seconds() - started
     compiled = asked["form"] in ("compiled", "jit")
     return row, {"difference": differs, "compile_seconds": max(0.0, first - once) if compiled else None,
-                 "bytes": None if compiled or asked["form"] == "tuned" else most}
+                 "bytes": None if compiled or asked["form"] == "tuned" else most, "flops": needed}
 
 
 def reason(error):

@@ -1,5 +1,6 @@
 #include "core/autodiff/memory.hpp"
 
+#include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace hardgrad::testing::memory_test {
@@ -34,6 +35,13 @@ TEST_CASE("heads erase and add") {
                       {random_matrix(rows * cells, width, 1), random_matrix(rows * heads, cells, 2, 0.1, 0.9),
                        random_matrix(rows * heads, width, 3, 0.1, 0.9), random_matrix(rows * heads, width, 4)});
     }
+}
+
+TEST_CASE("a memory that is read after it was written gets both gradients") {
+  for (int heads : {1, 2})
+    expect_gradient([](auto&, const auto& x) { return add(write_cells(x[0], x[1], x[2], x[3]), x[0]); },
+                    {random_matrix(8, 3, 1), random_matrix(2 * heads, 4, 2, 0.1, 0.9), random_matrix(2 * heads, 3, 3, 0.1, 0.9),
+                     random_matrix(2 * heads, 3, 4)});
 }
 
 TEST_CASE("a hard head changes only its cell, and gradients reflect that") {
