@@ -54,9 +54,8 @@ void write_unfinished(const std::string& path, const Unfinished& unfinished) {
   write_archive(path, std::move(archive), false);
 }
 
-Unfinished read_unfinished(const std::string& path) { return unfinished_of(read_archive(path, "unfinished")); }
-
-Unfinished unfinished_of(const Archive& archive) {
+Unfinished read_unfinished(const std::string& path) {
+  const auto archive = read_archive(path, "unfinished");
   Unfinished unfinished;
   unfinished.record = cell_of(archive);
   unfinished.so_far.result = unfinished.record.result;

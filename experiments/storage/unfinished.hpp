@@ -21,7 +21,6 @@ struct Unfinished {
 void write_unfinished(const std::string& path, const Unfinished& unfinished);
 /// InputError if it is missing, damaged or not an unfinished cell.
 Unfinished read_unfinished(const std::string& path);
-Unfinished unfinished_of(const Archive& archive);
 
 /// The content of the seal, read without HDF5.
 struct UnfinishedSummary {
