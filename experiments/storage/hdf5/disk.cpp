@@ -109,10 +109,6 @@ const H5FD_class_t driver = {
 };
 #pragma GCC diagnostic pop
 
-}  // namespace
-
-namespace {
-
 Id access_of(const Access& info) {
   static const hid_t id = H5FDregister(&driver);
   Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);

@@ -39,8 +39,9 @@ class Id {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// A file: a new one in memory, a new one on disk, or one on disk that is read. Library bounds are V18. The creation order of links is tracked, but not that of
-/// attributes: HDF5 1.10 then corrupts a group of more than 8 attributes when a user changes one.
+/// A file: a new one in memory, a new one on disk, or one on disk that is read. Library bounds are V18. The creation order of
+/// links is tracked, but not that of attributes: HDF5 1.10 then corrupts a group of more than 8 attributes when a user changes
+/// one.
 class File {
  public:
   /// A new, empty file in memory.
