@@ -13,12 +13,12 @@
 
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/require.hpp"
-#include "core/kernels/softmax.hpp"
+#include "core/kernels/classes.hpp"
+#include "core/kernels/narrow.hpp"
+#include "core/kernels/rows.hpp"
 
 namespace hardgrad {
 namespace {
-
-using kernels::Batch;
 
 constexpr std::size_t chunk_rows = 256;
 constexpr std::size_t kept_bytes = std::size_t{1} << 28;
@@ -32,18 +32,6 @@ MatrixView<U> part(MatrixView<U> x, std::size_t from, std::size_t to) {
 template <class T>
 MatrixView<T> new_matrix(Tape<T>& tape, std::size_t rows, std::size_t cols) {
   return {tape.template scratch<T>(rows * cols).data(), rows, cols};
-}
-
-/// Turns a row exp(l - m) with sum `total` into d.
-template <class T>
-void logit_gradient(T* row, std::size_t n, double total, int label) {
-  if (label < 0) {
-    std::fill_n(row, n, T{0});
-    return;
-  }
-  const T scale = static_cast<T>(1 / total);
-  for (std::size_t j = 0; j < n; ++j) row[j] *= scale;
-  row[label] -= T{1};
 }
 
 /// End of the chunk that begins at row `first`. Groups are not split, so a chunk may be shorter or longer than `chunk_rows`.
@@ -184,32 +172,13 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   };
   const Gradients<T> formed{room(x), room(weight), room(bias)};
   const auto bias_row = bias ? bias.value() : MatrixView<const T>{};
-  const std::size_t block_rows = kernels::rows_per_group(classes);
-  const auto totals = tape.template scratch<double>(block_rows), logs = tape.template scratch<double>(block_rows),
-             above = tape.template scratch<double>(block_rows);  // [rows of a block] largest logit minus the label's
   std::vector<int> guess(rows);
   for_chunks(ends, [&](std::size_t first, std::size_t last) {
     const bool keep = last <= kept_rows;
     const auto l = keep ? part(kept, first, last) : part(work, 0, last - first);
     put_linear<T>(part(x.value(), first, last), weight.value(), bias_row, l);
-    for (std::size_t from = first; from < last; from += block_rows) {
-      const std::size_t to = std::min(last, from + block_rows);
-      for (std::size_t r = from; r < to; ++r) {
-        T* __restrict row = l.row(r - first);
-        const T most = kernels::row_max(row, classes);
-        guess[r] = static_cast<int>(std::min(kernels::find(row, classes, most), classes - 1));  // a NaN is not found
-        above[r - from] = label[r] < 0 ? 0 : static_cast<double>(most) - static_cast<double>(row[label[r]]);
-        for (std::size_t j = 0; j < classes; ++j) row[j] -= most;
-      }
-      T* block = l.row(from - first);
-      kernels::exp_all(block, block, (to - from) * classes);
-      for (std::size_t r = from; r < to; ++r) totals[r - from] = kernels::row_sum(l.row(r - first), classes);
-      kernels::map(totals.data(), logs.data(), to - from, [](const Batch<double>& v) { return xsimd::log(v); });
-      for (std::size_t r = from; r < to; ++r) {
-        out[r] = label[r] < 0 ? T{0} : static_cast<T>(logs[r - from] + above[r - from]);
-        if (keep || form) logit_gradient(l.row(r - first), classes, totals[r - from], label[r]);
-      }
-    }
+    kernels::classify<T>(l.data, last - first, classes, {label.data() + first, out + first, guess.data() + first},
+                         keep || form);
     if (!group_of.empty()) {
       const auto chunk = [&](auto all) { return all.subspan(first, last - first); };
       share_out<T>(chunk(group_of), out + first, chunk(expected.weight), chunk(std::span<const double>(log_prior)), chunk(w));
@@ -238,11 +207,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       const auto d = last <= kept.rows ? part(kept, first, last) : part(work, 0, n);
       if (last > kept.rows) {
         put_linear<T>(part(in, first, last), matrix, bias_row, d);
-        for (std::size_t r = 0; r < n; ++r) {
-          const bool dead = label[first + r] < 0;
-          const double total = dead ? 1 : kernels::exp_row(d.row(r), d.cols, kernels::row_max(d.row(r), d.cols));
-          logit_gradient(d.row(r), d.cols, total, label[first + r]);
-        }
+        kernels::classify<T>(d.data, n, d.cols, {label.data() + first, nullptr, nullptr}, true);
       }
       to.add(first, d, g.data + first, part(in, first, last), matrix, part(some, 0, n));
     });
@@ -250,6 +215,35 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   return {loss, std::move(guess)};
 }
 
+template <class T>
+Classified<T> cross_entropy(Var<T> logits, std::span<const int> label) {
+  const std::size_t rows = logits.rows(), classes = logits.cols();
+  require_shapes(label.size() == rows && classes > 0, "cross_entropy", {logits});
+  require_indices("cross_entropy (label)", label, -1, classes);
+  auto& tape = *logits.tape;
+  const auto loss = tape.output(rows, 1, {logits});
+  const auto d = new_matrix(tape, rows, classes);
+  std::copy_n(logits.value().data, rows * classes, d.data);
+  std::vector<int> guess(rows);
+  const bool differentiate = tape.needs_gradient(loss);
+  kernels::classify<T>(d.data, rows, classes, {label.data(), tape.mutable_value(loss).data, guess.data()}, differentiate);
+  if (differentiate)
+    tape.on_backward({loss}, [logits, loss, d](Tape<T>& tape) {
+      const T* g = tape.cotangent(loss).data;
+      const auto sink = tape.sink(logits);
+      kernels::for_width(d.cols, [&](auto cols) {
+        for (std::size_t r = 0; r < d.rows; ++r) {
+          const T *from = d.data + r * cols, scale = g[r];
+          T* __restrict to = sink.to.data + r * cols;
+          for (std::size_t j = 0; j < cols; ++j) to[j] = scale * from[j] + (sink.first ? T{0} : to[j]);
+        }
+      });
+    });
+  return {loss, std::move(guess)};
+}
+
+template Classified<float> cross_entropy(Var<float>, std::span<const int>);
+template Classified<double> cross_entropy(Var<double>, std::span<const int>);
 template Classified<float> linear_cross_entropy(Var<float>, Var<float>, Var<float>, std::span<const int>, ExpectedCotangents);
 template Classified<double> linear_cross_entropy(Var<double>, Var<double>, Var<double>, std::span<const int>,
                                                  ExpectedCotangents);

@@ -1,4 +1,4 @@
-// The loss of a classifier: linear layer, softmax and cross-entropy in one operation.
+// The loss of a classifier: softmax and cross-entropy, with or without the linear layer before them, in one operation.
 #pragma once
 
 #include <span>
@@ -13,13 +13,17 @@ struct Classified {
   Var<T> loss;             ///< [R, 1] -log softmax(logits)[label] in nats; 0 where label is -1
   std::vector<int> label;  ///< [R] the most probable class
 };
+/// Softmax cross-entropy of logits [R, V], label [R] in [0, V) or -1.
+template <class T>
+Classified<T> cross_entropy(Var<T> logits, std::span<const int> label);
+
 /// The expected cotangents g [R] of the losses, up to one common factor, as far as they are known before the losses.
 struct ExpectedCotangents {
   std::span<const double> weight{};  ///< [R] w; empty: unknown
   /// [R] non-decreasing: within the group of r, the sum of w is divided in proportion to w[r] exp(-loss[r]). Empty: g = w.
   std::span<const int> group{};
 };
-/// Fused softmax cross-entropy of the logits x W' + b: x [R, I], W [V, I], b [1, V] or empty, label [R] in [0, V) or -1. Logits
+/// The same of the logits x W' + b: x [R, I], W [V, I], b [1, V] or empty, label [R] in [0, V) or -1. Logits
 /// are computed in chunks of rows. If cotangents are expected, gradients are computed at once, and no logits are kept. Other
 /// cotangents also give the right gradient, but take a second pass.
 template <class T>

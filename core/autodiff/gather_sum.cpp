@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/autodiff/require.hpp"
+#include "core/kernels/narrow.hpp"
 
 namespace hardgrad {
 namespace {
@@ -10,8 +11,8 @@ namespace {
 constexpr std::size_t most_parts = 4;
 
 /// to = x_0 + .. + x_{n-1} in one pass.
-template <std::size_t n, class T>
-void sum_rows(std::array<const T*, most_parts> x, std::size_t cols, T* __restrict to) {
+template <std::size_t n, class T, class Cols>
+void sum_rows(std::array<const T*, most_parts> x, Cols cols, T* __restrict to) {
   for (std::size_t c = 0; c < cols; ++c) {
     T total = x[0][c];
     for (std::size_t j = 1; j < n; ++j) total += x[j][c];
@@ -45,30 +46,34 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
   const auto to = tape.mutable_value(out);
   std::array<MatrixView<const T>, most_parts> from;
   for (std::size_t j = 0; j < count; ++j) from[j] = kept[j].x.value();
-  for (std::size_t r = 0; r < rows; ++r) {
-    std::array<const T*, most_parts> x;
-    std::size_t n = 0;
-    for (std::size_t j = 0; j < count; ++j)
-      if (const int i = kept[j].index ? kept[j].index[r] : static_cast<int>(r); i >= 0) x[n++] = from[j].row(i);
-    switch (n) {
-      case 0: std::fill_n(to.row(r), cols, T{0}); break;
-      case 1: std::copy_n(x[0], cols, to.row(r)); break;
-      case 2: sum_rows<2>(x, cols, to.row(r)); break;
-      case 3: sum_rows<3>(x, cols, to.row(r)); break;
-      default: sum_rows<4>(x, cols, to.row(r));
+  kernels::for_width(cols, [&](auto cols) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::array<const T*, most_parts> x;
+      std::size_t n = 0;
+      for (std::size_t j = 0; j < count; ++j)
+        if (const int i = kept[j].index ? kept[j].index[r] : static_cast<int>(r); i >= 0) x[n++] = from[j].row(i);
+      switch (n) {
+        case 0: std::fill_n(to.row(r), cols, T{0}); break;
+        case 1: std::copy_n(x[0], cols, to.row(r)); break;
+        case 2: sum_rows<2>(x, cols, to.row(r)); break;
+        case 3: sum_rows<3>(x, cols, to.row(r)); break;
+        default: sum_rows<4>(x, cols, to.row(r));
+      }
     }
-  }
+  });
   tape.on_backward({out}, [=](Tape<T>& t) {
     const auto g = t.cotangent(out);
     for (std::size_t j = 0; j < count; ++j) {
       if (!kept[j].index || !t.needs_gradient(kept[j].x)) continue;
       const auto into = t.sink(kept[j].x).scattered();
-      for (std::size_t r = 0; r < rows; ++r) {
-        if (kept[j].index[r] < 0) continue;
-        T* __restrict o = into.row(kept[j].index[r]);
-        const T* __restrict x = g.row(r);
-        for (std::size_t c = 0; c < cols; ++c) o[c] += x[c];
-      }
+      kernels::for_width(cols, [&, index = kept[j].index](auto cols) {
+        for (std::size_t r = 0; r < rows; ++r) {
+          if (index[r] < 0) continue;
+          T* __restrict o = into.row(index[r]);
+          const T* __restrict x = g.row(r);
+          for (std::size_t c = 0; c < cols; ++c) o[c] += x[c];
+        }
+      });
     }
     std::size_t as_it_stands = count;  // the last of these parts takes over the cotangent's memory
     for (std::size_t j = 0; j < count; ++j) {

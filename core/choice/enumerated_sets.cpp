@@ -28,16 +28,25 @@ EnumeratedSets enumerated_sets(std::size_t asks, std::size_t D, const std::funct
   }
   const auto all = static_cast<std::size_t>(total);
   EnumeratedSets result{std::vector<int>(all), std::vector<int>(all * D), std::vector<char>(visits.side_by_side ? all * D : 0)};
-  for (std::size_t r = 0, to = 0; r < asks; ++r)
-    for (std::size_t i = 0; i < rows[r]; ++i, ++to) {
-      result.parent[to] = static_cast<int>(r);
-      for (std::size_t d = D, rest = i; d-- > 0;) {  // in sets, the last column varies fastest
-        const auto n = static_cast<std::size_t>(count[r * D + d]);
-        result.answer[to * D + d] = static_cast<int>(visits.side_by_side ? std::min(i, n - 1) : rest % n);
-        if (visits.side_by_side) result.spare[to * D + d] = i >= n;
-        rest /= n;
+  for (std::size_t r = 0, first = 0; r < asks; first += rows[r++]) {
+    std::fill_n(result.parent.begin() + first, rows[r], static_cast<int>(r));
+    std::size_t repeats = 1;  // in sets, the last column varies fastest
+    for (std::size_t d = D; d-- > 0;) {
+      const auto n = static_cast<std::size_t>(count[r * D + d]);
+      const auto answer = [&](std::size_t i) -> int& { return result.answer[(first + i) * D + d]; };
+      if (visits.side_by_side) {
+        for (std::size_t i = 0; i < rows[r]; ++i) {
+          answer(i) = static_cast<int>(std::min(i, n - 1));
+          result.spare[(first + i) * D + d] = i >= n;
+        }
+        continue;
       }
+      for (std::size_t i = 0; i < rows[r];)
+        for (std::size_t a = 0; a < n; ++a)
+          for (std::size_t end = i + repeats; i < end; ++i) answer(i) = static_cast<int>(a);
+      repeats *= n;
     }
+  }
   return result;
 }
 

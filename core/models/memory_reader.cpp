@@ -155,8 +155,9 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   Clues clues;
 
   States<T> states(episode, distinct);
-  auto u = story.asked;  // u_0
+  Sum<T> next = story.asked;  // u_0
   for (int k = 1; k <= hops_; ++k) {
+    const Var<T> u = next;
     ItemSite<T> site{.name = "sentence",
                      // e_k,i = u_{k-1} . m_{k-1},i
                      .logits = dot_scores(u, story.memory[looks(k)], states.example(), story.sentences),
@@ -164,17 +165,17 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
                      .state = u,
                      .picks = picks_};
     if (structure_.posterior) site.posterior = [&] { return posterior(story, clues, answer, states, k, u); };
-    auto i = states.choose(site);                                            // i_k ~ softmax(e_k)
-    u = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
-    if (rectified_ && k < hops_) u = relu(u);
+    auto i = states.choose(site);                                               // i_k ~ softmax(e_k)
+    next = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
+    if (rectified_ && k < hops_) next = relu<T>(next);
     states = std::move(i);
   }
-  u = dropout_(u, distinct.batch(), states.example());
+  if (dropout_.in(distinct.batch())) next = dropout_(Var<T>(next), distinct.batch(), states.example());
   const auto W = answer_.weight ? tape.parameter(*answer_.weight) : memory_[hops_](tape, std::span<const int>(answer_words_));
   if (episode.observer())
-    states.observed(linear(u, W), 0);
+    states.observed(linear<T>(next, W), 0);
   else  // -log softmax(W u_K)[answer]
-    states.cost(linear_cross_entropy(u, W, Var<T>{}, std::span<const int>(states.each([&](int b) { return answer[b]; }))));
+    states.cost(linear_cross_entropy(std::move(next), W, std::span<const int>(states.each([&](int b) { return answer[b]; }))));
 }
 
 // (V_k u_{k-1} + b_k + F[answer]) . n_i

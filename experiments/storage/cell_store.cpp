@@ -102,7 +102,8 @@ void CellStore::refresh() {
   for (const auto& path : there) again = has_changed(path, files_[path]) || again;
   if (again) {  // rare; the records of a file are known by cell only
     cells_.clear();
-    for (auto& [path, file] : files_) file = {.inode = file.inode, .written = file.written, .there = file.there};
+    for (auto& [path, file] : files_)
+      file = {.inode = file.inode, .written = file.written, .there = file.there, .damage = {}, .unreadable = {}};
   }
   for (auto& [path, file] : files_) look_at(path, file);
 }

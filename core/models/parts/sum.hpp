@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/gather_sum.hpp"
+#include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 
 namespace hardgrad {
@@ -31,6 +33,23 @@ class Sum {
   }
 
   explicit operator bool() const { return count_ > 0; }
+  std::size_t rows() const {
+    if (count_ == 0) return 0;
+    const auto index = addends_[0].index();
+    return index.empty() ? addends_[0].x.rows() : index.size();
+  }
+  /// Rows of the matrices that are added.
+  std::size_t rows_of_addends() const {
+    std::size_t total = 0;
+    for (std::size_t j = 0; j < count_; ++j) total += addends_[j].x.rows();
+    return total;
+  }
+  /// f(sum) = the sum of f(addend), for a linear f of the rows of a matrix.
+  template <class F>
+  Sum mapped(F f) && {
+    for (std::size_t j = 0; j < count_; ++j) addends_[j].x = f(addends_[j].x);
+    return std::move(*this);
+  }
   /// [R, C]; a single addend with an empty index is returned without a copy.
   operator Var<T>() const {
     if (count_ == 0) return {};
@@ -57,6 +76,14 @@ template <class T>
 Sum<T> sum_of_rows(Var<T> x, std::vector<int> index, std::size_t count) {
   if (count == 1) return {x, std::move(index)};
   return bag(x, std::span<const int>(index), count);
+}
+
+/// Cross-entropy of the logits u W', u [R, I] and W [V, I], label [R]. If the addends of u have fewer rows, they are multiplied
+/// by W, and u itself is not formed.
+template <class T>
+Classified<T> linear_cross_entropy(Sum<T> u, Var<T> weight, std::span<const int> label) {
+  if (u.rows_of_addends() >= u.rows()) return linear_cross_entropy<T>(u, weight, Var<T>{}, label);
+  return cross_entropy<T>(std::move(u).mapped([&](Var<T> x) { return linear(x, weight); }), label);
 }
 
 }  // namespace hardgrad

@@ -67,10 +67,39 @@ void compare_with_parts(std::size_t rows, std::size_t inner, std::size_t classes
 TEST_CASE("linear_cross_entropy over several chunks equals its parts") {
   compare_with_parts(512, 3, 4);
   compare_with_parts(1500, 3, 17);
+  compare_with_parts(37, 3, 15);  // the most classes whose rows are processed side by side
+  compare_with_parts(37, 3, 16);
+  compare_with_parts(37, 3, 1);
 }
 
 TEST_CASE("linear_cross_entropy beyond its memory limit recomputes the same values") {
   compare_with_parts(1700, 2, 20000);  // in double 1536 rows are kept, the others are recomputed
+}
+
+TEST_CASE("cross_entropy of logits: value, gradient and most probable class of every row") {
+  int visited = 0;
+  for (std::size_t rows : {1, 16, 21})
+    for (std::size_t classes : {1, 6, 15, 16, 33}) {
+      std::vector<int> label(rows);
+      for (std::size_t r = 0; r < rows; ++r) label[r] = r % 4 == 1 ? -1 : static_cast<int>(r * 7 % classes);
+      const auto x = random_matrix(rows, classes, rows + classes);
+      const std::span<const int> y(label);
+      expect_gradient([&](auto&, const auto& v) { return cross_entropy(v[0], y).loss; }, {x});
+      expect_gradient([&](auto&, const auto& v) { return add(cross_entropy(v[0], y).loss, slice_columns(v[0], 0, 1)); }, {x});
+      Tape<double> tape;
+      const auto result = cross_entropy(place(tape, {x})[0], y);
+      for (std::size_t r = 0; r < rows; ++r, ++visited) {
+        const double* row = &x.data[r * classes];
+        double total = 0;
+        for (std::size_t j = 0; j < classes; ++j) total += std::exp(row[j]);
+        CHECK(result.loss.value().data[r] == doctest::Approx(label[r] < 0 ? 0 : std::log(total) - row[label[r]]));
+        CHECK(result.label[r] == std::max_element(row, row + classes) - row);
+      }
+    }
+  CHECK(visited == 38 * 5);
+  Tape<double> tape;
+  const std::vector<int> bad{5};
+  CHECK_THROWS_AS(cross_entropy(tape.constant(1, 5), std::span<const int>(bad)), Bug);
 }
 
 TEST_CASE("linear_cross_entropy names the most probable class, also for dead rows") {

@@ -31,6 +31,27 @@ TEST_CASE("a sum of any number of addends is their sum, and so is its gradient")
   CHECK(itself.id == x[0].id);
 }
 
+TEST_CASE("a classifier of a sum multiplies its addends if they have fewer rows") {
+  const auto a = random_matrix(2, 3, 1), b = random_matrix(3, 3, 2), w = random_matrix(4, 3, 3);
+  const std::vector<int> first{0, 0, 1, 1, 1, 0}, second{2, -1, 0, 1, 2, 1}, label{3, 0, -1, 2, 1, 1};
+  for (const std::size_t rows : {6, 5, 2}) {  // the addends have 5
+    const auto some = [&](const std::vector<int>& all) { return std::span<const int>(all).first(rows); };
+    const auto loss = [&](const auto& x) {
+      using T = std::remove_cvref_t<decltype(x[0].item())>;
+      return linear_cross_entropy(Sum<T>(x[0], some(first)) + Sum<T>(x[1], some(second)), x[2], some(label)).loss;
+    };
+    expect_gradient([&](auto&, const auto& x) { return loss(x); }, {a, b, w});
+    Tape<double> tape;
+    const auto x = place(tape, {a, b, w});
+    const Sum<double> sum = Sum<double>(x[0], some(first)) + Sum<double>(x[1], some(second));
+    CHECK(sum.rows() == rows);
+    CHECK(sum.rows_of_addends() == 5);
+    const auto expected = linear_cross_entropy<double>(sum, x[2], {}, some(label)).loss.value();
+    const auto found = loss(x).value();
+    for (std::size_t r = 0; r < rows; ++r) CHECK(found.data[r] == doctest::Approx(expected.data[r]).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("reading a choice gives the item, or the mixture, of each column") {
   Batch batch;
   batch.id = {1, 2};
