@@ -176,6 +176,7 @@ void register_error(py::module_& module, const char* name, std::initializer_list
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
+  module.attr("__version__") = HARDGRAD_VERSION;
   register_error<Error>(module, "Error", {PyExc_Exception});
   auto* error = module.attr("Error").ptr();
   register_error<UsageError>(module, "UsageError", {error, PyExc_ValueError});

@@ -25,6 +25,10 @@ def test_the_registry_is_the_programs():
     assert hardgrad.describe("elbo")["kind"] == "target"
 
 
+def test_the_version_is_the_programs():
+    assert program("--version").startswith(f"hardgrad {hardgrad.__version__},")
+
+
 def test_help_suffices():
     text = pydoc.plain(pydoc.render_doc(hardgrad))
     described = 0

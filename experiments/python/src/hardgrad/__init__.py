@@ -17,7 +17,7 @@ Estimators have the program's names: `rloo`, or with settings `rloo[samples=4]`.
 of your own functions are passed through.
 """
 from . import _built
-from ._core import Bug, Error, Estimator, InputError, NotExact, NotFinite, UsageError
+from ._core import Bug, Error, Estimator, InputError, NotExact, NotFinite, UsageError, __version__ as __version__
 from ._estimates import Gradient, Moments, Samples, gradient, moments
 from ._registry import describe, estimators
 from ._sweeps import measure, run

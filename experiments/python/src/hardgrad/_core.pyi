@@ -9,6 +9,8 @@ from typing import Any, Callable, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+__version__: str
+
 class Error(Exception):
     """The base class of all exceptions of Hardgrad."""
 
