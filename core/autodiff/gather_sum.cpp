@@ -10,6 +10,12 @@ namespace {
 
 constexpr std::size_t most_parts = 4;
 
+template <class T>
+struct Addend {
+  const T* x;
+  const int* index;  // null: the identity
+};
+
 /// to = x_0 + .. + x_{n-1} in one pass.
 template <std::size_t n, class T, class Cols>
 void sum_rows(std::array<const T*, most_parts> x, Cols cols, T* __restrict to) {
@@ -17,6 +23,35 @@ void sum_rows(std::array<const T*, most_parts> x, Cols cols, T* __restrict to) {
     T total = x[0][c];
     for (std::size_t j = 1; j < n; ++j) total += x[j][c];
     to[c] = total;
+  }
+}
+
+/// to[r] = sum_j x_j[index_j[r]]
+template <class T, class Cols>
+void add_up(const std::array<Addend<T>, most_parts> addends, std::size_t count, std::size_t rows, Cols cols, T* to) {
+  for (std::size_t r = 0; r < rows; ++r, to += cols) {
+    std::array<const T*, most_parts> x;
+    std::size_t n = 0;
+    for (std::size_t j = 0; j < count; ++j)
+      if (const int i = addends[j].index ? addends[j].index[r] : static_cast<int>(r); i >= 0) x[n++] = addends[j].x + i * cols;
+    switch (n) {
+      case 0: std::fill_n(to, cols, T{0}); break;
+      case 1: std::copy_n(x[0], cols, to); break;
+      case 2: sum_rows<2>(x, cols, to); break;
+      case 3: sum_rows<3>(x, cols, to); break;
+      default: sum_rows<4>(x, cols, to);
+    }
+  }
+}
+
+/// to[index[r]] += g[r]
+template <class T, class Cols>
+void scatter(const T* g, const int* index, std::size_t rows, Cols cols, T* to) {
+  for (std::size_t r = 0; r < rows; ++r, g += cols) {
+    if (index[r] < 0) continue;
+    T* __restrict o = to + index[r] * cols;
+    const T* __restrict x = g;
+    for (std::size_t c = 0; c < cols; ++c) o[c] += x[c];
   }
 }
 
@@ -44,36 +79,15 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
   const std::size_t cols = kept[0].x.cols();
   auto out = tape.output(rows, cols, {kept[0].x, kept[1].x, kept[2].x, kept[3].x});
   const auto to = tape.mutable_value(out);
-  std::array<MatrixView<const T>, most_parts> from;
-  for (std::size_t j = 0; j < count; ++j) from[j] = kept[j].x.value();
-  kernels::for_width(cols, [&](auto cols) {
-    for (std::size_t r = 0; r < rows; ++r) {
-      std::array<const T*, most_parts> x;
-      std::size_t n = 0;
-      for (std::size_t j = 0; j < count; ++j)
-        if (const int i = kept[j].index ? kept[j].index[r] : static_cast<int>(r); i >= 0) x[n++] = from[j].row(i);
-      switch (n) {
-        case 0: std::fill_n(to.row(r), cols, T{0}); break;
-        case 1: std::copy_n(x[0], cols, to.row(r)); break;
-        case 2: sum_rows<2>(x, cols, to.row(r)); break;
-        case 3: sum_rows<3>(x, cols, to.row(r)); break;
-        default: sum_rows<4>(x, cols, to.row(r));
-      }
-    }
-  });
+  std::array<Addend<T>, most_parts> addends{};
+  for (std::size_t j = 0; j < count; ++j) addends[j] = {kept[j].x.value().data, kept[j].index};
+  kernels::for_width(cols, [&](auto cols) { add_up(addends, count, rows, cols, to.data); });
   tape.on_backward({out}, [=](Tape<T>& t) {
     const auto g = t.cotangent(out);
     for (std::size_t j = 0; j < count; ++j) {
       if (!kept[j].index || !t.needs_gradient(kept[j].x)) continue;
       const auto into = t.sink(kept[j].x).scattered();
-      kernels::for_width(cols, [&, index = kept[j].index](auto cols) {
-        for (std::size_t r = 0; r < rows; ++r) {
-          if (index[r] < 0) continue;
-          T* __restrict o = into.row(index[r]);
-          const T* __restrict x = g.row(r);
-          for (std::size_t c = 0; c < cols; ++c) o[c] += x[c];
-        }
-      });
+      kernels::for_width(cols, [&](auto cols) { scatter(g.data, kept[j].index, rows, cols, into.data); });
     }
     std::size_t as_it_stands = count;  // the last of these parts takes over the cotangent's memory
     for (std::size_t j = 0; j < count; ++j) {
