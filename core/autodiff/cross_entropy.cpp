@@ -5,7 +5,7 @@
 //                backward pass checks g and multiplies by s. If g is not s w, d is recomputed;
 //   kept         d is kept, up to kept_bytes;
 //   recomputed   the remaining chunks of d.
-// g is applied to the rows of x and gx, which are shorter than those of d.
+// g is applied to the rows of x and gx, or to those of d if there are fewer classes than columns of x.
 #include "core/autodiff/cross_entropy.hpp"
 
 #include <cmath>
@@ -90,25 +90,32 @@ struct Gradients {
   Sink<T> x, weight, bias;
 
   /// (+)= the gradients of the rows from `first` on: d [n, V] and x [n, I] of these rows, g [n] the cotangents of their losses.
-  /// `some` [n, I] is workspace.
+  /// The narrower of d and x is scaled by g. `some` [n, min(V, I)] is workspace.
   void add(std::size_t first, MatrixView<const T> d, const T* g, MatrixView<const T> in, MatrixView<const T> w,
            MatrixView<T> some) const {
     const bool store = first == 0;
-    if (x.to.data) {
-      gemm<T>(d, false, w, false, some);
-      for (std::size_t r = 0; r < d.rows; ++r) {
-        const T scale = g[r], *from = some.row(r);
-        T* __restrict to = x.to.row(first + r);
-        for (std::size_t j = 0; j < in.cols; ++j) to[j] = scale * from[j] + (x.first ? T{0} : to[j]);
-      }
-    }
-    if (weight.to.data) {
-      for (std::size_t r = 0; r < d.rows; ++r) {
+    const auto scaled = [&](MatrixView<const T> by_row) -> MatrixView<const T> {
+      for (std::size_t r = 0; r < by_row.rows; ++r) {
         T* __restrict to = some.row(r);
-        const T scale = g[r], *from = in.row(r);
-        for (std::size_t j = 0; j < in.cols; ++j) to[j] = scale * from[j];
+        const T scale = g[r], *from = by_row.row(r);
+        for (std::size_t j = 0; j < by_row.cols; ++j) to[j] = scale * from[j];
       }
-      gemm<T>(d, true, some, false, weight.to, store ? weight.beta() : T{1});
+      return some;
+    };
+    if (d.cols < in.cols) {
+      const auto gd = scaled(d);
+      if (x.to.data) gemm<T>(gd, false, w, false, part(x.to, first, first + d.rows), x.beta());
+      if (weight.to.data) gemm<T>(gd, true, in, false, weight.to, store ? weight.beta() : T{1});
+    } else {
+      if (x.to.data) {
+        gemm<T>(d, false, w, false, some);
+        for (std::size_t r = 0; r < d.rows; ++r) {
+          const T scale = g[r], *from = some.row(r);
+          T* __restrict to = x.to.row(first + r);
+          for (std::size_t j = 0; j < in.cols; ++j) to[j] = scale * from[j] + (x.first ? T{0} : to[j]);
+        }
+      }
+      if (weight.to.data) gemm<T>(d, true, scaled(in), false, weight.to, store ? weight.beta() : T{1});
     }
     if (bias.to.data) kernels::column_sums(d.data, d.rows, d.cols, bias.to.data, store && bias.first, g);
   }
@@ -162,7 +169,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   const std::size_t kept_rows = differentiate && !form ? std::min(rows, keepable) : 0;
   const auto kept = new_matrix(tape, kept_rows, classes);
   const auto work = new_matrix(tape, std::min(longest, rows - kept_rows), classes);
-  const auto some = new_matrix(tape, differentiate ? longest : 0, x.cols());
+  const auto some = new_matrix(tape, differentiate ? longest : 0, std::min(classes, x.cols()));
   const auto w = tape.template scratch<T>(form ? rows : 0);
   if (form) std::copy(expected.weight.begin(), expected.weight.end(), w.begin());
   const auto log_prior = tape.template scratch<double>(group_of.empty() ? 0 : rows);

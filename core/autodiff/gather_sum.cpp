@@ -17,17 +17,17 @@ struct Addend {
 };
 
 /// to = x_0 + .. + x_{n-1} in one pass.
-template <std::size_t n, class T, class Cols>
+template <std::size_t n, bool rectified, class T, class Cols>
 void sum_rows(std::array<const T*, most_parts> x, Cols cols, T* __restrict to) {
   for (std::size_t c = 0; c < cols; ++c) {
     T total = x[0][c];
     for (std::size_t j = 1; j < n; ++j) total += x[j][c];
-    to[c] = total;
+    to[c] = rectified && total < T{0} ? T{0} : total;  // NaN stays NaN
   }
 }
 
-/// to[r] = sum_j x_j[index_j[r]]
-template <class T, class Cols>
+/// to[r] = sum_j x_j[index_j[r]], or its positive part
+template <bool rectified, class T, class Cols>
 void add_up(const std::array<Addend<T>, most_parts> addends, std::size_t count, std::size_t rows, Cols cols, T* to) {
   for (std::size_t r = 0; r < rows; ++r, to += cols) {
     std::array<const T*, most_parts> x;
@@ -36,30 +36,38 @@ void add_up(const std::array<Addend<T>, most_parts> addends, std::size_t count, 
       if (const int i = addends[j].index ? addends[j].index[r] : static_cast<int>(r); i >= 0) x[n++] = addends[j].x + i * cols;
     switch (n) {
       case 0: std::fill_n(to, cols, T{0}); break;
-      case 1: std::copy_n(x[0], cols, to); break;
-      case 2: sum_rows<2>(x, cols, to); break;
-      case 3: sum_rows<3>(x, cols, to); break;
-      default: sum_rows<4>(x, cols, to);
+      case 1: sum_rows<1, rectified>(x, cols, to); break;
+      case 2: sum_rows<2, rectified>(x, cols, to); break;
+      case 3: sum_rows<3, rectified>(x, cols, to); break;
+      default: sum_rows<4, rectified>(x, cols, to);
     }
   }
 }
 
-/// to[index[r]] += g[r]
-template <class T, class Cols>
-void scatter(const T* g, const int* index, std::size_t rows, Cols cols, T* to) {
-  for (std::size_t r = 0; r < rows; ++r, g += cols) {
-    if (index[r] < 0) continue;
-    T* __restrict o = to + index[r] * cols;
-    const T* __restrict x = g;
-    for (std::size_t c = 0; c < cols; ++c) o[c] += x[c];
-  }
+template <class T>
+struct Scattered {
+  T* to;
+  const int* index;
+};
+
+/// to_j[index_j[r]] += g[r], or its entries where y[r] > 0
+template <bool rectified, class T, class Cols>
+void scatter(const std::array<Scattered<T>, most_parts> parts, std::size_t count, std::size_t rows, Cols cols, const T* g,
+             const T* y) {
+  for (std::size_t r = 0; r < rows; ++r, g += cols, y += cols)
+    for (std::size_t j = 0; j < count; ++j) {
+      if (parts[j].index[r] < 0) continue;
+      T* __restrict o = parts[j].to + parts[j].index[r] * cols;
+      const T* __restrict x = g, * __restrict sum = y;
+      for (std::size_t c = 0; c < cols; ++c) o[c] += rectified && !(sum[c] > T{0}) ? T{0} : x[c];
+    }
 }
 
 }  // namespace
 
-// gx_j[index_j[r]] += g[r]
+// gx_j[index_j[r]] += g[r] where the sum is kept
 template <class T>
-Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
+Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts, bool rectified) {
   struct Kept {
     Var<T> x;
     const int* index;
@@ -81,18 +89,28 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
   const auto to = tape.mutable_value(out);
   std::array<Addend<T>, most_parts> addends{};
   for (std::size_t j = 0; j < count; ++j) addends[j] = {kept[j].x.value().data, kept[j].index};
-  kernels::for_width(cols, [&](auto cols) { add_up(addends, count, rows, cols, to.data); });
+  kernels::for_width(cols, [&](auto cols) {
+    rectified ? add_up<true>(addends, count, rows, cols, to.data) : add_up<false>(addends, count, rows, cols, to.data);
+  });
   tape.on_backward({out}, [=](Tape<T>& t) {
-    const auto g = t.cotangent(out);
-    for (std::size_t j = 0; j < count; ++j) {
-      if (!kept[j].index || !t.needs_gradient(kept[j].x)) continue;
-      const auto into = t.sink(kept[j].x).scattered();
-      kernels::for_width(cols, [&](auto cols) { scatter(g.data, kept[j].index, rows, cols, into.data); });
-    }
-    std::size_t as_it_stands = count;  // the last of these parts takes over the cotangent's memory
+    const T *g = t.cotangent(out).data, *y = rectified ? t.value(out).data : g;  // unread: the sum may be overwritten
+    std::array<Scattered<T>, most_parts> scattered{};
+    std::size_t indexed = 0;
+    for (std::size_t j = 0; j < count; ++j)
+      if (kept[j].index && t.needs_gradient(kept[j].x))
+        scattered[indexed++] = {t.sink(kept[j].x).scattered().data, kept[j].index};
+    if (indexed > 0)
+      kernels::for_width(cols, [&](auto cols) {
+        rectified ? scatter<true>(scattered, indexed, rows, cols, g, y) : scatter<false>(scattered, indexed, rows, cols, g, y);
+      });
+    std::size_t as_it_stands = count;  // without a rectifier the last of these parts takes over the cotangent's memory
     for (std::size_t j = 0; j < count; ++j) {
       if (kept[j].index || !t.needs_gradient(kept[j].x)) continue;
-      if (as_it_stands < count) t.sink(kept[as_it_stands].x).accumulate([&](std::size_t i) { return g.data[i]; });
+      if (rectified) {
+        t.sink(kept[j].x).accumulate([&](std::size_t i) { return y[i] > T{0} ? g[i] : T{0}; });
+        continue;
+      }
+      if (as_it_stands < count) t.sink(kept[as_it_stands].x).accumulate([&](std::size_t i) { return g[i]; });
       as_it_stands = j;
     }
     if (as_it_stands < count) t.pass_on(out, kept[as_it_stands].x);
@@ -100,7 +118,7 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
   return out;
 }
 
-template Var<float> gather_sum(std::size_t, std::initializer_list<Part<float>>);
-template Var<double> gather_sum(std::size_t, std::initializer_list<Part<double>>);
+template Var<float> gather_sum(std::size_t, std::initializer_list<Part<float>>, bool);
+template Var<double> gather_sum(std::size_t, std::initializer_list<Part<double>>, bool);
 
 }  // namespace hardgrad

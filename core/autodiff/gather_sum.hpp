@@ -15,8 +15,8 @@ struct Part {
   std::span<const int> index{};  ///< [R]
 };
 
-/// out[r] = sum_j x_j[index_j[r]] -> [R, C], for one to four parts.
+/// out[r] = sum_j x_j[index_j[r]] -> [R, C], for one to four parts; `rectified`: max(0, sum).
 template <class T>
-Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts);
+Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts, bool rectified = false);
 
 }  // namespace hardgrad

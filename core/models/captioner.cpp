@@ -304,7 +304,7 @@ Var<T> Captioner<T>::encode(Tape<T>& tape, const Batch& data) const {
                                 of(second_.bias));
   std::vector<int> place(seen.rows());
   for (std::size_t i = 0; i < place.size(); ++i) place[i] = static_cast<int>(i % cells_);
-  return relu(Var<T>(Sum<T>(seen) + Sum<T>(of(place_.weight), std::move(place))));
+  return relu(Sum<T>(seen) + Sum<T>(of(place_.weight), std::move(place)));
 }
 
 template <class T>

@@ -150,9 +150,9 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
         auto place = choose(states, h, seen, clues, random, next);  // c_t ~ softmax(W_l h_{t-1} + b_l)
         // The recurrent product needs only the states before the choice, which are fewer.
         const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
-        const Var<T> gates = place.after(recurrent) + look(tape, place, seen, random);
+        Sum<T> gates = place.after(recurrent) + look(tape, place, seen, random);
         if (lstm_) {
-          const auto state = lstm_cell(gates, Var<T>(place.after(c)));
+          const auto state = lstm_cell<T>(gates, Var<T>(place.after(c)));
           h = state.h;
           c = state.c;
         } else {
@@ -243,7 +243,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
 
   // The core's input from a glimpse: a product with g = relu(W_x d + b_x + E), d = relu(W_p x + b_p).
   Var<T> input(Var<T> x, Sum<T> E) const {
-    const auto g = relu(Var<T>(what_(relu(patch_(x))) + std::move(E)));
+    const auto g = relu(what_(relu(patch_(x))) + std::move(E));
     return lstm_ ? core_.project(g) : input_(g);
   }
   // A glimpse depends only on the image and the cell. With more states than cells, all cells are computed once.

@@ -167,7 +167,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     if (structure_.posterior) site.posterior = [&] { return posterior(story, clues, answer, states, k, u); };
     auto i = states.choose(site);                                               // i_k ~ softmax(e_k)
     next = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
-    if (rectified_ && k < hops_) next = relu<T>(next);
+    if (rectified_ && k < hops_) next = relu(next);
     states = std::move(i);
   }
   if (dropout_.in(distinct.batch())) next = dropout_(Var<T>(next), distinct.batch(), states.example());

@@ -68,7 +68,7 @@ struct Gaze {
         auto& tape = *h.tape;
         const auto by_example = states.by_example();
         const auto hints = posterior_label(tape, std::span<const int>(by_example.each(next)));
-        const auto seen = relu(Var<T>(by_example.after(posterior_state(h)) + hints));
+        const auto seen = relu(by_example.after(posterior_state(h)) + hints);
         const std::vector<int> same(by_example.size(), 0);
         return typename NumberSite<T>::Law{tanh(posterior_mean(seen)),
                                            gather_rows(tape.parameter(*posterior_log_scale), std::span<const int>(same))};

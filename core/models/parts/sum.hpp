@@ -52,13 +52,11 @@ class Sum {
   }
   /// [R, C]; a single addend with an empty index is returned without a copy.
   operator Var<T>() const {
-    if (count_ == 0) return {};
-    const auto x = addends_[0].x;
-    const auto index = addends_[0].index();
-    if (count_ == 1 && index.empty()) return x;
-    const auto part = [&](std::size_t j) { return Part<T>{addends_[j].x, addends_[j].index()}; };
-    return gather_sum<T>(index.empty() ? x.rows() : index.size(), {part(0), part(1), part(2), part(3)});
+    if (count_ == 1 && addends_[0].index().empty()) return addends_[0].x;
+    return gathered(false);
   }
+  /// max(0, sum) [R, C]
+  friend Var<T> relu(const Sum& sum) { return sum.gathered(true); }
 
  private:
   struct Addend {
@@ -67,6 +65,12 @@ class Sum {
     std::span<const int> lent;
     std::span<const int> index() const { return own.empty() ? lent : own; }
   };
+  Var<T> gathered(bool rectified) const {
+    if (count_ == 0) return {};
+    const auto part = [&](std::size_t j) { return Part<T>{addends_[j].x, addends_[j].index()}; };
+    return gather_sum<T>(rows(), {part(0), part(1), part(2), part(3)}, rectified);
+  }
+
   std::array<Addend, 4> addends_;
   std::size_t count_ = 0;
 };

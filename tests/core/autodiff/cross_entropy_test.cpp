@@ -66,6 +66,7 @@ void compare_with_parts(std::size_t rows, std::size_t inner, std::size_t classes
 
 TEST_CASE("linear_cross_entropy over several chunks equals its parts") {
   compare_with_parts(512, 3, 4);
+  compare_with_parts(512, 7, 4);  // fewer classes than columns
   compare_with_parts(1500, 3, 17);
   compare_with_parts(37, 3, 15);  // the most classes whose rows are processed side by side
   compare_with_parts(37, 3, 16);
@@ -156,12 +157,15 @@ TEST_CASE_TEMPLATE("expected cotangents: the same gradients, computed in one pas
       expected[r] = static_cast<double>(r % 4) / 8.0 + (rows == 1);  // some are 0
       cotangent[r] = -3 * expected[r];
     }
-    const auto plain = with_expected<T>(rows, 40, cotangent, {}), formed = with_expected<T>(rows, 40, cotangent, expected);
-    CHECK(plain.loss == formed.loss);
-    CHECK(distance(plain.gradient, formed.gradient) < tolerance * 3);
-    CHECK(formed.gradient == with_expected<T>(rows, 40, cotangent, expected).gradient);
-    CHECK(formed.gradient == with_expected<T>(rows, 40, cotangent, expected, true).gradient);
-    CHECK((rows < 1300 || formed.bytes < plain.bytes));
+    for (std::size_t classes : {40, 4}) {
+      const auto plain = with_expected<T>(rows, classes, cotangent, {});
+      const auto formed = with_expected<T>(rows, classes, cotangent, expected);
+      CHECK(plain.loss == formed.loss);
+      CHECK(distance(plain.gradient, formed.gradient) < tolerance * 3);
+      CHECK(formed.gradient == with_expected<T>(rows, classes, cotangent, expected).gradient);
+      CHECK(formed.gradient == with_expected<T>(rows, classes, cotangent, expected, true).gradient);
+      CHECK((rows < 1300 || classes < 40 || formed.bytes < plain.bytes));
+    }
   }
 }
 

@@ -31,6 +31,31 @@ TEST_CASE("a sum of any number of addends is their sum, and so is its gradient")
   CHECK(itself.id == x[0].id);
 }
 
+TEST_CASE("the positive part of a sum, in one pass") {
+  for (const std::size_t cols : {2, 17}) {  // short and long rows
+    const auto a = random_matrix(3, cols, 1), b = random_matrix(4, cols, 2), c = random_matrix(1, cols, 3);
+    const auto sum = [](const auto& x) {
+      using T = std::remove_cvref_t<decltype(x[0].item())>;
+      return Sum<T>(x[0]) + Sum<T>(x[1], {3, -1, 0}) + Sum<T>(x[2], {0, 0, 0});
+    };
+    expect_gradient([&](auto&, const auto& x) { return relu(sum(x)); }, {a, b, c});
+    expect_gradient([&](auto&, const auto& x) { return add(relu(sum(x)), x[0]); }, {a, b, c});
+    auto fused = [&](auto&, const auto& x) { return relu(sum(x)); };
+    auto apart = [&](auto&, const auto& x) {
+      using T = std::remove_cvref_t<decltype(x[0].item())>;
+      return relu(Var<T>(sum(x)));
+    };
+    CHECK(evaluate<double>(fused, {a, b, c}) == evaluate<double>(apart, {a, b, c}));
+    int zeros = 0;
+    for (const double y : evaluate<double>(fused, {a, b, c}).first) zeros += y == 0;
+    CHECK(zeros > 0);
+    CHECK(zeros < static_cast<int>(3 * cols));
+  }
+  Tape<double> tape;
+  const auto x = tape.constant(1, 2, std::nan(""));
+  CHECK(std::isnan(relu(Sum<double>(x) + Sum<double>(x)).value()(0, 1)));
+}
+
 TEST_CASE("a classifier of a sum multiplies its addends if they have fewer rows") {
   const auto a = random_matrix(2, 3, 1), b = random_matrix(3, 3, 2), w = random_matrix(4, 3, 3);
   const std::vector<int> first{0, 0, 1, 1, 1, 0}, second{2, -1, 0, 1, 2, 1}, label{3, 0, -1, 2, 1, 1};
