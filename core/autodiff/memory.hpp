@@ -7,9 +7,10 @@
 
 namespace hardgrad {
 
-/// x_r / sqrt(|x_r|^2 + floor): rows [R, C] scaled to length 1, so that their products are cosines. Rows of zeros stay zero.
+/// q_h . M_i / sqrt((|q_h|^2 + floor) (|M_i|^2 + floor)) for each head and each of the N cells of its row: query [R H, W], memory
+/// [R N, W] -> [R H, N].
 template <class T>
-Var<T> unit_rows(Var<T> x, T floor);
+Var<T> cosines(Var<T> query, Var<T> memory, std::size_t N, T floor);
 /// Circular convolution of every row: out[r, i] = sum_j shift[r, j] w[r, (i - j + K) mod N], w [R, N], shift [R, 2 K + 1] for
 /// shifts from -K to K -> [R, N].
 template <class T>

@@ -37,7 +37,7 @@
 #include "core/autodiff/memory.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/states.hpp"
+#include "core/models/parts/memories.hpp"
 #include "core/models/parts/tapes.hpp"
 
 namespace hardgrad::models::tape_machine {
@@ -92,9 +92,9 @@ class TapeMachine final : public Model<T> {
   // The machine's values in n states.
   struct Machine {
     LstmState<T> s;
-    Var<T> M, p, q, u, a;  // [n, N W], [n, N], [n, N], [n, L + 1], [n, 8]
+    Var<T> M, p, q, u, a;  // [n N, W], [n, N], [n, N], [n, L + 1], [n, 8]
     Machine after(const States<T>& i) const {
-      return {{i.after(s.h), i.after(s.c)}, i.after(M), i.after(p), i.after(q), i.after(u), i.after(a)};
+      return {{i.after(s.h), i.after(s.c)}, memories_after(i, M, q.cols()), i.after(p), i.after(q), i.after(u), i.after(a)};
     }
   };
   int steps(int length) const { return static_cast<int>(std::ceil(time_ * length)); }
@@ -188,7 +188,7 @@ auto TapeMachine<T>::start(Tape<T>& tape, std::size_t examples, std::size_t symb
     return at;
   };
   const auto at = first(cells_);
-  return {controller_.zero(tape, examples), tape.constant(examples, cells_ * width_), at, at, first(symbols + 1),
+  return {controller_.zero(tape, examples), tape.constant(examples * cells_, width_), at, at, first(symbols + 1),
           tape.constant(examples, actions)};
 }
 
@@ -197,7 +197,7 @@ template <class T>
 Var<T> TapeMachine<T>::read(const Machine& m) const {
   std::vector<int> own(m.q.rows());
   std::iota(own.begin(), own.end(), 0);
-  return mix(m.q, reshape(m.M, width_), std::span<const int>(own), Items(own.size(), cells_));
+  return mix(m.q, m.M, std::span<const int>(own), Items(own.size(), cells_));
 }
 
 // M_i + q_i sig(..) (tanh(..) + c^1 A_1 x - M_i), and c^4 m beside the head
@@ -207,7 +207,7 @@ Var<T> TapeMachine<T>::written(const Machine& m, Var<T> x, Var<T> read, Var<T> c
   const auto g = sigmoid(slice_columns(gv, 0, width_));
   auto v = tanh(slice_columns(gv, width_, width_));
   if (c) v = add(v, scale_rows(input_to_memory_(x), slice_columns(c, 0, 1)));
-  auto cells = write_cells(reshape(m.M, width_), m.q, g, multiply(g, v));
+  auto cells = write_cells(m.M, m.q, g, multiply(g, v));
   if (c) {
     const auto n = m.q.rows();
     const auto sides = m.q.tape->constant(n, moves);
@@ -215,7 +215,7 @@ Var<T> TapeMachine<T>::written(const Machine& m, Var<T> x, Var<T> read, Var<T> c
     const auto nothing = m.q.tape->constant(n, width_);  // is erased
     cells = write_cells(cells, circular_shift(m.q, sides), nothing, scale_rows(read, slice_columns(c, 3, 1)));
   }
-  return reshape(cells, cells_ * width_);
+  return cells;
 }
 
 // Predicts the bits of a symbol if more than half of it is written now, else -1.

@@ -5,13 +5,16 @@
 
 namespace hardgrad::testing::memory_test {
 
-TEST_CASE("rows of length 1") {
-  for (auto [r, c] : {std::pair{1, 1}, {3, 5}, {4, 19}})
-    expect_gradient([](auto&, const auto& x) { return unit_rows(x[0], {1e-3f}); }, {random_matrix(r, c, 1)});
-  Tape<double> tape;
-  const auto x = place(tape, {Matrix({2, 2}, std::vector<double>{3, 4, 0, 0})});
-  const auto y = unit_rows(x[0], 1e-30);
-  const std::vector<double> expected{0.6, 0.8, 0, 0};
+TEST_CASE("cosines of heads and the cells of their row") {
+  for (auto [rows, heads, cells, width] : {std::array{1, 1, 1, 1}, {2, 3, 5, 7}, {2, 2, 37, 20}})
+    expect_gradient([cells = cells](auto&, const auto& x) { return cosines(x[0], x[1], cells, {1e-3f}); },
+                    {random_matrix(rows * heads, width, 1), random_matrix(rows * cells, width, 2)});
+  expect_gradient([](auto&, const auto& x) { return cosines(x[0], x[0], 1, {1e-3f}); }, {random_matrix(3, 4, 3)});
+  Tape<double> tape;  // two rows, each of one head and two cells
+  const auto x = place(
+      tape, {Matrix({2, 2}, std::vector<double>{3, 4, 1, 0}), Matrix({4, 2}, std::vector<double>{6, 8, -4, 3, 0, 0, -1, 1})});
+  const auto y = cosines(x[0], x[1], 2, 1e-30);
+  const std::vector<double> expected{1, 0, 0, -std::sqrt(0.5)};
   for (int i = 0; i < 4; ++i) CHECK(y.value().data[i] == doctest::Approx(expected[i]));
 }
 
@@ -66,6 +69,8 @@ TEST_CASE("a hard head changes only its cell, and gradients reflect that") {
 TEST_CASE("shapes that do not fit are rejected") {
   Tape<double> tape;
   const auto x = [&](std::size_t r, std::size_t c) { return tape.constant(r, c); };
+  CHECK_THROWS_AS(cosines(x(2, 3), x(4, 2), 2, 1.0), Bug);
+  CHECK_THROWS_AS(cosines(x(3, 2), x(4, 2), 2, 1.0), Bug);
   CHECK_THROWS_AS(circular_shift(x(2, 3), x(2, 2)), Bug);
   CHECK_THROWS_AS(write_cells(x(6, 2), x(3, 3), x(3, 2), x(3, 2)), Bug);
   CHECK_THROWS_AS(write_cells(x(6, 2), x(2, 3), x(2, 1), x(2, 1)), Bug);
