@@ -64,6 +64,12 @@ void add_part(T share, const T* x, std::size_t n, T* __restrict to) {
   for (std::size_t i = 0; i < n; ++i) to[i] += share * x[i];
 }
 
+/// Where to add the cotangent of x; empty if none is wanted.
+template <class T>
+MatrixView<T> wanted(Tape<T>& tape, Var<T> x) {
+  return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{};
+}
+
 template <class U>
 MatrixView<U> lines(MatrixView<U> x, std::size_t from, std::size_t count) {
   return x.data ? MatrixView<U>{x.row(from), count, x.cols} : x;
@@ -72,32 +78,34 @@ MatrixView<U> lines(MatrixView<U> x, std::size_t from, std::size_t count) {
 }  // namespace
 
 template <class T>
-Var<T> cosines(Var<T> query, Var<T> memory, std::size_t N, T floor) {
-  const std::size_t R = N ? memory.rows() / N : 0, H = R ? query.rows() / R : 0;
-  require_shapes(memory.cols() == query.cols() && memory.rows() == R * N && query.rows() == R * H, "cosines", {query, memory});
+Var<T> cosines(Var<T> query, Var<T> memory, std::span<const int> of, std::size_t N, T floor) {
+  const std::size_t R = of.size(), H = R ? query.rows() / R : 0;
+  require_shapes(memory.cols() == query.cols() && N > 0 && memory.rows() % N == 0 && query.rows() == R * H, "cosines",
+                 {query, memory});
+  require_indices("cosines", of, 0, memory.rows() / N);
   auto& tape = *memory.tape;
   auto y = tape.output(R * H, N, {query, memory});
   const auto s = inverse_lengths(tape, query.value(), floor), t = inverse_lengths(tape, memory.value(), floor);
   const auto q = query.value(), m = memory.value();
   const auto c = tape.mutable_value(y);
   for (std::size_t head = 0; head < c.rows; ++head) {
-    const std::size_t first = head / H * N;
+    const std::size_t first = of[head / H] * N;
     T* __restrict row = c.row(head);
     kernels::row_dots(q.row(head), m.row(first), N, m.cols, row);
     for (std::size_t i = 0; i < N; ++i) row[i] *= s[head] * t[first + i];
   }
   if (!tape.needs_gradient(y)) return y;
-  tape.on_backward({y}, [query, memory, y, s, t, N, H, R](Tape<T>& tape) {
+  tape.on_backward({y}, [query, memory, y, s, t, N, H, of = tape.keep(of)](Tape<T>& tape) {
     const auto g = tape.cotangent(y), c = tape.value(y), q = tape.value(query), m = tape.value(memory);
     const MatrixView<T> gq{tape.template scratch<T>(H * q.cols).data(), H, q.cols};
     const auto sums = tape.template scratch<kernels::Batch<T>>(H);
     const auto along = tape.template scratch<T>(N);
-    const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
-    const auto to_m = wanted(memory), to_q = wanted(query);
-    for (std::size_t r = 0; r < R; ++r) {
+    const auto to_m = wanted(tape, memory), to_q = wanted(tape, query);
+    for (std::size_t r = 0; r < of.size(); ++r) {
+      const std::size_t first = of[r] * N;
       const CosineRow<T> row{lines(g, r * H, H), lines(c, r * H, H), lines(q, r * H, H),
-                             lines(m, r * N, N), s.data() + r * H,   t.data() + r * N};
-      row.backward(gq, lines(to_m, r * N, N), sums.data(), along.data());
+                             lines(m, first, N), s.data() + r * H,   t.data() + first};
+      row.backward(gq, lines(to_m, first, N), sums.data(), along.data());
       if (to_q.data) add_part(T{1}, gq.data, gq.size(), to_q.row(r * H));
     }
   });
@@ -121,14 +129,47 @@ void keep_part(T share, const T* x, std::size_t n, T* __restrict to) {
   for (std::size_t i = 0; i < n; ++i) to[i] *= T{1} - share * x[i];
 }
 
-/// Cell i of memory r times 1 - w_h,i e_h for each of its heads h = 0..H-1. cells [R N, W], w [R H, N], e [R H, W].
+/// Cell i times 1 - w_h,i e_h for each of the heads h of row r. cells [N, W], w [R H, N], e [R H, W].
 template <class T>
-void erase_cells(MatrixView<const T> w, MatrixView<const T> e, std::size_t H, MatrixView<T> cells) {
-  for (std::size_t head = 0; head < w.rows; ++head) {
-    const std::size_t first = head / H * w.cols;
+void erase_cells(MatrixView<const T> w, MatrixView<const T> e, std::size_t H, std::size_t r, MatrixView<T> cells) {
+  for (std::size_t head = r * H; head < (r + 1) * H; ++head)
     kernels::for_nonzero(w.row(head), w.cols,
-                         [&](std::size_t i, T by) { keep_part(by, e.row(head), cells.cols, cells.row(first + i)); });
+                         [&](std::size_t i, T by) { keep_part(by, e.row(head), cells.cols, cells.row(i)); });
+}
+
+/// Adds the erased cotangents of the rows' memories [R N, W] to those of the memories that they continue.
+template <class T>
+void erased_cotangent(Tape<T>& tape, Var<T> y, Var<T> memory, std::span<const int> of, MatrixView<const T> w,
+                      MatrixView<const T> e, std::size_t H) {
+  const std::size_t N = w.cols;
+  bool same = of.size() * N == memory.rows(), once = true;  // each row continues its own memory; none has two
+  for (std::size_t r = 0; r < of.size(); ++r) {
+    same = same && of[r] == static_cast<int>(r);
+    once = once && (r == 0 || of[r] > of[r - 1]);
   }
+  if (same)
+    return tape.pass_on(y, memory, [&](MatrixView<T> give) {
+      for (std::size_t r = 0; r < of.size(); ++r) erase_cells<T>(w, e, H, r, lines(give, r * N, N));
+    });
+  if (!tape.needs_gradient(memory)) return;
+  const auto g = tape.cotangent(y);
+  const auto sink = tape.sink(memory);
+  const std::size_t size = N * g.cols;
+  const bool stores = sink.first && once;
+  const MatrixView<T> to = stores ? sink.to : sink.scattered(), piece{tape.template scratch<T>(size).data(), N, g.cols};
+  std::size_t next = 0;  // first memory that is not written yet
+  const auto clear_until = [&](std::size_t end) {
+    if (stores) std::fill(to.row(next * N), to.row(end * N), T{0});
+  };
+  for (std::size_t r = 0; r < of.size(); ++r) {
+    const auto into = lines(to, of[r] * N, N), give = stores ? into : piece;
+    clear_until(of[r]);
+    next = of[r] + 1;
+    std::copy_n(g.row(r * N), size, give.data);
+    erase_cells<T>(w, e, H, r, give);
+    if (!stores) add_part(T{1}, give.data, size, into.data);
+  }
+  clear_until(to.rows / N);
 }
 
 }  // namespace
@@ -167,25 +208,26 @@ Var<T> circular_shift(Var<T> w, Var<T> shift) {
 // For one entry of one cell, with k_h = 1 - w_h e_h: y = m prod_h k_h + sum_h w_h a_h;
 // gm = g prod k, gw_h += g (a_h - m e_h prod_{h' != h} k), ge_h -= g m w_h prod_{h' != h} k, ga_h += g w_h
 template <class T>
-Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
-  const std::size_t N = w.cols(), R = N ? memory.rows() / N : 0, H = R ? w.rows() / R : 0;
-  require_shapes(same_shape(erase, add) && erase.rows() == w.rows() && erase.cols() == memory.cols() &&
-                     memory.rows() == R * N && w.rows() == R * H,
+Var<T> write_cells(Var<T> memory, std::span<const int> of, Var<T> w, Var<T> erase, Var<T> add) {
+  const std::size_t N = w.cols(), R = of.size(), H = R ? w.rows() / R : 0;
+  require_shapes(same_shape(erase, add) && erase.rows() == w.rows() && erase.cols() == memory.cols() && N > 0 &&
+                     memory.rows() % N == 0 && w.rows() == R * H,
                  "write_cells", {memory, w, erase, add});
+  require_indices("write_cells", of, 0, memory.rows() / N);
   auto& tape = *memory.tape;
-  auto y = tape.output(memory.rows(), memory.cols(), {memory, w, erase, add});
+  auto y = tape.output(R * N, memory.cols(), {memory, w, erase, add});
   const auto m = memory.value(), weight = w.value(), e = erase.value(), a = add.value();
-  const auto to = tape.mutable_value(y);
-  std::copy_n(m.data, m.size(), to.data);
-  erase_cells<T>(weight, e, H, to);                    // first all heads erase
-  for (std::size_t head = 0; head < w.rows(); ++head)  // then all heads add
-    kernels::for_nonzero(weight.row(head), N,
-                         [&](std::size_t i, T by) { add_part(by, a.row(head), m.cols, to.row(head / H * N + i)); });
-  tape.on_backward({y}, [memory, w, erase, add, y, N, H](Tape<T>& tape) {
+  for (std::size_t r = 0; r < R; ++r) {
+    const auto cells = lines(tape.mutable_value(y), r * N, N);
+    std::copy_n(m.row(of[r] * N), cells.size(), cells.data);
+    erase_cells<T>(weight, e, H, r, cells);                     // first all heads erase
+    for (std::size_t head = r * H; head < (r + 1) * H; ++head)  // then all heads add
+      kernels::for_nonzero(weight.row(head), N, [&](std::size_t i, T by) { add_part(by, a.row(head), a.cols, cells.row(i)); });
+  }
+  tape.on_backward({y}, [memory, w, erase, add, y, N, H, of = tape.keep(of)](Tape<T>& tape) {
     const auto g = tape.cotangent(y), m = tape.value(memory), weight = tape.value(w), e = tape.value(erase),
                a = tape.value(add);
-    const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
-    const auto to_w = wanted(w), to_e = wanted(erase), to_a = wanted(add);
+    const auto to_w = wanted(tape, w), to_e = wanted(tape, erase), to_a = wanted(tape, add);
     // The factor that remains after erasing by all heads except `but`.
     const auto left = [&](std::size_t r, std::size_t i, std::size_t j, std::size_t but) {
       T product{1};
@@ -197,30 +239,30 @@ Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
     for (std::size_t head = 0; head < weight.rows; ++head) {
       const std::size_t r = head / H;
       const auto back = [&](std::size_t i, T by) {
-        const std::size_t cell = r * N + i;
+        const T *given = g.row(r * N + i), *before = m.row(of[r] * N + i);
         T* __restrict out = piece.data();
-        for (std::size_t j = 0; j < g.cols; ++j) out[j] = g(cell, j) * m(cell, j);
+        for (std::size_t j = 0; j < g.cols; ++j) out[j] = given[j] * before[j];
         if (H > 1)
           for (std::size_t j = 0; j < g.cols; ++j) out[j] *= left(r, i, j, head % H);
-        if (to_w.data) to_w(head, i) += kernels::dot(g.row(cell), a.row(head), g.cols) - kernels::dot(out, e.row(head), g.cols);
+        if (to_w.data) to_w(head, i) += kernels::dot(given, a.row(head), g.cols) - kernels::dot(out, e.row(head), g.cols);
         if (by == 0) return;
         if (to_e.data) add_part(-by, out, g.cols, to_e.row(head));
-        if (to_a.data) add_part(by, g.row(cell), g.cols, to_a.row(head));
+        if (to_a.data) add_part(by, given, g.cols, to_a.row(head));
       };
       if (to_w.data)
         for (std::size_t i = 0; i < N; ++i) back(i, weight(head, i));
       else
         kernels::for_nonzero(weight.row(head), N, back);
     }
-    tape.pass_on(y, memory, [&](MatrixView<T> give) { erase_cells<T>(weight, e, H, give); });
+    erased_cotangent(tape, y, memory, of, weight, e, H);
   });
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                            \
-  template Var<T> cosines(Var<T>, Var<T>, std::size_t, T); \
-  template Var<T> circular_shift(Var<T>, Var<T>);          \
-  template Var<T> write_cells(Var<T>, Var<T>, Var<T>, Var<T>);
+#define HARDGRAD_INSTANTIATE(T)                                                  \
+  template Var<T> cosines(Var<T>, Var<T>, std::span<const int>, std::size_t, T); \
+  template Var<T> circular_shift(Var<T>, Var<T>);                                \
+  template Var<T> write_cells(Var<T>, std::span<const int>, Var<T>, Var<T>, Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE
