@@ -62,11 +62,10 @@ void grouped_mixtures(MatrixView<const T> w, MatrixView<const T> b, std::span<co
     for (std::size_t r = first; r < last; ++r) {
       T* out = to.row(r);
       if (store) std::fill_n(out, to.cols, T{0});
-      for (std::size_t i = 0; i < mine.rows; ++i) {
-        const T weight = w(r, i), *from = mine.row(i);
-        if (weight != 0)
-          for (std::size_t j = 0; j < to.cols; ++j) out[j] += weight * from[j];
-      }
+      kernels::for_nonzero(w.row(r), mine.rows, [&](std::size_t i, T weight) {
+        const T* from = mine.row(i);
+        for (std::size_t j = 0; j < to.cols; ++j) out[j] += weight * from[j];
+      });
     }
   });
 }
@@ -81,12 +80,10 @@ void grouped_outer(MatrixView<const T> w, MatrixView<const T> a, std::span<const
       return gemm<T>(Block<const T>(rows_from(w, first, last - first), mine.rows), true, rows_from(a, first, last - first),
                      false, mine, T{1});
     for (std::size_t r = first; r < last; ++r)
-      for (std::size_t i = 0; i < mine.rows; ++i) {
-        const T weight = w(r, i), *from = a.row(r);
+      kernels::for_nonzero(w.row(r), mine.rows, [&, from = a.row(r)](std::size_t i, T weight) {
         T* out = mine.row(i);
-        if (weight != 0)
-          for (std::size_t j = 0; j < a.cols; ++j) out[j] += weight * from[j];
-      }
+        for (std::size_t j = 0; j < a.cols; ++j) out[j] += weight * from[j];
+      });
   });
 }
 

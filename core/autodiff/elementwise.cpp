@@ -152,23 +152,19 @@ Var<T> scale_rows(Var<T> x, Var<T> w) {
   const auto in = x.value(), weight = w.value();
   const auto out = x.tape->mutable_value(y);
   for (std::size_t r = 0; r < out.rows; ++r)
-    for (std::size_t j = 0; j < out.cols; ++j) out(r, j) = weight.data[r] == 0 ? T{0} : in(r, j) * weight.data[r];
+    if (const T by = weight.data[r]; by == 0)
+      std::fill_n(out.row(r), out.cols, T{0});
+    else
+      for (std::size_t j = 0; j < out.cols; ++j) out(r, j) = in(r, j) * by;
   x.tape->on_backward({y}, [x, w, y](Tape<T>& tape) {
     const auto g = tape.cotangent(y), in = tape.value(x), weight = tape.value(w);
     if (tape.needs_gradient(x)) {
       const auto sink = tape.sink(x);
       for (std::size_t r = 0; r < g.rows; ++r)
-        for (std::size_t j = 0; j < g.cols; ++j) {
-          const T give = g(r, j) == 0 ? T{0} : g(r, j) * weight.data[r];
-          sink.to(r, j) = sink.first ? give : sink.to(r, j) + give;
-        }
+        Sink<T>{{sink.to.row(r), 1, g.cols}, sink.first}.accumulate(
+            [gr = g.row(r), by = weight.data[r]](std::size_t j) { return gr[j] == 0 ? T{0} : gr[j] * by; });
     }
-    give(tape, w, [&](std::size_t r) {
-      double sum = 0;
-      for (std::size_t j = 0; j < g.cols; ++j)
-        if (g(r, j) != 0) sum += static_cast<double>(g(r, j)) * static_cast<double>(in(r, j));
-      return static_cast<T>(sum);
-    });
+    give(tape, w, [&](std::size_t r) { return static_cast<T>(kernels::live_dot(g.row(r), in.row(r), g.cols)); });
   });
   return y;
 }
@@ -233,12 +229,23 @@ Var<T> square(Var<T> a) {
   return unary_rule(a, y, [](T g, T a, T) { return g == 0 ? T{0} : 2 * a * g; });
 }
 
-// y = log(1 + exp a) = max(a, 0) + log(1 + exp(-|a|)); ga = g / (1 + exp(-a)), where exp(a - y) = 1 / (1 + exp(-a))
+// y = log(1 + exp a) = max(a, 0) + log(1 + exp(-|a|)); ga = g / (1 + exp(-a))
 template <class T>
 Var<T> softplus(Var<T> a) {
-  const T* p = a.value().data;
-  auto y = same_as(a, {a}, [=](std::size_t i) { return (p[i] < 0 ? T{0} : p[i]) + std::log1p(std::exp(-std::abs(p[i]))); });
-  return unary_rule(a, y, [](T g, T a, T y) { return g == 0 ? T{0} : g * std::exp(a - y); });
+  using Batch = kernels::Batch<T>;
+  auto y = mapped(a, [](const Batch& x) {
+    return xsimd::max(Batch(T{0}), x) + kernels::log1p_unit<T>(kernels::exp<T>(-xsimd::abs(x)));  // a NaN second operand stays
+  });
+  a.tape->on_backward({y}, [a, y](Tape<T>& tape) {
+    const T *g = tape.cotangent(y).data, *x = tape.value(a).data;
+    const auto sink = tape.sink(a);
+    kernels::for_lanes<T>(sink.to.size(), [&](auto lane) {
+      const Batch slope = lane.load(g), none(T{0});
+      const Batch give = xsimd::select(slope == none, none, slope * kernels::sigmoid<T>(lane.load(x)));
+      lane.store(sink.to.data, sink.first ? give : lane.load(sink.to.data) + give);
+    });
+  });
+  return y;
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                          \

@@ -311,8 +311,7 @@ Var<T> reshape(Var<T> x, std::size_t cols) {
   const std::size_t size = x.value().size();
   if (cols == x.cols()) return x;
   require_shapes(cols > 0 && size % cols == 0, "reshape", {x});
-  auto y = x.tape->output(size / cols, cols, {x});
-  std::copy_n(x.value().data, size, x.tape->mutable_value(y).data);
+  auto y = x.tape->view(x, size / cols, cols);
   x.tape->on_backward({y}, [x, y](Tape<T>& tape) { tape.pass_on(y, x); });
   return y;
 }

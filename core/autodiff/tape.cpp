@@ -100,6 +100,15 @@ Var<T> Tape<T>::detach(Var<T> x) {
 }
 
 template <class T>
+Var<T> Tape<T>::view(Var<T> x, std::size_t rows, std::size_t cols) {
+  value(x);  // a Bug if x was overwritten
+  auto& node = nodes_[x.id];
+  if (rows * cols != node.value.size()) throw Bug("a view of another size");
+  node.writable = false;
+  return leaf({node.value.data, rows, cols}, node.made_from);
+}
+
+template <class T>
 std::uint8_t Tape<T>::leaves_of(std::span<const Var<T>> made_of) const {
   std::uint8_t leaves = none;
   for (auto x : made_of)

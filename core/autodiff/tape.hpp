@@ -118,6 +118,8 @@ class Tape {
   void watch(Var<T> x) { nodes_[x.id].made_from |= parameters; }
   /// The same value, detached from its inputs.
   Var<T> detach(Var<T> x);
+  /// The same numbers in the same memory as a matrix of this shape, with x's leaves. Its operation passes on the cotangent.
+  Var<T> view(Var<T> x, std::size_t rows, std::size_t cols);
 
   // For operations
   /// A new uninitialised output; `inputs` decide whether it needs a gradient.
@@ -170,6 +172,20 @@ class Tape {
   void count_missed_hint() { ++missed_hints_; }
   /// At the end of a closure: passes the cotangent of its output y to its input x unchanged.
   void pass_on(Var<T> y, Var<T> x);
+  /// The same after change(cotangent), in place where the cotangent of y is not read again.
+  template <class F>
+  void pass_on(Var<T> y, Var<T> x, F change) {
+    if (!needs_gradient(x)) return;
+    auto& from = nodes_[y.id];
+    if (releasing_) {
+      change(MatrixView<T>{from.cotangent, from.value.rows, from.value.cols});
+      return pass_on(y, x);
+    }
+    const MatrixView<T> changed{arena_.allocate<T>(from.value.size()), from.value.rows, from.value.cols};
+    std::copy_n(from.cotangent, changed.size(), changed.data);
+    change(changed);
+    sink(x).accumulate([&](std::size_t i) { return changed.data[i]; });
+  }
 
   // Results
   /// Back-propagates from a [1, 1] matrix.

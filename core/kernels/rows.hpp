@@ -43,6 +43,26 @@ inline std::size_t find(const T* x, std::size_t n, T value) {
   return static_cast<std::size_t>(std::find(x + from, x + n, value) - x);
 }
 
+/// f(i, x[i]) for the numbers that are not 0; blocks of zeros, as in the weights of hard choices, are skipped as a whole.
+template <class T, class F>
+inline void for_nonzero(const T* x, std::size_t n, F&& f) {
+  constexpr std::size_t block = 16;
+  std::size_t i = 0;
+  const auto visit = [&](std::size_t end) {
+    for (; i < end; ++i)
+      if (x[i] != 0) f(i, x[i]);
+  };
+  while (i + block <= n) {
+    unsigned found = 0;
+    for (std::size_t j = 0; j < block; ++j) found |= x[i + j] != 0;
+    if (found)
+      visit(i + block);
+    else
+      i += block;
+  }
+  visit(n);
+}
+
 /// Adds the whole blocks of x[i .. n) to `total`, in `w` independent partial sums; returns the index after the last block.
 template <std::size_t w, class T>
 inline std::size_t add_blocks(const T* x, std::size_t i, std::size_t n, double& total) {
@@ -63,6 +83,20 @@ inline double row_sum(const T* x, std::size_t n) {
   std::size_t i = add_blocks<16>(x, 0, n, total);
   i = add_blocks<4>(x, i, n, total);
   for (; i < n; ++i) total += static_cast<double>(x[i]);
+  return total;
+}
+
+/// sum_i g[i] x[i] over the g[i] that are not 0, in double.
+template <class T>
+inline double live_dot(const T* g, const T* x, std::size_t n) {
+  constexpr std::size_t block = 64;
+  double products[block], total = 0;
+  for (std::size_t first = 0; first < n; first += block) {
+    const std::size_t count = std::min(block, n - first);
+    for (std::size_t i = 0; i < count; ++i)
+      products[i] = g[first + i] == 0 ? 0.0 : static_cast<double>(g[first + i]) * static_cast<double>(x[first + i]);
+    total += row_sum(products, count);
+  }
   return total;
 }
 

@@ -41,6 +41,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/autodiff/attention.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
@@ -101,6 +102,37 @@ class Ponderer final : public Model<T> {
   struct Thought {
     std::vector<LstmState<T>> s;   // N of [M, H]; no cells if no outer step follows
     HaltingLaw<T> law, posterior;  // posterior: if asked for
+
+    /// sum_n w_n s_n of the states `from` [K]: w [K, N]
+    LstmState<T> mean(Var<T> w, const std::vector<int>& from) const {
+      const std::size_t N = s.size(), M = s[0].h.rows();
+      const std::vector<std::vector<int>> every(N, range(M));
+      const auto of = [&](Var<T> LstmState<T>::*part) {
+        std::vector<Var<T>> steps;
+        for (const auto& step : s) steps.push_back(step.*part);
+        return steps[0] ? mix(w, in_turn(steps, every), std::span<const int>(from), Items(M, N)) : Var<T>{};
+      };
+      return {of(&LstmState<T>::h), of(&LstmState<T>::c)};
+    }
+    /// Row m N + n is row place[n][m] of block n = 0..N-1.
+    static Var<T> in_turn(const std::vector<Var<T>>& blocks, const std::vector<std::vector<int>>& place) {
+      const std::size_t N = blocks.size();
+      std::vector<int> index(N * place[0].size());
+      for (std::size_t n = 0, before = 0; n < N; before += blocks[n++].rows())
+        for (std::size_t m = 0; m < place[n].size(); ++m) index[m * N + n] = static_cast<int>(before) + place[n][m];
+      return gather_rows(std::span<const Var<T>>(blocks), std::span<const int>(index));
+    }
+    static std::vector<int> range(std::size_t count) {
+      std::vector<int> all(count);
+      std::iota(all.begin(), all.end(), 0);
+      return all;
+    }
+    /// list[at[m]] of each m
+    static std::vector<int> taken(const std::vector<int>& list, const std::vector<int>& at) {
+      std::vector<int> some;
+      for (int m : at) some.push_back(list[m]);
+      return some;
+    }
   };
   // The states after halting: the Thought's state of each, and s [N, H].
   struct Halted {
@@ -178,19 +210,11 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought& x, const Items& s
   const auto n = states.choose(site);
 
   const auto w = n.weights();
-  const auto mean = [&](auto of) {  // sum_n w_n s_n
-    Var<T> sum;
-    if (!of(x.s[0])) return sum;
-    for (int k = 0; k < most_; ++k) {
-      const auto part = scale_rows(Var<T>(n.after(of(x.s[k]))), slice_columns(w, k, 1));
-      sum = k == 0 ? part : add(sum, part);
-    }
-    return sum;
-  };
   std::vector<double> count(most_);
   std::iota(count.begin(), count.end(), 1);
   if (!act_) pay(n, tau_, row_sums(multiply(w, constant(tape, w.rows(), count))));  // tau n
-  return {n, n.histories().parent, {mean([](const auto& s) { return s.h; }), mean([](const auto& s) { return s.c; })}};
+  const auto& from = n.histories().parent;
+  return {n, from, x.mean(w, from)};
 }
 
 // z_n ~ Bernoulli(1 - lambda_n) until the first 0, s = s_n
@@ -198,11 +222,11 @@ template <class T>
 auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought& x, const Items& both) const -> Halted {
   auto& tape = *x.s[0].h.tape;
   auto states = before.next_step();
-  std::vector<int> from(states.size());  // the state of x
-  std::iota(from.begin(), from.end(), 0);
+  auto from = Thought::range(states.size());           // the state of x
   std::vector<char> asked(states.size(), 1);           // states that have not halted
   auto reach = tape.constant(states.size(), 1, T{1});  // z_1 .. z_{n-1}
-  auto s = core_.zero(tape, states.size());
+  std::vector<Var<T>> halts;                           // w_n, of the states after choice n
+  std::vector<std::vector<int>> place;                 // the present states' rows of each w_n
   for (int n = 0; n + 1 < most_; ++n) {
     ItemSite<T> site{.name = "halt", .logits = on(from, x.law.logits(n)), .items = both, .state = on(from, x.s[n].h)};
     for (std::size_t m = 0; m < from.size(); ++m) site.options.push_back(asked[m] ? x.law.options(n)[from[m]] : 1);
@@ -217,25 +241,21 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought& x, const
 
     const auto w = z.weights();
     const auto& parent = z.histories().parent;
-    const Var<T> reached = z.after(reach), halts = multiply(reached, slice_columns(w, 0, 1));
+    const Var<T> reached = z.after(reach);
+    halts.push_back(multiply(reached, slice_columns(w, 0, 1)));
     reach = multiply(reached, slice_columns(w, 1, 1));
-    std::vector<int> now;
     std::vector<char> next;
-    for (std::size_t m = 0; m < parent.size(); ++m) {
-      now.push_back(from[parent[m]]);
-      next.push_back(site.options[parent[m]] > 1 && reach.value().data[m] > 0);
-    }
-    const auto with = [&](Var<T> sum, Var<T> s_n) -> Var<T> {
-      return s_n ? z.after(sum) + Sum<T>(scale_rows(on(now, s_n), halts)) : Sum<T>();
-    };
-    s = {with(s.h, x.s[n].h), with(s.c, x.s[n].c)};
-    from = std::move(now);
+    for (std::size_t m = 0; m < parent.size(); ++m) next.push_back(site.options[parent[m]] > 1 && reach.value().data[m] > 0);
+    for (auto& rows : place) rows = Thought::taken(rows, parent);
+    place.push_back(Thought::range(parent.size()));
+    from = Thought::taken(from, parent);
     asked = std::move(next);
     states = z.next_step();
   }
   if (!act_) pay(states, tau_, reach);
-  const auto with = [&](Var<T> sum, Var<T> s_n) { return s_n ? add(sum, scale_rows(on(from, s_n), reach)) : Var<T>{}; };
-  s = {with(s.h, x.s[most_ - 1].h), with(s.c, x.s[most_ - 1].c)};
+  halts.push_back(reach);
+  place.push_back(Thought::range(from.size()));
+  const auto s = x.mean(reshape(Thought::in_turn(halts, place), most_), from);
   return {states, std::move(from), s};
 }
 

@@ -31,13 +31,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/memory.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/states.hpp"
+#include "core/models/parts/memories.hpp"
 #include "core/models/parts/tapes.hpp"
 
 namespace hardgrad::models::tape_machine {
@@ -92,15 +91,15 @@ class TapeMachine final : public Model<T> {
   // The machine's values in n states.
   struct Machine {
     LstmState<T> s;
-    Var<T> M, p, q, u, a;  // [n, N W], [n, N], [n, N], [n, L + 1], [n, 8]
+    Memories<T> M;
+    Var<T> p, q, u, a;  // [n, N], [n, N], [n, L + 1], [n, 8]
     Machine after(const States<T>& i) const {
-      return {{i.after(s.h), i.after(s.c)}, i.after(M), i.after(p), i.after(q), i.after(u), i.after(a)};
+      return {{i.after(s.h), i.after(s.c)}, M.after(i), i.after(p), i.after(q), i.after(u), i.after(a)};
     }
   };
   int steps(int length) const { return static_cast<int>(std::ceil(time_ * length)); }
   int input_moves() const { return forward_ ? 2 : static_cast<int>(moves); }
   Machine start(Tape<T>& tape, std::size_t examples, std::size_t symbols) const;
-  Var<T> read(const Machine& m) const;
   /// The scores (W_i s + b_i, W_j s + b_j, W_o s + b_o) [n, 8] -> [n 3, 3], one row per column of the site.
   static Var<T> of_columns(Var<T> scores) {
     return reshape(concat_columns({scores, scores.tape->constant(scores.rows(), 1)}), moves);
@@ -117,7 +116,7 @@ class TapeMachine final : public Model<T> {
     return a;
   }
   /// M_t, with x_t, m_t and the weights c_t [n, 4] of direct access, if any.
-  Var<T> written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const;
+  Memories<T> written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const;
   static void predict_bit(const States<T>& states, Var<T> written, Var<T> logits);
 
   Structure structure_;
@@ -143,7 +142,7 @@ void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto m = start(tape, distinct.size(), output.most());
   for (int t = 1; states.size() > 0; ++t) {
     const auto x = input.read(m.p, states.example());  // x_t
-    const auto under = read(m);                        // m_t
+    const auto under = m.M.read(m.q);                  // m_t
     m.s = controller_.step(controller_.project(concat_columns({x, under, m.a})), m.s);
     const auto c = direct_.weight ? sigmoid(direct_(m.s.h)) : Var<T>{};
     m.M = written(m, x, under, c);  // M_t
@@ -166,15 +165,15 @@ void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
       chooses = chooses || goes_on;
     }
     const auto i = chooses ? states.choose(site) : states.next_step();  // i_t, j_t, o_t
-    const auto losses = output.losses(logits, states.example());
     m = m.after(i);
     m.a = chooses ? slice_columns(reshape(i.weights(), columns * moves), 0, actions) : first_options(tape, states.size());
     m.p = moved(m.p, m.a, 0);  // p_t
     m.q = moved(m.q, m.a, 1);  // q_t
     const auto now = output.written(m.u, slice_columns(m.a, 2 * moves, 1), i.example(), t);
     m.u = output.moved(m.u, now);  // u_t
-    i.cost(row_sums(multiply(now, Var<T>(i.after(losses)))));
-    predict_bit(i, row_sums(now), i.after(logits));
+    const Var<T> bits = i.after(logits), writes = row_sums(now);
+    i.cost(output.loss(bits, now, writes, i.example()));
+    predict_bit(i, writes, bits);
     states = i.next_step().only_states(output.unfinished(m.u, i.example(), t));
     m = m.after(states);
   }
@@ -188,34 +187,26 @@ auto TapeMachine<T>::start(Tape<T>& tape, std::size_t examples, std::size_t symb
     return at;
   };
   const auto at = first(cells_);
-  return {controller_.zero(tape, examples), tape.constant(examples, cells_ * width_), at, at, first(symbols + 1),
+  return {controller_.zero(tape, examples), {tape.constant(examples * cells_, width_), cells_}, at, at, first(symbols + 1),
           tape.constant(examples, actions)};
-}
-
-// m = sum_i q_i M_i
-template <class T>
-Var<T> TapeMachine<T>::read(const Machine& m) const {
-  std::vector<int> own(m.q.rows());
-  std::iota(own.begin(), own.end(), 0);
-  return mix(m.q, reshape(m.M, width_), std::span<const int>(own), Items(own.size(), cells_));
 }
 
 // M_i + q_i sig(..) (tanh(..) + c^1 A_1 x - M_i), and c^4 m beside the head
 template <class T>
-Var<T> TapeMachine<T>::written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const {
+Memories<T> TapeMachine<T>::written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const {
   const auto gv = write_(m.s.h);
   const auto g = sigmoid(slice_columns(gv, 0, width_));
   auto v = tanh(slice_columns(gv, width_, width_));
   if (c) v = add(v, scale_rows(input_to_memory_(x), slice_columns(c, 0, 1)));
-  auto cells = write_cells(reshape(m.M, width_), m.q, g, multiply(g, v));
+  auto M = m.M.written(m.q, g, multiply(g, v));
   if (c) {
     const auto n = m.q.rows();
     const auto sides = m.q.tape->constant(n, moves);
     for (std::size_t r = 0; r < n; ++r) m.q.tape->mutable_value(sides)(r, 0) = m.q.tape->mutable_value(sides)(r, 2) = 1;
     const auto nothing = m.q.tape->constant(n, width_);  // is erased
-    cells = write_cells(cells, circular_shift(m.q, sides), nothing, scale_rows(read, slice_columns(c, 3, 1)));
+    M = M.written(circular_shift(m.q, sides), nothing, scale_rows(read, slice_columns(c, 3, 1)));
   }
-  return reshape(cells, cells_ * width_);
+  return M;
 }
 
 // Predicts the bits of a symbol if more than half of it is written now, else -1.

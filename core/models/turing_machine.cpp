@@ -25,8 +25,8 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/memory.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/memories.hpp"
 #include "core/models/parts/sequences.hpp"
-#include "core/models/parts/states.hpp"
 
 namespace hardgrad::models::turing_machine {
 namespace {
@@ -77,28 +77,21 @@ class TuringMachine final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override;
 
  private:
-  // The machine's values in n states: the controller, the memory as one row, the cells read, the places of the heads.
+  // The machine's values in n states: the controller, the memories, the cells read, the places of the heads.
   struct Machine {
     LstmState<T> s;
-    Var<T> M, r, w;  // [n, N W], [n, R W], [n, H N]
+    Memories<T> M;
+    Var<T> r, w;  // [n, R W], [n, H N]
     Machine after(const States<T>& i) const {
       const LstmState<T> kept{i.after(s.h), s.c ? Var<T>(i.after(s.c)) : Var<T>{}};
-      return {kept, i.after(M), i.after(r), i.after(w)};
+      return {kept, M.after(i), i.after(r), i.after(w)};
     }
   };
   Machine start(Tape<T>& tape, std::size_t examples) const;
   /// e [n H, N]
-  Var<T> addressed(const Machine& m, const Items& cells) const;
-  /// The cells of n states; the state of each head of n states.
-  Items cells_of(std::size_t states) const { return {states, cells_}; }
-  static std::vector<int> each(std::size_t states, std::size_t heads) {
-    std::vector<int> state(states * heads);
-    for (std::size_t n = 0; n < state.size(); ++n) state[n] = static_cast<int>(n / heads);
-    return state;
-  }
-  Var<T> cells(Var<T> M) const { return reshape(M, width_); }  // [n, N W] -> [n N, W]
-  Var<T> read(Var<T> w, Var<T> M) const;
-  Var<T> written(Var<T> M, Var<T> w, Var<T> s) const;
+  Var<T> addressed(const Machine& m) const;
+  Var<T> read(Var<T> w, const Memories<T>& M) const;
+  Memories<T> written(const Memories<T>& M, Var<T> w, Var<T> s) const;
 
   Structure structure_;
   std::size_t cells_, width_, readers_, heads_, shifts_;  // shifts_: 2 S + 1
@@ -120,16 +113,15 @@ void TuringMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
   for (std::size_t t = 0; t < given.steps(); ++t) {
     const auto input = concat_columns({given.x(tape, states.example(), t), m.r});
     m.s = recurrent_ ? lstm_.step(lstm_.project(input), m.s) : LstmState<T>{tanh(controller_(input)), {}};  // s_t
-    const auto now = cells_of(states.size());
     ItemSite<T> site{.name = "heads",
-                     .logits = addressed(m, now),  // e
+                     .logits = addressed(m),  // e
                      .items = items,
                      .state = m.s.h,
                      .columns = static_cast<int>(heads_)};
     if (structure_.posterior)
       site.posterior = [&] {  // e_i + (W_q [s_t; y_t] + b_q)^h . M_{t-1},i
         const auto q = reshape(posterior_(concat_columns({m.s.h, given.y(tape, states.example(), t)})), width_);
-        return add(site.logits, dot_scores(q, cells(m.M), each(states.size(), heads_), now));
+        return add(site.logits, m.M.dots(q));
       };
     const auto i = states.choose(site);  // i_t^h ~ softmax(e)
     m = m.after(i);
@@ -150,7 +142,7 @@ auto TuringMachine<T>::start(Tape<T>& tape, std::size_t examples) const -> Machi
   Machine m;
   m.s.h = tape.constant(examples, C);
   if (recurrent_) m.s.c = tape.constant(examples, C);
-  m.M = reshape(gather_rows(tape.parameter(*initial_), std::span<const int>(same)), cells_ * width_);
+  m.M = {gather_rows(tape.parameter(*initial_), std::span<const int>(same)), cells_};
   const auto first = tape.constant(examples * heads_, cells_);
   for (std::size_t h = 0; h < examples * heads_; ++h) tape.mutable_value(first)(h, 0) = 1;
   m.w = reshape(first, heads_ * cells_);
@@ -159,15 +151,14 @@ auto TuringMachine<T>::start(Tape<T>& tape, std::size_t examples) const -> Machi
 }
 
 template <class T>
-Var<T> TuringMachine<T>::addressed(const Machine& m, const Items& now) const {
+Var<T> TuringMachine<T>::addressed(const Machine& m) const {
   const T floor = static_cast<T>(1e-8), least = static_cast<T>(1e-12);
   const auto asked = reshape(address_(m.s.h), width_ + 3 + shifts_);  // [n H, W + 2 S + 4]
   const auto number = [&](std::size_t j) { return slice_columns(asked, width_ + j, 1); };
   const auto normalised = [](Var<T> x) {
     return probabilities(log_softmax(x, std::vector<int>(x.rows(), static_cast<int>(x.cols()))));
   };
-  const auto cosine = dot_scores(unit_rows(slice_columns(asked, 0, width_), floor), unit_rows(cells(m.M), floor),
-                                 each(m.M.rows(), heads_), now);
+  const auto cosine = m.M.cosines(slice_columns(asked, 0, width_), floor);
   const auto content = normalised(scale_rows(cosine, softplus(number(0))));
   const auto gate = sigmoid(number(1));
   const auto gated = add(scale_rows(content, gate), scale_rows(reshape(m.w, cells_), affine(gate, T{-1}, T{1})));
@@ -177,18 +168,16 @@ Var<T> TuringMachine<T>::addressed(const Machine& m, const Items& now) const {
 
 // r = [sum_i w_i^h M_i]_h
 template <class T>
-Var<T> TuringMachine<T>::read(Var<T> w, Var<T> M) const {
-  const auto reading = reshape(slice_columns(w, 0, readers_ * cells_), cells_);
-  return reshape(mix(reading, cells(M), each(M.rows(), readers_), cells_of(M.rows())), readers_ * width_);
+Var<T> TuringMachine<T>::read(Var<T> w, const Memories<T>& M) const {
+  return reshape(M.read(reshape(slice_columns(w, 0, readers_ * cells_), cells_)), readers_ * width_);
 }
 
 // M_i (.) prod_h (1 - w_i^h sig(u^h)) + sum_h w_i^h tanh(v^h)
 template <class T>
-Var<T> TuringMachine<T>::written(Var<T> M, Var<T> w, Var<T> s) const {
+Memories<T> TuringMachine<T>::written(const Memories<T>& M, Var<T> w, Var<T> s) const {
   const auto writing = reshape(slice_columns(w, readers_ * cells_, (heads_ - readers_) * cells_), cells_);
   const auto uv = reshape(write_(s), 2 * width_);
-  return reshape(write_cells(cells(M), writing, sigmoid(slice_columns(uv, 0, width_)), tanh(slice_columns(uv, width_, width_))),
-                 cells_ * width_);
+  return M.written(writing, sigmoid(slice_columns(uv, 0, width_)), tanh(slice_columns(uv, width_, width_)));
 }
 
 const ModelEntry entry = {

@@ -83,10 +83,11 @@ class OutputTape {
   Var<T> next(Var<T> u, std::span<const int> example) const {
     return mix(slice_columns(u, 0, most()), wanted_, example, symbols_);
   }
-  /// - log Bernoulli(y_k; sig(logits)) of every symbol k: logits [n, O] -> [n, S].
-  Var<T> losses(Var<T> logits, std::span<const int> example) const {
-    const auto there = filled(*logits.tape, example, [](int, int) { return true; });
-    return subtract(scale_rows(there, row_sums(softplus(logits))), dot_scores(logits, wanted_, example, symbols_));
+  /// - sum_k w_k log Bernoulli(y_k; sig(logits)) with the weights `written` [n, S] of the symbols, which sum to `writes` [n, 1]:
+  /// logits [n, O] -> [n, 1].
+  Var<T> loss(Var<T> logits, Var<T> written, Var<T> writes, std::span<const int> example) const {
+    const auto y = mix(written, wanted_, example, symbols_);  // sum_k w_k y_k
+    return row_sums(subtract(scale_rows(softplus(logits), writes), multiply(logits, y)));
   }
   /// [n, S] the weight with which each symbol is written at step t, from the weight `writes` [n, 1] of writing. It is u where
   /// as many symbols as steps are left.
