@@ -136,7 +136,22 @@ class SentencePair final : public Model<T>, public Dreams {
   }
 
   using Reading = PairReading<T>;
-  Var<T> attention_feature(Reading& reading, const Items& options, Var<T> log_a) const;
+  /// The columns of W of block k that multiply x (part 0) or a (part 1): [w D, D], D rows for each place of the window.
+  Var<T> weights(Tape<T>& tape, std::size_t k, int part) const {
+    const int parts = bottom_ ? 2 : 1;
+    std::vector<int> row;
+    for (int place = 0; place < window_; ++place)
+      for (int filter = 0; filter < width_; ++filter) row.push_back((filter * window_ + place) * parts + part);
+    return gather_rows(reshape(tape.parameter(*blocks_[k].weight), width_), std::span<const int>(row));
+  }
+  /// Sums over windows of rows of products [rows, w D], row[i] at place i % w of window i / w: [windows, D].
+  Sum<T> over_windows(Var<T> products, const std::vector<int>& row) const {
+    std::vector<int> of_place(row.size());
+    for (std::size_t i = 0; i < row.size(); ++i)
+      of_place[i] = row[i] < 0 ? -1 : row[i] * window_ + static_cast<int>(i) % window_;
+    return sum_of_rows(reshape(products, width_), std::move(of_place), window_);
+  }
+  Var<T> attention_feature(Reading& reading, const Items& options, Var<T> log_a, Var<T> P) const;
   Var<T> pooled(Reading& reading, const Items& options, Var<T> f, Items units) const;
   /// Scores of tokens [tokens, S] -> of columns [N D, S].
   Var<T> by_column(Var<T> scores, const Items& tokens) const {
@@ -163,17 +178,26 @@ void SentencePair<T>::run(const Batch& batch, Episode<T>& episode) const {
   now.x = words.x;
   now.levels.push_back(sentence_means(now.x, now.tokens));
   for (std::size_t k = 0; k < blocks_.size(); ++k) {
-    auto x = now.x;
-    if (bottom_) {  // [x; a], A_ij = 1 / (1 + |x_i - y_j|)
+    // f_u = tanh(W [x_{u-w+1}; a_{u-w+1}; ..; x_u; a_u] + b). The products of W with x and with P are taken before the choice,
+    // which multiplies the tokens.
+    const auto before = now.tokens;
+    const auto Wx = linear(now.x, weights(tape, k, 0));
+    Var<T> Wa;
+    if (bottom_) {  // A_ij = 1 / (1 + |x_i - y_j|)
       const auto log_a =
-          k == 0 ? words.log_a : match_scores(x, x, std::span<const int>(other_sentence(now.tokens)), now.tokens);
-      const auto a = attention_feature(now, partners, log_a);
-      x = concat_columns({now.x, a});
+          k == 0 ? words.log_a : match_scores(now.x, now.x, std::span<const int>(other_sentence(before)), before);
+      Wa = attention_feature(now, partners, log_a, linear(tape.parameter(*places_.weight), weights(tape, k, 1)));
     }
-    // f_u = tanh(W [x_{u-w+1}; ..; x_u] + b)
     const auto units = now.sentences(window_ - 1);
     const auto seen = windows_of(units, now.tokens, 1 - window_, window_);
-    const auto f = tanh(blocks_[k](reshape(gather_rows(x, std::span<const int>(seen)), window_ * x.cols())));
+    auto seen_before = seen;
+    if (bottom_) {
+      const auto row = rows_from(now.states.histories().parent, before);
+      for (int& token : seen_before) token = token < 0 ? -1 : row[token];
+    }
+    Sum<T> sum = over_windows(Wx, seen_before) + Sum<T>(tape.parameter(*blocks_[k].bias), std::vector<int>(units.total(), 0));
+    if (bottom_) sum = sum + over_windows(Wa, seen);
+    const auto f = tanh<T>(sum);
     now.x = pooled(now, units_of_window, f, units);
     now.levels.push_back(sentence_means(now.x, now.tokens));
   }
@@ -189,9 +213,9 @@ void SentencePair<T>::run(const Batch& batch, Episode<T>& episode) const {
                                          std::span<const int>(now.labels())));
 }
 
-// a_i = R_i P_{j_i}, j_i ~ A_ij / R_i
+// a_i = R_i P_{j_i}, j_i ~ A_ij / R_i; here of W P
 template <class T>
-Var<T> SentencePair<T>::attention_feature(Reading& now, const Items& options, Var<T> log_a) const {
+Var<T> SentencePair<T>::attention_feature(Reading& now, const Items& options, Var<T> log_a, Var<T> P) const {
   auto& tape = *log_a.tape;
   auto R = row_sums(probabilities(log_a));
   ItemSite<T> site{.name = "partner",
@@ -210,7 +234,6 @@ Var<T> SentencePair<T>::attention_feature(Reading& now, const Items& options, Va
   R = Reading::after(j, R, now.tokens);
   now.follow(j);
   const auto cell = cells_of_tokens(now.tokens, columns_);
-  const auto P = tape.parameter(*places_.weight);
   std::vector<int> place;
   if (j.hard()) {
     for (int c : cell) place.push_back(j.options()[c]);

@@ -98,9 +98,8 @@ struct PairReading {
   static Var<T> after(const States<T>& choice, Var<T> rows, const Items& before) {
     return gather_rows(rows, std::span<const int>(rows_from(choice.histories().parent, before)));
   }
-  /// Moves all values to the states after a choice.
+  /// Moves all values but x to the states after a choice.
   void follow(const States<T>& choice) {
-    x = after(choice, x, tokens);
     for (auto& level : levels) level = choice.after(level);
     states = choice;
     tokens = sentences();
