@@ -49,18 +49,26 @@ struct Sensor {
  private:
   template <class T>
   void glimpse(const double* image, int cell, T* out) const {
-    for (int s = 0; s < scales; ++s) {
+    for (int s = 0; s < scales; ++s, out += patch * patch) {
       const int block = 1 << s;
       const int top = first(cell / grid, height, patch * block), left = first(cell % grid, width, patch * block);
-      const double share = 1.0 / (block * block);
-      for (int i = 0; i < patch; ++i)
-        for (int j = 0; j < patch; ++j) {
-          const int y1 = std::min(height, top + (i + 1) * block), x1 = std::min(width, left + (j + 1) * block);
-          double sum = 0;
-          for (int y = std::max(0, top + i * block); y < y1; ++y)
-            for (int x = std::max(0, left + j * block); x < x1; ++x) sum += image[y * width + x];
-          *out++ = static_cast<T>(sum * share);
+      const int begin = std::max(0, -left), end = std::max(begin, std::min(patch * block, width - left));  // within the image
+      std::fill_n(out, patch * patch, T{0});
+      for (int i = 0; i < patch; ++i) {
+        T* row = out + i * patch;
+        const int y0 = std::max(0, top + i * block), y1 = std::min(height, top + (i + 1) * block);
+        if (block == 1) {
+          for (int j = begin; j < end && y0 < y1; ++j) row[j] = static_cast<T>(image[y0 * width + left + j]);
+          continue;
         }
+        for (int j = begin / block; j * block < end; ++j) {
+          double sum = 0;
+          for (int y = y0; y < y1; ++y)
+            for (int x = std::max(begin, j * block); x < std::min(end, (j + 1) * block); ++x)
+              sum += image[y * width + left + x];
+          row[j] = static_cast<T>(sum / (block * block));
+        }
+      }
     }
   }
 };
