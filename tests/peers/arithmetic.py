@@ -142,9 +142,12 @@ def memory_reader(s):
             out += [Product("scores", s.R * N if s.plain else int(length[s.distinct(k, k)].sum()), D, 1)]
         else:
             out += [Product("scores", int((length.astype(float) ** (k + 1)).sum()), D, 1)]
-    leaves = s.leaves(hops) if s.hard else s.B if s.estimator == "soft" else int((length.astype(float) ** hops).sum())
+    paths = [int((length.astype(float) ** k).sum()) for k in (hops - 1, hops)]
+    leaves = s.leaves(hops) if s.hard else s.B if s.estimator == "soft" else paths[1]
     s.functions = sum(p.rows for p in out if p.name == "scores") + leaves * s.size("answer")[0]
-    return out + [s.layer("answer", leaves)]
+    # W u_K = W u_{K-1} + W m_K of the paths before the last choice, and of the sentences
+    exact = not s.plain and not s.hard and s.estimator != "soft"
+    return out + [s.layer("answer", min(leaves, paths[0] + int(length.sum())) if exact else leaves)]
 
 
 def glimpse_reader(s):
@@ -186,9 +189,9 @@ def sentence_pair(s):
     w = inside // (2 * D)
     if s.plain:
         out = [Product("block1", s.R * (int(n.max()) + w - 1), inside, D) for n in lengths]
-    else:  # words once, their attention features in every sample
-        tokens = sum(int(n.sum()) for n in lengths)
-        out = [Product("block1 of words", tokens, D, w * D), Product("block1 of partners", s.K * tokens, D, w * D)]
+    else:  # words and places once, before samples choose
+        tokens, places = sum(int(n.sum()) for n in lengths), s.size("attention.place")[0]
+        out = [Product("block1 of words", tokens, D, w * D), Product("block1 of places", places, D, w * D)]
     matches = int((lengths[0] * lengths[1]).sum())
     s.functions = 3 * matches + s.K * sum(int((n + w - 1).sum()) for n in lengths) * D  # the distance's root, two logarithms
     return out + [s.layer("classifier", s.R)]
