@@ -100,19 +100,15 @@ class Ponderer final : public Model<T> {
  private:
   // An outer step of the states [M] in which it begins.
   struct Thought {
-    std::vector<LstmState<T>> s;   // N of [M, H]; no cells if no outer step follows
+    std::vector<Var<T>> h;         // h of s_1..s_N, each [M, H]
+    LstmState<T> all;              // all s_n [M N, H], those of each state together; no cells if no outer step follows
     HaltingLaw<T> law, posterior;  // posterior: if asked for
 
     /// sum_n w_n s_n of the states `from` [K]: w [K, N]
     LstmState<T> mean(Var<T> w, const std::vector<int>& from) const {
-      const std::size_t N = s.size(), M = s[0].h.rows();
-      const std::vector<std::vector<int>> every(N, range(M));
-      const auto of = [&](Var<T> LstmState<T>::*part) {
-        std::vector<Var<T>> steps;
-        for (const auto& step : s) steps.push_back(step.*part);
-        return steps[0] ? mix(w, in_turn(steps, every), std::span<const int>(from), Items(M, N)) : Var<T>{};
-      };
-      return {of(&LstmState<T>::h), of(&LstmState<T>::c)};
+      const Items steps(all.h.rows() / w.cols(), w.cols());
+      const auto of = [&](Var<T> x) { return x ? mix(w, x, std::span<const int>(from), steps) : Var<T>{}; };
+      return {of(all.h), of(all.c)};
     }
     /// Row m N + n is row place[n][m] of block n = 0..N-1.
     static Var<T> in_turn(const std::vector<Var<T>>& blocks, const std::vector<std::vector<int>>& place) {
@@ -204,7 +200,7 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought& x, const Items& s
     for (int n = 0; n < most_; ++n) geometric.push_back(n * std::log1p(-prior_) + (n + 1 < most_ ? std::log(prior_) : 0));
     pay(states, beta_, kl_divergence(log_p, constant(tape, states.size(), geometric)));
   }
-  ItemSite<T> site{.name = "stop", .logits = log_p, .items = steps, .state = x.s[0].h};
+  ItemSite<T> site{.name = "stop", .logits = log_p, .items = steps, .state = x.h[0]};
   for (int end : x.law.end()) site.options.push_back(end + 1);
   if (structure_.posterior) site.posterior = [&] { return x.posterior.log_p(); };
   const auto n = states.choose(site);
@@ -220,7 +216,7 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought& x, const Items& s
 // z_n ~ Bernoulli(1 - lambda_n) until the first 0, s = s_n
 template <class T>
 auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought& x, const Items& both) const -> Halted {
-  auto& tape = *x.s[0].h.tape;
+  auto& tape = *x.h[0].tape;
   auto states = before.next_step();
   auto from = Thought::range(states.size());           // the state of x
   std::vector<char> asked(states.size(), 1);           // states that have not halted
@@ -228,7 +224,7 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought& x, const
   std::vector<Var<T>> halts;                           // w_n, of the states after choice n
   std::vector<std::vector<int>> place;                 // the present states' rows of each w_n
   for (int n = 0; n + 1 < most_; ++n) {
-    ItemSite<T> site{.name = "halt", .logits = on(from, x.law.logits(n)), .items = both, .state = on(from, x.s[n].h)};
+    ItemSite<T> site{.name = "halt", .logits = on(from, x.law.logits(n)), .items = both, .state = on(from, x.h[n])};
     for (std::size_t m = 0; m < from.size(); ++m) site.options.push_back(asked[m] ? x.law.options(n)[from[m]] : 1);
     if (!act_) {  // tau + beta KL(lambda_n || prior), of the states that reach step n
       const auto rate = constant(tape, states.size(), {std::log(prior_), std::log1p(-prior_)});
@@ -276,13 +272,18 @@ auto Ponderer<T>::think(const States<T>& states, const Batch& data, int t, LstmS
   };
   const auto later = projected(T{0}), first = first_flag_ ? projected(T{1}) : later;
   const auto hints = structure_.posterior ? one_hot(states, tape, data, t) : Var<T>{};
-  std::vector<Var<T>> u, v;
+  std::vector<Var<T>> c, u, v;
   for (int n = 0; n < most_; ++n) {
     state = lstm_cell(add(n == 0 ? first : later, linear(state.h, recurrent)), state.c);  // s_n
-    x.s.push_back(longest_ > 1 ? state : LstmState<T>{state.h, {}});                      // the cell is carried on only
-    u.push_back(halt_(state.h));
+    x.h.push_back(state.h);
+    c.push_back(state.c);
     if (hints) v.push_back(posterior_(concat_columns({state.h, hints})));
   }
+  const std::vector<std::vector<int>> every(most_, Thought::range(states.size()));
+  x.all.h = Thought::in_turn(x.h, every);
+  if (longest_ > 1) x.all.c = Thought::in_turn(c, every);
+  const auto halting = reshape(halt_(x.all.h), most_);  // u_n
+  for (int n = 0; n < most_; ++n) u.push_back(slice_columns(halting, n, 1));
   const auto epsilon = act_ ? std::optional(epsilon_) : std::nullopt;
   x.law = {u, epsilon};
   if (hints) x.posterior = {v, epsilon, &x.law};
