@@ -6,9 +6,9 @@
 #include <xtensor-blas/xblas.hpp>
 
 #include "core/autodiff/require.hpp"
+#include "core/kernels/register_product.hpp"
 #include "core/kernels/rows.hpp"
 #include "core/kernels/small_product.hpp"
-#include "core/kernels/streamed_product.hpp"
 #include "core/support/poison.hpp"
 
 #ifndef HAVE_CBLAS
@@ -117,13 +117,12 @@ void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bo
     kernels::multiply_small<T>(left, right, c.data, c.stride, c.rows, inner, c.cols, beta, alpha);
     return;
   }
-  if (kernels::streams<T>(c.rows, inner, c.cols)) {  // of few rows the transpose: c' = b' a'
-    if (c.rows < std::min(inner, c.cols))
-      kernels::multiply_streamed<T>(turned(right), turned(left), c.data, 1, c.stride, c.cols, inner, c.rows, beta, alpha);
-    else
-      kernels::multiply_streamed<T>(left, right, c.data, c.stride, 1, c.rows, inner, c.cols, beta, alpha);
-    return;
-  }
+  const auto way = kernels::fastest(right, c.rows, inner, c.cols);
+  if (way == kernels::Way::direct)
+    return kernels::multiply_registers<T>(left, right, {c.data, c.stride, 1, beta, alpha}, c.rows, inner, c.cols);
+  if (way == kernels::Way::turned)
+    return kernels::multiply_registers<T>(turned(right), turned(left), {c.data, 1, c.stride, beta, alpha}, c.cols, inner,
+                                          c.rows);
   require_readable("a", a);
   require_readable("b", b);
   require_readable("c", c);

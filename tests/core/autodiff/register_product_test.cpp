@@ -1,5 +1,5 @@
-// Products that read their largest matrix in place, against sums in double: odd sizes, both orders, any alignment.
-#include "core/kernels/streamed_product.hpp"
+// Products in registers, against sums in double: odd sizes, both orders, any alignment.
+#include "core/kernels/register_product.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/autodiff/product.hpp"
 
-namespace hardgrad::testing::streamed_product_test {
+namespace hardgrad::testing::register_product_test {
 namespace {
 
 template <class T>
@@ -38,7 +38,7 @@ double error(std::size_t rows, std::size_t inner, std::size_t cols, int kind) {
   std::vector<T> c((rows + 2) * (cols + 2) + offset, T{7});
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t j = 0; j < cols; ++j) c[offset + i * down + j * right] = beta == 0 ? static_cast<T>(NAN) : T{0.25};
-  kernels::multiply_streamed<T>(a, b, c.data() + offset, down, right, rows, inner, cols, beta, T{2});
+  kernels::multiply_registers<T>(a, b, {c.data() + offset, down, right, beta, T{2}}, rows, inner, cols);
   double worst = 0;
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t j = 0; j < cols; ++j) {
@@ -59,25 +59,44 @@ double error(std::size_t rows, std::size_t inner, std::size_t cols, int kind) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a product that reads a matrix in place equals the sums in double", T, float, double) {
+TEST_CASE_TEMPLATE("a product in registers equals the sums in double", T, float, double) {
   const double most = sizeof(T) == 4 ? 2e-6 : 4e-15;
   int kind = 0;
   for (std::size_t few = 1; few <= 70; ++few)
     for (std::size_t inner : {1, 37}) {  // every kind comes up with every tail of rows and of columns
-      CHECK(error<T>(29, inner, few, kind++ % 24) < most);
+      if (few >= kernels::width<T>) CHECK(error<T>(29, inner, few, kind++ % 24) < most);
       CHECK(error<T>(few, inner, 41, kind++ % 24) < most);
     }
-  for (int every = 0; every < 24; ++every) CHECK(error<T>(13, 2051, 19, every) < most);  // several blocks of the inner index
+  for (int every = 0; every < 24; ++every) {
+    CHECK(error<T>(13, 8211, 19, every) < most);                      // several blocks of the inner index
+    CHECK(error<T>(5, 700, 1200, every) < most);                      // and of the columns
+    CHECK(error<T>(530, 40, 35, every) < most);                       // many rows: the right factor is copied
+    CHECK(error<T>(17, 33, 2048 / sizeof(T) * 2 - 2, every) < most);  // its lines are 4096 bytes apart: copied, too
+  }
 }
 
-TEST_CASE("gemm reads large matrices in place, for every transposition") {
+TEST_CASE("gemm multiplies in registers where that is faster, for every transposition") {
   struct Shape {
     std::size_t rows, inner, cols;
   };
-  for (const auto& [m, k, n] : {Shape{30, 1030, 1025}, {1025, 1030, 29}, {2900, 1, 2897}}) {
-    REQUIRE(kernels::streams<float>(m, k, n));
+  const auto way = [](const Shape& shape, bool turned) {
+    const float* none = nullptr;
+    return kernels::fastest<float>({none, turned ? 1 : shape.cols, turned ? shape.inner : 1}, shape.rows, shape.inner,
+                                   shape.cols);
+  };
+  using kernels::Way;
+  int in_registers = 0;
+  for (const auto& shape : {Shape{30, 1030, 1025},
+                            {1025, 1030, 29},
+                            {2900, 1, 2897},
+                            {32, 784, 200},
+                            {64, 200, 784},
+                            {100, 320, 128},
+                            {128, 128, 64}}) {
+    const auto& [m, k, n] = shape;
     for (bool ta : {false, true})
       for (bool tb : {false, true}) {
+        in_registers += way(shape, tb) != Way::blas;
         const auto a = numbers<float>(m * k, 0.3), b = numbers<float>(k * n, 1.1);
         std::vector<float> c(m * n, NAN);
         const auto view = [](auto& x, std::size_t rows, std::size_t cols) {
@@ -85,7 +104,7 @@ TEST_CASE("gemm reads large matrices in place, for every transposition") {
         };
         gemm<float>(ta ? view(a, k, m) : view(a, m, k), ta, tb ? view(b, n, k) : view(b, k, n), tb, view(c, m, n));
         double worst = 0;
-        for (std::size_t i = 0; i < m * n; i += 101) {
+        for (std::size_t i = 0; i < m * n; i += m * n < 100000 ? 1 : 101) {
           double sum = 0;
           for (std::size_t l = 0; l < k; ++l)
             sum += static_cast<double>(ta ? a[l * m + i / n] : a[i / n * k + l]) * (tb ? b[i % n * k + l] : b[l * n + i % n]);
@@ -95,9 +114,10 @@ TEST_CASE("gemm reads large matrices in place, for every transposition") {
         CHECK(worst < 5e-7 * static_cast<double>(k));
       }
   }
+  CHECK(in_registers == (kernels::width<float> == 16 ? 28 : 12));
   // few rows that leave registers empty, many rows, or small matrices: BLAS
-  for (const auto& [m, k, n] : {Shape{1, 4000, 4000}, {65, 4000, 4000}, {32, 700, 700}, {2000, 32, 2000}})
-    CHECK_FALSE(kernels::streams<float>(m, k, n));
+  for (const auto& shape : {Shape{1, 4000, 4000}, {65, 4000, 4000}, {50, 784, 200}, {2000, 32, 2000}, {32, 32, 128}})
+    for (bool turned : {false, true}) CHECK(way(shape, turned) == Way::blas);
 }
 
-}  // namespace hardgrad::testing::streamed_product_test
+}  // namespace hardgrad::testing::register_product_test
