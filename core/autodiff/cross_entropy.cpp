@@ -84,6 +84,18 @@ void share_out(std::span<const int> group, const T* loss, std::span<const double
   }
 }
 
+/// Rows of `sink` (+)= g[r] times row r of x.
+template <class T>
+void put_scaled(Sink<T> sink, MatrixView<const T> x, const T* g) {
+  kernels::for_width(x.cols, [&](auto cols) {
+    for (std::size_t r = 0; r < x.rows; ++r) {
+      const T *from = x.data + r * cols, scale = g[r];
+      T* __restrict to = sink.to.data + r * cols;
+      for (std::size_t j = 0; j < cols; ++j) to[j] = scale * from[j] + (sink.first ? T{0} : to[j]);
+    }
+  });
+}
+
 /// Destinations of the gradients of the layer's inputs; an unwanted one has no data.
 template <class T>
 struct Gradients {
@@ -95,11 +107,7 @@ struct Gradients {
            MatrixView<T> some) const {
     const bool store = first == 0;
     const auto scaled = [&](MatrixView<const T> by_row) -> MatrixView<const T> {
-      for (std::size_t r = 0; r < by_row.rows; ++r) {
-        T* __restrict to = some.row(r);
-        const T scale = g[r], *from = by_row.row(r);
-        for (std::size_t j = 0; j < by_row.cols; ++j) to[j] = scale * from[j];
-      }
+      put_scaled<T>({some, true}, by_row, g);
       return some;
     };
     if (d.cols < in.cols) {
@@ -109,11 +117,7 @@ struct Gradients {
     } else {
       if (x.to.data) {
         gemm<T>(d, false, w, false, some);
-        for (std::size_t r = 0; r < d.rows; ++r) {
-          const T scale = g[r], *from = some.row(r);
-          T* __restrict to = x.to.row(first + r);
-          for (std::size_t j = 0; j < in.cols; ++j) to[j] = scale * from[j] + (x.first ? T{0} : to[j]);
-        }
+        put_scaled<T>({part(x.to, first, first + d.rows), x.first}, some, g);
       }
       if (weight.to.data) gemm<T>(d, true, scaled(in), false, weight.to, store ? weight.beta() : T{1});
     }
@@ -235,17 +239,8 @@ Classified<T> cross_entropy(Var<T> logits, std::span<const int> label) {
   const bool differentiate = tape.needs_gradient(loss);
   kernels::classify<T>(d.data, rows, classes, {label.data(), tape.mutable_value(loss).data, guess.data()}, differentiate);
   if (differentiate)
-    tape.on_backward({loss}, [logits, loss, d](Tape<T>& tape) {
-      const T* g = tape.cotangent(loss).data;
-      const auto sink = tape.sink(logits);
-      kernels::for_width(d.cols, [&](auto cols) {
-        for (std::size_t r = 0; r < d.rows; ++r) {
-          const T *from = d.data + r * cols, scale = g[r];
-          T* __restrict to = sink.to.data + r * cols;
-          for (std::size_t j = 0; j < cols; ++j) to[j] = scale * from[j] + (sink.first ? T{0} : to[j]);
-        }
-      });
-    });
+    tape.on_backward({loss},
+                     [logits, loss, d](Tape<T>& tape) { put_scaled<T>(tape.sink(logits), d, tape.cotangent(loss).data); });
   return {loss, std::move(guess)};
 }
 

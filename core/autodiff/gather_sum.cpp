@@ -10,11 +10,14 @@ namespace {
 
 constexpr std::size_t most_parts = 4;
 
-template <class T>
-struct Addend {
-  const T* x;
+/// A matrix whose rows are chosen by an index.
+template <class Matrix>
+struct Indexed {
+  Matrix x;
   const int* index;  // null: the identity
 };
+template <class Matrix>
+using Parts = std::array<Indexed<Matrix>, most_parts>;
 
 /// to = x_0 + .. + x_{n-1} in one pass.
 template <std::size_t n, bool rectified, class T, class Cols>
@@ -28,7 +31,7 @@ void sum_rows(std::array<const T*, most_parts> x, Cols cols, T* __restrict to) {
 
 /// to[r] = sum_j x_j[index_j[r]], or its positive part
 template <bool rectified, class T, class Cols>
-void add_up(const std::array<Addend<T>, most_parts> addends, std::size_t count, std::size_t rows, Cols cols, T* to) {
+void add_up(const Parts<const T*> addends, std::size_t count, std::size_t rows, Cols cols, T* to) {
   for (std::size_t r = 0; r < rows; ++r, to += cols) {
     std::array<const T*, most_parts> x;
     std::size_t n = 0;
@@ -44,22 +47,15 @@ void add_up(const std::array<Addend<T>, most_parts> addends, std::size_t count, 
   }
 }
 
-template <class T>
-struct Scattered {
-  T* to;
-  const int* index;
-};
-
-/// to_j[index_j[r]] += g[r], or its entries where y[r] > 0
+/// x_j[index_j[r]] += g[r], or its entries where y[r] > 0
 template <bool rectified, class T, class Cols>
-void scatter(const std::array<Scattered<T>, most_parts> parts, std::size_t count, std::size_t rows, Cols cols, const T* g,
-             const T* y) {
+void scatter(const Parts<T*> parts, std::size_t count, std::size_t rows, Cols cols, const T* g, const T* y) {
   for (std::size_t r = 0; r < rows; ++r, g += cols, y += cols)
     for (std::size_t j = 0; j < count; ++j) {
       if (parts[j].index[r] < 0) continue;
-      T* __restrict o = parts[j].to + parts[j].index[r] * cols;
-      const T* __restrict x = g, * __restrict sum = y;
-      for (std::size_t c = 0; c < cols; ++c) o[c] += rectified && !(sum[c] > T{0}) ? T{0} : x[c];
+      T* __restrict to = parts[j].x + parts[j].index[r] * cols;
+      const T* __restrict from = g, * __restrict sum = y;
+      for (std::size_t c = 0; c < cols; ++c) to[c] += rectified && !(sum[c] > T{0}) ? T{0} : from[c];
     }
 }
 
@@ -68,11 +64,7 @@ void scatter(const std::array<Scattered<T>, most_parts> parts, std::size_t count
 // gx_j[index_j[r]] += g[r] where the sum is kept
 template <class T>
 Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts, bool rectified) {
-  struct Kept {
-    Var<T> x;
-    const int* index;
-  };
-  std::array<Kept, most_parts> kept{};
+  Parts<Var<T>> kept{};
   std::size_t count = 0;
   for (const auto& part : parts) {
     if (!part.x) continue;
@@ -87,14 +79,14 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts, bool r
   const std::size_t cols = kept[0].x.cols();
   auto out = tape.output(rows, cols, {kept[0].x, kept[1].x, kept[2].x, kept[3].x});
   const auto to = tape.mutable_value(out);
-  std::array<Addend<T>, most_parts> addends{};
+  Parts<const T*> addends{};
   for (std::size_t j = 0; j < count; ++j) addends[j] = {kept[j].x.value().data, kept[j].index};
   kernels::for_width(cols, [&](auto cols) {
     rectified ? add_up<true>(addends, count, rows, cols, to.data) : add_up<false>(addends, count, rows, cols, to.data);
   });
   tape.on_backward({out}, [=](Tape<T>& t) {
     const T *g = t.cotangent(out).data, *y = rectified ? t.value(out).data : g;  // unread: the sum may be overwritten
-    std::array<Scattered<T>, most_parts> scattered{};
+    Parts<T*> scattered{};
     std::size_t indexed = 0;
     for (std::size_t j = 0; j < count; ++j)
       if (kept[j].index && t.needs_gradient(kept[j].x))

@@ -14,13 +14,13 @@
 namespace hardgrad {
 namespace {
 
-/// True if every choice has two options. Then choice c has the logits 2 c and 2 c + 1.
-bool all_pairs(const ChoiceLayout& layout) { return layout.logits() == 2 * layout.choices() && all_are(layout.options, 2); }
+/// True if every choice has two options and two logits: choice c those numbered 2 c and 2 c + 1.
+bool all_pairs(std::span<const int> options, std::size_t logits) { return logits == 2 * options.size() && all_are(options, 2); }
 
 /// Calls each(choice, first logit, options) for every choice. If all choices have two options, `options` is a compile-time constant.
 template <class F>
 void for_choices(const ChoiceLayout& layout, F each) {
-  if (all_pairs(layout)) {
+  if (all_pairs(layout.options, layout.logits())) {
     for (std::size_t c = 0; c < layout.choices(); ++c) each(c, 2 * c, std::integral_constant<std::size_t, 2>{});
     return;
   }
@@ -72,7 +72,7 @@ double total(const PerChoice& x) { return std::accumulate(x.value.begin(), x.val
 // options' probability, so nothing cancels where one option is nearly certain. For two options it is p_0 p_1 (x_1 - x_0).
 void through_softmax(std::size_t S, std::span<const int> options, std::span<const double> p, std::span<const double> x,
                      std::span<double> result) {
-  if (S == 2 && all_are(options, 2)) {
+  if (all_pairs(options, S * options.size())) {
     const double *of = p.data(), *from = x.data();
     double* __restrict to = result.data();
     for (std::size_t i = 0; i < result.size(); i += 2) {
@@ -95,7 +95,7 @@ void through_softmax(std::size_t S, std::span<const int> options, std::span<cons
 
 void scores(std::size_t S, std::span<const int> options, std::span<const double> p, std::span<const int> option,
             std::span<double> result) {
-  if (S == 2 && all_are(options, 2)) {
+  if (all_pairs(options, S * options.size())) {
     for (std::size_t c = 0; c < options.size(); ++c) {
       const double of_zero = p[2 * c], of_one = p[2 * c + 1], h = option[c] == 1 ? of_zero : -of_one;
       result[2 * c] = -h;
@@ -270,7 +270,7 @@ const AtLogits& Choices<T>::p() const {
     }
   }
   kernels::exp_all(result.value.data(), result.value.data(), result.value.size());
-  const bool pairs = all_pairs(*layout_);
+  const bool pairs = all_pairs(layout_->options, layout_->logits());
   for (std::size_t c = 0; !pairs && c < layout_->choices(); ++c)  // 0 beyond the options, and where there is no choice
     for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
          ++i)

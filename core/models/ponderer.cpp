@@ -38,19 +38,14 @@
 //   halt.{weight [1, H], bias [1]}; answer.{weight [P C, H], bias [P C]}; posterior.halt.{weight [1, H + P C], bias [1]}.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <optional>
 
-#include "core/autodiff/attention.hpp"
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/halting.hpp"
 #include "core/models/parts/states.hpp"
-#include "core/nn/layers.hpp"
+#include "core/models/ponderer/thought.hpp"
 
 namespace hardgrad::models::ponderer {
 namespace {
@@ -69,19 +64,16 @@ class Ponderer final : public Model<T> {
         positions_(b.dimensions.at("positions")),
         classes_(b.dimensions.at("labels")),
         act_(b.settings.text("law") == "act"),
-        first_flag_(b.settings.flag("first_flag")),
         at_once_(b.settings.text("ask") == "step"),
-        epsilon_(b.settings.real("epsilon")),
         prior_(b.settings.real("prior")),
         beta_(b.settings.real("beta")),
         tau_(b.settings.real("tau")) {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t H = settings.integer("hidden"), answers = positions_ * classes_;
-    core_ = {set, "core", static_cast<std::size_t>(dimensions.at("puzzle_width") + first_flag_), H, init};
-    halt_ = {set, "halt", H, 1, init};
+    think_ = {set, b};
     answer_ = {set, "answer", H, answers, init};
-    if (posterior) posterior_ = {set, "posterior.halt", H + answers, 1, init};
+    if (posterior) think_.add_posterior(set, answers, init);
     structure_.sites = {{.name = at_once_ ? "stop" : "halt",
                          .options = at_once_ ? most_ : 2,
                          .times = longest_ * (at_once_ ? 1 : most_ - 1),
@@ -98,38 +90,6 @@ class Ponderer final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override;
 
  private:
-  // An outer step of the states [M] in which it begins.
-  struct Thought {
-    std::vector<Var<T>> h;         // h of s_1..s_N, each [M, H]
-    LstmState<T> all;              // all s_n [M N, H], those of each state together; no cells if no outer step follows
-    HaltingLaw<T> law, posterior;  // posterior: if asked for
-
-    /// sum_n w_n s_n of the states `from` [K]: w [K, N]
-    LstmState<T> mean(Var<T> w, const std::vector<int>& from) const {
-      const Items steps(all.h.rows() / w.cols(), w.cols());
-      const auto of = [&](Var<T> x) { return x ? mix(w, x, std::span<const int>(from), steps) : Var<T>{}; };
-      return {of(all.h), of(all.c)};
-    }
-    /// Row m N + n is row place[n][m] of block n = 0..N-1.
-    static Var<T> in_turn(const std::vector<Var<T>>& blocks, const std::vector<std::vector<int>>& place) {
-      const std::size_t N = blocks.size();
-      std::vector<int> index(N * place[0].size());
-      for (std::size_t n = 0, before = 0; n < N; before += blocks[n++].rows())
-        for (std::size_t m = 0; m < place[n].size(); ++m) index[m * N + n] = static_cast<int>(before) + place[n][m];
-      return gather_rows(std::span<const Var<T>>(blocks), std::span<const int>(index));
-    }
-    static std::vector<int> range(std::size_t count) {
-      std::vector<int> all(count);
-      std::iota(all.begin(), all.end(), 0);
-      return all;
-    }
-    /// list[at[m]] of each m
-    static std::vector<int> taken(const std::vector<int>& list, const std::vector<int>& at) {
-      std::vector<int> some;
-      for (int m : at) some.push_back(list[m]);
-      return some;
-    }
-  };
   // The states after halting: the Thought's state of each, and s [N, H].
   struct Halted {
     States<T> states;
@@ -140,9 +100,10 @@ class Ponderer final : public Model<T> {
   std::vector<int> lengths(const Batch& batch) const {
     return longest_ == 1 ? std::vector<int>(batch.examples(), 1) : batch.ints("length").data;
   }
-  Thought think(const States<T>& states, const Batch& data, int t, LstmState<T> before) const;
-  Halted stop(const States<T>& states, const Thought& x, const Items& steps) const;
-  Halted halt_or_go_on(const States<T>& states, const Thought& x, const Items& both) const;
+  /// The inner steps of outer step t.
+  Thought<T> think(const States<T>& states, const Batch& data, int t, const LstmState<T>& before) const;
+  Halted stop(const States<T>& states, const Thought<T>& x, const Items& steps) const;
+  Halted halt_or_go_on(const States<T>& states, const Thought<T>& x, const Items& both) const;
   /// Pays - sum_i log softmax(W s + b)_i[a_i] of step t.
   void answer(const States<T>& states, const Batch& data, int t, Var<T> s) const;
   /// One-hot labels of step t [M, P C]; zeros for a missing label.
@@ -161,10 +122,10 @@ class Ponderer final : public Model<T> {
   Structure structure_;
   int most_, longest_;  // N, T
   std::size_t positions_, classes_;
-  bool act_, first_flag_, at_once_;
-  double epsilon_, prior_, beta_, tau_;
-  Lstm<T> core_;
-  Linear<T> halt_, answer_, posterior_;
+  bool act_, at_once_;
+  double prior_, beta_, tau_;
+  Thinker<T> think_;
+  Linear<T> answer_;
 };
 
 template <class T>
@@ -174,7 +135,7 @@ void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const auto length = lengths(data);
   const Items options(distinct.size(), at_once_ ? most_ : 2);
   States<T> states(episode, distinct);
-  auto s = core_.zero(episode.tape(), distinct.size());
+  auto s = think_.zero(episode.tape(), distinct.size());
   for (int t = 0; states.size() > 0; ++t) {
     const auto x = think(states, data, t, s);
     if (act_) pay(states, tau_, x.law.ponder_cost());
@@ -190,9 +151,22 @@ void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   }
 }
 
+template <class T>
+Thought<T> Ponderer<T>::think(const States<T>& states, const Batch& data, int t, const LstmState<T>& before) const {
+  auto& tape = *before.h.tape;
+  const auto& field = data.numbers("x");  // [B, I] or [B, T, I]
+  const auto I = field.extent(field.shape.size() - 1);
+  const auto x = tape.constant(states.size(), I);
+  for (std::size_t m = 0; m < states.size(); ++m) {
+    const auto from = field.row(states.example()[m]).subspan(t * I, I);
+    std::transform(from.begin(), from.end(), tape.mutable_value(x).row(m), [](double v) { return static_cast<T>(v); });
+  }
+  return think_(x, before, structure_.posterior ? one_hot(states, tape, data, t) : Var<T>{});
+}
+
 // n ~ p, s = s_n
 template <class T>
-auto Ponderer<T>::stop(const States<T>& states, const Thought& x, const Items& steps) const -> Halted {
+auto Ponderer<T>::stop(const States<T>& states, const Thought<T>& x, const Items& steps) const -> Halted {
   const auto log_p = x.law.log_p();
   auto& tape = *log_p.tape;
   if (!act_) {  // beta KL(p || geometric)
@@ -206,8 +180,8 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought& x, const Items& s
   const auto n = states.choose(site);
 
   const auto w = n.weights();
-  std::vector<double> count(most_);
-  std::iota(count.begin(), count.end(), 1);
+  std::vector<double> count;
+  for (int step = 1; step <= most_; ++step) count.push_back(step);
   if (!act_) pay(n, tau_, row_sums(multiply(w, constant(tape, w.rows(), count))));  // tau n
   const auto& from = n.histories().parent;
   return {n, from, x.mean(w, from)};
@@ -215,10 +189,10 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought& x, const Items& s
 
 // z_n ~ Bernoulli(1 - lambda_n) until the first 0, s = s_n
 template <class T>
-auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought& x, const Items& both) const -> Halted {
+auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, const Items& both) const -> Halted {
   auto& tape = *x.h[0].tape;
   auto states = before.next_step();
-  auto from = Thought::range(states.size());           // the state of x
+  auto from = range(states.size());                    // the state of x
   std::vector<char> asked(states.size(), 1);           // states that have not halted
   auto reach = tape.constant(states.size(), 1, T{1});  // z_1 .. z_{n-1}
   std::vector<Var<T>> halts;                           // w_n, of the states after choice n
@@ -242,52 +216,17 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought& x, const
     reach = multiply(reached, slice_columns(w, 1, 1));
     std::vector<char> next;
     for (std::size_t m = 0; m < parent.size(); ++m) next.push_back(site.options[parent[m]] > 1 && reach.value().data[m] > 0);
-    for (auto& rows : place) rows = Thought::taken(rows, parent);
-    place.push_back(Thought::range(parent.size()));
-    from = Thought::taken(from, parent);
+    for (auto& rows : place) rows = taken(rows, parent);
+    place.push_back(range(parent.size()));
+    from = taken(from, parent);
     asked = std::move(next);
     states = z.next_step();
   }
   if (!act_) pay(states, tau_, reach);
   halts.push_back(reach);
-  place.push_back(Thought::range(from.size()));
-  const auto s = x.mean(reshape(Thought::in_turn(halts, place), most_), from);
+  place.push_back(range(from.size()));
+  const auto s = x.mean(reshape(in_turn(halts, place), most_), from);
   return {states, std::move(from), s};
-}
-
-template <class T>
-auto Ponderer<T>::think(const States<T>& states, const Batch& data, int t, LstmState<T> state) const -> Thought {
-  Thought x;
-  auto& tape = *state.h.tape;
-  const auto& field = data.numbers("x");  // [B, I] or [B, T, I]
-  const auto I = field.extent(field.shape.size() - 1);
-  const auto plain = tape.constant(states.size(), I);
-  for (std::size_t m = 0; m < states.size(); ++m) {
-    const auto from = field.row(states.example()[m]).subspan(t * I, I);
-    std::transform(from.begin(), from.end(), tape.mutable_value(plain).row(m), [](double v) { return static_cast<T>(v); });
-  }
-  const auto recurrent = tape.parameter(*core_.recurrent);
-  const auto projected = [&](T flag) {
-    return core_.project(first_flag_ ? concat_columns({plain, tape.constant(plain.rows(), 1, flag)}) : plain);
-  };
-  const auto later = projected(T{0}), first = first_flag_ ? projected(T{1}) : later;
-  const auto hints = structure_.posterior ? one_hot(states, tape, data, t) : Var<T>{};
-  std::vector<Var<T>> c, u, v;
-  for (int n = 0; n < most_; ++n) {
-    state = lstm_cell(add(n == 0 ? first : later, linear(state.h, recurrent)), state.c);  // s_n
-    x.h.push_back(state.h);
-    c.push_back(state.c);
-    if (hints) v.push_back(posterior_(concat_columns({state.h, hints})));
-  }
-  const std::vector<std::vector<int>> every(most_, Thought::range(states.size()));
-  x.all.h = Thought::in_turn(x.h, every);
-  if (longest_ > 1) x.all.c = Thought::in_turn(c, every);
-  const auto halting = reshape(halt_(x.all.h), most_);  // u_n
-  for (int n = 0; n < most_; ++n) u.push_back(slice_columns(halting, n, 1));
-  const auto epsilon = act_ ? std::optional(epsilon_) : std::nullopt;
-  x.law = {u, epsilon};
-  if (hints) x.posterior = {v, epsilon, &x.law};
-  return x;
 }
 
 template <class T>

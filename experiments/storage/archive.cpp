@@ -116,13 +116,6 @@ class Sealing {
   State hash_;
 };
 
-// f(bytes) for blocks of a file's first `end` bytes, in order.
-template <class F>
-void each_block(const OpenFile& file, std::size_t end, F f) {
-  constexpr std::size_t block = 1 << 22;
-  for (std::size_t at = 0; at < end; at += block) f(file.read(at, std::min(block, end - at)));
-}
-
 // Returns the end of the HDF5 data. InputError if the seal is missing or does not match the bytes.
 std::size_t open_seal(const OpenFile& file, const std::string& path, Seal& seal) {
   const auto from = file.size() - std::min(file.size(), longest_seal);
@@ -139,7 +132,7 @@ std::size_t open_seal(const OpenFile& file, const std::string& path, Seal& seal)
     throw InputError(path + ": truncated: its seal is torn");
   const auto hashed = tail.size() - hash_length;
   Digest digest;
-  each_block(file, from + hashed, [&](std::string_view bytes) { digest.add_bytes(bytes); });
+  file.each_block(from + hashed, [&](std::string_view bytes) { digest.add_bytes(bytes); });
   seal.hash = tail.substr(hashed, hash_length - 1);
   if (seal.hash != hex(digest.value())) throw InputError(path + ": damaged: its bytes do not match the checksum in its seal");
   seal.note = tail.substr(mark + seal_mark.size(), hashed - crc_length - mark - seal_mark.size());
@@ -250,7 +243,7 @@ void write_in_blocks(const std::string& path, const Archive& archive, const std:
     write_hdf5(temporary);
     Sealing sealing;
     const OpenFile file(temporary);
-    each_block(file, file.size(), [&](std::string_view bytes) { sealing.add(bytes); });
+    file.each_block(file.size(), [&](std::string_view bytes) { sealing.add(bytes); });
     append_to_file(temporary, sealing.seal(archive.note));
   });
 }

@@ -109,6 +109,11 @@ std::string OpenFile::read(std::size_t at, std::size_t most) const {
   return bytes_of(descriptor_, path_, from, from + std::min(most, size_ - from));
 }
 
+void OpenFile::each_block(std::size_t end, const std::function<void(std::string_view)>& f) const {
+  constexpr std::size_t block = 1 << 20;
+  for (std::size_t at = 0; at < end; at += block) f(read(at, std::min(block, end - at)));
+}
+
 std::optional<OpenFile> open_if_there(const std::string& path) {
   const int descriptor = open_to_read(path);
   if (descriptor < 0 && errno == ENOENT) return {};
@@ -122,18 +127,15 @@ std::optional<std::string> read_if_there(const std::string& path, std::size_t at
 }
 
 void each_line(const std::string& path, const std::function<void(std::string_view)>& f) {
-  constexpr std::size_t block = 1 << 20;
   const OpenFile file(path);
   std::string rest;  // the start of a line whose end is in the next block
-  for (std::size_t at = 0;; at += block) {
-    const auto more = file.read(at, block);
+  file.each_block(file.size(), [&](std::string_view more) {
     rest += more;
     std::string_view left = rest;
     for (std::size_t end; (end = left.find('\n')) != std::string_view::npos; left.remove_prefix(end + 1))
       f(left.substr(0, end));
     rest.erase(0, rest.size() - left.size());
-    if (more.size() < block) break;
-  }
+  });
   if (!rest.empty()) f(rest);
 }
 

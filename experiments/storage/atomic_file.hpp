@@ -24,6 +24,8 @@ class OpenFile {
   int descriptor() const { return descriptor_; }
   /// The bytes from byte `at` on, at most `most`.
   std::string read(std::size_t at = 0, std::size_t most = std::string::npos) const;
+  /// f(bytes) for blocks of the first `end` bytes, in order.
+  void each_block(std::size_t end, const std::function<void(std::string_view)>& f) const;
 
  private:
   friend std::optional<OpenFile> open_if_there(const std::string& path);

@@ -98,17 +98,15 @@ std::string deflated(const std::vector<std::uint8_t>& bytes) {
 std::vector<std::uint8_t> inflated(std::string_view bytes) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) throw Bug("zlib cannot start");
-  std::vector<std::uint8_t> out;
+  std::vector<std::uint8_t> out, block(1 << 16);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   int state = Z_OK;
   while (state == Z_OK) {
-    const auto done = out.size();
-    out.resize(std::max<std::size_t>(8192, 2 * done));
-    stream.next_out = out.data() + done;
-    stream.avail_out = static_cast<uInt>(out.size() - done);
+    stream.next_out = block.data();
+    stream.avail_out = static_cast<uInt>(block.size());
     state = inflate(&stream, Z_NO_FLUSH);
-    out.resize(out.size() - stream.avail_out);
+    out.insert(out.end(), block.data(), stream.next_out);
   }
   inflateEnd(&stream);
   require(state == Z_STREAM_END && stream.avail_in == 0);

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/models/parts/indices.hpp"
 
 namespace hardgrad {
 
@@ -81,8 +81,7 @@ class HaltingLaw {
   Var<T> ponder_cost() const {
     const auto p = exp(log_p());
     const auto steps = p.tape->constant(p.rows(), 1);
-    std::vector<int> each(p.rows());
-    std::iota(each.begin(), each.end(), 0);
+    const auto each = range(p.rows());
     for (std::size_t d = 0; d < each.size(); ++d) p.tape->mutable_value(steps).data[d] = static_cast<T>(end_[d] + 1);
     return add(steps, pick(p, std::span<const int>(each), std::span<const int>(end_)));
   }

@@ -5,13 +5,13 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <vector>
 
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/choice/episode.hpp"
+#include "core/models/parts/indices.hpp"
 #include "core/models/parts/replicates.hpp"
 
 namespace hardgrad {
@@ -31,9 +31,7 @@ struct Histories {
     Histories h;
     h.of_row = distinct.index;
     h.row = distinct.first;
-    h.example.resize(h.row.size());
-    std::iota(h.example.begin(), h.example.end(), 0);
-    h.parent = h.example;
+    h.example = h.parent = range(h.row.size());
     return h;
   }
 
@@ -88,7 +86,7 @@ struct Histories {
   /// The same states one step later, without a choice.
   Histories next_step() const {
     auto next = *this;
-    std::iota(next.parent.begin(), next.parent.end(), 0);
+    next.parent = range(size());
     next.option.clear();
     for (std::size_t r = of_row.size(); r-- > 0;)  // an earlier answer may have come from another row
       if (of_row[r] >= 0) next.row[of_row[r]] = static_cast<int>(r);
@@ -178,15 +176,6 @@ struct Histories {
   Var<T> mixed(Var<T> weights, Var<T> values, const Items& items) const {
     const std::size_t columns = weights.rows() / of_row.size();
     return mix(on_states(weights, columns), values, std::span<const int>(each_line(example, columns)), items);
-  }
-  /// Numbers of D lines each: n -> n D .. n D + D - 1, and -1 -> -1.
-  static std::vector<int> each_line(const std::vector<int>& index, std::size_t lines) {
-    if (lines == 1) return index;
-    std::vector<int> all;
-    all.reserve(index.size() * lines);
-    for (int n : index)
-      for (std::size_t d = 0; d < lines; ++d) all.push_back(n < 0 ? -1 : n * static_cast<int>(lines) + static_cast<int>(d));
-    return all;
   }
   /// `parent` as an index of `gather_sum` into `before` states; empty if it is the identity.
   std::span<const int> moved(std::size_t before) const {

@@ -2,7 +2,6 @@
 // before; cells are copied only when they are written.
 #pragma once
 
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -17,13 +16,12 @@ class Memories {
  public:
   Memories() = default;
   /// n states, each with its own rows of `cells` [n N, W].
-  Memories(Var<T> cells, std::size_t N) : cells_(cells), N_(N), of_(cells.rows() / N) { std::iota(of_.begin(), of_.end(), 0); }
+  Memories(Var<T> cells, std::size_t N) : cells_(cells), N_(N), of_(range(cells.rows() / N)) {}
 
   /// Those of the states after a choice.
   Memories after(const States<T>& i) const {
     auto next = *this;
-    next.of_.clear();
-    for (int n : i.histories().parent) next.of_.push_back(of_[n]);
+    next.of_ = taken(of_, i.histories().parent);
     return next;
   }
 

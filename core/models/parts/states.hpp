@@ -156,9 +156,7 @@ class States {
     if (hard()) return sum_of_rows(values, chosen(), columns() * picks_);
     const auto mixed = histories_->mixed(weights_, values, *items_);
     if (columns() == 1) return mixed;
-    std::vector<int> every(mixed.rows());
-    std::iota(every.begin(), every.end(), 0);
-    return sum_of_rows(mixed, std::move(every), columns());
+    return sum_of_rows(mixed, range(mixed.rows()), columns());
   }
   /// The chosen rows of a table [S, C] that all examples share, or their mixture. One column and one pick only.
   Sum<T> of_table(Var<T> table) const {
