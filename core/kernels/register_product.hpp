@@ -206,7 +206,7 @@ inline Way fastest(const Strided<T>& b, std::size_t rows, std::size_t inner, std
     return columns >= n && 16 * columns >= sixteenths * ((columns + n - 1) / n * n);
   };
   // A factor exceeds the second-level cache and meets few rows or columns, or few products are added to a result that exceeds all
-  // caches: what is large is read once.
+  // caches: the larger matrix is read once.
   const auto least = std::min(rows, cols), most = std::max(rows, cols);
   const bool one_large = inner < least ? inner <= few && rows * cols >= 8 * large : least <= few && inner * most >= large;
   if (one_large && fills(least, 12)) return rows < std::min(inner, cols) ? Way::turned : Way::direct;
