@@ -1,6 +1,9 @@
 // The LSTM cell in one pass over memory. The activations overwrite the gates and are kept for the backward pass.
 #include "core/autodiff/lstm.hpp"
 
+#include <algorithm>
+
+#include "core/autodiff/product.hpp"
 #include "core/autodiff/require.hpp"
 #include "core/kernels/functions.hpp"
 
@@ -11,6 +14,24 @@ namespace {
 template <class T, class Lane>
 void put(const Lane& lane, const Sink<T>& sink, T* to, const kernels::Batch<T>& x) {
   lane.store(to, sink.first ? x : lane.load(to) + x);
+}
+
+/// A row's c' and h' from its gates and the previous c; `keep`: the activations replace the gates.
+template <class T>
+void cell_forward(std::size_t hidden, T* gates, const T* c, T* h, T* next, bool keep) {
+  kernels::for_lanes<T>(hidden, [&](auto lane) {
+    const auto i = kernels::sigmoid<T>(lane.load(gates)), f = kernels::sigmoid<T>(lane.load(gates + hidden));
+    const auto g = kernels::tanh<T>(lane.load(gates + 2 * hidden));
+    const auto o = kernels::sigmoid<T>(lane.load(gates + 3 * hidden));
+    const auto cell = f * lane.load(c) + i * g;
+    lane.store(next, cell);
+    lane.store(h, o * kernels::tanh<T>(cell));
+    if (!keep) return;
+    lane.store(gates, i);
+    lane.store(gates + hidden, f);
+    lane.store(gates + 2 * hidden, g);
+    lane.store(gates + 3 * hidden, o);
+  });
 }
 
 /// A row's cotangents from its activations a = (i, f, g, o), its c', t = tanh(c'), the previous c, and the cotangents of its
@@ -48,23 +69,7 @@ LstmState<T> lstm_cell(Var<T> gates, Var<T> c) {
   const auto in = tape.mutable_value(activations);
   const auto last = c.value();
   const auto h_out = tape.mutable_value(h), c_out = tape.mutable_value(next);
-  for (std::size_t r = 0; r < rows; ++r) {
-    const T* c_row = last.row(r);
-    T *row = in.row(r), *h_row = h_out.row(r), *next_row = c_out.row(r);
-    kernels::for_lanes<T>(hidden, [&](auto lane) {
-      const auto i = kernels::sigmoid<T>(lane.load(row)), f = kernels::sigmoid<T>(lane.load(row + hidden));
-      const auto g = kernels::tanh<T>(lane.load(row + 2 * hidden));
-      const auto o = kernels::sigmoid<T>(lane.load(row + 3 * hidden));
-      const auto cell = f * lane.load(c_row) + i * g;
-      lane.store(next_row, cell);
-      lane.store(h_row, o * kernels::tanh<T>(cell));
-      if (!keep) return;
-      lane.store(row, i);
-      lane.store(row + hidden, f);
-      lane.store(row + 2 * hidden, g);
-      lane.store(row + 3 * hidden, o);
-    });
-  }
+  for (std::size_t r = 0; r < rows; ++r) cell_forward(hidden, in.row(r), last.row(r), h_out.row(r), c_out.row(r), keep);
   if (!keep) return {h, next};
   tape.on_backward({h, next}, [gates, c, h, next, activations](Tape<T>& tape) {
     const auto dh = tape.cotangent(h), dc = tape.cotangent(next), last = tape.value(c), a = tape.value(activations),
@@ -79,7 +84,140 @@ LstmState<T> lstm_cell(Var<T> gates, Var<T> c) {
   return {h, next};
 }
 
-template LstmState<float> lstm_cell(Var<float>, Var<float>);
-template LstmState<double> lstm_cell(Var<double>, Var<double>);
+namespace {
+
+/// Step n of a matrix [R N, C] that has the N steps of a row together.
+template <class U>
+Block<U> step_of(MatrixView<U> x, std::size_t n, std::size_t steps) {
+  Block<U> block(x);
+  block.data = x.row(n);
+  block.rows = x.rows / steps;
+  block.stride = steps * x.cols;
+  return block;
+}
+
+template <class T>
+MatrixView<T> uninitialised(Tape<T>& tape, std::size_t rows, std::size_t cols) {
+  return {tape.template scratch<T>(rows * cols).data(), rows, cols};
+}
+
+/// The rows of a backward pass over N steps. Of a row whose last cotangents are 0, as after halting, the last steps are left out.
+struct LiveSteps {
+  std::span<int> row;   // [R] by their last step, the latest first
+  std::span<int> rows;  // [N] how many of them have step n
+  std::size_t total;    // of all steps
+};
+
+template <class T>
+LiveSteps live_steps(Tape<T>& tape, MatrixView<const T> dh, MatrixView<const T> dc, std::size_t steps) {
+  const std::size_t R = dh.rows / steps;
+  LiveSteps live{tape.template scratch<int>(R), tape.template scratch<int>(steps), 0};
+  const auto count = tape.template scratch<int>(R);  // steps of each row
+  const auto zero = [&](const T* x) { return std::all_of(x, x + dh.cols, [](T v) { return v == 0; }); };
+  std::fill(live.rows.begin(), live.rows.end(), 0);
+  for (std::size_t r = 0; r < R; ++r) {
+    std::size_t n = steps;
+    while (n > 0 && zero(dh.row(r * steps + n - 1)) && zero(dc.row(r * steps + n - 1))) --n;
+    live.row[r] = static_cast<int>(r);
+    count[r] = static_cast<int>(n);
+    live.total += n;
+    for (std::size_t before = 0; before < n; ++before) ++live.rows[before];
+  }
+  std::sort(live.row.begin(), live.row.end(), [&](int a, int b) { return count[a] != count[b] ? count[a] > count[b] : a < b; });
+  return live;
+}
+
+/// to_j += x_j
+template <class T>
+void add_to(const T* x, std::size_t n, T* __restrict to) {
+  for (std::size_t j = 0; j < n; ++j) to[j] += x[j];
+}
+
+}  // namespace
+
+// The cotangents g_n of the gates of all steps are kept, so that W's gradient is one product: gW = sum_n g_n' h_{n-1}
+template <class T>
+LstmState<T> lstm_steps(Var<T> first, Var<T> later, Var<T> recurrent, LstmState<T> start, std::size_t steps) {
+  const std::size_t rows = first.rows(), hidden = recurrent.cols(), width = 4 * hidden;
+  require_shapes(same_shape(first, later) && first.cols() == width && recurrent.rows() == width && steps > 0 &&
+                     (!start.h || (start.h.rows() == rows && start.h.cols() == hidden && same_shape(start.h, start.c))),
+                 "lstm_steps", {first, later, recurrent, start.h, start.c});
+  auto& tape = *first.tape;
+  const auto h = tape.output(rows * steps, hidden, {first, later, recurrent, start.h, start.c});
+  const auto c = tape.output(rows * steps, hidden, {first, later, recurrent, start.h, start.c});
+  const bool keep = tape.needs_gradient(h);
+  const auto kept = uninitialised(tape, keep ? rows * steps : rows, width);  // one step after the other
+  const auto zeros = tape.template scratch<T>(hidden);
+  std::fill(zeros.begin(), zeros.end(), T{0});
+  const auto h_out = tape.mutable_value(h), c_out = tape.mutable_value(c);
+  const auto turned = uninitialised(tape, hidden, width);  // W': BLAS would copy W anew at every step
+  for (std::size_t i = 0; i < width; ++i)
+    for (std::size_t j = 0; j < hidden; ++j) turned(j, i) = recurrent.value()(i, j);
+  for (std::size_t n = 0; n < steps; ++n) {
+    const MatrixView<T> gates{kept.row(keep ? n * rows : 0), rows, width};
+    std::copy_n((n == 0 ? first : later).value().data, gates.size(), gates.data);
+    if (n > 0)
+      gemm<T>(step_of<const T>(h_out, n - 1, steps), false, turned, false, gates, T{1});
+    else if (start.h)
+      gemm<T>(start.h.value(), false, turned, false, gates, T{1});
+    for (std::size_t r = 0; r < rows; ++r) {
+      const T* before = n > 0 ? c_out.row(r * steps + n - 1) : start.c ? start.c.value().row(r) : zeros.data();
+      cell_forward<T>(hidden, gates.row(r), before, h_out.row(r * steps + n), c_out.row(r * steps + n), keep);
+    }
+  }
+  if (!keep) return {h, c};
+  tape.on_backward({h, c}, [=](Tape<T>& tape) {
+    const auto to_h = tape.cotangent(h), to_c = tape.cotangent(c), states = tape.value(h), cells = tape.value(c);
+    const auto live = live_steps(tape, to_h, to_c, steps);
+    // Of the live rows of the last step, then of the one before, ..: gates, and the states from which they come.
+    const auto all = uninitialised(tape, live.total, width), before = uninitialised(tape, live.total, hidden);
+    const auto dh = uninitialised(tape, rows, hidden), dc = uninitialised(tape, rows, hidden);
+    std::fill_n(dc.data, dc.size(), T{0});
+    const auto wanted = [&](Var<T> x) { return x && tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
+    const auto to_first = wanted(first), to_later = first.id == later.id ? to_first : wanted(later);
+    std::size_t done = 0, at_later = 0;  // rows of `all`; of them, those of the step after
+    for (std::size_t n = steps; n-- > 0;) {
+      const MatrixView<T> gates{all.row(done), static_cast<std::size_t>(live.rows[n]), width};
+      for (std::size_t i = 0; i < gates.rows; ++i) {
+        const std::size_t row = live.row[i] * steps + n;
+        std::copy_n(to_h.row(row), hidden, dh.row(i));
+        add_to(to_c.row(row), hidden, dc.row(i));
+      }
+      if (at_later > 0)
+        gemm<T>(MatrixView<const T>{all.row(done - at_later), at_later, width}, false, tape.value(recurrent), false,
+                MatrixView<T>{dh.data, at_later, hidden}, T{1});
+      for (std::size_t i = 0; i < gates.rows; ++i) {
+        const std::size_t r = live.row[i], row = r * steps + n;
+        const T* c_before = n > 0 ? cells.row(row - 1) : start.c ? tape.value(start.c).row(r) : zeros.data();
+        const T* h_before = n > 0 ? states.row(row - 1) : start.h ? tape.value(start.h).row(r) : zeros.data();
+        cell_backward<T>(hidden, kept.row(n * rows + r), cells.row(row), c_before, dh.row(i), dc.row(i), {all, true},
+                         gates.row(i), {dc, true}, dc.row(i));
+        std::copy_n(h_before, hidden, before.row(done + i));
+        if (const auto to = n == 0 ? to_first : to_later; to.data) add_to(gates.row(i), width, to.row(r));
+      }
+      done += at_later = gates.rows;
+    }
+    if (const auto to = wanted(start.h); to.data) {
+      gemm<T>(MatrixView<const T>{all.row(done - at_later), at_later, width}, false, tape.value(recurrent), false,
+              MatrixView<T>{dh.data, at_later, hidden});
+      for (std::size_t i = 0; i < at_later; ++i) add_to(dh.row(i), hidden, to.row(live.row[i]));
+    }
+    if (const auto to = wanted(start.c); to.data)
+      for (std::size_t i = 0; i < at_later; ++i) add_to(dc.row(i), hidden, to.row(live.row[i]));
+    if (!tape.needs_gradient(recurrent)) return;
+    const auto sink = tape.sink(recurrent);
+    const std::size_t used = start.h ? done : done - at_later;  // without a first state its product is 0
+    gemm<T>(MatrixView<const T>{all.data, used, width}, true, MatrixView<const T>{before.data, used, hidden}, false, sink.to,
+            sink.beta());
+  });
+  return {h, c};
+}
+
+#define HARDGRAD_INSTANTIATE(T)                    \
+  template LstmState<T> lstm_cell(Var<T>, Var<T>); \
+  template LstmState<T> lstm_steps(Var<T>, Var<T>, Var<T>, LstmState<T>, std::size_t);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

@@ -15,4 +15,9 @@ struct LstmState {
 template <class T>
 LstmState<T> lstm_cell(Var<T> gates, Var<T> c);
 
+/// N steps from s_0 (empty: 0), whose inputs do not depend on the steps before: s_n = cell(x_n + h_{n-1} W', c_{n-1}) with
+/// x_1 = `first` and x_n = `later` [R, 4 H], W [4 H, H] -> [R N, H] each, the steps of a row together.
+template <class T>
+LstmState<T> lstm_steps(Var<T> first, Var<T> later, Var<T> recurrent, LstmState<T> start, std::size_t steps);
+
 }  // namespace hardgrad

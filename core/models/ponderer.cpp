@@ -90,18 +90,18 @@ class Ponderer final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override;
 
  private:
-  // The states after halting: the Thought's state of each, and s [N, H].
+  // The states after halting: the Thought's state of each, and w [K, N].
   struct Halted {
     States<T> states;
     std::vector<int> from;
-    LstmState<T> s;
+    Var<T> w;
   };
   /// [B] outer steps of each example.
   std::vector<int> lengths(const Batch& batch) const {
     return longest_ == 1 ? std::vector<int>(batch.examples(), 1) : batch.ints("length").data;
   }
   /// The inner steps of outer step t.
-  Thought<T> think(const States<T>& states, const Batch& data, int t, const LstmState<T>& before) const;
+  Thought<T> think(Tape<T>& tape, const States<T>& states, const Batch& data, int t, const LstmState<T>& before) const;
   Halted stop(const States<T>& states, const Thought<T>& x, const Items& steps) const;
   Halted halt_or_go_on(const States<T>& states, const Thought<T>& x, const Items& both) const;
   /// Pays - sum_i log softmax(W s + b)_i[a_i] of step t.
@@ -135,25 +135,26 @@ void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const auto length = lengths(data);
   const Items options(distinct.size(), at_once_ ? most_ : 2);
   States<T> states(episode, distinct);
-  auto s = think_.zero(episode.tape(), distinct.size());
+  LstmState<T> s;  // 0
   for (int t = 0; states.size() > 0; ++t) {
-    const auto x = think(states, data, t, s);
+    const auto x = think(episode.tape(), states, data, t, s);
     if (act_) pay(states, tau_, x.law.ponder_cost());
     auto halted = at_once_ ? stop(states, x, options) : halt_or_go_on(states, x, options);
-    answer(halted.states, data, t, halted.s.h);
+    const auto h = x.mean(halted.w, halted.from, x.s.h);
+    answer(halted.states, data, t, h);
     const auto steps = x.law.mean_steps();
     std::vector<int> thousandths;  // 1000 sum_n n p_n
     for (int m : halted.from) thousandths.push_back(static_cast<int>(std::lround(1000 * steps[m])));
     halted.states.predict(thousandths);
     if (t + 1 == longest_) break;
     states = halted.states.next_step().only([&](int b) { return length[b] > t + 1; });
-    s = {states.after(halted.s.h), states.after(halted.s.c)};
+    s = {states.after(h), states.after(x.mean(halted.w, halted.from, x.s.c))};
   }
 }
 
 template <class T>
-Thought<T> Ponderer<T>::think(const States<T>& states, const Batch& data, int t, const LstmState<T>& before) const {
-  auto& tape = *before.h.tape;
+Thought<T> Ponderer<T>::think(Tape<T>& tape, const States<T>& states, const Batch& data, int t,
+                              const LstmState<T>& before) const {
   const auto& field = data.numbers("x");  // [B, I] or [B, T, I]
   const auto I = field.extent(field.shape.size() - 1);
   const auto x = tape.constant(states.size(), I);
@@ -174,7 +175,7 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought<T>& x, const Items
     for (int n = 0; n < most_; ++n) geometric.push_back(n * std::log1p(-prior_) + (n + 1 < most_ ? std::log(prior_) : 0));
     pay(states, beta_, kl_divergence(log_p, constant(tape, states.size(), geometric)));
   }
-  ItemSite<T> site{.name = "stop", .logits = log_p, .items = steps, .state = x.h[0]};
+  ItemSite<T> site{.name = "stop", .logits = log_p, .items = steps, .state = on(x.at(0, range(states.size())), x.s.h)};
   for (int end : x.law.end()) site.options.push_back(end + 1);
   if (structure_.posterior) site.posterior = [&] { return x.posterior.log_p(); };
   const auto n = states.choose(site);
@@ -184,29 +185,33 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought<T>& x, const Items
   for (int step = 1; step <= most_; ++step) count.push_back(step);
   if (!act_) pay(n, tau_, row_sums(multiply(w, constant(tape, w.rows(), count))));  // tau n
   const auto& from = n.histories().parent;
-  return {n, from, x.mean(w, from)};
+  return {n, from, w};
 }
 
 // z_n ~ Bernoulli(1 - lambda_n) until the first 0, s = s_n
 template <class T>
 auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, const Items& both) const -> Halted {
-  auto& tape = *x.h[0].tape;
+  auto& tape = *x.s.h.tape;
   auto states = before.next_step();
   auto from = range(states.size());                    // the state of x
   std::vector<char> asked(states.size(), 1);           // states that have not halted
   auto reach = tape.constant(states.size(), 1, T{1});  // z_1 .. z_{n-1}
   std::vector<Var<T>> halts;                           // w_n, of the states after choice n
   std::vector<std::vector<int>> place;                 // the present states' rows of each w_n
+  Var<T> divergence;                                   // KL(lambda_n || prior) of every inner step [M N, 1]
+  if (!act_) {
+    const auto rate = constant(tape, x.s.h.rows(), {std::log(prior_), std::log1p(-prior_)});
+    divergence = kl_divergence(x.law.log_lambda(), rate);
+  }
   for (int n = 0; n + 1 < most_; ++n) {
-    ItemSite<T> site{.name = "halt", .logits = on(from, x.law.logits(n)), .items = both, .state = on(from, x.h[n])};
-    for (std::size_t m = 0; m < from.size(); ++m) site.options.push_back(asked[m] ? x.law.options(n)[from[m]] : 1);
+    const auto at = x.at(n, from);
+    ItemSite<T> site{.name = "halt", .logits = on(at, x.law.logits()), .items = both, .state = on(at, x.s.h)};
+    for (std::size_t m = 0; m < from.size(); ++m) site.options.push_back(asked[m] && n < x.law.end()[from[m]] ? 2 : 1);
     if (!act_) {  // tau + beta KL(lambda_n || prior), of the states that reach step n
-      const auto rate = constant(tape, states.size(), {std::log(prior_), std::log1p(-prior_)});
-      const std::vector<int> two(states.size(), 2);
       pay(states, tau_, reach);
-      pay(states, beta_, multiply(kl_divergence(log_softmax(site.logits, std::span<const int>(two)), rate), reach));
+      pay(states, beta_, multiply(on(at, divergence), reach));
     }
-    if (structure_.posterior) site.posterior = [&] { return on(from, x.posterior.logits(n)); };
+    if (structure_.posterior) site.posterior = [&] { return on(at, x.posterior.logits()); };
     const auto z = states.choose(site);
 
     const auto w = z.weights();
@@ -225,8 +230,12 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, co
   if (!act_) pay(states, tau_, reach);
   halts.push_back(reach);
   place.push_back(range(from.size()));
-  const auto s = x.mean(reshape(in_turn(halts, place), most_), from);
-  return {states, std::move(from), s};
+  std::vector<int> row;  // of w_n for each state, in the stack of all w_n
+  for (std::size_t m = 0; m < from.size(); ++m)
+    for (std::size_t n = 0, before = 0; n < halts.size(); before += halts[n++].rows())
+      row.push_back(static_cast<int>(before) + place[n][m]);
+  const auto w = gather_rows(std::span<const Var<T>>(halts), std::span<const int>(row));
+  return {states, std::move(from), reshape(w, most_)};
 }
 
 template <class T>

@@ -33,10 +33,9 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/memory.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/memories.hpp"
+#include "core/models/parts/memory_tape.hpp"
 #include "core/models/parts/tapes.hpp"
 
 namespace hardgrad::models::tape_machine {
@@ -91,10 +90,11 @@ class TapeMachine final : public Model<T> {
   // The machine's values in n states.
   struct Machine {
     LstmState<T> s;
-    Memories<T> M;
-    Var<T> p, q, u, a;  // [n, N], [n, N], [n, L + 1], [n, 8]
+    MemoryTape<T> M;
+    TapeHead<T> p, q;
+    Var<T> u, a;  // [n, L + 1], [n, 8]
     Machine after(const States<T>& i) const {
-      return {{i.after(s.h), i.after(s.c)}, M.after(i), i.after(p), i.after(q), i.after(u), i.after(a)};
+      return {{i.after(s.h), i.after(s.c)}, M.after(i), p.after(i), q.after(i), i.after(u), i.after(a)};
     }
   };
   int steps(int length) const { return static_cast<int>(std::ceil(time_ * length)); }
@@ -104,10 +104,6 @@ class TapeMachine final : public Model<T> {
   static Var<T> of_columns(Var<T> scores) {
     return reshape(concat_columns({scores, scores.tape->constant(scores.rows(), 1)}), moves);
   }
-  static Var<T> moved(Var<T> at, Var<T> a, std::size_t head) {
-    const auto go = [&](std::size_t move) { return slice_columns(a, head * moves + move, 1); };
-    return circular_shift(at, concat_columns({go(2), go(0), go(1)}));
-  }
   /// The first option of every column, [n, 8]: stay, stay, write.
   static Var<T> first_options(Tape<T>& tape, std::size_t states) {
     const auto a = tape.constant(states, actions);
@@ -116,7 +112,7 @@ class TapeMachine final : public Model<T> {
     return a;
   }
   /// M_t, with x_t, m_t and the weights c_t [n, 4] of direct access, if any.
-  Memories<T> written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const;
+  MemoryTape<T> written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const;
   static void predict_bit(const States<T>& states, Var<T> written, Var<T> logits);
 
   Structure structure_;
@@ -167,8 +163,8 @@ void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto i = chooses ? states.choose(site) : states.next_step();  // i_t, j_t, o_t
     m = m.after(i);
     m.a = chooses ? slice_columns(reshape(i.weights(), columns * moves), 0, actions) : first_options(tape, states.size());
-    m.p = moved(m.p, m.a, 0);  // p_t
-    m.q = moved(m.q, m.a, 1);  // q_t
+    m.p = m.p.moved(i, slice_columns(m.a, 0, moves));      // p_t
+    m.q = m.q.moved(i, slice_columns(m.a, moves, moves));  // q_t
     const auto now = output.written(m.u, slice_columns(m.a, 2 * moves, 1), i.example(), t);
     m.u = output.moved(m.u, now);  // u_t
     const Var<T> bits = i.after(logits), writes = row_sums(now);
@@ -181,32 +177,21 @@ void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
 
 template <class T>
 auto TapeMachine<T>::start(Tape<T>& tape, std::size_t examples, std::size_t symbols) const -> Machine {
-  const auto first = [&](std::size_t places) {
-    const auto at = tape.constant(examples, places);
-    for (std::size_t b = 0; b < examples; ++b) tape.mutable_value(at)(b, 0) = 1;
-    return at;
-  };
-  const auto at = first(cells_);
-  return {controller_.zero(tape, examples), {tape.constant(examples * cells_, width_), cells_}, at, at, first(symbols + 1),
-          tape.constant(examples, actions)};
+  const TapeHead<T> head(examples, cells_);
+  const auto u = tape.constant(examples, symbols + 1);
+  for (std::size_t b = 0; b < examples; ++b) tape.mutable_value(u)(b, 0) = 1;
+  return {controller_.zero(tape, examples), {tape, examples, cells_, width_}, head, head, u, tape.constant(examples, actions)};
 }
 
 // M_i + q_i sig(..) (tanh(..) + c^1 A_1 x - M_i), and c^4 m beside the head
 template <class T>
-Memories<T> TapeMachine<T>::written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const {
+MemoryTape<T> TapeMachine<T>::written(const Machine& m, Var<T> x, Var<T> read, Var<T> c) const {
   const auto gv = write_(m.s.h);
   const auto g = sigmoid(slice_columns(gv, 0, width_));
   auto v = tanh(slice_columns(gv, width_, width_));
-  if (c) v = add(v, scale_rows(input_to_memory_(x), slice_columns(c, 0, 1)));
-  auto M = m.M.written(m.q, g, multiply(g, v));
-  if (c) {
-    const auto n = m.q.rows();
-    const auto sides = m.q.tape->constant(n, moves);
-    for (std::size_t r = 0; r < n; ++r) m.q.tape->mutable_value(sides)(r, 0) = m.q.tape->mutable_value(sides)(r, 2) = 1;
-    const auto nothing = m.q.tape->constant(n, width_);  // is erased
-    M = M.written(circular_shift(m.q, sides), nothing, scale_rows(read, slice_columns(c, 3, 1)));
-  }
-  return M;
+  if (!c) return m.M.written(m.q, read, g, v);
+  v = add(v, scale_rows(input_to_memory_(x), slice_columns(c, 0, 1)));
+  return m.M.written(m.q, read, g, v).added_beside(m.q, scale_rows(read, slice_columns(c, 3, 1)));
 }
 
 // Predicts the bits of a symbol if more than half of it is written now, else -1.

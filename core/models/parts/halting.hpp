@@ -29,52 +29,51 @@ template <class T>
 class HaltingLaw {
  public:
   HaltingLaw() = default;
-  /// From the units u_n, N of [D, 1]; act with this epsilon > 0, geometric without one. A posterior ends at the last step of its `prior`.
-  HaltingLaw(const std::vector<Var<T>>& units, std::optional<double> epsilon, const HaltingLaw* prior = nullptr)
-      : end_(prior ? prior->end_ : std::vector<int>(units[0].rows(), static_cast<int>(units.size()) - 1)) {
-    auto& tape = *units[0].tape;
-    const std::size_t D = end_.size(), N = units.size();
-    const T least = static_cast<T>(epsilon.value_or(0));
-    auto left = tape.constant(D, 1, T{1});  // r_{n-1}
-    auto reached = tape.constant(D, 1);     // log prod_{m<n} (1 - lambda_m)
-    for (std::size_t n = 0; n < N; ++n) {
-      std::vector<int> options(D, n + 1 < N ? 2 : 1);
-      if (epsilon) {  // odds sig(u_n) : r_n. Beyond the end r_n is constant and not used
-        left = affine(relu(affine(subtract(left, sigmoid(units[n])), T{1}, -least)), T{1}, least);
-        for (std::size_t d = 0; d < D; ++d) {
-          if (!prior && !(left.value().data[d] > least)) end_[d] = std::min(end_[d], static_cast<int>(n));
-          if (end_[d] <= static_cast<int>(n)) options[d] = 1;
-        }
-        logits_.push_back(concat_columns({affine(softplus(affine(units[n], T{-1})), T{-1}), log(left)}));
-      } else {  // odds sig(u_n) : 1 - sig(u_n)
-        logits_.push_back(concat_columns({units[n], tape.constant(D, 1)}));
-      }
-      const auto log_p = log_softmax(logits_[n], std::span<const int>(options));
-      log_p_.push_back(add(reached, slice_columns(log_p, 0, 1)));
-      reached = add(reached, slice_columns(log_p, 1, 1));
-      options_.push_back(std::move(options));
-    }
+  /// From the units u [D, N]; act with this epsilon > 0, geometric without one. A posterior ends at the last step of its `prior`.
+  HaltingLaw(Var<T> u, std::optional<double> epsilon, const HaltingLaw* prior = nullptr)
+      : steps_(static_cast<int>(u.cols())), end_(prior ? prior->end_ : std::vector<int>(u.rows(), steps_ - 1)) {
+    if (epsilon)
+      logits_ = act(u, static_cast<T>(*epsilon), !prior);
+    else  // odds sig(u_n) : 1 - sig(u_n)
+      logits_ = concat_columns({reshape(u, 1), u.tape->constant(u.rows() * u.cols(), 1)});
+    const std::vector<int> both(logits_.rows(), 2);
+    log_lambda_ = log_softmax(logits_, std::span<const int>(both));
   }
 
-  /// [D, 2] logits of step n: halt, go on.
-  Var<T> logits(int n) const { return logits_[n]; }
-  /// [D] number of options of step n: 1 where halting is certain.
-  const std::vector<int>& options(int n) const { return options_[n]; }
+  /// [D N, 2] logits of each step: halt, go on; those of an example together.
+  Var<T> logits() const { return logits_; }
+  /// [D N, 2] log lambda_n and log(1 - lambda_n) before the end.
+  Var<T> log_lambda() const { return log_lambda_; }
   /// [D] the step at which halting is certain.
   const std::vector<int>& end() const { return end_; }
   /// [D, N] log p_n, 0 beyond the end.
   Var<T> log_p() const {
-    const int D = static_cast<int>(end_.size()), N = static_cast<int>(log_p_.size());
-    std::vector<int> place;
+    const int D = static_cast<int>(end_.size());
+    const auto halts = reshape(slice_columns(log_lambda_, 0, 1), steps_),
+               goes_on = reshape(slice_columns(log_lambda_, 1, 1), steps_);
+    std::vector<Var<T>> before{log_lambda_.tape->constant(D, 1)}, log_p;  // log prod_{m<n} (1 - lambda_m)
+    for (int n = 0; n + 1 < steps_; ++n) {
+      log_p.push_back(add(before[n], slice_columns(halts, n, 1)));
+      before.push_back(add(before[n], slice_columns(goes_on, n, 1)));
+    }
+    const int first = D * static_cast<int>(log_p.size());  // row of `before`
+    log_p.insert(log_p.end(), before.begin(), before.end());
+    std::vector<int> row;
     for (int d = 0; d < D; ++d)
-      for (int n = 0; n < N; ++n) place.push_back(n > end_[d] ? -1 : n * D + d);
-    return reshape(gather_rows(std::span<const Var<T>>(log_p_), std::span<const int>(place)), N);
+      for (int n = 0; n < steps_; ++n) row.push_back(n > end_[d] ? -1 : n * D + d + (n == end_[d] ? first : 0));
+    return reshape(gather_rows(std::span<const Var<T>>(log_p), std::span<const int>(row)), steps_);
   }
   /// [D] sum_n n p_n, steps counted from 1.
   std::vector<double> mean_steps() const {
     std::vector<double> sums(end_.size());
-    for (std::size_t d = 0; d < sums.size(); ++d)
-      for (int n = 0; n <= end_[d]; ++n) sums[d] += (n + 1) * std::exp(static_cast<double>(log_p_[n].value().data[d]));
+    for (std::size_t d = 0; d < sums.size(); ++d) {
+      double before = 0;
+      for (int n = 0; n <= end_[d]; ++n) {
+        const T* log_lambda = log_lambda_.value().row(d * steps_ + n);
+        sums[d] += (n + 1) * std::exp(before + (n < end_[d] ? static_cast<double>(log_lambda[0]) : 0));
+        before += static_cast<double>(log_lambda[1]);
+      }
+    }
     return sums;
   }
   /// [D, 1] K + p_K, steps counted from 1 (Graves 2016, sec. 2.1).
@@ -87,9 +86,28 @@ class HaltingLaw {
   }
 
  private:
+  /// Odds sig(u_n) : r_n. Beyond the end r_n is constant and not used. `ends`: finds the first step K with r_K <= epsilon.
+  Var<T> act(Var<T> u, T epsilon, bool ends) {
+    const std::size_t D = u.rows();
+    auto left = u.tape->constant(D, 1, T{1});  // r_{n-1}
+    const auto halts = sigmoid(u);
+    std::vector<Var<T>> log_left;
+    for (int n = 0; n < steps_; ++n) {
+      left = affine(relu(affine(subtract(left, slice_columns(halts, n, 1)), T{1}, -epsilon)), T{1}, epsilon);
+      for (std::size_t d = 0; ends && d < D; ++d)
+        if (!(left.value().data[d] > epsilon)) end_[d] = std::min(end_[d], n);
+      log_left.push_back(log(left));
+    }
+    std::vector<int> place;
+    for (int d = 0; d < static_cast<int>(D); ++d)
+      for (int n = 0; n < steps_; ++n) place.push_back(n * static_cast<int>(D) + d);
+    return concat_columns({affine(softplus(affine(reshape(u, 1), T{-1})), T{-1}),
+                           gather_rows(std::span<const Var<T>>(log_left), std::span<const int>(place))});
+  }
+
+  int steps_ = 0;  // N
   std::vector<int> end_;
-  std::vector<Var<T>> logits_, log_p_;
-  std::vector<std::vector<int>> options_;
+  Var<T> logits_, log_lambda_;  // [D N, 2]
 };
 
 }  // namespace hardgrad

@@ -1,8 +1,8 @@
 // Tapes: an input tape that is read at a head, and an output tape that is written symbol by symbol.
 //
 // Fields of a batch as in sequences.hpp. The steps without an answer are the cells of the input tape, in order. The steps with
-// an answer are the wanted symbols, each a vector of bits. The place of a head and the number of symbols written are weights,
-// 1 at one place if choices are hard.
+// an answer are the wanted symbols, each a vector of bits. The number of symbols written is given as weights, 1 at one number
+// if choices are hard. Heads: memory_tape.hpp.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/batch.hpp"
+#include "core/models/parts/memory_tape.hpp"
 
 namespace hardgrad {
 
@@ -33,8 +34,8 @@ class InputTape {
           std::copy_n(input.row(b).begin() + static_cast<std::ptrdiff_t>(t * I), I,
                       tape.mutable_value(shown_).row(cells_.row(b, k++)));
   }
-  /// sum_i p_i x_i: p [n, N] -> [n, I]
-  Var<T> read(Var<T> p, std::span<const int> example) const { return mix(p, shown_, example, cells_); }
+  /// The cells under the heads: [n, I]
+  Var<T> read(const TapeHead<T>& head, std::span<const int> example) const { return head.read(shown_, example); }
 
  private:
   Items cells_;
