@@ -101,7 +101,8 @@ MatrixView<T> uninitialised(Tape<T>& tape, std::size_t rows, std::size_t cols) {
   return {tape.template scratch<T>(rows * cols).data(), rows, cols};
 }
 
-/// The rows of a backward pass over N steps. Of a row whose last cotangents are 0, as after halting, the last steps are left out.
+/// The rows of a backward pass over N steps. Of a row whose last cotangents are 0, as after halting, the last steps are left
+/// out.
 struct LiveSteps {
   std::span<int> row;   // [R] by their last step, the latest first
   std::span<int> rows;  // [N] how many of them have step n

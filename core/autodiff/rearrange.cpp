@@ -87,21 +87,20 @@ Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
   struct BlockRow {
     int block, row;
   };
-  std::vector<int> end;  // of each block in the stack
-  for (auto block : blocks) {
-    require_shapes(block.cols() == cols, "gather_rows", {blocks[0], block});
-    end.push_back((end.empty() ? 0 : end.back()) + static_cast<int>(block.rows()));
+  std::size_t rows = 0;
+  for (auto block : blocks) rows += block.rows();
+  std::vector<BlockRow> stacked;
+  stacked.reserve(rows);
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    require_shapes(blocks[k].cols() == cols, "gather_rows", {blocks[0], blocks[k]});
+    for (std::size_t i = 0; i < blocks[k].rows(); ++i) stacked.push_back({static_cast<int>(k), static_cast<int>(i)});
   }
-  require_indices("gather_rows", index, -1, end.back());
+  require_indices("gather_rows", index, -1, stacked.size());
   auto y = tape.output(index.size(), cols, blocks);
   const auto out = tape.mutable_value(y);
   const auto from = tape.template scratch<BlockRow>(index.size());
-  std::size_t k = 0;  // block of the row before
   for (std::size_t r = 0; r < index.size(); ++r) {
-    const int i = index[r];
-    while (i >= end[k]) ++k;
-    while (k > 0 && i < end[k - 1]) --k;
-    const auto [block, row] = from[r] = i < 0 ? BlockRow{-1, 0} : BlockRow{static_cast<int>(k), k > 0 ? i - end[k - 1] : i};
+    const auto [block, row] = from[r] = index[r] < 0 ? BlockRow{-1, 0} : stacked[index[r]];
     if (block >= 0)
       copy_row(blocks[block].value().row(row), cols, out.row(r));
     else

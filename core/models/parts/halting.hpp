@@ -29,7 +29,8 @@ template <class T>
 class HaltingLaw {
  public:
   HaltingLaw() = default;
-  /// From the units u [D, N]; act with this epsilon > 0, geometric without one. A posterior ends at the last step of its `prior`.
+  /// From the units u [D, N]; act with this epsilon > 0, geometric without one. A posterior ends at the last step of its
+  /// `prior`.
   HaltingLaw(Var<T> u, std::optional<double> epsilon, const HaltingLaw* prior = nullptr)
       : steps_(static_cast<int>(u.cols())), end_(prior ? prior->end_ : std::vector<int>(u.rows(), steps_ - 1)) {
     if (epsilon)
