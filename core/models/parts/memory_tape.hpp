@@ -103,7 +103,7 @@ class MemoryTape {
   Var<T> read(const TapeHead<T>& head) const {
     return reads_values(head) ? newest(head.at()) : mixed().read(head.weights(tape()));
   }
-  /// M_i + w_i g (.) (v - M_i): g and v [n, W]; `under` is what the head reads.
+  /// M_i + w_i g (.) (v - M_i): g and v [n, W]; `under` is the value that the head reads.
   MemoryTape written(const TapeHead<T>& head, Var<T> under, Var<T> g, Var<T> v) const {
     if (reads_values(head)) return put(head.at(), add(under, multiply(g, subtract(v, under))));
     auto next = *this;
@@ -159,7 +159,7 @@ class MemoryTape {
   }
 
   std::size_t N_ = 0;
-  std::vector<Var<T>> values_;                      // a row of 0, then what was written at each step
+  std::vector<Var<T>> values_;                      // a row of 0, then the values written at each step
   int rows_ = 0;                                    // of all of them
   std::shared_ptr<const std::vector<int>> newest_;  // [P N] the row that each cell of P memories has
   std::vector<int> of_;                             // [n] which of the P memories

@@ -15,7 +15,7 @@ TapeHead<T> head(Tape<T>& tape, std::vector<int> at, bool relaxed) {
   return relaxed ? TapeHead<T>(hard.weights(tape)) : hard;
 }
 
-/// Three writes, one beside the head, of which two meet in a cell. Then a head reads with the weights `w`.
+/// Three writes, one beside the head; two of them meet in a cell. Then a head reads with the weights `w`.
 template <class T>
 Var<T> read(Tape<T>& tape, const std::vector<Var<T>>& v, bool relaxed) {
   MemoryTape<T> memory(tape, 2, N, W);
