@@ -4,6 +4,7 @@
 
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/require.hpp"
+#include "core/autodiff/scratch.hpp"
 #include "core/kernels/functions.hpp"
 #include "core/kernels/rows.hpp"
 
@@ -33,7 +34,7 @@ Var<T> linear_binary_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, Var<T> 
   auto& tape = *x.tape;
   const std::size_t R = x.rows(), C = y.cols();
   auto loss = tape.output(R, 1, {x, weight, bias});
-  const MatrixView<T> l{tape.template scratch<T>(R * C).data(), R, C};  // then the slopes
+  const auto l = scratch_matrix(tape, R, C);  // then the slopes
   put_linear<T>(x.value(), weight.value(), bias ? bias.value() : MatrixView<const T>{}, l);
   const auto each = tape.template scratch<T>(C);
   const auto seen = y.value();

@@ -13,6 +13,7 @@
 
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/require.hpp"
+#include "core/autodiff/scratch.hpp"
 #include "core/kernels/classes.hpp"
 #include "core/kernels/narrow.hpp"
 #include "core/kernels/rows.hpp"
@@ -27,11 +28,6 @@ constexpr std::size_t kept_bytes = std::size_t{1} << 28;
 template <class U>
 MatrixView<U> part(MatrixView<U> x, std::size_t from, std::size_t to) {
   return {x.row(from), to - from, x.cols};
-}
-
-template <class T>
-MatrixView<T> new_matrix(Tape<T>& tape, std::size_t rows, std::size_t cols) {
-  return {tape.template scratch<T>(rows * cols).data(), rows, cols};
 }
 
 /// End of the chunk that begins at row `first`. Groups are not split, so a chunk may be shorter or longer than `chunk_rows`.
@@ -171,15 +167,15 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   // Whole chunks are kept; the others use `work`, here and in the backward pass.
   const std::size_t keepable = kept_bytes / (chunk_rows * classes * sizeof(T)) * chunk_rows;
   const std::size_t kept_rows = differentiate && !form ? std::min(rows, keepable) : 0;
-  const auto kept = new_matrix(tape, kept_rows, classes);
-  const auto work = new_matrix(tape, std::min(longest, rows - kept_rows), classes);
-  const auto some = new_matrix(tape, differentiate ? longest : 0, std::min(classes, x.cols()));
+  const auto kept = scratch_matrix(tape, kept_rows, classes);
+  const auto work = scratch_matrix(tape, std::min(longest, rows - kept_rows), classes);
+  const auto some = scratch_matrix(tape, differentiate ? longest : 0, std::min(classes, x.cols()));
   const auto w = tape.template scratch<T>(form ? rows : 0);
   if (form) std::copy(expected.weight.begin(), expected.weight.end(), w.begin());
   const auto log_prior = tape.template scratch<double>(group_of.empty() ? 0 : rows);
   for (std::size_t r = 0; r < log_prior.size(); ++r) log_prior[r] = std::log(expected.weight[r]);
   const auto room = [&](Var<T> v) {
-    return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true} : Sink<T>{};
+    return form && v && tape.needs_gradient(v) ? Sink<T>{scratch_matrix(tape, v.rows(), v.cols()), true} : Sink<T>{};
   };
   const Gradients<T> formed{room(x), room(weight), room(bias)};
   const auto bias_row = bias ? bias.value() : MatrixView<const T>{};
@@ -233,7 +229,7 @@ Classified<T> cross_entropy(Var<T> logits, std::span<const int> label) {
   require_indices("cross_entropy (label)", label, -1, classes);
   auto& tape = *logits.tape;
   const auto loss = tape.output(rows, 1, {logits});
-  const auto d = new_matrix(tape, rows, classes);
+  const auto d = scratch_matrix(tape, rows, classes);
   std::copy_n(logits.value().data, rows * classes, d.data);
   std::vector<int> guess(rows);
   const bool differentiate = tape.needs_gradient(loss);

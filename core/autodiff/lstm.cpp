@@ -5,6 +5,7 @@
 
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/require.hpp"
+#include "core/autodiff/scratch.hpp"
 #include "core/kernels/functions.hpp"
 
 namespace hardgrad {
@@ -96,11 +97,6 @@ Block<U> step_of(MatrixView<U> x, std::size_t n, std::size_t steps) {
   return block;
 }
 
-template <class T>
-MatrixView<T> uninitialised(Tape<T>& tape, std::size_t rows, std::size_t cols) {
-  return {tape.template scratch<T>(rows * cols).data(), rows, cols};
-}
-
 /// The rows of a backward pass over N steps. Of a row whose last cotangents are 0, as after halting, the last steps are left
 /// out.
 struct LiveSteps {
@@ -147,11 +143,11 @@ LstmState<T> lstm_steps(Var<T> first, Var<T> later, Var<T> recurrent, LstmState<
   const auto h = tape.output(rows * steps, hidden, {first, later, recurrent, start.h, start.c});
   const auto c = tape.output(rows * steps, hidden, {first, later, recurrent, start.h, start.c});
   const bool keep = tape.needs_gradient(h);
-  const auto kept = uninitialised(tape, keep ? rows * steps : rows, width);  // one step after the other
+  const auto kept = scratch_matrix(tape, keep ? rows * steps : rows, width);  // one step after the other
   const auto zeros = tape.template scratch<T>(hidden);
   std::fill(zeros.begin(), zeros.end(), T{0});
   const auto h_out = tape.mutable_value(h), c_out = tape.mutable_value(c);
-  const auto turned = uninitialised(tape, hidden, width);  // W': BLAS would copy W anew at every step
+  const auto turned = scratch_matrix(tape, hidden, width);  // W': BLAS would copy W anew at every step
   for (std::size_t i = 0; i < width; ++i)
     for (std::size_t j = 0; j < hidden; ++j) turned(j, i) = recurrent.value()(i, j);
   for (std::size_t n = 0; n < steps; ++n) {
@@ -171,8 +167,8 @@ LstmState<T> lstm_steps(Var<T> first, Var<T> later, Var<T> recurrent, LstmState<
     const auto to_h = tape.cotangent(h), to_c = tape.cotangent(c), states = tape.value(h), cells = tape.value(c);
     const auto live = live_steps(tape, to_h, to_c, steps);
     // Of the live rows of the last step, then of the one before, ..: gates, and the states from which they come.
-    const auto all = uninitialised(tape, live.total, width), before = uninitialised(tape, live.total, hidden);
-    const auto dh = uninitialised(tape, rows, hidden), dc = uninitialised(tape, rows, hidden);
+    const auto all = scratch_matrix(tape, live.total, width), before = scratch_matrix(tape, live.total, hidden);
+    const auto dh = scratch_matrix(tape, rows, hidden), dc = scratch_matrix(tape, rows, hidden);
     std::fill_n(dc.data, dc.size(), T{0});
     const auto wanted = [&](Var<T> x) { return x && tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
     const auto to_first = wanted(first), to_later = first.id == later.id ? to_first : wanted(later);

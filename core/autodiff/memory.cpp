@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/autodiff/require.hpp"
+#include "core/autodiff/scratch.hpp"
 #include "core/kernels/row_dots.hpp"
 #include "core/kernels/rows.hpp"
 
@@ -97,7 +98,7 @@ Var<T> cosines(Var<T> query, Var<T> memory, std::span<const int> of, std::size_t
   if (!tape.needs_gradient(y)) return y;
   tape.on_backward({y}, [query, memory, y, s, t, N, H, of = tape.keep(of)](Tape<T>& tape) {
     const auto g = tape.cotangent(y), c = tape.value(y), q = tape.value(query), m = tape.value(memory);
-    const MatrixView<T> gq{tape.template scratch<T>(H * q.cols).data(), H, q.cols};
+    const auto gq = scratch_matrix(tape, H, q.cols);
     const auto sums = tape.template scratch<kernels::Batch<T>>(H);
     const auto along = tape.template scratch<T>(N);
     const auto to_m = wanted(tape, memory), to_q = wanted(tape, query);

@@ -6,6 +6,7 @@
 #include <xtensor-blas/xblas.hpp>
 
 #include "core/autodiff/require.hpp"
+#include "core/autodiff/scratch.hpp"
 #include "core/kernels/register_product.hpp"
 #include "core/kernels/rows.hpp"
 #include "core/kernels/small_product.hpp"
@@ -56,15 +57,10 @@ std::size_t spacing(std::span<const int> rows) {
   return even ? static_cast<std::size_t>(step) : 0;
 }
 
-template <class T>
-MatrixView<T> new_rows(Tape<T>& tape, std::size_t rows, std::size_t cols) {
-  return {tape.template scratch<T>(rows * cols).data(), rows, cols};
-}
-
 /// Copies these rows of x into one block, row i times factor[i] if there are factors.
 template <class T>
 Block<const T> taken(Tape<T>& tape, MatrixView<const T> x, std::span<const int> rows, std::span<const T> factor = {}) {
-  const auto some = new_rows(tape, rows.size(), x.cols);
+  const auto some = scratch_matrix(tape, rows.size(), x.cols);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     T* __restrict to = some.row(i);
     const T* from = x.row(rows[i]);
@@ -156,7 +152,7 @@ void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias, Matrix
     if (all && !scaled) {
       gemm<T>(d, false, w, false, sink.to, sink.beta());
     } else {
-      const auto to = sink.scattered(), product = new_rows(tape, live.size(), to.cols);
+      const auto to = sink.scattered(), product = scratch_matrix(tape, live.size(), to.cols);
       gemm<T>(d, false, w, false, product);
       for (std::size_t i = 0; i < live.size(); ++i) {
         T* __restrict row = to.row(live[i]);
