@@ -104,7 +104,7 @@ void additive_row(const T* q, MatrixView<const T> k, const T* v, kernels::Batch<
     for (std::size_t i = 0; i < k.rows; ++i)
       sums[i] = xsimd::fma(weight, kernels::tanh<T>(query + lane.load(k.row(i))), sums[i]);
   });
-  for (std::size_t i = 0; i < k.rows; ++i) e[i] = xsimd::hadd(sums[i]);
+  for (std::size_t i = 0; i < k.rows; ++i) e[i] = kernels::lane_sum(sums[i]);
 }
 
 /// Its cotangents from the cotangent g of e. With t the tanh and d = g[i] v (1 - t^2): dq = sum_i d, dv = sum_i g[i] t, and

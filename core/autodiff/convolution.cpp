@@ -218,7 +218,7 @@ struct ByPlanes {
       split_cotangents(g, image, slopes);
       kernels::correlate_planes<T>(of_windows, &slopes[before()], O, windows(), cotangent_plane(), sums.data());
     }
-    to.accumulate([&](std::size_t n) { return xsimd::hadd(kernels::Batch<T>::load_unaligned(&sums[n * lanes])); });
+    to.accumulate([&](std::size_t n) { return kernels::lane_sum(kernels::Batch<T>::load_unaligned(&sums[n * lanes])); });
   }
 
   void backward_to_image(Tape<T>& tape, MatrixView<const T> weight, MatrixView<const T> g, const Sink<T>& to) const {

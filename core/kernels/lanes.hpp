@@ -19,6 +19,16 @@ using Batch = xsimd::batch<T>;
 template <class T>
 inline constexpr std::size_t width = Batch<T>::size;
 
+/// The sum of a register's numbers.
+template <class T>
+T lane_sum(const Batch<T>& x) {
+#if XSIMD_VERSION_MAJOR < 9
+  return xsimd::hadd(x);
+#else
+  return xsimd::reduce_add(x);
+#endif
+}
+
 /// A full register of an array.
 template <class T>
 struct FullLane {

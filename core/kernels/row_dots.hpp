@@ -12,7 +12,7 @@ inline void row_dots(const T* a, const T* x, std::size_t n, std::size_t cols, T*
   for (std::size_t i = 0; i < n; ++i) {
     Batch<T> sum(T{0});
     for_lanes<T>(cols, [&](auto lane) { sum = xsimd::fma(lane.load_own(a), lane.load(x + i * cols), sum); });
-    to[i] = xsimd::hadd(sum);
+    to[i] = lane_sum(sum);
   }
 }
 

@@ -109,7 +109,7 @@ inline T dot(const T* a, const T* b, std::size_t n) {
   if (n >= w) {
     Batch<T> sum(T{0});
     for (; i + w <= n; i += w) sum = xsimd::fma(Batch<T>::load_unaligned(a + i), Batch<T>::load_unaligned(b + i), sum);
-    total = xsimd::hadd(sum);
+    total = lane_sum(sum);
   }
   for (; i < n; ++i) total += a[i] * b[i];
   return total;

@@ -48,7 +48,7 @@ storage::TuningRole role_of(const nlohmann::json& cell, const storage::CellRecor
   const auto& searches = plan.at("searches");
   if (searches.empty()) return role;
   const auto& search = searches.at(static_cast<std::size_t>(number));
-  if (const auto skip = cell.at("skip").get<std::string>(); !skip.empty() && skip != search.at("stuck"))
+  if (const auto skip = cell.at("skip").get<std::string>(); !skip.empty() && skip != search.at("stuck").get<std::string>())
     return role;  // no search
   role.estimator = search.at("axes").at("estimator").get<std::string>();
   if (round > 0) {

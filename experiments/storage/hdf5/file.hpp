@@ -6,7 +6,6 @@
 
 #include <hdf5.h>
 
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -59,11 +58,11 @@ class File {
     std::string name;
   };
   explicit File(const Reading& place);
-  /// Of a file on disk: UsageError or InputError if a write or a read has failed.
+  /// UsageError or InputError if a write or a read has failed.
   void check() const;
   /// Closes the file and returns all its bytes; every handle into it must be closed before.
   std::string image() &&;
-  /// Of a new file on disk: closes it; every handle into it must be closed before.
+  /// Of a new file: closes it; every handle into it must be closed before.
   void close() &&;
   const std::string& name() const { return name_; }
 
@@ -82,14 +81,6 @@ class File {
   void each_block(hid_t set, const std::string& name, const EachBlock& f);
   Id open_array(hid_t group, const std::string& name);
   void write_attributes(hid_t object, const Attributes& attributes);
-
-  struct Block {
-    struct Free {
-      void operator()(char* p) const { std::free(p); }
-    };
-    std::unique_ptr<char, Free> memory;
-    std::size_t size = 0;
-  };
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
@@ -112,8 +103,8 @@ class File {
   std::unique_lock<std::recursive_mutex> lock_;  // first in, last out
   std::string name_;
   bool reading_ = false;
-  std::unique_ptr<int> disk_error_;  // of a file on disk; outlives it
-  std::unique_ptr<Block> block_;     // memory of the closed file; outlives it
+  std::unique_ptr<int> error_;           // the system's first; outlives the file, as what follows
+  std::unique_ptr<std::string> memory_;  // of a new file in memory
   Id file_;
 };
 
