@@ -166,7 +166,7 @@ void add_evaluate(CLI::App& app, Action& action) {
       .not_negative();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
-    prepare_to_compute();
+    warn_about_kernel();
     const Trained trained({.checkpoint = options->checkpoint,
                            .task = options->task,
                            .model = options->model,

@@ -174,7 +174,7 @@ void add_gradient(CLI::App& app, Action& action) {
       .from_to(1, 1000000);
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
-    prepare_to_compute();
+    warn_about_kernel();
     return options->scene.precision == "double" ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
   });
 }

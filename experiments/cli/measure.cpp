@@ -253,7 +253,7 @@ void add_measure(CLI::App& app, Action& action) {
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options, most] {
     if (!most.given()) options->settings.most_replicates = static_cast<int>(std::min(2e9, 16.0 * options->settings.replicates));
-    prepare_to_compute();
+    warn_about_kernel();
     note_jobs(options->jobs);
     const int jobs = useful_jobs(options->jobs);
     storage::provenance_threads(jobs);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/readable.hpp"
 

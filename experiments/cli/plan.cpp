@@ -234,7 +234,7 @@ void add_plan(CLI::App& app, Action& action) {
       if (path_kind<UsageError>(options->why) != PathKind::file) throw UsageError("plan: sweep is required");
       options->sweep.file = std::exchange(options->why, {});
     }
-    if (!options->quick) prepare_to_compute();
+    if (!options->quick) warn_about_kernel();
     return show_plan(*options);
   });
 }

@@ -5,12 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 
 #include "core/support/error.hpp"
 #include "experiments/cli/output.hpp"
@@ -40,26 +38,6 @@ void note_jobs(int asked) {
                          counted(static_cast<std::size_t>(useful), "core")));
 }
 
-namespace {
-
-// Enough for threads and BLAS at their start (582 MB with two cores, including a reserved heap of 64 MB for each).
-constexpr double least_bytes = 512e6, bytes_of_core = 100e6, least_stack = 1 << 20;
-
-/// A limit of this process; infinite if there is none.
-double limit_of(int resource) {
-  rlimit limit{};
-  const bool limited = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return limited ? static_cast<double>(limit.rlim_cur) : std::numeric_limits<double>::infinity();
-}
-
-void require(int resource, double least, const char* what, const char* option) {
-  const double limit = limit_of(resource);
-  if (limit >= least) return;
-  throw UsageError(
-      fmt::format("{} is limited to {}, and at least {} are needed on {}: raise the limit, e.g. `ulimit -{} unlimited`", what,
-                  size_text(limit), size_text(least), counted(static_cast<std::size_t>(useful_jobs(0)), "core"), option));
-}
-
 void warn_about_kernel() {
   static bool warned = false;
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
@@ -69,16 +47,9 @@ void warn_about_kernel() {
        storage::blas_kernel());
 }
 
-}  // namespace
-
-void prepare_to_compute() {
-  require(RLIMIT_AS, least_bytes + bytes_of_core * useful_jobs(0), "the address space", "v");
-  require(RLIMIT_STACK, least_stack, "the stack of a thread", "s");
-  warn_about_kernel();
-}
-
 int leave(int status) {
-  if (std::isfinite(limit_of(RLIMIT_AS))) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     std::fflush(nullptr);
     std::_Exit(status);
   }

@@ -9,9 +9,8 @@ namespace hardgrad::cli {
 void require_writable(const std::string& path);
 /// Prints a note if more jobs are requested than are useful.
 void note_jobs(int asked);
-/// Warns once if the environment forces a BLAS kernel. UsageError if a limit leaves less memory than threads and BLAS need at
-/// their start: they would end silently or wait for ever.
-void prepare_to_compute();
+/// Warns once if the environment forces a BLAS kernel.
+void warn_about_kernel();
 /// Returns the status for `main`. If the address space is limited, the process ends here: a BLAS thread without memory at its
 /// start never ends, and an exit would wait for it.
 int leave(int status);

@@ -102,7 +102,7 @@ int run_sweep(const RunArguments& options) {
   run.interrupted = [] { return interrupted != 0; };
   run.patience = [] { return patience(interrupted); };
   note_jobs(run.jobs);
-  prepare_to_compute();
+  warn_about_kernel();
   sweeps::TaskPool tasks;
   const auto plan = sweeps::make_plan(config, tasks, run.shard, run.shards);
   for (const auto& warning : plan.warnings) warn("{}", warning);

@@ -122,7 +122,7 @@ void add_test(CLI::App& app, Action& action) {
   verb.flag("-x,--exitfirst", options->first_failure, "stop at the first failed check");
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
-    prepare_to_compute();
+    warn_about_kernel();
     auto all = nlohmann::json::array();
     bool passed = true;
     for (const auto& subject : subjects(*options)) {

@@ -15,14 +15,14 @@ std::string to_string(CellStatus status);
 
 /// The purpose of a run in a sweep with [tune], from the plan; it is not stored with the cell.
 struct TuningRole {
-  int round = 0;              ///< of the search, from 1, for a trial; 0: a reported run
-  int setting = 0;            ///< which of the settings tried, from 0
-  std::string estimator;      ///< as the sweep names it, without tuned parameters
-  bool kept = false;          ///< of a trial: its setting continued to the next round, or was chosen
-  double score = 0;           ///< of a trial: the value of `quantity`
-  std::string quantity;       ///< of a trial: the tuning criterion, heldout_<loss> or metric_<name>
-  std::string edge;           ///< of a reported run: its settings at the end of the tried range; empty if there are none
-  int tried = 0, failed = 0;  ///< of a reported run: settings tried, trials that failed
+  int round = 0;               ///< of the search, from 1, for a trial; 0: a reported run
+  int setting = 0;             ///< which of the settings tried, from 0
+  std::string estimator = {};  ///< as the sweep names it, without tuned parameters
+  bool kept = false;           ///< of a trial: its setting continued to the next round, or was chosen
+  double score = 0;            ///< of a trial: the value of `quantity`
+  std::string quantity = {};   ///< of a trial: the tuning criterion, heldout_<loss> or metric_<name>
+  std::string edge = {};       ///< of a reported run: its settings at the end of the tried range; empty if there are none
+  int tried = 0, failed = 0;   ///< of a reported run: settings tried, trials that failed
 };
 
 struct CellRecord {

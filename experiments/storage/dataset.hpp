@@ -45,8 +45,8 @@ struct Variable {
 };
 
 struct Dataset {
-  std::vector<Axis> axes;
-  std::vector<Variable> variables;
+  std::vector<Axis> axes = {};
+  std::vector<Variable> variables = {};
   Attributes attributes = {};
 
   const Axis* axis(const std::string& name) const;

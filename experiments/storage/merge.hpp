@@ -12,8 +12,8 @@
 namespace hardgrad::storage {
 
 struct MergeSettings {
-  std::string configuration;         ///< the sweep as TOML; empty: the first cell's
-  std::string plan_hash;             ///< empty: the cells'
+  std::string configuration = {};    ///< the sweep as TOML; empty: the first cell's
+  std::string plan_hash = {};        ///< empty: the cells'
   std::set<std::string> tuned = {};  ///< axes from [tune], which are not axes of the grid
   std::size_t planned = 0;           ///< cells in the plan; fewer records: status "incomplete"; 0: the number of records
   std::size_t block = 0;             ///< cells in memory at a time; 0: as many as have half a million numbers

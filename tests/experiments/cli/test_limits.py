@@ -1,4 +1,4 @@
-"""Memory limits of the shell. Verbs that compute report a low limit before they start; verbs that only read work."""
+"""Memory limits of the shell. A low limit is reported before any library starts: OpenBLAS 0.3.29 loops for ever with too little."""
 import resource
 import subprocess
 
@@ -17,9 +17,9 @@ def limited(which, size, *arguments):
 @pytest.mark.parametrize("arguments", [
     ("measure", "--task", "bits", "--exact"), ("gradient", "--task", "bits", "--estimator", "exact", "--repeat", "1"),
     ("test", "not_gate"), ("run", "experiments/configs/quickstart.toml"), ("plan", "experiments/configs/quickstart.toml"),
-    ("evaluate", "--checkpoint", "a.ckpt")])
+    ("evaluate", "--checkpoint", "a.ckpt"), ("describe", "rloo")])
 @pytest.mark.parametrize("megabytes", [120, 150, 250, 400])
-def test_too_little_address_space_is_said_before_anything_is_computed(arguments, megabytes):
+def test_too_little_address_space_is_said(arguments, megabytes):
     done = limited(resource.RLIMIT_AS, megabytes << 20, *arguments)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("hardgrad: the address space is limited to ") and "`ulimit -v unlimited`" in done.stderr
@@ -30,7 +30,5 @@ def test_a_small_stack_is_said():
     assert done.returncode == 2 and "the stack of a thread is limited to " in done.stderr
 
 
-def test_what_only_reads_needs_little():
-    for megabytes in (150, 250):
-        assert limited(resource.RLIMIT_AS, megabytes << 20, "describe", "rloo").returncode == 0
+def test_a_gigabyte_or_two_are_enough():
     assert limited(resource.RLIMIT_AS, 2 << 30, "measure", "--task", "bits", "--estimator", "rloo", "--exact").returncode == 0
