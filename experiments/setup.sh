@@ -9,7 +9,7 @@ hardgrad_packages=(
   hdf5-tools)
 hardgrad_test_packages=(clang-format python3-pytest python3-mpmath)
 hardgrad_long_packages=(
-  clang-tidy python3-torch python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip python3-venv python3-tomli-w
+  debootstrap clang-tidy python3-torch python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip python3-venv python3-tomli-w
   python3-nbclient python3-ipykernel zsh fish
   python3-sphinx python3-myst-parser python3-breathe furo doxygen
   r-base-core r-bioc-rhdf5 qemu-user dataset-fashion-mnist slurmctld slurmd slurm-client munge)
