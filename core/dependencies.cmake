@@ -84,7 +84,8 @@ else()
   hardgrad_find(TBB)
 endif()
 hardgrad_find(xtensor)
-hardgrad_find(xtensor-blas)
+hardgrad_find_header(xtensor-blas xtensor-blas/xblas_config.hpp XTENSOR_BLAS_VERSION_MAJOR XTENSOR_BLAS_VERSION_MINOR
+  XTENSOR_BLAS_VERSION_PATCH)  # its CMake package stops without a BLAS, and may take another than OpenBLAS
 hardgrad_find(xsimd)
 hardgrad_find_header(OpenBLAS openblas_config.h OPENBLAS_VERSION)  # Debian 13's CMake package names a folder that does not exist
 find_library(OpenBLAS_LIBRARY openblas)

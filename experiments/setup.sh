@@ -1,18 +1,26 @@
 # Installs missing packages; sourced by quickstart.sh and tests/run.sh.
 
+# From CMake's files, where each version stands once. The rows of the libraries: name, least version, package of Debian, of conda-forge.
+hardgrad_tree="$(dirname "${BASH_SOURCE[0]}")/.."
+hardgrad_libraries="$(sed -n 's/^  "\([^"]*\)")*$/\1/p' "$hardgrad_tree/core/dependencies.cmake")"
+hardgrad_compilers="$(sed -n 's/^set(HARDGRAD_LEAST_\([A-Za-z]*\) \([0-9]*\)).*/\1 \2/p' "$hardgrad_tree/core/dependencies.cmake")"
+hardgrad_least_cmake="$(sed -n 's/^cmake_minimum_required(VERSION \(.*\))/\1/p' "$hardgrad_tree/CMakeLists.txt")"
+
 hardgrad_packages=(
   cmake ninja-build g++ ccache git
-  libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev libtbb-dev libhdf5-dev libbenchmark-dev doctest-dev
-  libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev zlib1g-dev librandom123-dev libxxhash-dev
-  libboost-dev pybind11-dev python3-dev
-  python3 python3-numpy python3-h5py python3-h5netcdf python3-xarray python3-scipy python3-pandas python3-matplotlib
+  $(awk '{ print $3 }' <<<"$hardgrad_libraries")
+  python3 python3-dev python3-numpy python3-h5py python3-h5netcdf python3-xarray python3-scipy python3-pandas python3-matplotlib
   hdf5-tools)
 hardgrad_test_packages=(clang-format python3-pytest python3-mpmath)
 hardgrad_long_packages=(
   debootstrap clang-tidy python3-torch python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip python3-venv python3-tomli-w
   python3-nbclient python3-ipykernel zsh fish
   python3-sphinx python3-myst-parser python3-breathe furo doxygen
-  r-base-core r-bioc-rhdf5 qemu-user dataset-fashion-mnist slurmctld slurmd slurm-client munge)
+  r-base-core r-bioc-rhdf5 qemu-user g++-aarch64-linux-gnu dataset-fashion-mnist slurmctld slurmd slurm-client munge)
+case "$(sed -n 's/^VERSION_ID="*\([0-9.]*\).*/\1/p' /etc/os-release 2>/dev/null)" in
+  12) hardgrad_long_packages+=(clang-16) ;;  # the package clang is version 14
+  *) hardgrad_long_packages+=(clang) ;;
+esac
 
 # hardgrad_setup [tests] [long]: installs the packages for building and running, and those for the tests and the long tests.
 hardgrad_setup() {
@@ -54,8 +62,8 @@ hardgrad_setup() {
     fi
   fi
   echo "setup: installing ${missing[*]}" >&2
-  "${root[@]}" apt-get update -q >&2 &&
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" >&2 || {
+  ${root[@]+"${root[@]}"} apt-get update -q >&2 &&
+    ${root[@]+"${root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" >&2 || {
       echo "setup: apt-get failed (see above) for these packages: ${missing[*]}" >&2
       return 2
     }
@@ -63,14 +71,10 @@ hardgrad_setup() {
 }
 
 hardgrad_explain() {
-  cat <<'TEXT'
-  a C++20 compiler (g++ 12 or later), CMake 3.25 or later, Ninja, git
-  xtensor 0.24, xtensor-blas 0.20, xsimd 8, OpenBLAS (with its CMake file), oneTBB, HDF5 1.10 (C library), Boost headers,
-  zlib, fmt 9, pybind11 2.10, nlohmann-json 3.11, CLI11 2.1 or later, toml++ 3.3, Random123, xxHash, doctest, Google Benchmark
-  Python 3 with numpy, h5py, h5netcdf, xarray, scipy, pandas, matplotlib (tests also: clang-format and clang-tidy 14, torch, pytest, netCDF4, selenium
-  with Chromium, mypy, pip, tomli-w, nbclient, ipykernel, sphinx, myst-parser, breathe, furo, doxygen; zsh, fish; R with rhdf5; qemu-user; Slurm and munge)
-On Debian 12 these are the packages:
-TEXT
+  local name least conda _
+  echo "  Ninja, git, CMake $hardgrad_least_cmake, C++20 (${hardgrad_compilers//$'\n'/ or }) and these libraries, or later versions:"
+  while read -r name least _ conda; do echo "    $name $least (conda-forge: $conda)"; done <<<"$hardgrad_libraries"
+  echo "On Debian these are the packages:"
   echo "  ${hardgrad_packages[*]}"
   echo "and for the tests"
   echo "  ${hardgrad_test_packages[*]} ${hardgrad_long_packages[*]}"
@@ -88,7 +92,7 @@ hardgrad_build() {
   of="$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/release/CMakeCache.txt 2>/dev/null || true)"
   if [ -n "$of" ] && ! [ "$of" -ef . ]; then fresh=(--fresh); fi
   log="$(mktemp)"
-  if ! "$hardgrad_cmake" --preset release "${fresh[@]}" >"$log" 2>&1; then
+  if ! "$hardgrad_cmake" --preset release ${fresh[@]+"${fresh[@]}"} >"$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
     return 1

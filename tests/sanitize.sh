@@ -19,4 +19,4 @@ fi
 hardgrad_setup tests long
 "$hardgrad_cmake" --preset "$preset"
 "$hardgrad_cmake" --build --preset "$preset"
-exec "${hardgrad_cmake%cmake}ctest" --preset "$preset" --parallel "$(hardgrad_cores)" "${pieces[@]}" "$@"
+exec "${hardgrad_cmake%cmake}ctest" --preset "$preset" --parallel "$(hardgrad_cores)" ${pieces[@]+"${pieces[@]}"} "$@"
