@@ -24,4 +24,4 @@ hardgrad_setup "${packages[@]}"
 hardgrad_build
 # One test runs per core, so Python's libraries use one thread each.
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-exec "${hardgrad_cmake%cmake}ctest" --preset release --parallel "$(hardgrad_cores)" "${left_out[@]}" "$@"
+exec "${hardgrad_cmake%cmake}ctest" --preset release --parallel "$(hardgrad_cores)" ${left_out[@]+"${left_out[@]}"} "$@"
