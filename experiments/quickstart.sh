@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# From a new Debian 12 to a first result: installs missing packages, builds, runs the quick-start sweep, draws figures, writes a report.
+# From a new Debian to a first result: installs missing packages, builds, runs the quick-start sweep, draws figures, writes a report.
 # It can be run again at any time; finished steps are not repeated.
+#
+#   bash experiments/quickstart.sh [PRESET]   builds that preset of CMakePresets.json (default: release, for this machine's processor)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . experiments/setup.sh
+hardgrad_preset="${1:-$hardgrad_preset}"
+hardgrad="build/$hardgrad_preset/hardgrad"
 hardgrad_setup
 hardgrad_build --target hardgrad
 mkdir -p results
-build/release/hardgrad run experiments/configs/quickstart.toml --force
-build/release/hardgrad merge results/quickstart-run --out results/quickstart.h5
+"$hardgrad" run experiments/configs/quickstart.toml --force
+"$hardgrad" merge results/quickstart-run --out results/quickstart.h5
 export PYTHONDONTWRITEBYTECODE=1
 "$hardgrad_python" -m analysis draw results/quickstart.h5 --out results/quickstart
 "$hardgrad_python" -m analysis report results/quickstart.h5 >/dev/null

@@ -1,4 +1,5 @@
-# Installs missing packages; sourced by quickstart.sh and tests/run.sh.
+# Installs missing packages; sourced by quickstart.sh and tests/run.sh. An array that may be empty is expanded as ${a[@]+"${a[@]}"}: with
+# `set -u`, bash before 4.4 calls it unbound.
 
 # From CMake's files, where each version stands once. The rows of the libraries: name, least version, package of Debian, of conda-forge.
 hardgrad_tree="$(dirname "${BASH_SOURCE[0]}")/.."
@@ -85,20 +86,21 @@ hardgrad_cores() {
   env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || echo 2
 }
 
-# hardgrad_build [cmake --build arguments]: configures and builds the release preset.
+# hardgrad_build [cmake --build arguments]: configures and builds the preset $hardgrad_preset.
+hardgrad_preset=release
 hardgrad_build() {
   local log of fresh=()
   # A copied or moved tree contains a build of another folder, which CMake rejects.
-  of="$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/release/CMakeCache.txt 2>/dev/null || true)"
+  of="$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "build/$hardgrad_preset/CMakeCache.txt" 2>/dev/null || true)"
   if [ -n "$of" ] && ! [ "$of" -ef . ]; then fresh=(--fresh); fi
   log="$(mktemp)"
-  if ! "$hardgrad_cmake" --preset release ${fresh[@]+"${fresh[@]}"} >"$log" 2>&1; then
+  if ! "$hardgrad_cmake" --preset "$hardgrad_preset" ${fresh[@]+"${fresh[@]}"} >"$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
     return 1
   fi
   rm -f "$log"
-  "$hardgrad_cmake" --build --preset release --parallel "$(hardgrad_cores)" "$@"
+  "$hardgrad_cmake" --build --preset "$hardgrad_preset" --parallel "$(hardgrad_cores)" "$@"
 }
 
 # hardgrad_choose: the Python and the CMake of every step are Debian's, even if others come first on the path. Debian's Python has the

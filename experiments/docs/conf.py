@@ -59,6 +59,7 @@ SITE = """
 :hidden:
 :caption: Guides
 
+experiments/install/README
 estimators/choosing
 experiments/configs/README
 experiments/cli/README

@@ -1,4 +1,5 @@
-"""The two commands on a new Debian 13. debootstrap makes it in the build folder; it is entered by chroot, with its own processes and mounts."""
+"""The two commands and the container recipes on a new Debian 13. debootstrap makes it in the build folder; it is entered by chroot, with its
+own processes and mounts."""
 import os
 import re
 import shutil
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import recipes
+
 TREE = Path(__file__).resolve().parents[2]
 SYSTEM = Path(os.environ["HARDGRAD_BUILD"]) / "debian-13"
-HERE = "/hardgrad"  # the tree in that system
 #: Tests that need no repository and little time: about half of the default suite.
 QUICK = "^(autodiff|choice|random|settings|support|storage|sweeps|tasks|training|measurement|plugin|cli: limits)"
 
@@ -27,37 +29,47 @@ def system():
         ready.touch()
     for name in "resolv.conf", "hosts":
         shutil.copy(f"/etc/{name}", SYSTEM / "etc" / name)
-    place = SYSTEM / HERE[1:]
-    for old in place.glob("*"):  # but its build, and with it ccache's work
-        if old.name != "build":
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    return SYSTEM
+
+
+def copy_tree(system, folder):
+    """The files of this tree, but no build, to a folder of the system."""
+    place = system / folder[1:]
+    shutil.rmtree(place, ignore_errors=True)
     files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=TREE, capture_output=True, text=True, check=True).stdout
     for file in filter(None, files.split("\0")):
         if (TREE / file).exists():
             (place / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(TREE / file, place / file)
-    return SYSTEM
 
 
-def inside(system, *command):
-    """The output of a command in the system; it and its children end with this process."""
-    script = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "${@}"'
+def inside(system, folder, command, environment={}):
+    """The output of a command of the shell in a folder of the system. It and its children end with this process."""
+    script = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" env -i "$@"'
+    variables = {"HOME": "/root", "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"} | environment
     done = subprocess.run(["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "bash", "-c", script, system,
-                           "bash", "-c", f'cd {HERE} && "$@"', "bash", *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           *(f"{name}={value}" for name, value in variables.items()), "bash", "-ec", f"cd {folder}\n{command}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, (command, done.stdout[-5000:])
     return done.stdout
 
 
-def test_the_first_command_ends_in_a_report(system):
-    printed = inside(system, "bash", "experiments/quickstart.sh")
-    assert "report:  results/quickstart.html" in printed
-    assert "warning:" not in printed
-    assert (system / HERE[1:] / "results/quickstart.html").stat().st_size > 100_000
-
-
-def test_the_second_command_passes_the_tests(system):
-    printed = inside(system, "bash", "tests/run.sh", "-R", QUICK)
-    assert "warning:" not in printed
+def test_both_commands(system):
+    copy_tree(system, "/hardgrad")
+    printed = inside(system, "/hardgrad", "bash experiments/quickstart.sh")
+    assert "report:  results/quickstart.html" in printed and "warning:" not in printed
+    assert (system / "hardgrad/results/quickstart.html").stat().st_size > 100_000
+    printed = inside(system, "/hardgrad", f"bash tests/run.sh -R '{QUICK}'")
     passed = re.search(r"100% tests passed, 0 tests failed out of (\d+)", printed)
-    assert passed and int(passed[1]) > 300, printed[-2000:]
+    assert passed and int(passed[1]) > 300 and "warning:" not in printed, printed[-2000:]
+
+
+def test_the_container_recipes(system):
+    docker, apptainer = recipes.docker(), recipes.apptainer()
+    assert docker == apptainer and docker.base == "debian:13"
+    copy_tree(system, docker.folder)
+    printed = [inside(system, docker.folder, command, docker.environment) for command in docker.commands]
+    assert any("report:  results/quickstart.html" in text for text in printed)
+    for command in "hardgrad measure --task bits --exact", "hardgrad run experiments/configs/quickstart.toml --out /tmp/sweep --shard 1/60":
+        inside(system, docker.folder, command, docker.environment)
+    assert "usage: " in inside(system, "/tmp", "/usr/bin/python3 -m analysis --help", docker.environment)

@@ -18,6 +18,13 @@ def test_cores_are_not_counted_by_what_openmp_is_told():
     assert int(asked.stdout) == len(os.sched_getaffinity(0))
 
 
+def test_the_set_up_builds_the_chosen_preset():
+    build = ". experiments/setup.sh; hardgrad_cmake=echo; {} hardgrad_build --target hardgrad"
+    for choice, preset in ("", "release"), ("hardgrad_preset=portable;", "portable"):
+        built = subprocess.run(["bash", "-euc", build.format(choice)], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        assert built.startswith(f"--build --preset {preset} --parallel ") and built.endswith(" --target hardgrad\n"), built
+
+
 def test_scripts_ask_nobody_else():
     assert [s for s in scripts() if s != "experiments/setup.sh" and "nproc" in (ROOT / s).read_text()] == []
 
