@@ -1,5 +1,6 @@
 // Suggestions for misspelt names.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,7 @@
 #include "experiments/cli/verb.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

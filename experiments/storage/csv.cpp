@@ -1,5 +1,6 @@
 // Results as text: one tidy table per combination of axes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

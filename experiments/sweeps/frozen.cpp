@@ -4,6 +4,7 @@
 //   {<cell>}
 //   ],"common":"<lines that all identities have>","checksum":"<hash of all bytes before this key>"}
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,7 @@
 #include "experiments/sweeps/identity.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <set>

@@ -1,6 +1,7 @@
 #include "experiments/sweeps/tune_config.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

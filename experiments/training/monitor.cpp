@@ -1,6 +1,7 @@
 #include "experiments/training/monitor.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -103,7 +103,7 @@ class File {
   std::unique_lock<std::recursive_mutex> lock_;  // first in, last out
   std::string name_;
   bool reading_ = false;
-  std::unique_ptr<int> error_;           // the system's first; outlives the file, as what follows
+  std::unique_ptr<int> error_;           // the system's first; outlives the file, as does the next
   std::unique_ptr<std::string> memory_;  // of a new file in memory
   Id file_;
 };
