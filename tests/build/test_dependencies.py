@@ -13,7 +13,7 @@ CMAKE = os.environ["HARDGRAD_CMAKE"]
 ROWS = [row.split() for row in re.findall(r'^  "(.*)"\)?$', LIST.read_text(), re.M)]
 LEAST = {name: least for name, least, *_ in ROWS}
 COMPILERS = dict(re.findall(r"^set\(HARDGRAD_LEAST_(\w+) (\d+)\)", LIST.read_text(), re.M))
-# Libraries that are found by a header: {name: (header, what it says of the version "X.Y.Z", its library)}
+# Libraries that are found by a header: {name: (header, its text in version "X.Y.Z", its library)}
 HEADERS = {
     "xtensor-blas": ("xtensor-blas/xblas_config.hpp", "#define XTENSOR_BLAS_VERSION_MAJOR {0}\n#define XTENSOR_BLAS_VERSION_MINOR {1}\n"
                                                       "#define XTENSOR_BLAS_VERSION_PATCH {2}\n", None),
