@@ -1,6 +1,6 @@
 # Finds every library that the build needs. The only list of them: experiments/setup.sh installs its packages and prints it, and
 # tests/guides compares it with experiments/install.
-set(HARDGRAD_LIBRARIES  # name in CMake; least version, which has been tried; package of Debian; package of conda-forge, or -
+set(HARDGRAD_LIBRARIES  # name in CMake; least version, which has been tried; package of Debian; package of conda-forge, or none
   "TBB             2021.8  libtbb-dev           tbb-devel"
   "xtensor         0.24    libxtensor-dev       xtensor"
   "xtensor-blas    0.20    libxtensor-blas-dev  xtensor-blas"
@@ -13,7 +13,7 @@ set(HARDGRAD_LIBRARIES  # name in CMake; least version, which has been tried; pa
   "CLI11           2.1     libcli11-dev         cli11"
   "tomlplusplus    3.3     libtomlplusplus-dev  tomlplusplus"
   "xxHash          0.8     libxxhash-dev        xxhash"
-  "Random123       1.14    librandom123-dev     -"
+  "Random123       1.14    librandom123-dev     none"
   "Boost           1.74    libboost-dev         libboost-headers"
   "pybind11        2.10    pybind11-dev         pybind11"
   "doctest         2.4.9   doctest-dev          doctest"
@@ -30,10 +30,6 @@ function(hardgrad_require name found version)
   list(GET row 1 least)
   list(GET row 2 debian)
   list(GET row 3 conda)
-  set(packages "Debian: ${debian}")
-  if(NOT conda STREQUAL "-")
-    string(APPEND packages "; conda-forge: ${conda}")
-  endif()
   if(NOT found)
     set(what "${name} was not found")
   elseif(version AND version VERSION_LESS least)
@@ -41,7 +37,7 @@ function(hardgrad_require name found version)
   else()
     return()
   endif()
-  string(APPEND missing "hardgrad: ${what}, version ${least} or later is needed (${packages})\n")
+  string(APPEND missing "hardgrad: ${what}, version ${least} or later is needed (Debian: ${debian}; conda-forge: ${conda})\n")
   set(missing "${missing}" PARENT_SCOPE)
 endfunction()
 

@@ -3,15 +3,12 @@ instead of the installed ones. CMake keeps the tests of the compiler from one ca
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
+from libraries import LIBRARIES, LIST
 
-TREE = Path(__file__).resolve().parents[2]
-LIST = TREE / "core/dependencies.cmake"
 CMAKE = os.environ["HARDGRAD_CMAKE"]
-ROWS = [row.split() for row in re.findall(r'^  "(.*)"\)?$', LIST.read_text(), re.M)]
-LEAST = {name: least for name, least, *_ in ROWS}
+LEAST = {library.name: library.least for library in LIBRARIES}
 COMPILERS = dict(re.findall(r"^set\(HARDGRAD_LEAST_(\w+) (\d+)\)", LIST.read_text(), re.M))
 # Libraries that are found by a header: {name: (header, its text in version "X.Y.Z", its library)}
 HEADERS = {
@@ -86,19 +83,18 @@ def line_of(row, found):
 
 
 def test_the_least_versions_are_enough(configure):
-    assert len(ROWS) == len(LEAST) > 15 and all(len(row) == 4 for row in ROWS)
     assert configure({}, ("GNU", COMPILERS["GNU"])) == []
 
 
 def test_each_missing_library_is_one_line(configure):
     said = configure({name: None for name in LEAST}, ("GNU", COMPILERS["GNU"]))
-    assert said == [line_of(row, "was not found") for row in ROWS]
+    assert said == [line_of(row, "was not found") for row in LIBRARIES]
 
 
 def test_each_library_that_is_too_old_is_one_line(configure):
     said = configure({name: older(least) for name, least in LEAST.items()}, ("GNU", COMPILERS["GNU"]))
-    assert said == [line_of(row, f"{older(row[1])} was found") for row in ROWS if row[0] not in CANNOT_BE_OLD]
-    assert len(said) == len(ROWS) - len(CANNOT_BE_OLD)
+    assert said == [line_of(row, f"{older(row.least)} was found") for row in LIBRARIES if row.name not in CANNOT_BE_OLD]
+    assert len(said) == len(LIBRARIES) - len(CANNOT_BE_OLD)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

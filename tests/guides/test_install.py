@@ -4,21 +4,13 @@ import re
 import subprocess
 
 import recipes
+from libraries import LIBRARIES
 from test_links import TREE, git_files, links
 
 PAGE = recipes.INSTALL / "README.md"
 #: Packages of Debian that are neither a library nor python3-NAME, by their names in conda-forge.
 OTHERS = {"cmake": "cmake", "ninja-build": "ninja", "g++": "cxx-compiler", "ccache": "ccache", "git": "git", "hdf5-tools": "hdf5",
           "python3": "python", "python3-dev": "python", "clang-format": "clang-format"}
-
-
-def libraries() -> list[tuple[str, str, str, str]]:
-    """Rows of HARDGRAD_LIBRARIES: name, least version, package of Debian, package of conda-forge or -."""
-    text = (TREE / "core" / "dependencies.cmake").read_text()
-    table = text[text.index("set(HARDGRAD_LIBRARIES"):text.index(")\n", text.index("set(HARDGRAD_LIBRARIES"))]
-    rows = re.findall(r'^  "(\S+) +(\S+) +(\S+) +(\S+)"', table, re.M)
-    assert len(rows) == table.count("\n") and len(rows) >= 17
-    return rows
 
 
 def debian() -> set[str]:
@@ -35,20 +27,16 @@ def conda() -> dict[str, str]:
     return dict(packages)
 
 
-def test_every_library_is_installed_by_the_set_up():
-    assert {package for _, _, package, _ in libraries()} <= debian()
-
-
 def test_the_environment_has_every_package_and_no_other():
-    rows, wanted, constraints = libraries(), debian(), conda()
+    wanted, constraints = debian(), conda()
     assert len(wanted) >= 30
-    names = {package: name for _, _, package, name in rows} | OTHERS
+    names = {library.debian: library.conda for library in LIBRARIES} | OTHERS
     translated = {names.get(package, package.removeprefix("python3-")) for package in wanted}
-    assert translated - {"-"} == constraints.keys()
-    least = {name: version for _, version, _, name in rows if name != "-"}
-    assert len(least) >= 16
-    assert {name: constraints[name].split(",")[0] for name in least} == {name: f">={version}" for name, version in least.items()}
-    unavailable = [name for name, _, _, package in rows if package == "-"]
+    assert translated - {"none"} == constraints.keys()
+    least = {library.conda: f">={library.least}" for library in LIBRARIES if library.conda != "none"}
+    assert {name: constraints[name].split(",")[0] for name in least} == least
+    unavailable = [library.name for library in LIBRARIES if library.conda == "none"]
+    assert len(least) + len(unavailable) == len(LIBRARIES)
     comment = (recipes.INSTALL / "environment.yml").read_text().splitlines()[0]
     assert unavailable and all(name in comment for name in unavailable)
 
