@@ -4,7 +4,7 @@
 # From CMake's files, where each version stands once. The rows of the libraries: name, least version, package of Debian, of conda-forge.
 hardgrad_tree="$(dirname "${BASH_SOURCE[0]}")/.."
 hardgrad_libraries="$(sed -n 's/^  "\([^"]*\)")*$/\1/p' "$hardgrad_tree/core/dependencies.cmake")"
-hardgrad_compilers="$(sed -n 's/^set(HARDGRAD_LEAST_\([A-Za-z]*\) \([0-9]*\)).*/\1 \2/p' "$hardgrad_tree/core/dependencies.cmake")"
+hardgrad_compilers="$(awk -F'[_ )]' '/^set.HARDGRAD_LEAST_/ { printf "%s%s %s", n++ ? " or " : "", $3, $4 }' "$hardgrad_tree/core/dependencies.cmake")"
 hardgrad_least_cmake="$(sed -n 's/^cmake_minimum_required(VERSION \(.*\))/\1/p' "$hardgrad_tree/CMakeLists.txt")"
 
 hardgrad_packages=(
@@ -73,7 +73,7 @@ hardgrad_setup() {
 
 hardgrad_explain() {
   local name least conda _
-  echo "  Ninja, git, CMake $hardgrad_least_cmake, C++20 (${hardgrad_compilers//$'\n'/ or }) and these libraries, or later versions:"
+  echo "  Ninja, git, CMake $hardgrad_least_cmake, C++20 ($hardgrad_compilers) and these libraries, or later versions:"
   while read -r name least _ conda; do echo "    $name $least (conda-forge: $conda)"; done <<<"$hardgrad_libraries"
   echo "On Debian these are the packages:"
   echo "  ${hardgrad_packages[*]}"

@@ -1,4 +1,4 @@
-"""The libraries of core/dependencies.cmake."""
+"""The libraries and compilers of core/dependencies.cmake."""
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -15,3 +15,4 @@ class Library(NamedTuple):
 
 LIBRARIES = [Library(*row.split()) for row in re.findall(r'^  "(.*)"\)?$', LIST.read_text(), re.M)]
 assert len(LIBRARIES) == len({library.name for library in LIBRARIES}) > 15
+COMPILERS = {name: int(version) for name, version in re.findall(r"^set\(HARDGRAD_LEAST_(\w+) (\d+)\)", LIST.read_text(), re.M)}

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from program import BINARY, run
+from rounding import close
 
 PORTABLE = os.environ["HARDGRAD_PORTABLE"] == "1"
 QEMU = shutil.which("qemu-x86_64")
@@ -22,15 +23,6 @@ def emulated(processor, *arguments, status=0):
     assert done.returncode == status, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     # qemu warns of features that it cannot emulate.
     return done.stdout, [line for line in done.stderr.splitlines() if not line.startswith("qemu-x86_64: warning: ")]
-
-
-def close(value, other, relative):
-    """Whether two JSON values are equal up to rounding, except for times."""
-    if isinstance(other, dict):
-        return set(value) == set(other) and all(close(value[k], other[k], relative) for k in other if k not in ("seconds", "timing"))
-    if isinstance(other, list):
-        return len(value) == len(other) and all(close(v, o, relative) for v, o in zip(value, other))
-    return value == pytest.approx(other, rel=relative, abs=1e-12) if isinstance(other, float) else value == other
 
 
 @emulation

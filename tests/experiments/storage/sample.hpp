@@ -77,10 +77,9 @@ inline storage::CellRecord sample_cell(const std::string& task, const std::strin
     result.evaluations.push_back(point);
   }
   const auto* target = estimator == "soft" ? "soft" : "expected_loss";
-  int at = 0;
-  for (int step : {0, 150, 300})
+  for (int at = 0; at < 3; ++at)
     result.measurements.push_back(
-        {step, sample_measurement(estimator, 1.5 / (1 + at), variance * (1 + 0.5 * at++), bias, noise, target)});
+        {150 * at, sample_measurement(estimator, 1.5 / (2 + at), variance * (1 + 0.5 * at), bias, noise, target)});
   result.seconds = 3;
   result.rows = 38400;
   result.attention_values = 384000;
