@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._core import Error, UsageError
 from ._draw_many import REPLICATE, Plan, checked, collected
-from ._gradients import Drawing
+from ._gradients import ALONE, Drawing
 from ._moments import Reference
 from ._tensors import check_losses
 from ._torch_compare import Tensors
@@ -156,7 +156,7 @@ def test(estimator: Function, *, unbiased: bool = True, first_failure: bool = Fa
     exact gradient (by enumeration). Means are of 500 calls with eight copies of each example. One fails with p < 1e-4, if as many further
     draws confirm it. Choices that feed later ones are not tried: `compare` judges such a network.
     """
-    with _as_it_is(estimator) as own:
+    with ALONE, _as_it_is(estimator) as own:
         tester = _Tester(estimator, unbiased, first_failure, _DRAWS_FULL if full else _DRAWS)
         tester.run(own)
     passed = all(check.outcome == "passed" for check in tester.checks)
