@@ -278,7 +278,27 @@ class EstimatorVerifier {
       const auto after = measure(spec_, *estimator, *moved.model, moved.batch, settings, Key(5));
       if (before.variance > 0)
         verdict_.checks.back().detail += fmt::format("; variance x {:.3g}", after.variance / before.variance);
+      if (options > 0 && !done()) large_losses(*estimator, options);
       return;
+    }
+  }
+  /// The mean with losses far above and below 0, which an estimator may clip; where every outcome can be visited.
+  void large_losses(const Estimator<double>& estimator, int options) {
+    if (target_of(spec_) != Target()) return;  // others may be infinite there
+    for (const double by : {1000., -1000.}) {
+      const auto moved = shifted(options, by);
+      const auto batch = moved.batch.select({1});
+      try {
+        const auto& truth = truth_of(estimator.target(), moved, batch);
+        const auto moments =
+            measurement::exact_moments(estimator, *moved.model, batch, truth.of_example, outcome_cap, false, stop_);
+        if (moments.continuous) return;
+        const double off = largest_difference(moments.mean, truth.gradient);
+        const auto found = fmt::format("off by {:.1e}", off);
+        add("shift", moved.name, off < 1e-10 * std::abs(by) ? "" : "says it is unbiased, but the mean is " + found, found);
+      } catch (const NotExact&) {
+        return;
+      }
     }
   }
 
