@@ -40,24 +40,28 @@ Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::sp
 
   const auto loss = tape.output(values.rows, 1, {choice.weights()});
   std::copy_n(values.data, values.rows, tape.mutable_value(loss).data);
-  while (!runs_.empty() && runs_.back().first >= loss.id) runs_.pop_back();  // left from a tape that was rewound
-  runs_.emplace_back(loss.id, answer[1]);
-  tape.on_backward({loss}, [this, run = runs_.size() - 1, loss, weights = choice.weights()](Tape<T>& tape) {
-    if (tape.needs_gradient(weights)) pull(tape, run, loss, weights);
+  auto& runs = runs_[&tape];
+  while (!runs.empty() && runs.back().first >= loss.id) runs.pop_back();  // left from before the tape was rewound
+  runs.emplace_back(loss.id, answer[1]);
+  tape.on_backward({loss}, [this, loss, weights = choice.weights()](Tape<T>& tape) {
+    if (tape.needs_gradient(weights)) pull(tape, loss, weights);
   });
   return loss;
 }
 
 template <class T>
-void CalledLoss<T>::pull(Tape<T>& tape, std::size_t run, Var<T> loss, Var<T> weights) const {
+void CalledLoss<T>::pull(Tape<T>& tape, Var<T> loss, Var<T> weights) const {
   const auto g = tape.cotangent(loss);
   const auto sink = tape.sink(weights);
   if (cut_) return sink.accumulate([](std::size_t) { return T{0}; });
   const py::gil_scoped_acquire gil;
-  if (runs_[run].second.is_none())
+  const auto& runs = runs_.at(&tape);
+  const auto& derivative =
+      std::lower_bound(runs.begin(), runs.end(), loss.id, [](const auto& run, auto id) { return run.first < id; })->second;
+  if (derivative.is_none())
     throw UsageError(fmt::format(
         "{} differentiates the loss in the weights: return (losses, derivatives [rows, columns, options])", estimator_));
-  const auto slopes = runs_[run].second(array_of<T>(g.data, {static_cast<py::ssize_t>(g.rows)})).template cast<Numbers<T>>();
+  const auto slopes = derivative(array_of<T>(g.data, {static_cast<py::ssize_t>(g.rows)})).template cast<Numbers<T>>();
   if (static_cast<std::size_t>(slopes.size()) != sink.to.size())
     throw Bug("the package's adapter lets derivatives of the wrong shape through");
   sink.accumulate([from = slopes.data()](std::size_t i) { return from[i]; });

@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,7 +17,8 @@ namespace hardgrad::python {
 
 /// Calls `loss(choice, example)`, an adapter of the package. choice: options [R, D] ([R, D, picks] of subsets) or, where
 /// the estimator relaxes, weights [R, D, S]; example [R]: the example of each row. It returns the losses [R], and None or a function from a cotangent [R] to the
-/// derivative [R, D, S] in the weights. Constructed and destroyed with the GIL, called without it.
+/// derivative [R, D, S] in the weights. Constructed and destroyed with the GIL, called without it, by any number
+/// of threads.
 template <class T>
 class CalledLoss {
  public:
@@ -31,18 +33,21 @@ class CalledLoss {
   CalledLoss(const CalledLoss&) = delete;
 
   Var<T> operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example);
+  /// Whether it was called with weights. Not beside a call.
+  bool relaxed() const { return !runs_.empty(); }
   /// From now on no gradient flows into the weights; the caller computes that part.
   void cut() { cut_ = true; }
 
  private:
   /// In the backward pass: adds the derivative in the weights, for a run that is still on its tape.
-  void pull(Tape<T>& tape, std::size_t run, Var<T> loss, Var<T> weights) const;
+  void pull(Tape<T>& tape, Var<T> loss, Var<T> weights) const;
 
   pybind11::object loss_;
   bool takes_weights_, cut_ = false;
   int columns_, options_, picks_;
   std::string estimator_;
-  std::vector<std::pair<std::uint32_t, pybind11::object>> runs_;  // ids of the losses on the tape, and their derivatives
+  // For each tape the losses on it by their ids, in order, with their derivatives. Guarded by the GIL.
+  std::map<const Tape<T>*, std::vector<std::pair<std::uint32_t, pybind11::object>>> runs_;
 };
 
 /// UsageError for an estimator that passes weights to a loss of options.

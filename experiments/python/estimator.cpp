@@ -11,6 +11,7 @@
 #include "core/support/error.hpp"
 #include "experiments/python/arrays.hpp"
 #include "experiments/python/held_estimator.hpp"
+#include "experiments/python/leaving.hpp"
 #include "experiments/python/sites.hpp"
 #include "experiments/python/written_estimator.hpp"
 
@@ -42,9 +43,12 @@ py::object made_for(HeldEstimator& estimator, bool wide) {
 
 /// Its parameters as (name, array in its own shape), the averages, and the state of their optimiser.
 py::tuple learned_arrays(HeldEstimator& estimator, bool wide) {
-  const std::lock_guard lock(estimator.learning());
-  return in_precision(estimator, wide, [](const auto& held) {
-    const auto found = learned(*held);
+  return in_precision(estimator, wide, [&](const auto& held) {
+    Learned found;
+    without_gil([&] {
+      const std::lock_guard lock(estimator.learning());
+      found = learned(*held);
+    });
     py::list parameters;
     auto value = found.parameters.begin();
     for (const auto& parameter : held->estimator->own_parameters()) {
@@ -62,8 +66,10 @@ void restore_arrays(HeldEstimator& estimator, bool wide, const std::vector<Numbe
   const auto all = [](const Numbers<double>& x) { return std::vector<double>(x.data(), x.data() + x.size()); };
   Learned given{.averages = all(averages), .optimizer = all(optimizer)};
   for (const auto& parameter : parameters) given.parameters.push_back(all(parameter));
-  const std::lock_guard lock(estimator.learning());
-  in_precision(estimator, wide, [&](const auto& held) { restore(*held, given); });
+  without_gil([&] {
+    const std::lock_guard lock(estimator.learning());
+    in_precision(estimator, wide, [&](const auto& held) { restore(*held, given); });
+  });
 }
 
 }  // namespace
@@ -94,6 +100,8 @@ It is made for the columns and options of the first logits; an estimator that le
                estimator.on<float>(structure);
            })
       .def("_made_for", &made_for)
+      .def("_lock", [](HeldEstimator& estimator) { without_gil([&] { estimator.learning().lock(); }); })
+      .def("_unlock", [](HeldEstimator& estimator) { estimator.learning().unlock(); })
       .def("_learned", &learned_arrays)
       .def("_restore", &restore_arrays)
       .def("__repr__", [](const HeldEstimator& e) { return "Estimator('" + e.text() + "')"; });

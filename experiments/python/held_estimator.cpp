@@ -43,7 +43,7 @@ HeldEstimator::HeldEstimator(const std::string& spec, std::uint64_t seed, std::o
 }
 
 HeldEstimator::HeldEstimator(std::string name, Make<float> narrow, Make<double> wide)
-    : name_(name), text_(std::move(name)), narrow_{std::move(narrow)}, wide_{std::move(wide)} {}
+    : name_(name), text_(std::move(name)), written_(true), narrow_{std::move(narrow)}, wide_{std::move(wide)} {}
 
 template <class T>
 std::shared_ptr<Held<T>> HeldEstimator::on(const Structure& structure) {

@@ -40,12 +40,13 @@ class HeldEstimator {
   /// UsageError if there is no such estimator, or its settings are wrong. Its own parameters are initialised by `seed`, and
   /// trained by Adam; without a learning rate the caller trains them.
   HeldEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate);
-  /// An estimator outside the registry that does not learn.
+  /// One written in Python: outside the registry, and it does not learn.
   HeldEstimator(std::string name, Make<float> narrow, Make<double> wide);
 
   const std::string& name() const { return name_; }
   /// The spec as given, with its settings.
   const std::string& text() const { return text_; }
+  bool written() const { return written_; }
   /// The estimator for a structure; a new one if it does not learn and was made for another structure. UsageError if it does
   /// not support the structure, or if it learns and was made for another one.
   template <class T>
@@ -55,7 +56,7 @@ class HeldEstimator {
   /// The estimator that `on` has made; null before.
   template <class T>
   std::shared_ptr<Held<T>> made();
-  /// Locked during learning.
+  /// Locked while an estimator that learns is in use. Wait for it without the GIL: its owner may wait for that.
   std::recursive_mutex& learning() { return learning_; }
 
  private:
@@ -72,6 +73,7 @@ class HeldEstimator {
     std::shared_ptr<Held<T>> held = {};
   };
   std::string name_, text_;
+  bool written_ = false;
   InPrecision<float> narrow_;
   InPrecision<double> wide_;
   std::optional<double> learning_rate_ = {};

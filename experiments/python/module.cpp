@@ -4,8 +4,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <nlohmann/json.hpp>
+#include <tbb/task_arena.h>
 
-#include <chrono>
 #include <mutex>
 #include <optional>
 
@@ -19,6 +19,7 @@
 #include "experiments/python/draw.hpp"
 #include "experiments/python/episode.hpp"
 #include "experiments/python/estimator.hpp"
+#include "experiments/python/leaving.hpp"
 #include "experiments/python/replicates.hpp"
 #include "experiments/python/verified.hpp"
 
@@ -49,6 +50,7 @@ class GivenLoss {
   void cut() {
     if (called_) called_->cut();
   }
+  bool relaxed() const { return called_ && called_->relaxed(); }
   Var<T> operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example) {
     if (!view_.data || !(choice.hard() || multilinear_)) {
       if (!called_) refuse_weights(estimator_);
@@ -67,19 +69,6 @@ class GivenLoss {
   std::string estimator_;
   std::optional<CalledLoss<T>> called_;
 };
-
-/// Polls Python's signal handlers (Ctrl-C) at intervals, and raises their exceptions.
-Stop pending_signals() {
-  using Clock = std::chrono::steady_clock;
-  return [next = Clock::now()]() mutable {
-    if (const auto now = Clock::now(); now >= next) {
-      next = now + std::chrono::milliseconds(50);
-      const py::gil_scoped_acquire gil;
-      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    }
-    return false;
-  };
-}
 
 /// `picks`: as in GivenLogits. With `later`, the gradient omits the part through the weights; Drawn::through_weights computes it afterwards.
 template <class T>
@@ -138,18 +127,26 @@ py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int ra
   measurement::Truth truth;
   measurement::Moments m;
   std::string target;
-  {
-    const py::gil_scoped_release released;
+  without_gil([&] {
     const OwnLoss<double> model(numbers, {}, std::ref(loss));
     const auto batch = model.batch();
     const auto held = estimator.on<double>(model.structure());
-    const std::lock_guard lock(estimator.learning());
+    std::unique_lock lock(estimator.learning(), std::defer_lock);
+    if (held->learns) lock.lock();
     const auto stop = pending_signals();
     target = held->estimator->target().text();
     truth = measurement::exact_truth(held->estimator->target(), model, batch, cap, stop);
-    m = measurement::exact_moments(*held->estimator, model, batch, truth.of_example, cap, covariance, stop);
+    const auto visit = [&] {
+      m = measurement::exact_moments(*held->estimator, model, batch, truth.of_example, cap, covariance, stop);
+    };
+    // Threads that call Python wait for its lock, so one thread does what calls it. A first draw shows whether the visits do.
+    measurement::visits_needed(*held->estimator, model, batch);
+    if (estimator.written() || loss.relaxed())
+      tbb::task_arena(1).execute(visit);
+    else
+      visit();
     for (const double v : m.variances) measurement::require_finite(v, "an entry of the variance");
-  }
+  });
   py::dict result;
   result["target"] = target;
   result["mean"] = array_of<double>(m.mean, {D, S});

@@ -1,12 +1,15 @@
 #include "experiments/python/verified.hpp"
 
 #include <pybind11/stl.h>
+#include <tbb/task_arena.h>
 
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
+#include "experiments/python/leaving.hpp"
 #include "experiments/python/written_estimator.hpp"
 #include "experiments/verification/verify.hpp"
 
@@ -30,15 +33,25 @@ UnderTest under_test(const Settings& settings) {
 }
 
 template <class T>
+class ListedEstimator final : public WrittenEstimator<T> {
+ public:
+  using WrittenEstimator<T>::WrittenEstimator;
+
+ protected:
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    return leaving([&] { return WrittenEstimator<T>::estimate(problem); });
+  }
+};
+
+template <class T>
 std::unique_ptr<Estimator<T>> make_listed(const Settings& settings, const Structure&, Key) {
   const auto it = under_test(settings);
-  return std::make_unique<WrittenEstimator<T>>(it.function, settings.integer("samples"), it.derivatives);
+  return std::make_unique<ListedEstimator<T>>(it.function, settings.integer("samples"), it.derivatives);
 }
 
 const char* const entry_name = "written_in_python";
 
 void register_entry() {
-  if (Estimators::instance().entries().contains(entry_name)) return;
   EstimatorEntry entry{.name = entry_name,
                        .summary = "an estimator passed to hardgrad.test",
                        .paper = "none",
@@ -54,13 +67,22 @@ void register_entry() {
   Estimators::instance().add(std::move(entry));
 }
 
-py::tuple verdict_of(const Spec& spec, bool to_the_first_failure, bool quick) {
+/// `threads`: of TBB; 0: all.
+py::tuple verdict_of(const Spec& spec, bool to_the_first_failure, bool quick, int threads = 0) {
+  static std::mutex one_at_a_time;  // all use the same networks
+  thread_local bool testing = false;
+  if (testing) throw UsageError("hardgrad.test was called by the estimator that it tests");
   verification::Verdict verdict;
-  {
-    const py::gil_scoped_release released;
-    verdict = verification::verify(spec, to_the_first_failure, quick);
-  }
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  without_gil([&] {
+    const std::lock_guard lock(one_at_a_time);
+    testing = true;
+    const struct Ending {
+      bool& of;
+      ~Ending() { of = false; }
+    } ending{testing};
+    tbb::task_arena arena(threads > 0 ? threads : tbb::task_arena::automatic);
+    arena.execute([&] { verdict = verification::verify(spec, to_the_first_failure, quick, pending_signals()); });
+  });
   py::list checks;
   for (const auto& check : verdict.checks)
     checks.append(py::make_tuple(check.what, check.where, verification::to_string(check.outcome), check.detail));
@@ -74,19 +96,20 @@ py::tuple test_written(py::object function, int samples, bool derivatives, bool 
     auto held = kept(std::move(function));
     const py::gil_scoped_release released;
     const std::lock_guard lock(listing);
-    register_entry();
     number = listed.size();
     listed.push_back({std::move(held), derivatives, unbiased});
   }
   const auto forget = [number] {
     const py::gil_scoped_release released;
-    const std::lock_guard lock(listing);
-    listed[number].function.reset();
+    const auto gone = [number] {  // may run Python's code
+      const std::lock_guard lock(listing);
+      return std::exchange(listed[number].function, nullptr);
+    }();
   };
   const auto spec =
       Spec::parse(std::string(entry_name) + "[number=" + std::to_string(number) + ",samples=" + std::to_string(samples) + "]");
   try {
-    auto verdict = verdict_of(spec, to_the_first_failure, quick);
+    auto verdict = verdict_of(spec, to_the_first_failure, quick, 1);  // more would wait for Python's lock
     forget();
     return verdict;
   } catch (...) {
@@ -98,6 +121,7 @@ py::tuple test_written(py::object function, int samples, bool derivatives, bool 
 }  // namespace
 
 void declare_test(py::module_& module) {
+  register_entry();              // now, since other threads read the registry later
   module.def("estimators", [] {  // without the one that tests add
     auto names = Estimators::instance().names();
     std::erase(names, entry_name);

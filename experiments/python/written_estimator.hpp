@@ -14,7 +14,7 @@ namespace hardgrad::python {
 /// sample's gradient at the logits [N, D, S]; the estimate is their mean over an example's samples. The path gradient within
 /// the loss is added.
 template <class T>
-class WrittenEstimator final : public Estimator<T> {
+class WrittenEstimator : public Estimator<T> {
  public:
   /// `derivatives`: the function receives those of each loss in the weights, at the sampled choices.
   WrittenEstimator(std::shared_ptr<pybind11::object> function, int samples, bool derivatives)

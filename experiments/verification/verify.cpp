@@ -46,10 +46,11 @@ Scene& scene_of(const SceneSpec& spec, bool posterior) {
 /// Runs the checks in order and records their results.
 class EstimatorVerifier {
  public:
-  EstimatorVerifier(const Spec& spec, bool to_the_first_failure, bool quick)
+  EstimatorVerifier(const Spec& spec, bool to_the_first_failure, bool quick, const Stop& stop)
       : spec_(spec),
         to_the_first_failure_(to_the_first_failure),
         quick_(quick),
+        stop_(stop),
         entry_(Estimators::instance().at(spec.name)),
         unbiased_(claims_unbiased(spec)),
         verdict_{"estimator", spec.text, {}, unbiased_} {}
@@ -83,6 +84,7 @@ class EstimatorVerifier {
   /// A part of the verdict, unless it has already ended. If `body` throws, the check has failed.
   void step(const std::string& what, const std::string& where, const std::function<void()>& body) {
     if (done()) return;
+    poll(stop_);
     if (const auto thrown = guarded([&] {
           body();
           return std::string();
@@ -138,7 +140,8 @@ class EstimatorVerifier {
     for (const auto& batch : batches) {
       try {
         const auto& truth = truth_of(estimator.target(), tested, batch);
-        const auto moments = measurement::exact_moments(estimator, *tested.model, batch, truth.of_example, outcome_cap);
+        const auto moments =
+            measurement::exact_moments(estimator, *tested.model, batch, truth.of_example, outcome_cap, false, stop_);
         const double scale = std::max(1.0, measurement::largest(truth.gradient));
         const double doubt = (truth.error + moments.mean_error) / scale;  // error of quadratures
         if (doubt > 1e-6) throw NotExact("the quadrature is too rough");
@@ -174,6 +177,7 @@ class EstimatorVerifier {
     if (quick_) replicates /= 10;
     measurement::MeasureSettings settings;
     settings.replicates = replicates;
+    settings.stop = stop_;
     std::string found,
         failure = guarded([&]() -> std::string {
           const auto m = measure(spec_, estimator, model, batch, settings, Key(4), truths);
@@ -274,7 +278,27 @@ class EstimatorVerifier {
       const auto after = measure(spec_, *estimator, *moved.model, moved.batch, settings, Key(5));
       if (before.variance > 0)
         verdict_.checks.back().detail += fmt::format("; variance x {:.3g}", after.variance / before.variance);
+      if (options > 0 && !done()) large_losses(*estimator, options);
       return;
+    }
+  }
+  /// The mean with losses far above and below 0, which an estimator may clip; where every outcome can be visited.
+  void large_losses(const Estimator<double>& estimator, int options) {
+    if (target_of(spec_) != Target()) return;  // others may be infinite there
+    for (const double by : {1000., -1000.}) {
+      const auto moved = shifted(options, by);
+      const auto batch = moved.batch.select({1});
+      try {
+        const auto& truth = truth_of(estimator.target(), moved, batch);
+        const auto moments =
+            measurement::exact_moments(estimator, *moved.model, batch, truth.of_example, outcome_cap, false, stop_);
+        if (moments.continuous) return;
+        const double off = largest_difference(moments.mean, truth.gradient);
+        const auto found = fmt::format("off by {:.1e}", off);
+        add("shift", moved.name, off < 1e-10 * std::abs(by) ? "" : "says it is unbiased, but the mean is " + found, found);
+      } catch (const NotExact&) {
+        return;
+      }
     }
   }
 
@@ -331,6 +355,7 @@ class EstimatorVerifier {
 
   Spec spec_;
   bool to_the_first_failure_, quick_;
+  const Stop& stop_;
   const EstimatorEntry& entry_;
   const std::vector<TestModel>& models_ = test_models();
   bool unbiased_;           // its claim
@@ -340,8 +365,8 @@ class EstimatorVerifier {
 
 }  // namespace
 
-Verdict verify(const Spec& spec, bool to_the_first_failure, bool quick) {
-  return EstimatorVerifier(spec, to_the_first_failure, quick).run();
+Verdict verify(const Spec& spec, bool to_the_first_failure, bool quick, const Stop& stop) {
+  return EstimatorVerifier(spec, to_the_first_failure, quick, stop).run();
 }
 
 }  // namespace hardgrad::verification

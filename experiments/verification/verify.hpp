@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/registry/settings.hpp"
+#include "experiments/support/stop.hpp"
 #include "experiments/verification/verdict.hpp"
 
 namespace hardgrad::verification {
@@ -22,12 +23,12 @@ namespace hardgrad::verification {
 /// promises       the declarations of the entry (core/estimator/promises.hpp), by exact moments on the smallest networks.
 /// moments        with twice the samples the mean is right, too, and the variance of 4,000 draws agrees with the exact one
 ///                (within an interval at the level .9999).
-/// shift          with a constant added to every loss the mean is still right.
+/// shift          with a constant added to every loss the mean is still right: 10, and where it is exact 1000 and -1000.
 /// settings       contract, mean and loss again with each flag inverted, and with each other choice of a setting.
 ///
 /// A check that throws has failed; NaN throws. With `to_the_first_failure`, no check runs after the first one (of one kind on
 /// one network) that fails. `quick`: a tenth of the draws where outcomes are too many for an exact mean; no other numbers,
-/// targets and settings, and no whole models.
-Verdict verify(const Spec& spec, bool to_the_first_failure = false, bool quick = false);
+/// targets and settings, and no whole models. Interrupted if `stop` says so.
+Verdict verify(const Spec& spec, bool to_the_first_failure = false, bool quick = false, const Stop& stop = {});
 
 }  // namespace hardgrad::verification

@@ -68,6 +68,28 @@ TEST_CASE("moving averages start at the first observation and ignore NaN") {
   CHECK(copy.state() == average.state());
 }
 
+TEST_CASE("an average of a place that there is none of is refused") {
+  struct Averaging final : AveragingEstimator<double> {
+    explicit Averaging(const Structure& structure) : AveragingEstimator(structure, 0.9, 1) {}
+    Estimate<double> estimate(const Problem<double>&) const override { return {}; }
+  };
+  const Averaging averaging({.sites = {{.name = "choice", .options = 3, .times = 2, .columns = 3}}});
+  std::vector<double> observed;
+  averaging.note(observed, 1, {1, 2, 3});
+  averaging.note(observed, 0, {4});
+  REQUIRE(observed.size() == 6);
+  CHECK(std::isnan(observed[1]));
+  CHECK(std::vector<double>{observed[0], observed[3], observed[4], observed[5]} == std::vector<double>{4, 1, 2, 3});
+  for (const int step : {-1, 2}) {
+    CHECK_THROWS_AS(averaging.note(observed, step, {1}), Bug);
+    CHECK_THROWS_AS(averaging.average(step, 0), Bug);
+  }
+  CHECK_THROWS_WITH_AS(averaging.note(observed, 1, {1, 2, 3, 4}),
+                       doctest::Contains("column 4 of step 1, but there are 3 columns"), Bug);
+  CHECK_THROWS_AS(averaging.average(1, 3), Bug);
+  CHECK(observed.size() == 6);
+}
+
 TEST_CASE("a divergence that is known before any choice is not part of the learning signal") {
   const auto tested = verification::alone(3, true);
   const auto& model = *tested.model;

@@ -1,6 +1,7 @@
 """The steps of a plugin's author: install, find_package, build, load, test, sweep; and every reason to reject a plugin."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -90,6 +91,26 @@ def test_model_and_task_of_a_plugin(built, hardgrad, tmp_path):
     assert words == ["lamps[lamps="]
 
 
+def test_headers_that_the_pages_offer_are_installed(built):
+    root, installed, offered = EXAMPLE.parents[2], built / "installed/include/hardgrad", set()
+    for page in ("core", "core/autodiff", "core/models", "estimators", "experiments/tasks"):
+        for link in re.findall(r"\]\(([\w./-]+\.hpp)", (root / page / "README.md").read_text()):
+            offered.add((root / page / link).resolve().relative_to(root))
+    offered = {path for path in offered if path.parts[0] == "core" or path.parts[:2] == ("experiments", "tasks")}
+    assert len(offered) > 60 and len([path for path in offered if path.parts[0] == "experiments"]) >= 6
+    assert not [path for path in offered if not (installed / path).exists() and path.name != "plugin.hpp"]
+
+
+def test_a_task_on_the_offered_bases_reads_a_file(built, hardgrad, tmp_path):
+    plugin = ("--plugin", built / "build" / "lamps.so")
+    (tmp_path / "lit.txt").write_text("".join(f"{1 + i % 3}\n" for i in range(30)))
+    for spec in ("lamp_list", f"lamp_list[lamps=3,path={tmp_path / 'lit.txt'}]"):
+        (verdict,) = json.loads(hardgrad("test", spec, "--json", *plugin).stdout)
+        assert verdict["passed"] and verdict["task"] == spec
+    refused = hardgrad("test", f"lamp_list[lamps=2,path={tmp_path / 'lit.txt'}]", *plugin, status=3).stderr
+    assert "lit.txt:3:1: expected a lamp from 1 to 2" in refused
+
+
 def test_target_of_a_plugin(built, hardgrad):
     plugin = ("--plugin", library(built, "second"))
     assert "second_moment" in hardgrad("list", "targets", *plugin).stdout
@@ -124,7 +145,8 @@ def test_an_estimator_that_is_biased_by_default(built, hardgrad):
 
 def test_models_and_tasks_of_plugins_are_tested(built, hardgrad):
     right = json.loads(hardgrad("test", "--json", "--plugin", built / "build" / "lamps.so").stdout)
-    assert [(v.get("model"), v.get("task"), v["passed"]) for v in right] == [("lamp_reader", None, True), (None, "lamps", True)]
+    assert {(v.get("model"), v.get("task"), v["passed"]) for v in right} == {("lamp_reader", None, True), (None, "lamps", True),
+                                                                             (None, "lamp_list", True)}
     assert {c["check"] for c in right[0]["checks"] if c["outcome"] == "passed"} == {
         "sites", "reach", "outcomes", "posterior", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
     # A model that declares one choice and makes four is detected and named by every verb, and never crashes.

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "core/estimator/choices.hpp"
 #include "core/estimator/estimator.hpp"
+#include "core/support/error.hpp"
 
 namespace hardgrad {
 
@@ -44,9 +46,13 @@ template <class T>
 class AveragingEstimator : public Estimator<T> {
  public:
   /// The average of a signal: one per step, or one per column if the step's columns have separate costs.
-  double average(int step, std::size_t column) const { return average_[step * columns_ + column]; }
+  double average(int step, std::size_t column) const {
+    require_place(step, column + 1);
+    return average_[step * columns_ + column];
+  }
   /// Adds a step's means, [1 or D], to `observed`.
   void note(std::vector<double>& observed, int step, const std::vector<double>& means) const {
+    require_place(step, means.size());
     observed.resize(std::max(observed.size(), (step + 1) * columns_), std::nan(""));
     std::copy(means.begin(), means.end(), observed.begin() + static_cast<std::ptrdiff_t>(step * columns_));
   }
@@ -82,9 +88,19 @@ class AveragingEstimator : public Estimator<T> {
  protected:
   /// `further`: number of additional averages, stored after those of the steps.
   AveragingEstimator(const Structure& structure, double decay, std::size_t further = 0)
-      : columns_(std::max(1, structure.most_columns())), average_(structure.steps() * columns_ + further, decay) {}
-  std::size_t columns_;
+      : columns_(std::max(1, structure.most_columns())),
+        steps_(structure.steps()),
+        average_(steps_ * columns_ + further, decay) {}
+
+  std::size_t columns_, steps_;
   MovingAverage average_;
+
+ private:
+  void require_place(int step, std::size_t columns) const {
+    if (step < 0 || static_cast<std::size_t>(step) >= steps_ || columns > columns_)
+      throw Bug("averages: column " + std::to_string(columns) + " of step " + std::to_string(step) + ", but there are " +
+                std::to_string(columns_) + " columns and " + std::to_string(steps_) + " steps: one average for each");
+  }
 };
 
 }  // namespace hardgrad

@@ -3,6 +3,7 @@ import gc
 import json
 import weakref
 
+import numpy as np
 import pytest
 
 import hardgrad
@@ -49,6 +50,17 @@ def test_what_raises_has_failed_and_nothing_is_kept():
     del broken
     gc.collect()
     assert gone() is None and "written_in_python" not in hardgrad.estimators()
+
+
+@pytest.mark.parametrize("low, high", [(-np.inf, 20), (-20, np.inf), (-500, 500)])
+def test_one_that_clips_losses_is_found(low, high):
+    def clipped(of):
+        return of.losses.clip(low, high)[:, None, None] * (of.one_hot - of.probabilities)
+
+    verdict = hardgrad.test(clipped)
+    failed = [check for check in verdict.checks if check.outcome == "failed"]
+    assert failed and {check.check for check in failed} == {"shift"}, str(verdict)
+    assert all("losses + " in check.where and "off by" in check.detail for check in failed)
 
 
 def straight_through(of):

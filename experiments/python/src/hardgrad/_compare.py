@@ -13,7 +13,7 @@ from . import _core
 from ._comparison import Comparison, Measured
 from ._core import NotFinite, UsageError
 from ._draw_many import MOST, REFERENCE, REPLICATE, Collected, Plan, checked, collected, seed_of, warmed_up
-from ._gradients import Drawing, Kept, Parameters
+from ._gradients import ALONE, Drawing, Kept, Parameters
 from ._moments import LEVEL, Reference
 from ._ranking import level_of_pairs
 
@@ -80,13 +80,13 @@ def entries_of(step: Optional[Step], estimators: Estimators, of: type[Parameters
 
 def measured(entries: list[Entry], step: Optional[Step], parameters: Parameters, options: Options) -> Comparison:
     """`compare` with checked arguments. Estimators given by name are kept in their entries, with their learned state."""
-    begin = time.monotonic()
     most = options.replicates or (MOST if options.seconds else 256)
-    end = begin + options.seconds if options.seconds else math.inf
     numbers = np.empty(parameters.size)
     found: list[Measured] = []
     digests: set[bytes] = set()
-    with parameters.own_noise():
+    with ALONE, parameters.own_noise():
+        begin = time.monotonic()
+        end = begin + options.seconds if options.seconds else math.inf
         share = Plan(options.seed, min(_LONGER * most, MOST), _part(end, _LONGER / (_LONGER + len(entries))))
         truth, why = _reference(options, entries, step, parameters, numbers, share)
         for place, entry in enumerate(entries):

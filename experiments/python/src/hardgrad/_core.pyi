@@ -50,6 +50,9 @@ class Estimator:
         """Whether it has a state to learn (known after its first use; False before)."""
     @staticmethod
     def _written(function: Callable[[Any, Any, Any, Any, int], Any], samples: int, derivatives: bool, name: str) -> Estimator: ...
+    def _lock(self) -> None:
+        """Waits until no other thread uses an estimator that learns; from now on none can. The same thread can, again."""
+    def _unlock(self) -> None: ...
     # double: whether in double precision.
     def _make(self, sites: _Sites, posterior: bool, double: bool) -> None: ...
     def _made_for(self, double: bool) -> Any:

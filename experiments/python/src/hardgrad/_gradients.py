@@ -3,6 +3,7 @@ _jax_compare.py."""
 from __future__ import annotations
 
 import abc
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, ContextManager, Optional, Sequence
@@ -18,6 +19,8 @@ Floats = NDArray[np.float64]
 Kept = dict[tuple[str, int], _core.Estimator]
 #: From a seed to the gradient at each tensor (None: it has none) and the loss, as arrays.
 Evaluated = Callable[[int], tuple[list[Optional[NDArray[Any]]], Any]]
+#: Held by the thread that draws for a comparison or a test: sources of noise and counts of rows are the process's. A step may compare, too.
+ALONE = threading.RLock()
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Estimators as PyTorch modules: `hardgrad.torch.Estimator`."""
 from __future__ import annotations
 
-import threading
-from typing import Any, Mapping, Optional, Union
+from contextlib import contextmanager
+from typing import Any, Iterator, Mapping, Optional, Union
 
 import torch
 from torch import Tensor
@@ -70,9 +70,17 @@ class Estimator(torch.nn.Module):
 
     def _begin(self) -> None:
         self._held = _core.Estimator(self.spec, self._seed, self._learning_rate)
-        self._lock = threading.RLock()
         self._wide: Optional[bool] = None  # the precision that has learned; None until it is made
         self._seen: list[tuple[int, int]] = []
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Core's own lock: with a second one, two threads could wait for each other."""
+        self._held._lock()
+        try:
+            yield
+        finally:
+            self._held._unlock()
 
     def _make(self, sites: Any, posterior: bool, wide: bool) -> None:
         self._held._make(sites, posterior, wide)
@@ -100,7 +108,7 @@ class Estimator(torch.nn.Module):
     def ready(self, dtype: torch.dtype) -> None:
         """Before a draw in this dtype."""
         wide = dtype == torch.float64
-        with self._lock:
+        with self._locked():
             if self._wide is None or not self._held.learns or (wide == self._wide and self._seen == self._versions()):
                 return
             if wide != self._wide:
@@ -111,7 +119,7 @@ class Estimator(torch.nn.Module):
     def learned(self, dtype: torch.dtype, gradient: Any) -> list[tuple[Tensor, Tensor]]:
         """After a draw: takes over the new state. Returns the parameters for the caller's optimiser with their gradients."""
         wide = dtype == torch.float64
-        with self._lock:
+        with self._locked():
             own = self._own()
             if self._wide is None and self._held.learns:
                 self._made(wide)
@@ -128,7 +136,7 @@ class Estimator(torch.nn.Module):
     # The learned state beside the parameters.
 
     def get_extra_state(self) -> dict[str, Any]:
-        with self._lock:
+        with self._locked():
             if self._wide is None:
                 return {}
             (sites, posterior), (_, averages, optimizer) = self._held._made_for(self._wide), self._held._learned(self._wide)
@@ -138,7 +146,7 @@ class Estimator(torch.nn.Module):
     def set_extra_state(self, state: Any) -> None:
         if not state:
             return
-        with self._lock:
+        with self._locked():
             if self._wide is None:
                 self._make(state["sites"], state["posterior"], state["double"])
             assert self._wide is not None
@@ -151,7 +159,7 @@ class Estimator(torch.nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *others)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_held", "_lock", "_wide", "_seen")}
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_held", "_wide", "_seen")}
         return state | {"_learned": self.get_extra_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

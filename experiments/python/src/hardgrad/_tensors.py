@@ -8,7 +8,6 @@ from typing import Any, Callable, Optional, Union
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ._core import UsageError
 
@@ -18,13 +17,29 @@ AS_IS = "as is"  #: instead of examples
 Slope = tuple[Optional[Tensor], Union[None, str, Tensor]]
 
 
-def once(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a backward that cannot be differentiated. PyTorch's mark for that takes as long as a small backward, so it is used only
-    if the result may be differentiated again (create_graph)."""
-    marked = once_differentiable(backward)
+class _Last(torch.autograd.Function):
+    """The same numbers, which cannot be differentiated."""
 
+    @staticmethod
+    def forward(ctx: Any, *given: Any, **named: Any) -> Any:
+        return given[0].view_as(given[0])
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        raise UsageError("the gradient of an estimate was differentiated (create_graph=True): an estimate has first derivatives only. "
+                         "Detach the gradient, or take its second derivatives from an expected loss of your own")
+
+
+def once(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a backward whose slopes cannot be differentiated: as constants they would give wrong second derivatives. (PyTorch's
+    once_differentiable takes them for constants unless the cotangent needs a gradient.)"""
     def chosen(ctx: Any, *cotangents: Any) -> Any:
-        return (marked if torch.is_grad_enabled() else backward)(ctx, *cotangents)
+        if not torch.is_grad_enabled():  # no create_graph
+            return backward(ctx, *cotangents)
+        with torch.no_grad():
+            found = backward(ctx, *cotangents)
+        last = [slope if slope is None else _Last.apply(slope.detach().requires_grad_()) for slope in (found if isinstance(found, tuple) else [found])]
+        return tuple(last) if isinstance(found, tuple) else last[0]
 
     return chosen
 

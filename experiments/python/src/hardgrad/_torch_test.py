@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._core import Error, UsageError
 from ._draw_many import REPLICATE, Plan, checked, collected
-from ._gradients import Drawing
+from ._gradients import ALONE, Drawing
 from ._moments import Reference
 from ._tensors import check_losses
 from ._torch_compare import Tensors
@@ -27,10 +27,11 @@ _DRAWS, _DRAWS_FULL = 500, 5000
 
 
 class _Network(NamedTuple):
-    """Logits [E, D, S] of E examples, and a loss that is not linear in z, with parameters theta [D, S]."""
+    """Logits [E, D, S] of E examples, `copies` of each, and a loss that is not linear in z, with parameters theta [D, S]."""
     where: str
     logits: Tensor
     theta: Tensor
+    copies: int
     shift: float = 0.0
 
     def loss(self, z: Tensor, example: Tensor) -> Tensor:
@@ -39,7 +40,7 @@ class _Network(NamedTuple):
             raise UsageError(f"the estimator called f with z of shape {list(z.shape)} and example of shape {list(example.shape)}, expected "
                              f"[rows, {columns}, {options}] and [rows]")
         x = (z * self.theta).sum((1, 2))
-        return (x - 0.5 * (example % (examples // _COPIES))) ** 2 + torch.sin(2 * x) + (z[:, 0, 0] * z[:, -1, -1]) + self.shift
+        return (x - 0.5 * (example % (examples // self.copies))) ** 2 + torch.sin(2 * x) + (z[:, 0, 0] * z[:, -1, -1]) + self.shift
 
     def exact(self) -> Tensor:
         """The expected loss of the mean example, by enumeration."""
@@ -49,12 +50,13 @@ class _Network(NamedTuple):
 
 def _networks(device: torch.device) -> Iterator[_Network]:
     generator = torch.Generator().manual_seed(11)
-    for where, examples, columns, options, scale in (("a bit", 1, 1, 2, 1.0), ("a choice of 4 options", 2, 1, 4, 1.0),
-                                                     ("3 bits that share a loss", 3, 3, 2, 1.0), ("2 choices of 3 options that share a loss", 2, 2, 3, 1.0),
-                                                     ("a peaked choice of 5 options", 1, 1, 5, 2.0)):
+    for where, examples, columns, options, scale, copies in (
+            ("a bit", 1, 1, 2, 1.0, _COPIES), ("a choice of 4 options", 2, 1, 4, 1.0, _COPIES), ("3 bits that share a loss", 3, 3, 2, 1.0, _COPIES),
+            ("2 choices of 3 options that share a loss", 2, 2, 3, 1.0, _COPIES), ("a peaked choice of 5 options", 1, 1, 5, 2.0, _COPIES),
+            ("a bit, a batch of 2", 2, 1, 2, 1.0, 1)):  # a small batch: what examples take from each other shows
         logits, theta = (torch.randn(*shape, generator=generator, dtype=torch.double).to(device)
                          for shape in ((examples, columns, options), (columns, options)))
-        yield _Network(where, (scale * logits).repeat(_COPIES, 1, 1).requires_grad_(), theta.requires_grad_())
+        yield _Network(where, (scale * logits).repeat(copies, 1, 1).requires_grad_(), theta.requires_grad_(), copies)
 
 
 @contextmanager
@@ -152,11 +154,11 @@ def test(estimator: Function, *, unbiased: bool = True, first_failure: bool = Fa
     first_failure: stop after the first check that fails.
     full: ten times the draws.
 
-    On five small networks, also with a constant added to the losses: the estimate is finite and determined by the seed, and the mean is the
-    exact gradient (by enumeration). Means are of 500 calls with eight copies of each example. One fails with p < 1e-4, if as many further
+    On six small networks, also with a constant added to the losses: the estimate is finite and determined by the seed, and the mean is the
+    exact gradient (by enumeration). Means are of 500 calls with eight copies of each example, or of a batch of two. One fails with p < 1e-4, if as many further
     draws confirm it. Choices that feed later ones are not tried: `compare` judges such a network.
     """
-    with _as_it_is(estimator) as own:
+    with ALONE, _as_it_is(estimator) as own:
         tester = _Tester(estimator, unbiased, first_failure, _DRAWS_FULL if full else _DRAWS)
         tester.run(own)
     passed = all(check.outcome == "passed" for check in tester.checks)

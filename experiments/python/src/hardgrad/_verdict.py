@@ -51,11 +51,13 @@ def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool
 
     estimator: the name of a registered one, e.g. "rloo[samples=4]"; or a function as in `written`, which is called once for each
         step of a run, with the losses of the whole run. `hardgrad.torch.test` takes a PyTorch function that draws its own samples.
-    samples, derivatives: as in `written`. One check takes twice the samples.
+    samples, derivatives: as in `written`. One check takes twice the samples, another calls it from several threads.
     unbiased: the function's claim; if false, the bias is reported, not judged.
     first_failure: stop after the first check that fails.
     full: the verification of `hardgrad test`: also on every model, with other targets, settings and numbers, and with ten times the draws
         where outcomes are too many for exact moments.
+
+    What it raises is a failed check; KeyboardInterrupt and SystemExit are passed through.
     """
     if isinstance(estimator, str):
         name, found = estimator, _core.test(estimator, first_failure, not full)

@@ -57,7 +57,8 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     ids: [E] ids of the examples (whole numbers), which determine their noise; by default their positions.
     generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed` applies.
 
-    Returns [E], or a number without a batch, on the device of the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through. Can be differentiated once.
+    Returns [E], or a number without a batch, on the device of the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through. Can be
+    differentiated once; differentiating its gradient again raises UsageError.
     Source: the estimators' papers, see `hardgrad.describe`.
     """
     check_takes(takes)

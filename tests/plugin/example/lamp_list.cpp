@@ -1,0 +1,64 @@
+// lamp_list: a task with a list of examples, drawn or read from a file, for lamp_reader in lamps.cpp.
+#include <hardgrad/experiments/tasks/draws.hpp>
+#include <hardgrad/experiments/tasks/listed.hpp>
+#include <hardgrad/experiments/tasks/loaders/input_file.hpp>
+#include <hardgrad/experiments/tasks/splits.hpp>
+
+#include <cstdlib>
+
+using namespace hardgrad;
+using namespace hardgrad::tasks;
+
+/// Field: reals "light" [B, S], one-hot.
+class LampList final : public Listed {
+ public:
+  LampList(const Settings& settings, Key key) : lamps_(settings.integer("lamps")) {
+    require_shares("lamp_list", settings);
+    if (const auto path = find_input(settings.text("path")); path.empty()) {
+      Draws draws(key / "lit");
+      for (int i = 0; i < settings.integer("examples"); ++i) lit_.push_back(draws.below(lamps_));
+    } else {
+      provenance_ = path;
+      const auto text = read_text(path);
+      for (std::size_t i = 0; i < text.lines.size(); ++i) {
+        const int lamp = std::atoi(text.lines[i].c_str());
+        if (lamp < 1 || lamp > lamps_) refuse_input(path, i + 1, 1, "expected a lamp from 1 to " + std::to_string(lamps_));
+        lit_.push_back(lamp - 1);
+      }
+    }
+    std::vector<std::string> groups;
+    for (std::size_t i = 0; i < lit_.size(); ++i) groups.push_back(std::to_string(i));
+    part(split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split"), key / "order",
+         "no lamp is lit");
+    provenance_ += ": " + counts();
+  }
+  Dimensions dimensions() const override { return {{"lamps", lamps_}}; }
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    Batch batch;
+    batch.id = ids(split, indices);
+    batch.reals["light"] = Array<double>({indices.size(), static_cast<std::size_t>(lamps_)});
+    for (std::size_t b = 0; b < batch.id.size(); ++b) batch.reals["light"].row(b)[lit_[batch.id[b]]] = 1;
+    return batch;
+  }
+  std::vector<Metric> metrics() const override { return {{.name = "found", .unit = "1"}}; }
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    for (int b = 0; b < batch.examples(); ++b) metrics[0].add(batch.numbers("light").row(b)[seen.choices.row(b)[0]] == 1);
+  }
+
+ private:
+  int lamps_;
+  std::vector<int> lit_;
+};
+
+const TaskEntry task = {
+    .name = "lamp_list",
+    .summary = "one lamp is lit in each example: find it",
+    .data = "drawn, or a file of numbers",
+    .default_model = "lamp_reader",
+    .parameters = {ParameterInfo::integer("lamps", 4, 2, 1000, "lamps S"),
+                   ParameterInfo::text("path", "", "a file with the lit lamp of each example, from 1, in a line; empty: drawn"),
+                   ParameterInfo::integer("examples", 40, 3, 1e6, "drawn examples"),
+                   ParameterInfo::real("heldout", 0.2, 0, 1, "held-out share"),
+                   ParameterInfo::real("test", 0.2, 0, 1, "test share")},
+};
+HARDGRAD_TASK(LampList, task)
