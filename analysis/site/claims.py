@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..frames import matches, per_run
 from ..groups import Group, by_seed, panels
 from ..numbers_in_words import bare_p, number, quantity_name, score, with_interval
+from ..output import file_name
 from ..page import Html, link, rows_table
 from ..quantities import lower_is_better
 from ..statistics import mean_interval, pairwise_differences
@@ -90,7 +91,7 @@ def _only(where: str, name: str, members: list[Group]) -> Group:
 
 def overview(found: list[Tested]) -> str:
     """A table of all claims."""
-    rows = [[link(f"claims/{one.claim['name']}.html", one.claim["says"]), one.verdict, one.claim["source"]] for one in found]
+    rows = [[link(f"claims/{file_name(one.claim['name'])}.html", one.claim["says"]), one.verdict, one.claim["source"]] for one in found]
     return rows_table(rows, ["published claim", "here", "source"], wrap=("published claim", "source"))
 
 

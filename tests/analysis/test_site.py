@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from analysis.errors import InputError, OutputError
 from analysis.site import claims
-from analysis.site.build import REFERENCE, build
+from analysis.output import file_name
+from analysis.site.build import REFERENCE, _pages, build
 from analysis.site.own import Own, own_page, own_result, trained_differently
 from analysis.site.pages import Site, estimator_page, explorer, svg
 from analysis.site.studies import Study, committed, explored, opened, slug, stage
@@ -32,17 +33,17 @@ def claim(**more):
 @pytest.mark.parametrize("order, effect, verdict", [
     (["a", "b"], 1, "reproduced"), (["b", "a"], 1, "not reproduced"), (["a", "b"], 0, "undecided"), (["a", "c", "b"], 1, "not reproduced")])
 def test_an_order_is_judged_by_its_differences(order, effect, verdict):
-    found = claims.tested(claim(order=order), [study(sweep(1, ["a", "b", "c"], 6, effect))])
+    found = claims.tested(claim(order=order), [study(sweep(1, ["a", "b", "c"], 10, effect))])
     assert found.verdict == verdict and len(found.steps) == len(order) - 1
 
 
 def test_ratios_of_variances_are_those_of_the_numbers():
-    data = sweep(1, ["a", "b"], 4)
+    data = sweep(1, ["a", "b"], 8)
     data["variance"] = data["variance"] * np.exp(0.01 * np.random.default_rng(1).normal(size=data["variance"].shape))
     found = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
     middle = float(found.steps[0][1].split()[0])
     values = data["variance"].values[:, 0]
-    assert found.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[4:] / values[:4]).mean()), rel=0.005)
+    assert found.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[8:] / values[:8]).mean()), rel=0.005)
 
 
 @pytest.mark.parametrize("bound, verdict", [({"at_most": 1.5}, "reproduced"), ({"at_most": 0.5}, "not reproduced"), ({"at_least": 1.5}, "not reproduced")])
@@ -76,6 +77,25 @@ def test_stages_and_slugs():
     assert slug(("bits", "bits[t=1]")) != slug(("bits", "bits[t=2]")) and slug(("bits", "bits[t=1]")).startswith("bits-")
 
 
+def test_labels_name_no_file_outside_the_folder(tmp_path):
+    """Every page and figure of a result whose labels are paths, hidden, long or equal but for a character."""
+    labels = ["../../../PWNED", "/etc/PWNED", "..", "a/b", "a?b", "x" * 300, "b\n", "plain"]
+    assert len({file_name(label) for label in labels}) == len(labels) and file_name("plain") == "plain" and file_name("") != ""
+    assert not any("/" in file_name(label) or file_name(label).startswith(".") or len(file_name(label)) > 100 for label in labels)
+    data = sweep(1, labels, 3)
+    data = data.assign_coords(task=("run", ["../../../PWNED[a=1]"] * data.sizes["run"], data["task"].attrs), model=("run", ["/PWNED"] * data.sizes["run"], data["model"].attrs))
+    (tmp_path / "mine.h5").write_bytes(b"")
+    one = Study("mine", tmp_path / "mine.h5", data, True)
+    site, out = Site.of([one], {"estimators": {}, "models": {}, "tasks": {}}), tmp_path / "site"
+    (out / "figures").mkdir(parents=True)
+    pages = dict(_pages(site, [], "hardgrad", Own(one, []), out))
+    assert len(pages) == 7 + len(labels) and all((out / name).resolve().is_relative_to(out) for name in pages)
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "mine.h5"]
+    assert written and all(path.parent == out / "figures" for path in written)
+    linked = set(re.findall(r'href="((?:estimators|networks)/[^"]+)"', pages["index.html"] + pages["estimators.html"] + pages["networks.html"] + pages["explorer.html"]))
+    assert len(linked) == len(labels) + 1 and linked <= set(pages)
+
+
 def test_every_entry_is_explored_once():
     data = sweep(2, ["a", "b"], 3)
     rows = explored(study(data))
@@ -85,7 +105,7 @@ def test_every_entry_is_explored_once():
 
 
 def test_the_pages_escape_and_link_what_they_show():
-    data = sweep(1, ["rloo", "<b>"], 3)
+    data = sweep(1, ["rloo", "<b>"], 6)
     site = Site.of([study(data)], {"estimators": {}, "models": {}, "tasks": {}})
     text = explorer(site)
     assert "<b>" not in text and "&lt;b&gt;" in text and 'href="data/planted.h5"' in text and "--only" in text
@@ -93,7 +113,7 @@ def test_the_pages_escape_and_link_what_they_show():
 
 
 def test_a_new_estimator_is_compared_with_all_that_stand_there():
-    mine, theirs = sweep(1, ["a", "b", "late"], 5), sweep(1, ["a", "b"], 5)
+    mine, theirs = sweep(1, ["a", "b", "late"], 8), sweep(1, ["a", "b"], 8)
     mine = mine.isel(run=[i for i, name in enumerate(mine["estimator"].values) if name == "late"])
     site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
     text = own_page(site, Own(site.studies[1], [{"estimator": "late", "passed": True, "checks": [{"check": "c", "where": "w", "outcome": "passed", "detail": ""}]}]))
