@@ -92,11 +92,12 @@ def answer_and_pairs(data: xr.Dataset, quantity: str | None = None, baseline: st
         name = ranking_quantity(data, members, quantity)
         reference = _reference(baseline, members) if baseline is not None else _usual(members)
         if name is not None and (baseline is None or reference is not None):
+            lower = lower_is_better(data, name)
             split = in_common(splits[np.concatenate([group.runs for group in members])])
             targets = {group.estimator: in_common(aims[group.runs], "") for group in members}
-            for section in _sections(data, members, name, costs, targets):
-                rows += [{"task": task, "model": model, "quantity": name, "split": split, **row}
-                         for row in section.rows(1 if lower_is_better(name) else -1, reference, matters)]
+            for section in _sections(data, members, name, lower, costs, targets):
+                rows += [{"task": task, "model": model, "quantity": name, "lower_is_better": lower, "split": split, **row}
+                         for row in section.rows(1 if lower else -1, reference, matters)]
                 pairs[task, model, section.budget] = Pairs(section.estimators, section.pairs, section.scores)
     names = dict.fromkeys(group.estimator for members in panels(data).values() for group in members)
     if baseline is not None and not any(matches(baseline, name) for name in names):
@@ -146,11 +147,11 @@ def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
     return found
 
 
-def _sections(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray], targets: dict[str, str]) -> Iterator[_Section]:
+def _sections(data: xr.Dataset, members: list[Group], name: str, lower: bool, costs: dict[str, np.ndarray], targets: dict[str, str]) -> Iterator[_Section]:
     """One network at every budget; intervals are simultaneous within a budget."""
     runs = np.concatenate([group.runs for group in members])
     failed = np.concatenate([[status == "failed" for status in group.status] for group in members])
-    values, lower = data[name].values[runs], lower_is_better(name)
+    values = data[name].values[runs]
     for budget, places in costs.items():
         ends = np.where(failed, np.nan, reached(values, places[runs]))  # a failed run does not limit the budget
         if not np.isfinite(ends).any():

@@ -11,7 +11,7 @@ import pandas as pd
 from .answer import BUDGETS, MANY
 from .numbers_in_words import difference_in_words, p_value, quantity_name
 from .numbers_in_words import score as in_percent
-from .quantities import is_share, lower_is_better
+from .quantities import is_share
 from .statistics import fewest_pairs, least_p
 from .tried import said
 
@@ -22,7 +22,7 @@ _MOST_SHOWN = MANY  # estimators of one verdict against a baseline
 def subject(found: pd.DataFrame) -> str:
     """The compared quantity: "held-out expected loss, lower is better"."""
     quantity = str(found["quantity"].iloc[0])
-    return f"{found['split'].iloc[0]} {quantity_name(quantity)}, {'lower' if lower_is_better(quantity) else 'higher'} is better"
+    return f"{found['split'].iloc[0]} {quantity_name(quantity)}, {'lower' if found['lower_is_better'].iloc[0] else 'higher'} is better"
 
 
 def _budget(row: pd.Series) -> str:
@@ -183,7 +183,7 @@ def difference(row: pd.Series) -> str:
     points = is_share(str(row["quantity"]))
     here = (float(row[name]) * (100 if points else 1) for name in ("difference", "difference_low", "difference_high"))
     words = difference_in_words(*here)
-    return words if not points or not np.isfinite(row["difference"]) else words.replace(" (", " points (") if words.endswith(")") else words + " points"
+    return words + " points" if points and np.isfinite(row["difference"]) else words
 
 
 def _needed(row: pd.Series) -> str:

@@ -14,7 +14,7 @@ from .drawing import titles
 from .errors import InputError
 from .groups import page, panels
 from .numbers_in_words import number, p_value, quantity_name, score
-from .quantities import is_share, lower_is_better
+from .quantities import is_share
 from .table import table
 
 MOST = 5
@@ -205,7 +205,7 @@ def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding
 
 
 def _better(first: pd.Series, second: pd.Series) -> bool:
-    return bool((first["score"] < second["score"]) == lower_is_better(str(first["quantity"])))
+    return bool((first["score"] < second["score"]) == first["lower_is_better"])
 
 
 def _target(name: str) -> str:

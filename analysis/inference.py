@@ -77,7 +77,7 @@ def aggregates(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "fi
         mean = interquartile_mean_interval(list(strata.values()))
         rows.append({"estimator": label, "iqm": mean.mean, "iqm_low": mean.low, "iqm_high": mean.high, "panels": len(strata),
                      "runs": mean.count})
-    return pd.DataFrame(rows).sort_values("iqm", ascending=lower_is_better(quantity), kind="stable", ignore_index=True)
+    return pd.DataFrame(rows).sort_values("iqm", ascending=lower_is_better(data, quantity), kind="stable", ignore_index=True)
 
 
 def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
@@ -88,7 +88,7 @@ def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: 
         shared = [panel for panel in strata[first] if panel in strata[second]]
         if shared:
             runs = [[strata[one][panel] for panel in shared] for one in (first, second)]
-            found = probability_of_improvement(runs[0], runs[1], lower_is_better(quantity))
+            found = probability_of_improvement(runs[0], runs[1], lower_is_better(data, quantity))
             rows.append({"first": first, "second": second, "probability": found.mean, "probability_low": found.low,
                          "probability_high": found.high, "panels": len(shared)})
     return pd.DataFrame(rows, columns=["first", "second", "probability", "probability_low", "probability_high", "panels"])

@@ -25,12 +25,12 @@ def with_interval(mean: float, low: float, high: float) -> str:
 
 
 def difference_in_words(value: float, low: float, high: float) -> str:
-    """"+0.034 [-0.01, 0.078]"; "+0.034 (too few seeds for an interval)"; "no common seed"."""
+    """"+0.034 [-0.01, 0.078]"; "+0.034 [too few seeds]"; "no common seed"."""
     if not np.isfinite(value):
         return "no common seed"
     if low == value == high:
-        return f"{value:+.3g} (equal for every seed)" if value == 0 else f"{value:+.3g}"
-    return f"{value:+.3g} [{low:.3g}, {high:.3g}]" if np.isfinite(low) else f"{value:+.3g} (too few seeds for an interval)"
+        return f"{value:+.3g}"
+    return f"{value:+.3g} [{low:.3g}, {high:.3g}]" if np.isfinite(low) else f"{value:+.3g} [too few seeds]"
 
 
 def _plus_minus(mean: float, half: float) -> str:

@@ -20,9 +20,14 @@ _DESCRIPTIONS = tuple("metric_" + name for name in ("alignment_error_rate", "pos
                                                     "ink_seen", "well_formed", "gold_program", "steps", "steps_easier", "steps_harder"))
 
 
-def lower_is_better(quantity: str) -> bool:
-    """False for metrics other than error rates, and for cosine and signal-to-noise ratio."""
-    return quantity not in ("cosine", "snr") and not (quantity.startswith("metric_") and "error" not in quantity)
+def lower_is_better(data: xr.Dataset, quantity: str) -> bool:
+    """Whether lower values are better, as the task declares (attribute `better`). Files of earlier versions do not say; there it follows from the
+    names of that version's metrics: error rates, steps and lengths. False for cosine and signal-to-noise ratio."""
+    declared = data[quantity].attrs.get("better", "") if quantity in data.variables else ""
+    if declared:
+        return str(declared) == "lower"
+    lower = "error" in quantity or quantity.startswith("metric_steps") or quantity == "metric_length"
+    return quantity not in ("cosine", "snr") and (lower or not quantity.startswith("metric_"))
 
 
 def is_share(quantity: str) -> bool:

@@ -235,7 +235,7 @@ def test_the_answer_in_words_and_json(result, capsys):
     edge = data.isel(run=data["train_learning_rate"].values != "0.01")
     assert "at the end of the range tried: train_learning_rate of 0.1 to 1; extend it" in " ".join(format_answer(answer(edge)).split())
     lonely = format_answer(answer(data.isel(run=data["seed"].values == 0)))
-    assert "(too few seeds for an interval)" in lonely and "nan" not in lonely.lower() + words.lower()
+    assert "[too few seeds]" in lonely and "nan" not in lonely.lower() + words.lower()
     assert main(["answer", str(result), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {"estimator", "verdict", "p_corrected", "seeds_needed"} <= set(rows[0]) and any(row["verdict"] == "best" for row in rows)
@@ -332,8 +332,8 @@ def test_overrides_are_columns_and_settings_are_in_tidy():
 
 def test_a_difference_of_one_seed_has_no_interval():
     data = sweep(1, ["rloo", "nvil"], 1)
-    assert "(too few seeds for an interval)" in " ".join(format_answer(answer(data)).split()) and "nan" not in format_answer(answer(data))
-    assert "(too few seeds for an interval)" in report(data) and "[nan" not in report(data)
+    assert "[too few seeds]" in " ".join(format_answer(answer(data)).split()) and "nan" not in format_answer(answer(data))
+    assert "[too few seeds]" in report(data) and "[nan" not in report(data)
 
 
 def test_settings_that_are_set_to_nothing_are_not_said():

@@ -1,6 +1,7 @@
 """The site: verdicts on planted numbers, the committed files, and comparisons with a user's file."""
 import gzip
 import io
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,8 @@ from made_up import sweep
 from matplotlib.figure import Figure
 
 from analysis.errors import InputError, OutputError
+from analysis.groups import panels
+from analysis.load import run_settings
 from analysis.site import claims
 from analysis.output import file_name
 from analysis.site.build import REFERENCE, _pages, build
@@ -118,12 +121,31 @@ def test_a_new_estimator_is_compared_with_all_that_stand_there():
     site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
     text = own_page(site, Own(site.studies[1], [{"estimator": "late", "passed": True, "checks": [{"check": "c", "where": "w", "outcome": "passed", "detail": ""}]}]))
     assert text.count("yours is worse") == 2 and "1 of 1" in text
-    assert trained_differently(theirs, mine) == []
+    assert trained_differently(theirs, mine, {}) == ([], [])
 
 
 def test_other_training_is_told_and_not_compared():
     first, second = (sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300))
-    assert trained_differently(first, second) == ["train.steps 600 | 300"]
+    assert trained_differently(first, second, {}) == (["train.steps 600 | 300"], [])
+    newer = sweep(1, ["a"], 2).assign(run_settings=("run", np.array(['{"train.steps": 600, "train.reuse": 1, "train.new": 2}'] * 2, object)))
+    assert trained_differently(first, newer, {"train.reuse": 1}) == ([], ["train.new"]), "absent: the default, or unknown"
+    assert trained_differently(first, newer, {"train.reuse": 2, "train.new": 2}) == (["train.reuse 2 | 1"], [])
+
+
+@pytest.mark.parametrize("name", ["toy_training", "babi_qa1"])
+def test_a_result_of_today_is_compared_with_a_committed_one(name):
+    """Committed files lack settings that were added since. A result with all of them, at their defaults, and other numbers."""
+    theirs = next(one for one in committed(REFERENCE / "data") if one.name == name)
+    described = json.loads(subprocess.run([os.environ["HARDGRAD_BINARY"], "describe", "sweep", "--json"], capture_output=True, check=True).stdout)["parameters"]
+    defaults = {one["name"]: one["default"] for one in described}
+    full = [json.dumps({**defaults, **one}) for one in run_settings(theirs.data)]
+    mine = theirs.data.assign(run_settings=("run", np.array(full, object)))
+    assert trained_differently(theirs.data, mine, defaults) == ([], [])
+    assert all(json.loads(text).keys() > one.keys() for text, one in zip(full, run_settings(theirs.data))), "today's settings are more"
+    own = Own(study(mine, "mine", own=True), [], defaults)
+    text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
+    compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)
+    assert len(compared) == len(panels(mine)) and all(map(int, compared)) and "not compared" not in text
 
 
 def test_a_file_that_is_not_whole_is_refused(tmp_path):
