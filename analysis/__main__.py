@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from .alignments import align
-from .answer import MANY, answer
+from .answer import MANY, answer, unranked
 from .answer_words import format_answer
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
@@ -99,11 +99,16 @@ def _report(arguments: argparse.Namespace) -> None:
     print(out)
 
 
-def _answer(arguments: argparse.Namespace) -> None:
+def _answer(arguments: argparse.Namespace) -> int:
     data = load(arguments.result, arguments.unverified)
     found = answer(data, arguments.by, arguments.baseline, arguments.matters)
     searched = chosen(data, load_tuning(data))
-    print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found, searched, arguments.matters))
+    missing = unranked(data, found) if arguments.baseline is None else []
+    if arguments.json:
+        for line in missing:
+            complain(line)
+    print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found, searched, arguments.matters, missing))
+    return 1 if missing else 0
 
 
 def _restarts(arguments: argparse.Namespace) -> None:
@@ -190,7 +195,7 @@ def _count(text: str) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; returns the exit status: 0, 2 (bad usage or output place) or 3 (bad input)."""
+    """Runs a command; returns the exit status: 0, 1 (all runs of a network failed), 2 (bad usage or output place) or 3 (bad input)."""
     parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 

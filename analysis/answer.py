@@ -15,7 +15,7 @@ from .errors import InputError
 from .frames import matches
 from .groups import Group, evaluation_splits, in_common, in_words, panels
 from .measured import targets_of
-from .quantities import comparable, lower_is_better, ranking_quantity
+from .quantities import comparable, lost, lower_is_better, ranking_quantity
 from .statistics import Mean, Pairwise, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, ranked
 from .tuning import Near, at_edge, nearest, tuned
 
@@ -43,7 +43,8 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
     or without it the best estimator (of more than MANY estimators: leave-one-out, if there is one). `tests` is the size of the family: a network at one budget is one question. Against a baseline,
     which is named before, it counts the other estimators; against the best, which the same numbers chose, all pairs. All intervals of a
     question hold simultaneously (Dunn 1961, `statistics.pairwise_differences`). They include the uncertainty of a setting that the seeds
-    chose, but not of one that [tune] chose. `p_value` is that of the paired t test, `p_corrected` is `p_value` times `tests`.
+    chose, but not of one that [tune] chose. `p_value` is that of the paired t test with the bounds of `statistics.noise`, `p_corrected` is
+    corrected for the `tests`. Fewer than six seeds have no interval of 95% and no verdict.
 
     `verdict`: best (or baseline); worse or better (the interval of the difference excludes 0); unclear (it does not); alone (no other
     estimator has a number); none (no number at this cost). `matters`: the smallest difference that matters, in the unit of the quantity. With it,
@@ -52,8 +53,8 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
     `seeds_needed`: seeds at which an unclear difference would be found with 80% probability, if the true difference equals the estimate
     (`statistics.pairs_needed`).
 
-    `failed` of `runs` failed at the chosen setting, `tried_failed` of `tried` at all settings. A failed run counts as the worst score
-    of the network. `settings_close` of an estimator's `settings` do not differ from the chosen one beyond noise. `next_setting` is the
+    `failed` of `runs` failed at the chosen setting or had an infinite loss, `tried_failed` of `tried` at all settings. Such a run counts as
+    the worst score of the network. `steps`, `rows`: the mean cost of the runs at this budget. `settings_close` of an estimator's `settings` do not differ from the chosen one beyond noise. `next_setting` is the
     next best; `next_difference`, `next_low`, `next_high` are its difference to the chosen one and the interval (`tuning.nearest`).
     InputError if nothing was evaluated, or if no network has the baseline.
     """
@@ -61,10 +62,19 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
 
 
 class Pairs(NamedTuple):
-    """All pairs of a network's estimators at equal steps; lower scores are better."""
+    """All pairs of a network's estimators at one budget; lower scores are better."""
 
     estimators: list[str]
     found: Pairwise
+    scores: np.ndarray  # [estimators, seeds]
+
+    def seeds(self, first: str, second: str) -> int:
+        """The number of seeds that two estimators share."""
+        return int(np.isfinite(self.scores[[self.estimators.index(name) for name in (first, second)]]).all(axis=0).sum())
+
+    def p_value(self, first: str, second: str) -> float:
+        """The p-value of two estimators, corrected for all pairs; NaN if they share fewer than two seeds."""
+        return float(self.found.p_corrected[self.estimators.index(first), self.estimators.index(second)])
 
     def worse_than(self, estimator: str) -> dict[str, float]:
         """The estimators that are worse than this one beyond noise, and their p-values, corrected for all pairs."""
@@ -73,29 +83,40 @@ class Pairs(NamedTuple):
                 if difference > 0 and p < LEVEL}
 
 
-def answer_and_pairs(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> tuple[pd.DataFrame, dict[tuple[str, str], Pairs]]:
-    """The `answer`, and by task and model the differences between all pairs of estimators at equal steps."""
+def answer_and_pairs(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> tuple[pd.DataFrame, dict[tuple[str, str, str], Pairs]]:
+    """The `answer`, and by task, model and budget the differences between all pairs of estimators."""
     rows: list[dict[str, object]] = []
-    pairs: dict[tuple[str, str], Pairs] = {}
+    pairs: dict[tuple[str, str, str], Pairs] = {}
     costs, splits, aims = _costs(data), evaluation_splits(data), targets_of(data)
     for (task, model), members in panels(data).items():
         name = ranking_quantity(data, members, quantity)
         reference = _reference(baseline, members) if baseline is not None else _usual(members)
         if name is not None and (baseline is None or reference is not None):
+            lower = lower_is_better(data, name)
             split = in_common(splits[np.concatenate([group.runs for group in members])])
             targets = {group.estimator: in_common(aims[group.runs], "") for group in members}
-            for section in _sections(data, members, name, costs, targets):
-                rows += [{"task": task, "model": model, "quantity": name, "split": split, **row}
-                         for row in section.rows(1 if lower_is_better(name) else -1, reference, matters)]
-                if section.budget == "steps":
-                    pairs[task, model] = Pairs(section.estimators, section.pairs)
+            for section in _sections(data, members, name, lower, costs, targets):
+                rows += [{"task": task, "model": model, "quantity": name, "lower_is_better": lower, "split": split, **row}
+                         for row in section.rows(1 if lower else -1, reference, matters)]
+                pairs[task, model, section.budget] = Pairs(section.estimators, section.pairs, section.scores)
     names = dict.fromkeys(group.estimator for members in panels(data).values() for group in members)
     if baseline is not None and not any(matches(baseline, name) for name in names):
         raise InputError(f"{data.attrs.get('path', 'result')}: has no estimator {baseline} (estimators are: {', '.join(names)})")
     if not rows:
-        raise InputError(f"{data.attrs.get('path', 'result')}: has no {quantity or 'loss or metric of an evaluation'}: nothing was "
-                         "evaluated (set train.steps, and train.evaluate_every for more than the end)")
+        raise InputError(f"{data.attrs.get('path', 'result')}: has no {quantity or 'loss or metric of an evaluation'}: "
+                         + ("; ".join(unranked(data, pd.DataFrame())) or "nothing was evaluated (set train.steps, and train.evaluate_every for more than the end)"))
     return pd.DataFrame(rows), pairs
+
+
+def unranked(data: xr.Dataset, found: pd.DataFrame) -> list[str]:
+    """In words, each network without a row in the answer because runs of it failed: how many, and the first one's reason."""
+    ranked_ones, words = set(zip(found["task"], found["model"])) if len(found) else set(), []
+    for (task, model), members in panels(data).items():
+        failed = [run for group in members for run, status in zip(group.runs, group.status) if status == "failed"]
+        if failed and (task, model) not in ranked_ones:
+            reason = str(data["reason"].values[failed[0]]) if "reason" in data else ""
+            words.append(f"{task} · {model} has no score: {len(failed)} of {sum(len(group.runs) for group in members)} runs failed" + (f" ({reason})" if reason else ""))
+    return words
 
 
 def _reference(wanted: str, members: list[Group]) -> str | None:
@@ -126,11 +147,11 @@ def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
     return found
 
 
-def _sections(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray], targets: dict[str, str]) -> Iterator[_Section]:
+def _sections(data: xr.Dataset, members: list[Group], name: str, lower: bool, costs: dict[str, np.ndarray], targets: dict[str, str]) -> Iterator[_Section]:
     """One network at every budget; intervals are simultaneous within a budget."""
     runs = np.concatenate([group.runs for group in members])
     failed = np.concatenate([[status == "failed" for status in group.status] for group in members])
-    values, lower = data[name].values[runs], lower_is_better(name)
+    values = data[name].values[runs]
     for budget, places in costs.items():
         ends = np.where(failed, np.nan, reached(values, places[runs]))  # a failed run does not limit the budget
         if not np.isfinite(ends).any():
@@ -138,18 +159,28 @@ def _sections(data: xr.Dataset, members: list[Group], name: str, costs: dict[str
         limit = float(np.nanmin(ends))
         scores = np.full(data.sizes["run"], np.nan)
         scores[runs] = at_budget(values, places[runs], limit)
-        yield _Section(budget, limit, comparable(data, members, scores, lower), members, targets)
+        spent = {name: np.array([np.interp(limit, at[np.isfinite(at)], cost[np.isfinite(at)]) if np.isfinite(at).any() else np.nan
+                                 for at, cost in zip(places, costs[name])]) for name in costs if name != "cpu_seconds"}
+        yield _Section(budget, limit, comparable(data, members, scores, lower), members, targets, [int(lost(group, scores).sum()) for group in members], spent)
+
+
+def _mean(values: np.ndarray) -> float:
+    there = values[np.isfinite(values)]
+    return float(there.mean()) if there.size else np.nan
 
 
 class _Section:
     """One network at one budget: estimators at their best settings, lower is better."""
 
-    def __init__(self, budget: str, limit: float, scores: np.ndarray, members: list[Group], targets: dict[str, str]):
+    def __init__(self, budget: str, limit: float, scores: np.ndarray, members: list[Group], targets: dict[str, str], gone: list[int], spent: dict[str, np.ndarray]):
+        """`gone`: runs of each group that are lost. `spent` [run]: cost in steps and rows at the limit."""
         self.budget, self.limit, self.estimators, self.targets = budget, limit, list(targets), list(targets.values())
         self.settings: list[list[dict[str, str]]] = []
         self.chosen: list[int] = []
         self.tried: list[int] = []  # runs at all settings; failed ones below
         self.tried_failed: list[int] = []
+        self.failed: list[int] = []  # at the chosen setting
+        self.spent = spent
         self.groups: list[Group] = []  # of each estimator, at its chosen setting
         self.near: list[Near] = []  # how close its other settings are
         best, unsettled = [], []
@@ -159,7 +190,8 @@ class _Section:
             self.settings.append([members[i].others for i in mine])
             self.chosen.append(found.chosen)
             self.tried.append(sum(len(members[i].runs) for i in mine))
-            self.tried_failed.append(sum(members[i].status.count("failed") for i in mine))
+            self.tried_failed.append(sum(gone[i] for i in mine))
+            self.failed.append(gone[mine[found.chosen]])
             self.groups.append(members[mine[found.chosen]])
             self.near.append(nearest(scores[mine], found.chosen))
             best.append(found.scores)
@@ -193,7 +225,8 @@ class _Section:
                 "budget": self.budget, "at": self.limit, "target": self.targets[i], "estimator": self.estimators[i],
                 "setting": in_words({**group.others, **group.tuned}),
                 "edge": "; ".join(edges + ([group.edge] if group.edge else [])),
-                "runs": len(group.runs), "failed": group.status.count("failed"), "tried": self.tried[i], "tried_failed": self.tried_failed[i],
+                "runs": len(group.runs), "failed": self.failed[i], "tried": self.tried[i], "tried_failed": self.tried_failed[i],
+                **{name: _mean(self.spent[name][group.runs]) if name in self.spent else np.nan for name in ("steps", "rows")},
                 "rank": place.rank[i], "letters": place.letters[i], "reference": self.estimators[to],
                 "score": mean.mean, "low": mean.low, "high": mean.high, "seeds": int(np.isfinite(self.scores[i]).sum()),
                 **dict(zip(("difference", "difference_low", "difference_high", "p_value", "p_corrected"), here)),
@@ -219,4 +252,4 @@ class _Section:
         if pairs.size < 2:
             return np.nan
         own = pairs.std(ddof=1) * np.sqrt(pairs.size * float(error_factor(pairs.size, self.unsettled[i] | self.unsettled[j])))
-        return pairs_needed(float(pairs.mean()), float(own), LEVEL / tests, POWER, freedom=pairs.size - 1)
+        return pairs_needed(float(pairs.mean()), float(own), LEVEL, tests, POWER, pilot=pairs.size - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ import pandas as pd
 from .answer import BUDGETS, MANY
 from .numbers_in_words import difference_in_words, p_value, quantity_name
 from .numbers_in_words import score as in_percent
-from .quantities import is_share, lower_is_better
+from .quantities import is_share
+from .statistics import fewest_pairs, least_p
 from .tried import said
 
 _MOST_CLOSE = 3  # estimators whose close settings are named
@@ -20,7 +22,7 @@ _MOST_SHOWN = MANY  # estimators of one verdict against a baseline
 def subject(found: pd.DataFrame) -> str:
     """The compared quantity: "held-out expected loss, lower is better"."""
     quantity = str(found["quantity"].iloc[0])
-    return f"{found['split'].iloc[0]} {quantity_name(quantity)}, {'lower' if lower_is_better(quantity) else 'higher'} is better"
+    return f"{found['split'].iloc[0]} {quantity_name(quantity)}, {'lower' if found['lower_is_better'].iloc[0] else 'higher'} is better"
 
 
 def _budget(row: pd.Series) -> str:
@@ -54,7 +56,7 @@ def lines(found: pd.DataFrame) -> list[list[str]]:
         table.append([_budget(best), f"{_at(best)} ({best['verdict']})", _with_score(best), _names(better, 1) or "–",
                       _names(unclear, 1) or "–", difference(near) if near is not None else "–",
                       "–" if near is None or np.isnan(near["seeds_needed"]) else
-                      f"{near['seeds_needed']:.0f}" if np.isfinite(near["seeds_needed"]) else "over 1,000",
+                      f"{near['seeds_needed']:.0f}" if np.isfinite(near["seeds_needed"]) else "over 1,000" if near["difference"] else "–",
                       _names(worse, 1) or "–"])
     return table
 
@@ -77,7 +79,7 @@ def sentences(found: pd.DataFrame) -> list[str]:
         if len(unclear):
             near = unclear.iloc[0]
             words += f"; not distinguishable from {_names(unclear)}"
-            words += f": {_shown(near)}{_needed(near)}." if near["seeds"] > 1 else " (one seed)."
+            words += f": {_shown(near)}{_needed(near)}."
         else:
             words += "."
         equal = part[part["verdict"] == "equivalent"]
@@ -115,7 +117,7 @@ def _failures(found: pd.DataFrame) -> list[str]:
         return []
     each = ", ".join(f"{row.estimator} {row.tried_failed} of {row.tried}"
                      + (f" ({row.failed} of {row.runs} at the chosen setting)" if row.tried > row.runs else "") for row in part.itertuples())
-    return [f"Failed runs: {each}. A failed run counts as the worst score of the network."]
+    return [f"Failed runs, and runs with an infinite loss: {each}. Such a run counts as the worst score of the network."]
 
 
 def close_settings(found: pd.DataFrame) -> list[str]:
@@ -149,10 +151,11 @@ def caption(found: pd.DataFrame, beforehand: bool = False) -> str:
              "there is no value.")
     if seeds > 1 and tests:
         family = "comparisons with the baseline" if chosen == "the baseline" else "pairs of estimators, since the same numbers choose the best"
-        words += (f" Each network at one budget is one question: its intervals of differences and p (paired t tests) are corrected for the {tests} "
-                  f"{family} (at most; Dunn 1961), so they hold simultaneously. Two estimators are not distinguishable if the interval of their "
-                  f"difference contains 0. With {seeds} seeds, a test without assumptions about the noise (sign flips) cannot give a p below "
-                  f"{2.0 ** (1 - seeds):.2g}.")
+        words += (f" Each network at one budget is one question: its intervals of differences and p (paired t tests, widened for skewed and discrete "
+                  f"scores) are corrected for the {tests} {family} (at most; Dunn 1961), so they hold simultaneously. Two estimators are not "
+                  f"distinguishable if the interval of their difference contains 0. No p is below {least_p(seeds):.2g}, the least that {seeds} seeds can "
+                  "give (sign flips).")
+        words += "" if seeds >= fewest_pairs() else f" Fewer than {fewest_pairs()} seeds give no interval of 95% and no verdict."
     return words
 
 
@@ -180,17 +183,18 @@ def difference(row: pd.Series) -> str:
     points = is_share(str(row["quantity"]))
     here = (float(row[name]) * (100 if points else 1) for name in ("difference", "difference_low", "difference_high"))
     words = difference_in_words(*here)
-    return words if not points else words.replace(" (", " points (") if words.endswith(")") else words + " points"
+    return words + " points" if points and np.isfinite(row["difference"]) else words
 
 
 def _needed(row: pd.Series) -> str:
     if not np.isfinite(row["seeds_needed"]):
-        return "" if np.isnan(row["seeds_needed"]) else ", which needs over 1,000 seeds"
+        return "" if np.isnan(row["seeds_needed"]) or row["difference"] == 0 else ", which needs over 1,000 seeds"
     return f"; {row['seeds_needed']:.0f} seeds would resolve a difference of this size"
 
 
-def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None, matters: float = 0.0) -> str:
-    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen (`tried.chosen`). `matters`: as in `answer`."""
+def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None, matters: float = 0.0, missing: Sequence[str] = ()) -> str:
+    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen (`tried.chosen`). `matters`: as in `answer`.
+    `missing`: networks without an answer (`answer.unranked`)."""
     blocks = []
     for (task, model), part in found.groupby(["task", "model"], sort=False):
         lines = [f"{task} · {model} · {subject(part)}"]
@@ -199,5 +203,6 @@ def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None, mat
     if searched is not None:
         blocks.append("Tuned beforehand:\n" + "\n".join(textwrap.fill(line, 120, initial_indent="  ", subsequent_indent="    ")
                                                         for line in said(searched)))
+    blocks += [textwrap.fill(f"{line}.", 120, subsequent_indent="  ") for line in missing]
     words = caption(found, searched is not None) + (f" Differences up to {matters:g} do not matter: better and worse are beyond them." if matters else "")
     return "\n\n".join([*blocks, textwrap.fill(words, 120)])

@@ -42,17 +42,17 @@ def _start(data: xr.Dataset, cost: str) -> np.ndarray:
 
 def reached(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The largest cost at which each run has a value: values and places [run, axis] -> [run], NaN without any."""
-    there = np.isfinite(values) & np.isfinite(places)
+    there = ~np.isnan(values) & np.isfinite(places)
     return np.array([row[known].max() if known.any() else np.nan for row, known in zip(places, there)])
 
 
 def at_budget(values: np.ndarray, places: np.ndarray, budget: float) -> np.ndarray:
     """The value of each run [run] at a cost of `budget`: an evaluation at this cost, or linear interpolation between the evaluations
     before and after it. These must be close: their costs within a quarter, or their values within 2% of the range of the run's values.
-    Else NaN, since interpolation over the steep part of a curve would be wrong."""
+    Else NaN, since interpolation over the steep part of a curve would be wrong. Between a number and an infinite loss it is infinite."""
     found = np.full(len(values), np.nan)
     for run, (row, at) in enumerate(zip(values, places)):
-        there = np.isfinite(row) & np.isfinite(at)
+        there = ~np.isnan(row) & np.isfinite(at)
         x, y = at[there], row[there]
         if not x.size or not x[0] * (1 - 1e-9) <= budget <= x[-1] * (1 + 1e-9):
             continue
@@ -61,6 +61,8 @@ def at_budget(values: np.ndarray, places: np.ndarray, budget: float) -> np.ndarr
         exact = [i for i in ends if abs(x[i] - budget) <= 1e-9 * budget]
         if exact:
             found[run] = y[exact[0]]
-        elif x[ends[1]] <= 1.25 * x[ends[0]] or abs(y[ends[1]] - y[ends[0]]) <= 0.02 * (y.max() - y.min()):
+        elif np.isinf(y[ends]).any():
+            found[run] = y[ends][np.isinf(y[ends])][0]
+        elif x[ends[1]] <= 1.25 * x[ends[0]] or abs(y[ends[1]] - y[ends[0]]) <= 0.02 * np.ptp(y[np.isfinite(y)]):
             found[run] = np.interp(budget, x, y)
     return found

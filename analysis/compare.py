@@ -36,9 +36,9 @@ def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", leve
 
     A measured quantity has an interval for each run. These intervals give the noise of the difference, over the seeds that both results
     have (`propagated_difference`). A quantity of training is paired over these seeds (`paired_difference`). Without common seeds, the
-    two samples are independent (`welch_difference`). p-values are corrected for all rows together (Holm 1979). `verdict` is "changed"
-    below `level`, "within noise" above, "same" if the numbers are equal up to rounding, and "one seed" if one number on either side
-    gives no estimate of the noise. InputError if the results have nothing in common.
+    two samples are independent (`welch_difference`). p-values are corrected for all rows together (Holm 1979) and then bounded by what so
+    few seeds can give. `verdict` is "changed" below `level`, "within noise" above, "same" if the numbers are equal up to rounding, "infinite" if
+    a number is, and "few seeds" if there are too few for a p-value below `level`. InputError if the results have nothing in common.
     """
     sides = [{(g.task, g.model, g.label): g for g in groups(data)} for data in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
@@ -56,10 +56,11 @@ def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", leve
                 rows.append({"task": key[0], "model": key[1], "estimator": key[2],
                              "quantity": name[key[:2]] if name is not None else quantity, **found})
     frame = pd.DataFrame(rows, columns=["task", "model", "estimator", "quantity", "first", "second", *Difference._fields, "method"])
-    frame = frame.drop(columns="p_sign_flip")
-    frame["p_holm"] = holm(frame["p_value"].to_numpy(dtype=float))
-    same = frame["method"] == "same"
-    frame["verdict"] = np.where(same, "same", np.where(frame["p_value"].isna(), "one seed", np.where(
+    unbounded = frame.pop("p_unbounded").to_numpy(dtype=float)
+    bounds = frame.pop("p_least").to_numpy(dtype=float)
+    frame["p_holm"] = np.fmax(holm(unbounded), bounds)
+    few = frame["p_value"].isna() | (bounds >= level)
+    frame["verdict"] = np.where(frame["method"].isin(["same", "infinite"]), frame["method"], np.where(few, "few seeds", np.where(
         frame["p_holm"] < level, "changed", "within noise")))
     differ = {n: (str(first.attrs.get(n, "")), str(second.attrs.get(n, ""))) for n in _PROVENANCE
               if str(first.attrs.get(n, "")) != str(second.attrs.get(n, ""))}
@@ -92,14 +93,16 @@ def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], 
                 at: str | int) -> dict[str, object] | None:
     """The numbers of one row; None if either result has none."""
     by = [dict(zip(seeds, matrix[0])) for matrix, seeds in (by_seed(d, [g], v) for d, g, v in zip(data, pair, values))]
-    by = [{seed: value for seed, value in side.items() if np.isfinite(value)} for side in by]
+    by = [{seed: value for seed, value in side.items() if not np.isnan(value)} for side in by]
     if not all(by):
         return None
     seeds = [seed for seed in by[0] if seed in by[1]]
     x, y = (np.array([side[seed] for seed in seeds] if seeds else list(side.values())) for side in by)
     row = {"first": float(np.mean(x)), "second": float(np.mean(y))}
+    if not np.isfinite([*x, *y]).all():
+        return row | Difference(*[np.nan] * 6, len(seeds))._asdict() | {"method": "infinite"}
     if len(x) == len(y) and np.allclose(x, y, rtol=1e-9, atol=_rounding(data[0], pair[0], quantity, at)):
-        return row | Difference(row["second"] - row["first"], np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "same"}
+        return row | Difference(row["second"] - row["first"], *[np.nan] * 5, len(seeds))._asdict() | {"method": "same"}
     means = [_own(d, g, quantity, seeds or None, at) for d, g in zip(data, pair)]
     known = [mean for mean in means if mean is not None and np.isfinite(mean[1:3]).all()]
     if len(known) == 2:
@@ -144,7 +147,7 @@ def format_comparison(found: Comparison) -> str:
     """The comparison as text: changes, counts, and differences in provenance."""
     cells, lines = found.cells, []
     counts = cells["verdict"].value_counts()
-    lines.append(f"{len(cells)} comparisons: " + (", ".join(f"{counts[v]} {v}" for v in ("changed", "within noise", "same", "one seed")
+    lines.append(f"{len(cells)} comparisons: " + (", ".join(f"{counts[v]} {v}" for v in ("changed", "within noise", "same", "few seeds", "infinite")
                                                              if v in counts) or "none"))
     changed = cells[cells["verdict"] == "changed"].sort_values("p_holm", kind="stable")
     networks = list(dict.fromkeys(zip(cells["task"], cells["model"])))

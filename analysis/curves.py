@@ -22,13 +22,17 @@ from .measured import targets_of
 from .quantities import evaluation_names, is_share, most_common
 from .style import Look
 
+_MOST_POINTS = 200  # of a curve: more are not seen, and make large files
+_MARKS = 7  # of a long curve
+
+
 def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
            places: np.ndarray | None = None) -> bool:
     """Mean over seeds with its 95% interval as a band (Student's, as in the tables), one curve per group. The axis shows the means and the
     seeds; a band may go beyond it. With `log`, geometric means; groups at zero are named. `places` [run, axis] replaces the steps as
-    horizontal axis; a group is drawn at their mean over seeds. False if there is nothing to draw."""
+    horizontal axis; a group is drawn at their mean over seeds. Of long runs evenly spaced points are drawn. False if there is nothing to draw."""
     zero, drawn, seen = [], False, []
-    for group in members:
+    for place, group in enumerate(members):
         values = data[name].values[group.runs]
         if not np.isfinite(values).any():
             continue
@@ -47,10 +51,13 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
         if not there.any():
             continue
         style = look[group.label]
-        few = there.sum() <= 12
-        ax.plot(x[there], mean[there], color=style.colour, linestyle=style.line, marker=style.marker, markevery=1 if few else 0.12,
+        shown = np.flatnonzero(there)
+        shown = shown[np.unique(np.linspace(0, len(shown) - 1, _MOST_POINTS).round().astype(int))]
+        few = len(shown) <= 12
+        ax.plot(x[shown], mean[shown], color=style.colour, linestyle=style.line, marker=style.marker,
+                markevery=1 if few else _marks(x[shown], places is not None, place / len(members)),
                 markersize=(6 if few else 5) * letters(), linewidth=1.6 * letters(), markeredgecolor="white", markeredgewidth=0.5, zorder=3)
-        ax.fill_between(x[there], lower[there], upper[there], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+        ax.fill_between(x[shown], lower[shown], upper[shown], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
         seen += kept[:, there][np.isfinite(kept[:, there])].tolist()
         drawn = True
     if drawn:
@@ -70,6 +77,13 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
             ax.set_ylim(low * (low / high) ** 0.12, high)  # room for the words
         readable_log(ax.yaxis, low, high)
     return drawn or bool(zero)
+
+
+def _marks(x: np.ndarray, log: bool, phase: float) -> list[int]:
+    """Positions of the markers of a curve: evenly spaced along the axis, whatever the curve does; `phase` in [0, 1) parts those of several curves."""
+    at = np.log(x) if log else x
+    wanted = at[0] + (at[-1] - at[0]) * (np.arange(_MARKS) + phase) / _MARKS
+    return sorted(set(np.abs(at[:, None] - wanted).argmin(axis=0).tolist()))
 
 
 def _band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

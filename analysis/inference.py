@@ -64,20 +64,20 @@ def _strata(data: xr.Dataset, scores: np.ndarray) -> dict[str, dict[tuple[str, s
 
 def aggregates(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
     """Interquartile mean over the runs of all panels with a stratified bootstrap interval (Agarwal et al. 2021). Scores are scaled in
-    every panel: its lowest run is 0, its highest 1. Compare only estimators with the same number of `panels`."""
+    every panel: its lowest run is 0, its highest 1, as an infinite loss. Compare only estimators with the same number of `panels`."""
     scores = _scores(data, quantity, at).copy()
-    scores[~np.isfinite(scores)] = np.nan
     for members in panels(data).values():
         runs = np.concatenate([group.runs for group in members])
-        if np.isfinite(scores[runs]).any():
-            low, high = np.nanmin(scores[runs]), np.nanmax(scores[runs])
-            scores[runs] = (scores[runs] - low) / (high - low if high > low else 1)
+        there = scores[runs][np.isfinite(scores[runs])]
+        if there.size:
+            low, high = there.min(), there.max()
+            scores[runs] = (np.clip(scores[runs], low, high) - low) / (high - low if high > low else 1)
     rows = []
     for label, strata in _strata(data, scores).items():
         mean = interquartile_mean_interval(list(strata.values()))
         rows.append({"estimator": label, "iqm": mean.mean, "iqm_low": mean.low, "iqm_high": mean.high, "panels": len(strata),
                      "runs": mean.count})
-    return pd.DataFrame(rows).sort_values("iqm", ascending=lower_is_better(quantity), kind="stable", ignore_index=True)
+    return pd.DataFrame(rows).sort_values("iqm", ascending=lower_is_better(data, quantity), kind="stable", ignore_index=True)
 
 
 def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
@@ -88,7 +88,7 @@ def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: 
         shared = [panel for panel in strata[first] if panel in strata[second]]
         if shared:
             runs = [[strata[one][panel] for panel in shared] for one in (first, second)]
-            found = probability_of_improvement(runs[0], runs[1], lower_is_better(quantity))
+            found = probability_of_improvement(runs[0], runs[1], lower_is_better(data, quantity))
             rows.append({"first": first, "second": second, "probability": found.mean, "probability_low": found.low,
                          "probability_high": found.high, "panels": len(shared)})
     return pd.DataFrame(rows, columns=["first", "second", "probability", "probability_low", "probability_high", "panels"])
@@ -99,7 +99,7 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
 
     Means over seeds, compared beyond noise. |bias| counts as zero unless `bias_tests` finds a bias in a run of the group, at `level`.
     An estimator is off the front only if another is no worse in all three criteria beyond the 95% intervals of the differences
-    (paired over seeds; for a single seed, by the measurements' intervals).
+    (paired over seeds; for too few seeds, by the intervals of the means).
     """
     for name in ("squared_bias", "variance", "rows"):
         need(data, name, "set measure.at in the sweep")
@@ -131,12 +131,9 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
 
 def _upper_ends(data: xr.Dataset, members: list[Group], name: str, step: Step, values: np.ndarray) -> np.ndarray:
     """[groups, groups] upper end of the interval of each difference (row minus column) of `values` [run], the quantity at that step:
-    paired over seeds, or from the intervals of single measurements. Without an interval, the difference itself."""
-    scores, seeds = by_seed(data, members, values)
-    if len(seeds) > 1:
-        found = pairwise_differences(scores, tests=1)
-        return np.where(np.isfinite(found.high), found.high, found.difference)
+    paired over seeds, or where these are too few, from the intervals of the means. Without an interval, the difference itself."""
+    found = pairwise_differences(by_seed(data, members, values)[0], tests=1)
     means = list(map(measurements(data, name, step), members))
     mean, half = np.array([m.mean for m in means]), np.array([(m.high - m.low) / 2 for m in means])
     difference, width = mean[:, None] - mean[None, :], np.hypot(half[:, None], half[None, :])  # as `propagated_difference`
-    return np.where(np.isfinite(width), difference + width, difference)
+    return np.where(np.isfinite(found.high), found.high, np.where(np.isfinite(width), difference + width, difference))

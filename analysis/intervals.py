@@ -41,7 +41,7 @@ def intervals(data: xr.Dataset) -> dict[tuple[str, str], list[Interval]]:
         name = ranking_quantity(data, members)
         if name is None:
             continue
-        lower = lower_is_better(name)
+        lower = lower_is_better(data, name)
         scores = comparable(data, members, last(data, name), lower)  # lower is better
         if not np.isfinite(scores).any():
             continue

@@ -8,8 +8,8 @@ from .quantities import is_share
 
 
 def number(value: float) -> str:
-    """Three digits; "–" without a number."""
-    return "–" if not np.isfinite(value) else f"{value:.3g}"
+    """Three digits, or "infinite"; "–" without a number."""
+    return "–" if np.isnan(value) else f"{value:.3g}" if np.isfinite(value) else "infinite"
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
@@ -25,8 +25,12 @@ def with_interval(mean: float, low: float, high: float) -> str:
 
 
 def difference_in_words(value: float, low: float, high: float) -> str:
-    """"+0.034 [-0.01, 0.078]"; "+0.034 (one seed)" without an interval."""
-    return f"{value:+.3g} (one seed)" if not np.isfinite(low) else f"{value:+.3g} [{low:.3g}, {high:.3g}]"
+    """"+0.034 [-0.01, 0.078]"; "+0.034 [too few seeds]"; "no common seed"."""
+    if not np.isfinite(value):
+        return "no common seed"
+    if low == value == high:
+        return f"{value:+.3g}"
+    return f"{value:+.3g} [{low:.3g}, {high:.3g}]" if np.isfinite(low) else f"{value:+.3g} [too few seeds]"
 
 
 def _plus_minus(mean: float, half: float) -> str:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import OutputError
+
+
+def file_name(label: str) -> str:
+    """A file's name made of a label: other characters than letters, digits, "_", "." and "-", and a dot in front, become "-". A hash follows where that
+    changed the label or cut it (at 80 characters), so that other labels have other names."""
+    name = re.sub(r"[^A-Za-z0-9_.-]|^\.", "-", label)[:80]
+    return name if name == label and name else f"{name}-{zlib.crc32(label.encode()):08x}"
 
 
 def complain(message: str) -> None:

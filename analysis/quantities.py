@@ -20,9 +20,14 @@ _DESCRIPTIONS = tuple("metric_" + name for name in ("alignment_error_rate", "pos
                                                     "ink_seen", "well_formed", "gold_program", "steps", "steps_easier", "steps_harder"))
 
 
-def lower_is_better(quantity: str) -> bool:
-    """False for metrics other than error rates, and for cosine and signal-to-noise ratio."""
-    return quantity not in ("cosine", "snr") and not (quantity.startswith("metric_") and "error" not in quantity)
+def lower_is_better(data: xr.Dataset, quantity: str) -> bool:
+    """Whether lower values are better, as the task declares (attribute `better`). Files of earlier versions do not say; there it follows from the
+    names of that version's metrics: error rates, steps and lengths. False for cosine and signal-to-noise ratio."""
+    declared = data[quantity].attrs.get("better", "") if quantity in data.variables else ""
+    if declared:
+        return str(declared) == "lower"
+    lower = "error" in quantity or quantity.startswith("metric_steps") or quantity == "metric_length"
+    return quantity not in ("cosine", "snr") and (lower or not quantity.startswith("metric_"))
 
 
 def is_share(quantity: str) -> bool:
@@ -39,12 +44,12 @@ def evaluation_names(data: xr.Dataset, prefix: str) -> list[str]:
 
 def last(data: xr.Dataset, name: str) -> np.ndarray:
     """[run] The last value of each run of a quantity evaluated or logged over training, NaN without any."""
-    return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in data[name].values])
+    return np.array([row[~np.isnan(row)][-1] if not np.isnan(row).all() else np.nan for row in data[name].values])
 
 
 def most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
     """The first of the variables that most of these runs have."""
-    counts = {name: int(np.isfinite(data[name].values[runs]).any(axis=1).sum()) for name in names}
+    counts = {name: int((~np.isnan(data[name].values[runs])).any(axis=1).sum()) for name in names}
     best = max(counts.values(), default=0)
     return next((name for name, count in counts.items() if count == best), None) if best else None
 
@@ -57,20 +62,24 @@ def ranking_quantity(data: xr.Dataset, members: list[Group], by: str | None = No
         need(data, by, f"evaluated quantities are: {', '.join(losses + metrics)}")
         return by
     names = [name for name in metrics if name not in _DESCRIPTIONS] + losses
-    evaluated = {name: [np.isfinite(data[name].values[group.runs]).any() for group in members] for name in losses + metrics}
+    evaluated = {name: [bool((~np.isnan(data[name].values[group.runs])).any()) for group in members] for name in losses + metrics}
     some = np.any(list(evaluated.values()), axis=0) if evaluated else np.zeros(len(members), bool)
     whole = [name for name in names if some.any() and np.asarray(evaluated[name])[some].all()]
     runs = np.concatenate([group.runs for group in members])
     return whole[0] if whole else most_common(data, names, runs) or most_common(data, losses + metrics, runs)
 
 
+def lost(group: Group, values: np.ndarray) -> np.ndarray:
+    """[runs of the group] Whether a run failed, or ended with an infinite loss; `values` [run]."""
+    return np.array([status == "failed" for status in group.status], bool) | np.isinf(values[group.runs])
+
+
 def comparable(data: xr.Dataset, members: list[Group], values: np.ndarray, lower: bool) -> np.ndarray:
-    """Scores [groups, seeds] of one network from `values` [run], lower is better: negated if higher values are better. A failed run counts
+    """Scores [groups, seeds] of one network from `values` [run], lower is better: negated if higher values are better. A run that is `lost` counts
     as the worst score of the network; a skipped one has none."""
     scores = np.where(np.isfinite(values), values if lower else -values, np.nan)
-    runs = np.concatenate([group.runs for group in members])
-    failed = np.concatenate([[status == "failed" for status in group.status] for group in members])
-    scores[runs[failed]] = np.nan
+    runs, gone = np.concatenate([group.runs for group in members]), np.concatenate([lost(group, values) for group in members])
+    scores[runs[gone]] = np.nan
     there = np.isfinite(scores[runs])
-    scores[runs[failed]] = scores[runs[there]].max() if there.any() else np.nan
+    scores[runs[gone]] = scores[runs[there]].max() if there.any() else np.nan
     return by_seed(data, members, scores)[0]

@@ -29,7 +29,7 @@ def judged(data: xr.Dataset, by: str = TRAINING_LOSS) -> np.ndarray:
 
 def _chosen(data: xr.Dataset, scores: np.ndarray, by: str) -> list[tuple[Group, np.ndarray, int]]:
     """Every group with scores, its scored runs, and the best of these. InputError if there is none."""
-    sign, found = 1 if lower_is_better(by) else -1, []
+    sign, found = 1 if lower_is_better(data, by) else -1, []
     for group in groups(data):
         there = group.runs[np.isfinite(scores[group.runs])]
         if there.size:

@@ -50,7 +50,7 @@ def table(data: xr.Dataset, at: str | int = "first", by: str | None = None) -> p
         main = ranking_quantity(data, members, by)
         if main:
             loss, metric = (main, metric) if main in losses else (loss, main)
-        scores = comparable(data, members, finals[main], lower_is_better(main)) if main else np.full((len(members), 1), np.nan)
+        scores = comparable(data, members, finals[main], lower_is_better(data, main)) if main else np.full((len(members), 1), np.nan)
         aims = [in_common(targets[group.runs], "") for group in members]
         found = ranked(scores, aims)
         for i in found.in_blocks(aims):

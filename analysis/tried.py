@@ -48,20 +48,20 @@ def tried(trials: xr.Dataset) -> pd.DataFrame:
         raise InputError(f"{trials.attrs.get('path', 'result')}: no trials were made")
     frame = pd.DataFrame(found)
     frame["steps"] = frame.groupby([*compared, "estimator", "round"])["steps"].transform("max")
-    frame["_order"] = [score if lower_is_better(quantity) else -score for score, quantity in zip(frame["score"], frame["quantity"])]
+    frame["_order"] = [score if lower_is_better(trials, quantity) else -score for score, quantity in zip(frame["score"], frame["quantity"])]
     frame["_estimator"] = pd.Categorical(frame["estimator"], list(dict.fromkeys(frame["estimator"])))
     frame = frame.sort_values([*compared, "_estimator", "round", "_order", "number"], kind="stable", na_position="last")
     frame = frame.reset_index(drop=True)
     frame[["difference", "low", "high"]] = np.nan
     for _, part in frame.groupby([*compared, "estimator", "round"], sort=False):
-        frame.loc[part.index, ["difference", "low", "high"]] = _to_first(part)
+        frame.loc[part.index, ["difference", "low", "high"]] = _to_first(part, lower_is_better(trials, str(part["quantity"].iloc[0])))
     return frame.drop(columns=["_order", "_estimator", "_by_seed"])
 
 
-def _to_first(part: pd.DataFrame) -> np.ndarray:
+def _to_first(part: pd.DataFrame, lower: bool) -> np.ndarray:
     """[settings, 3] the difference of each setting to the first, low and high; NaN for settings with failed trials."""
     seeds = list(dict.fromkeys(seed for one in part["_by_seed"] for seed in one))
-    sign = 1 if lower_is_better(str(part["quantity"].iloc[0])) else -1
+    sign = 1 if lower else -1
     scores = sign * np.array([[one.get(seed, np.nan) for seed in seeds] for one in part["_by_seed"]], float)
     found = pairwise_differences(np.where(np.isfinite(part["score"].to_numpy(float))[:, None], scores, np.nan))
     return np.column_stack([found.difference[:, 0], found.low[:, 0], found.high[:, 0]])

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from ..errors import OutputError
 from ..findings import findings
-from ..output import write, writing
+from ..output import file_name, write, writing
 from ..page import SCRIPT, STYLE, link, rows_table
 from ..program import TREE, asked
 from ..report import counted, sweep_texts
@@ -58,7 +58,7 @@ def _pages(site: Site, claims: list[Tested], hardgrad: str, own: Own | None, out
                                                          name in measured) for name in dict.fromkeys([*known, *sorted(measured)])])
     for name in dict.fromkeys([*known, *sorted(measured)]):
         described = asked(hardgrad, "describe", name) if name in known else ""
-        yield f"estimators/{name}.html", estimator_page(site, name, described, head_of(TREE / f"estimators/{name}.cpp"))
+        yield f"estimators/{file_name(name)}.html", estimator_page(site, name, described, head_of(TREE / f"estimators/{file_name(name)}.cpp"))
     yield "networks.html", _networks(site)
     for network in site.networks:
         def put(figure: Figure, words: str, name: str = slug(network)) -> str:
@@ -70,7 +70,7 @@ def _pages(site: Site, claims: list[Tested], hardgrad: str, own: Own | None, out
     yield "claims.html", document("Published claims", [f"<p>{_counts(claims)} Each claim is an order of numbers, or a bound, tested on a committed file.</p>",
                                                        overview(claims)])
     for one in claims:
-        yield f"claims/{one.claim['name']}.html", claim_page(site, one)
+        yield f"claims/{file_name(one.claim['name'])}.html", claim_page(site, one)
     if own:
         yield "yours.html", own_page(site, own)
 
@@ -121,7 +121,7 @@ def _files(site: Site) -> str:
 
 
 def _list(site: Site, title: str, rows: list[tuple[str, str, str, bool]]) -> str:
-    cells = [[link(f"estimators/{name}.html", name), summary, paper, "yes" if here else "–"] for name, summary, paper, here in rows]
+    cells = [[link(f"estimators/{file_name(name)}.html", name), summary, paper, "yes" if here else "–"] for name, summary, paper, here in rows]
     return document(title, [rows_table(cells, ["estimator", "in a sentence", "source", "measured here"], wrap=("in a sentence", "source"))])
 
 

@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..frames import matches, per_run
 from ..groups import Group, by_seed, panels
 from ..numbers_in_words import bare_p, number, quantity_name, score, with_interval
+from ..output import file_name
 from ..page import Html, link, rows_table
 from ..quantities import lower_is_better
 from ..statistics import mean_interval, pairwise_differences
@@ -67,14 +68,14 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
         kept = all(mean.mean <= claim.get("at_most", np.inf) and mean.mean >= claim.get("at_least", -np.inf) for mean in means)
         return Tested(claim, study, networks[0], "reproduced" if kept else "not reproduced", rows, [])
     ratio = quantity in _RATIOS and bool((scores > 0).all())
-    signed = np.log(scores) if ratio else scores if lower_is_better(quantity) else -scores
+    signed = np.log(scores) if ratio else scores if lower_is_better(study.data, quantity) else -scores
     found = pairwise_differences(signed, tests=len(names) - 1)
     steps, verdicts = [], []
     for i in range(len(names) - 1):
         middle, low, high, _, p = (float(part[i + 1, i]) for part in found)
         verdicts.append("reproduced" if low > 0 else "not reproduced" if high < 0 else "undecided")
-        ends = sorted((low, high)) if lower_is_better(quantity) else sorted((-low, -high))
-        middle = middle if lower_is_better(quantity) else -middle
+        ends = sorted((low, high)) if lower_is_better(study.data, quantity) else sorted((-low, -high))
+        middle = middle if lower_is_better(study.data, quantity) else -middle
         words = (f"{np.exp(middle):.3g} times [{np.exp(ends[0]):.3g}, {np.exp(ends[1]):.3g}]" if ratio else f"{middle:+.3g} [{ends[0]:.3g}, {ends[1]:.3g}]")
         steps.append([f"{names[i + 1]} against {names[i]}", words, bare_p(p), verdicts[-1]])
     verdict = next((one for one in ("not reproduced", "undecided") if one in verdicts), "reproduced")
@@ -90,7 +91,7 @@ def _only(where: str, name: str, members: list[Group]) -> Group:
 
 def overview(found: list[Tested]) -> str:
     """A table of all claims."""
-    rows = [[link(f"claims/{one.claim['name']}.html", one.claim["says"]), one.verdict, one.claim["source"]] for one in found]
+    rows = [[link(f"claims/{file_name(one.claim['name'])}.html", one.claim["says"]), one.verdict, one.claim["source"]] for one in found]
     return rows_table(rows, ["published claim", "here", "source"], wrap=("published claim", "source"))
 
 

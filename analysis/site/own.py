@@ -28,6 +28,7 @@ from .studies import Network, Study, opened, slug
 class Own(NamedTuple):
     study: Study
     verdicts: list[dict[str, object]]  # of `hardgrad test --json`, empty if none was given
+    defaults: dict[str, object] = {}  # of the settings of a sweep, by path
 
 
 def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
@@ -41,7 +42,8 @@ def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
                 raise ValueError("it has no checks")
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"{verdict}: is not the output of `hardgrad test NAME --json`: {error}") from error
-    return Own(opened(path, own=True), found)
+    described = json.loads(asked(hardgrad, "describe", "sweep", "--json"))["parameters"]
+    return Own(opened(path, own=True), found, {str(one["name"]): one["default"] for one in described if "default" in one})
 
 
 def own_page(site: Site, own: Own) -> str:
@@ -55,7 +57,7 @@ def own_page(site: Site, own: Own) -> str:
         if not there:
             parts.append("<p>No committed file has this network, so there is nothing to compare with.</p>")
         for other in there:
-            parts += _against(study, other, network)
+            parts += _against(own, other, network)
     return document(f"Your result: {study.path.stem}", parts)
 
 
@@ -71,23 +73,37 @@ def _verdicts(own: Own) -> list[str]:
     return [rows_table(rows, ["hardgrad test", "verdict", "checks passed", "failed"], wrap=("failed",))]
 
 
-def trained_differently(first: xr.Dataset, second: xr.Dataset) -> list[str]:
-    """Settings of training that differ between two results of one network: "train.steps 600 | 300"."""
-    found = []
-    sides = [run_settings(data) for data in (first, second)]
-    for path in sorted({path for side in sides for one in side for path in one if path.startswith("train.")}):
-        values = ["/".join(sorted({str(one.get(path)) for one in side})) for side in sides]
-        if values[0] != values[1] and path not in ("train.log_every", "train.save_every", "train.save_seconds"):
-            found.append(f"{path} {values[0]} | {values[1]}")
+class Settings(NamedTuple):
+    """Settings of training of two results of one network."""
+
+    differ: list[str]  # "train.steps 600 | 300"
+    unknown: list[str]  # paths that one result did not record, and that have no default
+
+
+_NO_EFFECT = ("train.log_every", "train.save_every", "train.save_seconds")
+
+
+def trained_differently(first: xr.Dataset, second: xr.Dataset, defaults: dict[str, object]) -> Settings:
+    """What differs between the settings of training. One that a result did not record, since its program did not have it, had the default."""
+    sides, found = [run_settings(data) for data in (first, second)], Settings([], [])
+    for path in sorted({path for side in sides for one in side for path in one if path.startswith("train.")} - set(_NO_EFFECT)):
+        if path not in defaults and any(path not in one for side in sides for one in side):
+            found.unknown.append(path)
+            continue
+        values = ["/".join(sorted({str(one.get(path, defaults.get(path))) for one in side})) for side in sides]
+        if values[0] != values[1]:
+            found.differ.append(f"{path} {values[0]} | {values[1]}")
     return found
 
 
-def _against(study: Study, other: Study, network: Network) -> list[str]:
-    mine, theirs = study.of(network), other.of(network)
+def _against(own: Own, other: Study, network: Network) -> list[str]:
+    mine, theirs = own.study.of(network), other.of(network)
     parts = [f"<h3>Beside {escape(other.name)}</h3>"]
-    differ = trained_differently(theirs, mine)
-    if differ:
-        return [*parts, f"<p>Trained with other settings ({escape('; '.join(differ))}), so the two are not compared.</p>"]
+    settings = trained_differently(theirs, mine, own.defaults)
+    if settings.differ:
+        return [*parts, f"<p>Trained with other settings ({escape('; '.join(settings.differ))}), so the two are not compared.</p>"]
+    if settings.unknown:
+        parts.append(f"<p class=\"warn\">Only one of the two files records {escape(', '.join(settings.unknown))}; the other may differ in it.</p>")
     have, names = (list(dict.fromkeys(data["estimator"].values.tolist())) for data in (theirs, mine))
     common = [name for name in names if name in have]
     if common:

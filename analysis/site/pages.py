@@ -20,6 +20,7 @@ from ..drawing import titles
 from ..groups import panels
 from ..leading import keys_of, leading, runs_of
 from ..numbers_in_words import bare_p, quantity_name, score
+from ..output import file_name
 from ..page import Html, link, page, rows_table, sortable_table
 from ..report import cautions_part, figures_part, findings_part, provenance_part, ranking_part
 from ..table import QUANTITIES, caption, readable
@@ -86,7 +87,7 @@ def _explored_rows(site: Site, study: Study) -> Iterable[list[tuple[str, object]
         main = "metric" if str(row["ranked_by"]).startswith("metric_") else "final loss"
         again = command(study, row["task"], row["model"], row["spec"])
         mark = " (yours)" if study.own else ""
-        yield [(link(f"estimators/{_bare(row['estimator'])}.html", row["label"] + mark), row["label"] + mark),
+        yield [(link(f"estimators/{file_name(_bare(row['estimator']))}.html", row["label"] + mark), row["label"] + mark),
                (link(f"networks/{slug(network)}.html", site.networks[network]), site.networks[network]),
                (stage(row["share"]) if np.isfinite(row["share"]) else "–", row["share"]),
                (said.get(_EXPLORED[0], "–"), _shown_bias(row, said.get(_EXPLORED[0], ""))),

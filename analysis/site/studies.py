@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..groups import panels
 from ..leading import keys_of
 from ..load import load, run_settings
+from ..output import file_name
 from ..report import sweep_texts
 from ..table import MEASURED, table
 
@@ -72,7 +73,7 @@ def committed(folder: Path) -> list[Study]:
 
 def slug(network: Network) -> str:
     """A name for the network's page."""
-    return "-".join([*dict.fromkeys(part.split("[")[0] for part in network), f"{zlib.crc32(' '.join(network).encode()):08x}"])
+    return "-".join([*dict.fromkeys(file_name(part.split("[")[0]) for part in network), f"{zlib.crc32(' '.join(network).encode()):08x}"])
 
 
 def stage(share: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special, stats
 
 from .means import Mean
+from .noise import fewest_pairs, freedom, least_p, rounding_deviation
 
 
 class Difference(NamedTuple):
@@ -17,11 +18,12 @@ class Difference(NamedTuple):
     low: float
     high: float
     p_value: float  # of "no difference"
-    p_sign_flip: float  # the same without assuming a normal distribution; NaN if not paired
+    p_unbounded: float  # the same without the bound, to be corrected for several tests and then bounded
+    p_least: float  # the bound: the least p-value that so few numbers can give (`noise.least_p`)
     count: int  # type: ignore[assignment]  # hides tuple.count: pairs, or numbers of the smaller sample
 
 
-_NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
+_NOTHING = Difference(*[np.nan] * 6, 0)
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -36,60 +38,60 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     return result
 
 
-def _interval(difference: float, error: float, freedom: float, level: float) -> tuple[float, float, float]:
-    """Low, high and p of a difference with this standard error."""
-    if not error > 0:
-        return difference, difference, float(difference == 0)
-    half = stats.t.ppf(0.5 + level / 2, freedom) * error
-    return float(difference - half), float(difference + half), float(2 * stats.t.sf(abs(difference) / error, freedom))
+def _tested(difference: float, error: float, degrees: float, least: float, level: float) -> tuple[float, float, float, float, float]:
+    """Low, high, p, unbounded p and its bound of a difference with this standard error. The ends are NaN where no p can be below 1 - level."""
+    p, half = float(difference == 0), 0.0
+    if error > 0:
+        p, half = float(2 * stats.t.sf(abs(difference) / error, degrees)), float(stats.t.ppf(0.5 + level / 2, degrees) * error)
+    if not least < 1 - level:
+        half = np.nan
+    return difference - half, difference + half, max(p, least), p, least
 
 
-def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95, resamples: int = 9999, seed: int = 0) -> Difference:
+def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
     """Mean of first - second over pairs that share their random numbers (one per seed); pairs with a NaN are omitted.
 
-    Student's t interval and p-value of the differences (Student 1908), and the p-value of the sign-flip randomisation test
-    (Fisher 1935, The design of experiments). The latter is exact if all sign patterns fit into `resamples`. With n pairs it is at
-    least 2 / 2^n, so 0.25 for three seeds. With `resamples` 0 it is omitted (NaN).
+    Student's t interval and p-value of the differences (Student 1908) with the bounds of `noise`: for heavy-tailed noise, a variance of at
+    least the scores' rounding, and a p-value that so few pairs can give. Five pairs or fewer have no interval of 95%.
     """
-    pairs = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
-    pairs = pairs[np.isfinite(pairs)]
-    if pairs.size < 2:
-        return _NOTHING._replace(difference=float(pairs[0]) if pairs.size else np.nan, count=int(pairs.size))
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    there = np.isfinite(x - y)
+    pairs, n = (x - y)[there], int(there.sum())
+    if n < 2:
+        return _NOTHING._replace(difference=float(pairs[0]) if n else np.nan, count=n)
     mean = float(pairs.mean())
-    error = float(pairs.std(ddof=1) / np.sqrt(pairs.size))
-    if error <= 1e-12 * abs(mean):
-        error = 0.0  # all differences are equal up to rounding
-    flips = stats.permutation_test((pairs,), np.mean, permutation_type="samples", vectorized=True, n_resamples=resamples,
-                                   random_state=seed).pvalue if pairs.any() and resamples else 1.0 if resamples else np.nan
-    return Difference(mean, *_interval(mean, error, pairs.size - 1, level), float(flips), int(pairs.size))
+    deviation = max(float(pairs.std(ddof=1)), rounding_deviation(np.concatenate([x[there], y[there]])))
+    return Difference(mean, *_tested(mean, deviation / np.sqrt(n), float(freedom(n)), float(least_p(n)), level), n)
 
 
-def _deviations(freedom: float, count: int) -> np.ndarray:
+def _deviations(degrees: float, count: int) -> np.ndarray:
     """`count` equally likely sample standard deviations of normal numbers with deviation 1."""
-    return np.sqrt(special.chdtri(freedom, 1 - (np.arange(count) + 0.5) / count) / freedom)
+    return np.sqrt(special.chdtri(degrees, 1 - (np.arange(count) + 0.5) / count) / degrees)
 
 
-def pairs_needed(difference: float, deviation: float, level: float = 0.05, power: float = 0.8, most: int = 1000,
-                 freedom: float = np.inf) -> float:
-    """The number of pairs at which a paired two-sided t test at `level` finds a true mean difference with probability `power`, if single
-    differences have this standard deviation (noncentral t; Cohen 1988, ch. 2). inf beyond `most`, NaN without numbers.
+def pairs_needed(difference: float, deviation: float, level: float = 0.05, tests: int = 1, power: float = 0.8, most: int = 1000,
+                 pilot: float = np.inf) -> float:
+    """The number of pairs at which a paired difference (`paired_difference`, or one of `tests` that hold simultaneously) has an interval without 0
+    with probability `power`, if single differences are normal with this mean and standard deviation (noncentral t; Cohen 1988, ch. 2). inf
+    beyond `most`, NaN without numbers.
 
-    `freedom`: the degrees of freedom of an estimated standard deviation. The power is then averaged over the error of this
+    `pilot`: the degrees of freedom of an estimated standard deviation. The power is then averaged over the error of this
     estimate (assurance: O'Hagan, Stevens & Campbell 2005, Assurance in clinical trial design).
     """
     if not (np.isfinite(difference) and np.isfinite(deviation)):
         return float("nan")
     if difference == 0:
         return float("inf")
+    fewest = fewest_pairs(level)
     if deviation == 0:
-        return 2.0
-    estimated = _deviations(freedom, 50) if np.isfinite(freedom) else np.array([1.0])
+        return float(fewest)
+    estimated = _deviations(pilot, 50) if np.isfinite(pilot) else np.array([1.0])
 
     def found(n: int) -> float:  # the t statistic is (a normal number + shift) / (a deviation of n), averaged over both deviations
-        critical, shift = special.stdtrit(n - 1, 1 - level / 2), abs(difference) / deviation * np.sqrt(n)
+        critical, shift = special.stdtrit(freedom(n), 1 - level / 2 / tests), abs(difference) / deviation * np.sqrt(n)
         return float(special.ndtr(shift * estimated[:, None] - critical * _deviations(n - 1, 200)).mean())
 
-    low, high = 1, most  # power grows with n: too low at `low`, sufficient at `high`
+    low, high = fewest - 1, most  # power grows with n: too low at `low`, sufficient at `high`
     if found(most) < power:
         return float("inf")
     while high - low > 1:
@@ -99,7 +101,8 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, power
 
 
 def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
-    """Difference of the means of two independent samples with unequal variances (Welch 1947); NaN values are omitted."""
+    """Difference of the means of two independent samples with unequal variances (Welch 1947), with the bounds of `noise`; the least p-value is
+    that of a permutation of both samples (Pitman 1937). NaN values are omitted."""
     sides = [side[np.isfinite(side)] for side in (np.asarray(first, dtype=float).ravel(), np.asarray(second, dtype=float).ravel())]
     count = min(side.size for side in sides)
     if count == 0:
@@ -107,10 +110,12 @@ def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95)
     difference = float(sides[0].mean() - sides[1].mean())
     if count == 1:
         return _NOTHING._replace(difference=difference, count=1)
-    parts = [side.var(ddof=1) / side.size for side in sides]
+    rounding = rounding_deviation(np.concatenate(sides)) ** 2 / 2
+    parts = [max(float(side.var(ddof=1)), rounding) / side.size for side in sides]
     error = float(np.sqrt(sum(parts)))
-    freedom = sum(parts) ** 2 / sum(part**2 / (side.size - 1) for part, side in zip(parts, sides)) if error > 0 else 1.0
-    return Difference(difference, *_interval(difference, error, freedom, level), np.nan, count)
+    degrees = sum(parts) ** 2 / sum(part**2 / float(freedom(side.size)) for part, side in zip(parts, sides)) if error > 0 else 1.0
+    least = 2 / float(special.comb(sides[0].size + sides[1].size, count))
+    return Difference(difference, *_tested(difference, error, degrees, least, level), count)
 
 
 def propagated_difference(first: Mean, second: Mean, level: float = 0.95) -> Difference:
@@ -122,4 +127,4 @@ def propagated_difference(first: Mean, second: Mean, level: float = 0.95) -> Dif
     if not np.isfinite([difference, *halves]).all():
         return _NOTHING._replace(difference=float(difference), count=count)
     error = float(np.hypot(halves[0], halves[1]) / stats.norm.ppf(0.5 + level / 2))
-    return Difference(float(difference), *_interval(difference, error, np.inf, level), np.nan, count)
+    return Difference(float(difference), *_tested(float(difference), error, np.inf, 0.0, level), count)

@@ -18,20 +18,21 @@ class Mean(NamedTuple):
 
 
 def mean_interval(values: np.ndarray, level: float = 0.95, log: bool = False) -> Mean:
-    """Mean over independent runs with Student's t interval (Student 1908); NaN values are omitted.
+    """Mean over independent runs with Student's t interval (Student 1908); NaN values are omitted. With an
+    infinite value the mean is infinite, without an interval.
 
     `log`: the geometric mean with an interval from logarithms, for positive quantities of one scale; values that are not positive
     are omitted.
     """
     x = np.asarray(values, dtype=float).ravel()
-    x = x[np.isfinite(x)]
+    x = x[~np.isnan(x)]
     if log:
         x = np.log(x[x > 0])
     if x.size == 0:
         return Mean(np.nan, np.nan, np.nan, 0)
     mean = float(x.mean())
     half = np.nan
-    if x.size > 1:
+    if x.size > 1 and np.isfinite(mean):
         half = float(stats.t.ppf(0.5 + level / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
     low, high = mean - half, mean + half
     if log:

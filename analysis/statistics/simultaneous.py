@@ -9,17 +9,18 @@ import numpy as np
 from scipy import stats
 
 from .letters import letters
+from .noise import freedom, least_p, rounding_deviation
 
 
 class Pairwise(NamedTuple):
-    """Arrays [methods, methods]: the first (row) minus the second (column). NaN if a pair shares no seed; intervals and p-values are
-    also NaN if it shares only one."""
+    """Arrays [methods, methods]: the first (row) minus the second (column). NaN if a pair shares no seed; p-values are also NaN if it shares only
+    one, and intervals if it shares too few (`noise.fewest_pairs`)."""
 
     difference: np.ndarray
     low: np.ndarray
     high: np.ndarray
     p_value: np.ndarray  # of "no difference", for this pair alone
-    p_corrected: np.ndarray  # times the number of tests, at most 1; below 1 - level if and only if the interval excludes 0
+    p_corrected: np.ndarray  # times the number of tests, at most 1, at least `noise.least_p`; below 1 - level if and only if the interval excludes 0
 
 
 def pairs_tested(scores: np.ndarray) -> int:
@@ -30,8 +31,8 @@ def pairs_tested(scores: np.ndarray) -> int:
 
 def pairwise_differences(scores: np.ndarray, tests: int | None = None, level: float = 0.95, unsettled: np.ndarray | None = None) -> Pairwise:
     """Mean differences of scores [methods, seeds] over common seeds, with simultaneous Student's t intervals (Dunn 1961, Multiple
-    comparisons among means). All intervals hold with probability `level`. So the difference to a best method chosen by the same
-    numbers is covered, too. A pair differs if and only if its interval excludes 0.
+    comparisons among means) and the bounds of `noise`, as `paired_difference`. All intervals hold with probability `level`. So the
+    difference to a best method chosen by the same numbers is covered, too. A pair differs if and only if its interval excludes 0.
 
     `tests`: the number of differences to correct for (default: the pairs that share two seeds; 1 for uncorrected intervals).
     `unsettled` [methods]: each seed was scored at a setting chosen by the other seeds, and these choices differ. Such scores are
@@ -50,15 +51,18 @@ def pairwise_differences(scores: np.ndarray, tests: int | None = None, level: fl
             deviation[i] = np.sqrt(np.where(there, (pairs - mean[i][:, None]) ** 2, 0).sum(axis=1) / (count[i] - 1))
     tests = max(1, pairs_tested(x) if tests is None else tests)
     several = count > 1
-    freedom = np.where(several, count - 1, np.nan)
-    error = deviation * np.sqrt(error_factor(freedom + 1, False if unsettled is None else unsettled[:, None] | unsettled[None, :]))
-    error = np.where(error <= 1e-12 * np.abs(mean), 0.0, error)  # all differences are equal up to rounding
-    values, places = np.unique(freedom, return_inverse=True)
-    half = stats.t.isf((1 - level) / 2 / tests, values)[places].reshape(freedom.shape) * error
+    degrees = np.where(several, freedom(count), np.nan)
+    deviation = np.maximum(deviation, rounding_deviation(x))
+    np.fill_diagonal(deviation, 0.0)
+    error = deviation * np.sqrt(error_factor(np.where(several, count, np.nan), False if unsettled is None else unsettled[:, None] | unsettled[None, :]))
+    values, places = np.unique(degrees, return_inverse=True)
+    half = stats.t.isf((1 - level) / 2 / tests, values)[places].reshape(degrees.shape) * error
+    least = least_p(np.where(several, count, np.nan))
     with np.errstate(invalid="ignore", divide="ignore"):
-        p = np.where(error > 0, 2 * stats.t.sf(np.abs(mean) / error, freedom), np.where(mean == 0, 1.0, 0.0))
+        p = np.where(error > 0, 2 * stats.t.sf(np.abs(mean) / error, degrees), np.where(mean == 0, 1.0, 0.0))
+        half = np.where(least < 1 - level, half, np.nan)
     p = np.where(several, p, np.nan)
-    return Pairwise(mean, mean - half, mean + half, p, np.minimum(p * tests, 1))
+    return Pairwise(mean, mean - half, mean + half, np.fmax(p, least), np.fmax(np.minimum(p * tests, 1), least))
 
 
 def error_factor(count: np.ndarray | float, unsettled: np.ndarray | bool) -> np.ndarray:

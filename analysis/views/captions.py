@@ -27,8 +27,8 @@ def grid_of(cells: int, height: int, width: int) -> tuple[int, int]:
 
 @view("captioner")
 def words_over_cells(attention: Attention) -> Figure:
-    """One picture per word. Lighter: more probable cells; outlined: the share of rows that chose the cell (thicker is more); dotted: the
-    true cell of the word, if it is known."""
+    """One picture per word. Improbable cells fade into grey, the most probable one of a word is clear; outlined: the share of rows that chose the
+    cell (thicker is more), where cells were chosen; dotted: the true cell of the word, if it is known."""
     images, gold, shown = attention.field("image"), attention.field("gold"), list(attention.shown)
     said = {b: words(attention, "target", b) for b in shown}
     lines = {b: -(-len(said[b]) // _ACROSS) for b in shown}
@@ -43,7 +43,8 @@ def words_over_cells(attention: Attention) -> Figure:
                     ax.set_title(said[b][n], fontsize=9)
                     _word(ax, attention, b, n, images[b] if images is not None else None, gold[b, n] if gold is not None else -1)
             first += lines[b]
-        figure.suptitle(f"Words over cells: lighter: more probable, outlined: chosen, dotted: true cell ({attention.estimator})",
+        marks = ["grey: improbable", *(["outlined: chosen"] if attention.choices is not None else []), *(["dotted: true cell"] if gold is not None else [])]
+        figure.suptitle(f"Words over cells: {', '.join(marks)} ({attention.estimator})",
                         x=0.01, ha="left", fontsize=11)
     return figure
 
@@ -59,7 +60,7 @@ def _word(ax: Axes, attention: Attention, b: int, t: int, image: np.ndarray | No
     veil[..., :3] = 0.5
     veil[..., 3] = 0.8 * (1 - p.reshape(rows, columns) / max(p.max(), 1e-300))
     ax.imshow(veil, extent=extent, interpolation="nearest")
-    if attention.hard is not None:
+    if attention.hard is not None and attention.choices is not None:
         for cell in np.flatnonzero(np.nan_to_num(attention.hard[b, t]) > 0.05):
             ax.add_patch(Rectangle((cell % columns - 0.5, cell // columns - 0.5), 1, 1, fill=False, edgecolor=COLOURS[1],
                                    linewidth=0.5 + 1.8 * attention.hard[b, t, cell], clip_on=False))

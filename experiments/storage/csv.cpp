@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "core/support/error.hpp"
@@ -14,7 +16,10 @@
 namespace hardgrad::storage {
 namespace {
 
-std::string quoted(const std::string& s) {
+std::string quoted(std::string s) {
+  // A spreadsheet takes text that begins so for a formula, which may run a program: an apostrophe makes it text. Numbers stay.
+  char* end = nullptr;
+  if (!s.empty() && std::strchr("=+-@\t\r", s[0]) && (std::strtod(s.c_str(), &end), *end)) s.insert(0, "'");
   if (s.find_first_of(",\"\r\n") == std::string::npos) return s;
   std::string out = "\"";
   for (char c : s) out += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -51,6 +51,8 @@ void Labels::add(const CellRecord& record) {
     evaluations.insert(point.step);
     names(point.losses, losses);
     names(point.metrics, metrics);
+    for (const auto& [name, higher] : record.result.higher_is_better)
+      if (point.metrics.contains(name)) higher_is_better[name].insert(higher);
   }
   for (const auto& point : record.result.measurements) {
     measurements.insert(point.step);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ const std::vector<MeasurementField>& measurement_fields();
 struct Labels {
   std::set<std::int64_t> steps, evaluations, measurements;
   std::set<std::string> groups, sites, targets, axes, costs, losses, metrics, intervals;
+  std::map<std::string, std::set<bool>> higher_is_better;  ///< by metric: one value, unless tasks differ
 
   /// Adds those of a record.
   void add(const CellRecord& record);

@@ -6,6 +6,16 @@
 #include "experiments/storage/column_builder.hpp"
 
 namespace hardgrad::storage {
+namespace {
+
+// "higher" or "lower"; null if no record says so, or tasks differ.
+const char* better_of(const Labels& labels, const std::string& metric) {
+  const auto it = labels.higher_is_better.find(metric);
+  if (it == labels.higher_is_better.end() || it->second.size() != 1) return nullptr;
+  return *it->second.begin() ? "higher" : "lower";
+}
+
+}  // namespace
 
 void add_training(ColumnBuilder& b, const Records& records) {
   const std::size_t n = b.length("step");
@@ -29,8 +39,10 @@ void add_evaluations(ColumnBuilder& b, const Records& records, const Labels& lab
   const auto family = [&](const std::string& prefix, const std::string& words, const std::set<std::string>& names,
                           std::map<std::string, double> training::EvaluationPoint::*field) {
     for (const auto& name : names) {
-      auto* out = b.column(prefix + "_" + safe_name(name), {"evaluation_step"}, measurement::not_a_number,
-                           keyed(described("1", words + name), prefix, name));
+      auto attributes = keyed(described("1", words + name), prefix, name);
+      if (const auto better = prefix == "metric" ? better_of(labels, name) : "lower") attributes.emplace_back("better", better);
+      auto* out =
+          b.column(prefix + "_" + safe_name(name), {"evaluation_step"}, measurement::not_a_number, std::move(attributes));
       for (std::size_t r = 0; r < records.size(); ++r)
         for (const auto& point : records[r].result.evaluations)
           if (auto it = (point.*field).find(name); it != (point.*field).end())

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,8 @@ training::TrainResult from_columns(const Dataset& data) {
   result.attention_values = columns.number("total_attention_values", 0);
   if (data.variable("ended_by")) result.ended_by = columns.word("ended_by", 0);  // missing in files of an earlier version
   result.target = columns.word_if_there("trained_target", 0);
+  if (const auto better = nlohmann::json::parse(columns.word_if_there("metrics_better", 0), nullptr, false); better.is_object())
+    for (const auto& [name, words] : better.items()) result.higher_is_better[name] = words == "higher";
   for (auto step : columns.labels<std::int64_t>("step")) {
     const auto i = result.log.size();
     result.log.push_back({static_cast<int>(step), columns.number("train_loss", i), columns.number("train_seconds", i),

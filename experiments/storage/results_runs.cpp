@@ -1,5 +1,6 @@
 // Columns with one value per run: settings, ending, costs.
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "experiments/storage/column_builder.hpp"
@@ -12,6 +13,13 @@ template <class V, class Get>
 void add(ColumnBuilder& b, const Records& records, const std::string& name, Attributes attributes, Get get) {
   auto& out = *b.column(name, {}, V{}, std::move(attributes));
   for (std::size_t r = 0; r < records.size(); ++r) out[r] = get(records[r]);
+}
+
+// {"accuracy":"higher"}
+std::string directions_text(const std::map<std::string, bool>& higher_is_better) {
+  auto out = nlohmann::json::object();
+  for (const auto& [name, higher] : higher_is_better) out[name] = higher ? "higher" : "lower";
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void add_state(ColumnBuilder& b, const Records& records) {
@@ -30,6 +38,8 @@ void add_state(ColumnBuilder& b, const Records& records) {
   strings("ended_by", "what ended the training: steps, rows, attention_values, cpu_seconds, target_loss, patience",
           [](auto& r) { return r.result.ended_by; });
   strings("trained_target", "target of the estimator that trains", [](auto& r) { return r.result.target; });
+  strings("metrics_better", "whether higher or lower values of each metric of the task are better, as JSON",
+          [](auto& r) { return directions_text(r.result.higher_is_better); });
   strings("checkpoint", "file of the final parameters, relative to the cells' folder", [](auto& r) { return r.checkpoint; });
 }
 

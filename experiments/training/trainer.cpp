@@ -80,6 +80,7 @@ class Loop {
 
   TrainResult run() {
     result().target = training_.estimator->target().name();
+    for (const auto& metric : training_.task->metrics()) result().higher_is_better[metric.name] = metric.higher_is_better;
     try {
       while (!ended()) {
         poll(stop_);

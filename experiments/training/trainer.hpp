@@ -84,11 +84,12 @@ struct TrainResult {
   std::vector<LogPoint> log;
   std::vector<EvaluationPoint> evaluations;
   std::vector<MeasurementPoint> measurements;
-  double seconds = 0;                     ///< of the steps, without measurements and evaluations
-  double rows = 0, attention_values = 0;  ///< of all training gradients
-  double tape_bytes = 0;                  ///< largest memory of a gradient for values and cotangents
-  double missed_hints = 0;                ///< Tape::missed_hints of all training gradients
-  std::string target;                     ///< of the estimator that trains
+  double seconds = 0;                            ///< of the steps, without measurements and evaluations
+  double rows = 0, attention_values = 0;         ///< of all training gradients
+  double tape_bytes = 0;                         ///< largest memory of a gradient for values and cotangents
+  double missed_hints = 0;                       ///< Tape::missed_hints of all training gradients
+  std::string target;                            ///< of the estimator that trains
+  std::map<std::string, bool> higher_is_better;  ///< by metric of the task; empty if it is not known
   std::string ended_by;  ///< steps | rows | attention_values | cpu_seconds | target_loss | patience; empty before the end
 };
 

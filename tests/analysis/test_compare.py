@@ -33,8 +33,8 @@ def test_a_planted_change_is_found_and_only_that():
 def test_noise_alone_rarely_counts_as_a_change():
     alarms = 0
     for i in range(60):
-        before, after = sweep(2, ["a", "b", "c"], 5), sweep(2, ["a", "b", "c"], 5)
-        after["heldout_expected_loss"].values += np.random.default_rng(i).normal(size=(30, 1))
+        before, after = sweep(2, ["a", "b", "c"], 7), sweep(2, ["a", "b", "c"], 7)
+        after["heldout_expected_loss"].values += np.random.default_rng(i).normal(size=(42, 1))
         alarms += (compare(before, after).cells["verdict"] == "changed").any()
     assert alarms <= 9  # at most 3 of 60 expected
 
@@ -57,24 +57,26 @@ def test_measured_quantities_have_noise_of_their_own():
     assert compare(before, after).cells.set_index(["estimator", "quantity"]).loc[("rloo", "variance"), "verdict"] == "changed"
 
 
-def test_other_seeds_are_compared_as_independent_and_one_seed_says_nothing():
+def test_other_seeds_are_compared_as_independent_and_few_seeds_say_nothing():
     before, after = sweep(1, ["a"], 4), sweep(1, ["a"], 4)
     after = after.assign_coords(seed=after["seed"] + 10)
     after["heldout_expected_loss"].values += 0.5
     row = compare(before, after).cells.set_index("quantity").loc["heldout_expected_loss"]
     assert row["method"] == "independent" and row["verdict"] == "within noise"
     one = compare(before.isel(run=[0]), sweep(1, ["a"], 4, noise=3).isel(run=[0])).cells.set_index("quantity")
-    assert one.loc["heldout_expected_loss", "verdict"] == "one seed"
+    assert one.loc["heldout_expected_loss", "verdict"] == "few seeds"
 
 
 def test_rounding_is_no_change():
     before, after = sweep(1, ["a", "b"], 3), sweep(1, ["a", "b"], 3)
     norm = ("run", "measurement_step"), np.ones((6, 1))
-    before, after = before.assign(estimand_norm=norm), after.assign(estimand_norm=norm)
+    before, after = (data.assign(estimand_norm=norm, variance_interval=(("run", "measurement_step", "bound"), data["variance"].values[..., None] * [1.0, 1]))
+                     for data in (before, after))  # exact moments
     after["squared_bias"].values += 1e-14
     after["variance"].values *= 1 + 1e-11
     assert set(compare(before, after).cells["verdict"]) == {"same"}
     after["variance"].values *= 1 + 1e-6
+    after["variance_interval"].values *= 1 + 1e-6
     assert "changed" in set(compare(before, after).cells["verdict"])
 
 

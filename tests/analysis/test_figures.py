@@ -1,5 +1,6 @@
 """Texts in figures are not cut and do not overlap, with any number and length of estimators and networks."""
 
+import io
 import json
 
 import numpy as np
@@ -153,3 +154,24 @@ def test_long_labels_of_final_scores_do_not_overlap():
     FigureCanvasAgg(figure).draw()
     boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
     assert len(boxes) == 10 and all(above.y0 >= below.y1 - 1 for above, below in zip(boxes, boxes[1:]))
+
+
+@pytest.mark.parametrize("estimators", [1, 40])
+def test_a_long_run_is_a_line_with_few_markers_and_a_small_file(estimators):
+    """5,000 logged steps of noise: markers stand evenly along the axis, at other places for every estimator."""
+    data, random, steps = sweep(1, [f"e{i:02}" for i in range(estimators)], 2), np.random.default_rng(0), np.arange(1, 5001)
+    noisy = np.exp(-steps / 1500) + random.normal(size=(data.sizes["run"], len(steps)))
+    data = data.assign(train_loss=(("run", "step"), noisy)).assign_coords(step=steps)
+    figure = FIGURES["loss_curves"](data, "half")
+    lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) > 12]
+    assert len(lines) == estimators
+    starts = set()
+    for line in lines:
+        x, marks = line.get_xdata(), line.get_markevery()
+        gaps = np.diff(x[marks])
+        assert len(x) <= 200 and x[0] == 1 and x[-1] == 5000 and 4 <= len(marks) <= 8 and gaps.max() < 1.2 * gaps.min()
+        starts.add(int(x[marks[0]]))
+    assert len(starts) >= min(estimators, 20)
+    content = io.BytesIO()
+    figure.savefig(content, format="svg")
+    assert len(content.getvalue()) < 60_000 + 25_000 * estimators

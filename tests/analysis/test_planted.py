@@ -1,4 +1,5 @@
-"""The answer on simulated sweeps with known truth: coverage of the intervals, agreement of intervals and verdicts, and power."""
+"""The answer on simulated sweeps with known truth: coverage of the intervals, agreement of intervals and verdicts, and power; and how often
+estimators with equal scores of many kinds are said to differ."""
 
 import sys
 
@@ -9,6 +10,7 @@ from scipy import stats
 
 from analysis.answer import answer
 from analysis.statistics import pairwise_differences
+from planted_scores import ESTIMATORS, KINDS, wrong
 
 NOISE = 0.1
 RATES = {"0.01": 0.05, "0.1": 0.0, "1": 0.2}  # settings and their effects on the loss
@@ -83,3 +85,36 @@ def test_the_seeds_that_are_asked_for_settle_it(seeds):
         scores = NOISE * random.normal(size=(2, count)) + np.array([[0], [difference]])
         settled += pairwise_differences(scores).low[1, 0] > 0
     assert len(asked) > 60 and settled >= least(len(asked), 0.8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_estimators_are_rarely_said_to_differ(kind):
+    """At most 7% of studies have a wrong verdict, at any number of seeds."""
+    studies = 200
+    counts = {seeds: wrong(kind, seeds, studies) for seeds in (2, 3, 4, 5, 8, 20)}
+    assert len(counts) == 6 and max(counts.values()) <= stats.binom.ppf(0.999, studies, 0.07), counts
+
+
+def test_the_study_would_find_plain_t_tests_wrong():
+    """The same study with Student's t as it is."""
+    studies, pairs = 200, ESTIMATORS * (ESTIMATORS - 1) / 2
+    counts = {}
+    for kind, seeds in (("solved or not, p = .5", 2), ("solved or not, p = .5", 3), ("one of two states", 2), ("lognormal, unequal 1 to 6", 8)):
+        random, counts[kind, seeds] = np.random.default_rng(1), 0
+        for _ in range(studies):
+            x = KINDS[kind](random, (ESTIMATORS, seeds))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                p = stats.ttest_rel(x[:, None], x[None], axis=-1).pvalue * pairs
+            counts[kind, seeds] += bool((p < 0.05).any())
+    assert len(counts) == 4 and min(counts.values()) > stats.binom.ppf(0.999, studies, 0.07), counts
+
+
+def test_five_seeds_decide_nothing_and_six_show_a_clear_difference():
+    random = np.random.default_rng(4)
+    for seeds in range(2, 10):
+        scores = np.array([[0.0], [1.0], [1.0]]) + 0.01 * random.normal(size=(3, seeds))
+        found = pairwise_differences(scores)
+        assert (found.low[1, 0] > 0) == (seeds >= 6) and np.isnan(found.low[1, 0]) == (seeds < 6)
+        assert found.p_corrected[1, 0] >= 2.0 ** (1 - seeds) and found.p_value[1, 0] >= 2.0 ** (1 - seeds)
+    equal = pairwise_differences(np.array([[0.5] * 8, [0.4] * 8, [0.3, 0.4] * 4]))
+    assert 0 < equal.low[0, 1] < 0.1 < equal.high[0, 1] < 0.3, "equal differences are no more certain than the scores' resolution"

@@ -1,6 +1,7 @@
 """The site: verdicts on planted numbers, the committed files, and comparisons with a user's file."""
 import gzip
 import io
+import json
 import os
 import re
 import subprocess
@@ -12,8 +13,11 @@ from made_up import sweep
 from matplotlib.figure import Figure
 
 from analysis.errors import InputError, OutputError
+from analysis.groups import panels
+from analysis.load import run_settings
 from analysis.site import claims
-from analysis.site.build import REFERENCE, build
+from analysis.output import file_name
+from analysis.site.build import REFERENCE, _pages, build
 from analysis.site.own import Own, own_page, own_result, trained_differently
 from analysis.site.pages import Site, estimator_page, explorer, svg
 from analysis.site.studies import Study, committed, explored, opened, slug, stage
@@ -32,17 +36,17 @@ def claim(**more):
 @pytest.mark.parametrize("order, effect, verdict", [
     (["a", "b"], 1, "reproduced"), (["b", "a"], 1, "not reproduced"), (["a", "b"], 0, "undecided"), (["a", "c", "b"], 1, "not reproduced")])
 def test_an_order_is_judged_by_its_differences(order, effect, verdict):
-    found = claims.tested(claim(order=order), [study(sweep(1, ["a", "b", "c"], 6, effect))])
+    found = claims.tested(claim(order=order), [study(sweep(1, ["a", "b", "c"], 10, effect))])
     assert found.verdict == verdict and len(found.steps) == len(order) - 1
 
 
 def test_ratios_of_variances_are_those_of_the_numbers():
-    data = sweep(1, ["a", "b"], 4)
+    data = sweep(1, ["a", "b"], 8)
     data["variance"] = data["variance"] * np.exp(0.01 * np.random.default_rng(1).normal(size=data["variance"].shape))
     found = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
     middle = float(found.steps[0][1].split()[0])
     values = data["variance"].values[:, 0]
-    assert found.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[4:] / values[:4]).mean()), rel=0.005)
+    assert found.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[8:] / values[:8]).mean()), rel=0.005)
 
 
 @pytest.mark.parametrize("bound, verdict", [({"at_most": 1.5}, "reproduced"), ({"at_most": 0.5}, "not reproduced"), ({"at_least": 1.5}, "not reproduced")])
@@ -76,6 +80,25 @@ def test_stages_and_slugs():
     assert slug(("bits", "bits[t=1]")) != slug(("bits", "bits[t=2]")) and slug(("bits", "bits[t=1]")).startswith("bits-")
 
 
+def test_labels_name_no_file_outside_the_folder(tmp_path):
+    """Every page and figure of a result whose labels are paths, hidden, long or equal but for a character."""
+    labels = ["../../../PWNED", "/etc/PWNED", "..", "a/b", "a?b", "x" * 300, "b\n", "plain"]
+    assert len({file_name(label) for label in labels}) == len(labels) and file_name("plain") == "plain" and file_name("") != ""
+    assert not any("/" in file_name(label) or file_name(label).startswith(".") or len(file_name(label)) > 100 for label in labels)
+    data = sweep(1, labels, 3)
+    data = data.assign_coords(task=("run", ["../../../PWNED[a=1]"] * data.sizes["run"], data["task"].attrs), model=("run", ["/PWNED"] * data.sizes["run"], data["model"].attrs))
+    (tmp_path / "mine.h5").write_bytes(b"")
+    one = Study("mine", tmp_path / "mine.h5", data, True)
+    site, out = Site.of([one], {"estimators": {}, "models": {}, "tasks": {}}), tmp_path / "site"
+    (out / "figures").mkdir(parents=True)
+    pages = dict(_pages(site, [], "hardgrad", Own(one, []), out))
+    assert len(pages) == 7 + len(labels) and all((out / name).resolve().is_relative_to(out) for name in pages)
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "mine.h5"]
+    assert written and all(path.parent == out / "figures" for path in written)
+    linked = set(re.findall(r'href="((?:estimators|networks)/[^"]+)"', pages["index.html"] + pages["estimators.html"] + pages["networks.html"] + pages["explorer.html"]))
+    assert len(linked) == len(labels) + 1 and linked <= set(pages)
+
+
 def test_every_entry_is_explored_once():
     data = sweep(2, ["a", "b"], 3)
     rows = explored(study(data))
@@ -85,7 +108,7 @@ def test_every_entry_is_explored_once():
 
 
 def test_the_pages_escape_and_link_what_they_show():
-    data = sweep(1, ["rloo", "<b>"], 3)
+    data = sweep(1, ["rloo", "<b>"], 6)
     site = Site.of([study(data)], {"estimators": {}, "models": {}, "tasks": {}})
     text = explorer(site)
     assert "<b>" not in text and "&lt;b&gt;" in text and 'href="data/planted.h5"' in text and "--only" in text
@@ -93,17 +116,36 @@ def test_the_pages_escape_and_link_what_they_show():
 
 
 def test_a_new_estimator_is_compared_with_all_that_stand_there():
-    mine, theirs = sweep(1, ["a", "b", "late"], 5), sweep(1, ["a", "b"], 5)
+    mine, theirs = sweep(1, ["a", "b", "late"], 8), sweep(1, ["a", "b"], 8)
     mine = mine.isel(run=[i for i, name in enumerate(mine["estimator"].values) if name == "late"])
     site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
     text = own_page(site, Own(site.studies[1], [{"estimator": "late", "passed": True, "checks": [{"check": "c", "where": "w", "outcome": "passed", "detail": ""}]}]))
     assert text.count("yours is worse") == 2 and "1 of 1" in text
-    assert trained_differently(theirs, mine) == []
+    assert trained_differently(theirs, mine, {}) == ([], [])
 
 
 def test_other_training_is_told_and_not_compared():
     first, second = (sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300))
-    assert trained_differently(first, second) == ["train.steps 600 | 300"]
+    assert trained_differently(first, second, {}) == (["train.steps 600 | 300"], [])
+    newer = sweep(1, ["a"], 2).assign(run_settings=("run", np.array(['{"train.steps": 600, "train.reuse": 1, "train.new": 2}'] * 2, object)))
+    assert trained_differently(first, newer, {"train.reuse": 1}) == ([], ["train.new"]), "absent: the default, or unknown"
+    assert trained_differently(first, newer, {"train.reuse": 2, "train.new": 2}) == (["train.reuse 2 | 1"], [])
+
+
+@pytest.mark.parametrize("name", ["toy_training", "babi_qa1"])
+def test_a_result_of_today_is_compared_with_a_committed_one(name):
+    """Committed files lack settings that were added since. A result with all of them, at their defaults, and other numbers."""
+    theirs = next(one for one in committed(REFERENCE / "data") if one.name == name)
+    described = json.loads(subprocess.run([os.environ["HARDGRAD_BINARY"], "describe", "sweep", "--json"], capture_output=True, check=True).stdout)["parameters"]
+    defaults = {one["name"]: one["default"] for one in described}
+    full = [json.dumps({**defaults, **one}) for one in run_settings(theirs.data)]
+    mine = theirs.data.assign(run_settings=("run", np.array(full, object)))
+    assert trained_differently(theirs.data, mine, defaults) == ([], [])
+    assert all(json.loads(text).keys() > one.keys() for text, one in zip(full, run_settings(theirs.data))), "today's settings are more"
+    own = Own(study(mine, "mine", own=True), [], defaults)
+    text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
+    compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)
+    assert len(compared) == len(panels(mine)) and all(map(int, compared)) and "not compared" not in text
 
 
 def test_a_file_that_is_not_whole_is_refused(tmp_path):

@@ -17,7 +17,7 @@ FLAGS = {"flag_meanings": "ok failed skipped"}
 
 def reported(edges=("train.learning_rate 0.1 is the largest tried (0.01 to 0.1)", "")) -> xr.Dataset:
     """Two estimators that were tuned, four seeds each."""
-    data = sweep(1, ["rloo", "soft"], 4)
+    data = sweep(1, ["rloo", "soft"], 8)
     place = (data["estimator"].values == "soft").astype(int)
     data = data.assign({"tuning_edge": ("run", np.array(edges, object)[place]), "tuning_estimator": ("run", data["estimator"].values)})
     data = data.assign_coords({"train.learning_rate": ("run", np.array(["0.1", "0.05"], object)[place], {"tuned_axis": "train.learning_rate"})})
@@ -26,10 +26,10 @@ def reported(edges=("train.learning_rate 0.1 is the largest tried (0.01 to 0.1)"
 
 
 def trials(scores) -> xr.Dataset:
-    """For each estimator three settings x two seeds, with the `scores` [estimator, setting, seed] (NaN: failed); then a second round of the
+    """For each estimator three settings x as many seeds, with the `scores` [estimator, setting, seed] (NaN: failed); then a second round of the
     first two settings, in which the second is chosen."""
-    rows = [(e, k, s, 1, scores[i][k][s], k < 2) for i, e in enumerate(("rloo", "soft")) for k in range(3) for s in range(2)]
-    rows += [(e, k, s, 2, 5.0 - k, k == 1) for e in ("rloo", "soft") for k in range(2) for s in range(2)]
+    rows = [(e, k, s, 1, scores[i][k][s], k < 2) for i, e in enumerate(("rloo", "soft")) for k in range(3) for s in range(len(scores[0][0]))]
+    rows += [(e, k, s, 2, 5.0 - k, k == 1) for e in ("rloo", "soft") for k in range(2) for s in range(len(scores[0][0]))]
     estimator, number, seed, rounds, score, kept = map(list, zip(*rows))
     n = len(rows)
     data = xr.Dataset({"status": ("run", np.array(np.isnan(score), np.uint8), FLAGS), "reason": ("run", [""] * n),
@@ -56,7 +56,7 @@ def test_what_was_tuned_is_no_axis_but_a_setting_of_its_estimator():
     found = answer(data)
     assert len(found) == 2 and found["setting"].tolist() == ["train.learning_rate=0.1", "train.learning_rate=0.05"]
     assert found["edge"].tolist() == ["train.learning_rate 0.1 is the largest tried (0.01 to 0.1)", ""]
-    assert found["seeds"].tolist() == [4, 4] and found["verdict"].tolist() == ["best", "worse"]
+    assert found["seeds"].tolist() == [8, 8] and found["verdict"].tolist() == ["best", "worse"]
     assert found["tests"].tolist() == [1, 1] and found["reference"].tolist() == ["rloo", "rloo"]
     assert len(readable(table(data))) == 2
 
@@ -81,9 +81,10 @@ def test_the_search_is_told_beside_the_answer():
     found = chosen(data, tries)
     assert found["setting"].tolist() == ["train.learning_rate=0.02"] * 2 and found["settings"].tolist() == [3, 3]
     assert found["score"].tolist() == [4, 4] and found["failed"].tolist() == [1, 0] and found["trials"].tolist() == [10, 10]
-    assert said(found) == ["rloo: train.learning_rate=0.02, the best of 3 settings; train.learning_rate 0.1 is the largest tried (0.01 to "
+    close = "; 1 of 1 others in the last round not distinguishable from it (next train.learning_rate=0.01 +1 [too few seeds])"
+    assert said(found) == [f"rloo: train.learning_rate=0.02, the best of 3 settings{close}; train.learning_rate 0.1 is the largest tried (0.01 to "
                            "0.1): extend the range; 1 of 10 trials failed; a setting with failed trials is never chosen.",
-                           "soft: train.learning_rate=0.02, the best of 3 settings."]
+                           f"soft: train.learning_rate=0.02, the best of 3 settings{close}."]
     words = format_answer(answer(data), found)
     assert "Tuned beforehand:" in words and "rloo: train.learning_rate=0.02" in words
     assert "beforehand" in caption(answer(data), True) and "beforehand" not in caption(answer(data))
@@ -94,14 +95,14 @@ def test_the_search_is_told_beside_the_answer():
 
 
 def test_how_near_the_settings_of_the_last_round_were_is_said():
-    noisy = trials(SCORES)
+    noisy = trials([[each * 4 for each in one] for one in SCORES])  # eight seeds
     last = noisy["tuning_round"].values == 2
     score = noisy["tuning_score"].values.copy()
-    score[last] = [5, 4.2, 4, 4.1, 5, 5.1, 4, 4.1]  # rloo: +1 and +0.1; soft: +1 twice
+    score[last] = [5.2, 4.0] * 4 + [4, 4.1] * 4 + [5, 5.1] * 4 + [4, 4.1] * 4  # rloo: +1.2 and -0.1; soft: +1
     noisy["tuning_score"] = ("run", score)
     found = chosen(reported(), noisy)
     assert found["others"].tolist() == [1, 1] and found["close"].tolist() == [1, 0]
-    assert found["difference"].tolist() == pytest.approx([0.55, 1]) and found["low"].iloc[0] < 0 < found["low"].iloc[1]
+    assert found["difference"].tolist() == pytest.approx([0.55, 1]) and found["low"].iloc[0] < found["low"].iloc[1] and found["low"].iloc[1] > 0
     rloo, soft = said(found)
     assert "1 of 1 others in the last round not distinguishable from it (next train.learning_rate=0.01 +0.55 [" in rloo
     assert "told apart" not in soft

@@ -138,6 +138,12 @@ def test_words_stand_over_the_cells_that_were_looked_at():
     assert chosen.get_xy() == (-0.5, 0.5) and true.get_xy() == pytest.approx((0.58, 0.58))  # cells 2 and 3 of 2 x 2
     assert true.get_linestyle() in (":", "dotted") and all(box.get_linestyle() == "solid" or box.get_linestyle() == "-" for box in second.patches)
     figure.canvas.draw()
+    title = figure._suptitle.get_text()
+    assert "grey: improbable" in title and "outlined: chosen" in title and "dotted" in title
+    relaxed = replace(attention("captioner", soft, np.array([[2, 1], [1, -1]]), image=np.zeros((2, 16, 16, 3)), target=[[7, 3], [3, 0]],
+                                            target_length=[2, 1]), choices=None)
+    plain = views_of("captioner")[0](relaxed)  # soft attention chooses no cell
+    assert "chosen" not in plain._suptitle.get_text() and not any(ax.patches for ax in plain.axes)
     features = {"target": [[7, 3], [3, 0]], "target_length": [2, 1], "features": np.zeros((2, 4, 3))}
     views_of("captioner")[0](attention("captioner", soft, **features)).canvas.draw()  # without pixels, words and gold
     assert grid_of(16, 32, 32) == (4, 4) and grid_of(8, 16, 32) == (2, 4) and grid_of(6, 0, 0) == (2, 3) and grid_of(7, 0, 0) == (1, 7)

@@ -3,6 +3,8 @@
 ```bash guide           run by bash, which stops at the first failing command
 ```python guide         run by Debian's Python
 ```toml guide=NAME      written to the file NAME
+```text shape           part of what the block before printed. It depends on training, so that numbers and verdicts may differ on another
+                        machine: its words are compared
 """
 import os
 import re
@@ -13,6 +15,7 @@ import pytest
 
 TREE = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w+) guide(?:=(\S+))?\n(.*?)^```$", re.M | re.S)
+STEP = re.compile(r"^```(\w+) (?:guide(?:=(\S+))?|shape)\n(.*?)^```$", re.M | re.S)
 GUIDES = [path for path in sorted(TREE.glob("**/README.md")) if "build" not in path.relative_to(TREE).parts and BLOCK.search(path.read_text("utf-8"))]
 
 
@@ -41,6 +44,24 @@ def run(folder, *command, text):
     return done.stdout
 
 
+#: Words of the verdicts of `answer`, which another machine may give to none of the estimators.
+_VERDICTS = set("Better Worse beyond noise Not distinguishable No value at equal steps rows it has another loss or no evaluation near this cost "
+                "train evaluate_every p points too few seeds".split())
+
+
+def old_words(shown: str, printed: str) -> set[str]:
+    """The words of a quotation that the command does not print, but for verdicts."""
+    here, there = (set(re.findall(r"[A-Za-z_]\w*", text)) for text in (shown, printed))
+    return here - there - _VERDICTS
+
+
+def test_every_quotation_of_results_is_compared_and_an_old_one_is_noticed():
+    pages = {path: len(re.findall(r"^```text shape$", path.read_text("utf-8"), re.M)) for path in GUIDES}
+    assert sum(pages.values()) >= 2 and pages[TREE / "results/README.md"] == 2
+    assert sum(language == "text" for path in GUIDES for language, _, _ in STEP.findall(path.read_text("utf-8"))) == sum(pages.values())
+    assert old_words("1 rloo 0.5 a", "2 rloo 0.7 b a") == set() and old_words("squared bias 2", "relative bias 3") == {"squared"}
+
+
 def test_heads_leave_defaults_to_the_registry():
     """The head of an estimator's or model's file states no default value. The registry has it, and the two could differ."""
     heads = {path: re.match(r"(//.*\n)+", path.read_text())[0] for folder in ("estimators", "core/models")
@@ -65,14 +86,18 @@ def test_all_guides_are_found():
 def test_commands_work(guide, checkout):
     if guide.parent.name == "python" and not (checkout / "build" / "release" / "python").exists():
         pytest.skip("this build has no Python package")
-    for language, name, text in BLOCK.findall(guide.read_text("utf-8")):
-        if name:
+    printed = ""
+    for language, name, text in STEP.findall(guide.read_text("utf-8")):
+        if language == "text":
+            assert not (old := old_words(text, printed)), f"{guide} shows {sorted(old)}, which is not in\n{printed}"
+        elif name:
             (checkout / name).write_text(text)
         elif language == "bash":
-            assert run(checkout, "bash", "-euo", "pipefail", text=text).strip(), f"{text} prints nothing"
+            printed = run(checkout, "bash", "-euo", "pipefail", text=text)
+            assert printed.strip(), f"{text} prints nothing"
         else:
             assert language == "python", language
-            run(checkout, "/usr/bin/python3", "-", text=text)
+            printed = run(checkout, "/usr/bin/python3", "-", text=text)
 
 
 def test_what_a_guide_shows_fails_when_it_is_wrong(checkout):

@@ -23,6 +23,7 @@ TEST_CASE("CSV tables have one row per run and label, and numbers that read back
   Folder folder;
   auto records = sample_sweep(1);
   records[0].log = "two\nlines, \"quoted\"";
+  records[1].log = "=cmd|' /C calc'!A0", records[2].log = "@SUM(A1)", records[3].log = "-0.5", records[4].log = "+1+2";
   write_merged(folder / "r.h5", records);
   const auto written = export_csv(folder / "r.h5", folder / "out/csv");
   CHECK(written.size() == 6);
@@ -32,6 +33,8 @@ TEST_CASE("CSV tables have one row per run and label, and numbers that read back
   CHECK(count(runs) == 24 + 1 + 1);  // runs, the header, the line break inside quotes
   CHECK(runs.find("\"two\nlines, \"\"quoted\"\"\"") != std::string::npos);
   CHECK(runs.find("skipped") != std::string::npos);
+  // Text that a spreadsheet would take for a formula gets an apostrophe, a number none.
+  for (const char* text : {",'=cmd|", ",'@SUM(A1)", ",-0.5", ",'+1+2"}) CHECK(runs.find(text) != std::string::npos);
 
   const auto training = slurp(folder / "out/csv/training.csv");
   CHECK(count(training) == 1 + 23 * 31);  // one run was skipped
