@@ -180,6 +180,44 @@ def test_a_forked_child_works():
     assert os.waitpid(child, 0)[1] == 0
 
 
+def outcome_in_a_child(call):
+    """The words that call() returns in a process of its own; its exit status if that crashes."""
+    end, start = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            words = call()
+        except hardgrad.Bug as error:
+            words = f"Bug: {error}"
+        except hardgrad.Error:
+            words = "refused"
+        os.write(start, words.encode())
+        os._exit(0)
+    os.close(start)
+    with os.fdopen(end) as file:
+        words = file.read()
+    status = os.waitpid(child, 0)[1]
+    return words if status == 0 else f"status {status}"
+
+
+def test_peaked_probabilities_end_no_process_and_give_no_nan():
+    """Of options whose probabilities underflow, of every estimator."""
+    bad, tried = [], 0
+    for spec in hardgrad.estimators():
+        for logits, losses in (([800.0, 0, 0], [1.0, 4, 2]), ([0, 95.0], [1.0, 4]), ([700.0, -700, 699], [1.0, 4, 2]), ([[800.0, 0, 0], [0, -800.0, 0]], TABLE)):
+            def moments():
+                of = hardgrad.moments(logits, losses, spec, cap=5e3)
+                return "finite" if np.isfinite(of.mean).all() and np.isfinite(of.variance).all() else "not finite"
+
+            def gradient():
+                return "finite" if np.isfinite(hardgrad.gradient(logits, losses, spec, 1).value).all() else "not finite"
+
+            for call in (moments, gradient):
+                tried += 1
+                if (words := outcome_in_a_child(call)) not in ("finite", "refused"):
+                    bad.append(f"{spec} at {logits}, {call.__name__}: {words}")
+    assert tried >= 8 * 60 and not bad, bad
+
+
 def test_ctrl_c_ends_long_moments():
     def interrupt():
         os.kill(os.getpid(), signal.SIGINT)

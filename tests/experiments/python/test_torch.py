@@ -197,8 +197,33 @@ def test_pytorchs_seed_decides_and_recording_is_pytorchs():
     value = expectation(logits, f, "rloo", seed=0)
     (slope,) = torch.autograd.grad(value, logits, create_graph=True)
     assert torch.equal(slope, torch.autograd.grad(expectation(logits, f, "rloo", seed=0), logits)[0])
+
+
+@pytest.mark.parametrize("spec", ["exact", "rloo", "rebar", "straight_through"])
+def test_second_derivatives_are_refused(spec):
+    """As constants the slopes would make them zero without a word."""
+    theta = leaf([0.8, 1.3, 0.2])
+    f, tried = smooth(theta)[0], 0
+    for differentiated in (lambda of: of.backward(), lambda of: torch.autograd.grad(of, logits), lambda of: torch.autograd.grad(of, theta)):
+        for inputs in ([logits := leaf(LOGITS)], [theta]):
+            value = expectation(logits, f, spec, seed=0)
+            (slope,) = torch.autograd.grad(value, inputs, create_graph=True)
+            assert torch.equal(slope, torch.autograd.grad(expectation(logits, f, spec, seed=0), inputs)[0])
+            with pytest.raises(hardgrad.UsageError, match="first derivatives only"):
+                differentiated(value + slope.square().sum())
+            tried += 1
+    assert tried == 6
+
+
+def test_the_slope_of_an_episode_is_not_differentiated_again():
+    logits = leaf(LOGITS[:1])
+    with hardgrad.torch.episode(1, {"item": hardgrad.torch.Site(options=3)}, "rloo", dtype=torch.double, seed=1) as e:
+        choice = e.choose("item", logits)
+        e.cost((choice.weights[:, 0, 0] - 0.3) ** 2)
+    value = e.expected_loss.sum()
+    (slope,) = torch.autograd.grad(value, logits, create_graph=True)
     with pytest.raises(hardgrad.UsageError, match="first derivatives only"):
-        torch.autograd.grad(slope.sum(), logits)
+        torch.autograd.grad(value + slope.square().sum(), logits)
 
 
 def test_an_estimator_learns_while_gradients_are_recorded():

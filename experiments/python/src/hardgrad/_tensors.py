@@ -18,7 +18,7 @@ Slope = tuple[Optional[Tensor], Union[None, str, Tensor]]
 
 
 class _Last(torch.autograd.Function):
-    """The same numbers, which cannot be differentiated."""
+    """The numbers of the first tensor, as a function of all, which cannot be differentiated."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
@@ -32,14 +32,13 @@ class _Last(torch.autograd.Function):
 
 def once(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a backward whose slopes cannot be differentiated: as constants they would give wrong second derivatives. (PyTorch's
-    once_differentiable takes them for constants unless the cotangent needs a gradient.)"""
+    once_differentiable takes them for constants unless the cotangent needs a gradient.) The forward saves its tensors."""
     def chosen(ctx: Any, *cotangents: Any) -> Any:
         if not torch.is_grad_enabled():  # no create_graph
             return backward(ctx, *cotangents)
         with torch.no_grad():
             found = backward(ctx, *cotangents)
-        last = [slope if slope is None else _Last.apply(slope.detach().requires_grad_()) for slope in (found if isinstance(found, tuple) else [found])]
-        return tuple(last) if isinstance(found, tuple) else last[0]
+        return tuple(slope if slope is None else _Last.apply(slope, *cotangents, *ctx.saved_tensors) for slope in found)
 
     return chosen
 
@@ -63,6 +62,7 @@ class Estimate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
         (value, ctx.slopes), *tensors = given
+        ctx.save_for_backward(*tensors)
         ctx.shapes = [tensor.shape for tensor in tensors]
         return value
 

@@ -111,6 +111,7 @@ class _Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
         logits, ctx.way = given
+        ctx.save_for_backward(logits)
         weights, ctx.way.weights = ctx.way.weights, None  # kept, they would keep the whole estimate until garbage is collected
         return weights
 
