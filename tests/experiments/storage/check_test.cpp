@@ -25,7 +25,8 @@ TEST_CASE("CSV tables have one row per run and label, and numbers that read back
   records[0].log = "two\nlines, \"quoted\"";
   write_merged(folder / "r.h5", records);
   const auto written = export_csv(folder / "r.h5", folder / "out/csv");
-  CHECK(written.size() == 6);
+  CHECK(written.size() == 7);
+  CHECK(slurp(folder / "out/csv/configuration.toml") == records[0].configuration);
   const auto count = [](const std::string& s) { return std::count(s.begin(), s.end(), '\n'); };
 
   const auto runs = slurp(folder / "out/csv/runs.csv");
