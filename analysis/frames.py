@@ -73,7 +73,7 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
         if name in data.variables:
             frame[name] = data[name].values
     frame["status"] = status_names(data)
-    done = {*frame.columns, "status", "estimator_settings", "run_settings"}
+    done = {*frame.columns, "status", *(f"{of}_settings" for of in ("task", "model", "estimator", "target", "run"))}
     own = [str(n) for n in data.variables if data[n].dims == ("run",) and n not in done]
     frame = frame.join(pd.DataFrame({name: data[name].values for name in own}, index=frame.index))
     if "estimator_settings" in data:

@@ -82,6 +82,7 @@ def _open_verified(path: Path, unverified: bool, only: Iterable[str] | None = No
 def _open(path: Path, group: str | None = None, only: Iterable[str] | None = None, runs: slice | None = None) -> xr.Dataset:
     """A group of the file, or a part of it, in memory."""
     try:
+        _require_whole(path)
         drop = None if only is None else _others(path, list(only))
         with xr.open_dataset(path, engine="h5netcdf", group=group, drop_variables=drop) as opened:
             return (opened if runs is None else opened.isel(run=runs)).load()
@@ -89,6 +90,22 @@ def _open(path: Path, group: str | None = None, only: Iterable[str] | None = Non
         raise
     except Exception as error:  # h5py, h5netcdf and xarray raise many kinds of exceptions on damaged files
         raise InputError(f"{path}: cannot be read: {_line(error)}") from error
+
+
+def _require_whole(path: Path) -> None:
+    """InputError if a link or an array of the file leads into another file, which would be read in its place."""
+    with h5py.File(path) as file:
+        for group in (file, *(item for name, item in _members(path, file) if isinstance(item, h5py.Group))):
+            for name, item in _members(path, group):
+                if isinstance(item, h5py.Dataset) and (item.external or item.is_virtual):
+                    raise InputError(f"{path}: {name} has its values in another file")
+
+
+def _members(path: Path, group: h5py.Group) -> list[tuple[str, Any]]:
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise InputError(f"{path}: {name} is a link, maybe into another file")
+    return list(group.items())
 
 
 def _others(path: Path, only: list[str]) -> list[str]:

@@ -130,6 +130,11 @@ ParameterInfo ParameterInfo::real(std::string name, double fallback, double low,
 ParameterInfo ParameterInfo::text(std::string name, std::string fallback, std::string help) {
   return {.name = std::move(name), .type = Type::text, .fallback = std::move(fallback), .help = std::move(help)};
 }
+ParameterInfo ParameterInfo::file(std::string name, std::string help) {
+  auto result = text(std::move(name), "", std::move(help));
+  result.is_file = true;
+  return result;
+}
 ParameterInfo ParameterInfo::choice(std::string name, std::string fallback, std::vector<std::string> choices,
                                     std::string help) {
   return {.name = std::move(name),
@@ -211,6 +216,15 @@ std::vector<double> Settings::reals(const std::string& name, const std::string& 
     throw UsageError(fmt::format("{}: {} must have 1 or {}={} numbers, got {}", canonical_.substr(0, canonical_.find('[')),
                                  name, per, count, values.size()));
   return values;
+}
+
+std::string identity_lines(const std::string& prefix, const std::vector<ParameterInfo>& declared,
+                           const std::map<std::string, Value>& values) {
+  std::string lines;
+  for (const auto& info : declared)
+    if (const auto& value = values.at(info.name); !info.absent || value != *info.absent)
+      lines += fmt::format("{}{}={}\n", prefix, info.name, to_string(value));
+  return lines;
 }
 
 template <class V>

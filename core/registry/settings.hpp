@@ -26,11 +26,16 @@ struct ParameterInfo {
   double high = std::numeric_limits<double>::infinity();
   bool open_low = false, open_high = false;  ///< true where the bound itself is excluded
   std::vector<std::string> choices = {};     ///< for type `choice`
+  bool is_file = false;                      ///< of type `text`: the path of input data, a file or a folder
+  /// Of a parameter that was added later: the value that programs without it had. Empty: it was there from the beginning.
+  std::optional<Value> absent = {};
 
   static ParameterInfo flag(std::string name, bool fallback, std::string help);
   static ParameterInfo integer(std::string name, std::int64_t fallback, double low, double high, std::string help);
   static ParameterInfo real(std::string name, double fallback, double low, double high, std::string help);
   static ParameterInfo text(std::string name, std::string fallback, std::string help);
+  /// A text: the path of an input file or folder; empty: none.
+  static ParameterInfo file(std::string name, std::string help);
   static ParameterInfo choice(std::string name, std::string fallback, std::vector<std::string> choices, std::string help);
   static ParameterInfo reals(std::string name, std::vector<double> fallback, std::string help);
   /// The same declaration with the lower (upper) bound excluded.
@@ -40,6 +45,12 @@ struct ParameterInfo {
   }
   ParameterInfo below() && {
     open_high = true;
+    return std::move(*this);
+  }
+
+  /// The same declaration of a parameter that programs before did not have: they did what it does at this value.
+  ParameterInfo absent_means(Value value) && {
+    absent = std::move(value);
     return std::move(*this);
   }
 
@@ -88,6 +99,11 @@ class Settings {
   std::map<std::string, Value> values_;
   std::string canonical_;
 };
+
+/// A line `<prefix><name>=<value>` for each parameter, also at its default: what the entry with these settings is, also where
+/// defaults change. Parameters at the value that programs without them had are left out, so that an addition changes no line.
+std::string identity_lines(const std::string& prefix, const std::vector<ParameterInfo>& declared,
+                           const std::map<std::string, Value>& values);
 
 /// The candidate with the least edit distance to `word`, or the only one that begins with it; nothing if none is near.
 std::optional<std::string> nearest(const std::string& word, const std::vector<std::string>& candidates);

@@ -14,6 +14,7 @@
 #include "experiments/storage/cell.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/support/utf8.hpp"
+#include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/folder.hpp"
 
 namespace hardgrad::cli {
@@ -27,15 +28,15 @@ int check(const std::string& path, bool json) {
   if (kind == PathKind::missing) throw InputError(path + ": there is no such file or folder");
   if (kind == PathKind::folder) {
     const sweeps::SweepFolder folder{path};
-    const storage::CellStore cells(folder.cells());
+    storage::CellStore cells(folder.cells());
     left = leftovers(folder, cells);
     looked = cells.files();
-    problems = cells.damage();
     const auto plan = sweeps::read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
       const auto hash = cell.at("hash").get<std::string>();
       if (const auto way = folder.unfinished(hash); path_kind(way) != PathKind::missing) {
         ++looked;
-        for (auto& problem : storage::check_file(way)) problems.push_back(problem + "; the cell starts again");
+        for (auto& problem : storage::check_file(way))
+          if (path_kind(way) != PathKind::missing) problems.push_back(problem + "; the cell starts again");
       }
       const auto found = cells.find(hash);
       if (!found) {
@@ -43,17 +44,17 @@ int check(const std::string& path, bool json) {
         return;
       }
       ++stored;
-      if (auto fault = cells.fault(hash); !fault.empty()) {
-        problems.push_back(std::move(fault));
-        return;
+      if (!cells.fault(hash).empty()) {  // a run that goes on may be replacing it
+        cells.refresh();
+        if (auto fault = cells.fault(hash); !fault.empty() && !sweeps::standing_claims(folder.cells()).contains(hash)) {
+          problems.push_back(std::move(fault));
+          return;
+        }
       }
       failed += found->cell.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
-      try {
-        cells.read(hash);
-      } catch (const InputError& error) {
-        problems.push_back(error.what());
-      }
     });
+    cells.refresh();
+    for (auto& damage : cells.damage()) problems.push_back(std::move(damage));
     missing += plan.value("to_come", std::size_t{0});
   } else {
     ++looked;

@@ -111,13 +111,23 @@ bool add_values(const std::string& option, const std::string& text, Words& found
     add_assignments(text, true, found);
   else if (option == "--only" || option == "--why")
     add_assignments(text, false, found);
-  else if (option == "--precision")
-    found = {"float", "double"};
-  else if (option == "--progress")
-    found = {"auto", "plain", "none"};
   else
     return false;
   return true;
+}
+
+// The values that Argument::one_of allows, which help shows in braces.
+Words choices_of(const CLI::Option* option) {
+  Words found;
+  const auto shown = option ? option->get_type_name() : "";
+  const auto open = shown.find('{'), close = shown.find('}');
+  if (open == std::string::npos || close == std::string::npos) return found;
+  for (std::size_t at = open + 1; at < close;) {
+    const auto end = std::min(shown.find(',', at), close);
+    found.push_back(shown.substr(at, end - at));
+    at = end + 1;
+  }
+  return found;
 }
 
 void add_arguments(const std::string& verb, const std::string& text, Words& found) {
@@ -210,7 +220,7 @@ std::vector<std::string> completions(const CLI::App& app, const TypedLine& line)
     text = text.substr(equals + 1);
   }
   if (!awaiting.empty()) {
-    add_values(awaiting, text, found);
+    if (!add_values(awaiting, text, found)) found = choices_of(option_of(app, verb, awaiting));
   } else if (text.starts_with('-')) {
     for (const auto* at : {verb, &app})
       for (const auto* option : at ? at->get_options() : std::vector<const CLI::Option*>{})

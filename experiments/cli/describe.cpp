@@ -152,7 +152,8 @@ nlohmann::json sweep_json() {
                     {"type", s.info.type_name()},
                     {"default", to_json(s.info.fallback)},
                     {"range", s.info.range()},
-                    {"help", s.info.help}});
+                    {"help", s.info.help},
+                    {"absent", s.info.absent ? to_json(*s.info.absent) : nlohmann::json()}});
   return {{"name", "sweep"}, {"kind", "sweep"}, {"parameters", list}};
 }
 

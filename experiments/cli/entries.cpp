@@ -27,8 +27,12 @@ nlohmann::json needs_json(const EstimatorEntry& entry) {
 nlohmann::json parameters_json(const std::vector<ParameterInfo>& parameters) {
   auto list = nlohmann::json::array();
   for (const auto& p : parameters)
-    list.push_back(
-        {{"name", p.name}, {"type", p.type_name()}, {"default", to_json(p.fallback)}, {"range", p.range()}, {"help", p.help}});
+    list.push_back({{"name", p.name},
+                    {"type", p.type_name()},
+                    {"default", to_json(p.fallback)},
+                    {"range", p.range()},
+                    {"help", p.help},
+                    {"absent", p.absent ? to_json(*p.absent) : nlohmann::json()}});
   return list;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <sstream>
@@ -89,9 +90,15 @@ int run_program(int argc, char** argv) {
   cli::add_seal(app, action);
   app.footer(
       "Exit status: 0 success, 1 some cells failed, 2 bad usage or configuration, 3 damaged or unreadable "
-      "input, 130 interrupted.");
+      "input, 4 waiting for trials of other shards ([tune]), 130 interrupted.");
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "help") {  // help VERB, as of other programs
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(words));
   } catch (const CLI::Success& e) {  // --help, --version
     std::ostringstream text;
     const int status = app.exit(e, text, text);

@@ -78,7 +78,7 @@ int merge_folder(const MergeArguments& options) {
     return sweeps::cell_state(cells, hash, false);
   };  // without its checkpoint
   const auto is_there = [](sweeps::CellState state) {
-    return state != sweeps::CellState::pending && state != sweeps::CellState::damaged;
+    return state != sweeps::CellState::pending && state != sweeps::CellState::damaged && state != sweeps::CellState::unreadable;
   };
   for (const auto& fault : cells.damage()) tell_damage(fault);
   std::set<TrialKey> kept;  // started
@@ -87,13 +87,14 @@ int merge_folder(const MergeArguments& options) {
     if (cell.at("skip") == "" && cell.contains("search")) kept.insert(place_in(cell));
     const auto hash = cell.at("hash").get<std::string>();
     const auto state = state_of(hash);
-    if (state == sweeps::CellState::damaged) tell_damage(cells.fault(hash));
+    if (state == sweeps::CellState::damaged || state == sweeps::CellState::unreadable) tell_damage(cells.fault(hash));
     if (!is_there(state)) {
       ++missing;
       return;
     }
-    if (const auto lost = cells.fault(hash); !lost.empty() && ++lost_networks <= most_warnings)
-      warn("{}; the cell's numbers are merged, the next run trains its network again", lost);
+    if (const auto [fault, lost] = storage::check_checkpoint(cells.folder(), cells.find(hash)->cell);
+        !fault.empty() && ++lost_networks <= most_warnings)
+      warn("{}; the cell's numbers are merged{}", fault, lost ? ", the next run trains its network again" : "");
     failed += state == sweeps::CellState::failed && cell.value("round", 0) == 0;
   });
   const auto to_come = plan.value("to_come", std::size_t{0});  // unknown cells are not done

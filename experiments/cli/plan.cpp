@@ -32,11 +32,16 @@ namespace {
 
 constexpr double seconds_of_trials = 5;
 
+// For a folder with another plan.
+constexpr const char* way_out =
+    "give another --out; or --force, to go on here with this plan: cells that both have, as when seeds are added, are not run "
+    "again";
+
 struct PlanArguments {
   SweepOptions sweep;
   std::string why;
   std::size_t tasks = 0;
-  bool json = false, explain = false, quick = false, slurm = false;
+  bool json = false, explain = false, quick = false, slurm = false, force = false;
 };
 
 /// Whether a cell matches the first digits of its hash, or a pattern as for --only.
@@ -71,6 +76,7 @@ SlurmJob slurm_job(const PlanArguments& options, const sweeps::SweepConfig& conf
   if (!options.sweep.out.empty()) add("--out", options.sweep.out);
   for (const auto& set : options.sweep.sets) add("--set", set);
   for (const auto& only : options.sweep.only) add("--only", only);
+  if (options.force) job.run.push_back("--force");
   for (const auto& plugin : loaded_plugins())  // the sweep's file loads its own plugins
     if (std::find(config.plugins.begin(), config.plugins.end(), plugin.path) == config.plugins.end())
       add("--plugin", plugin.path);
@@ -100,10 +106,11 @@ Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const
     const auto what = options.explain       ? why(*cell)
                       : !cell->skip.empty() ? "skip: " + cell->skip
                       : done ? state == sweeps::CellState::failed ? "done: it failed and is never chosen" : "done"
-                      : state == sweeps::CellState::failed  ? "run again: it failed"
-                      : state == sweeps::CellState::damaged ? "run again: its record is damaged"
-                      : state == sweeps::CellState::skipped ? "run again: it was skipped"
-                                                            : "run";
+                      : state == sweeps::CellState::failed     ? "run again: it failed"
+                      : state == sweeps::CellState::damaged    ? "run again: its record is damaged"
+                      : state == sweeps::CellState::unreadable ? "run again: its record cannot be read"
+                      : state == sweeps::CellState::skipped    ? "run again: it was skipped"
+                                                               : "run";
     list.rows.push_back({cell->hash, cell->label(), cell->rows ? fmt::format("{:.6g}", *cell->rows) : "", what});
     list.cells.push_back({{"hash", cell->hash},
                           {"axes", cell->axes},
@@ -156,9 +163,14 @@ int show_plan(const PlanArguments& options) {
   if (plan.tuning) grow(plan, sweeps::outcomes_in(cells, config.tune->metric));
   const auto conflict = conflict_of(folder, plan);
   const auto list = list_cells(options, plan, folder, cells, run);
+  if (options.slurm && !conflict.empty() && !options.force)
+    throw UsageError(fmt::format("plan --slurm: {} holds another plan: {}; {}", config.out, conflict, way_out));
   auto todo = list.todo;
   const auto to_come = sweeps::selected_cells(plan, run.only, run.shard, run.shards, true);
   const auto now = todo.size();
+  if (options.slurm && todo.empty() && to_come.empty())
+    throw UsageError(fmt::format("plan --slurm: nothing is left to run; next: hardgrad merge {} --out {}",
+                                 shell_quoted(config.out), shell_quoted(config.name + ".h5")));
   todo.insert(todo.end(), to_come.begin(), to_come.end());  // their cost is known, although their settings are not
   const int jobs = useful_jobs(run.jobs);
   const auto cost = options.quick ? sweeps::CostEstimate{} : sweeps::estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
@@ -187,7 +199,8 @@ int show_plan(const PlanArguments& options) {
            {"skip", list.skips},
            {"done", count(sweeps::CellState::ok)},
            {"failed", count(sweeps::CellState::failed)},
-           {"damaged", count(sweeps::CellState::damaged)}}},
+           {"damaged", count(sweeps::CellState::damaged)},
+           {"unreadable", count(sweeps::CellState::unreadable)}}},
          {"estimate", estimate},
          {"slurm", options.slurm ? nlohmann::json(slurm_script(slurm_job(options, config, todo, cost))) : nlohmann::json()}});
     return 0;
@@ -209,9 +222,7 @@ int show_plan(const PlanArguments& options) {
     put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", sweeps::clock_text(std::ceil(cost.seconds)),
         counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
         cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
-  if (!conflict.empty())
-    put("{} holds another plan: {}; `run` will require another --out, or --force\n", printable(config.out),
-        printable(conflict));
+  if (!conflict.empty()) put("{} holds another plan: {}; {}\n", printable(config.out), printable(conflict), way_out);
   return 0;
 }
 
@@ -226,6 +237,7 @@ void add_plan(CLI::App& app, Action& action) {
                        .value_may_lack("[CELL]");
   verb.flag("--quick", options->quick, "no trials: omit the estimate");
   verb.flag("--slurm", options->slurm, "print an sbatch script (a job array) for the cells to run; --jobs: cores per task");
+  verb.flag("--force", options->force, "--slurm: for a folder that holds another plan");
   verb.add("--tasks", options->tasks, "--slurm: tasks of the array; 0: about half an hour per task").from_to(0, 1000);
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options, why] {

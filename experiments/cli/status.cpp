@@ -26,7 +26,7 @@ int show_status(const std::string& path, bool json) {
   const auto ok = status.count(sweeps::CellState::ok), trials = status.failed_trials(),
              failed = status.count(sweeps::CellState::failed) - trials, skipped = status.count(sweeps::CellState::skipped);
   const auto damaged = status.count(sweeps::CellState::damaged) + status.damage.size(),
-             pending = status.count(sweeps::CellState::pending);
+             unreadable = status.count(sweeps::CellState::unreadable), pending = status.count(sweeps::CellState::pending);
   if (json) {
     auto failures = nlohmann::json::array(), lines = nlohmann::json::array();
     for (const auto& cell : status.cells) {
@@ -46,6 +46,7 @@ int show_status(const std::string& path, bool json) {
                 {"failed", failed},
                 {"failed_trials", trials},
                 {"damaged", damaged},
+                {"unreadable", unreadable},
                 {"pending", pending},
                 {"to_come", status.to_come},
                 {"running", status.running()},
@@ -53,11 +54,11 @@ int show_status(const std::string& path, bool json) {
                 {"seconds_left", status.seconds_left ? number(*status.seconds_left) : nlohmann::json()},
                 {"failures", failures},
                 {"cells", lines}});
-    return damaged ? 3 : failed ? 1 : 0;
+    return damaged + unreadable ? 3 : failed ? 1 : 0;
   }
   put("{}\n", status.summary());
   if (status.to_come) put("{} more to come during the search for settings\n", counted(status.to_come, "cell"));
-  if (pending + failed + damaged && status.seconds_left)
+  if (pending + failed + damaged + unreadable && status.seconds_left)
     put("about {} of work left on one core\n", sweeps::clock_text(*status.seconds_left));
   if (!left.empty()) put("{}\n", leftovers_text(left));
   std::map<std::string, std::size_t> lines;
@@ -70,11 +71,12 @@ int show_status(const std::string& path, bool json) {
     if (cell.state == sweeps::CellState::failed)
       tell(cell.trial ? "trial failed" : "failed", ": " + cell.label + ": " + cell.reason);
     if (cell.state == sweeps::CellState::damaged) tell("damaged", ": " + cell.label);
+    if (cell.state == sweeps::CellState::unreadable) tell("unreadable", ": " + cells.fault(cell.hash));
   }
   for (const auto& line : status.damage) tell("damaged", ": " + line);
   for (const auto& [kind, count] : lines)
     if (count > most_lines) put("{}: {} more; --json has them all\n", kind, count - most_lines);
-  return damaged ? 3 : failed ? 1 : 0;
+  return damaged + unreadable ? 3 : failed ? 1 : 0;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/sweeps/config.hpp"
+#include "experiments/sweeps/start.hpp"
 #include "experiments/training/same_words.hpp"
 
 namespace hardgrad::cli {
@@ -14,7 +15,7 @@ Trained::Trained(TrainedOptions options)
     : checkpoint(storage::load_checkpoint(options.checkpoint)),
       task_spec(checkpoint.task),
       model_spec(checkpoint.model),
-      task(tasks::make_task(Spec::parse(task_spec), Key(checkpoint.seed) / "data")),
+      task(sweeps::trained_task(checkpoint, options.checkpoint)),
       options_(std::move(options)),
       trained_dimensions_(task->dimensions()) {
   if (!options_.model.empty()) {

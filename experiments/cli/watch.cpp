@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <thread>
@@ -70,7 +71,7 @@ std::vector<std::pair<std::string, std::vector<Line>>> networks(const std::vecto
     sweeps::Cell cell;
     cell.axes = curve.axes;
     if (!sweeps::filter_keeps(only, cell)) continue;
-    const auto network = curve.axes.at("task") + " · " + curve.axes.at("model");
+    const auto network = curve.axes.at("task") + " / " + curve.axes.at("model");
     auto label = curve.axes.at("estimator");
     for (const auto& [name, value] : curve.axes)
       if (name != "task" && name != "model" && name != "estimator" && name != "seed")
@@ -244,7 +245,8 @@ int watch(const WatchArguments& options) {
     print_json(to_json(curves.status(), now, options));
     return 0;
   }
-  if (!isatty(STDOUT_FILENO)) {
+  const char* terminal = std::getenv("TERM");  // one without cursor movements gets the table, too
+  if (!isatty(STDOUT_FILENO) || (terminal && std::string_view(terminal) == "dumb")) {
     table(curves.status(), now, options);
     return 0;
   }

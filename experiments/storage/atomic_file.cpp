@@ -49,7 +49,7 @@ std::string bytes_of(int fd, const std::string& path, std::size_t at, std::size_
   while (done < bytes.size()) {
     const auto got = ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(at + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
+    if (got < 0) throw Unreadable(path + ": cannot be read: " + system_words(errno));
     if (got == 0) break;  // the file has shrunk
     done += static_cast<std::size_t>(got);
   }
@@ -87,8 +87,11 @@ OpenFile::OpenFile(const std::string& path) : OpenFile(open_to_read(path), path)
 
 OpenFile::OpenFile(int descriptor, const std::string& path) : descriptor_(descriptor), path_(path) {
   struct stat status {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0)
-    throw InputError(path + ": cannot be read: " + system_words(errno));
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+    const auto words = path + ": cannot be read: " + system_words(errno);
+    if (errno == ENOENT || errno == ENOTDIR) throw InputError(words);
+    throw Unreadable(words);
+  }
   const bool folder = S_ISDIR(status.st_mode);
   if (!S_ISREG(status.st_mode)) {
     ::close(descriptor_);

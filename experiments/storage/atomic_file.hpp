@@ -10,12 +10,19 @@
 #include <string_view>
 #include <vector>
 
+#include "core/support/error.hpp"
+
 namespace hardgrad::storage {
+
+/// A file that is there but cannot be read here and now, as without permission.
+struct Unreadable : InputError {
+  using InputError::InputError;
+};
 
 /// A regular file, open to be read: of one file, even if another one takes its name meanwhile.
 class OpenFile {
  public:
-  /// InputError if it is missing, a folder or unreadable.
+  /// InputError if it is missing or a folder, Unreadable.
   explicit OpenFile(const std::string& path);
   OpenFile(OpenFile&& other) noexcept;
   ~OpenFile();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/storage/results.hpp"
 
@@ -109,9 +110,13 @@ CellRecord cell_of(const Archive& archive) {
   record.identity = text(data.attributes, "identity");
   record.checkpoint_hash = text(data.attributes, "checkpoint_hash");
   record.cell_hash = scalar<std::string>(data, "cell_hash", path);
-  record.estimator_settings = scalar<std::string>(data, "estimator_settings", path);
-  if (data.values<std::string>("run_settings"))  // missing in files of an earlier version
-    record.run_settings = scalar<std::string>(data, "run_settings", path);
+  for (const auto& [name, text] : {std::pair{"task_settings", &record.task_settings},
+                                   {"model_settings", &record.model_settings},
+                                   {"estimator_settings", &record.estimator_settings},
+                                   {"target_settings", &record.target_settings},
+                                   {"run_settings", &record.run_settings},
+                                   {"data_hash", &record.data_hash}})
+    if (data.values<std::string>(name)) *text = scalar<std::string>(data, name, path);
   const auto status = scalar<std::uint8_t>(data, "status", path);
   if (status > 2) throw InputError(path + ": has an unknown status " + std::to_string(status));
   record.status = static_cast<CellStatus>(status);
@@ -132,14 +137,16 @@ CellRecord cell_of(const Archive& archive) {
   return record;
 }
 
-std::string check_checkpoint(const std::string& folder, const CellSummary& cell) {
-  if (cell.checkpoint.empty()) return "";
-  const auto file = folder + "/" + cell.checkpoint;
+CheckpointFault check_checkpoint(const std::string& folder, const CellSummary& cell) {
+  if (cell.checkpoint.empty()) return {};
+  const auto file = folder + "/" + cell.checkpoint, whose = " (the checkpoint of cell " + cell.cell_hash + ")";
   try {
-    if (read_seal(file).hash != cell.checkpoint_hash) return file + ": is not the checkpoint of cell " + cell.cell_hash;
-    return "";
+    if (read_seal(file).hash != cell.checkpoint_hash) return {file + ": is not the checkpoint of cell " + cell.cell_hash, true};
+    return {};
+  } catch (const Unreadable& error) {
+    return {error.what() + whose, false};
   } catch (const InputError& error) {
-    return error.what() + (" (the checkpoint of cell " + cell.cell_hash + ")");
+    return {error.what() + whose, true};
   }
 }
 

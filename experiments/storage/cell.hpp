@@ -27,8 +27,11 @@ struct TuningRole {
 
 struct CellRecord {
   std::map<std::string, std::string> axes;  ///< task, model, estimator, seed (decimal or 0x...) and other grid axes
-  std::string estimator_settings = "{}";    ///< every parameter of the estimator, defaults included, as JSON
-  std::string run_settings = "{}";          ///< every setting of training and measurement, defaults included, as JSON
+  /// Every parameter of the task, model, estimator and its target, and every setting of training and measurement, defaults
+  /// included, as JSON.
+  std::string task_settings = "{}", model_settings = "{}", estimator_settings = "{}", target_settings = "{}",
+              run_settings = "{}";
+  std::string data_hash;  ///< of the contents of the task's files; empty for generated data
   CellStatus status = CellStatus::ok;
   std::string reason;  ///< why it failed or was skipped
   std::string log;     ///< its printed output
@@ -55,7 +58,11 @@ struct CellSummary {
 /// as absent, unless all values of its name are NaN. Storing and reading again therefore gives the same bytes.
 Archive archive_of(CellRecord record);
 CellRecord cell_of(const Archive& archive);
-/// Empty if the cell's checkpoint (if it has one) is in the folder and complete, else the fault in words.
-std::string check_checkpoint(const std::string& folder, const CellSummary& cell);
+/// The fault of a cell's checkpoint (if it has one) in its folder.
+struct CheckpointFault {
+  std::string words;  ///< empty: it is complete
+  bool lost = false;  ///< it is missing, damaged or another one, and not only unreadable here
+};
+CheckpointFault check_checkpoint(const std::string& folder, const CellSummary& cell);
 
 }  // namespace hardgrad::storage

@@ -17,7 +17,8 @@ constexpr std::size_t digits = 16, longest_line = 1024;
 struct Head {
   CellSummary cell;
   std::size_t line = 0, bytes = 0;  // lengths: of the line with its break, of the data
-  std::string data;                 // hash
+  int version = 0;
+  std::string data;  // hash
 };
 
 template <class N>
@@ -46,8 +47,17 @@ std::optional<Head> head_of(std::string_view bytes) {
   bool known = false;
   for (auto status : {CellStatus::ok, CellStatus::failed, CellStatus::skipped})
     if (to_string(status) == line.value("status")) head.cell.status = status, known = true;
-  if (!known || !number_in(line.value("attempt"), head.cell.attempt) || !number_in(line.value("bytes"), head.bytes)) return {};
+  if (!number_in(line.value("version"), head.version) || !number_in(line.value("bytes"), head.bytes)) return {};
+  const bool complete = known && number_in(line.value("attempt"), head.cell.attempt);
+  if (!complete && head.version <= record_version) return {};  // a later release may write another line
   return head;
+}
+
+// The place of the next intact line; npos if there is none.
+std::size_t next_record(std::string_view bytes, std::size_t from) {
+  auto next = bytes.find(mark, from);
+  while (next != std::string_view::npos && !head_of(bytes.substr(next))) next = bytes.find(mark, next + 1);
+  return next;
 }
 
 }  // namespace
@@ -56,8 +66,8 @@ std::string cell_bytes(const CellRecord& record, int attempt) {
   auto archive = archive_of(record);
   make_valid(archive.groups.front().data);
   const auto data = packed(archive.groups.front().data);
-  auto bytes = fmt::format("{}plan={} hash={} status={} attempt={}", mark, record.plan_hash, record.cell_hash,
-                           to_string(record.status), attempt);
+  auto bytes = fmt::format("{}version={} plan={} hash={} status={} attempt={}", mark, record_version, record.plan_hash,
+                           record.cell_hash, to_string(record.status), attempt);
   if (!record.checkpoint_hash.empty())
     bytes += fmt::format(" checkpoint={} checkpoint_hash={}", record.checkpoint, record.checkpoint_hash);
   bytes += fmt::format(" bytes={} data={}{}", data.size(), bytes_hash(data), sum);
@@ -73,6 +83,9 @@ CellRecord cell_in(std::string_view bytes, const std::string& path) {
     throw InputError(path + ": damaged: the record of a cell does not match its checksum");
   Archive archive{.kind = "cell"};
   archive.path = fmt::format("{} (cell {})", path, head->cell.cell_hash);
+  if (head->version > record_version)
+    throw InputError(fmt::format("{}: is of a newer release: records of version {}, this program reads {}", archive.path,
+                                 head->version, record_version));
   try {
     archive.groups.push_back({"", unpacked(bytes.substr(head->line, head->bytes))});
   } catch (const InputError& error) {
@@ -92,9 +105,7 @@ CellScan scan_cells(std::string_view bytes) {
   while (at < bytes.size()) {
     const auto head = head_of(bytes.substr(at));
     if (!head) {
-      auto next = at;
-      do next = bytes.find(mark, next + 1);
-      while (next != std::string_view::npos && !head_of(bytes.substr(next)));
+      auto next = next_record(bytes, at + 1);
       if (next == std::string_view::npos && !finished) break;
       next = std::min(next, bytes.size());
       scan.damage.push_back({{}, at, next - at, false});
@@ -102,10 +113,19 @@ CellScan scan_cells(std::string_view bytes) {
       continue;
     }
     const auto size = head->line + head->bytes + 1;
-    if (head->bytes > bytes.size() || at + size > bytes.size()) break;
-    const bool sound = bytes_hash(bytes.substr(at + head->line, head->bytes)) == head->data && bytes[at + size - 1] == '\n';
-    if (!sound && at + size == bytes.size() && !finished) break;
-    scan.cells.push_back({head->cell, at, size, sound});
+    const bool fits = head->bytes <= bytes.size() && at + size <= bytes.size();
+    const bool sound =
+        fits && bytes_hash(bytes.substr(at + head->line, head->bytes)) == head->data && bytes[at + size - 1] == '\n';
+    if (!sound) {
+      const auto next = next_record(bytes, at + 1);
+      if (next < (fits ? at + size : bytes.size())) {  // it is torn: another record begins within it
+        scan.damage.push_back({{}, at, next - at, false});
+        at = next;
+        continue;
+      }
+      if (!fits || (at + size == bytes.size() && !finished)) break;
+    }
+    scan.cells.push_back({head->cell, at, size, sound, head->version});
     at += size;
   }
   scan.end = at;

@@ -138,11 +138,35 @@ CellRecord CellStore::read(const std::string& hash) const {
   return record;
 }
 
+std::string CellStore::unreadable(const std::string& hash) const {
+  std::string path;
+  CellPlace place;
+  {
+    std::lock_guard guard(mutex_);
+    const auto it = cells_.find(hash);
+    if (it == cells_.end() || !it->second.place.sound) return {};
+    if (it->second.unreadable) return *it->second.unreadable;
+    path = *it->second.path;
+    place = it->second.place;
+  }
+  std::string why;
+  try {
+    cell_in(read_file(path, place.at, place.size), path);
+  } catch (const InputError& error) {
+    why = error.what();
+  }
+  std::lock_guard guard(mutex_);
+  if (const auto it = cells_.find(hash); it != cells_.end() && *it->second.path == path && it->second.place.at == place.at)
+    it->second.unreadable = why;
+  return why;
+}
+
 std::string CellStore::fault(const std::string& hash) const {
   const auto found = find(hash);
   if (!found) return fmt::format("{}: holds no cell {}", folder_, hash);
   if (!found->sound) return fmt::format("{}: damaged: the record of cell {} does not match its checksum", found->path, hash);
-  return check_checkpoint(folder_, found->cell);
+  if (auto why = unreadable(hash); !why.empty()) return why;
+  return check_checkpoint(folder_, found->cell).words;
 }
 
 void CellStore::append(const CellRecord& record) {

@@ -47,9 +47,12 @@ class CellStore {
   std::optional<StoredCell> find(const std::string& hash) const;
   /// The hashes of all cells.
   std::vector<std::string> hashes() const;
-  /// InputError if there is no sound record, or it has changed.
+  /// Why this program cannot read the cell's sound record: it is of a newer release, or its content is of no known form. Empty if
+  /// it can. Each record is tried once.
+  std::string unreadable(const std::string& hash) const;
+  /// InputError if there is no sound record, it has changed, or it is unreadable.
   CellRecord read(const std::string& hash) const;
-  /// Empty if the cell has a sound record and its checkpoint is complete, else the fault in words.
+  /// Empty if the cell has a sound and readable record and its checkpoint is complete, else the fault in words.
   std::string fault(const std::string& hash) const;
   /// Appends to this process's file, as a further attempt. UsageError if it cannot be written.
   void append(const CellRecord& record);
@@ -59,7 +62,8 @@ class CellStore {
   std::vector<std::string> damage() const;
   /// Files with a torn record of a process that was killed.
   std::vector<Leftover> torn() const;
-  /// Removes torn and damaged records from the files of dead processes; returns the number of torn ones.
+  /// Removes torn and damaged records from the files of dead processes, and keeps unreadable ones; returns the number of torn
+  /// ones.
   std::size_t mend();
 
  private:
@@ -75,6 +79,7 @@ class CellStore {
   struct Found {
     const std::string* path;
     CellPlace place;
+    std::optional<std::string> unreadable = {};  // why; empty until it was tried
   };
   bool is_apart(const std::string& name) const;
   bool has_changed(const std::string& path, File& file) const;
@@ -87,7 +92,7 @@ class CellStore {
   const std::string own_;
   mutable std::mutex mutex_;
   std::map<std::string, File> files_;
-  std::unordered_map<std::string, Found> cells_;
+  mutable std::unordered_map<std::string, Found> cells_;
 };
 
 }  // namespace hardgrad::storage

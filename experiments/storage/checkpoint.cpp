@@ -52,6 +52,10 @@ std::vector<Archive::Group> groups_of(const Checkpoint& checkpoint, const std::s
                      {"estimator", checkpoint.estimator},
                      {"seed", static_cast<std::int64_t>(checkpoint.seed)},
                      {"seed_hex", hex_seed(checkpoint.seed)},
+                     {"data_hash", checkpoint.data_hash},
+                     {"words_task", checkpoint.words.task},
+                     {"words_seed_hex", hex_seed(checkpoint.words.seed)},
+                     {"words_data_hash", checkpoint.words.hash},
                      {"precision", checkpoint.precision},
                      {"step", static_cast<std::int64_t>(checkpoint.step)}};
   add_state(root, "optimizer", checkpoint.optimizer, "state of the model's optimiser");
@@ -88,6 +92,9 @@ Checkpoint checkpoint_of(const Archive& archive, const std::string& root_name) {
   auto* seed = find(root.attributes, "seed");
   if (!seed || !std::holds_alternative<std::int64_t>(*seed)) throw InputError(path + ": has no seed");
   c.seed = static_cast<std::uint64_t>(std::get<std::int64_t>(*seed));
+  c.data_hash = text(root.attributes, "data_hash");
+  c.words = {text(root.attributes, "words_task"), 0, text(root.attributes, "words_data_hash")};
+  if (!c.words.task.empty()) c.words.seed = parse_seed(text(root.attributes, "words_seed_hex"));
   return c;
 }
 

@@ -11,14 +11,26 @@
 
 namespace hardgrad::storage {
 
+/// The data that number a network's words.
+struct DataOrigin {
+  std::string task;        ///< spec; empty: none
+  std::uint64_t seed = 0;  ///< of its stream, as in a checkpoint
+  std::string hash;        ///< Task::data_hash
+};
+
 /// Numbers are stored in double, which is exact for float runs.
 struct Checkpoint {
   std::vector<NamedArray<double>> parameters, own_parameters;
   std::vector<double> optimizer, own_optimizer, estimator_state;
   int step = 0;
   std::string task, model, estimator;  ///< specs
-  std::uint64_t seed = 0;
-  std::string precision;  ///< float | double
+  std::uint64_t seed = 0;              ///< Key(seed) / "data" is the stream of its data, with their splits
+  std::string data_hash;               ///< Task::data_hash of its data
+  DataOrigin words;                    ///< if its data have the words of another network: the data of that one
+  std::string precision;               ///< float | double
+
+  /// The data that number its words.
+  DataOrigin words_origin() const { return words.task.empty() ? DataOrigin{task, seed, data_hash} : words; }
 };
 
 /// The groups of its file; everything except parameters is in the group `root`.

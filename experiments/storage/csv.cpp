@@ -120,6 +120,7 @@ std::vector<std::string> export_csv(const std::string& path, const std::string& 
       {"evaluations.csv", {"run", "evaluation_step"}},
       {"measurements.csv", {"run", "measurement_step"}},
       {"measurement_groups.csv", {"run", "measurement_step", "parameter_group"}},
+      {"measurement_sites.csv", {"run", "measurement_step", "site"}},
       {"measurement_targets.csv", {"run", "measurement_step", "target"}}};
   for (const auto& [name, axes] : tables) {
     if (!std::all_of(axes.begin(), axes.end(), [&](const auto& name) { return data.axis(name); })) continue;
@@ -127,6 +128,10 @@ std::vector<std::string> export_csv(const std::string& path, const std::string& 
     if (text.empty()) continue;
     written.push_back((std::filesystem::path(folder) / name).string());
     write_file(written.back(), text);
+  }
+  if (const auto* configuration = data.values<std::string>("configuration")) {
+    written.push_back((std::filesystem::path(folder) / "configuration.toml").string());
+    write_file(written.back(), configuration->front());
   }
   return written;
 }

@@ -95,6 +95,41 @@ std::string deflated(const std::vector<std::uint8_t>& bytes) {
   return out;
 }
 
+constexpr std::size_t most_bytes = std::size_t{1} << 28, most_items = std::size_t{1} << 20, deepest = 8;
+
+// Checks the form of CBOR before it is parsed, as the parser recurses and makes a value of every item.
+void check_items(const std::vector<std::uint8_t>& bytes) {
+  std::vector<std::uint64_t> open{1};  // the items that are still to come, at each level
+  std::size_t at = 0, items = 0;
+  const auto left = [&] { return bytes.size() - at; };
+  while (!open.empty()) {
+    if (open.back() == 0) {
+      open.pop_back();
+      continue;
+    }
+    --open.back();
+    require(left() > 0 && ++items <= most_items);
+    const unsigned major = bytes[at] >> 5, info = bytes[at] & 31;
+    ++at;
+    std::uint64_t number = info;
+    if (info >= 24) {
+      require(info < 28 && left() >= std::size_t{1} << (info - 24));
+      number = 0;
+      for (auto n = std::size_t{1} << (info - 24); n > 0; --n) number = number << 8 | bytes[at++];
+    }
+    if (major >= 2 && major <= 5) require(number <= left());
+    if (major == 2 || major == 3) at += number;
+    if (major == 4 || major == 5) {
+      require(open.size() < deepest);
+      open.push_back(major == 5 ? 2 * number : number);
+    }
+    if (major == 6) {  // a tag, of a list of numbers
+      require(left() > 0 && bytes[at] >> 5 == 2);
+      ++open.back();
+    }
+  }
+}
+
 std::vector<std::uint8_t> inflated(std::string_view bytes) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) throw Bug("zlib cannot start");
@@ -107,6 +142,7 @@ std::vector<std::uint8_t> inflated(std::string_view bytes) {
     stream.avail_out = static_cast<uInt>(block.size());
     state = inflate(&stream, Z_NO_FLUSH);
     out.insert(out.end(), block.data(), stream.next_out);
+    if (out.size() > most_bytes) break;
   }
   inflateEnd(&stream);
   require(state == Z_STREAM_END && stream.avail_in == 0);
@@ -129,12 +165,17 @@ std::string packed(const Dataset& data) {
     variables.push_back(std::move(entry));
   }
   for (const auto& [name, value] : data.attributes) attributes[name] = json_of(value);
-  return deflated(
-      Json::to_cbor({{"axes", std::move(axes)}, {"variables", std::move(variables)}, {"attributes", std::move(attributes)}}));
+  const auto cbor =
+      Json::to_cbor({{"axes", std::move(axes)}, {"variables", std::move(variables)}, {"attributes", std::move(attributes)}});
+  if (cbor.size() > most_bytes)
+    throw UsageError("a record of a cell would have more than 256 MB: log, evaluate or measure less often");
+  return deflated(cbor);
 }
 
 Dataset unpacked(std::string_view bytes) {
-  const auto json = Json::from_cbor(inflated(bytes), true, false, Json::cbor_tag_handler_t::store);
+  const auto cbor = inflated(bytes);
+  check_items(cbor);
+  const auto json = Json::from_cbor(cbor, true, false, Json::cbor_tag_handler_t::store);
   require(json.is_object() && json.contains("axes") && json.contains("variables") && json.contains("attributes") &&
           json["axes"].is_array() && json["variables"].is_array() && json["attributes"].is_object());
   Dataset data;

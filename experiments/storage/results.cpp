@@ -15,7 +15,7 @@ const std::vector<MeasurementField>& measurement_fields() {
       {"mse", &M::mse, "1", "variance plus squared bias"},
       {"snr", &M::snr, "1", "squared norm of the exact gradient over variance"},
       {"cosine", &M::cosine, "1", "mean cosine of one estimate to the exact gradient"},
-      {"mean_cosine", &M::mean_cosine, "1", "cosine of the exact mean gradient to the exact gradient", true},
+      {"mean_cosine", &M::mean_cosine, "1", "cosine of the exact mean gradient to the exact gradient"},
       {"bias_p_value_plain", &M::bias_p_value_plain, "1",
        "p-value of the hypothesis of no bias, by the length of the mean deviation"},
       {"bias_p_value", &M::bias_p_value, "1",

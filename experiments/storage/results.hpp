@@ -18,7 +18,6 @@ struct MeasurementField {
   double measurement::Measurement::*value;
   const char* units;
   const char* long_name;
-  bool later = false;  ///< files of earlier versions lack it
 };
 const std::vector<MeasurementField>& measurement_fields();
 

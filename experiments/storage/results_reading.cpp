@@ -18,7 +18,7 @@ bool only_nan(const std::vector<double>& values, std::size_t first = 0, std::siz
   return true;
 }
 
-/// Look-up of a cell's variables; InputError names a missing one.
+/// Look-up of a cell's variables. One that the file lacks, of a program before or after, reads as missing: NaN, or empty.
 class Columns {
  public:
   explicit Columns(const Dataset& data) : data_(data) {}
@@ -30,22 +30,17 @@ class Columns {
     return found ? *found : std::vector<L>{};
   }
   template <class V>
-  const std::vector<V>& values(const std::string& name) const {
+  V value(const std::string& name, std::size_t i, V missing) const {
     auto* found = data_.values<V>(name);
-    if (!found) throw InputError("has no variable " + name);
-    return *found;
+    return found ? found->at(i) : missing;
   }
-  bool has(const std::string& name) const { return data_.values<double>(name); }
-  double number(const std::string& name, std::size_t i) const { return values<double>(name).at(i); }
+  double number(const std::string& name, std::size_t i) const { return value(name, i, measurement::not_a_number); }
   /// True if entries first, first + stride, ... are all NaN: they were then stored as NaN and are not absent.
   bool only_nan(const std::string& name, std::size_t first, std::size_t stride) const {
-    return storage::only_nan(values<double>(name), first, stride);
+    auto* found = data_.values<double>(name);
+    return found && storage::only_nan(*found, first, stride);
   }
-  const std::string& word(const std::string& name, std::size_t i) const { return values<std::string>(name).at(i); }
-  /// Empty if a cell of an earlier version lacks the variable.
-  std::string word_if_there(const std::string& name, std::size_t i) const {
-    return data_.values<std::string>(name) ? word(name, i) : std::string();
-  }
+  std::string word(const std::string& name, std::size_t i) const { return value(name, i, std::string()); }
 
  private:
   const Dataset& data_;
@@ -56,11 +51,10 @@ measurement::Measurement measurement(const Columns& columns, std::size_t i) {
   m.estimator = columns.word("measured_estimator", i);
   m.reason = columns.word("measurement_reason", i);
   m.why_unreliable = columns.word("measurement_unsupported", i);
-  m.status = columns.values<std::uint8_t>("measurement_status").at(i) == 0 ? "ok" : "skipped";
+  m.status = columns.value("measurement_status", i, std::uint8_t{2}) == 0 ? "ok" : "skipped";
   m.target = columns.word("own_target", i);
-  m.known_unbiased = columns.word_if_there("known_unbiased", i);
-  for (const auto& field : measurement_fields())
-    if (!field.later || columns.has(field.name)) m.*field.value = columns.number(field.name, i);
+  m.known_unbiased = columns.word("known_unbiased", i);
+  for (const auto& field : measurement_fields()) m.*field.value = columns.number(field.name, i);
   const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
     const auto names = columns.labels<std::string>(axis);
     for (std::size_t k = 0; k < names.size(); ++k)
@@ -98,9 +92,9 @@ training::TrainResult from_columns(const Dataset& data) {
   result.seconds = columns.number("total_seconds", 0);
   result.rows = columns.number("total_rows", 0);
   result.attention_values = columns.number("total_attention_values", 0);
-  if (data.variable("ended_by")) result.ended_by = columns.word("ended_by", 0);  // missing in files of an earlier version
-  result.target = columns.word_if_there("trained_target", 0);
-  if (const auto better = nlohmann::json::parse(columns.word_if_there("metrics_better", 0), nullptr, false); better.is_object())
+  result.ended_by = columns.word("ended_by", 0);
+  result.target = columns.word("trained_target", 0);
+  if (const auto better = nlohmann::json::parse(columns.word("metrics_better", 0), nullptr, false); better.is_object())
     for (const auto& [name, words] : better.items()) result.higher_is_better[name] = words == "higher";
   for (auto step : columns.labels<std::int64_t>("step")) {
     const auto i = result.log.size();

@@ -26,8 +26,15 @@ void add_state(ColumnBuilder& b, const Records& records) {
   const auto strings = [&](const char* name, const char* words, auto&& get) {
     add<std::string>(b, records, name, {{"long_name", words}}, get);
   };
+  strings("task_settings", "every parameter of the task, defaults included, as JSON", [](auto& r) { return r.task_settings; });
+  strings("model_settings", "every parameter of the model, defaults included, as JSON",
+          [](auto& r) { return r.model_settings; });
   strings("estimator_settings", "every parameter of the estimator, defaults included, as JSON",
           [](auto& r) { return r.estimator_settings; });
+  strings("target_settings", "every parameter of the estimator's target, defaults included, as JSON",
+          [](auto& r) { return r.target_settings; });
+  strings("data_hash", "hash of the contents of the task's files; empty for generated data",
+          [](auto& r) { return r.data_hash; });
   strings("run_settings", "every setting of training and measurement, defaults included, as JSON",
           [](auto& r) { return r.run_settings; });
   strings("cell_hash", "hash of the cell", [](auto& r) { return r.cell_hash; });

@@ -62,7 +62,9 @@ bool pattern_matches(const std::string& pattern, const std::string& text);
 
 /// The spec of a registered task, model or estimator in canonical spelling; UsageError if a name is unknown.
 std::string canonical_spec(const std::string& kind, const std::string& text);
-/// Every parameter of the spec by name, defaults included, as a JSON object.
+/// Every parameter of the spec by name, defaults included, as a JSON object; of kind `target`: of an estimator's target.
 std::string settings_json(const std::string& kind, const std::string& text);
+/// The lines hardgrad::identity_lines of the spec, each with the kind in front; of an estimator also those of its target.
+std::string identity_lines(const std::string& kind, const std::string& text);
 
 }  // namespace hardgrad::sweeps

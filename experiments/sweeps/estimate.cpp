@@ -145,18 +145,14 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
   const training::RunKeys run{keys.init, keys.order, keys.noise};
   const auto settings = cell.settings.resolved();
   auto start = Clock::now();
-  const auto task = tasks.get(cell.axes.at("task"), keys.data);
+  const auto task = tasks.get(data_of(plan.seed, cell));
   trial.load = since(start);
   start = Clock::now();
   auto training = prepared<T>(cell, task, run);
   trial.prepare = since(start);
   const auto parameters = static_cast<double>(training.model->parameters().size());
   trial.point_bytes = bytes_per_point + (parameters <= 1000 ? 16 * parameters : 0);
-  storage::CellRecord record;
-  record.axes = cell.axes;
-  record.identity = identity(plan.precision, plan.seed, cell);
-  record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
-  record.run_settings = settings_json(cell.settings);
+  auto record = labelled_record(plan, cell);
   measurement::Measurement measurement;
   try {
     if (!settings.measure_at.empty()) measurement = try_measurement(trial, training, settings, keys.noise, stop);
@@ -248,17 +244,16 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     kind.trial = mean_of(!same_model.empty() ? same_model : !same_task.empty() ? same_task : all);
   }
 
-  std::set<std::pair<std::string, std::uint64_t>> loaded;
+  std::set<CellData> loaded;
   double writing = 0;
   for (const auto* cell : cells) {
     if (!cell->skip.empty()) continue;
     const auto& kind = kinds.at(kind_name(*cell));
     const auto& trial = kind.trial;
     const auto settings = cell->settings.resolved();
-    const auto data = CellKeys(plan.seed, cell->axes).data;
-    if (loaded.insert({cell->axes.at("task"), data.value()}).second) total.core_seconds += trial.load;
+    if (loaded.insert(data_of(plan.seed, *cell)).second) total.core_seconds += trial.load;
     // Data of other seeds have the same size.
-    const auto task = tasks.get(kind.cell->axes.at("task"), CellKeys(plan.seed, kind.cell->axes).data);
+    const auto task = tasks.get(data_of(plan.seed, *kind.cell));
     // A reached target or patience can shorten it.
     const double trained = trained_on(*task, settings);
     double steps = settings.steps;

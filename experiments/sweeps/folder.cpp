@@ -24,6 +24,7 @@ std::string to_string(CellState state) {
     case CellState::failed: return "failed";
     case CellState::skipped: return "skipped";
     case CellState::damaged: return "damaged";
+    case CellState::unreadable: return "unreadable";
   }
   throw Bug("unknown cell state");
 }
@@ -40,7 +41,8 @@ CellState cell_state(const storage::CellStore& cells, const std::string& hash, b
   const auto found = cells.find(hash);
   if (!found) return CellState::pending;
   if (!found->sound) return CellState::damaged;
-  if (with_checkpoint && !storage::check_checkpoint(cells.folder(), found->cell).empty()) return CellState::damaged;
+  if (!cells.unreadable(hash).empty()) return CellState::unreadable;
+  if (with_checkpoint && storage::check_checkpoint(cells.folder(), found->cell).lost) return CellState::damaged;
   switch (found->cell.status) {
     case storage::CellStatus::ok: return CellState::ok;
     case storage::CellStatus::failed: return CellState::failed;
@@ -79,11 +81,12 @@ std::size_t SweepStatus::failed_trials() const {
 }
 
 std::string SweepStatus::summary() const {
-  const auto trials = failed_trials(), damaged = count(CellState::damaged);
-  return fmt::format("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}{}", printable(name),
+  const auto trials = failed_trials(), damaged = count(CellState::damaged), unreadable = count(CellState::unreadable);
+  return fmt::format("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}{}{}", printable(name),
                      counted(cells.size(), "cell"), count(CellState::ok), count(CellState::skipped),
                      count(CellState::failed) - trials, count(CellState::pending), running(),
                      damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "",
+                     unreadable ? fmt::format(", {} unreadable (will be run again)", unreadable) : "",
                      trials ? fmt::format("; {} failed, never chosen", counted(trials, "trial")) : "");
 }
 

@@ -163,10 +163,13 @@ nlohmann::json read_plan(const SweepFolder& folder, const EachPlanned& each) {
   storage::each_line(folder.plan(), [&](std::string_view line) { reader.take(line); });
   if (reader.good()) return std::move(reader.head);
   const auto other = nlohmann::json::parse(storage::read_file(folder.plan()), nullptr, false);
-  const bool old =
-      other.is_object() && other.contains("format") && other["format"].is_number_integer() && other["format"] < format;
+  const auto version = other.is_object() && other.contains("format") && other["format"].is_number_integer()
+                           ? other["format"].get<int>()
+                           : format;
   throw InputError(fmt::format("{}: {}; `hardgrad run --force` rewrites it and keeps finished cells", folder.plan(),
-                               old ? "is of an older release" : "damaged"));
+                               version < format   ? "is of an older release"
+                               : version > format ? "is of a newer release, which can read it"
+                                                  : "damaged"));
 }
 
 nlohmann::json read_plan(const SweepFolder& folder) {

@@ -7,6 +7,8 @@
 #include "core/estimator/estimator.hpp"
 #include "core/estimator/evaluations.hpp"
 #include "core/support/error.hpp"
+#include "experiments/sweeps/caps.hpp"
+#include "experiments/sweeps/start.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/training/annealing.hpp"
 
@@ -60,7 +62,7 @@ const Grid::Fit& Grid::fit(const Cell& cell, bool posterior) {
   const std::tuple key{cell.axes.at("task"), cell.axes.at("model"), posterior};
   if (const auto it = fits_.find(key); it != fits_.end()) return it->second;
   const CellKeys keys(config_.seed, cell.axes);
-  const auto task = tasks_.get(cell.axes.at("task"), keys.data);
+  const auto task = tasks_.get(data_of(config_.seed, cell));
   Fit found;
   try {
     found.model = tasks::make_model_for<float>(*task, cell.spec("model"), keys.init, posterior);
@@ -68,6 +70,30 @@ const Grid::Fit& Grid::fit(const Cell& cell, bool posterior) {
     found.refusal = e.what();
   }
   return fits_.emplace(key, std::move(found)).first->second;
+}
+
+// The networks that the cell starts from or stays near, once for all cells with the same ones and the same data.
+void Grid::check_files(const Cell& cell) {
+  const auto& settings = cell.settings;
+  if (networks_of(settings).empty()) return;
+  const auto data = data_of(config_.seed, cell);
+  if (!checked_.emplace(data, settings.start, settings.reference, settings.start_overlap).second) return;
+  try {
+    check_networks(cell, *tasks_.get(data));
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", config_.file, error.what()));
+  }
+}
+
+// Once for all cells that differ only in the seed.
+const std::string& Grid::over_caps(const Cell& cell, int questions) {
+  const auto& measure = cell.settings.train.measure;
+  const auto kind = fmt::format("{}{} {} {}", kind_of(cell.axes), cell.settings.train.batch, cell.settings.train.measure_batch,
+                                measure.exact ? measure.outcome_cap : 0);
+  const auto [it, added] = over_caps_.try_emplace(kind);
+  if (added && may_exceed_caps(cell, questions))
+    it->second = why_over_caps(cell, tasks_.get(data_of(config_.seed, cell)), CellKeys(config_.seed, cell.axes));
+  return it->second;
 }
 
 void Grid::each(const std::function<void(Cell&&)>& f) {
@@ -81,9 +107,11 @@ void Grid::each(const std::function<void(Cell&&)>& f) {
     if (out) continue;
     cell.settings = settings_of(config_, cell.axes, &overridden_);
     check(cell);
+    cell.data_hash = tasks_.data_hash(data_of(config_.seed, cell));
     cell.hash = text_hash(identity(config_.precision, config_.seed, cell));
     cell.number = hashes.size();
     if (!hashes.insert(cell.hash).second) continue;  // zipped lists may repeat a combination
+    check_files(cell);
     const auto estimator = cell.spec("estimator");
     const auto& [model, refusal] = fit(cell, wants_posterior(estimator));
     cell.skip = refusal;
@@ -92,7 +120,11 @@ void Grid::each(const std::function<void(Cell&&)>& f) {
       structure.reference |= !cell.settings.reference.empty();
       cell.skip = training::why_untrainable(estimator, structure, cell.settings.train);
     }
-    if (cell.skip.empty()) cell.rows = stated_rows(estimator, model->structure(), cell.settings.train.steps > 0);
+    if (cell.skip.empty()) {
+      cell.rows = stated_rows(estimator, model->structure(), cell.settings.train.steps > 0);
+      cell.skip = over_caps(cell, model->structure().steps());
+      if (!cell.skip.empty()) cell.rows.reset();
+    }
     f(std::move(cell));
   }
 }

@@ -35,6 +35,8 @@ class Grid {
   AxisValues axes_at(std::size_t number) const;
   void check(const Cell& cell);
   const Fit& fit(const Cell& cell, bool posterior);
+  void check_files(const Cell& cell);
+  const std::string& over_caps(const Cell& cell, int questions);
 
   const SweepConfig config_;
   TaskPool& tasks_;
@@ -43,6 +45,8 @@ class Grid {
   std::map<std::tuple<std::string, std::string, bool>, Fit> fits_;
   std::set<std::string> flattering_;
   std::set<std::pair<std::string, std::string>> monitored_;
+  std::set<std::tuple<CellData, std::string, std::string, double>> checked_;
+  std::map<std::string, std::string> over_caps_;
 };
 
 }  // namespace hardgrad::sweeps

@@ -30,7 +30,9 @@ std::vector<std::string> identity_differences(const std::string& before, const s
   for (const auto& name : names) {
     const auto was = old_lines.find(name), is = new_lines.find(name);
     if (was != old_lines.end() && is != new_lines.end() && was->second == is->second) continue;
-    if (name.starts_with("plugin."))
+    if (name == "data")
+      found.push_back("the contents of the task's files have changed");
+    else if (name.starts_with("plugin."))
       found.push_back(fmt::format("the {}'s plugin is another build", name.substr(7)));
     else
       found.push_back(fmt::format("{} {} -> {}", name == "root" ? "seed" : name,

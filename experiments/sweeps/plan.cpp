@@ -1,17 +1,15 @@
 #include "experiments/sweeps/plan.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
-#include "experiments/storage/archive.hpp"
 #include "experiments/sweeps/grid.hpp"
+#include "experiments/sweeps/start.hpp"
 #include "experiments/sweeps/tuning.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/training/monitor.hpp"
@@ -29,36 +27,21 @@ CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std:
   return settings;
 }
 
-namespace {
-
-/// The hash in a file's seal. The file is read once for all cells that name it, and again if it has changed.
-std::string sealed_hash(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return storage::read_seal(path).hash;  // which names the fault
-  std::tuple now(status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
-  static std::mutex mutex;
-  static std::map<std::string, std::pair<decltype(now), std::string>> known;
-  std::lock_guard guard(mutex);
-  auto& [then, hash] = known[path];
-  if (hash.empty() || then != now) {
-    hash = storage::read_seal(path).hash;
-    then = now;
-  }
-  return hash;
-}
-
-}  // namespace
-
 std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell) {
-  auto text = fmt::format("cell 1\nprecision={}\nroot={}\n", precision, root_seed);
+  auto text = fmt::format("cell 2\nprecision={}\nroot={}\n", precision, root_seed);
   for (const auto& [name, value] : cell.axes) text += fmt::format("{}={}\n", name, value);
   for (const char* noun : {"task", "model", "estimator"})
     if (const auto* plugin = plugin_of(noun, cell.spec(noun).name))
       text += fmt::format("plugin.{}={}\n", noun, plugin->fingerprint);
-  if (is_checkpoint(cell.settings.start)) text += fmt::format("start.file={}\n", sealed_hash(cell.settings.start));
-  if (!cell.settings.reference.empty()) text += fmt::format("reference.file={}\n", sealed_hash(cell.settings.reference));
-  for (const auto& setting : settings_table())
-    if (setting.in_identity) text += fmt::format("{}={}\n", setting.path, hardgrad::to_string(setting.get(cell.settings)));
+  if (!cell.data_hash.empty()) text += fmt::format("data={}\n", cell.data_hash);
+  for (const auto& [setting, file] : networks_of(cell.settings))
+    text += fmt::format("{}.file={}\n", setting, sealed_hash(file));
+  for (const char* kind : {"task", "model", "estimator"}) text += identity_lines(kind, cell.axes.at(kind));
+  for (const auto& setting : settings_table()) {  // as hardgrad::identity_lines, without a copy of the table for each cell
+    const auto value = setting.get(cell.settings);
+    if (setting.in_identity && (!setting.info.absent || value != *setting.info.absent))
+      text += fmt::format("{}={}\n", setting.path, hardgrad::to_string(value));
+  }
   return text;
 }
 
@@ -74,41 +57,11 @@ std::string Cell::label() const {
   return text;
 }
 
-std::uint64_t run_seed(std::uint64_t root_seed, const AxisValues& axes) {
-  return (Key(root_seed) / "run" / axes.at("task") / std::stoull(axes.at("seed"))).value();
-}
-
 CellKeys::CellKeys(std::uint64_t root_seed, const AxisValues& axes)
-    : data(Key(run_seed(root_seed, axes)) / "data"),
-      init(Key(run_seed(root_seed, axes)) / "init" / axes.at("model")),
+    : init(Key(run_seed(root_seed, axes)) / "init" / axes.at("model")),
       order(Key(run_seed(root_seed, axes)) / "order"),
       noise(Key(root_seed) / "noise") {
   for (const auto& [name, value] : axes) noise = noise / name / value;  // a map, so sorted by name
-}
-
-std::shared_ptr<const tasks::Task> TaskPool::get(const std::string& spec, Key data) {
-  std::shared_ptr<Slot> slot;
-  {
-    std::lock_guard guard(mutex_);
-    auto& place = slots_[{spec, data.value()}];
-    if (!place) place = std::make_shared<Slot>();
-    slot = place;
-  }
-  std::lock_guard guard(slot->loading);  // others wait for the loading thread
-  if (!slot->task) slot->task = tasks::make_task(Spec::parse(spec), data);
-  auto task = slot->task;
-  if (slot->users > 0 && --slot->users == 0) slot->task.reset();
-  return task;
-}
-
-void TaskPool::expect(const Users& users) {
-  std::lock_guard guard(mutex_);
-  std::erase_if(slots_, [&](const auto& item) { return !users.contains(item.first); });
-  for (const auto& [key, count] : users) {
-    auto& place = slots_[key];
-    if (!place) place = std::make_shared<Slot>();
-    place->users = count;
-  }
 }
 
 Plan make_plan(const SweepConfig& config, TaskPool& tasks, std::size_t shard, std::size_t shards) {
@@ -222,7 +175,7 @@ std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std:
 
 bool more_is_better(const SweepConfig& config, const std::string& setting, const std::string& what, const Cell& cell,
                     TaskPool& tasks) {
-  return training::higher_is_better(*tasks.get(cell.axes.at("task"), CellKeys(config.seed, cell.axes).data), what,
+  return training::higher_is_better(*tasks.get(data_of(config.seed, cell)), what,
                                     fmt::format("{}: {}: {}", config.file, setting, cell.spec("task").name));
 }
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 #include "core/random/key.hpp"
 #include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/search.hpp"
+#include "experiments/sweeps/task_pool.hpp"
 
 namespace hardgrad::sweeps {
 
@@ -46,37 +46,16 @@ struct Plan {
   nlohmann::json json() const;
 };
 
-/// The seed of a cell's data: `measure --seed` with it uses the same data.
-std::uint64_t run_seed(std::uint64_t root_seed, const AxisValues& axes);
-
-/// Random streams of one cell, derived from names and values and not from order. Cells with the same task and seed share data
-/// and the order of batches. With the same model they also share initial parameters. Noise differs between all cells.
+/// Random streams of one cell besides its data's, derived from names and values and not from order. Cells with the same task and
+/// seed share the order of batches. With the same model they also share initial parameters. Noise differs between all cells.
 struct CellKeys {
-  Key data, init, order, noise;
+  Key init, order, noise;
   CellKeys(std::uint64_t root_seed, const AxisValues& axes);
 };
 
-/// Tasks shared between cells: each is loaded once and released after its last use.
-class TaskPool {
- public:
-  /// The task of a spec and stream. Exceptions of loading are rethrown with the spec as prefix.
-  std::shared_ptr<const tasks::Task> get(const std::string& spec, Key data);
-  using Users = std::map<std::pair<std::string, std::uint64_t>, int>;
-  /// Sets the remaining number of uses of each task (spec, value of its stream); all others are released.
-  void expect(const Users& users);
-
- private:
-  struct Slot {
-    std::mutex loading;
-    std::shared_ptr<const tasks::Task> task;
-    int users = -1;  ///< remaining; negative: never released
-  };
-  std::mutex mutex_;
-  std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Slot>> slots_;
-};
-
-/// Everything that determines a cell's numbers: `name=value` lines of its axes, settings, precision, root seed and builds of
-/// plugins. The cell's hash is the hash of this text.
+/// Everything that determines a cell's numbers: `name=value` lines of its precision, root seed, axes, builds of plugins, contents
+/// of files, and of all settings of its task, model, estimator, target, training and measurement (identity_lines). The cell's
+/// hash is the hash of this text.
 std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell);
 
 /// 16 hex digits of a text's hash.

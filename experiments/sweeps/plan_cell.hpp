@@ -12,7 +12,8 @@ namespace hardgrad::sweeps {
 struct Cell {
   AxisValues axes;        ///< always task, model, estimator and seed; then the other axes of the grid and of [tune]
   CellSettings settings;  ///< with overrides applied
-  std::string hash;       ///< 16 hex digits over axes, settings, precision and root seed
+  std::string hash;       ///< 16 hex digits over its identity
+  std::string data_hash;  ///< Task::data_hash of its data
   std::string skip;       ///< why it is skipped; empty if it is run
   /// stated_rows of its estimator during training; empty for a skipped cell, or if the cost is not a formula
   std::optional<double> rows = {};

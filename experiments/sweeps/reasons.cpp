@@ -44,7 +44,8 @@ std::string Reasons::operator()(const Cell& cell) {
     case CellState::failed:
       return (cell.round ? "done: the trial failed, and is never chosen: " : "run again: it failed: ") + reason();
     case CellState::skipped: return "run again: it was skipped: " + reason();
-    case CellState::damaged: return "run again: " + cells_.fault(cell.hash);
+    case CellState::damaged:
+    case CellState::unreadable: return "run again: " + cells_.fault(cell.hash);
     case CellState::pending: break;
   }
   if (!others_) look_for_others();

@@ -38,8 +38,8 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   const bool same = there && there->at("hash") == plan.hash;
   if (!same && !force)
     throw UsageError(
-        fmt::format("{}: holds another plan: {}; give another --out, or --force to continue here with "
-                    "the new plan (finished cells of both are kept)",
+        fmt::format("{}: holds another plan: {}; give another --out; or --force, to go on here with this plan: cells that both "
+                    "have, as when seeds are added, are not run again",
                     folder.path, plan_difference(read_plan(folder), plan)));
   // A growing plan may already have more cells in the folder.
   if (!same || (!plan.tuning && there->value("content", "") != plan.content)) storage::write_file(folder.plan(), frozen(plan));
@@ -107,7 +107,7 @@ void Run::select() {
     todo_.push_back({cell, found ? found->cell.attempt : 0});
     if (!cell->skip.empty()) continue;
     left_.expect(cell->hash, kind_of(cell->axes), cell->share);
-    ++users[{cell->axes.at("task"), CellKeys(plan_.seed, cell->axes).data.value()}];
+    ++users[data_of(plan_.seed, *cell)];
   }
   tasks_.expect(users);
   const auto later = selected_cells(plan_, options_.only, options_.shard, options_.shards, true);

@@ -12,6 +12,7 @@
 #include "experiments/storage/provenance.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/checkpoint_writer.hpp"
+#include "experiments/sweeps/start.hpp"
 
 namespace hardgrad::sweeps {
 namespace {
@@ -50,8 +51,11 @@ class CellTraining {
         record_(record),
         keys_(plan.seed, cell.axes),
         settings_(cell.settings.resolved()),
-        task_(tasks.get(cell.axes.at("task"), keys_.data)) {
+        task_(tasks.get(data_of(plan.seed, cell))) {
     record.log += fmt::format("data: {}\n", task_->provenance());
+    if (cell.settings.start_overlap > 0)
+      for (const auto& [setting, file] : networks_of(cell.settings))
+        record.log += fmt::format("{}: {}\n", setting, seen_by(*trained_task(labels_of(file), file), *task_).text());
   }
 
   /// The trained network.
@@ -102,17 +106,7 @@ class CellTraining {
       storage::restore_shared(saved, training.model->parameters(), std::as_const(*bare).parameters(), where);
     };
     if (is_checkpoint(from)) return put(storage::load_checkpoint(from).parameters, from);
-    auto how = settings_;
-    const training::TrainSettings none;
-    how.steps = cell_.settings.start_steps;
-    how.rows = how.attention_values = how.cpu_seconds = 0;
-    how.target_loss = none.target_loss;
-    how.anneal.clear();
-    how.reuse = 1;
-    how.patience = how.evaluate_every = 0;
-    how.evaluate_examples = 1;  // its result is not kept
-    how.decode = how.keep_best = false;
-    how.measure_at.clear();
+    const auto how = training_alone(settings_, cell_.settings.start_steps);
     const training::RunKeys keys{keys_.init, keys_.order / "start", keys_.init / "start"};  // shared by all estimators
     const auto make = [&] { return prepare<T>(task_, cell_.spec("model"), Spec::parse(from), how, keys); };
     auto first = make();
@@ -141,7 +135,10 @@ void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellH
   saved.task = cell.axes.at("task");
   saved.model = cell.axes.at("model");
   saved.estimator = cell.axes.at("estimator");
-  saved.seed = run_seed(plan.seed, cell.axes);
+  const auto data = data_of(plan.seed, cell);
+  saved.seed = data.seed;
+  saved.data_hash = training.task->data_hash();
+  if (!data.like.empty()) saved.words = labels_of(data.like).words_origin();
   saved.precision = plan.precision;
   storage::save_checkpoint(hooks.checkpoint, saved);
   record.checkpoint = std::filesystem::path(hooks.checkpoint).filename();
@@ -169,15 +166,37 @@ training::Training<T> prepared(const Cell& cell, const std::shared_ptr<const tas
 template training::Training<float> prepared(const Cell&, const std::shared_ptr<const tasks::Task>&, const training::RunKeys&);
 template training::Training<double> prepared(const Cell&, const std::shared_ptr<const tasks::Task>&, const training::RunKeys&);
 
-storage::CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks) {
+training::TrainSettings training_alone(training::TrainSettings settings, int steps) {
+  settings.steps = steps;
+  settings.rows = settings.attention_values = settings.cpu_seconds = 0;
+  settings.target_loss = training::TrainSettings{}.target_loss;
+  settings.anneal.clear();
+  settings.reuse = 1;
+  settings.patience = settings.evaluate_every = 0;
+  settings.evaluate_examples = 1;  // its result is not kept
+  settings.decode = settings.keep_best = false;
+  settings.measure_at.clear();
+  return settings;
+}
+
+storage::CellRecord labelled_record(const Plan& plan, const Cell& cell) {
   storage::CellRecord record;
   record.axes = cell.axes;
+  record.task_settings = settings_json("task", cell.axes.at("task"));
+  record.model_settings = settings_json("model", cell.axes.at("model"));
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
+  record.target_settings = settings_json("target", cell.axes.at("estimator"));
   record.run_settings = settings_json(cell.settings);
+  record.data_hash = cell.data_hash;
   record.plan_hash = plan.hash;
   record.cell_hash = cell.hash;
   record.identity = identity(plan.precision, plan.seed, cell);
   record.configuration = plan.config;
+  return record;
+}
+
+storage::CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks) {
+  auto record = labelled_record(plan, cell);
   record.costs["cpu_seconds"] = 0;
   const double start = thread_seconds();
   const auto fail = [&](const std::string& reason) {

@@ -36,6 +36,12 @@ struct CellHooks {
 template <class T>
 training::Training<T> prepared(const Cell& cell, const std::shared_ptr<const tasks::Task>& task, const training::RunKeys& keys);
 
+/// A record of the cell with its labels, settings and hashes, and nothing else.
+storage::CellRecord labelled_record(const Plan& plan, const Cell& cell);
+
+/// These settings for training alone, of some steps: without evaluations, measurements and other limits.
+training::TrainSettings training_alone(training::TrainSettings settings, int steps);
+
 /// Runs one cell: trains and measures. Interrupted is rethrown after the cell is saved; other exceptions give a failed or
 /// skipped record.
 storage::CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks);

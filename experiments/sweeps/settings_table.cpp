@@ -167,6 +167,11 @@ std::vector<SettingInfo> make_table() {
       CELL("train", Info::integer("start_steps", 0, 0, many, "training steps with the start estimator, with the same settings"),
            start_steps),
       CELL("train",
+           Info::real("start_overlap", 0, 0, 1,
+                      "largest share of the held-out or test examples that a network from a file may have been trained on")
+               .absent_means(0.0),
+           start_overlap),
+      CELL("train",
            Info::text("reference", "",
                       "checkpoint (FILE.h5) of the same network: the reference policy of near_reference and its divergence"),
            reference),

@@ -16,6 +16,7 @@ struct CellSettings {
   std::string measure_at = "start;end";  ///< steps, "start", "end" or "50%", separated by ';'
   std::string start;                     ///< empty, file of a checkpoint, or spec of an estimator
   int start_steps = 0;                   ///< of that estimator
+  double start_overlap = 0;              ///< share of held-out or test examples that the files' networks may have seen
   std::string reference;                 ///< file of a checkpoint: the reference policy; empty: the network's own, or none
   bool checkpoint = false;               ///< save parameters and learned state at the end
   double save_seconds = 60;              ///< between two checkpoints of a running cell; 0: never

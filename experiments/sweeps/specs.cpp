@@ -1,5 +1,8 @@
 // Specs of registered names, checked and in canonical spelling.
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/estimator/estimator.hpp"
 #include "core/support/error.hpp"
@@ -17,6 +20,7 @@ Settings settings_of(const Spec& spec) {
 
 Settings settings_of(const std::string& kind, const std::string& text) {
   const auto spec = Spec::parse(text);
+  if (kind == "target") return target_of(spec).settings();
   if (kind == "task") return settings_of<tasks::TaskEntry>(spec);
   if (kind == "model") return settings_of<ModelEntry>(spec);
   if (kind == "estimator") return hardgrad::settings_of(Estimators::instance().at(spec.name), spec);
@@ -33,6 +37,28 @@ std::string settings_json(const std::string& kind, const std::string& text) {
   for (const auto& [name, value] : settings.values())
     json[name] = std::visit([](const auto& v) { return nlohmann::json(v); }, value);
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a text may contain any bytes
+}
+
+std::string identity_lines(const std::string& kind, const std::string& text) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, std::string> known;  // many cells have the same specs
+  std::lock_guard guard(mutex);
+  auto [it, added] = known.try_emplace({kind, text});
+  auto& lines = it->second;
+  if (!added) return lines;
+  const auto spec = Spec::parse(text);
+  const auto values = settings_of(kind, text).values();
+  const auto add = [&](const std::string& owner, const auto& entry, const auto& of) {
+    lines += hardgrad::identity_lines(owner + ".", entry.parameters, of);
+  };
+  if (kind == "task") add(kind, tasks::Tasks::instance().at(spec.name), values);
+  if (kind == "model") add(kind, Models::instance().at(spec.name), values);
+  if (kind == "estimator") {
+    add(kind, Estimators::instance().at(spec.name), values);
+    const auto target = target_of(spec);
+    add("target", target.entry(), target.settings().values());
+  }
+  return lines;
 }
 
 }  // namespace hardgrad::sweeps

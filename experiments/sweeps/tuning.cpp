@@ -104,7 +104,7 @@ Outcomes outcomes_in(const storage::CellStore& cells, const std::string& metric)
   return [&cells, metric, seen](const Cell& cell) -> std::optional<Outcome> {
     if (const auto it = seen->find(cell.hash); it != seen->end()) return it->second;
     const auto state = cell_state(cells, cell.hash, false);
-    if (state == CellState::pending || state == CellState::damaged) return {};
+    if (state == CellState::pending || state == CellState::damaged || state == CellState::unreadable) return {};
     return seen->emplace(cell.hash, outcome_of(cells.read(cell.hash), metric)).first->second;
   };
 }

@@ -1,5 +1,6 @@
 // Captions of pictures: generated scenes of coloured shapes, or features of pictures and captions in files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -32,10 +33,13 @@ class Caption final : public Listed {
     else
       read(path, features);
 
-    std::vector<std::string> groups;  // all captions of a picture are in one split
-    for (const auto& example : examples_) groups.push_back(std::to_string(example.picture));
+    std::vector<std::string> groups, texts;  // all captions of a picture are in one split
+    for (const auto& example : examples_) {
+      groups.push_back(std::to_string(example.picture));
+      texts.push_back(fmt::format("{}\t{}", groups.back(), fmt::join(example.words, " ")));
+    }
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
-    part(splits, key / "order", "no caption is left to train on; give more, or heldout=0,test=0");
+    part(texts, splits, key / "order", "no caption is left to train on; give more, or heldout=0,test=0");
     if (like) {
       vocabulary_ = like->vocabulary_;
     } else {
@@ -185,9 +189,8 @@ const TaskEntry entry = {
     .summary = "captions of pictures, word by word, with attention to the pictures' cells",
     .data = "generated scenes of coloured shapes, or captions with an array of features (.npy; plain or .gz)",
     .default_model = "captioner",
-    .parameters = {P::text("path", "", "captions, one per line: number of the picture, tab, caption; empty: generated scenes"),
-                   P::text("features", "",
-                           "float array [pictures, cells, numbers], or [pictures, rows, columns, numbers] (.npy)"),
+    .parameters = {P::file("path", "captions, one per line: number of the picture, tab, caption; empty: generated scenes"),
+                   P::file("features", "float array [pictures, cells, numbers], or [pictures, rows, columns, numbers] (.npy)"),
                    P::integer("vocabulary", 10000, 5, 1e6, "entries, including 4 special ones; rarer words are unknown"),
                    P::real("heldout", 0.1, 0, 1, "share of the pictures held out for validation").below(),
                    P::real("test", 0.1, 0, 1, "share of the pictures held out for the test").below(),

@@ -1,5 +1,6 @@
 // Cloze questions about anonymised reports: generated, or CNN / Daily Mail question files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -41,7 +42,8 @@ class Cloze final : public Listed {
       provenance_ = path;
     }
     add(questions, splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "names", like);
-    part(splits_of_kept_, key / "order", "no question is left to train on; give more questions, or a larger length");
+    part(texts_of_kept_, splits_of_kept_, key / "order",
+         "no question is left to train on; give more questions, or a larger length");
     provenance_ += fmt::format(
         ": {} questions to train, {} held out, {} to test; {} documents cut to {} tokens; {} left out: their answer is not in "
         "the document",
@@ -186,6 +188,7 @@ class Cloze final : public Listed {
       longest_question_ = std::max(longest_question_, question.size());
       examples_.push_back(std::move(example));
       splits_of_kept_.push_back(splits[i]);
+      texts_of_kept_.push_back(fmt::format("{}\t{}", fmt::join(document, " "), fmt::join(question, " ")));
     }
   }
 
@@ -194,6 +197,7 @@ class Cloze final : public Listed {
   Vocabulary vocabulary_;
   std::vector<Example> examples_;
   std::vector<Split> splits_of_kept_;
+  std::vector<std::string> texts_of_kept_;
 };
 
 using P = ParameterInfo;
@@ -203,7 +207,7 @@ const TaskEntry entry = {
     .summary = "the anonymised entity that is missing in a sentence about a report",
     .data = "generated, or CNN / Daily Mail question files (plain or .gz)",
     .default_model = "attentive_reader",
-    .parameters = {P::text("path", "", "a folder with training/, validation/ and test/ of question files; empty: generated"),
+    .parameters = {P::file("path", "a folder with training/, validation/ and test/ of question files; empty: generated"),
                    P::integer("limit", 0, 0, 1e9, "most files read of each folder, the first ones; 0: all"),
                    P::integer("length", 2000, 1, 1e6, "most tokens read of a document, the first ones"),
                    P::integer("vocabulary", 0, 0, 1e6, "most words, not counting entities; 0: all of the training split"),

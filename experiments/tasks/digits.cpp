@@ -56,7 +56,7 @@ Digits split(const LabelledImages& train, LabelledImages test, std::size_t heldo
 
 std::vector<ParameterInfo> digit_parameters() {
   using P = ParameterInfo;
-  return {P::text("path", "", "folder of MNIST's four files, or of Fashion-MNIST's; empty: drawn digits"),
+  return {P::file("path", "folder of MNIST's four files, or of Fashion-MNIST's; empty: drawn digits"),
           P::integer("size", 28, 8, 256, "height and width of drawn digits, in pixels"),
           P::integer("examples", 2000, 10, 1e6, "drawn digits for training; validation and test have a quarter each"),
           P::integer("heldout", 5000, 0, 1e7, "last images of the training file, held out for validation (path)"),

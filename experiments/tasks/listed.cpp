@@ -4,6 +4,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 
@@ -12,9 +13,18 @@ void Listed::require_shares(const std::string& task, const Settings& settings) {
     throw UsageError(task + ": heldout and test together must be below 1");
 }
 
-void Listed::part(const std::vector<Split>& splits, Key order, const std::string& none_left) {
+void Listed::part(const std::vector<std::string>& texts, const std::vector<Split>& splits, Key order,
+                  const std::string& none_left) {
+  if (texts.size() != splits.size()) throw Bug("an example has no text");
+  for (const auto& text : texts) contents_.push_back((Key() / lower_case(text)).value());
   splits_ = members(splits, order);
   if (of(Split::train).empty()) throw InputError(provenance_ + ": " + none_left);
+}
+
+std::vector<std::uint64_t> Listed::contents(Split split) const {
+  std::vector<std::uint64_t> found;
+  for (int i : of(split)) found.push_back(contents_[static_cast<std::size_t>(i)]);
+  return found;
 }
 
 std::vector<std::uint32_t> Listed::ids(Split split, const std::vector<int>& indices) const {

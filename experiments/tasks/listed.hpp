@@ -37,12 +37,14 @@ class Listed : public Task {
  public:
   std::size_t size(Split split) const override { return of(split).size(); }
   std::string provenance() const override { return provenance_; }
+  std::vector<std::uint64_t> contents(Split split) const override;
 
  protected:
   /// Checks the settings `heldout` and `test`, shares of the examples: UsageError unless their sum is below 1.
   static void require_shares(const std::string& task, const Settings& settings);
-  /// Assigns the examples to splits, in a keyed random order. InputError `<provenance>: <none left>` if none is trained on.
-  void part(const std::vector<Split>& splits, Key order, const std::string& none_left);
+  /// Assigns the examples to splits, in a keyed random order; `texts` identify them (Task::contents), whatever their case.
+  /// InputError `<provenance>: <none left>` if none is trained on.
+  void part(const std::vector<std::string>& texts, const std::vector<Split>& splits, Key order, const std::string& none_left);
   /// The ids of a split's examples, in their order.
   const std::vector<int>& of(Split split) const { return splits_[static_cast<std::size_t>(split)]; }
   std::vector<int>& of(Split split) { return splits_[static_cast<std::size_t>(split)]; }
@@ -55,6 +57,7 @@ class Listed : public Task {
 
  private:
   std::array<std::vector<int>, 3> splits_;
+  std::vector<std::uint64_t> contents_;  // by id
 };
 
 }  // namespace hardgrad::tasks

@@ -120,13 +120,15 @@ class Pairs final : public Listed {
   }
 
   void number(const std::vector<LabelledPair>& pairs, const Settings& settings, Key key, const Pairs* like) {
-    std::array<Sides, 2> sides;
+    std::array<Sides, 2> sides;  // in lower case: splits do not depend on it
+    std::vector<std::string> texts;
     std::set<std::string> labels;
     for (const auto& pair : pairs) {
       for (std::size_t side = 0; side < 2; ++side) {
         auto& text = sides[side].emplace_back();
-        for (const auto& word : side == 0 ? pair.first : pair.second) text += word + " ";
+        for (const auto& word : side == 0 ? pair.first : pair.second) text += lower_case(word) + " ";
       }
+      texts.push_back(fmt::format("{}\t{}\t{}", pair.label, sides[0].back(), sides[1].back()));
       labels.insert(pair.label);
     }
     const auto together = groups(sides[0], sides[1], settings);
@@ -156,7 +158,7 @@ class Pairs final : public Listed {
       }
       examples_.push_back(std::move(example));
     }
-    part(splits, key / "order", "no pair is left to train on; give more pairs, or a larger max_length");
+    part(texts, splits, key / "order", "no pair is left to train on; give more pairs, or a larger max_length");
   }
 
   std::array<std::size_t, 2> longest_{};
@@ -173,7 +175,7 @@ const TaskEntry entry = {
     .summary = "relation of two sentences: paraphrase or not, entailment or contradiction",
     .data = "generated paraphrases or entailment, or a file of lines \"label TAB sentence TAB sentence\" (plain or .gz)",
     .default_model = "sentence_pair",
-    .parameters = {P::text("path", "", "a file of labelled pairs; empty: generated"),
+    .parameters = {P::file("path", "a file of labelled pairs; empty: generated"),
                    P::choice("kind", "paraphrase", {"phrase", "paraphrase", "entailment"},
                              "paraphrases of noun phrases or of sentences, or entailment of the second (generated)"),
                    P::integer("examples", 2000, 1, 1e6, "pairs to generate"),

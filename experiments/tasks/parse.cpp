@@ -38,7 +38,7 @@ class Parsing final : public SequenceTask {
           fmt::format("{}: nothing left: all {} sentences are longer than max_length={}; raise it", provenance_, all, longest));
     std::vector<std::string> groups;
     groups.reserve(pairs.size());
-    for (const auto& pair : pairs) groups.push_back(joined(pair.source));
+    for (const auto& pair : pairs) groups.push_back(lower_case(joined(pair.source)));  // splits do not depend on lower_case
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
     take(std::move(pairs), splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "order",
          "no tree is left to train on; give more trees, or heldout=0,test=0", trained);
@@ -84,7 +84,7 @@ const TaskEntry entry = {
     .summary = "parsing of sentences into trees, written as rows of brackets, with attention to the words",
     .data = "generated, with attachment decided by the words, or trees in the Penn Treebank's brackets (plain or .gz)",
     .default_model = "translator",
-    .parameters = {P::text("path", "", "trees like (S (NP (DT the) (NN dog)) (VP (VBZ barks))); empty: generated"),
+    .parameters = {P::file("path", "trees like (S (NP (DT the) (NN dog)) (VP (VBZ barks))); empty: generated"),
                    P::integer("examples", 2000, 1, 1e7, "sentences to generate"),
                    P::integer("words", 8, 1, 1e5, "number of nouns, of verbs and of adjectives (generated)"),
                    P::integer("phrases", 2, 0, 20, "most prepositional phrases after the verb (generated)"),

@@ -1,5 +1,6 @@
 // Question answering over short stories: generated, or bAbI files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -98,8 +99,14 @@ class QuestionAnswering final : public Listed {
     } else {
       number_words(all, splits);
     }
-    for (std::size_t i = 0; i < all.size(); ++i) add(all[i], files_.empty() ? 0 : i / 2);
-    part(splits, key / "order", "no story is left to train on; give more stories, or heldout=0");
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      add(all[i], files_.empty() ? 0 : i / 2);
+      for (const auto& question : all[i].questions)
+        texts.push_back(fmt::format("{}\t{}\t{}", all[i].stories[question.story], question.end - question.first,
+                                    fmt::join(question.words, " ")));
+    }
+    part(texts, splits, key / "order", "no story is left to train on; give more stories, or heldout=0");
     if (like) {
       sentences_in_memory_ = like->sentences_in_memory_;
     } else {
@@ -277,8 +284,8 @@ const TaskEntry entry = {
     .summary = "questions about short stories, with attention to sentences",
     .data = "generated, or bAbI files, one task's or all of them (plain or .gz)",
     .default_model = "memory_reader",
-    .parameters = {P::text("path", "", "a bAbI training file, or a folder of them, learned jointly; empty: generated stories"),
-                   P::text("test_path", "", "its test file; empty: the same name with test instead of train"),
+    .parameters = {P::file("path", "a bAbI training file, or a folder of them, learned jointly; empty: generated stories"),
+                   P::file("test_path", "its test file; empty: the same name with test instead of train"),
                    P::integer("memory", 50, 1, 10000, "most sentences in memory, the last ones"),
                    P::real("time_noise", 0, 0, 1, "probability of an empty sentence before each one, in training only").below(),
                    P::real("heldout", 0.1, 0, 1, "share of the training stories held out for validation").below(),

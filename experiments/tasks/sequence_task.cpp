@@ -18,7 +18,9 @@ std::string joined(const std::vector<std::string>& words) { return fmt::format("
 
 void SequenceTask::take(std::vector<SequencePair> pairs, const std::vector<Split>& splits, std::size_t vocabulary, Key order,
                         const std::string& none_left, const SequenceTask* trained) {
-  part(splits, order, none_left);
+  std::vector<std::string> texts;
+  for (const auto& pair : pairs) texts.push_back(joined(pair.source) + "\t" + joined(pair.target));
+  part(texts, splits, order, none_left);
   if (trained) {
     source_words_ = trained->source_words_;
     target_words_ = trained->target_words_;

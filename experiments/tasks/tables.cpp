@@ -256,7 +256,7 @@ const TaskEntry entry = {
                    P::integer("range", 10, 1, 1000000, "generated numbers are integers from -range to range"),
                    P::flag("lists", true, "some questions ask for the cells of a column"),
                    P::flag("shuffle", false, "shuffle the columns of each question's table"),
-                   P::text("path", "", "a CSV file, or a folder of them; empty: generated tables"),
+                   P::file("path", "a CSV file, or a folder of them; empty: generated tables"),
                    P::integer("examples", 100000, 1, 1e8, "training questions, made on demand"),
                    P::integer("heldout", 1000, 1, 1e6, "questions held out for validation"),
                    P::integer("test", 1000, 1, 1e6, "test questions")},

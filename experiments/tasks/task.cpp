@@ -3,6 +3,10 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "experiments/tasks/loaders/input_file.hpp"
+
 namespace hardgrad::tasks {
 
 std::string to_string(Split split) {
@@ -23,7 +27,17 @@ Split split_named(const std::string& name) {
 std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained) {
   const auto& entry = Tasks::instance().at(spec.name);
   const Settings settings(entry.name, entry.parameters, spec);
-  return trained && entry.make_for ? entry.make_for(settings, data, *trained) : entry.make(settings, data);
+  const ReadingRecord read;
+  auto task = trained && entry.make_for ? entry.make_for(settings, data, *trained) : entry.make(settings, data);
+  task->data_hash_ = read.hash();
+  return task;
+}
+
+bool reads_files(const Spec& spec) {
+  const auto& entry = Tasks::instance().at(spec.name);
+  const Settings settings(entry.name, entry.parameters, spec);
+  return std::any_of(entry.parameters.begin(), entry.parameters.end(),
+                     [&](const auto& info) { return info.is_file && !settings.text(info.name).empty(); });
 }
 
 std::vector<std::string> tasks_of(const std::string& model) {

@@ -1,6 +1,7 @@
 // A task: data in splits, the dimensions that models need, and metrics of a model's answers.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -72,6 +73,15 @@ class Task {
   virtual int bound_samples() const { return 0; }
   /// The origin of the data, for the record: "generated" or a path, and the numbers of examples left out, with reasons.
   virtual std::string provenance() const { return "generated"; }
+  /// Hashes of the examples of a split, in its order: of their texts, not of numbers of words, so that an example has the same
+  /// hash in other data. Empty if examples are made on demand.
+  virtual std::vector<std::uint64_t> contents(Split) const { return {}; }
+  /// The hash of the files that were read (ReadingRecord); empty for generated data.
+  const std::string& data_hash() const { return data_hash_; }
+
+ private:
+  friend std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained);
+  std::string data_hash_;
 };
 
 /// A task's entry in the registry.
@@ -118,6 +128,9 @@ TaskEntry with_factories_of(TaskEntry entry) {
 
 /// Makes a task from its spec; with `trained`, for a network trained on that task of the same name. UsageError, InputError.
 std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained = nullptr);
+
+/// Whether the spec names input files.
+bool reads_files(const Spec& spec);
 
 /// The tasks whose default model has this name.
 std::vector<std::string> tasks_of(const std::string& model);

@@ -25,11 +25,7 @@ class Translation final : public SequenceTask {
     require_shares("translation", settings);
     auto corpus = read_translation_corpus(settings, key);
     provenance_ = corpus.origin;
-    Sides sources, targets;
-    for (const auto& [source, target, gold] : corpus.pairs) {
-      sources.push_back(joined(source));
-      targets.push_back(joined(target));
-    }
+    const auto &sources = corpus.sources, &targets = corpus.targets;
     // In real corpora a sentence has several translations, and a decoder can memorise one. Groups keep them together. Generated
     // sentences share translations by design, so there only equal sources are grouped.
     const auto drawn = static_cast<std::ptrdiff_t>(sources.size() - corpus.given.size());  // the last pairs have their split
@@ -87,13 +83,13 @@ const TaskEntry entry = {
     .data = "generated, a Tatoeba/Anki tab file, or two parallel texts, optionally with links (all plain or .gz)",
     .default_model = "translator",
     .parameters = {P::choice("data", "generated", {"generated", "tatoeba", "text"}, "format of the data"),
-                   P::text("path", "", "file of pairs (data=tatoeba) or of source sentences (data=text)"),
-                   P::text("target_path", "", "file of target sentences (data=text)"),
-                   P::text("dev_path", "", "the same of the development split, used whole; replaces the share heldout"),
-                   P::text("dev_target_path", "", "its target sentences (data=text)"),
-                   P::text("test_path", "", "the same of the test split; replaces the share test"),
-                   P::text("test_target_path", "", "its target sentences (data=text)"),
-                   P::text("links", "",
+                   P::file("path", "file of pairs (data=tatoeba) or of source sentences (data=text)"),
+                   P::file("target_path", "file of target sentences (data=text)"),
+                   P::file("dev_path", "the same of the development split, used whole; replaces the share heldout"),
+                   P::file("dev_target_path", "its target sentences (data=text)"),
+                   P::file("test_path", "the same of the test split; replaces the share test"),
+                   P::file("test_target_path", "its target sentences (data=text)"),
+                   P::file("links",
                            "gold links between words, which are split at blanks (data=text): lines of 0-0 1?2, or of sentence, "
                            "source, target, S or P"),
                    P::choice("symbols", "words", {"words", "letters"},

@@ -114,7 +114,7 @@ void select(TranslationCorpus& corpus, const Settings& settings, Key key) {
   if (limit == 0 || pairs.size() <= limit) return;
   std::vector<std::uint64_t> hashes;
   hashes.reserve(pairs.size());
-  for (const auto& pair : pairs) hashes.push_back((key / joined(pair.source)).value());
+  for (const auto& pair : pairs) hashes.push_back((key / lower_case(joined(pair.source))).value());
   std::vector<std::size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return hashes[a] < hashes[b]; });
@@ -147,6 +147,10 @@ TranslationCorpus read_translation_corpus(const Settings& settings, Key key) {
         "max_length={}; raise max_length",
         corpus.origin, corpus.read, corpus.wrong_length, settings.integer("min_length"), settings.integer("max_length")));
   add_given(corpus, settings);
+  const bool generated = settings.text("data") == "generated";  // there case tells the languages apart
+  for (const auto& pair : corpus.pairs)
+    for (auto [side, text] : {std::pair{&corpus.sources, joined(pair.source)}, {&corpus.targets, joined(pair.target)}})
+      side->push_back(generated ? text : lower_case(text));
   if (settings.text("symbols") == "letters")
     for (auto& pair : corpus.pairs) pair = {letters_of(pair.source), letters_of(pair.target)};
   return corpus;

@@ -8,6 +8,7 @@
 #include "core/random/key.hpp"
 #include "core/registry/settings.hpp"
 #include "experiments/tasks/sequence_task.hpp"
+#include "experiments/tasks/splits.hpp"
 
 namespace hardgrad::tasks {
 
@@ -16,6 +17,7 @@ inline constexpr const char* blank_letter = "\u2423";
 
 struct TranslationCorpus {
   std::vector<SequencePair> pairs;  ///< not empty
+  Sides sources, targets;           ///< the words of their sides, in lower case: their content, also where symbols are letters
   std::vector<Split> given;         ///< the splits of the last pairs, which come from files of their own
   std::string origin = "generated";
   std::size_t read = 0, blank = 0, wrong_length = 0, beyond_limit = 0;

@@ -140,6 +140,9 @@ template <class T>
 std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Handler<T>& handler, int width,
                                             Tape<T>& tape, int most) {
   const auto* dreams = model.structure().dreams;
+  const auto& sites = model.structure().sites;
+  if (std::any_of(sites.begin(), sites.end(), [](const auto& site) { return site.kind == SiteKind::subsets; }))
+    throw UsageError("beam search and hypotheses need choices of one option each; this network's are subsets (picks)");
   if (!dreams || dreams->last_label < 0)
     throw UsageError("beam search needs a network that generates sentences; this one does not: decode greedily");
   std::vector<int> copies;

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from analysis import InputError, load
+
 FILES = ["result.h5", "one_seed.h5", "all_failed.h5", "gradient.h5", "checkpoint.h5"]
 
 
@@ -20,6 +22,27 @@ def in_sight(name, group):
 def groups_of(path):
     with h5py.File(path) as f:
         return ["/", *(f"/{name}" for name in f if isinstance(f[name], h5py.Group))]
+
+
+@pytest.mark.parametrize("lead", [
+    lambda file, other: file.__setitem__("elsewhere", h5py.ExternalLink(other, "/variance")),
+    lambda file, other: file.__setitem__("elsewhere", h5py.SoftLink("/variance")),
+    lambda file, other: file.create_dataset("elsewhere", (1,), "f8", external=[(str(other), 0, 8)]),
+    lambda file, other: file.create_virtual_dataset("elsewhere", virtual_of(other)),
+    lambda file, other: file.create_group("tuning").__setitem__("elsewhere", h5py.ExternalLink(other, "/variance"))])
+def test_nothing_is_read_from_another_file(sample, tmp_path, lead):
+    shutil.copy(sample / "result.h5", tmp_path / "r.h5")
+    with h5py.File(tmp_path / "r.h5", "a") as file:
+        lead(file, sample / "result.h5")
+    with warnings.catch_warnings(), pytest.raises(InputError, match="another file"):
+        warnings.simplefilter("ignore")
+        load(tmp_path / "r.h5", unverified=True)
+
+
+def virtual_of(other):
+    layout = h5py.VirtualLayout((1,), "f8")
+    layout[:] = h5py.VirtualSource(other, "variance", (1,))
+    return layout
 
 
 @pytest.mark.parametrize("name", FILES)

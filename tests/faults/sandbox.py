@@ -106,7 +106,7 @@ class Sandbox:
         must(status in (0, 1), "status reports", out[-1000:])  # 1: failed cells, such as one whose checkpoint did not fit on the disk
         must(working is None or json.loads(out)["running"] == working, "claims without a running holder remain")
         text = b"".join(path.read_bytes() for path in sorted((self.out / "cells").glob("*.cells")))
-        records = {words.split(b"hash=", 1)[1][:16].decode(): words for words in text.split(b"HARDGRAD-CELL plan=")[1:]}
+        records = {words.split(b"hash=", 1)[1][:16].decode(): words for words in text.split(b"HARDGRAD-CELL version=")[1:]}
         return {cell["hash"]: records[cell["hash"]] for cell in json.loads(out)["cells"] if cell["state"] == "ok"}
 
     def settles(self, before):

@@ -26,8 +26,9 @@ std::optional<std::vector<Member>> members(hid_t group, H5O_type_t wanted) {
   Id create(H5Gget_create_plist(group), H5Pclose);
   unsigned tracked = 0;
   if (H5Pget_link_creation_order(create, &tracked) < 0 || !(tracked & H5P_CRT_ORDER_TRACKED)) order = H5_INDEX_NAME;
-  const auto visit = [](hid_t g, const char* name, const H5L_info_t*, void* data) -> herr_t {
+  const auto visit = [](hid_t g, const char* name, const H5L_info_t* link, void* data) -> herr_t {
     auto& c = *static_cast<Context*>(data);
+    if (link->type != H5L_TYPE_HARD) return -1;  // it leads elsewhere, maybe into another file
     H5O_info_t info;
     if (H5Oget_info_by_name2(g, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) return -1;
     if (info.type == c.wanted) c.found.push_back({name, info.addr});
@@ -81,7 +82,7 @@ Id File::open_group(const std::string& name) {
 
 std::vector<std::string> File::groups() {
   const auto found = members(open_group(""), H5O_TYPE_GROUP);
-  if (!found) fail("its groups cannot be listed");
+  if (!found) fail("its groups cannot be listed; a link may lead to another file");
   std::vector<std::string> names;
   for (const auto& member : *found) names.push_back(member.name);
   return names;
@@ -112,14 +113,17 @@ void File::write(hid_t group, const Dataset& data, bool compress) {
 }
 
 Id File::open_array(hid_t group, const std::string& name) {
-  return Id(ok(H5Dopen2(group, name.c_str(), H5P_DEFAULT), name), H5Dclose);
+  Id set(ok(H5Dopen2(group, name.c_str(), H5P_DEFAULT), name), H5Dclose);
+  const Id create(ok(H5Dget_create_plist(set), name), H5Pclose);
+  if (H5Pget_external_count(create) > 0 || H5Pget_layout(create) == H5D_VIRTUAL) fail(name + " has its values in another file");
+  return set;
 }
 
 Dataset File::read(hid_t group, bool values) {
   Dataset data;
   data.attributes = read_attributes(group);
   const auto found = members(group, H5O_TYPE_DATASET);
-  if (!found) fail("its datasets cannot be listed");
+  if (!found) fail("its datasets cannot be listed; a link may lead to another file");
   const auto own = [&](auto&& is) { return std::find_if(found->begin(), found->end(), is); };
   try {
     for (const auto& [name, address] : *found) {

@@ -2,6 +2,7 @@
 #include "experiments/tasks/loaders/input_file.hpp"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "core/support/error.hpp"
 #include "experiments/support/number.hpp"
@@ -22,8 +24,18 @@ constexpr std::size_t chunk = std::size_t{1} << 20;
 constexpr std::size_t usual_line = std::size_t{1} << 20, megabyte = 1000000, usual_limit = 512;
 
 gzFile gz(void* file) { return static_cast<gzFile>(file); }
+XXH3_state_t* digest(void* state) { return static_cast<XXH3_state_t*>(state); }
+
+thread_local ReadingRecord* recording = nullptr;
 
 }  // namespace
+
+ReadingRecord::ReadingRecord() : outer_(std::exchange(recording, this)) {}
+ReadingRecord::~ReadingRecord() { recording = outer_; }
+
+std::string ReadingRecord::hash() const {
+  return contents_.empty() ? "" : fmt::format("{:016x}", XXH3_64bits(contents_.data(), contents_.size()));
+}
 
 void refuse_input(const std::string& path, std::size_t line, std::size_t column, const std::string& what) {
   std::string where = path;
@@ -57,7 +69,7 @@ std::string find_input(const std::string& path) {
   return std::filesystem::exists(below, error) ? below : path;
 }
 
-InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr) {
+InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr), digest_(nullptr) {
   const auto kind = path_kind(path);
   if (kind == PathKind::missing)
     refuse_input(path, 0, 0, "there is no such file, neither here nor below the folder in HARDGRAD_DATA; check the path");
@@ -71,9 +83,15 @@ InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr) {
     gzclose(gz(file_));
     refuse_input(path, 0, 0, "is named .gz but is not gzip; is the download incomplete, or the file already unpacked?");
   }
+  if (recording) XXH3_64bits_reset(digest(digest_ = XXH3_createState()));
 }
 
-InputFile::~InputFile() { gzclose(gz(file_)); }
+InputFile::~InputFile() {
+  gzclose(gz(file_));
+  if (!digest_) return;
+  if (recording) recording->contents_ += fmt::format("{:016x}", XXH3_64bits_digest(digest(digest_)));
+  XXH3_freeState(digest(digest_));
+}
 
 std::string InputFile::read(std::size_t count) {
   std::string result;
@@ -82,6 +100,7 @@ std::string InputFile::read(std::size_t count) {
     result.resize(before + wanted);
     const int got = gzread(gz(file_), result.data() + before, static_cast<unsigned>(wanted));
     result.resize(before + static_cast<std::size_t>(std::max(got, 0)));
+    if (digest_) XXH3_64bits_update(digest(digest_), result.data() + before, result.size() - before);
     if (got == static_cast<int>(wanted)) continue;
     int error = Z_OK;
     const char* reason = gzerror(gz(file_), &error);

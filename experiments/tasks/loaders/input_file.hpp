@@ -22,6 +22,22 @@ std::size_t input_limit();
 /// Throws InputError for a file beyond this limit: `path: <what> more than 512 MB: ...` with the setting that raises it.
 [[noreturn]] void refuse_size(const std::string& path, const std::string& what);
 
+/// Records the bytes, unpacked, of the files that this thread reads while it exists.
+class ReadingRecord {
+ public:
+  ReadingRecord();
+  ~ReadingRecord();
+  ReadingRecord(const ReadingRecord&) = delete;
+  ReadingRecord& operator=(const ReadingRecord&) = delete;
+  /// 16 hex digits over the contents in the order of reading, whatever the files' names; empty if none was read.
+  std::string hash() const;
+
+ private:
+  friend class InputFile;
+  ReadingRecord* outer_;
+  std::string contents_;  // the hash of each
+};
+
 /// A file read front to back, unpacked by zlib if it is gzip.
 class InputFile {
  public:
@@ -38,6 +54,7 @@ class InputFile {
  private:
   std::string path_;
   void* file_;
+  void* digest_;  // of the bytes read, for a ReadingRecord
 };
 
 /// The lines of a text file, without line ends (LF or CRLF) and byte-order mark. Line i has number i + 1 in messages.

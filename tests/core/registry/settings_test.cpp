@@ -101,6 +101,30 @@ TEST_CASE("the canonical spec names values that differ from the default, in orde
   CHECK(settings(settings("rloo[decay=0.1]").canonical()).real("decay") == 0.1);
 }
 
+TEST_CASE("identity lines: an added setting changes none at its neutral value, a changed default changes one") {
+  using P = ParameterInfo;
+  const auto real = [](double fallback) { return P::real("decay", fallback, 0, 1, "of the average"); };
+  const auto lines = [](const std::vector<P>& parameters, const std::string& spec = "x") {
+    return identity_lines("model.", parameters, Settings("x", parameters, Spec::parse(spec)).values());
+  };
+  const std::vector<P> before = {P::integer("samples", 2, 1, 9, "draws"), real(0.5)};
+  CHECK(lines(before) == "model.samples=2\nmodel.decay=0.5\n");
+  for (const auto& added : {P::flag("shared", false, "one logit").absent_means(false),
+                            P::text("way", "old", "how").absent_means(std::string("old")),
+                            P::reals("t", {0.5}, "targets").absent_means(std::vector{0.5}),
+                            P::integer("after", 3, 0, 9, "steps").absent_means(std::int64_t{3})}) {
+    auto now = before;
+    now.insert(now.begin() + 1, added);
+    CHECK(lines(now) == lines(before));
+  }
+  auto other = before;
+  other.push_back(P::integer("after", 3, 0, 9, "steps").absent_means(std::int64_t{0}));  // programs before did 0
+  CHECK(lines(other) == lines(before) + "model.after=3\n");
+  CHECK(lines(other, "x[after=0]") == lines(before));
+  CHECK(lines({before[0], real(0.9)}) != lines(before));                  // another default
+  CHECK(lines({before[0], real(0.9)}, "x[decay=0.5]") == lines(before));  // the same network, spelled otherwise
+}
+
 TEST_CASE("error messages name the fault and a remedy") {
   CHECK(refusal("rloo[samples=1]") == "rloo: samples must be at least 2, got 1");
   CHECK(refusal("rloo[decay=1]") == "rloo: decay must be below 1, got 1");

@@ -38,7 +38,7 @@ def records(folder):
     """[(file, first byte, the byte after the last)] of the finished cells of a sweep."""
     found = []
     for path in sorted((folder / "cells").glob("*.cells")):
-        starts = [match.start() for match in re.finditer(rb"HARDGRAD-CELL plan=", path.read_bytes())]
+        starts = [match.start() for match in re.finditer(rb"HARDGRAD-CELL version=", path.read_bytes())]
         found += [(path, *ends) for ends in zip(starts, [*starts[1:], path.stat().st_size])]
     return found
 

@@ -78,7 +78,7 @@ def test_a_name_does_nothing_to_a_terminal(tmp_path, sweep):
     said = [run("run", sweep, cwd=tmp_path).stdout, run("run", sweep, cwd=tmp_path).stderr]
     out = next((tmp_path / "results").iterdir())
     said += [run(verb, out).stdout for verb in ("status", "watch", "check")] + [run("plan", sweep, "--quick", cwd=tmp_path).stdout]
-    said.append(run("plan", sweep, "--slurm", cwd=tmp_path).stdout)
+    said.append(run("plan", sweep, "--slurm", "--out", "other", cwd=tmp_path).stdout)
     for text in said:
         assert "\x1b" not in text and "two\nlines" not in text, text
     merge = next(line for line in said[0].splitlines() if line.startswith("next: hardgrad ")).removeprefix("next: hardgrad ")

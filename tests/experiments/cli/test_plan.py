@@ -83,6 +83,20 @@ def test_slurm_script_does_all_cells(sweep, tmp_path):
     assert "remove --shard" in refusal("plan", sweep, "--slurm", "--shard", "1/2")
 
 
+def test_slurm_of_another_plan_needs_force_and_says_how_seeds_are_added(sweep, tmp_path):
+    arguments = ("--out", tmp_path / "run", "--only", "task=bits")
+    run("run", sweep, *arguments, "--only", "seed=1")
+    sweep.write_text(sweep.read_text().replace("[1, 2, 10]", "[1, 2, 3, 10]"))
+    said = refusal("plan", sweep, *arguments, "--slurm", "--quick")
+    assert "holds another plan: 4 cells more; give another --out; or --force" in said and "when seeds are added" in said
+    assert "when seeds are added" in run("plan", sweep, *arguments, "--quick").stdout
+    (tmp_path / "job.sh").write_text(run("plan", sweep, *arguments, "--slurm", "--quick", "--tasks", 1, "--force").stdout)
+    subprocess.run(["bash", tmp_path / "job.sh"], check=True, timeout=3000, capture_output=True,
+                   env=environment(SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_JOB_ID="7"))
+    assert as_json("status", tmp_path / "run")["ok"] == 8
+    assert refusal("plan", sweep, *arguments, "--slurm", "--quick").startswith("plan --slurm: nothing is left to run; next: hardgrad merge ")
+
+
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_slurm_task_out_of_time_is_queued_again_and_a_cancelled_one_is_not(cancelled, sweep, tmp_path):
     script = run("plan", sweep, "--out", tmp_path / "run", "--set", "train.steps=100000000", "--set", "measure.at=[]", "--only", "seed=1", "--slurm", "--tasks", 1,

@@ -154,16 +154,25 @@ def test_watch_of_a_sweep(tmp_path):
         assert text.count("training loss by steps") == networks and ("1 network more" in text) == (networks == 1)
         assert "a rloo: 2 ok; step 60" in text and "c exact: 2 ok; step 60" in text
         assert re.search(r"^ +[-\d.]+\|.*[abc]", text, re.M)
+        assert text.isascii()
+    dumb = typed_on_terminal([BINARY, "watch", str(folder)], 40, 100, "dumb")  # the table, once
+    assert dumb.replace("\r", "").splitlines() == table and "\x1b" not in dumb
 
 
 def on_terminal(command, rows, columns):
     """The contents of a terminal of this size after the program has ended."""
+    last = typed_on_terminal(command, rows, columns, "xterm").rsplit("\x1b[H", 1)[1]
+    return [re.sub(r"\x1b\[[KJ]", "", line) for line in last.replace("\r", "").rstrip("\n").split("\n")][:-1]
+
+
+def typed_on_terminal(command, rows, columns, terminal):
+    """All that the program writes to a terminal of this kind and size."""
     import fcntl
     import struct
     import termios
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment(TERM="xterm"))
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment(TERM=terminal))
     os.close(theirs)
     text = b""
     while True:
@@ -175,5 +184,4 @@ def on_terminal(command, rows, columns):
             break
         text += part
     assert process.wait(timeout=60) == 0
-    last = text.decode().rsplit("\x1b[H", 1)[1]
-    return [re.sub(r"\x1b\[[KJ]", "", line) for line in last.replace("\r", "").rstrip("\n").split("\n")][:-1]
+    return text.decode()

@@ -43,7 +43,7 @@ def sweep(tmp_path):
 
 @pytest.mark.parametrize("how", ["full", "closed"])
 def test_a_message_that_cannot_be_written_leaves_the_status(how, sweep, tmp_path):
-    fails = ("--set", "measure.outcome_cap=2")
+    fails = ("--set", "train.apart=nothing")
     commands = [(("check", tmp_path / "none.h5"), 3), (("list", "estimator"), 2), (("rn",), 2), (("status", tmp_path), 3),
                 (("measure", "--task", "bitz"), 2), (("run", sweep, "--out", tmp_path / "failing", *fails), 1),
                 (("run", sweep, "--out", tmp_path / "run"), 0), (("plan", sweep, "--out", tmp_path / "run", "--quick"), 0)]
@@ -76,7 +76,7 @@ def test_output_that_cannot_be_written_is_one_line(how, sweep, tmp_path):
 
 
 def test_nothing_can_be_written(sweep, tmp_path):
-    fails = ("--set", "measure.outcome_cap=2")
+    fails = ("--set", "train.apart=nothing")
     for how in ("full", "closed"):
         assert ended(("run", sweep, "--out", tmp_path / how), out=how, err=how).returncode == 2
         assert as_json("status", tmp_path / how)["ok"] == 2

@@ -85,7 +85,7 @@ def expected(tmp_path_factory):
 def test_plan_and_run(sweep, tmp_path, expected):
     out = tmp_path / "run"
     plan = as_json("plan", sweep, "--out", out, "--quick")
-    assert plan["counts"] == {"all": 18, "run": 18, "to_come": 0, "skip": 0, "done": 0, "failed": 0, "damaged": 0}
+    assert plan["counts"] == {"all": 18, "run": 18, "to_come": 0, "skip": 0, "done": 0, "failed": 0, "damaged": 0, "unreadable": 0}
     rows = {(cell["axes"]["estimator"], cell["rows"]) for cell in plan["cells"]}  # per question and example
     assert rows == {("rloo[samples=2]", 2), ("moving_baseline", 1), ("soft", 1)}
     rebar = [as_json("plan", sweep, "--quick", "--set", f"train.steps={steps}", "--set", "grid.estimator=['rebar']", "--only", "task=bits")
@@ -102,7 +102,7 @@ def test_plan_and_run(sweep, tmp_path, expected):
     assert status["ok"] == 18 and status["pending"] == 0 and status["running"] == 0
     assert as_json("plan", sweep, "--out", out, "--quick")["counts"]["done"] == 18
     assert "is complete" in run("plan", sweep, "--out", out, "--why", "--quick").stdout
-    assert all(path.endswith(".csv") for path in as_json("export", tmp_path / "all.h5", "--csv", tmp_path / "csv")["files"])
+    assert all(path.endswith((".csv", "configuration.toml")) for path in as_json("export", tmp_path / "all.h5", "--csv", tmp_path / "csv")["files"])
 
 
 def test_shards_are_the_whole(sweep, tmp_path, expected):
@@ -172,8 +172,7 @@ def test_another_plan_and_force(sweep, tmp_path):
 
 def test_failures_are_told_kept_and_tried_again(sweep, tmp_path):
     out = tmp_path / "run"
-    fail = ("--set", "precision=double", "--set", "measure.exact=true", "--set", "measure.outcome_cap=2", "--only", "task=bits",
-            "--only", "estimator=rloo*")
+    fail = ("--set", "train.apart=nothing", "--only", "task=bits", "--only", "estimator=rloo*")  # there is no such parameter
     done = run("run", sweep, "--out", out, *fail, status=1)
     assert "failed: task=bits" in done.stderr and "failed: task=bits" in done.stdout
     status = as_json("status", out, status=1)

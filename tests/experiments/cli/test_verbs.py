@@ -28,6 +28,15 @@ def test_every_verb_has_help(verb):
     assert verb in run("--help").stdout
 
 
+def test_help_before_the_verb_is_its_help_and_all_exit_statuses_are_listed():
+    assert run("help", "run").stdout == run("run", "--help").stdout
+    assert run("help").stdout == run("--help").stdout
+    documented = re.findall(r"^\| (\d+) \|", (ROOT / "experiments/cli/README.md").read_text(), re.M)
+    assert len(documented) == 6
+    footer = run("--help").stdout.partition("Exit status:")[2]
+    assert re.findall(r"(?:^| )(\d+) ", footer.replace("\n", " ")) == documented
+
+
 @pytest.mark.parametrize("arguments, says", [
     (("rn",), 'unknown command "rn" (did you mean "run"?)'),
     (("mesure", "--task", "bits"), 'unknown command "mesure" (did you mean "measure"?)'),
@@ -84,7 +93,7 @@ def test_list():
     for e in estimators:
         assert isinstance(e["unbiased"], bool) and e["paper"] and isinstance(e["target"], str)
         for p in e["parameters"]:
-            assert set(p) == {"name", "type", "default", "range", "help"} and p["help"]
+            assert set(p) == {"name", "type", "default", "range", "help", "absent"} and p["help"]
     rloo = next(e for e in estimators if e["name"] == "rloo")
     assert rloo["target"] == "expected_loss" and rloo["unbiased"]
     assert {"name": "samples", "type": "integer", "default": 4} == {

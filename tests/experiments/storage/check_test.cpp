@@ -26,7 +26,8 @@ TEST_CASE("CSV tables have one row per run and label, and numbers that read back
   records[1].log = "=cmd|' /C calc'!A0", records[2].log = "@SUM(A1)", records[3].log = "-0.5", records[4].log = "+1+2";
   write_merged(folder / "r.h5", records);
   const auto written = export_csv(folder / "r.h5", folder / "out/csv");
-  CHECK(written.size() == 6);
+  CHECK(written.size() == 7);
+  CHECK(slurp(folder / "out/csv/configuration.toml") == records[0].configuration);
   const auto count = [](const std::string& s) { return std::count(s.begin(), s.end(), '\n'); };
 
   const auto runs = slurp(folder / "out/csv/runs.csv");

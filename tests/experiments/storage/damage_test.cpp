@@ -1,5 +1,6 @@
 // Truncated files and files with flipped bits are always recognised, wherever the damage is.
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "experiments/storage/check.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/storage/merge.hpp"
+#include "experiments/storage/packed.hpp"
 #include "experiments/storage/process.hpp"
 #include "folder.hpp"
 #include "sample.hpp"
@@ -123,6 +125,109 @@ TEST_CASE("torn and damaged records of a dead process are removed, and the other
     CHECK(cells.mend() == 0);
     CHECK(slurp(sample.path).size() == whole.size() - 5);
     std::filesystem::remove(sample.path);
+  }
+}
+
+TEST_CASE("an intact record behind a torn one is kept, wherever it was torn") {
+  Folder folder;
+  Sample sample(folder);
+  const auto first = sample.whole.substr(0, sample.ends[0]);
+  std::size_t tried = 0;
+  for (auto length = sample.ends[0] + 1; length < sample.ends[1]; length += 61, ++tried) {  // a disk that was full for a while
+    CAPTURE(length);
+    const auto torn = sample.whole.substr(0, length) + sample.whole.substr(sample.ends[1]);
+    CHECK(sample.intact(folder.string(), torn) == 2);
+    CellStore cells(folder.string());
+    CHECK(cells.damage().size() == 1);
+  }
+  CHECK(tried > 40);
+  sample.path = folder / (name_of_the_dead() + ".0.cells");
+  sample.intact(folder.string(), sample.whole.substr(0, sample.ends[1] - 40) + sample.whole.substr(sample.ends[1]));
+  CellStore(folder.string()).mend();
+  CHECK(slurp(sample.path) == first + sample.whole.substr(sample.ends[1]));
+}
+
+TEST_CASE("a record of a newer release, or of an unknown form, is neither damaged nor deleted, and is computed again") {
+  // The record with other words in its line, or other data, sealed again.
+  const auto sealed = [](std::string line, const std::string& data) {
+    line = line.substr(0, line.rfind(" bytes=")) + " bytes=" + std::to_string(data.size()) + " data=" + bytes_hash(data) +
+           " xxh3:";
+    return line + bytes_hash(line) + "\n" + data + "\n";
+  };
+  const auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
+  const auto bytes = cell_bytes(record, 1);
+  const auto line = bytes.substr(0, bytes.find('\n')), data = bytes.substr(line.size() + 1, bytes.size() - line.size() - 2);
+  auto later = line;
+  later.replace(later.find("version=1"), 9, "version=2");
+  auto other = later;
+  other.replace(other.find("status=ok"), 9, "status=resting");
+  std::size_t tried = 0;
+  for (const auto& [bytes, why] :
+       {std::pair{sealed(later, data), "is of a newer release: records of version 2, this program reads 1"},
+        {sealed(other, "nothing known"), "is of a newer release"},
+        {sealed(line, "nothing known"), "its content is not a packed dataset"}}) {
+    CAPTURE(why);
+    Folder folder;
+    const auto path = folder / (name_of_the_dead() + ".0.cells");
+    spill(path, bytes);
+    CellStore cells(folder.string());
+    CHECK(cells.damage().empty());
+    REQUIRE(cells.find(record.cell_hash));
+    CHECK(cells.find(record.cell_hash)->sound);
+    CHECK(cells.unreadable(record.cell_hash).find(why) != std::string::npos);
+    CHECK(cells.fault(record.cell_hash) == cells.unreadable(record.cell_hash));
+    CHECK(check_file(path).size() == 1);
+    CHECK(cells.mend() == 0);
+    CHECK(slurp(path) == bytes);
+    cells.append(record);
+    CHECK(cells.unreadable(record.cell_hash).empty());
+    CHECK(cells.read(record.cell_hash).result.log.size() == 31);
+    CHECK(CellStore(folder.string()).fault(record.cell_hash).empty());
+    spill(path, bytes + "torn");
+    CellStore(folder.string()).mend();
+    CHECK(slurp(path) == bytes);
+    ++tried;
+  }
+  CHECK(tried == 3);
+}
+
+TEST_CASE("content that would exhaust the stack or the memory is refused") {
+  const auto packed_as = [](const std::string& bytes) {
+    uLongf size = compressBound(bytes.size());
+    std::string out(size, '\0');
+    REQUIRE(compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(),
+                      9) == Z_OK);
+    return out.substr(0, size);
+  };
+  std::size_t refused = 0;
+  const std::string many(1'000'000, '\x81'), tags(1'000'000, '\xC1'), empty(100'000'000, '\x80'), zeros(300'000'000, '\0');
+  for (const auto& bytes : {many + '\0', tags + '\0', "\x9a\x05\xf5\xe1" + std::string(1, '\0') + empty, many,
+                            std::string("\x9f\xff"), std::string("\xa1\x61"), zeros})
+    refused += !message<InputError>([&] { unpacked(packed_as(bytes)); }).empty();
+  CHECK(refused == 7);
+}
+
+TEST_CASE("a checkpoint that cannot be read here is not lost") {
+  Folder folder;
+  const CellSummary cell{
+      .plan_hash = "p", .cell_hash = "c", .status = CellStatus::ok, .attempt = 1, .checkpoint = "c.h5", .checkpoint_hash = "0"};
+  CHECK(check_checkpoint(folder.string(), cell).lost);  // it is missing
+  std::filesystem::create_symlink("c.h5", folder / "c.h5");
+  const auto fault = check_checkpoint(folder.string(), cell);
+  CHECK_FALSE(fault.lost);
+  CHECK(fault.words.find("c.h5: cannot be read: ") != std::string::npos);
+  std::filesystem::remove(folder / "c.h5");
+  spill(folder / "c.h5", "no checkpoint");
+  CHECK(check_checkpoint(folder.string(), cell).lost);
+}
+
+TEST_CASE("a record that a living process is writing is no problem") {
+  Folder folder;
+  const auto bytes = cell_bytes(sample_cell("qa", "memory_reader", "nvil", 1, 2, 0), 1);
+  for (const auto& [name, problems] : {std::pair{this_process(), 0}, {name_of_the_dead(), 1}}) {
+    const auto path = folder / (name + ".0.cells");
+    spill(path, bytes + bytes.substr(0, bytes.size() / 2));
+    CHECK(check_file(path).size() == static_cast<std::size_t>(problems));
   }
 }
 
