@@ -3,8 +3,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <nlohmann/json.hpp>
 #include <tbb/task_arena.h>
+#include <nlohmann/json.hpp>
 
 #include <mutex>
 #include <optional>
