@@ -243,7 +243,7 @@ def _of_moments(network: str, measured: pd.DataFrame) -> Iterator[_Finding]:
 def _per_row(more: pd.Series, less: pd.Series) -> str:
     """" for one gradient, 10 times at equal rows", if their costs differ."""
     ratios = [more[name] / less[name] if less[name] > 0 else np.nan for name in ("variance", "work_normalised_variance")]
-    return f" for one gradient, {ratios[1]:.2g} times at equal rows" if np.isfinite(ratios).all() and not np.isclose(*ratios) else ""
+    return f" for one gradient, {ratios[1]:.2g} times at equal rows" if np.isfinite(ratios).all() and not np.isclose(ratios[0], ratios[1]) else ""
 
 
 def _apart(more: pd.Series, less: pd.Series) -> bool:
