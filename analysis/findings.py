@@ -45,7 +45,7 @@ def _name(estimator: str) -> str:
 def findings(data: xr.Dataset, at: str | int = "half") -> list[str]:
     """At most five sentences: failed runs; of each network which estimators differ beyond noise (of many estimators: from leave-one-out); whether
     another objective does better than the exact gradient; the score of a biased estimator; how far variances differ. A comparison of scores is
-    made after equal steps, and says what they cost, from how many seeds, and how it ends at equal rows. Each p-value is corrected as in
+    made after equal steps, and gives the costs, the number of seeds, and the scores at equal rows. Each p-value is corrected as in
     `answer`. A sentence names a cause only if it alone differs. Without a difference beyond noise, that is the finding. Empty if nothing was
     trained and nothing measured."""
     data, _ = page(data, 1, _NETWORKS)
