@@ -10,7 +10,9 @@ import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib.figure import Figure
 
 from .alignments import align
@@ -21,9 +23,9 @@ from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified
 from .figures import FIGURES, METRICS, draw_all
 from .frames import select
-from .groups import page
+from .groups import groups, page, panels
 from .latex import latex_table
-from .leading import MOST_SETTINGS
+from .leading import MOST_SETTINGS, keys_of
 from .live import follow, told
 from .load import load, load_tuning
 from .output import complain, finish, require_place, write
@@ -62,11 +64,9 @@ def _save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("pn
 
 
 def _draw(arguments: argparse.Namespace) -> int:
-    data = load(arguments.result, arguments.unverified)
-    if arguments.estimator:
-        data = select(data, estimator=arguments.estimator)
-    data, pages = page(data, arguments.page, MOST_PANELS)
-    frame = table(data, arguments.at)
+    whole = load(arguments.result, arguments.unverified)
+    data, pages = page(select(whole, estimator=arguments.estimator) if arguments.estimator else whole, arguments.page, MOST_PANELS)
+    frame = _rows_of(whole, data, arguments.at)
     folder = _folder(arguments)
     paths, status = [], 0
     formats = arguments.format or ["png", "svg"]
@@ -89,6 +89,16 @@ def _draw(arguments: argparse.Namespace) -> int:
     if pages > 1:
         print(f"page {arguments.page} of {pages}, {MOST_PANELS} networks each; use --page N for another")
     return status
+
+
+def _rows_of(whole: xr.Dataset, data: xr.Dataset, at: str) -> pd.DataFrame:
+    """The table's rows of the runs in `data`. Ranks and letters are those among all estimators of their networks in `whole`."""
+    networks = set(panels(data))
+    runs = [group.runs for panel, members in panels(whole).items() if panel in networks for group in members]
+    part, shown = whole.isel(run=np.sort(np.concatenate(runs))), set(data["run"].values.tolist())
+    kept = {(*group.panel, group.label) for group in groups(part) if shown & set(part["run"].values[group.runs].tolist())}
+    frame = table(part, at)
+    return frame[[key in kept for key in keys_of(part, frame)]]
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -227,7 +237,7 @@ def main(arguments: list[str] | None = None) -> int:
             verb.add_argument("--metric", metavar="NAME", help="metric of the metric figures, such as metric_exact_match (default: the first of "
                               "each task)")
             verb.add_argument("--estimator", action="append", metavar="NAME",
-                              help="draw this estimator only, by name or as given in the sweep; may be repeated (default: all)")
+                              help="draw this estimator only, by name or as given in the sweep; may be repeated (default: all). Ranks and letters of the table stay those among all estimators")
             verb.add_argument("--size", choices=SIZES, default="screen",
                               help="paper: panels fit a column of a two-column page; talk: two fill a slide; poster: legible from two metres "
                               "(default: screen)")

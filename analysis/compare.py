@@ -100,9 +100,9 @@ def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], 
     x, y = (np.array([side[seed] for seed in seeds] if seeds else list(side.values())) for side in by)
     row = {"first": float(np.mean(x)), "second": float(np.mean(y))}
     if not np.isfinite([*x, *y]).all():
-        return row | Difference(*[np.nan] * 6, len(seeds))._asdict() | {"method": "infinite"}
+        return row | Difference(np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "infinite"}
     if len(x) == len(y) and np.allclose(x, y, rtol=1e-9, atol=_rounding(data[0], pair[0], quantity, at)):
-        return row | Difference(row["second"] - row["first"], *[np.nan] * 5, len(seeds))._asdict() | {"method": "same"}
+        return row | Difference(row["second"] - row["first"], np.nan, np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "same"}
     means = [_own(d, g, quantity, seeds or None, at) for d, g in zip(data, pair)]
     known = [mean for mean in means if mean is not None and np.isfinite(mean[1:3]).all()]
     if len(known) == 2:

@@ -45,7 +45,7 @@ def _name(estimator: str) -> str:
 def findings(data: xr.Dataset, at: str | int = "half") -> list[str]:
     """At most five sentences: failed runs; of each network which estimators differ beyond noise (of many estimators: from leave-one-out); whether
     another objective does better than the exact gradient; the score of a biased estimator; how far variances differ. A comparison of scores is
-    made after equal steps, and says what they cost, from how many seeds, and how it ends at equal rows. Each p-value is corrected as in
+    made after equal steps, and gives the costs, the number of seeds, and the scores at equal rows. Each p-value is corrected as in
     `answer`. A sentence names a cause only if it alone differs. Without a difference beyond noise, that is the finding. Empty if nothing was
     trained and nothing measured."""
     data, _ = page(data, 1, _NETWORKS)
@@ -243,7 +243,7 @@ def _of_moments(network: str, measured: pd.DataFrame) -> Iterator[_Finding]:
 def _per_row(more: pd.Series, less: pd.Series) -> str:
     """" for one gradient, 10 times at equal rows", if their costs differ."""
     ratios = [more[name] / less[name] if less[name] > 0 else np.nan for name in ("variance", "work_normalised_variance")]
-    return f" for one gradient, {ratios[1]:.2g} times at equal rows" if np.isfinite(ratios).all() and not np.isclose(*ratios) else ""
+    return f" for one gradient, {ratios[1]:.2g} times at equal rows" if np.isfinite(ratios).all() and not np.isclose(ratios[0], ratios[1]) else ""
 
 
 def _apart(more: pd.Series, less: pd.Series) -> bool:

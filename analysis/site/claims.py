@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
+from scipy import stats
 
 from ..errors import InputError
 from ..frames import matches, per_run
@@ -16,7 +18,9 @@ from ..numbers_in_words import bare_p, number, quantity_name, score, with_interv
 from ..output import file_name
 from ..page import Html, link, rows_table
 from ..quantities import lower_is_better
-from ..statistics import mean_interval, pairwise_differences
+from ..rounding import at_step
+from ..statistics import Mean, fewest_pairs, mean_interval, pairwise_differences, propagated_difference, propagated_mean
+from ..steps import measurement_step
 from .pages import Site, document
 from .studies import Network, Study, command, slug
 
@@ -45,7 +49,8 @@ def claimed(path: Path) -> list[dict[str, Any]]:
 
 def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     """The verdict. An order holds from each estimator to the next: the first is better (of a score), or lower (of a variance or bias). It is reproduced
-    if every step is beyond noise in the claimed direction (differences paired over seeds, corrected for the number of steps, Dunn 1961), not
+    if every step is beyond noise in the claimed direction (differences paired over seeds, corrected for the number of steps, Dunn 1961; of too
+    few seeds, a measured quantity by its own intervals, which is a statement about these networks alone), not
     reproduced if one is beyond noise in the other direction, otherwise undecided. A bound holds if the mean of each estimator keeps it. InputError if
     the study lacks an estimator or a quantity of the claim."""
     where = f"claim {claim['name']}"
@@ -70,16 +75,40 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     ratio = quantity in _RATIOS and bool((scores > 0).all())
     signed = np.log(scores) if ratio else scores if lower_is_better(study.data, quantity) else -scores
     found = pairwise_differences(signed, tests=len(names) - 1)
+    own = _measured(study.data, groups, quantity, claim.get("at", "first"), ratio) if len(seeds) < fewest_pairs() else None
     steps, verdicts = [], []
     for i in range(len(names) - 1):
         middle, low, high, _, p = (float(part[i + 1, i]) for part in found)
+        if own is not None:
+            middle, low, high, p = _in_these_networks(own[i + 1], own[i], len(names) - 1)
         verdicts.append("reproduced" if low > 0 else "not reproduced" if high < 0 else "undecided")
         ends = sorted((low, high)) if lower_is_better(study.data, quantity) else sorted((-low, -high))
         middle = middle if lower_is_better(study.data, quantity) else -middle
         words = (f"{np.exp(middle):.3g} times [{np.exp(ends[0]):.3g}, {np.exp(ends[1]):.3g}]" if ratio else f"{middle:+.3g} [{ends[0]:.3g}, {ends[1]:.3g}]")
-        steps.append([f"{names[i + 1]} against {names[i]}", words, bare_p(p), verdicts[-1]])
+        steps.append([f"{names[i + 1]} against {names[i]}", words + (" (in these networks)" if own is not None else ""), bare_p(p), verdicts[-1]])
     verdict = next((one for one in ("not reproduced", "undecided") if one in verdicts), "reproduced")
     return Tested(claim, study, networks[0], verdict, rows, steps)
+
+
+def _measured(data: xr.Dataset, groups: list[Group], quantity: str, at: str | int, ratio: bool) -> list[Mean] | None:
+    """Of too few seeds for a test over seeds: the mean (with `ratio` of the logarithm) over the networks that were measured, with the error of the
+    measurements alone. None if the quantity has no interval of its own."""
+    name = f"{quantity}_interval"
+    if name not in data.data_vars:
+        return None
+    step = measurement_step(data, at)
+    values, ends = at_step(data, quantity, step), at_step(data, name, step)
+    of = np.log if ratio else np.asarray
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return [propagated_mean(of(values[group.runs]), of(ends[group.runs, 0]), of(ends[group.runs, 1])) for group in groups]
+
+
+def _in_these_networks(first: Mean, second: Mean, tests: int) -> tuple[float, float, float, float]:
+    """A difference, its interval and p, corrected for the number of tests."""
+    found = propagated_difference(first, second)
+    wider = stats.norm.isf(0.025 / tests) / stats.norm.isf(0.025)
+    return (found.difference, found.difference - wider * (found.difference - found.low), found.difference + wider * (found.high - found.difference),
+            min(1.0, found.p_value * tests))
 
 
 def _only(where: str, name: str, members: list[Group]) -> Group:

@@ -23,7 +23,7 @@ class Difference(NamedTuple):
     count: int  # type: ignore[assignment]  # hides tuple.count: pairs, or numbers of the smaller sample
 
 
-_NOTHING = Difference(*[np.nan] * 6, 0)
+_NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, 0)
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What is assumed of the noise of scores. Scores of training are discrete, bounded, skewed, or of unequal noise, and few. `tests/analysis/planted_scores.py`
+"""Assumptions about the noise of scores. Scores of training are discrete, bounded, skewed, or of unequal noise, and few. `tests/analysis/planted_scores.py`
 counts how often intervals with these assumptions are wrong."""
 
 from __future__ import annotations

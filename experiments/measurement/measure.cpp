@@ -142,7 +142,7 @@ Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& 
     if (last || (supported && confirmed)) break;
     supported_before = supported;
   }
-  if (m.why_unreliable.empty()) m.why_unreliable = missed(m);
+  if (m.why_unreliable.empty()) m.why_unreliable = missed(m, replicates);
   return each;
 }
 

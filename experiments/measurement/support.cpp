@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
 
 namespace hardgrad::measurement {
 
@@ -11,7 +12,7 @@ std::string why_unreliable(const Measurement& m, const Replicates& replicates, b
   const auto left = unseen ? fmt::format(", and choices of probability {:.2g} were never made", m.unvisited_mass) : "";
   const bool exact = std::isfinite(m.exact_variance);
   if (exact) {
-    const auto wide = replicates.variance_interval(0.999);
+    const auto wide = replicates.variance_interval(mark_level);
     const double slack = 1e-6 * m.exact_variance;
     if (m.exact_variance < wide[0] - slack || m.exact_variance > wide[1] + slack)
       return fmt::format("the exact variance is {:.3g}{}", m.exact_variance, left);
@@ -29,22 +30,22 @@ std::string why_unreliable(const Measurement& m, const Replicates& replicates, b
   return "";
 }
 
-std::string missed(const Measurement& m) {
+std::string missed(const Measurement& m, const Replicates& replicates) {
   const struct {
     const char *interval, *name;
     double exact, rounding;
-  } known[] = {{"variance", "variance", m.exact_variance, 1e-6 * m.exact_variance},
-               {"squared_bias", "squared bias", m.exact_squared_bias,
-                1e-4 * m.exact_squared_bias + 1e-10 * (m.estimand_norm * m.estimand_norm + m.exact_variance)},
-               {"cosine", "cosine", m.exact_cosine, 1e-5}};
+    std::function<Interval()> wide;
+  } known[] = {{"squared_bias", "squared bias", m.exact_squared_bias,
+                1e-4 * m.exact_squared_bias + 1e-10 * (m.estimand_norm * m.estimand_norm + m.exact_variance),
+                [&] { return replicates.distance(replicates.reference()).interval(mark_level); }},
+               {"cosine", "cosine", m.exact_cosine, 1e-5, [&] { return replicates.cosine_interval(mark_level); }}};
   std::string found;
-  for (const auto& [interval, name, exact, rounding] : known) {
-    const auto at = m.intervals.find(interval);
-    if (!std::isfinite(exact) || at == m.intervals.end()) continue;
-    const auto [low, high] = at->second;
+  for (const auto& [interval, name, exact, rounding, wide] : known) {
+    if (!std::isfinite(exact) || !m.intervals.contains(interval)) continue;
+    const auto [low, high] = wide();
     if (exact < low - rounding || exact > high + rounding)
-      found += fmt::format("{}the exact {} is {:.3g}, outside its interval [{:.3g}, {:.3g}]", found.empty() ? "" : "; ", name,
-                           exact, low, high);
+      found += fmt::format("{}the exact {} is {:.3g}, outside its interval [{:.3g}, {:.3g}] of level {}",
+                           found.empty() ? "" : "; ", name, exact, low, high, mark_level);
   }
   return found;
 }

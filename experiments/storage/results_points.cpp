@@ -8,7 +8,7 @@
 namespace hardgrad::storage {
 namespace {
 
-// "higher" or "lower"; null if no record says so, or tasks differ.
+// "higher" or "lower"; null if no record has it, or tasks differ.
 const char* better_of(const Labels& labels, const std::string& metric) {
   const auto it = labels.higher_is_better.find(metric);
   if (it == labels.higher_is_better.end() || it->second.size() != 1) return nullptr;

@@ -1,4 +1,4 @@
-"""A planted study: how often equal estimators are said to differ. Six estimators with one expected score, and scores as training gives them: discrete,
+"""A planted study: how often equal estimators get different verdicts. Six estimators with one expected score, and scores as training gives them: discrete,
 bounded, skewed, of unequal noise, or in one of two states. `python3 tests/analysis/planted_scores.py` prints the table of all kinds and numbers of
 seeds (a minute)."""
 

@@ -50,7 +50,7 @@ def test_table_of_known_numbers():
     assert frame["estimator"].tolist() == ["soft", "rloo"]  # by final loss: 1 against 3
     rloo = frame.set_index("estimator").loc["rloo"]
     assert rloo["variance"] == 2 and rloo["squared_bias"] == -2 and rloo["final_loss"] == 3
-    assert frame["rank"].tolist() == [1, 2] and frame["letters"].tolist() == ["a", "a"]  # no significant difference with two seeds
+    assert frame["rank"].tolist() == [1, 2] and frame["letters"].tolist() == ["", ""]  # two seeds give no test
     half = stats.t.ppf(0.975, 1) * 1
     assert np.isclose(rloo["variance_high"], 2 + half)
     assert table(made_up(), "last")["variance"].tolist() == [9, 9]

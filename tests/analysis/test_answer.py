@@ -119,7 +119,7 @@ def test_failed_runs_count_as_the_worst_and_are_said():
     (row,) = found[(found["budget"] == "steps") & (found["estimator"] == "e0[samples=2]")].to_dict("records")
     assert (row["failed"], row["runs"], row["tried_failed"], row["tried"]) == (3, 4, 9, 12)
     said = " ".join(format_answer(found).split())
-    assert "Failed runs: e0[samples=2] 9 of 12 (3 of 4 at the chosen setting). A failed run counts as the worst score" in said
+    assert "Failed runs, and runs with an infinite loss: e0[samples=2] 9 of 12 (3 of 4 at the chosen setting). Such a run counts as the worst score" in said
     assert "Failed runs" not in format_answer(answer(tuned_sweep(np.random.default_rng(0), [0, 0.5])))
 
 

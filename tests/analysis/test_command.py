@@ -86,6 +86,9 @@ def test_draw_takes_figures_estimators_sizes_and_formats(result, tmp_path):
     assert drawn.startswith(b"%PDF")
     run(*how, "--estimator", "rloo")
     assert (tmp_path / "p" / "bias_variance.pdf").read_bytes() == drawn  # equal figures give equal files
+    every, one = (run(*how, *more).stdout for more in ((), ("--estimator", "rloo")))
+    rows = [line for line in every.splitlines() if " rloo" in line]
+    assert rows and [line.split() for line in rows] == [line.split() for line in one.splitlines() if " rloo" in line], "ranks and letters of one family"
     refused = run(*how, "--estimator", "nothing")
     assert refused.returncode == 3 and "no run has estimator nothing" in refused.stderr
     empty = run("draw", result, "--out", tmp_path / "q", "--figure", "variance_against_samples")

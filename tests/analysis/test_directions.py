@@ -1,4 +1,4 @@
-"""Whether higher or lower is better: what the tasks declare, what a result records, and what is taken for files that do not record it."""
+"""Whether higher or lower is better: as the tasks declare it, as a result records it, and for files without this record."""
 
 import json
 import os

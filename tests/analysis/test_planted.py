@@ -1,5 +1,5 @@
 """The answer on simulated sweeps with known truth: coverage of the intervals, agreement of intervals and verdicts, and power; and how often
-estimators with equal scores of many kinds are said to differ."""
+estimators with equal scores of many kinds get different verdicts."""
 
 import sys
 

@@ -49,6 +49,16 @@ def test_ratios_of_variances_are_those_of_the_numbers():
     assert found.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[8:] / values[:8]).mean()), rel=0.005)
 
 
+def test_too_few_seeds_decide_about_measured_networks_alone():
+    data = sweep(1, ["a", "b"], 3)
+    bare = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
+    assert bare.verdict == "undecided" and "in these networks" not in bare.steps[0][1]
+    for half, verdict in ((0.01, "reproduced"), (0.9, "undecided")):
+        own = data.assign(variance_interval=(("run", "measurement_step", "bound"), data["variance"].values[..., None] * [1 - half, 1 + half]))
+        found = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(own)])
+        assert found.verdict == verdict and found.steps[0][1].startswith("2 times [") and found.steps[0][1].endswith(" (in these networks)")
+
+
 @pytest.mark.parametrize("bound, verdict", [({"at_most": 1.5}, "reproduced"), ({"at_most": 0.5}, "not reproduced"), ({"at_least": 1.5}, "not reproduced")])
 def test_a_bound_is_of_the_mean(bound, verdict):
     assert claims.tested(claim(estimators=["a"], quantity="variance", **bound), [study(sweep(1, ["a"], 3))]).verdict == verdict

@@ -3,7 +3,7 @@
 ```bash guide           run by bash, which stops at the first failing command
 ```python guide         run by Debian's Python
 ```toml guide=NAME      written to the file NAME
-```text shape           part of what the block before printed. It depends on training, so that numbers and verdicts may differ on another
+```text shape           part of the output of the block before. It depends on training, so that numbers and verdicts may differ on another
                         machine: its words are compared
 """
 import os
