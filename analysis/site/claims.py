@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from ..output import file_name
 from ..page import Html, link, rows_table
 from ..quantities import lower_is_better
 from ..statistics import mean_interval, pairwise_differences
+from ..toml import tomllib
 from .pages import Site, document
 from .studies import Network, Study, command, slug
 
