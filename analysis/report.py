@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Collection
 from html import escape
 from itertools import zip_longest
@@ -33,6 +32,7 @@ from .rounding import marked
 from .quantities import evaluation_names, most_common
 from .steps import measurement_step
 from .table import QUANTITIES, caption, readable, table
+from .toml import tomllib
 from .tried import chosen, tried
 
 _BRIEF = ("rank", "network", "estimator", "final loss", "variance", "runs")  # columns for settings that are not shown in full

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from ..quantities import lower_is_better
 from ..rounding import at_step
 from ..statistics import Mean, fewest_pairs, mean_interval, pairwise_differences, propagated_difference, propagated_mean
 from ..steps import measurement_step
+from ..toml import tomllib
 from .pages import Site, document
 from .studies import Network, Study, command, slug
 

@@ -4,7 +4,6 @@ which numbers they hold; a page marks its place with `<!-- table NAME -->` or `<
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from ..groups import panels
 from ..statistics import mean_interval
 from ..table import readable
 from ..table import table as ranking_table
+from ..toml import tomllib
 from .studies import Study
 
 _PLACE = re.compile(r"(<!-- (table|number) ([a-z0-9_]+) -->\n?).*?(<!-- end -->)", re.S)

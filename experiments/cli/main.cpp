@@ -88,6 +88,7 @@ int run_program(int argc, char** argv) {
   cli::add_test(app, action);
   cli::add_completion(app, action);
   cli::add_seal(app, action);
+  cli::add_plugin_flags(app, action);
   app.footer(
       "Exit status: 0 success, 1 some cells failed, 2 bad usage or configuration, 3 damaged or unreadable "
       "input, 4 waiting for trials of other shards ([tune]), 130 interrupted.");

@@ -19,6 +19,7 @@ void add_evaluate(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_test(CLI::App& app, Action& action);
 void add_seal(CLI::App& app, Action& action);
+void add_plugin_flags(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace hardgrad::cli

@@ -124,6 +124,54 @@ def test_target_of_a_plugin(built, hardgrad):
     assert {c["check"] for c in verdict["checks"] if c["outcome"] == "failed"} == {"truth"}
 
 
+def test_a_plugin_by_flags_alone(built, hardgrad, tmp_path):
+    """From the build folder, and from an installation, as `hardgrad plugin-flags` says."""
+    for number, program in enumerate((os.environ["HARDGRAD_BINARY"], built / "installed/bin/hardgrad")):
+        flags = call(program, "plugin-flags").split()
+        mine = tmp_path / f"mine{number}.so"
+        call(os.environ["CXX"], *flags, EXAMPLE / "median_baseline.cpp", "-o", mine)
+        assert "is damaged" in hardgrad("list", "--plugin", mine, status=2).stderr
+        hardgrad("seal", mine)
+        assert "median_baseline" in hardgrad("list", "estimators", "--plugin", mine).stdout
+        prefix = Path(call(program, "plugin-flags", "--prefix").strip())
+        assert (prefix / "include/hardgrad/plugin.hpp").is_file() and list(prefix.glob("lib*/**/hardgrad-config.cmake"))
+    lonely = shutil.copy(os.environ["HARDGRAD_BINARY"], tmp_path / "hardgrad")
+    done = subprocess.run([lonely, "plugin-flags"], capture_output=True, text=True)
+    assert done.returncode == 2 and "has no headers beside it: install both" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def compilers():
+    """The installed compilers, beside that of the program."""
+    names = [f"{kind}-{version}" for kind, least in (("g++", 11), ("clang++", 16)) for version in range(least, 21)]
+    return [name for name in names if shutil.which(name)]
+
+
+@pytest.mark.skipif(not compilers(), reason="no compiler has a version in its name (Debian: g++-12)")
+@pytest.mark.skipif(bool(os.environ.get("HARDGRAD_SANITIZE")), reason="each compiler has its own sanitizer")
+def test_a_plugin_of_another_compiler(hardgrad, built, tmp_path):
+    """What counts is the standard library: the same exact moments to the last digits, by every compiler."""
+    flags = call(built / "installed/bin/hardgrad", "plugin-flags").split()
+    measured = []
+    for compiler in compilers():
+        mine = tmp_path / f"{compiler}.so"
+        call(compiler, *flags, EXAMPLE / "median_baseline.cpp", "-o", mine)
+        hardgrad("seal", mine)
+        found = json.loads(hardgrad("measure", "--task", "bits", "--estimator", "median_baseline[samples=3]", "--exact", "--json",
+                                    "--plugin", mine).stdout)["results"][0]
+        measured.append(found["variance"])
+    assert measured == pytest.approx([measured[0]] * len(measured), rel=1e-12)
+
+
+def test_another_library_is_refused(hardgrad, built, tmp_path):
+    """Containers for debugging have other sizes: refused before the plugin runs."""
+    mine = tmp_path / "mine.so"
+    call(os.environ["CXX"], *call(built / "installed/bin/hardgrad", "plugin-flags").split(), "-D_GLIBCXX_DEBUG",
+         EXAMPLE / "median_baseline.cpp", "-o", mine)
+    hardgrad("seal", mine)
+    said = hardgrad("list", "--plugin", mine, status=2).stderr
+    assert "libstdc++, containers for debugging, this is" in said.replace(", address sanitizer", "") and "build it again" in said
+
+
 def test_wrong_plugin_fails(built, hardgrad):
     verdict = json.loads(hardgrad("test", "--json", "--plugin", library(built, "wrong"), status=1).stdout)[0]
     assert verdict["estimator"] == "wrong_baseline" and not verdict["passed"]

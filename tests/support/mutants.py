@@ -62,7 +62,7 @@ def plugin(build, folder, sources):
     whole, library = folder / "mutants.cpp", folder / "mutant.so"
     whole.write_text('#include "core/plugin.hpp"\n' + "".join(f'#line 1 "{path}"\n{text}' for path, text in sources.items()))
     flags, directory, _ = compiling(build, compiled_in(build, ROOT / next(iter(sources))))
-    subprocess.run([*flags, f"-I{Path(build).resolve()}/generated", "-O0", "-fPIC", "-shared", "-Wl,-Bsymbolic-functions", str(whole),
+    subprocess.run([*flags, f"-I{Path(build).resolve()}/include", "-O0", "-fPIC", "-shared", "-Wl,-Bsymbolic-functions", str(whole),
                     "-o", str(library)], cwd=directory, check=True, capture_output=True, text=True, timeout=900)
     return library
 

@@ -70,7 +70,7 @@ def test_bash(line, expected):
 def test_every_verb_and_name():
     verbs = complete("")
     assert {"list", "describe", "measure", "gradient", "evaluate", "plan", "run", "status", "watch", "check", "merge", "export", "test",
-            "completion"} == set(verbs)
+            "completion", "plugin-flags"} == set(verbs)
     for kind in ("estimator", "model", "task"):
         names = [entry["name"] for entry in as_json("list", kind + "s")]
         assert complete(f"measure --{kind} ") == names

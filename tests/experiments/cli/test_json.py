@@ -38,12 +38,12 @@ def calls(tmp_path_factory):
         "evaluate": ("evaluate", "--checkpoint", checkpoint),
         "plan": ("plan", sweep, "--out", out), "run": ("run", sweep, "--out", out), "status": ("status", out), "watch": ("watch", out),
         "check": ("check", out), "merge": ("merge", out, "--out", folder / "m.h5"),
-        "export": ("export", folder / "m.h5", "--csv", folder / "csv"), "test": ("test", "exact"), "completion": ("completion", "bash"),
+        "export": ("export", folder / "m.h5", "--csv", folder / "csv"), "test": ("test", "exact"), "completion": ("completion", "bash"), "plugin-flags": ("plugin-flags",),
     }
 
 
 def test_every_verb_is_on_the_page(shapes, calls):
-    verbs = set(re.findall(r"^  (\w+) {2,}", run("--help").stdout.split("Subcommands:")[1], re.M))
+    verbs = set(re.findall(r"^  ([\w-]+) {2,}", run("--help").stdout.split("Subcommands:")[1], re.M))
     assert len(verbs) >= 12 and {name.split()[0] for name in shapes} == verbs
     assert set(shapes) == set(calls) | {"describe NAME"}
 

@@ -13,7 +13,7 @@ from program import as_json, refusal, run
 
 ROOT = Path(__file__).resolve().parents[3]
 BITS = ("--task", "bits", "--model", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4,reduce=sum]")
-VERBS = "list describe measure gradient evaluate plan run status check merge export test completion".split()
+VERBS = "list describe measure gradient evaluate plan run status check merge export test completion plugin-flags".split()
 
 
 def test_no_arguments_is_a_welcome():

@@ -41,9 +41,9 @@ def call(arguments: Sequence[str], progress: bool) -> Said:
     relay = _Relay(progress)
     interrupts = 0
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-        # In a separate process group, so that a terminal's Ctrl-C reaches it only through this process, and only once.
+        # In a separate session, so that a terminal's Ctrl-C reaches it only through this process, and only once.
         with subprocess.Popen([str(PROGRAM), *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, text=True,
-                              encoding="utf-8", errors="replace", process_group=0) as process:
+                              encoding="utf-8", errors="replace", start_new_session=True) as process:
             assert process.stderr is not None
             try:
                 while True:
