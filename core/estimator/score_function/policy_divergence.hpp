@@ -16,6 +16,8 @@ struct PolicyDivergence {
   double operator()(double m) const { return kind == "k1" ? m : kind == "k2" ? m * m / 2 : std::expm1(-m) + m; }
   /// Its derivative with respect to log p.
   double slope(double m) const { return kind == "k1" ? 1 : kind == "k2" ? m : -std::expm1(-m); }
+  /// D plus its derivative: the derivative of p D over p. In k3 the exponentials, which may overflow, cancel.
+  double weighted_slope(double m) const { return kind == "k3" ? m : (*this)(m) + slope(m); }
 };
 
 }  // namespace hardgrad

@@ -195,6 +195,12 @@ def divergence(kind, where, beta=0.7):
     return loss
 
 
+def test_every_preset_of_the_program_has_a_loss_here():
+    presets = {p["name"] for p in json.loads(hardgrad("describe", "policy_gradient", "--json"))["presets"]}
+    alone = {"ppo", "maxrl"}  # in tests of their own: with a critic, and with rewards 0 and 1
+    assert presets == {settings.split(",")[0].removeprefix("preset=") for settings in PRESETS} | alone and len(presets) >= 14
+
+
 @pytest.mark.parametrize("drift", [0, 0.5])
 def test_presets_equal_their_losses_in_pytorch(tmp_path, drift):
     toy = Toy(tmp_path, drift)
@@ -237,6 +243,15 @@ def test_divergences_equal_their_losses_in_pytorch(tmp_path):
         assert np.abs(ours - toy.mean(divergence(kind, where), 1)).max() < 1e-10, (kind, where)
         unbiased = where == "reward" and kind in ("k1", "exact")
         assert (np.abs(ours - truth).max() < 1e-10) == unbiased, (kind, where)
+
+
+@pytest.mark.parametrize("kind", ["k1", "k2", "k3"])
+def test_a_divergence_whose_exponentials_overflow_cancels_them(kind):
+    """A reference and a policy that draws, both nearly deterministic: log ratios in the thousands. p D has the derivative p m for k3."""
+    model = ["--task", "sequences", "--model", "writer[policy=table,drift=3,reference=initial,away=900]", "--exact", "--json"]
+    out = json.loads(hardgrad("measure", *model, "--estimator", f"policy_gradient[samples=1,advantage=none,divergence={kind},where=weighted,beta=0.7]"))
+    (found,) = out["results"]
+    assert found["status"] == "ok" and all(np.isfinite(x) for x in found["mean_gradient"]["table.logits"]), found["reason"]
 
 
 def test_the_exact_gradient_and_finite_differences(tmp_path):
