@@ -41,5 +41,6 @@ def test_targets_that_need_a_likelihood_refuse_rewards():
 
 def test_a_given_answer_has_a_likelihood():
     for model in set(TASKS) - ALWAYS:
-        (result,) = as_json("measure", "--task", TASKS[model], "--model", f"{model}[hidden=4]", "--replicates", "4", "--batch", "2", "--estimator", "exact_marginal")["results"]
+        settings = "glimpses=1" if model == "glimpse_reader" else "hidden=4"
+        (result,) = as_json("measure", "--task", TASKS[model], "--model", f"{model}[{settings}]", "--replicates", "4", "--batch", "2", "--estimator", "exact_marginal")["results"]
         assert result["status"] == "ok"

@@ -112,7 +112,7 @@ TEST_CASE("an estimator that is wrong beyond its defaults is detected, and the c
                                                                {"five options", "5 options"},
                                                                {"seven options", "7 options"},
                                                                {"two options", ""},
-                                                               {"four columns", "4 columns"},
+                                                               {"four columns", "columns"},
                                                                {"above 0.99", "logit=5"},
                                                                {"strength", ", strength=1"},
                                                                {"mean baseline", ""},
