@@ -8,7 +8,8 @@
 //
 // Arya, Schauer, Schaefer & Rackauckas 2022, Automatic differentiation of programs with discrete randomness (StochasticAD):
 // the stochastic derivative of a draw by inversion, for each logit in the direction in which it grows. The first and the last
-// option have one neighbour; options of probability 0 (also by underflow) are passed over. The estimate depends on the order of the options, and is good if neighbours have similar costs.
+// option have one neighbour; options of probability 0 (also by underflow) are passed over. The estimate depends on the order of
+// the options, and is good if neighbours have similar costs.
 // Target: expected loss. Bias: none. Variance: like 1 / p of a rare option between common ones.
 // Cost: 3 rows per question if choices have separate costs, else 2 more rows for each column of each question.
 // Departures: both jumps of every choice are run; the paper keeps one of all possible jumps, drawn in proportion to their

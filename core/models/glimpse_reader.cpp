@@ -22,8 +22,8 @@
 //   detached=true        the locator reads stop(h_{t-1}), so that it alone learns from the score. A posterior reads h_{t-1}
 //                        itself.
 //   locator_units=L      e_t = W_l relu(W_m h_{t-1} + b_m) + b_l with L units (common in others' code, not in the paper)
-//   first=random         the first place of an image is uniform: c_1 of all cells, or anywhere in the image, under the posterior
-//                        as well (so it adds no divergence); it counts as a glimpse
+//   first=random         the first place of an image is uniform: c_1 of all cells, or anywhere in the image, also under the
+//                        posterior (so it adds no divergence); it counts as a glimpse
 //   place_units, clamped for policy=gaussian (gaze.hpp)
 // Posterior (if asked for): q(c_t | image, label, history) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c),
 // with the next label.

@@ -208,8 +208,8 @@ class BestOf final : public Estimator<T> {
   int samples_, best_;
 };
 
-/// Soft adaptive policy optimization (Gao et al. 2025): the objective sum_t A sig(tau (w_t - 1)) 4 / tau, whose gradient has the
-/// ratio w_t of the policy and the behaviour policy as a factor.
+/// Soft adaptive policy optimization (Gao et al. 2025): the objective sum_t A sig(tau (w_t - 1)) 4 / tau, whose gradient has
+/// the ratio w_t of the policy and the behaviour policy as a factor.
 template <class T>
 class Sapo final : public Estimator<T> {
  public:
