@@ -235,12 +235,16 @@ double PolicyGradient<T>::loss(Run& run) const {
   const auto f = run.sampled.losses();
   double sum = 0;
   for (std::size_t r = 0; r < f.size(); ++r) {
-    double l = 0, d = 0;
-    for (std::size_t t = 0; t < run.l.size(); ++t) {
-      l += run.l[t][r];
-      d += divergence_.of_words() ? divergence_(run.m[t][r]) : 0;
+    double l = 0, d = 0, beyond = 0;
+    for (const auto& at : run.l) l += at[r];
+    for (std::size_t t = 0; t < run.m.size() && divergence_.of_words(); ++t) {
+      const double m = run.m[t][r];
+      if (divergence_.overflows(m))
+        beyond += PolicyDivergence::weighted(l, m);
+      else
+        d += divergence_(m);
     }
-    sum += std::exp(l) * (f[r] + beta_ * d);
+    sum += std::exp(l) * (f[r] + beta_ * d) + beta_ * beyond;
   }
   return sum / static_cast<double>(f.size());
 }

@@ -245,11 +245,12 @@ def test_divergences_equal_their_losses_in_pytorch(tmp_path):
         assert (np.abs(ours - truth).max() < 1e-10) == unbiased, (kind, where)
 
 
-@pytest.mark.parametrize("kind", ["k1", "k2", "k3"])
-def test_a_divergence_whose_exponentials_overflow_cancels_them(kind):
-    """A reference and a policy that draws, both nearly deterministic: log ratios in the thousands. p D has the derivative p m for k3."""
-    model = ["--task", "sequences", "--model", "writer[policy=table,drift=3,reference=initial,away=900]", "--exact", "--json"]
-    out = json.loads(hardgrad("measure", *model, "--estimator", f"policy_gradient[samples=1,advantage=none,divergence={kind},where=weighted,beta=0.7]"))
+@pytest.mark.parametrize("seed", [1, 4])  # at others a ratio itself overflows, which is reported
+def test_a_divergence_whose_exponentials_overflow_cancels_them(seed):
+    """The drawn words have probability 0 in double under the policy: exp(l) (D + dD) is exp(l) m, although D alone overflows."""
+    model = ["--task", "sequences", "--model", "writer[policy=table,scale=900,drift=3,reference=uniform]", "--seed", str(seed), "--json"]
+    out = json.loads(hardgrad("measure", *model, "--replicates", "64", "--most-replicates", "64", "--precision", "double", "--estimator",
+                              "policy_gradient[samples=1,advantage=none,divergence=k3,where=weighted,beta=0.7]"))
     (found,) = out["results"]
     assert found["status"] == "ok" and all(np.isfinite(x) for x in found["mean_gradient"]["table.logits"]), found["reason"]
 
