@@ -197,7 +197,7 @@ TEST_CASE("no sentence that beam search finds is impossible or has a label that 
   std::size_t possible = 0;  // with every label, too: unused rows of a wide beam are no sentences
   for (const auto& of_example : beam_search<double>(*model, batch, handler, 12, tape, 400))
     for (const auto& one : of_example) possible += std::isfinite(one.log_p) ? 1 : 1000;
-  CHECK(possible > sentences);
+  CHECK(possible > 30);
   CHECK(possible < 1000);
 }
 
