@@ -23,9 +23,11 @@
 //   aggregation c_k  sum 1, sequences 1 / n_k (GRPO), tokens K / sum_j n_j (DAPO), longest 1 / T (Dr. GRPO)
 //   divergence D     of p from the reference policy r, with m = log p(z_t) - log r(z_t) (Schulman 2020, Approximating KL
 //                    divergence): k1 = m, k2 = m^2 / 2, k3 = exp(-m) - 1 + m, exact = KL(p_t || r_t)
-//     where=reward   beta sum_t D_t is added to f_k; for `exact` its own gradient, too
+//     where=reward   beta sum_t D_t is added to f_k; for `exact` its own gradient, too; f_k lacks D_1, which no choice
+//                    changes
 //     where=loss     its derivative at the drawn word is added: dD = 1, m, 1 - exp(-m); the gradient of `exact`
-//     where=weighted the same, of exp(l_t) D_t (DeepSeek 2025, V3.2, eq. 7): dD = exp(l_t) (D + dD)
+//     where=weighted the same, of exp(l_t) D_t (DeepSeek 2025, V3.2, eq. 7): dD = exp(l_t) (D + dD),
+//                    which is exp(l_t) m for k3
 //
 // The names of published methods are values of `preset`, which sets the others. Their trainers minimise the mean of - g over
 // prompts; here a preset is one update after the samples were drawn.
@@ -148,8 +150,7 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
           if (f[i] != 0) f[i] *= bound_(log_w[t][r], -f[i]);  // 0 times an overflow is 0
           if (divergence_.of_words() && !in_reward()) {
             const double m = run.m[t][r];
-            const double slope = divergence_.slope(m);
-            f[i] += beta_ * (where_ == "loss" ? slope : std::exp(run.l[t][r]) * (divergence_(m) + slope));
+            f[i] += beta_ * (where_ == "loss" ? divergence_.slope(m) : std::exp(run.l[t][r]) * divergence_.weighted_slope(m));
           }
           f[i] *= run.share[r];
         }
@@ -234,12 +235,16 @@ double PolicyGradient<T>::loss(Run& run) const {
   const auto f = run.sampled.losses();
   double sum = 0;
   for (std::size_t r = 0; r < f.size(); ++r) {
-    double l = 0, d = 0;
-    for (std::size_t t = 0; t < run.l.size(); ++t) {
-      l += run.l[t][r];
-      d += divergence_.of_words() ? divergence_(run.m[t][r]) : 0;
+    double l = 0, d = 0, beyond = 0;
+    for (const auto& at : run.l) l += at[r];
+    for (std::size_t t = 0; t < run.m.size() && divergence_.of_words(); ++t) {
+      const double m = run.m[t][r];
+      if (divergence_.overflows(m))
+        beyond += PolicyDivergence::weighted(l, m);
+      else
+        d += divergence_(m);
     }
-    sum += std::exp(l) * (f[r] + beta_ * d);
+    sum += std::exp(l) * (f[r] + beta_ * d) + beta_ * beyond;
   }
   return sum / static_cast<double>(f.size());
 }
@@ -274,10 +279,13 @@ std::string why_not(const Settings& s, const Structure& structure) {
              : "divergence and advantage=relative have targets of their own: take target=expected_loss, or neither";
 }
 
-// E 1/K sum_k A_k (one_hot(z_k) - p): a single choice, drawn from its own policy
+// E 1/K sum_k A_k W(w_k) (one_hot(z_k) - p): a single choice, for which all ratios but `none` are equal
 SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   const int K = settings.integer("samples");
   const auto& advantage = settings.text("advantage");
+  const RatioBound bound{settings.text("bound"), settings.real("low"), settings.real("high"), settings.real("dual")};
+  SmallChoice::Vector log_w(0.0, at.logits.size());
+  if (settings.text("ratio") != "none") log_w = std::log(at.p() / at.q());
   return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
     double mean = 0, squares = 0;
     for (const auto k : z) mean += at.loss(at.one_hot(k)) / K;
@@ -286,7 +294,10 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
                          : advantage == "leave_one_out" ? (K - 1.0) / K
                                                         : 1;
     SmallChoice::Vector g(0.0, at.logits.size());
-    for (const auto k : z) g += (at.loss(at.one_hot(k)) - mean) / scale / K * (at.one_hot(k) - at.p());
+    for (const auto k : z) {
+      const double a = (at.loss(at.one_hot(k)) - mean) / scale;
+      g += a * bound(log_w[k], -a) / K * (at.one_hot(k) - at.p());
+    }
     return g;
   });
 }

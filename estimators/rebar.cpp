@@ -91,7 +91,7 @@ const EstimatorEntry entry = {
         "3 K; 2 K if coupled; 7 K if learning; 4 K if coupled and learning; (1 + 2 Q) K if sequential; (1 + Q) K if sequential "
         "and coupled; (1 + 6 Q) K if sequential and learning; (1 + 3 Q) K if sequential and coupled and learning",
     .parameters = {samples_parameter(), ParameterInfo::real("eta", 1, -1e6, 1e6, "initial weight of the control variate"),
-                   ParameterInfo::real("temperature", 0.5, 0, 1e6, "initial temperature of the relaxation").above(),
+                   ParameterInfo::temperature("temperature", 0.5, "initial temperature of the relaxation"),
                    ParameterInfo::flag("tune", true, "tune both in training, by the squared norm of the gradient"),
                    ParameterInfo::flag("coupled", false, "use the noise that made the choice as the noise given the choice"),
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),

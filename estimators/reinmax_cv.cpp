@@ -96,14 +96,13 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters =
-        {samples_parameter(), temperature_parameter(1),
-         ParameterInfo::real("control_temperature", 0.5, 0, 1e6, "temperature of the control's relaxed choices").above(),
-         ParameterInfo::real("eta", 0.5, -1e6, 1e6, "weight of the control"),
-         ParameterInfo::choice("noise", "drawn", {"drawn", "halfway"},
-                               "for the control's single draw: the noise behind the choice (as published), or new "
-                               "noise given the choice at the halfway point (mean zero)"),
-         ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+    .parameters = {samples_parameter(), temperature_parameter(1),
+                   ParameterInfo::temperature("control_temperature", 0.5, "temperature of the control's relaxed choices"),
+                   ParameterInfo::real("eta", 0.5, -1e6, 1e6, "weight of the control"),
+                   ParameterInfo::choice("noise", "drawn", {"drawn", "halfway"},
+                                         "for the control's single draw: the noise behind the choice (as published), or new "
+                                         "noise given the choice at the halfway point (mean zero)"),
+                   ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
     .needs = {need::relaxable},
     .promises = {promise::mean(expected, "rao_samples=1"),
                  promise::mean(expected, "temperature=1.6,control_temperature=1.3,eta=1.5,rao_samples=1"),

@@ -189,9 +189,8 @@ const EstimatorEntry entry = {
         "K; 2 K if relaxed_model; 4 K if relaxed_model and learning; (1 + Q) K if relaxed_model and sequential; (1 + 3 Q) K if "
         "relaxed_model and sequential and learning",
     .parameters = {samples_parameter(), ParameterInfo::integer("hidden", 10, 1, 65536, "tanh units of the control network"),
-                   ParameterInfo::real("temperature", 0.5, 0, 1e6,
-                                       "temperature of the control's relaxed input; initial one of the relaxed network")
-                       .above(),
+                   ParameterInfo::temperature("temperature", 0.5,
+                                              "temperature of the control's relaxed input; initial one of the relaxed network"),
                    ParameterInfo::flag("relaxed_model", true, "the control contains the loss of the relaxed network"),
                    ParameterInfo::real("eta", 1, -1e6, 1e6, "initial weight of the relaxed network's loss"),
                    credit_parameter()},

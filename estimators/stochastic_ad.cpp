@@ -8,13 +8,12 @@
 //
 // Arya, Schauer, Schaefer & Rackauckas 2022, Automatic differentiation of programs with discrete randomness (StochasticAD):
 // the stochastic derivative of a draw by inversion, for each logit in the direction in which it grows. The first and the last
-// option have one neighbour. The estimate depends on the order of the options, and is good if neighbours have similar costs.
+// option have one neighbour; options of probability 0 (also by underflow) are passed over. The estimate depends on the order of
+// the options, and is good if neighbours have similar costs.
 // Target: expected loss. Bias: none. Variance: like 1 / p of a rare option between common ones.
 // Cost: 3 rows per question if choices have separate costs, else 2 more rows for each column of each question.
 // Departures: both jumps of every choice are run; the paper keeps one of all possible jumps, drawn in proportion to their
 // shares. Rows that jumped continue as in `mvd`.
-#include <algorithm>
-
 #include "core/estimator/coupling/coupled_estimator.hpp"
 
 namespace hardgrad::estimators::stochastic_ad {
@@ -28,10 +27,16 @@ class StochasticAd final : public CoupledEstimator<T> {
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
-    const int z = random.categorical(coupling.p, where), last = static_cast<int>(coupling.p.size()) - 1;
+    const int z = random.categorical(coupling.p, where);
     coupling.option[0] = z;
-    coupling.option[1] = std::max(z - 1, 0);
-    coupling.option[2] = std::min(z + 1, last);
+    coupling.option[1] = neighbour(coupling.p, z, -1);
+    coupling.option[2] = neighbour(coupling.p, z, 1);
+  }
+  /// The next possible option from z on; z if there is none. An option that is never drawn would lose its jumps.
+  static int neighbour(std::span<const double> p, int z, int by) {
+    for (int i = z + by; i >= 0 && i < static_cast<int>(p.size()); i += by)
+      if (p[i] > 0) return i;
+    return z;
   }
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
     const auto& p = coupling.p;

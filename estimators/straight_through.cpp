@@ -49,9 +49,9 @@ const EstimatorEntry entry = {
     .unbiased = false,
     .evaluations = "K",
     .parameters = {samples_parameter(), temperature_parameter(1),
-                   ParameterInfo::real("forward_temperature", 1, 0, 1e6,
-                                       "temperature of the softmax that choices are drawn from; the network's own is 1")
-                       .above()},
+                   ParameterInfo::temperature(
+                       "forward_temperature", 1,
+                       "temperature of the softmax that choices are drawn from; the network's own is 1")},
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.6"),
                  promise::mean(expected, "temperature=1.7,forward_temperature=0.5"), promise::noiseless(Promise::Loss::linear)},

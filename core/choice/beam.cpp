@@ -182,10 +182,10 @@ std::vector<Candidate> StochasticHandler<T>::keep(int, Draw where, Beam& beam, s
   if (random_.replays()) {
     if (this->grows())
       throw NotExact("stochastic beam search draws continuous noise, which cannot be replayed: measure it with replicates");
-    std::vector<double> p;
-    p.reserve(candidates.size());
-    for (const auto& c : candidates) p.push_back(std::exp(c.log_p));
-    const auto order = draw_in_order(std::move(p), k_, random_, where);
+    std::vector<double> log_p;
+    log_p.reserve(candidates.size());
+    for (const auto& c : candidates) log_p.push_back(c.log_p);
+    const auto order = draw_in_order(std::move(log_p), k_, random_, where);
     std::vector<Candidate> kept;
     std::vector<bool> drawn(candidates.size());
     for (int i : order) {
@@ -230,18 +230,22 @@ std::vector<Candidate> GivenHandler<T>::keep(int example, Draw, Beam& beam, std:
   return kept;
 }
 
-std::vector<int> draw_in_order(std::vector<double> probability, std::size_t k, Randomness& random, Draw where) {
-  std::vector<int> left(probability.size()), drawn;
+std::vector<int> draw_in_order(std::vector<double> log_p, std::size_t k, Randomness& random, Draw where) {
+  std::vector<int> left(log_p.size()), drawn;
   std::iota(left.begin(), left.end(), 0);
   if (left.size() <= k) return left;
+  std::vector<double> probability;
   while (drawn.size() < k) {
+    const double most = *std::max_element(log_p.begin(), log_p.end());
+    probability.clear();
+    for (double l : log_p) probability.push_back(std::exp(l - most));  // all p that are left may underflow
     const double total = std::accumulate(probability.begin(), probability.end(), 0.0);
     for (double& p : probability) p /= total;
     where.replica = static_cast<std::uint32_t>(drawn.size());
     const int which = random.categorical(probability, where);
     drawn.push_back(left[which]);
     left.erase(left.begin() + which);
-    probability.erase(probability.begin() + which);
+    log_p.erase(log_p.begin() + which);
   }
   return drawn;
 }

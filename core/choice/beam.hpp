@@ -134,7 +134,7 @@ class GivenHandler final : public BeamHandler<T> {
 };
 
 /// k outcomes without replacement, in order: sequential categorical draws, renormalised each time. Their joint distribution is
-/// that of the k largest perturbed log probabilities. `where.replica` counts the draws.
-std::vector<int> draw_in_order(std::vector<double> probability, std::size_t k, Randomness& random, Draw where);
+/// that of the k largest perturbed log probabilities `log_p`. `where.replica` counts the draws.
+std::vector<int> draw_in_order(std::vector<double> log_p, std::size_t k, Randomness& random, Draw where);
 
 }  // namespace hardgrad

@@ -37,7 +37,10 @@ Choice<T> SampleHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
 
 template <class T>
 void EnumerateHandler<T>::visit(const Question<T>& question, int choice, std::vector<int>& to) const {
-  for (int i = 0; i < question.categories().options()[choice]; ++i) to.push_back(i);
+  constexpr double masked = -1e5;  // no loss makes up for such a log probability; it is 0, as outside a window
+  const T* log_p = question.categories().log_p().value().row(choice);
+  for (int i = 0; i < question.categories().options()[choice]; ++i)
+    if (!(log_p[i] < masked)) to.push_back(i);
 }
 
 template <class T>

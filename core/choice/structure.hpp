@@ -70,12 +70,12 @@ struct Structure {
   double steepest = 0;
   const Dreams* dreams = nullptr;  ///< draws labels from the model (core/models/parts/dreams.hpp); null if it cannot
 
-  const char* no_likelihood = "";  ///< the setting whose losses are no -log p(answer); empty if they may be
+  const char* no_likelihood = "";  ///< what makes the losses no -log p(answer), such as rewards; empty if they may be
 
   /// The message where exp(-loss) has to be a probability.
   std::string lacks_likelihood() const {
     return std::string("exp(-loss) is no probability of the answer with ") + no_likelihood +
-           ": take target expected_loss or elbo, or give up this setting";
+           ": take target expected_loss or elbo";
   }
   /// The message where a learned posterior is needed and missing.
   std::string lacks_posterior() const {

@@ -85,6 +85,10 @@ Target target_of(const Spec& spec) {
 
 bool wants_posterior(const Spec& spec) { return target_of(spec).terms().drawn_from == DrawnFrom::posterior; }
 
+bool corrects_behaviour(const Spec& spec) {
+  return Estimators::instance().at(spec.name).off_policy && target_of(spec).terms().drawn_from == DrawnFrom::prior;
+}
+
 bool claims_unbiased(const Spec& spec) {
   const auto& entry = Estimators::instance().at(spec.name);
   return entry.unbiased && !(entry.biased_by && entry.biased_by(settings_of(entry, spec)));

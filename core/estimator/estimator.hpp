@@ -178,6 +178,8 @@ bool claims_unbiased(const Spec& spec);
 Target target_of(const Spec& spec);
 /// True if the model must be built with a learned posterior.
 bool wants_posterior(const Spec& spec);
+/// True if it draws from the behaviour policy and corrects for this.
+bool corrects_behaviour(const Spec& spec);
 /// Parameters of every estimator beside its own: `cap`; for estimators of the expected loss also `target` and `kl`.
 std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry);
 bool is_shared(const ParameterInfo& parameter);

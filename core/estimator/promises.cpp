@@ -12,6 +12,13 @@ SmallChoice::Vector SmallChoice::p(double temperature) const {
   return p;
 }
 
+SmallChoice::Vector SmallChoice::q() const {
+  if (behaviour.size() == 0) return p();
+  Vector q = std::exp(behaviour - behaviour.max());
+  q /= q.sum();
+  return q;
+}
+
 SmallChoice::Vector SmallChoice::one_hot(std::size_t option) const {
   Vector z(0.0, logits.size());
   z[option] = 1;

@@ -18,9 +18,12 @@ struct SmallChoice {
   Vector logits;                               ///< [S]
   std::function<double(const Vector&)> loss;   ///< f at weights [S]; the loss of an option is f at its one-hot vector
   std::function<Vector(const Vector&)> slope;  ///< [S] df/dw at weights [S]
+  Vector behaviour = {};                       ///< [S] logits of the policy that draws, for an estimator that corrects for it
 
   /// softmax(logits / temperature) [S]
   Vector p(double temperature = 1) const;
+  /// [S] the behaviour policy, or p if there is none.
+  Vector q() const;
   Vector one_hot(std::size_t option) const;
   /// sum_z p(z) g(z) over the options z; g returns [S].
   Vector mean(const std::function<Vector(std::size_t)>& g) const;

@@ -11,6 +11,8 @@
 // picks=k > 1: a subset of k cells with the logits e_t (choice/subsets.hpp); z_t = beta_t times the mean of their a_i.
 // doubly_stochastic = lambda > 0 adds lambda sum_i (1 - sum_t softmax(e_t)_i)^2 to the loss of each caption. The penalty uses
 // the model's own probabilities with every handler.
+// Refused: picks > 1 with words=sampled or doubly_stochastic; doubly_stochastic with words=sampled; more picks than cells; with
+// words=sampled a posterior, and targets that need the likelihood of the caption.
 // words=sampled: y_t is a choice, too, of site `word`, V options: y_t ~ softmax(L_o (..) + b_o), until the end of the caption or
 // the limit. The loss is - reward(y_1 .. y_T, the caption) (parts/metric_rewards.hpp), as in self-critical training (Rennie et
 // al. 2017). Decoded freely, the network is as with words=given.
@@ -118,6 +120,7 @@ class Captioner final : public Model<T>, public Dreams {
       structure_.sites.push_back(word_site(labels, longest_, static_cast<int>(H), reward_));
       structure_.no_posterior = "its words are choices";
       structure_.rewards = true;
+      structure_.no_likelihood = rewards_as_losses;
     }
     last_label = eos_;
   }

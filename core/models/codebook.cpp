@@ -119,7 +119,7 @@ const ModelEntry entry = {
                    ParameterInfo::integer("codes", 32, 2, 10000, "codes S"),
                    ParameterInfo::integer("width", 8, 1, 1000, "numbers d of a code"),
                    ParameterInfo::integer("hidden", 200, 1, 10000, "hidden units of the encoder, and of the decoder"),
-                   ParameterInfo::real("temperature", 1, 0, 1e6, "of the softmax of the distances").above(),
+                   ParameterInfo::temperature("temperature", 1, "of the softmax of the distances"),
                    ParameterInfo::real("commitment", 0.25, 0, 1e6, "weight of the distances in the loss")},
     .needs = {"height", "width", "levels"},
 };

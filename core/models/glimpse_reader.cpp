@@ -19,12 +19,16 @@
 // As Mnih et al. 2014 train by the score function (sec. 3), each by its own setting:
 //   reward=correct       the cost of an answer is 0 if it is right, else 1; its derivative is that of the cross-entropy:
 //                        f = stop([wrong] - CE) + CE. So places learn from answers, everything else from the cross-entropy.
-//   detached=true        the locator reads stop(h_{t-1}), so that it alone learns from the score.
+//   detached=true        the locator reads stop(h_{t-1}), so that it alone learns from the score. A posterior reads h_{t-1}
+//                        itself.
 //   locator_units=L      e_t = W_l relu(W_m h_{t-1} + b_m) + b_l with L units (common in others' code, not in the paper)
-//   first=random         the first place is uniform: c_1 of all cells, or anywhere in the image; it counts as a glimpse
+//   first=random         the first place of an image is uniform: c_1 of all cells, or anywhere in the image, also under the
+//                        posterior (so it adds no divergence); it counts as a glimpse
 //   place_units, clamped for policy=gaussian (gaze.hpp)
 // Posterior (if asked for): q(c_t | image, label, history) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c),
 // with the next label.
+// Refused: clamped and place_units with policy=grid; first=random with a single glimpse in all; with reward=correct targets
+// that need the likelihood of the answer.
 //
 // Parameters (D = features, H = hidden, LSTM gates i, f, g, o):
 //   glimpse.patch.{weight [D, S P P], bias [D]}, glimpse.what.{weight [H, D], bias [H]}, glimpse.where.weight [G G, H]

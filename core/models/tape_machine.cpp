@@ -17,9 +17,10 @@
 // moves. Relaxed: p, q and u are weights, and u_k a_write of symbol k is written.
 // input=forward: the head of the input tape cannot move left, so a sequence must be kept in memory to be reversed.
 // controller=direct (their direct access controller): copies, each with a weight (c^1, .., c^4)_t = sig(W_d s_t + b_d):
-//   c^1 A_1 x_t is added to the tanh of M_t's equation, c^2 A_2 x_t and c^3 A_3 m_t to the logits W_y s_t + b_y, and c^4 m_t to
-//   the two cells beside the head of the memory tape. (Their text leaves open which memories are "adjacent"; their symbols have
-//   one width, so that they need no matrices.)
+//   c^1 A_1 x_t is added to M_t's new content, outside the tanh: tanh(W_m s_t + b_m) + c^1 A_1 x_t; c^2 A_2 x_t and c^3 A_3 m_t
+//   to the logits W_y s_t + b_y; c^4 m_t to the two cells beside the head of the memory tape. (Their text leaves open which
+//   memories are "adjacent"; their symbols have one width, so that they need no matrices.)
+// Refused: fewer cells than the longest input has symbols.
 // Departure: Zaremba & Sutskever write symbols of an alphabet, from a softmax; here a symbol is a vector of bits.
 // Posterior (if asked for): q = softmax of the same + W_q [s_t; y] + b_q, with the next symbol y = sum_k u_{t-1,k} y_{k+1}.
 //

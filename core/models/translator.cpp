@@ -58,6 +58,11 @@
 //   dropout          Drops entries of a_i and of u_t before W_o in training. All positions and steps of an example lose the
 //                    same entries (Gal & Ghahramani 2016).
 //
+// Refused: heads that do not divide H; attention=none with heads, picks, null, local, score=location or feed=attentional;
+// picks > 1 with feed=soft, words=sampled or local; order=context_first unless attention=source and feed=soft or sampled;
+// start=backward unless encoder=bidirectional; encoder=none unless source=forward; readout=maxout with odd H; null with local
+// or score=location; score=plain_dot unless C = H; with words=sampled a posterior, and targets that need the likelihood of y.
+//
 // Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy r_t + W_qk a_i + b_qk)
 //   (parts/posterior_scores.hpp). Its heads divide the H numbers in the same way.
 //   posterior=word      r_t = E_q y_t
@@ -107,6 +112,7 @@ class Translator final : public Model<T>, public Dreams {
       structure_.sites.push_back(word_site(labels, is_.longest, H, is_.reward));
       structure_.no_posterior = "its words are choices";
       structure_.rewards = true;
+      structure_.no_likelihood = rewards_as_losses;
     }
     structure_.posterior = is_.posterior;
     if (is_.picks == 1) structure_.dreams = this;  // dreams replay single options

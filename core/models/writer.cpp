@@ -3,7 +3,9 @@
 // Prompt x_1..x_n of symbols; V words and an end mark (option V); at most L words, t = 1..L.
 //   policy=gru    h_i = GRU(P[x_i], h_{i-1}), h_0 = 0;  s_1 = h_n, s_{t+1} = GRU(E[y_t], s_t);  logits_t = W s_t + b
 //   policy=attention  s_t: the newest of the tokens P[x_1] + place_0, .., P[x_n] + place_(n-1), E[start] + place_0,
-//                 E[y_1] + place_1, .. reads them all (parts/causal_attention.hpp);  logits_t = W s_t + b
+//                 E[y_1] + place_1, .. reads them all (parts/causal_attention.hpp);  logits_t = W s_t + b. The prompt and the
+//                 words count their places each from 0; place_i [H] has sin(i / 10000^(2 j / H)) in entry 2 j and the cosine of
+//                 the same angle in entry 2 j + 1
 //   policy=table  logits_t = the row of a table for the words y_1 .. y_{t-1}: one free vector for each prefix
 //   y_t ~ softmax(logits_t)                                   the choice, site `word`, until the end mark or t = L
 //   loss = - reward(y_1, y_2, ..)
@@ -15,6 +17,7 @@
 //     exact  1 if the sequence is right, else 0
 //     share  share of the m + 1 (or L) steps t with y_t = a_t, paid step by step
 //     bleu, chrf, edit, f1  likeness of the words before the end mark (parts/metric_rewards.hpp)
+// Refused: a table of too many prefixes; targets that need the likelihood of an answer, since losses are rewards.
 // Relaxed words are mixtures: E[y_t] is a mean of rows, and rewards of tables, `exact` and `share` are multilinear in weights.
 //
 // Other policies, without gradients, for estimators that need them:
@@ -92,6 +95,7 @@ class Writer final : public Model<T> {
     structure_.no_posterior = "its words are the answer";
     structure_.behaviour = drift_ > 0;
     structure_.reference = reference_ != "none";
+    structure_.no_likelihood = rewards_as_losses;
     structure_.rewards = !tabled_ || b.dimensions.contains("rewards_from_0");
   }
 

@@ -127,6 +127,9 @@ ParameterInfo ParameterInfo::integer(std::string name, std::int64_t fallback, do
 ParameterInfo ParameterInfo::real(std::string name, double fallback, double low, double high, std::string help) {
   return {.name = std::move(name), .type = Type::real, .fallback = fallback, .help = std::move(help), .low = low, .high = high};
 }
+ParameterInfo ParameterInfo::temperature(std::string name, double fallback, std::string help) {
+  return real(std::move(name), fallback, 1e-6, 1e6, std::move(help));
+}
 ParameterInfo ParameterInfo::text(std::string name, std::string fallback, std::string help) {
   return {.name = std::move(name), .type = Type::text, .fallback = std::move(fallback), .help = std::move(help)};
 }

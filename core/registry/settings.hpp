@@ -33,6 +33,8 @@ struct ParameterInfo {
   static ParameterInfo flag(std::string name, bool fallback, std::string help);
   static ParameterInfo integer(std::string name, std::int64_t fallback, double low, double high, std::string help);
   static ParameterInfo real(std::string name, double fallback, double low, double high, std::string help);
+  /// The temperature of a softmax. At its least value, quotients by it and their squares stay in the range of a float.
+  static ParameterInfo temperature(std::string name, double fallback, std::string help);
   static ParameterInfo text(std::string name, std::string fallback, std::string help);
   /// A text: the path of an input file or folder; empty: none.
   static ParameterInfo file(std::string name, std::string help);

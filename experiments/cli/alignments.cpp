@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <numeric>
+#include <map>
 #include <set>
 
 #include "core/support/error.hpp"
@@ -40,35 +40,40 @@ std::size_t write_alignments(const std::string& folder, const tasks::Task& task,
   std::filesystem::create_directories(folder, error);
   if (error) throw UsageError(fmt::format("{}: the folder cannot be created: {}", folder, error.message()));
 
-  std::string source, target_words, found, gold;
-  std::size_t lines = 0;
+  struct Line {
+    std::string source, target, links, gold;
+  };
+  std::map<std::uint32_t, Line> lines;  // by the example's place in its file
   bool any_gold = false;
   training::for_each_batch(task, settings, [&](const Batch& batch) {
     const auto choices = training::most_probable(model, target, batch, settings.attention).choices;
     const auto of_word = static_cast<std::size_t>(sites[0].columns) * sites[0].picks;  // heads, and picks of each
-    for (int b = 0; b < batch.examples(); ++b, ++lines) {
+    for (int b = 0; b < batch.examples(); ++b) {
       const auto S = static_cast<std::size_t>(batch.ints("source_length").data[b]);
       const auto n = static_cast<std::size_t>(batch.ints("target_length").data[b]) - 1;
-      source += words_of(task, "source", batch.ints("source").row(b).first(S));
-      target_words += words_of(task, "target", batch.ints("target").row(b).first(n));
+      auto& line = lines[batch.id[b]];
+      line.source = words_of(task, "source", batch.ints("source").row(b).first(S));
+      line.target = words_of(task, "target", batch.ints("target").row(b).first(n));
       std::set<tasks::Link> links;
       for (std::size_t i = 0; i < n * of_word; ++i)
         if (const int from = choices.row(b)[i]; from >= 0 && static_cast<std::size_t>(from) < S)
           links.emplace(from, static_cast<int>(i / of_word));
-      found += text_of(links);
+      line.links = text_of(links);
       const auto& known = sequences->gold(batch.id[b]);
       any_gold = any_gold || !known.empty();
-      gold += text_of(known.possible, &known);
+      line.gold = text_of(known.possible, &known);
     }
   });
-  const auto write = [&](const char* name, const std::string& text) {
+  const auto write = [&](const char* name, std::string Line::*part) {
+    std::string text;
+    for (const auto& [id, line] : lines) text += line.*part;
     storage::write_file((std::filesystem::path(folder) / name).string(), text);
   };
-  write("source.txt", source);
-  write("target.txt", target_words);
-  write("links.txt", found);
-  if (any_gold) write("gold.txt", gold);
-  return lines;
+  write("source.txt", &Line::source);
+  write("target.txt", &Line::target);
+  write("links.txt", &Line::links);
+  if (any_gold) write("gold.txt", &Line::gold);
+  return lines.size();
 }
 
 template std::size_t write_alignments(const std::string&, const tasks::Task&, const Model<float>&, const Target&,

@@ -9,7 +9,8 @@
 
 namespace hardgrad::cli {
 
-/// Writes files to a folder, which is created if needed, with one line for each example of the evaluated split, in order:
+/// Writes files to a folder, which is created if needed, with one line for each example of the evaluated split, in the
+/// order of the data's file, as write_hypotheses:
 /// - `source.txt` and `target.txt`: words separated by blanks, without the end mark;
 /// - `links.txt` (0-0 1-2): the source word that each target word attends to most, for all heads; null positions give no link;
 /// - `gold.txt` (0-0 1?2; ?: possible, not sure), if gold links are known.

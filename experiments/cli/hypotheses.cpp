@@ -7,6 +7,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/tasks/sequence_task.hpp"
+#include "experiments/tasks/vocabulary.hpp"
 #include "experiments/training/beam_search.hpp"
 
 namespace hardgrad::cli {
@@ -21,7 +22,7 @@ std::size_t write_hypotheses(const std::string& path, int most, const tasks::Tas
   Tape<T> tape;
   training::for_each_batch(task, settings, [&](const Batch& batch) {
     tape.clear();
-    auto sentences = training::beam_search(model, batch, *handler, settings.beam, tape, most);
+    auto sentences = training::beam_search(model, batch, *handler, settings.beam, tape, most, tasks::Vocabulary::marks());
     for (std::size_t b = 0; b < sentences.size(); ++b) found[batch.id[b]] = std::move(sentences[b]);
   });
   std::string text;

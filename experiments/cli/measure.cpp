@@ -147,6 +147,12 @@ measurement::Measurement measure_one(const Spec& spec, const Scene<T>& scene, co
     const auto fits =
         options.settings.exact ? measurement::affordable<T>(spec, model, scene.batch, options.settings.outcome_cap) : "";
     return measurement::skipped(spec, e.what() + (fits.empty() ? "" : "; the largest that fits: " + fits));
+  } catch (const UsageError&) {  // of the command
+    throw;
+  } catch (const InputError&) {  // of a file
+    throw;
+  } catch (const std::exception& e) {  // a fault of this one, which does not take the others along
+    return measurement::failed(spec, e.what());
   }
 }
 

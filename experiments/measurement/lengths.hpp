@@ -46,4 +46,12 @@ inline double cosine_between(std::span<const double> a, std::span<const double> 
   return std::clamp(product / std::sqrt(squares_a * squares_b), -1.0, 1.0);
 }
 
+/// An even e for which x / 2^e is near 1, if x is so far from it that its fourth powers may leave the range of numbers; else 0.
+inline int extreme_exponent(double x) {
+  constexpr int harmless = 100;
+  if (!(x > 0) || !std::isfinite(x)) return 0;
+  const int exponent = std::ilogb(x);
+  return std::abs(exponent) > harmless ? exponent / 2 * 2 : 0;
+}
+
 }  // namespace hardgrad::measurement

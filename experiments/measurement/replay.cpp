@@ -6,6 +6,7 @@
 #include "core/random/distribution_total.hpp"
 #include "core/support/error.hpp"
 #include "core/support/log_gamma.hpp"
+#include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/kinks.hpp"
 #include "experiments/measurement/parted.hpp"
 
@@ -15,6 +16,11 @@ int Replay::possible(const std::vector<double>& probabilities, int from) {
   for (int i = from; i < static_cast<int>(probabilities.size()); ++i)
     if (probabilities[i] > 0) return i;
   return -1;
+}
+
+int Replay::first_possible(const std::vector<double>& probabilities, int from) {
+  if (const int first = possible(probabilities, from); first >= 0) return first;
+  throw NotFinite("the probabilities of a draw are not finite numbers");
 }
 
 void Replay::begin() {
@@ -35,7 +41,7 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
     }
     std::vector<double> p(probabilities.begin(), probabilities.end());
     check_total(std::accumulate(p.begin(), p.end(), 0.0));
-    const int first = possible(p, low);
+    const int first = first_possible(p, low);
     path_.push_back({std::move(p), first});
   }
   const int chosen = path_[position_++].chosen;
@@ -73,7 +79,7 @@ double Replay::visit(Rule rule) {
   if (position_ == path_.size()) {
     auto nodes = rule();
     auto weights = nodes.weights[0];
-    const int first = possible(weights, 0);
+    const int first = first_possible(weights, 0);
     path_.push_back({std::move(weights), first, std::move(nodes)});
   }
   const auto& node = path_[position_++];

@@ -76,6 +76,8 @@ class Replay : public Randomness {
   };
   /// The first possible option, starting at `from`; -1 if there is none.
   static int possible(const std::vector<double>& probabilities, int from);
+  /// The same; NotFinite if there is none.
+  static int first_possible(const std::vector<double>& probabilities, int from);
   /// The current node of a quadrature; `rule` makes the quadrature at the first visit.
   template <class Rule>
   double visit(Rule rule);

@@ -9,6 +9,8 @@
 #include <numbers>
 #include <vector>
 
+#include "experiments/measurement/lengths.hpp"
+
 namespace hardgrad::measurement {
 namespace {
 
@@ -32,17 +34,30 @@ double crossing(F f, double low, double high) {
 
 }  // namespace
 
-SquaredLength::SquaredLength(double observed, const MeanNoise& noise) : observed_(observed), noise_(noise) {
+SquaredLength::SquaredLength(double observed, const MeanNoise& noise)
+    : unbiased_(observed - noise.trace),
+      exponent_(extreme_exponent(noise.trace)),
+      observed_(std::ldexp(observed, -exponent_)),
+      noise_(noise) {
+  constexpr double lost = 0x1p-400;
+  if (!(noise.trace > lost * observed)) {
+    noise_.trace = exponent_ = 0;
+    observed_ = observed;
+    return;
+  }
+  noise_.trace = std::ldexp(noise.trace, -exponent_);
+  noise_.along = std::ldexp(noise.along, -exponent_);
   const double others = static_cast<double>(noise_.dimensions) - 1;
-  noise_.squares = std::clamp(noise_.squares, noise_.trace * noise_.trace / (others + 1), noise_.trace * noise_.trace);
-  noise_.along = others > 0 ? std::min(noise_.along, std::sqrt(noise_.squares)) : noise_.trace;
+  squares_ = noise_.concentration * noise_.trace * noise_.trace;
+  squares_ = std::clamp(squares_, noise_.trace * noise_.trace / (others + 1), noise_.trace * noise_.trace);
+  noise_.along = others > 0 ? std::min(noise_.along, std::sqrt(squares_)) : noise_.trace;
   rest_ = noise_.trace - noise_.along;
   if (rest_ <= 1e-9 * noise_.trace) {
     noise_.along = noise_.trace;
     rest_ = 0;
     return;
   }
-  const double squares = noise_.squares - noise_.along * noise_.along;
+  const double squares = squares_ - noise_.along * noise_.along;
   rest_freedom_ = std::clamp(squares > 0 ? rest_ * rest_ / squares : others, 1.0, others);
 }
 
@@ -80,7 +95,7 @@ double SquaredLength::above(double length) const {
 
 Interval SquaredLength::interval(double level) const {
   if (!(noise_.trace > 0)) return {observed_, observed_};
-  const double left_out = 1 - level, freedom = noise_.trace * noise_.trace / noise_.squares;
+  const double left_out = 1 - level, freedom = noise_.trace * noise_.trace / squares_;
   // The point at which |d|^2 first differs significantly from noise alone, minus the mean of the noise: there a(|b|) begins to
   // grow.
   const double lost = noise_.trace * (quantile(fisher_f(freedom, noise_.freedom * freedom), level) - 1);
@@ -95,7 +110,7 @@ Interval SquaredLength::interval(double level) const {
   double far = root + std::sqrt(lost);
   while (too_short(far) > 0) far *= 2;
   const double high = crossing(too_short, std::sqrt(lost), far);
-  return {low * low, high * high};
+  return {std::ldexp(low * low, exponent_), std::ldexp(high * high, exponent_)};
 }
 
 }  // namespace hardgrad::measurement

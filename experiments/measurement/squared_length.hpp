@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 
 namespace hardgrad::measurement {
@@ -11,7 +12,7 @@ using Interval = std::array<double, 2>;
 /// The known properties of the noise e of a mean d = b + e in R^P.
 struct MeanNoise {
   double trace = 0;            ///< E |e|^2: trace of the covariance C of the mean
-  double squares = 0;          ///< trace of C^2
+  double concentration = 0;    ///< trace of C^2 over the squared trace of C
   double along = 0;            ///< variance of e along d
   double freedom = 1;          ///< degrees of freedom of the estimate of `trace`: replicates - 1
   std::size_t dimensions = 1;  ///< P
@@ -29,10 +30,10 @@ class SquaredLength {
   /// From d with |d|^2 = `observed`.
   SquaredLength(double observed, const MeanNoise& noise);
   /// |d|^2 - trace: an unbiased estimate of |b|^2, which may be negative.
-  double unbiased() const { return observed_ - noise_.trace; }
+  double unbiased() const { return unbiased_; }
   /// The probability of a d at least this long if b = 0; uniform in (0, 1) under that hypothesis. With `at_most`, the largest
   /// such probability over all b with |b| <= at_most.
-  double p_value(double at_most = 0) const { return above(at_most); }
+  double p_value(double at_most = 0) const { return above(std::ldexp(at_most, -exponent_ / 2)); }
   /// Bounds of |b|^2, never below zero: all b for which |d|^2 lies within an acceptance region of probability `level`. The
   /// region omits a share a(|b|) of 1 - level at the lower end: none if b is lost in the noise, half of it otherwise (a tail
   /// function: Puza & O'Neill 2006, Generalised Clopper-Pearson confidence intervals). So the level also holds at b = 0, and
@@ -42,8 +43,11 @@ class SquaredLength {
  private:
   /// Probability that |d|^2 exceeds the observed value if |b| = length.
   double above(double length) const;
+  double unbiased_;
+  int exponent_;  // squares below are in units of 2^exponent_, so that their squares neither underflow nor overflow
   double observed_;
   MeanNoise noise_;
+  double squares_ = 0;                  // trace of C^2
   double rest_ = 0, rest_freedom_ = 1;  // mean of the part in the other directions, and degrees of freedom of F
 };
 

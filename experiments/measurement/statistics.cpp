@@ -159,7 +159,7 @@ void Replicates::grow() {
 
 double Replicates::effective_sample_size() const {
   if (!(variance_ > 0)) return 0;
-  return 1 / (1.0 / total_.count + scatter_.error_squared() / (variance_ * variance_));
+  return 1 / (1.0 / total_.count + scatter_.error_squared() / (scatter_.variance * scatter_.variance));
 }
 
 Replicates::Tail Replicates::tail() const {
@@ -207,6 +207,8 @@ void Replicates::finish() {
   for (int b = summed_; b < blocks(); ++b) complete(b);
   scatter_ = scatter();
   variance_ = scatter_.variance;
+  exponent_ = extreme_exponent(variance_);
+  scatter_.divide_by_power_of_two(exponent_);
   cosine_ = total_.cosine / total_.count;
 }
 
@@ -271,7 +273,7 @@ BlockMoments Replicates::scatter() const {
 
 double Replicates::scale() const {
   const double between = scatter_.trace_between();
-  return between > 0 ? variance_ / total_.count / between : 0;
+  return between > 0 ? scatter_.variance / total_.count / between : 0;
 }
 
 double Replicates::along(const std::vector<double>& direction) const {
@@ -284,7 +286,7 @@ double Replicates::along(const std::vector<double>& direction) const {
   return scale() * scatter / (static_cast<double>(blocks_.size()) - 1);
 }
 
-double Replicates::overlap(const Replicates& other) const {
+double Replicates::overlap(const Replicates& other, double trace) const {
   const std::size_t B = blocks_.size(), C = other.blocks_.size();
   std::vector<double> products(B * C);
   in_pieces(reference_.size(), 256, [&](std::size_t first, std::size_t n) {
@@ -295,8 +297,10 @@ double Replicates::overlap(const Replicates& other) const {
   });
   double squares = 0;
   for (std::size_t k = 0; k < B; ++k)
-    for (std::size_t l = 0; l < C; ++l)
-      squares += products[k * C + l] * products[k * C + l] / (blocks_[k].count * double(other.blocks_[l].count));
+    for (std::size_t l = 0; l < C; ++l) {
+      const double product = products[k * C + l] / trace;
+      squares += product * product / (blocks_[k].count * double(other.blocks_[l].count));
+    }
   return scale() * other.scale() * squares / ((static_cast<double>(B) - 1) * (static_cast<double>(C) - 1));
 }
 
@@ -304,18 +308,25 @@ SquaredLength Replicates::distance(const std::vector<double>& other, const Repli
   auto d = mean();
   for (std::size_t i = 0; i < d.size(); ++i) d[i] -= other[i];
   const double observed = dot(d, d), trace = variance_ / total_.count;
-  MeanNoise noise{trace, scatter_.concentration() * trace * trace, 0, total_.count - 1.0, d.size()};
+  MeanNoise noise{trace, scatter_.concentration(), 0, total_.count - 1.0, d.size()};
   if (observed > 0)
     for (double& x : d) x /= std::sqrt(observed);
-  noise.along = observed > 0 ? along(d) : std::sqrt(noise.squares);
+  noise.along = observed > 0 ? along(d) : trace * std::sqrt(noise.concentration);
   if (noisy) {
     const double more = noisy->variance_ / noisy->total_.count, sum = trace + more;
-    noise.freedom = sum > 0 ? sum * sum / (trace * trace / noise.freedom + more * more / (noisy->total_.count - 1.0)) : 1;
-    noise.squares += noisy->scatter_.concentration() * more * more + 2 * overlap(*noisy);
+    const double share = sum > 0 ? trace / sum : 0, other_share = sum > 0 ? more / sum : 0;
+    noise.freedom = sum > 0 ? 1 / (share * share / noise.freedom + other_share * other_share / (noisy->total_.count - 1.0)) : 1;
+    noise.concentration = share * share * noise.concentration + other_share * other_share * noisy->scatter_.concentration();
+    if (sum > 0) noise.concentration += 2 * overlap(*noisy, sum);
     noise.along += noisy->along(d);
     noise.trace = sum;
   }
   return {observed, noise};
+}
+
+Interval Replicates::variance_interval(double level) const {
+  const auto [low, high] = measurement::variance_interval(scatter_, level);
+  return {std::ldexp(low, exponent_), std::ldexp(high, exponent_)};
 }
 
 std::vector<double> Replicates::mean() const {

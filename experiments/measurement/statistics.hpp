@@ -50,7 +50,7 @@ class Replicates {
   std::vector<double> variances() const;         ///< [P], 1/(M-1)
   double variance() const { return variance_; }  ///< trace
   double cosine() const { return cosine_; }
-  Interval variance_interval(double level) const { return measurement::variance_interval(scatter_, level); }
+  Interval variance_interval(double level) const;
   /// The distance of the mean from `other`, or from the mean of `noisy` replicates. These are independent, and their noise
   /// counts, too.
   SquaredLength distance(const std::vector<double>& other, const Replicates* noisy = nullptr) const;
@@ -93,8 +93,8 @@ class Replicates {
   BlockMoments scatter() const;
   /// Variance of the mean along a direction of length 1, from the blocks.
   double along(const std::vector<double>& direction) const;
-  /// Trace of the product of the covariances of two means, from the blocks.
-  double overlap(const Replicates& other) const;
+  /// Trace of the product of the covariances of two means, from the blocks, over trace^2.
+  double overlap(const Replicates& other, double trace) const;
   static constexpr std::size_t kept = 128;
   static void keep(std::vector<double>& largest, double squared);
   bool without_noise(double resolution) const;
@@ -111,7 +111,8 @@ class Replicates {
   Block total_;
   int summed_ = 0;  // blocks in the total
   std::unique_ptr<std::mutex> summing_ = std::make_unique<std::mutex>();
-  BlockMoments scatter_;
+  BlockMoments scatter_;  // in units of 2^exponent_, so that squares of a variance neither underflow nor overflow
+  int exponent_ = 0;
   double variance_ = 0, cosine_ = 0;
 };
 

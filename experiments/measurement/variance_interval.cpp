@@ -122,6 +122,13 @@ double BlockMoments::error_squared() const {
   return too_few(*this) ? least : std::max(least, jackknife(*this, std::vector<double>(blocks(), 1)).scatter);
 }
 
+void BlockMoments::divide_by_power_of_two(int exponent) {
+  if (exponent == 0) return;
+  for (auto* all : {&squares, &gram})
+    for (double& x : *all) x = std::ldexp(x, -exponent);
+  variance = std::ldexp(variance, -exponent);
+}
+
 Interval variance_interval(const BlockMoments& blocks, double level) {
   if (!(blocks.variance > 0)) return {0, 0};
   const auto one = by_chi_square(blocks, level);

@@ -25,6 +25,8 @@ struct BlockMoments {
   /// Variance of `variance` by the delete-one-block jackknife (Efron & Stein 1981); at least its value for vectors of equal
   /// length.
   double error_squared() const;
+  /// Divides all squares by 2^exponent.
+  void divide_by_power_of_two(int exponent);
 };
 
 /// Bounds of the variance: the outer ends of two intervals.

@@ -12,6 +12,8 @@ namespace hardgrad::tasks {
 class Vocabulary {
  public:
   static constexpr int pad = 0, unknown = 1, begin = 2, end = 3;
+  /// The numbers that no sentence holds, although a network gives them a probability.
+  static std::vector<int> marks() { return {pad, begin}; }
 
   /// Counts a word, or several; only before `close`.
   void count(const std::string& word) { ++counts_[word]; }

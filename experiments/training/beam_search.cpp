@@ -12,17 +12,20 @@
 namespace hardgrad::training {
 namespace {
 
+constexpr double impossible = -std::numeric_limits<double>::infinity();
+
 /// Row b k + j of the run outputs the prefix of rank j of example b.
 template <class T>
 class Search final : public Observer<T> {
  public:
   /// `episode` is the run, of examples x width rows.
-  Search(const Dreams& dreams, Episode<T>& episode, std::size_t width, std::size_t most)
+  Search(const Dreams& dreams, Episode<T>& episode, std::size_t width, std::size_t most, const std::vector<int>& never)
       : episode_(episode),
         end_(dreams.last_label),
         places_(dreams.places),
         width_(width),
         most_(most),
+        never_(never),
         beginnings_(episode.examples()),
         from_(episode.examples()),
         found_(episode.examples() / width) {}
@@ -38,7 +41,8 @@ class Search final : public Observer<T> {
       for (; first < row.size() && row[first] / width_ == b; ++first) {
         if (place == 0 && row[first] % width_ > 0) continue;  // at the start all prefixes are empty
         for (int label = 0; label < labels; ++label)
-          candidates.push_back({row[first], label, beginnings_[row[first]].log_p + log_p[first * labels + label]});
+          if (std::find(never_.begin(), never_.end(), label) == never_.end())
+            candidates.push_back({row[first], label, beginnings_[row[first]].log_p + log_p[first * labels + label]});
       }
       grow(b, std::move(candidates), place + 1 == places_, words);
     }
@@ -108,6 +112,7 @@ class Search final : public Observer<T> {
     for (const auto& candidate : candidates) {
       const bool enough = found_[b].size() == most_ && candidate.log_p <= found_[b].back().log_p;
       if (next.size() == width_ || enough) break;  // continuations are never more probable
+      if (candidate.log_p == impossible && !(next.empty() && found_[b].empty())) break;
       Found longer{beginnings_[candidate.row].labels, candidate.log_p};
       if (candidate.label != end_) longer.labels.push_back(candidate.label);
       if (candidate.label == end_ || last) {
@@ -122,13 +127,14 @@ class Search final : public Observer<T> {
       from_[r] = parent[copied];
       words[r] = next[copied].labels.back();
       beginnings_[r] = next[copied];
-      if (copied != j) beginnings_[r].log_p = -std::numeric_limits<double>::infinity();
+      if (copied != j) beginnings_[r].log_p = impossible;
     }
   }
 
   Episode<T>& episode_;
   int end_, places_;
   std::size_t width_, most_;
+  std::vector<int> never_;
   std::vector<Found> beginnings_;          // [B k]
   std::vector<int> from_;                  // [B k] the row that each continues
   std::vector<std::vector<Found>> found_;  // [B] the best so far, the most probable first
@@ -138,7 +144,7 @@ class Search final : public Observer<T> {
 
 template <class T>
 std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Handler<T>& handler, int width,
-                                            Tape<T>& tape, int most) {
+                                            Tape<T>& tape, int most, const std::vector<int>& never) {
   const auto* dreams = model.structure().dreams;
   const auto& sites = model.structure().sites;
   if (std::any_of(sites.begin(), sites.end(), [](const auto& site) { return site.kind == SiteKind::subsets; }))
@@ -149,15 +155,15 @@ std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& 
   for (int b = 0; b < batch.examples(); ++b) copies.insert(copies.end(), width, b);
   const auto hypotheses = batch.select(copies);
   Episode<T> episode(tape, handler, hypotheses.examples());
-  Search<T> search(*dreams, episode, static_cast<std::size_t>(width), static_cast<std::size_t>(most));
+  Search<T> search(*dreams, episode, static_cast<std::size_t>(width), static_cast<std::size_t>(most), never);
   episode.observe_by(search);
   model.run(hypotheses, episode);
   return std::move(search).found();
 }
 
-template std::vector<std::vector<Found>> beam_search(const Model<float>&, const Batch&, Handler<float>&, int, Tape<float>&,
-                                                     int);
+template std::vector<std::vector<Found>> beam_search(const Model<float>&, const Batch&, Handler<float>&, int, Tape<float>&, int,
+                                                     const std::vector<int>&);
 template std::vector<std::vector<Found>> beam_search(const Model<double>&, const Batch&, Handler<double>&, int, Tape<double>&,
-                                                     int);
+                                                     int, const std::vector<int>&);
 
 }  // namespace hardgrad::training

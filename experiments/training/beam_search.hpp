@@ -19,10 +19,10 @@ struct Found {
 /// prefixes: at least one and at most `most`, the most probable first. `handler` makes the choices of each prefix: one row each,
 /// or all choices (EnumerateHandler), over which the probabilities of the next label are summed, as in the marginal likelihood
 /// (Wu, Shapiro & Cotterell 2018, sec. 4). A sum needs choices that change no later ones (why_no_exact_posterior).
-/// If `width` covers all prefixes, these are the network's most probable sentences. UsageError if the network does not generate
-/// sentences.
+/// Sentences with labels in `never`, and sentences of probability 0, are left out (these unless no other is left). If `width`
+/// covers all prefixes, these are the network's most probable sentences. UsageError if the network does not generate sentences.
 template <class T>
 std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Handler<T>& handler, int width,
-                                            Tape<T>& tape, int most = 1);
+                                            Tape<T>& tape, int most = 1, const std::vector<int>& never = {});
 
 }  // namespace hardgrad::training

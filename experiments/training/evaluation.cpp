@@ -12,6 +12,7 @@
 #include "core/estimator/importance/importance.hpp"
 #include "core/models/parts/word_choices.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/tasks/vocabulary.hpp"
 #include "experiments/training/averaged_answers.hpp"
 #include "experiments/training/beam_search.hpp"
 #include "experiments/training/exact_posterior.hpp"
@@ -38,7 +39,7 @@ tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& ba
     model.run(batch, episode);
     return observe(episode);
   }
-  const auto found = beam_search(model, batch, *handler, settings.beam, tape);
+  const auto found = beam_search(model, batch, *handler, settings.beam, tape, 1, tasks::Vocabulary::marks());
   std::size_t longest = 0;
   for (const auto& sentences : found) longest = std::max(longest, sentences.front().labels.size());
   tasks::Observation seen{Array<int>({found.size(), longest}, -1), Array<int>({found.size(), 0}, -1)};

@@ -8,7 +8,7 @@ namespace hardgrad::training {
 
 std::string why_untrainable(const Spec& estimator, const Structure& structure, const TrainSettings& settings) {
   if (auto reason = why_unsupported(estimator, structure); !reason.empty() || settings.reuse == 1) return reason;
-  if (!Estimators::instance().at(estimator.name).off_policy || target_of(estimator).terms().drawn_from != DrawnFrom::prior)
+  if (!corrects_behaviour(estimator))
     return fmt::format("{} does not correct for samples of an older network: take policy_gradient, or train.reuse = 1",
                        estimator.text);
   return structure.behaviour ? "the network has a behaviour policy of its own: take one without, or train.reuse = 1" : "";

@@ -32,11 +32,12 @@ std::optional<Trial> Trials::make(const Ground& ground, const Spec& tested) {
   Trial made{tested, {}, {}, {}};
   made.model = std::make_unique<SmallModel<double>>(ground.options, ground.columns, ground.loss, ground.spread,
                                                     wants_posterior(made.spec), ground.alike);
-  if (const auto why = why_unsupported(made.spec, made.model->structure()); !why.empty()) {
+  if (ground.off_policy) made.model->draw_by(0.7);
+  if (const auto why = why_unsupported(made.spec, made.model->structure_with_policies()); !why.empty()) {
     skip(ground.text(), why);
     return {};
   }
-  made.estimator = make_estimator<double>(made.spec, made.model->structure(), Key(1));
+  made.estimator = make_estimator<double>(made.spec, made.model->structure_with_policies(), Key(1));
   made.truth = measurement::exact_truth(made.estimator->target(), *made.model, one_example(), trial_outcome_cap);
   return made;
 }

@@ -28,11 +28,13 @@ struct Ground {
   double spread = 0.9;
   SmallLoss loss = {};
   bool alike = false;
+  bool off_policy = false;  ///< drawn by a behaviour policy
 
   std::string text() const {
-    return fmt::format("{} options{}{}{}", options,
+    return fmt::format("{} options{}{}{}{}", options,
                        columns > 1 ? fmt::format(", {} columns{}", columns, loss.per_column ? " with separate costs" : "") : "",
-                       spread > 2 ? ", peaked" : "", loss.linear > 2 ? ", large losses" : "");
+                       spread > 2 ? ", peaked" : "", loss.linear > 2 ? ", large losses" : "",
+                       off_policy ? ", drawn by another policy" : "");
   }
 };
 

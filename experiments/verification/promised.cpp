@@ -8,6 +8,9 @@ namespace hardgrad::verification {
 namespace {
 
 const std::vector<Ground> one_choice = {{2}, {3}, {3, 1, 3.0}};
+/// The same, and one for an estimator that corrects for its behaviour policy.
+const std::vector<Ground> one_choice_off_policy = {
+    one_choice[0], one_choice[1], one_choice[2], {.options = 3, .off_policy = true}};
 const Ground two_columns = {2, 2};
 const std::vector<Ground> grounds = {one_choice[0], one_choice[1], one_choice[2], two_columns};
 /// Models whose losses have no pathwise term.
@@ -24,7 +27,7 @@ void judge(Trials& trials) {
   };
   using Kind = Promise::Kind;
   switch (promise.kind) {
-    case Kind::mean: return on(one_choice, mean);
+    case Kind::mean: return on(corrects_behaviour(trials.tested()) ? one_choice_off_policy : one_choice, mean);
     case Kind::advantages: return on(score_alone, advantages);
     case Kind::unbiased: return trials.on_grounds(grounds, unbiased);
     case Kind::variance: return on({two_columns}, variance);

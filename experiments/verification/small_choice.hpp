@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "core/autodiff/elementwise.hpp"
@@ -48,6 +49,15 @@ class SmallModel final : public Model<T> {
 
   const Structure& structure() const override { return structure_; }
 
+  /// Draws by a behaviour policy, whose logits differ by up to `off`.
+  void draw_by(double off) {
+    auto other = std::make_shared<SmallModel>(options_, columns_, loss_, 0, false);
+    auto& logits = other->parameters_.begin()->value.data;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      logits[i] = logits_->value.data[i] + static_cast<T>(off * std::sin(2.0 * static_cast<double>(i) + 1));
+    this->set_policies({.behaviour = std::move(other)});
+  }
+
   void run(const Batch&, Episode<T>& episode) const override {
     auto& tape = episode.tape();
     const auto& rows = episode.root();
@@ -80,6 +90,8 @@ class SmallModel final : public Model<T> {
     const auto a = row(SmallLoss::a), b = row(SmallLoss::b);
     SmallChoice at;
     at.logits = SmallChoice::Vector(logits_->value.data.data() + column * S, S);
+    if (const auto& other = this->policies().behaviour)
+      at.behaviour = SmallChoice::Vector(other->parameters().begin()->value.data.data() + column * S, S);
     at.loss = [a, b, f = loss_](const auto& w) {
       return f.level + f.linear * (a * w).sum() + f.curved * std::pow((b * w).sum(), 3);
     };

@@ -39,17 +39,19 @@ std::vector<TestModel> made_test_models() {
   for (int options : {2, 3})  // simultaneous choices
     for (auto reach : {Reach::later_choices, Reach::own_costs, Reach::own_column}) all.push_back(recurrent(reach, options, 2));
   all.push_back({"two sites, three options and two", std::make_unique<TwoSites>(), TwoSites::batch()});
-  for (const auto* spec : {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
-                           "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
-                           "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]",
-                           "bits[bits=3,t=0.3;0.6;0.7,logit=700;-40;-400]", "belief_network[layers=2,units=2]",
-                           "belief_network[units=2,options=3]", "codebook[vectors=1,codes=3,width=2,hidden=2]"})
+  for (const auto* spec :
+       {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
+        "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
+        "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]", "bits[bits=3,t=0.3;0.6;0.7,logit=700;-40;-400]",
+        "bits[t=0.3,logit=5]", "bits[options=3,function=linear,logit=5.5;0;-0.4]", "belief_network[layers=2,units=2]",
+        "belief_network[units=2,options=3]", "codebook[vectors=1,codes=3,width=2,hidden=2]"})
     all.push_back(toy(spec));
   for (bool feeding : {true, false})
     all.push_back({feeding ? "numbers, dependent" : "numbers, two columns", std::make_unique<Drift<double>>(feeding),
                    Drift<double>::batch()});
   for (const auto* spec :
-       {"gaussians[k=0.7,mean=-0.2,log_scale=-0.3]", "gaussians[function=cosine,k=1.3,mean=0.4,log_scale=-0.5]"})
+       {"gaussians[k=0.7,mean=-0.2,log_scale=-0.3]", "gaussians[function=cosine,k=1.3,mean=0.4,log_scale=-0.5]",
+        "gaussians[columns=4,k=0.7,mean=-0.2;0.1;0.3;0.5,log_scale=-0.3]"})
     all.push_back(toy(spec));
   return all;
 }
@@ -61,11 +63,28 @@ const std::vector<TestModel>& test_models() {
   return all;
 }
 
-TestModel alone(int options, bool posterior) {
+const std::vector<TestModel>& off_policy_models() {
+  static const auto all = [] {
+    std::vector<TestModel> made;
+    made.push_back(recurrent(Reach::later_choices, 3));
+    made.push_back(recurrent(Reach::own_costs, 2, 2));
+    for (auto& tested : made) {
+      const auto reach = tested.model->structure().sites[0].reach;
+      const auto options = tested.model->structure().most_options(), columns = tested.model->structure().most_columns();
+      tested.model->set_policies({.behaviour = std::make_shared<Recurrent<double>>(reach, Key(8), options, 0, columns)});
+      tested.name += ", drawn by another policy";
+    }
+    return made;
+  }();
+  return all;
+}
+
+TestModel alone(int options, bool posterior, int columns) {
   Batch batch;
   batch.id = {0};
-  return {fmt::format("one choice of {} options{}", options, posterior ? ", with a posterior" : ""),
-          std::make_unique<SmallModel<double>>(options, 1, SmallLoss{}, 1.2, posterior), batch};
+  return {fmt::format("one choice of {} options{}{}", options, columns > 1 ? fmt::format(", {} columns", columns) : "",
+                      posterior ? ", with a posterior" : ""),
+          std::make_unique<SmallModel<double>>(options, columns, SmallLoss{}, 1.2, posterior), batch};
 }
 
 TestModel shifted(int options, double shift) {

@@ -58,10 +58,12 @@ class EstimatorVerifier {
   Verdict run() {
     // The most sensitive first.
     for (const auto& tested : models_) step("exact mean", tested.name, [&] { on_model(tested, draws); });
+    off_policy();
     step("promises", "", [&] {
       for (auto& check : keeps_promises(spec_, to_the_first_failure_)) verdict_.checks.push_back(std::move(check));
     });
     other_options();
+    other_columns();
     if (!quick_) {
       other_numbers();
       for (const auto& scene : scene_specs()) step("contract", scene.name, [&] { on_model(scene); });
@@ -189,9 +191,20 @@ class EstimatorVerifier {
     add(what, where, failure, found);
   }
 
+  /// The networks that are drawn by another policy, if the estimator corrects for it.
+  void off_policy() {
+    if (corrects_behaviour(spec_))
+      for (const auto& tested : off_policy_models()) step("exact mean", tested.name, [&] { on_model(tested, draws); });
+  }
+
   /// A single choice of two to seven options.
   void other_options() {
     for (int options = 2; options <= 7; ++options) one_choice(options);
+  }
+
+  /// Up to six choices of two options at once, which share a loss.
+  void other_columns() {
+    for (int columns : {3, 4, 6}) one_choice(2, columns);
   }
 
   /// Each numeric setting at other values, on one choice of four options: numbers of samples up to eight, and half and twice a
@@ -221,8 +234,8 @@ class EstimatorVerifier {
     }
   }
 
-  void one_choice(int options) {
-    const auto tested = alone(options, wants_posterior(spec_));
+  void one_choice(int options, int columns = 1) {
+    const auto tested = alone(options, wants_posterior(spec_), columns);
     const auto what = "exact mean" + under_;
     step(what, tested.name, [&] {
       if (!supported(tested.model->structure(), what, tested.name)) return;
@@ -335,6 +348,7 @@ class EstimatorVerifier {
     with(spec, under, [&] {
       for (const auto& tested : models_)
         if (tested.batch.examples() > 1) step("exact mean", tested.name, [&] { on_model(tested, target_draws); });
+      off_policy();
     });
   }
 

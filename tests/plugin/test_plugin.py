@@ -57,6 +57,15 @@ def library(built, name):
     return built / "build" / f"{name}_estimators.so"
 
 
+def test_one_that_throws_is_one_failed_row(built, hardgrad):
+    """In the estimates of a sample, and in the exact moments; the others are measured."""
+    for how in (("--exact",), ("--replicates", 32), ("--replicates", 32, "--at-logits")):
+        done = hardgrad("measure", "--plugin", library(built, "failing"), "--task", "bits", "--model", "bits[t=0.3,logit=0.2]", *how, "--json",
+                        *(word for e in ("reinforce", "failing", "rloo[samples=2]") for word in ("--estimator", e)), status=1)
+        found = {r["estimator"]: (r["status"], r["reason"]) for r in json.loads(done.stdout)["results"]}
+        assert found == {"reinforce": ("ok", ""), "failing": ("failed", "index 7 of 3"), "rloo[samples=2]": ("ok", "")}
+
+
 def test_template_is_short():
     lines = (EXAMPLE / "median_baseline.cpp").read_text().splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("template"))

@@ -52,7 +52,7 @@ Var<T> sum_of_softmax_given(const Relaxing<T>& asked, const std::vector<int>& op
 }
 
 inline ParameterInfo temperature_parameter(double fallback) {
-  return ParameterInfo::real("temperature", fallback, 0, 1e6, "of the softmax that replaces the choice").above();
+  return ParameterInfo::temperature("temperature", fallback, "of the softmax that replaces the choice");
 }
 
 }  // namespace hardgrad

@@ -120,7 +120,8 @@ LeaveOneOutRatios ratios_by_integration(std::span<const double> p, double rest) 
     }
   }
   for (std::size_t s = 0; s < k; ++s)
-    for (std::size_t o = 0; o < k; ++o) r.second[s * k + o] = o == s ? p[s] : r.second[s * k + o] / r.first[s];
+    for (std::size_t o = 0; o < k; ++o)
+      r.second[s * k + o] = o == s ? p[s] : r.first[s] > 0 ? r.second[s * k + o] / r.first[s] : 0;
   return r;
 }
 

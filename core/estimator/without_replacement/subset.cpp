@@ -26,7 +26,9 @@ std::vector<std::vector<std::vector<int>>> draw_paths(const Problem<T>& problem,
   std::vector<std::vector<std::vector<int>>> drawn(problem.batch.examples());
   for (std::size_t b = 0; b < drawn.size(); ++b) {
     const auto& beam = all.scopes()[0].beams[b];
-    for (int i : draw_in_order(probabilities(beam), k, problem.random, {.example = problem.batch.id[b], .step = Draw::whole}))
+    std::vector<double> log_p;
+    for (const auto& path : beam.paths) log_p.push_back(path.log_p);
+    for (int i : draw_in_order(std::move(log_p), k, problem.random, {.example = problem.batch.id[b], .step = Draw::whole}))
       drawn[b].push_back(beam.paths[i].answer);
   }
   return drawn;

@@ -1,10 +1,14 @@
 // Local attention: a window around one place p_t of the source at each step (Luong, Pham & Manning 2015, Effective approaches to
 // attention-based neural machine translation, sec. 3.2). Positions i count from 1 to the length L.
 //
-//   local=monotonic   p_t = min(t, L)                                 local-m
-//   local=predictive  p_t = L sigmoid(v_p . tanh(W_p s_t))            local-p (eq. 9)
+//   local=monotonic   p_t = min(t, L)                                 local-m; the same for all heads
+//   local=predictive  p^h_t = L sigmoid(v^h_p . tanh(W_p s_t))        local-p (eq. 9), of each head h; s_t is the state that
+//                                                                     e_t reads (order=context_first: s_{t-1})
 //                     e_ti - (i - p_t)^2 / (2 sigma^2), sigma = window / 2, in place of e_ti (eq. 10)
-//   both              positions with |i - p_t| > window have probability 0, under a learned posterior as well
+//   both              positions with |i - p_t| > window have probability 0
+// The scores of a learned posterior get the same Gaussian and the same window, from the same p_t.
+//
+// Parameters (local=predictive; M heads): attention.place.weight [H, H] (W_p), attention.place.score.weight [M, H] (v^h_p).
 //
 // Departures: the weights of a choice must sum to 1, so the Gaussian multiplies them before they are normalised, in the paper
 // after. The window of local-m stays at the last position when t is beyond it.
@@ -74,7 +78,7 @@ class LocalWindow {
   }
 
  private:
-  static constexpr double outside = 1000;  // exp(-1000) is 0 in double
+  static constexpr double outside = 1e6;  // below all scores: probability 0, and EnumerateHandler leaves it out
   double precision() const { return 4.0 / (window_ * window_); }
 
   int heads_ = 1, window_ = 0;  // 0: everywhere

@@ -1,7 +1,8 @@
 // Rewards of sentences whose words are choices, by their likeness to the right answer:
 //   bleu   smoothed BLEU-4 (Lin & Och 2004)        exact  1 if all is right, with the end
 //   edit   1 - edit distance / longer length       share  share of the right words, paid step by step
-//   f1     F1 of the words                         chrf   F of their n-grams, each word a character (Popović 2015)
+//   f1     F1 of the words                         chrf   F_2 of their 1- to 6-grams, each word a character (Popović 2015):
+//                                                         beta = 2, n up to 6 and the shorter sentence (support/ngrams.hpp)
 // All but exact and share are metrics of hard words, paid at the end.
 #pragma once
 

@@ -14,6 +14,8 @@
 namespace hardgrad {
 
 inline constexpr std::string_view word_site_name = "word";
+/// Structure::no_likelihood of a model that writes them.
+inline constexpr const char* rewards_as_losses = "rewards as losses";
 
 /// The sentences that the states write. The costs of a run are the negative rewards. Every run asks for `longest` words: where
 /// all sentences have ended, their states have one option.

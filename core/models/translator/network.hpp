@@ -130,7 +130,7 @@ Encoded<T> Network<T>::encode(Tape<T>& tape, const Batch& data, const Sentences*
   x.first_state = tanh(initial(begins_from() ? slice_columns(ends, begins_from(), ends.cols() - begins_from()) : ends));
   if (y) x.previous = previous(tape, x.length.size(), y->before(is.bos));
   if (!is.attends) {
-    x.to_readout = readout.context()(ends);
+    x.to_readout = linear(ends, tape.parameter(*readout.context().weight));
     if (is.feed != "none") x.to_gates = fed(ends);
     return x;
   }

@@ -9,6 +9,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
+#include "core/estimator/score_function/tuples.hpp"
 #include "core/estimator/slopes.hpp"
 #include "core/random/mirrored.hpp"
 #include "tests/contract/mutants/mutant.hpp"
@@ -207,7 +208,85 @@ class BestOf final : public Estimator<T> {
   int samples_, best_;
 };
 
+/// Soft adaptive policy optimization (Gao et al. 2025): the objective sum_t A sig(tau (w_t - 1)) 4 / tau, whose gradient has
+/// the ratio w_t of the policy and the behaviour policy as a factor.
+template <class T>
+class Sapo final : public Estimator<T> {
+ public:
+  Sapo(const Settings& settings, const Structure&, Key) : fault_(settings), samples_(settings.integer("samples")) {}
+
+  /// 4 sig'(tau (w - 1)) w, tau = 1
+  static double gate(double w, bool with_ratio) {
+    const double s = 1 / (1 + std::exp(1 - w));
+    return 4 * s * (1 - s) * (with_ratio ? w : 1);
+  }
+
+  Estimate<T> estimate(const Problem<T>& given) const override {
+    auto problem = given;
+    const auto policy = given.terms.drawn_from;
+    const bool off_policy = policy == DrawnFrom::prior && given.model.structure_with_policies().behaviour;
+    if (off_policy) problem.terms.drawn_from = DrawnFrom::behaviour;
+    Sampled<T> sampled(problem, samples_, Costs::weighted);
+    auto& episode = sampled.episode();
+    const auto score = sampled.score(
+        Credit::whole,
+        [&](int t, std::vector<double>& f) {
+          const int columns = sampled.columns(t, Credit::whole);
+          leave_one_out(f, samples_, columns);
+          const T* p = episode.log_probability(t, policy).value().data;
+          const T* q = episode.log_probability(t, off_policy ? DrawnFrom::behaviour : policy).value().data;
+          for (std::size_t i = 0; i < f.size(); ++i) {
+            const std::size_t r = i / columns;
+            f[i] *= gate(std::exp(static_cast<double>(p[r]) - static_cast<double>(q[r])), !fault_("no factor w"));
+          }
+        },
+        policy);
+    const double loss = sampled.mean_loss();
+    return {.surrogate = score, .episode = sampled.release(), .loss = loss};
+  }
+
+  static SmallChoice::Vector mean(const Settings& settings, const SmallChoice& at) {
+    const int K = settings.integer("samples");
+    const auto p = at.p(), q = at.q();
+    return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
+      double sum = 0;
+      for (const auto k : z) sum += at.loss(at.one_hot(k));
+      SmallChoice::Vector g(0.0, p.size());
+      for (const auto k : z) {
+        const double f = at.loss(at.one_hot(k));
+        g += gate(p[k] / q[k], true) * (f - (sum - f) / (K - 1)) / K * (at.one_hot(k) - p);
+      }
+      return g;
+    });
+  }
+
+ private:
+  Fault fault_;
+  int samples_;
+};
+
+const EstimatorEntry sapo = {
+    .name = "sapo",
+    .summary = "a soft gate in place of the clipped ratio",
+    .paper = "Gao et al. 2025, Soft adaptive policy optimization",
+    .unbiased = false,
+    .off_policy = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(2, 2), ParameterInfo::text("fault", "none", "the fault")},
+    .needs = {need::log_density},
+    .promises = {promise::mean(Sapo<double>::mean)},
+};
+
 }  // namespace
+
+TEST_CASE("an importance weight that is missing off policy is rejected") {
+  auto entry = sapo;
+  for (auto& parameter : shared_parameters(entry)) entry.parameters.push_back(parameter);
+  entry.make_float = make_estimator_of<Sapo, float>;
+  entry.make_double = make_estimator_of<Sapo, double>;
+  check_rejected(std::move(entry), {"no factor w"});
+  check_accepted("sapo");
+}
 
 TEST_CASE("mutants of estimators by the score function are rejected") {
   check_mutants<GroupNormalised>("group_normalised", {"degrees of freedom", "inverse factor of the mean"});

@@ -108,6 +108,24 @@ def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     assert "exclude each other" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--hypotheses", tmp_path / "h")
 
 
+def test_alignments_and_hypotheses_have_one_order(networks, tmp_path):
+    """Line n of each is example n of the data's file, also in a split whose order is another."""
+    _, checkpoints = networks
+    sources = [" ".join(f"n{(i + j) % 3}" for j in range(1 + i % 3)) + f" v{i % 2}" for i in range(12)]
+    (tmp_path / "s").write_text("".join(line + "\n" for line in sources))
+    (tmp_path / "t").write_text("".join(line.upper() + "\n" for line in sources))
+    task = f"translation[data=text,path={tmp_path}/s,target_path={tmp_path}/t,heldout=0,test=0,lower_case=false]"
+    arguments = ("evaluate", "--checkpoint", checkpoints["rloo[samples=2]"], "--task", task, "--split", "train", "--batch", 5, "--beam", 40,
+                 "--hypotheses", tmp_path / "h", "--nbest", 40)
+    as_json(*arguments, "--alignments", tmp_path / "a")
+    assert (tmp_path / "a" / "source.txt").read_text().splitlines() == sources
+    assert len((tmp_path / "a" / "links.txt").read_text().splitlines()) == 12
+    found = [line.split(" ||| ") for line in (tmp_path / "h").read_text().splitlines()]
+    assert {int(number) for number, _, _ in found} == set(range(12)) and len(found) > 12 * 20
+    for _, words, log_p in found:
+        assert math.isfinite(float(log_p)) and "<bos>" not in words.split() and words == " ".join(words.split()), words
+
+
 def test_sentences_by_their_probability_summed_over_positions(networks, tmp_path):
     _, checkpoints = networks
     path = checkpoints["rloo[samples=2]"]

@@ -50,7 +50,7 @@ def test_help_before_the_verb_is_its_help_and_all_exit_statuses_are_listed():
     (("measure", "--task", "bits", "--estimator", "exact", "--estimator", "exact"), "--estimator: exact is given twice"),
     (("measure", "--task", "bits", "--out", "/nonexistent/x.h5"), "/nonexistent/x.h5: cannot be written: there is no folder /nonexistent"),
     (("measure",), "--task is needed"),
-    (("measure", "--task", "bits", "--estimator", "gumbel_softmax[temperature=-1]"), "gumbel_softmax: temperature must be above 0, got -1"),
+    (("measure", "--task", "bits", "--estimator", "gumbel_softmax[temperature=-1]"), "gumbel_softmax: temperature must be at least 1e-06, got -1"),
     (("measure", "--task", "bits", "--estimator", "unordered_set[samples=3]"),
      "measure: unordered_set[samples=3]: samples=3 is more than the 2 outcomes there are: take at most 2"),
     (("measure", "--task", "qa", "--estimator", "arm"), "measure: arm: needs bits; site `sentence` has up to 10 options"),

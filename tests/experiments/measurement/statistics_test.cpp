@@ -160,7 +160,7 @@ TEST_CASE("an interval's ends are those of Student's t test if there is one para
   CHECK(SquaredLength(4, {0, 0, 0, 24, 3}).p_value() == 0);
   CHECK(SquaredLength(2.0639 * 2.0639, {1, 1, 1, 24, 1}).p_value() == doctest::Approx(0.05).epsilon(1e-4));
   // Equal variances in four directions: 4 F(4, 4 24); its 95% point is 2.4663.
-  CHECK(SquaredLength(2.4663 * 4, {4, 4, 1, 24, 4}).p_value() == doctest::Approx(0.05).epsilon(0.02));
+  CHECK(SquaredLength(2.4663 * 4, {4, 0.25, 1, 24, 4}).p_value() == doctest::Approx(0.05).epsilon(0.02));
 }
 
 TEST_CASE("a long run's noise widens the interval against it") {
@@ -262,6 +262,37 @@ TEST_CASE("probes are orthonormal, and measure a deviation's length on average")
   for (std::uint64_t key = 0; key < 500; ++key)
     for (double each : along(Probes(64, 4, Key(8) / key), ones)) seen += each * each / 2000;
   CHECK(seen == doctest::Approx(1).epsilon(0.15));  // |b|^2 / P, within about five standard errors
+}
+
+TEST_CASE("gradients of any size have the same p-values, effective samples and relative intervals") {
+  const std::vector<double> mean{1, -2, 0.5}, deviation{0.3, 1, 0.1}, off{1.1, -2.1, 0.5};
+  const auto scaled = [](std::vector<double> x, int exponent) {
+    for (double& v : x) v = std::ldexp(v, exponent);
+    return x;
+  };
+  const auto statistics = [&](int exponent, Key key) {
+    auto draws = Draws(200, mean, deviation, key);
+    for (auto& g : draws.g) g = scaled(g, exponent);
+    return draws.statistics(scaled(off, exponent));
+  };
+  int sizes = 0;
+  const auto one = statistics(0, Key(6)), other = statistics(0, Key(7));
+  for (int exponent : {-500, -270, -140, -40, 140, 270, 490}) {
+    const auto r = statistics(exponent, Key(6)), noisy = statistics(exponent, Key(7));
+    const auto back = [&](double square) { return doctest::Approx(std::ldexp(square, -2 * exponent)).epsilon(1e-9); };
+    CHECK(one.variance() == back(r.variance()));
+    CHECK(one.effective_sample_size() == doctest::Approx(r.effective_sample_size()).epsilon(1e-9));
+    CHECK(one.bias_p_value(0) == doctest::Approx(r.bias_p_value(0)).epsilon(1e-9));
+    CHECK(one.bias_p_value(0, 0.1) == doctest::Approx(r.bias_p_value(0, std::ldexp(0.1, exponent))).epsilon(1e-9));
+    for (int side : {0, 1}) {
+      CHECK(one.variance_interval(0.95)[side] == back(r.variance_interval(0.95)[side]));
+      CHECK(one.distance(off).interval(0.95)[side] == back(r.distance(scaled(off, exponent)).interval(0.95)[side]));
+      CHECK(one.distance(mean, &other).interval(0.95)[side] ==
+            back(r.distance(scaled(mean, exponent), &noisy).interval(0.95)[side]));
+    }
+    ++sizes;
+  }
+  CHECK(sizes == 7);
 }
 
 TEST_CASE("a rare term that was not drawn is not a bias along its direction") {

@@ -195,6 +195,12 @@ def divergence(kind, where, beta=0.7):
     return loss
 
 
+def test_every_preset_of_the_program_has_a_loss_here():
+    presets = {p["name"] for p in json.loads(hardgrad("describe", "policy_gradient", "--json"))["presets"]}
+    alone = {"ppo", "maxrl"}  # in tests of their own: with a critic, and with rewards 0 and 1
+    assert presets == {settings.split(",")[0].removeprefix("preset=") for settings in PRESETS} | alone and len(presets) >= 14
+
+
 @pytest.mark.parametrize("drift", [0, 0.5])
 def test_presets_equal_their_losses_in_pytorch(tmp_path, drift):
     toy = Toy(tmp_path, drift)
@@ -237,6 +243,16 @@ def test_divergences_equal_their_losses_in_pytorch(tmp_path):
         assert np.abs(ours - toy.mean(divergence(kind, where), 1)).max() < 1e-10, (kind, where)
         unbiased = where == "reward" and kind in ("k1", "exact")
         assert (np.abs(ours - truth).max() < 1e-10) == unbiased, (kind, where)
+
+
+@pytest.mark.parametrize("seed", [1, 4])  # at others a ratio itself overflows, which is reported
+def test_a_divergence_whose_exponentials_overflow_cancels_them(seed):
+    """The drawn words have probability 0 in double under the policy: exp(l) (D + dD) is exp(l) m, although D alone overflows."""
+    model = ["--task", "sequences", "--model", "writer[policy=table,scale=900,drift=3,reference=uniform]", "--seed", str(seed), "--json"]
+    out = json.loads(hardgrad("measure", *model, "--replicates", "64", "--most-replicates", "64", "--precision", "double", "--estimator",
+                              "policy_gradient[samples=1,advantage=none,divergence=k3,where=weighted,beta=0.7]"))
+    (found,) = out["results"]
+    assert found["status"] == "ok" and all(np.isfinite(x) for x in found["mean_gradient"]["table.logits"]), found["reason"]
 
 
 def test_the_exact_gradient_and_finite_differences(tmp_path):

@@ -175,6 +175,32 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentences in 
   }
 }
 
+TEST_CASE("no sentence that beam search finds is impossible or has a label that no answer holds") {
+  const auto batch = three_sources();
+  const auto model = testing::lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
+  GreedyHandler<double> handler;
+  Tape<double> tape;
+  const std::vector<int> never{0, 1};
+  // More rows than there are words, so that unused rows repeat the first.
+  const auto found = beam_search<double>(*model, batch, handler, 12, tape, 400, never);
+  std::size_t sentences = 0;
+  for (const auto& of_example : found) {
+    CHECK(!of_example.empty());
+    for (const auto& [said, p] : of_example) {
+      CHECK(std::isfinite(p));
+      for (int label : said) CHECK(std::find(never.begin(), never.end(), label) == never.end());
+      ++sentences;
+    }
+  }
+  CHECK(sentences > 30);
+  tape.clear();
+  std::size_t possible = 0;  // with every label, too: unused rows of a wide beam are no sentences
+  for (const auto& of_example : beam_search<double>(*model, batch, handler, 12, tape, 400))
+    for (const auto& one : of_example) possible += std::isfinite(one.log_p) ? 1 : 1000;
+  CHECK(possible > 30);
+  CHECK(possible < 1000);
+}
+
 TEST_CASE("every sentence that beam search finds has its log-probability, also after reordered rows read a mean context") {
   const auto batch = three_sources();
   std::size_t checked = 0;

@@ -21,11 +21,13 @@ class Faulty final : public Estimator<T> {
       : fault_(settings.text("fault")),
         samples_(settings.integer("samples")),
         options_(structure.most_options()),
+        columns_(structure.most_columns()),
         strength_(settings.real("strength")) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples_);
     const auto losses = sampled.losses();
+    const bool short_of = is("above 0.99") && peaked(sampled.episode());
     auto signal = losses;
     const auto K = static_cast<std::size_t>(samples_);
     for (std::size_t b = 0; b < losses.size(); b += K) {
@@ -33,7 +35,8 @@ class Faulty final : public Estimator<T> {
       for (std::size_t k = 0; k < K; ++k) sum += losses[b + k];
       for (std::size_t k = 0; k < K; ++k) {
         const double own = losses[b + k], others = K > 1 ? (sum - own) / static_cast<double>(K - 1) : 0;
-        signal[b + k] = credit(own, others, losses[b + (k + 1) % K], losses[b], k, sum / static_cast<double>(K));
+        signal[b + k] =
+            (short_of ? 0.9 : 1) * credit(own, others, losses[b + (k + 1) % K], losses[b], k, sum / static_cast<double>(K));
       }
     }
     if (is("nan on ragged") && problem.batch.examples() > 1)
@@ -47,6 +50,19 @@ class Faulty final : public Estimator<T> {
 
  private:
   bool is(const char* fault) const { return fault_ == fault; }
+  /// True if an option of a categorical choice has a probability above 0.99, but not all.
+  static bool peaked(const Episode<T>& episode) {
+    bool found = false;
+    for (const auto& step : episode.steps()) {
+      if (!step.question.has_options()) continue;
+      const auto& distribution = *step.question.distribution;
+      for (std::size_t row = 0; row < distribution.rows(); ++row)
+        for (int column = 0; column < distribution.columns(); ++column)
+          for (double log_p : distribution.law(row, static_cast<std::size_t>(column)))
+            found = found || (log_p > std::log(0.99) && log_p < -1e-9);
+    }
+    return found;
+  }
   double credit(double own, double others, double next, double first, std::size_t k, double mean) const {
     const auto K = samples_;
     if (is("five samples") && K >= 5) return own - mean;
@@ -55,6 +71,7 @@ class Faulty final : public Estimator<T> {
     if (is("three samples") && K == 3) return (own - others) * 1.001;
     if (is("five options") && options_ > 4) return 0.9 * (own - others);
     if (is("seven options") && options_ == 7) return 0.99 * (own - others);
+    if (is("four columns") && columns_ >= 4) return 1.1 * (own - others);
     if (is("two options") && options_ == 2) return 1.01 * (own - others);
     if (is("strength") && strength_ > 0.6) return (1 + strength_) * (own - others);
     if (is("mean baseline")) return own - mean;
@@ -65,7 +82,7 @@ class Faulty final : public Estimator<T> {
     return own - others;
   }
   std::string fault_;
-  int samples_, options_;
+  int samples_, options_, columns_;
   double strength_;
 };
 
@@ -95,6 +112,8 @@ TEST_CASE("an estimator that is wrong beyond its defaults is detected, and the c
                                                                {"five options", "5 options"},
                                                                {"seven options", "7 options"},
                                                                {"two options", ""},
+                                                               {"four columns", "columns"},
+                                                               {"above 0.99", "logit=5"},
                                                                {"strength", ", strength=1"},
                                                                {"mean baseline", ""},
                                                                {"nan on ragged", ""},
@@ -114,7 +133,7 @@ TEST_CASE("an estimator that is wrong beyond its defaults is detected, and the c
       caught.insert(fault);
     }
   }
-  CHECK(caught.size() == 12);
+  CHECK(caught.size() == 14);
 }
 
 TEST_CASE("unusual right estimators pass, although their samples may not be permuted and they do not declare it" *

@@ -20,7 +20,11 @@ def sentence_reward(kind: str, words: list[int], target) -> float:
         return float(words == target)
     if kind == "share":
         return sum(a == b for a, b in zip(words, target)) / len(target)
-    said, right = [w for w in words if w != EOS], target[:-1]
+    return likeness(kind, [w for w in words if w != EOS], target[:-1])
+
+
+def likeness(kind: str, said: list[int], right: list[int]) -> float:
+    """The metric of two sentences without end marks."""
     if kind == "edit":
         @lru_cache(None)
         def distance(i: int, j: int) -> int:
@@ -30,6 +34,13 @@ def sentence_reward(kind: str, words: list[int], target) -> float:
         longer = max(len(said), len(right))
         return 1 - distance(len(said), len(right)) / longer if longer else 1.0
     grams = lambda x, n: Counter(tuple(x[i:i + n]) for i in range(len(x) - n + 1))
+    if kind in ("chrf", "f1"):  # F of the mean precision and the mean recall of n-grams
+        if not said or not right:
+            return float(not said and not right)
+        beta, orders = (2, range(1, min(6, len(said), len(right)) + 1)) if kind == "chrf" else (1, [1])
+        shared = [(grams(said, n) & grams(right, n)).total() for n in orders]
+        P, R = (sum(s / (len(of) - n + 1) for s, n in zip(shared, orders)) / len(shared) for of in (said, right))
+        return (1 + beta**2) * P * R / (beta**2 * P + R) if P else 0.0
     precision = []
     for n in range(1, 5):
         matches, all_of_them = (grams(said, n) & grams(right, n)).total(), grams(said, n).total()

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
+from references.layers import likeness
 
 CASES = [("answers[symbols=2,size=2]", "hidden=5,embedding=4"),
          ("answers[kind=sum,symbols=3,size=2]", "hidden=4,embedding=3,reward=share"),
@@ -115,6 +116,9 @@ def writer(file: GradientFile, example: int, options):
     answer = [int(a) for a in file.batch["answer"][example] if a >= 0]
     if file.settings.get("reward", "exact") == "exact":
         return [-weight_of(tuple(answer))], log_probs
+    if (kind := file.settings.get("reward", "exact")) not in ("exact", "share"):  # hard words only
+        said = [int(w) for w in options][: len(chosen)]
+        return [torch.tensor(-likeness(kind, said[: said.index(end)] if end in said else said, answer), dtype=torch.float64)], log_probs
     wanted = answer + ([end] if len(answer) < longest else [])
     losses, writing = [torch.zeros((), dtype=torch.float64)], torch.ones((), dtype=torch.float64)
     for w, a in zip(chosen, wanted):
