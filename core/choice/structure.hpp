@@ -70,7 +70,7 @@ struct Structure {
   double steepest = 0;
   const Dreams* dreams = nullptr;  ///< draws labels from the model (core/models/parts/dreams.hpp); null if it cannot
 
-  const char* no_likelihood = "";  ///< what makes the losses no -log p(answer), such as rewards; empty if they may be
+  const char* no_likelihood = "";  ///< why the losses are not -log p(answer), such as rewards; empty if they may be
 
   /// The message where exp(-loss) has to be a probability.
   std::string lacks_likelihood() const {

@@ -50,7 +50,7 @@ struct ParameterInfo {
     return std::move(*this);
   }
 
-  /// The same declaration of a parameter that programs before did not have: they did what it does at this value.
+  /// The same declaration of a parameter that earlier programs did not have: they ran as with this value.
   ParameterInfo absent_means(Value value) && {
     absent = std::move(value);
     return std::move(*this);
@@ -102,7 +102,7 @@ class Settings {
   std::string canonical_;
 };
 
-/// A line `<prefix><name>=<value>` for each parameter, also at its default: what the entry with these settings is, also where
+/// A line `<prefix><name>=<value>` for each parameter, also at its default: the identity of the entry with these settings, also where
 /// defaults change. Parameters at the value that programs without them had are left out, so that an addition changes no line.
 std::string identity_lines(const std::string& prefix, const std::vector<ParameterInfo>& declared,
                            const std::map<std::string, Value>& values);

@@ -11,13 +11,13 @@
 
 namespace hardgrad::python {
 
-/// An exception of Python that is no error (KeyboardInterrupt, SystemExit). No std::exception, so that no check takes it for its
-/// failure.
+/// An exception of Python other than an error: KeyboardInterrupt, SystemExit. It is not a std::exception, so that no check takes it
+/// for its failure.
 struct Leaving {
   std::shared_ptr<pybind11::error_already_set> exception;
 };
 
-/// Calls f(), which may call Python. What it raises is passed on: errors as they are, the rest as Leaving.
+/// Calls f(), which may call Python. Exceptions are passed on: errors as they are, the rest as Leaving.
 template <class F>
 auto leaving(F f) {
   try {

@@ -1,4 +1,4 @@
-// Networks from files, to start from or to stay near: their words and what they were trained on.
+// Networks from files, to start from or to stay near: their words and the examples of their training.
 #pragma once
 
 #include <memory>

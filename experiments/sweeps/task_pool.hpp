@@ -25,7 +25,7 @@ struct CellData {
 std::uint64_t run_seed(std::uint64_t root_seed, const AxisValues& axes);
 
 /// The data of a cell. If train.start or train.reference is a file, a network trained on the same task, data have that network's
-/// words, stream and so its splits: what it was trained on is not tested on.
+/// words, stream and so its splits: its training examples are not tested on.
 CellData data_of(std::uint64_t root_seed, const Cell& cell);
 
 /// Tasks shared between cells: each is loaded once and released after its last use.

@@ -28,7 +28,7 @@ namespace hardgrad::verification {
 ///
 /// A check that throws has failed; NaN throws. With `to_the_first_failure`, no check runs after the first one (of one kind on
 /// one network) that fails. `quick`: a tenth of the draws where outcomes are too many for an exact mean; no other numbers,
-/// targets and settings, and no whole models. Interrupted if `stop` says so.
+/// targets and settings, and no whole models. Interrupted if `stop` returns true.
 Verdict verify(const Spec& spec, bool to_the_first_failure = false, bool quick = false, const Stop& stop = {});
 
 }  // namespace hardgrad::verification

@@ -2,8 +2,8 @@
 auditwheel knows, of a glibc before 2.34.
 
 A linker takes the newest version of every symbol, and the result needs a system that has it. The stubs have the symbols of the
-installed libraries, without their code, in the newest version that the policy allows, under the libraries' names of then. What the old
-libraries lack is linked statically, from old_functions.c and the installed libstdc++.a, and stays hidden: program, module and plugins
+installed libraries, without their code, in the newest version that the policy allows, under the libraries' names of then. Symbols that the
+old libraries lack are linked statically, from old_functions.c and the installed libstdc++.a, and stay hidden: program, module and plugins
 share the system's libstdc++.
 """
 import json

@@ -131,7 +131,7 @@ def arrays(of):
 
 
 def calls():
-    """For each public function, by name, what a thread does with it: a function that returns arrays or words."""
+    """For each public function, by name, a use of it by a thread: a function that returns arrays or words."""
     shared = hardgrad.Estimator("rloo[samples=3]")
     return {
         "moments": lambda: [hardgrad.moments(LOGITS, of_options, shared).covariance,

@@ -201,7 +201,7 @@ def test_pytorchs_seed_decides_and_recording_is_pytorchs():
 
 @pytest.mark.parametrize("spec", ["exact", "rloo", "rebar", "straight_through"])
 def test_second_derivatives_are_refused(spec):
-    """As constants the slopes would make them zero without a word."""
+    """As constants the slopes would make them zero silently."""
     theta = leaf([0.8, 1.3, 0.2])
     f, tried = smooth(theta)[0], 0
     for differentiated in (lambda of: of.backward(), lambda of: torch.autograd.grad(of, logits), lambda of: torch.autograd.grad(of, theta)):

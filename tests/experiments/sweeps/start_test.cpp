@@ -168,7 +168,7 @@ TEST_CASE("a start that was trained on test examples is refused with their numbe
             "was trained on other contents of the files of translation"));
 }
 
-TEST_CASE("data that change after the plan was made fail, and a resumed sweep says so") {
+TEST_CASE("data that change after the plan was made fail, and a resumed sweep reports it") {
   TestFolder folder;
   put(folder / "x.tsv", pairs());
   const auto text = sweep_of(spec_of(folder / "x.tsv"), "steps = 1", "[1, 2]");

@@ -25,7 +25,7 @@ const EstimatorEntry entry = {
     .paper = "none: a mistake",
     .unbiased = false,
     .evaluations = "1",
-    .parameters = {ParameterInfo::text("message", "index 7 of 3", "what it says")},
+    .parameters = {ParameterInfo::text("message", "index 7 of 3", "its message")},
     .needs = {need::log_density},
 };
 HARDGRAD_ESTIMATOR(Failing, entry)

@@ -57,7 +57,7 @@ def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool
     full: the verification of `hardgrad test`: also on every model, with other targets, settings and numbers, and with ten times the draws
         where outcomes are too many for exact moments.
 
-    What it raises is a failed check; KeyboardInterrupt and SystemExit are passed through.
+    An exception is a failed check; KeyboardInterrupt and SystemExit are passed through.
     """
     if isinstance(estimator, str):
         name, found = estimator, _core.test(estimator, first_failure, not full)
