@@ -183,8 +183,9 @@ def test_test_tells_right_from_wrong():
     assert all(c["detail"] for c in verdict["checks"] if c["outcome"] == "skipped")
     # With normalise=true, nvil does not claim to be unbiased: its bias is reported, not a failure. (tests/plugin has a failure.)
     scaled = as_json("test", "nvil[normalise=true,samples=2]")[0]
-    off = [float(re.search(r"off by (\S+)", c["detail"])[1]) for c in scaled["checks"] if c["check"] == "exact mean"]
-    assert scaled["passed"] and max(off) > 1e-2 and verdict["claims_unbiased"] and not scaled["claims_unbiased"]
+    off = [re.match(r"off by (\S+)", c["detail"]) for c in scaled["checks"] if c["check"] == "exact mean"]
+    off = [float(found[1]) for found in off if found]  # with four Normal columns the mean is sampled
+    assert scaled["passed"] and len(off) > 20 and max(off) > 1e-2 and verdict["claims_unbiased"] and not scaled["claims_unbiased"]
     assert "biased as declared" in run("test", "straight_through").stdout
 
 

@@ -360,7 +360,8 @@ def test_other_policies_that_do_not_fit_are_refused_in_one_line(tmp_path):
 
 
 def test_training_near_a_checkpoint(tmp_path):
-    """With a large weight of the divergence, training from another start goes to the reference policy; without it does not."""
+    """With a large weight of the divergence, training from another start goes to the reference policy; without, it goes to the policy
+    that both learn, as the data are the reference's."""
     reference = trained(tmp_path, "writer[policy=table]")[0]
     near, free = (trained(tmp_path, "writer[policy=table]", f"exact[target={target}]", f'reference = "{reference}"\n', target[:4])[1]
                   for target in ("near_reference,near=6", "expected_loss"))
@@ -371,7 +372,7 @@ def test_training_near_a_checkpoint(tmp_path):
         with h5py.File(file) as f:
             a, b = (torch.softmax(torch.tensor(np.asarray(f[name], float))[0], 0) for name in ("parameters/table.logits", "constants/reference.table.logits"))
         return float((a - b).abs().sum())
-    assert apart(near) < 0.3 * apart(free), (apart(near), apart(free))
+    assert apart(near) < 0.5 * apart(free), (apart(near), apart(free))
     own = TRAINED.format("writer[policy=table,reference=uniform]", "rloo[target=near_reference]") + f'reference = "{reference}"\n'
     (tmp_path / "own.toml").write_text(own)
     assert "has a reference policy of its own" in hardgrad("run", str(tmp_path / "own.toml"), "--out", str(tmp_path / "own"), status=1)
