@@ -173,7 +173,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
         states.cost(rewarded(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
                                                   std::span<const int>(right)),
                              right));
-        for (std::size_t b = 0; b < over.size(); ++b) over[b] = count(label.row(b)) == k + 1;
+        for (std::size_t b = 0; b < over.size(); ++b) over[b] = count(label.row(b)) <= k + 1;
       }
       if (std::all_of(over.begin(), over.end(), [](char is) { return is != 0; })) return;
       states = states.next_step().only([&](int b) { return !over[b]; });

@@ -50,4 +50,32 @@ TEST_CASE("glimpse_reader: several labels, each after separate glimpses, an imag
   }
 }
 
+TEST_CASE("glimpse_reader: all images may have fewer labels than the limit") {
+  auto batch = two_images();
+  const auto of = [&](int limit, const std::string& policy) {
+    auto dimensions = two_images_dimensions;
+    dimensions["labels_in_a_row"] = limit;
+    batch.integers["label"] = {{2, std::size_t(limit)}, std::vector<int>(2 * limit, -1)};
+    auto& label = batch.integers["label"];
+    label.row(0)[0] = label.row(1)[1] = 2;  // the first image has one label, the second two
+    label.row(1)[0] = 0;
+    const auto model =
+        lively("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=4,policy=" + policy + "]", dimensions);
+    KeyedRandomness random(Key(5));
+    SampleHandler<double> handler(3, random, batch.id);
+    Tape<double> tape;
+    Episode<double> episode(tape, handler, 2);
+    model->run(batch, episode);
+    CHECK(episode.steps().size() == 4);
+    double sum = 0;
+    for (const auto& cost : episode.costs())
+      for (std::size_t r = 0; r < 6; ++r) sum += double(r + 1) * cost.loss.value().data[r];
+    return sum;
+  };
+  for (const std::string policy : {"grid", "gaussian"}) {
+    CAPTURE(policy);
+    CHECK(of(4, policy) == doctest::Approx(of(2, policy)).epsilon(1e-12));
+  }
+}
+
 }  // namespace hardgrad::testing::glimpse_reader_test

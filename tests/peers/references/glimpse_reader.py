@@ -59,7 +59,7 @@ def glimpse_reader(file: GradientFile, example: int, options):
         def law(h, place):
             return torch.distributions.Normal(torch.tanh(located(h)), scale).log_prob(place).sum()
 
-        first_law = lambda number: torch.distributions.Normal(0.0, 1.0).log_prob(number).sum()
+        first_law = lambda number: torch.distributions.Normal(0.0, 1.0).log_prob(number).sum()  # and of unread numbers
 
         def seen_at(t, number):
             if random_first and t == 0:
@@ -104,4 +104,6 @@ def glimpse_reader(file: GradientFile, example: int, options):
             answer, label = F.log_softmax(lin("classifier", h), dim=0), labels[t // T]
             wrong = float(answer.argmax() != label) + answer[label].detach() if file.settings.get("reward") == "correct" else 0
             losses.append(wrong - answer[label])
+    if gaussian:  # the batch goes on after this image's last label: numbers that nothing reads
+        log_probs.extend(first_law(number) for number in options[T * len(labels):])
     return losses, log_probs

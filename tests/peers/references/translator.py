@@ -107,11 +107,14 @@ def translator(file: GradientFile, example: int, options):
     order = file.settings.get("source", "forward")
     read = source.flip(0) if order == "reversed" else source.repeat(2) if order == "twice" else source
     words = p["encoder.embedding.weight"][read]
-    if "encoder.backward.bias" in p:
-        a, ends = bilstm(p, "encoder", words)  # [L, C]
-    elif gated and "encoder.backward.gates.weight" in p:
-        ahead, back = gated_states(p, "encoder.forward", words), gated_states(p, "encoder.backward", words.flip(0))
-        a, ends = torch.cat([ahead, back.flip(0)], dim=1), torch.cat([ahead[-1], back[-1]])
+    if gated and "encoder.forward.gates.weight" in p:
+        a = gated_states(p, "encoder.forward", words)  # [L, C]
+        ends = a[-1]
+        if "encoder.backward.gates.weight" in p:
+            back = gated_states(p, "encoder.backward", words.flip(0))
+            a, ends = torch.cat([a, back.flip(0)], dim=1), torch.cat([ends, back[-1]])
+    elif "encoder.backward.bias" in p:
+        a, ends = bilstm(p, "encoder", words)
     elif "encoder.forward.bias" in p:
         a, ends = forward_lstm(p, "encoder.forward", words)
     else:
@@ -206,10 +209,9 @@ def translator(file: GradientFile, example: int, options):
             s = torch.sigmoid(o) * torch.tanh(c)
             state = (s[None], c[None])
 
-        if not attends:
-            seen = ends
-        elif not context_first:
-            scored, (seen, z) = s, choose(t, s)
+        if not context_first:
+            scored = s
+            seen, z = choose(t, s) if attends else (ends, z)
 
         u = F.linear(seen, p["readout.context.weight"], p.get("readout.context.bias"))
         maxout = file.settings.get("readout") == "maxout"
