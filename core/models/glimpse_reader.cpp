@@ -15,6 +15,7 @@
 // glimpses: loss = sum_k -log softmax(W_c h_{kT} + b_c)[label_k].
 // Relaxed weights w see the expected patch at the expected place: d = relu(W_p sum_c w_c x_c + b_p), E = sum_c w_c E_c.
 // policy=gaussian: places l_t replace cells, x is the patch of a bilinear sensor around l_t, and E = W_e l_t.
+// While others of its batch go on, an image past its last label draws standard Normal numbers, which nothing reads.
 //
 // As Mnih et al. 2014 train by the score function (sec. 3), each by its own setting:
 //   reward=correct       the cost of an answer is 0 if it is right, else 1; its derivative is that of the cross-entropy:
