@@ -28,7 +28,7 @@ class LampList final : public Listed {
     }
     std::vector<std::string> groups;
     for (std::size_t i = 0; i < lit_.size(); ++i) groups.push_back(std::to_string(i));
-    part(split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split"), key / "order",
+    part(groups, split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split"), key / "order",
          "no lamp is lit");
     provenance_ += ": " + counts();
   }
@@ -56,7 +56,7 @@ const TaskEntry task = {
     .data = "drawn, or a file of numbers",
     .default_model = "lamp_reader",
     .parameters = {ParameterInfo::integer("lamps", 4, 2, 1000, "lamps S"),
-                   ParameterInfo::text("path", "", "a file with the lit lamp of each example, from 1, in a line; empty: drawn"),
+                   ParameterInfo::file("path", "a file with the lit lamp of each example, from 1, in a line; empty: drawn"),
                    ParameterInfo::integer("examples", 40, 3, 1e6, "drawn examples"),
                    ParameterInfo::real("heldout", 0.2, 0, 1, "held-out share"),
                    ParameterInfo::real("test", 0.2, 0, 1, "test share")},
