@@ -199,7 +199,7 @@ TEST_CASE("nearly certain attention: unmarked intervals contain the truth, and p
   const struct {
     double outcome_cap;
     int least_unmarked, least_share;
-  } ways[] = {{2e6, 100, 93}, {1, 70, 90}};  // with known exact moments, of which marks have the level .999, and without
+  } ways[] = {{2e6, 100, 93}, {1, 70, 90}};  // with and without known exact moments (marked at level .999)
   for (const auto& [outcome_cap, least_unmarked, least_share] : ways) {
     CAPTURE(outcome_cap);
     int measured = 0, unmarked = 0, variances = 0, biases = 0, rejected = 0, contradicted = 0;

@@ -93,7 +93,7 @@ TEST_CASE("an error in [tune] is reported in one line, with its place") {
        "\"estimator.temperature\"?)"},
       {seeds + "estimator.temperature = [-1]\n",
        "sweep.toml:13:26: tune.estimator.temperature: gumbel_softmax: temperature must be "
-       "above 0, got -1"},
+       "at least 1e-06, got -1"},
       {seeds + two + "rounds = [0.5, 0.2]\n",
        "sweep.toml:14:16: tune.rounds: shares of the training must be above 0 and increase, got 0.2"},
       {seeds + two + "rounds = [0.5, 2]\n", "sweep.toml:14:16: tune.rounds: must be from 0 to 1, got 2"},
