@@ -13,7 +13,7 @@ import recipes
 TREE = Path(__file__).resolve().parents[2]
 SYSTEM = Path(os.environ["HARDGRAD_BUILD"]) / "debian-13"
 #: Tests that need no repository and little time: about half of the default suite.
-QUICK = "^(autodiff|choice|random|settings|support|storage|sweeps|tasks|training|measurement|plugin|cli: limits)"
+QUICK = "^(autodiff|choice|random|settings|support|storage|sweeps|tasks|training|cli: limits)"
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0 or not shutil.which("debootstrap"), reason="needs root and debootstrap")
 
@@ -62,6 +62,8 @@ def test_both_commands(system):
     printed = inside(system, "/hardgrad", f"bash tests/run.sh -R '{QUICK}'")
     passed = re.search(r"100% tests passed, 0 tests failed out of (\d+)", printed)
     assert passed and int(passed[1]) > 300 and "warning:" not in printed, printed[-2000:]
+    printed = inside(system, "/hardgrad", "/usr/bin/ctest --preset release -R '^plugin: out of tree$'")
+    assert "100% tests passed, 0 tests failed out of 1" in printed, printed[-2000:]
 
 
 def test_the_container_recipes(system):
