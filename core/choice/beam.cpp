@@ -47,6 +47,41 @@ double shift_maximum(double g, double most, double wanted) {
   return wanted - std::max(0.0, v) - std::log1p(std::exp(-std::abs(v)));
 }
 
+double log_sum(double a, double b) {
+  const double most = std::max(a, b);
+  return most == impossible ? most : most + std::log(std::exp(a - most) + std::exp(b - most));
+}
+
+/// Draws perturbed log p by their order: of the options left of each path the next one is drawn, then the time at which its clock
+/// rings first. log p - log of that time is log p plus Gumbel noise. Beyond the first `ordered` of a path each clock rings alone.
+void race(const Beam& beam, std::vector<Candidate>& candidates, std::size_t ordered, Randomness& random, Draw where) {
+  std::vector<std::vector<Candidate*>> of_member(beam.paths.size());
+  for (auto& c : candidates) of_member[c.member].push_back(&c);
+  std::vector<double> p;
+  for (std::size_t m = 0; m < of_member.size(); ++m) {
+    auto& left = of_member[m];
+    where.replica = static_cast<std::uint32_t>(m);
+    const auto log_wait = [&](const Candidate& c) {
+      where.index = static_cast<std::uint32_t>(c.answer);
+      return std::log(-std::log(random.uniform(where)));
+    };
+    double log_time = impossible;
+    for (std::size_t rank = 0; rank < ordered && !left.empty(); ++rank) {
+      double most = impossible, total = 0;
+      for (const auto* c : left) most = std::max(most, c->log_p);
+      p.clear();
+      for (const auto* c : left) total += p.emplace_back(std::exp(c->log_p - most));
+      for (double& x : p) x /= total;
+      where.index = option_index ^ static_cast<std::uint32_t>(rank);
+      const auto next = left.begin() + (left.size() == 1 ? 0 : random.categorical(p, where));
+      log_time = log_sum(log_time, log_wait(**next) - most - std::log(total));
+      (*next)->perturbed = -log_time;
+      left.erase(next);
+    }
+    for (auto* c : left) c->perturbed = -log_sum(log_time, log_wait(*c) - c->log_p);
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -196,13 +231,17 @@ std::vector<Candidate> StochasticHandler<T>::keep(int, Draw where, Beam& beam, s
       if (!drawn[i]) beam.rest += std::exp(candidates[i].log_p);
     return kept;
   }
-  std::vector<double> most(beam.paths.size(), impossible);
-  for (auto& c : candidates) {
-    where.replica = static_cast<std::uint32_t>(c.member);
-    where.index = static_cast<std::uint32_t>(c.answer);
-    c.perturbed = c.log_p + gumbel(random_, where);
-    most[c.member] = std::max(most[c.member], c.perturbed);
+  if (random_.options_first()) {
+    race(beam, candidates, k_, random_, where);
+  } else {
+    for (auto& c : candidates) {
+      where.replica = static_cast<std::uint32_t>(c.member);
+      where.index = static_cast<std::uint32_t>(c.answer);
+      c.perturbed = c.log_p + gumbel(random_, where);
+    }
   }
+  std::vector<double> most(beam.paths.size(), impossible);
+  for (const auto& c : candidates) most[c.member] = std::max(most[c.member], c.perturbed);
   for (auto& c : candidates) c.perturbed = shift_maximum(c.perturbed, most[c.member], beam.paths[c.member].perturbed);
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.perturbed > b.perturbed; });

@@ -1,5 +1,6 @@
 // Subsets with probabilities proportional to the product of their weights (subsets.hpp).
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
@@ -58,13 +59,18 @@ class ConditionalPoissonSubsets final : public Subsets<T> {
       const int k = group.picks(lane);
       for (int i = 0, picked = 0; picked < k && i < this->options_[from[c]]; ++i) {
         const double p = group.pick_next(lane, i, picked);
-        if (p > 0 && p < 1 && u < 0) u = random.uniform(where), ++where.index;
-        if (p >= 1 || (p > 0 && u < p)) {
-          option[c * this->picks() + picked++] = i;
-          u = -1;
-        } else if (p > 0) {
+        bool picks = p >= 1;
+        if (p > 0 && p < 1 && random.options_first()) {
+          picks = random.categorical(std::array{1 - p, p}, where) == 1;
+          ++where.index;
+        } else if (p > 0 && p < 1) {
+          if (u < 0) u = random.uniform(where), ++where.index;
+          picks = u < p;
           u = (u - p) / (1 - p);
         }
+        if (!picks) continue;
+        option[c * this->picks() + picked++] = i;
+        u = -1;
       }
     }
     return option;

@@ -123,9 +123,25 @@ std::vector<double> logistics(const Categories& choices, std::span<const Draw> w
 
 }  // namespace
 
+/// `perturb`, with the options drawn before the noise.
+void perturb_options_first(const Categories& choices, std::span<const Draw> where, Randomness& random, std::span<int> option,
+                           std::span<double> z) {
+  const auto S = choices.width;
+  std::vector<double> p(choices.log_p.begin(), choices.log_p.end());
+  exp_all(p);
+  for (std::size_t c = 0; c < option.size(); ++c) {
+    auto at = place(where, c, option.size());
+    at.index ^= option_index;
+    const auto n = static_cast<std::size_t>(choices.options[c]);
+    if (n > 1) option[c] = random.categorical(std::span(p).subspan(c * S, n), at);
+  }
+  perturb_given(choices, option, where, random, z);
+}
+
 void perturb(const Categories& choices, std::span<const Draw> where, Randomness& random, std::span<int> option,
              std::span<double> z) {
   const auto S = choices.width;
+  if (S > 2 && random.options_first()) return perturb_options_first(choices, where, random, option, z);
   const auto options = choices.options;
   const auto log_p = choices.log_p;
   std::vector<double> gumbel(S > 2 ? z.size() : 0, 1.0);  // u, -log u, log -log u

@@ -29,9 +29,31 @@ std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Ran
   return question.categories().draw(rows, {random, id, question.step}, skip);
 }
 
+namespace {
+
+/// Aims the draws of a behaviour policy at the law of the policy that is trained.
+template <class T>
+void aim_at_prior(const Question<T>& question, const Rows& rows, const Noise& noise) {
+  if (!noise.random.options_first() || question.distribution == question.site.prior || !question.has_options()) return;
+  const auto& prior = question.prior_categories();
+  const auto log_p = prior.log_p().value();
+  const std::size_t D = question.site.columns;
+  std::vector<double> p;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t d = 0; d < D; ++d) {
+      const auto choice = rows.parent[r] * D + d;
+      p.assign(log_p.row(choice), log_p.row(choice) + prior.options()[choice]);
+      kernels::exp_all(p.data(), p.data(), p.size());
+      noise.random.aim(p, noise.at(rows, r, d));
+    }
+}
+
+}  // namespace
+
 template <class T>
 Choice<T> SampleHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
+  aim_at_prior(question, *rows, {random_, id_, question.step});
   return question.distribution->sample(tape, rows, {random_, id_, question.step});
 }
 

@@ -23,6 +23,9 @@ struct Draw {
   static constexpr std::uint32_t whole = ~0u;
 };
 
+/// A bit of `Draw::index` that is reserved for options drawn before continuous noise (Randomness::options_first).
+inline constexpr std::uint32_t option_index = 0x20000000u;
+
 /// How an estimate depends on a uniform number u, for quadrature over u. Between the breaks it is analytic, or a polynomial in
 /// u of degree at most 5.
 struct Pieces {
@@ -55,6 +58,12 @@ class Randomness {
   /// True if draws visit every outcome. Code that can draw the same distribution by continuous noise or by categorical draws
   /// must then use the categorical draws.
   virtual bool replays() const { return false; }
+  /// True if options are drawn from another law than asked for. Code that reads an option off continuous noise must then draw the
+  /// option first, and the noise given it.
+  virtual bool options_first() const { return false; }
+  /// Says that the categorical draw to come at `where` matters under another law, too: that of the policy that is trained where the
+  /// behaviour policy draws.
+  virtual void aim(std::span<const double> /*law*/, Draw /*where*/) {}
 };
 
 /// Counter-based pseudo-random numbers: Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as

@@ -42,6 +42,7 @@ struct MeasureArguments {
   std::vector<std::string> estimators;
   measurement::MeasureSettings settings;
   training::AdaptSettings adapt;
+  bool exact = false, sampled = false;
   int jobs = 0;
   std::string out;
   bool json = false;
@@ -96,10 +97,11 @@ double estimand_norm(const std::vector<measurement::Measurement>& measured) {
 void save(const MeasureArguments& options, const std::string& task, const std::string& model,
           const std::vector<measurement::Measurement>& measured) {
   std::vector<storage::CellRecord> records;
-  auto text =
-      fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model, options.scene.seed,
-                  options.scene.batch, options.settings.replicates,
-                  options.settings.exact ? " --exact" : " --precision " + options.scene.precision, options.scene.files());
+  auto text = fmt::format(
+      "measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model, options.scene.seed,
+      options.scene.batch, options.settings.replicates,
+      options.exact ? " --exact" : " --precision " + options.scene.precision + (options.sampled ? " --sampled" : ""),
+      options.scene.files());
   for (const auto& m : measured) {
     storage::CellRecord record;
     record.axes = {{"task", task},
@@ -144,8 +146,7 @@ measurement::Measurement measure_one(const Spec& spec, const Scene<T>& scene, co
   } catch (const measurement::NotFinite& e) {
     return measurement::failed(spec, e.what());
   } catch (const NotExact& e) {  // too many outcomes for this one
-    const auto fits =
-        options.settings.exact ? measurement::affordable<T>(spec, model, scene.batch, options.settings.outcome_cap) : "";
+    const auto fits = options.exact ? measurement::affordable<T>(spec, model, scene.batch, options.settings.outcome_cap) : "";
     return measurement::skipped(spec, e.what() + (fits.empty() ? "" : "; the largest that fits: " + fits));
   } catch (const UsageError&) {  // of the command
     throw;
@@ -167,9 +168,8 @@ int measure_with(const MeasureArguments& options) {
       throw UsageError(fmt::format("--estimator: {} is given twice", name));
     known.push_back(canonical);
   }
-  if (options.settings.at_logits && options.settings.exact)
-    throw UsageError("--at-logits is sampled: give either it or --exact");
-  if (options.settings.exact && options.settings.estimand == "none")
+  if (options.settings.at_logits && options.exact) throw UsageError("--at-logits is sampled: give either it or --exact");
+  if (options.exact && options.settings.estimand == "none")
     throw UsageError("--estimand none: --exact needs the true gradient");
   if (options.settings.at_logits && !options.out.empty())
     throw UsageError("--at-logits only prints its result: a file stores moments of parameters");
@@ -201,7 +201,7 @@ int measure_with(const MeasureArguments& options) {
                 {"parameters", scene.model->parameters().size()},
                 {"precision", sizeof(T) == 4 ? "float" : "double"},
                 {"replicates", options.settings.replicates},
-                {"exact", options.settings.exact},
+                {"exact", options.exact},
                 {"at_logits", options.settings.at_logits},
                 {"estimand_norm", number(estimand_norm(measured))},
                 {"results", results}});
@@ -210,9 +210,8 @@ int measure_with(const MeasureArguments& options) {
   put("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
       counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
       counted(scene.model->parameters().size(), "parameter"),
-      options.settings.exact ? "all outcomes enumerated"
-                             : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
-  print_measured(measured, options.settings.exact, std::numeric_limits<T>::epsilon());
+      options.exact ? "all outcomes enumerated" : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
+  print_measured(measured, std::numeric_limits<T>::epsilon());
   if (!options.out.empty()) put("\nwritten to {}\n", options.out);
   return status(measured);
 }
@@ -238,8 +237,11 @@ void add_measure(CLI::App& app, Action& action) {
       .from_to(0, 2000000000)
       .shows_default();
   verb.add("--adapt-rate", options->adapt.learning_rate, "learning rate of --adapt (Adam)").positive().shows_default();
-  verb.flag("--exact", options->settings.exact,
-            "enumerate all outcomes with their probabilities: no sampling noise (in double)");
+  verb.flag(
+      "--exact", options->exact,
+      "enumerate all outcomes with their probabilities: no sampling noise (in double). By default only where that costs no "
+      "more rows than the replicates");
+  verb.flag("--sampled", options->sampled, "always sample; the exact variance is shown beside where it costs no more");
   verb.flag("--covariance", options->settings.covariance,
             "--exact --json: also the covariance matrix, in the order of mean_gradient")
       .needs("--exact");
@@ -258,13 +260,16 @@ void add_measure(CLI::App& app, Action& action) {
   verb.add("--out", options->out, "also write the result to a file (.h5)");
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options, most] {
+    if (options->exact && options->sampled) throw UsageError("give either --exact or --sampled");
+    if (options->exact) options->settings.method = measurement::Method::exact;
+    if (options->sampled) options->settings.method = measurement::Method::sampled;
     if (!most.given()) options->settings.most_replicates = static_cast<int>(std::min(2e9, 16.0 * options->settings.replicates));
     warn_about_kernel();
     note_jobs(options->jobs);
     const int jobs = useful_jobs(options->jobs);
     storage::provenance_threads(jobs);
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
-    if (options->settings.exact || options->scene.precision == "double") return measure_with<double>(*options);
+    if (options->exact || options->scene.precision == "double") return measure_with<double>(*options);
     return measure_with<float>(*options);
   });
 }

@@ -30,10 +30,10 @@ double rounding(const Measurement& m, double epsilon) {
 
 /// A squared bias, or its root over the gradient's norm. An exact value within rounding error of zero is shown as an upper
 /// bound if the bound is at least 1e-10 of the gradient; an estimate is shown unchanged.
-std::string bias_text(const Measurement& m, bool exact, double epsilon, bool relative) {
+std::string bias_text(const Measurement& m, double epsilon, bool relative) {
   const auto shown = [&](double squared) { return relative ? std::sqrt(squared) / m.estimand_norm : squared; };
   const auto interval = m.intervals.find("squared_bias");
-  const bool near_zero = exact && interval != m.intervals.end() && interval->second[0] <= 0;
+  const bool near_zero = is_exact(m) && interval != m.intervals.end() && interval->second[0] <= 0;
   if (near_zero && interval->second[1] > std::max(1e-20 * m.estimand_norm * m.estimand_norm, rounding(m, epsilon)))
     return "< " + short_number(shown(interval->second[1]));
   if (near_zero || std::abs(m.squared_bias) <= rounding(m, epsilon)) return short_number(0);
@@ -48,7 +48,8 @@ std::string exact_bias_text(const Measurement& m, double epsilon) {
 
 std::string marked(const Measurement& m, const std::string& text) { return text + (m.why_unreliable.empty() ? "" : " ?"); }
 
-std::vector<Column> columns(bool exact, bool exact_beside, double epsilon) {
+/// `exact`, `sampled`: whether there are such rows. `exact_beside`: sampled rows with exact values.
+std::vector<Column> columns(bool exact, bool sampled, bool exact_beside, double epsilon) {
   std::vector<Column> all;
   const auto add = [&](const char* title, std::function<std::string(const Measurement&)> text) {
     all.push_back({title, text});
@@ -56,41 +57,41 @@ std::vector<Column> columns(bool exact, bool exact_beside, double epsilon) {
   const auto number = [&](const char* title, double Measurement::*field) {
     add(title, [field](const Measurement& m) { return short_number(m.*field); });
   };
-  const auto sampled = [&](const char* title, double Measurement::*field) {  // a variance can be infinite by its formula
-    const bool of_sample = !exact || field == &Measurement::variance;
-    add(title, [=](const Measurement& m) { return of_sample ? marked(m, short_number(m.*field)) : short_number(m.*field); });
+  const auto estimated = [&](const char* title, double Measurement::*field) {
+    add(title, [=](const Measurement& m) { return marked(m, short_number(m.*field)); });
+  };
+  const auto p_value = [&](const char* title, double Measurement::*field) {
+    add(title, [=](const Measurement& m) { return is_exact(m) ? "exact" : marked(m, short_number(m.*field)); });
   };
   all.push_back({"ESTIMATOR", [](const Measurement& m) { return m.estimator; }, 'l'});
   all.push_back({"TARGET", [](const Measurement& m) { return m.target; }, 'l'});
   number("|GRADIENT|", &Measurement::estimand_norm);
   const auto bias = [=](bool relative) {
-    return [=](const Measurement& m) {
-      const auto text = bias_text(m, exact, epsilon, relative);
-      return exact ? text : marked(m, text);
-    };
+    return [=](const Measurement& m) { return marked(m, bias_text(m, epsilon, relative)); };
   };
   add("BIAS^2", bias(false));
   add("REL.BIAS", bias(true));
   if (exact_beside) add("EXACT", [=](const Measurement& m) { return exact_bias_text(m, epsilon); });
-  sampled("VARIANCE", &Measurement::variance);
+  estimated("VARIANCE", &Measurement::variance);
   if (exact_beside) number("EXACT", &Measurement::exact_variance);
-  sampled("SNR", &Measurement::snr);
-  sampled("COSINE", &Measurement::cosine);
+  estimated("SNR", &Measurement::snr);
+  estimated("COSINE", &Measurement::cosine);
   if (exact) number("OUTCOMES", &Measurement::outcomes);
-  if (!exact) sampled("P(UNBIASED)", &Measurement::bias_p_value_plain);
-  if (!exact) sampled("P(CORRECTED)", &Measurement::bias_p_value);
+  if (sampled) p_value("P(UNBIASED)", &Measurement::bias_p_value_plain);
+  if (sampled) p_value("P(CORRECTED)", &Measurement::bias_p_value);
   number("ROWS", &Measurement::rows);
   add("MS", [](const Measurement& m) { return short_number(1e3 * m.seconds); });
-  sampled("VAR x ROWS", &Measurement::work_normalised_variance);
+  estimated("VAR x ROWS", &Measurement::work_normalised_variance);
   return all;
 }
 
-void print_table_of(const std::vector<Measurement>& measured, bool exact, double epsilon) {
-  const bool beside =
-      std::any_of(measured.begin(), measured.end(), [](const auto& m) { return std::isfinite(m.exact_variance); });
+void print_table_of(const std::vector<Measurement>& measured, double epsilon) {
+  const auto any = [&](auto is) { return std::any_of(measured.begin(), measured.end(), is); };
   std::vector<std::vector<std::string>> rows(1);
   std::string sides;
-  const auto shown = columns(exact, beside, epsilon);
+  const auto shown = columns(any([](const auto& m) { return measurement::is_exact(m); }),
+                             any([](const auto& m) { return m.status == "ok" && !measurement::is_exact(m); }),
+                             any([](const auto& m) { return std::isfinite(m.exact_variance); }), epsilon);
   for (const auto& column : shown) {
     rows[0].push_back(column.title);
     sides += column.side;
@@ -105,8 +106,8 @@ void print_table_of(const std::vector<Measurement>& measured, bool exact, double
 
 }  // namespace
 
-void print_measured(const std::vector<Measurement>& measured, bool exact, double epsilon) {
-  print_table_of(measured, exact, epsilon);
+void print_measured(const std::vector<Measurement>& measured, double epsilon) {
+  print_table_of(measured, epsilon);
   for (const auto& m : measured)
     if (m.status == "ok" && !m.why_unreliable.empty())
       put("? {}: {}{}\n", m.estimator,

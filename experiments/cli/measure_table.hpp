@@ -7,8 +7,7 @@
 
 namespace hardgrad::cli {
 
-/// `exact`: all outcomes were enumerated, so no column is sampled. `epsilon`: machine epsilon of the precision. Values with
-/// unsupported intervals are marked with a question mark.
-void print_measured(const std::vector<measurement::Measurement>& measured, bool exact, double epsilon);
+/// `epsilon`: machine epsilon of the precision. Values with unsupported intervals are marked with a question mark.
+void print_measured(const std::vector<measurement::Measurement>& measured, double epsilon);
 
 }  // namespace hardgrad::cli

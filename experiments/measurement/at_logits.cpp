@@ -2,6 +2,7 @@
 
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/models/parts/replicates.hpp"
+#include "experiments/measurement/defensive_mixture.hpp"
 
 namespace hardgrad::measurement {
 namespace {
@@ -37,10 +38,7 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGrad
 template <class T>
 LogitGradients collect(Tape<T>& tape, const Estimate<T>& estimate, int copies) {
   tape.backward(estimate.surrogate);
-  LogitGradients result{std::vector<std::vector<double>>(copies),
-                        {},
-                        estimate.rows(),
-                        estimate.attention_values(),
+  LogitGradients result{std::vector<std::vector<double>>(copies), {}, {}, estimate.rows(), estimate.attention_values(),
                         static_cast<double>(tape.missed_hints())};
   add_episode(tape, *estimate.episode, copies, result);
   for (const auto& other : estimate.others) add_episode(tape, *other, copies, result);
@@ -51,13 +49,19 @@ LogitGradients collect(Tape<T>& tape, const Estimate<T>& estimate, int copies) {
 
 template <class T>
 LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                                   Key noise, int first, int count) {
+                                   Key noise, int first, int count, const MixturePlan& plan) {
   tape.rewind();
   tape.differentiate_logits_only();
   const auto rows = repeated(batch, count);
-  ReplicatedRandomness random(batch, noise, first, count);
-  return collect(tape, estimator.draw({.tape = tape, .model = model, .batch = rows, .random = random, .replicates = count}),
-                 count);
+  std::vector<DefensiveMixture> of_copy;
+  for (int m = first; m < first + count; ++m) of_copy.emplace_back(noise, static_cast<std::uint64_t>(m), plan);
+  std::vector<Randomness*> sources;
+  for (auto& source : of_copy) sources.push_back(&source);
+  ReplicatedRandomness random(batch, sources);
+  auto result = collect(
+      tape, estimator.draw({.tape = tape, .model = model, .batch = rows, .random = random, .replicates = count}), count);
+  for (const auto& source : of_copy) result.weights.push_back(source.weight());
+  return result;
 }
 
 template <class T>
@@ -69,8 +73,9 @@ std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T
   return collect(tape, estimate, 1).of_replicate[0];
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                                             \
-  template LogitGradients gradients_at_logits(Tape<T>&, const Estimator<T>&, const Model<T>&, const Batch&, Key, int, int); \
+#define HARDGRAD_INSTANTIATE(T)                                                                                            \
+  template LogitGradients gradients_at_logits(Tape<T>&, const Estimator<T>&, const Model<T>&, const Batch&, Key, int, int, \
+                                              const MixturePlan&);                                                         \
   template std::vector<double> exact_gradient_at_logits(const Target&, const Model<T>&, const Batch&, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

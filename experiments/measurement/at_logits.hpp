@@ -12,22 +12,24 @@
 
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
+#include "experiments/measurement/defensive_mixture.hpp"
 
 namespace hardgrad::measurement {
 
 struct LogitGradients {
   /// [M][sum over choices of B D S], gradient of the batch mean, choice by choice; for Normals B D means, then B D log scales
   std::vector<std::vector<double>> of_replicate;
+  std::vector<double> weights;  ///< [M] of the replicates, see DefensiveMixture
   /// The sites of these entries, in order: name and number of entries.
   std::vector<std::pair<std::string, std::size_t>> sites;
   double rows = 0, attention_values = 0, missed_hints = 0;  ///< summed over all replicates
 };
 
-/// Replicates [first, first + count). Replicate m has the same noise as a gradient drawn alone: key noise / m. `tape`: new, or
-/// used earlier for the same model with the same parameters.
+/// Replicates [first, first + count). Replicate m has the same noise as a gradient drawn alone: that of DefensiveMixture with index m
+/// and `plan`. `tape`: new, or used earlier for the same model with the same parameters.
 template <class T>
 LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                                   Key noise, int first, int count);
+                                   Key noise, int first, int count, const MixturePlan& plan = {});
 
 /// The exact gradient of a target at the logits. UsageError if it has more than `leaf_cap` terms.
 template <class T>

@@ -5,6 +5,7 @@
 
 #include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/at_logits.hpp"
+#include "experiments/measurement/defensive_mixture.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/support/parallel.hpp"
 
@@ -41,8 +42,27 @@ Cost mixed(const Cost& one, const Cost& other, double share) {
 }
 
 template <class T>
+MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise) {
+  constexpr std::uint64_t runs = 16;
+  const bool off_policy = model.structure_with_policies().behaviour;
+  MixturePlan most;
+  Tape<T> tape;
+  for (std::uint64_t i = 0; i < runs; ++i) {
+    if (i == runs / 4 && most.draws == 0 && most.samples == 0) break;
+    tape.rewind();
+    // From the law first, then flat: there may be more draws after a rare option.
+    auto random = i < runs / 4 ? DefensiveMixture::trial(noise / "plan" / i, off_policy)
+                               : DefensiveMixture(noise / "plan", 2 * i + 1, most);
+    estimator.draw({tape, model, batch, random});
+    const auto seen = random.seen();
+    most = {std::max(most.draws, seen.draws), std::max(most.samples, seen.samples)};
+  }
+  return most;
+}
+
+template <class T>
 Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-          const Stop& stop, Visited* visited) {
+          const MixturePlan& plan, const Stop& stop, Visited* visited) {
   const int begin = replicates.next();
   const double share = 1.0 / (replicates.count() - replicates.range(begin)[0]);
   std::vector<Cost> costs(replicates.blocks());
@@ -58,13 +78,15 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       poll(stop);
       const Clock clock;
       tape.rewind();
-      KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
+      DefensiveMixture random(noise, static_cast<std::uint64_t>(m), plan);
       const auto estimate = estimator.draw({tape, model, batch, random});
       differentiate(estimate.surrogate, model.parameters(), gradient);
       require_finite(std::span<const double>(gradient), model.parameters());
       require_finite(estimate.loss, "the loss");
-      add(costs[block], {estimate.rows(), estimate.attention_values(), double(tape.missed_hints()), clock.seconds()}, share);
-      replicates.add(block, gradient);
+      const double weight = random.weight();
+      add(costs[block], {estimate.rows(), estimate.attention_values(), double(tape.missed_hints()), clock.seconds()},
+          share * weight);
+      replicates.add(block, gradient, weight);
       if (!visited) continue;
       seen[lane].add(*estimate.episode);
       for (const auto& other : estimate.others) seen[lane].add(*other);
@@ -80,7 +102,7 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
 
 template <class T>
 Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-                    const Stop& stop) {
+                    const MixturePlan& plan, const Stop& stop) {
   std::vector<Tape<T>> tapes(lanes());
   for (auto& tape : tapes) tape.pause_for(polling(stop));
   const bool apart = estimator.couples_examples();  // a run of several replicates would be one batch
@@ -97,11 +119,11 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
     for (int m = replicates.range(first)[0]; m < end;) {
       poll(stop);
       const Clock clock;
-      const auto run = gradients_at_logits(tape, estimator, model, batch, noise, m, std::min(together, end - m));
+      const auto run = gradients_at_logits(tape, estimator, model, batch, noise, m, std::min(together, end - m), plan);
       add(cost, {run.rows, run.attention_values, run.missed_hints, clock.seconds()}, share);
-      for (const auto& gradient : run.of_replicate) {
-        for (const double g : gradient) require_finite(g, "an entry of the gradient at the logits");
-        replicates.add(block, gradient);
+      for (std::size_t i = 0; i < run.of_replicate.size(); ++i) {
+        for (const double g : run.of_replicate[i]) require_finite(g, "an entry of the gradient at the logits");
+        replicates.add(block, run.of_replicate[i], run.weights[i]);
         if (++m == replicates.range(block)[1]) replicates.complete(block++);
       }
       if (!sized) {  // the first run shows the size of a replicate
@@ -129,9 +151,12 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
   return each;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                                    \
-  template Cost draw(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&, Visited*); \
-  template Cost draw_at_logits(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&);
+#define HARDGRAD_INSTANTIATE(T)                                                                                             \
+  template MixturePlan mixture_plan(const Estimator<T>&, const Model<T>&, const Batch&, Key);                               \
+  template Cost draw(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const MixturePlan&, const Stop&, \
+                     Visited*);                                                                                             \
+  template Cost draw_at_logits(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const MixturePlan&,    \
+                               const Stop&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

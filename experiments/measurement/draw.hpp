@@ -8,6 +8,7 @@
 
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
+#include "experiments/measurement/defensive_mixture.hpp"
 #include "experiments/measurement/statistics.hpp"
 #include "experiments/measurement/visited.hpp"
 #include "experiments/support/stop.hpp"
@@ -25,15 +26,19 @@ struct Cost {
 /// `share` x one + (1 - share) x other.
 Cost mixed(const Cost& one, const Cost& other, double share);
 
-/// Adds gradients of all parameters to the blocks that are not complete. The noise of replicate m is keyed by noise / m. The
-/// evaluated choices are added to `visited`, if given.
+/// The draws with a rare option in a run and, off policy, its samples: the most of a few runs.
+template <class T>
+MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise);
+
+/// Adds gradients of all parameters to the blocks that are not complete. Replicate m draws from the mixture of `peaked` draws with
+/// index m (DefensiveMixture). The evaluated choices are added to `visited`, if given.
 template <class T>
 Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-          const Stop& stop, Visited* visited = nullptr);
+          const MixturePlan& plan, const Stop& stop, Visited* visited = nullptr);
 
 /// The same with gradients at the logits (at_logits.hpp), from the same noise; one run holds several replicates.
 template <class T>
 Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-                    const Stop& stop);
+                    const MixturePlan& plan, const Stop& stop);
 
 }  // namespace hardgrad::measurement

@@ -36,7 +36,8 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   if (name.empty()) return {};
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure_with_policies(), noise / "init");
   Replicates run(std::vector<double>(model.parameters().size()), 0, replicates);
-  draw<T>(run, *estimator, model, batch, noise / "long run", stop);
+  const auto key = noise / "long run";
+  draw<T>(run, *estimator, model, batch, key, mixture_plan(*estimator, model, batch, key), stop);
   return LongRun{std::move(run), fmt::format("{} x {}", replicates, name)};
 }
 
@@ -46,7 +47,7 @@ constexpr double entropy_leaves = 4096;
 template <class T>
 ChoiceEntropy attention_entropy(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                                 const MeasureSettings& settings, Key noise) {
-  const double cap = settings.exact ? settings.leaf_cap : std::min(settings.leaf_cap, entropy_leaves);
+  const double cap = settings.method == Method::exact ? settings.leaf_cap : std::min(settings.leaf_cap, entropy_leaves);
   return choice_entropy(estimator.target(), model, batch, cap, noise / "entropy", settings.stop);
 }
 
@@ -89,15 +90,15 @@ std::string what_quadratures_reached(const Moments& moments, double norm) {
                      good_to(moments.mean_error, norm), good_to(moments.trace_error, moments.trace));
 }
 
+/// With at most `visits` visits; NotExact if there are more.
 template <class T>
 void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                     const MeasureSettings& settings, Truths<T>& truths) {
+                     const MeasureSettings& settings, Truths<T>& truths, double visits) {
   const auto* truth = truths.of(estimator.target());
   if (!truth) throw NotExact("no exact " + m.target + ": " + truths.why());
   take_truth(m, *truth);
   const auto start = std::chrono::steady_clock::now();
-  const auto moments =
-      exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap, settings.covariance, settings.stop);
+  const auto moments = exact_moments(estimator, model, batch, truth->of_example, visits, settings.covariance, settings.stop);
   m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / moments.outcomes;
   if (moments.continuous) m.estimand += "; " + what_quadratures_reached(moments, m.estimand_norm);
   m.mean = moments.mean;
@@ -114,16 +115,41 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   for (const auto& [name, other] : known_truths(truths, settings))
     m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
-  const double bias = std::sqrt(m.squared_bias), off = moments.mean_error + truth->error;
+  const double rounding = sizeof(T) == 4 ? rounding_of<T>() * m.estimand_norm : 0;
+  const double bias = std::sqrt(m.squared_bias), off = moments.mean_error + truth->error + rounding;
   m.intervals["variance"] = {std::max(0.0, m.variance - moments.trace_error), m.variance + moments.trace_error};
   m.intervals["squared_bias"] = {std::pow(std::max(0.0, bias - off), 2), std::pow(bias + off, 2)};
 }
 
+/// Most relative error of the quadratures of exact moments that replace a sample.
+constexpr double fine = 1e-3;
+
+/// The exact measurement, if it takes no more visits of an example than `replicates` replicates do.
+template <class T>
+std::optional<Measurement> measured_cheaply(const Measurement& begun, const Estimator<T>& estimator, const Model<T>& model,
+                                            const Batch& batch, const MeasureSettings& settings, Truths<T>& truths,
+                                            double replicates) {
+  if (settings.method != Method::cheapest || settings.estimand == "none") return {};
+  auto m = begun;
+  try {
+    const double visits = std::min(settings.outcome_cap, replicates * batch.examples());
+    measure_exactly(m, estimator, model, batch, settings, truths, visits);
+  } catch (const NotExact&) {
+    return {};
+  }
+  const auto [low, high] = m.intervals["variance"];
+  const auto [none, off] = m.intervals["squared_bias"];
+  const double blur = std::sqrt(off) - std::sqrt(m.squared_bias), size = std::hypot(m.estimand_norm, std::sqrt(m.variance));
+  if (!(high - low <= fine * std::max(m.variance, 1e-290) && blur <= fine * size)) return {};
+  return m;
+}
+
 /// Calls draw(replicates), then take() for the statistics, until the replicates support them or the limit is met. After a count
 /// that does not support them, two counts in succession must. Otherwise runs that happen to lack the rare terms would end
-/// first. With a known exact variance one count suffices.
-template <class Draw, class Take>
-Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& settings, Draw draw, Take take) {
+/// first. With a known exact variance one count suffices. Before the number is doubled, `instead(number)` may end it.
+template <class Draw, class Take, class Instead>
+Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& settings, Draw draw, Take take,
+                 Instead instead) {
   Cost each;
   const bool known = std::isfinite(m.exact_variance);
   bool supported_before = true;
@@ -139,14 +165,14 @@ Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& 
     const bool confirmed = supported_before || known;
     if (supported && !confirmed && last)
       m.why_unreliable = "half as many did not support them, and twice as many would have to";
-    if (last || (supported && confirmed)) break;
+    if (last || (supported && confirmed) || instead(2.0 * replicates.count())) break;
     supported_before = supported;
   }
   if (m.why_unreliable.empty()) m.why_unreliable = missed(m, replicates);
   return each;
 }
 
-/// The exact moments, if they take no more visits than the sample takes examples.
+/// The exact moments beside the sampled ones, if they take no more visits than the sample takes examples.
 template <class T>
 void take_exact(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const Truth& truth,
                 const MeasureSettings& settings) {
@@ -164,6 +190,9 @@ void take_exact(Measurement& m, const Estimator<T>& estimator, const Model<T>& m
 template <class T>
 void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                          const MeasureSettings& settings, Key noise, Truths<T>& truths) {
+  const auto begun = m;
+  auto exact = measured_cheaply(begun, estimator, model, batch, settings, truths, settings.replicates);
+  if (exact) return void(m = *exact);
   const bool wanted = settings.estimand != "none";
   const auto* truth = wanted ? truths.of(estimator.target()) : nullptr;
   if (truth && truth->rough() && settings.estimand == "any" && estimator.target().entry().stand_in) truth = nullptr;
@@ -184,14 +213,23 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
                                     : std::vector<double>(model.parameters().size());
   Replicates replicates(reference, settings.directions, settings.replicates);
   Visited visited(model, batch);
-  if (truth) take_exact(m, estimator, model, batch, *truth, settings);
-  const auto draw_more = [&](Replicates& r) { return draw(r, estimator, model, batch, noise, settings.stop, &visited); };
-  charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
-           m.unvisited_mass = visited.missing();
-           take_variance(m, replicates, settings.level);
-           if (known) take_bias(m, replicates, settings.level, stand_in ? &stand_in->replicates : nullptr);
-           if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
-         }));
+  if (truth && settings.method == Method::sampled) take_exact(m, estimator, model, batch, *truth, settings);
+  const auto plan = mixture_plan(estimator, model, batch, noise);
+  const auto draw_more = [&](Replicates& r) { return draw(r, estimator, model, batch, noise, plan, settings.stop, &visited); };
+  const auto instead = [&](double replicates) {
+    exact = measured_cheaply(begun, estimator, model, batch, settings, truths, replicates);
+    return exact.has_value();
+  };
+  charge(m, draw_enough(
+                m, replicates, settings, draw_more,
+                [&] {
+                  m.unvisited_mass = visited.missing();
+                  take_variance(m, replicates, settings.level);
+                  if (known) take_bias(m, replicates, settings.level, stand_in ? &stand_in->replicates : nullptr);
+                  if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
+                },
+                instead));
+  if (exact) return void(m = *exact);
   m.mean = replicates.mean();
   m.variances = replicates.variances();
   for (const auto& [name, other] : known_truths(truths, settings))
@@ -218,17 +256,21 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   m.estimand_norm = known ? length_of(reference) : not_a_number;
   Replicates replicates(reference, settings.directions, settings.replicates);
   std::vector<std::pair<std::string, std::size_t>> sites;
+  const auto plan = mixture_plan(estimator, model, batch, noise);
   const auto draw_more = [&](Replicates& r) {
-    auto each = draw_at_logits(r, estimator, model, batch, noise, settings.stop);
+    auto each = draw_at_logits(r, estimator, model, batch, noise, plan, settings.stop);
     sites = each.sites;
     return each;
   };
-  charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
-           take_variance(m, replicates, settings.level);
-           if (!known) return;
-           take_bias(m, replicates, settings.level, nullptr);
-           test_bias(m, replicates, rounding_of<T>());
-         }));
+  charge(m, draw_enough(
+                m, replicates, settings, draw_more,
+                [&] {
+                  take_variance(m, replicates, settings.level);
+                  if (!known) return;
+                  take_bias(m, replicates, settings.level, nullptr);
+                  test_bias(m, replicates, rounding_of<T>());
+                },
+                [](double) { return false; }));
   const auto variances = replicates.variances();
   auto first = variances.begin();
   for (const auto& [site, count] : sites)
@@ -273,7 +315,7 @@ template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* shared) {
   if (auto reason = why_unsupported(spec, model.structure_with_policies()); !reason.empty()) return skipped(spec, reason);
-  if (settings.at_logits && settings.exact)
+  if (settings.at_logits && settings.method == Method::exact)
     throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
   if (settings.at_logits && estimator.target().entry().dreams)
     return skipped(spec, "its gradient is at the logits of dreams, too, whose number differs from run to run");
@@ -288,8 +330,8 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   m.known_unbiased = claims_unbiased(spec) ? "yes" : "no";
   if (settings.at_logits)
     measure_at_logits(m, estimator, model, batch, settings, noise);
-  else if (settings.exact)
-    measure_exactly(m, estimator, model, batch, settings, truths);
+  else if (settings.method == Method::exact)
+    measure_exactly(m, estimator, model, batch, settings, truths, settings.outcome_cap);
   else
     measure_by_sampling(m, estimator, model, batch, settings, noise, truths);
   if (!settings.at_logits) group_variances(m, model.parameters());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -14,12 +15,19 @@ namespace hardgrad::measurement {
 
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
+/// How moments are found: by visiting every outcome or by sampling.
+enum class Method {
+  cheapest,  ///< exact where the visits cost no more rows than the replicates would, else sampled
+  exact,     ///< NotExact if there are more outcomes than the cap
+  sampled,
+};
+
 struct MeasureSettings {
   int replicates = 256;  ///< M
   /// If the replicates do not support the intervals, their number is doubled repeatedly, up to this limit, until two counts in
   /// succession support them.
   int most_replicates = 0;
-  bool exact = false;            ///< visit every outcome instead of sampling
+  Method method = Method::cheapest;
   bool covariance = false;       ///< of an exact measurement: also compute the whole covariance matrix
   bool at_logits = false;        ///< moments of the gradient at the choices' logits, not at the parameters
   std::string estimand = "any";  ///< the true gradient: any (a long run if it cannot be enumerated, or if a
@@ -56,7 +64,7 @@ struct Measurement {
   double effective_sample_size = not_a_number;  ///< Replicates::effective_sample_size of the variance
   double tail_index = not_a_number;             ///< of the squared deviations, Replicates::tail
   double unvisited_mass = not_a_number;         ///< probability of the choices that no replicate made, see visited.hpp
-  /// By visiting every outcome, in addition to sampling, if that takes no more visits than the sample takes examples.
+  /// By visiting every outcome, in addition to Method::sampled, if that takes no more visits than the sample takes examples.
   double exact_variance = not_a_number, exact_squared_bias = not_a_number, exact_cosine = not_a_number;
   std::string why_unreliable;              ///< why the replicates do not support these statistics; empty if they do
   double rows = not_a_number;              ///< model rows per gradient
@@ -76,9 +84,12 @@ struct Measurement {
   std::vector<double> covariance;                          ///< [P, P] if requested
 };
 
-/// Measures one estimator. The noise of replicate m is keyed by noise / m. Replicates run in TBB; the results do not depend on
-/// the number of threads. Throws Interrupted if settings.stop asks for it. With settings.exact no number is sampled. Does not
-/// change the estimator's learned state. Throws NotFinite if a gradient, a loss or a moment is not finite. `truths` may be
+/// True if every outcome was visited.
+inline bool is_exact(const Measurement& m) { return std::isfinite(m.outcomes); }
+
+/// Measures one estimator. The noise of replicates is keyed by `noise`. Replicates run in TBB; the results do not depend on
+/// the number of threads. Throws Interrupted if settings.stop asks for it. Of exact moments no number is sampled, and `outcomes`
+/// is set. Does not change the estimator's learned state. Throws NotFinite if a gradient, a loss or a moment is not finite. `truths` may be
 /// shared by measurements of the same model and batch with the same settings and noise.
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,

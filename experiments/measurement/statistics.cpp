@@ -56,8 +56,8 @@ Replicates::Replicates(std::vector<double> reference, int directions, int replic
   total_.sum.resize(reference_.size());
   total_.squares.resize(reference_.size());
   total_.squared_in.resize(parts_.size());
+  total_.noise_squared_in.resize(parts_.size());
   total_.along.resize(this->directions());
-  total_.along_squares.resize(this->directions());
 }
 
 std::array<int, 2> Replicates::range(int block) const {
@@ -65,7 +65,32 @@ std::array<int, 2> Replicates::range(int block) const {
   return {at(block), at(block + 1)};
 }
 
-void Replicates::add(int index, std::span<const double> gradient) {
+void Replicates::Block::add_vectors(const Block& other) {
+  const auto join = [](std::vector<double>& into, const std::vector<double>& more) {
+    if (into.empty()) into.resize(more.size());
+    for (std::size_t i = 0; i < more.size(); ++i) into[i] += more[i];
+  };
+  if (noise.empty() && !other.noise.empty()) noise = sum;  // all weights so far are 1
+  if (!noise.empty()) join(noise, other.noise_sum());
+  join(sum, other.sum);
+}
+
+/// All weights of the block so far are 1.
+void Replicates::begin_weights(Block& block) const {
+  block.noise = block.sum;
+  block.noise_squared = std::accumulate(block.squares.begin(), block.squares.end(), 0.0);
+  block.noise_squared_in = in_parts(block.squares);
+}
+
+std::vector<double> Replicates::in_parts(const std::vector<double>& numbers) const {
+  std::vector<double> sums;
+  for (const auto& [first, last] : parts_)
+    sums.push_back(std::accumulate(numbers.begin() + static_cast<std::ptrdiff_t>(first),
+                                   numbers.begin() + static_cast<std::ptrdiff_t>(last), 0.0));
+  return sums;
+}
+
+void Replicates::add(int index, std::span<const double> gradient, double weight) {
   auto& block = blocks_[index];
   if (block.sum.empty()) {
     block.sum.resize(reference_.size());
@@ -75,11 +100,14 @@ void Replicates::add(int index, std::span<const double> gradient) {
     }
     block.squares.assign(reference_.size(), 0);
     block.along.resize(directions());
-    block.along_squares.resize(directions());
   }
+  if (weight != 1 && block.noise.empty()) begin_weights(block);
   // One pass in pieces: a gradient of many parameters is not in the cache.
-  const double before = block.count++, each = before > 0 ? 1 / before : 0;
-  Dot apart, on_reference, with_reference, squares;
+  const double before = block.weight, each = before > 0 ? 1 / before : 0;
+  ++block.count;
+  block.weight += weight;
+  block.weight_squares += weight * weight;
+  Dot apart, on_reference, with_reference, squares, deviations;
   std::vector<double> along_lanes(probes_.lanes());
   const std::size_t piece = probes_.lanes() > 0 ? (256 + probes_.lanes() - 1) / probes_.lanes() * probes_.lanes() : 256;
   std::vector<double> deviation(piece), off(piece);
@@ -90,8 +118,12 @@ void Replicates::add(int index, std::span<const double> gradient) {
     for (std::size_t i = 0; i < n; ++i) {
       d[i] = g[i] - r[i];
       o[i] = d[i] - sum[i] * each;
-      sum[i] += d[i];
-      of_squares[i] += d[i] * d[i];
+      sum[i] += weight * d[i];
+      of_squares[i] += weight * d[i] * d[i];
+    }
+    if (!block.noise.empty()) {
+      deviations.add(d, d, n);
+      for (std::size_t i = 0; i < n; ++i) block.noise[first + i] += weight * weight * d[i];
     }
     apart.add(o, o, n);
     probes_.add(first, {d, n}, along_lanes);
@@ -101,7 +133,11 @@ void Replicates::add(int index, std::span<const double> gradient) {
       squares.add(g, g, n);
     }
   });
-  if (before > 0) keep(block.largest, apart.sum() * before / (before + 1));
+  block.noise_squared += weight * weight * deviations.sum();
+  for (std::size_t part = 0; part < parts_.size() && !block.noise.empty(); ++part)
+    for (std::size_t i = parts_[part][0]; i < parts_[part][1]; ++i)
+      block.noise_squared_in[part] += std::pow(weight * (gradient[i] - reference_[i]), 2);
+  if (before > 0) keep(block.largest, weight * apart.sum() * before / (before + weight));
   auto along = probes_.along(along_lanes);
   if (reference_norm_ > 0) {
     along.push_back(on_reference.sum() / reference_norm_);
@@ -109,15 +145,11 @@ void Replicates::add(int index, std::span<const double> gradient) {
     const bool safe = length > 1e-140 && length < 1e140 && reference_norm_ > 1e-140 && reference_norm_ < 1e140;
     const double cosine =
         safe ? std::clamp(with_reference.sum() / (length * reference_norm_), -1.0, 1.0) : cosine_between(gradient, reference_);
-    if (!std::isnan(cosine)) {
-      block.cosine += cosine;
-      block.cosine_squares += cosine * cosine;
-    }
+    if (!std::isnan(cosine)) block.cosine.add(cosine, weight);
   }
   for (std::size_t k = 0; k < along.size(); ++k) {
-    block.along[k] += along[k];
-    block.along_squares[k] += along[k] * along[k];
-    block.along_most = std::max(block.along_most, along[k] * along[k]);
+    block.along[k].add(along[k], weight);
+    block.along_most = std::max(block.along_most, weight * weight * along[k] * along[k]);
   }
 }
 
@@ -143,15 +175,19 @@ void Replicates::grow() {
     while (range(into)[1] <= place) ++into;
     place += block.count;
     auto& to = blocks_[into];
-    const auto add = [](std::vector<double>& sum, std::vector<double>& more) {
-      if (sum.empty()) return sum.swap(more);
-      for (std::size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
-    };
     to.complete = true;
     to.count += block.count;
+    to.weight += block.weight;
+    to.weight_squares += block.weight_squares;
     to.squared += block.squared;
-    add(to.sum, block.sum);
-    add(to.squared_in, block.squared_in);
+    to.noise_squared += block.noise_squared;
+    to.add_vectors(block);
+    to.squared_in.resize(parts_.size());
+    to.noise_squared_in.resize(parts_.size());
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      to.squared_in[i] += block.squared_in[i];
+      to.noise_squared_in[i] += block.noise_squared_in[i];
+    }
     for (double squared : block.largest) keep(to.largest, squared);
   }
   for (summed_ = 0; range(summed_)[0] < filled;) ++summed_;
@@ -181,22 +217,24 @@ void Replicates::complete(int index) {
   for (; summed_ < blocks() && blocks_[summed_].complete; ++summed_) {
     auto& block = blocks_[summed_];
     total_.count += block.count;
-    total_.cosine += block.cosine;
-    total_.cosine_squares += block.cosine_squares;
+    total_.weight += block.weight;
+    total_.weight_squares += block.weight_squares;
+    total_.cosine.join(block.cosine);
+    total_.add_vectors(block);
     for (std::size_t i = 0; i < total_.sum.size(); ++i) {
-      total_.sum[i] += block.sum[i];
       total_.squares[i] += block.squares[i];
       block.squared += block.squares[i];
     }
+    if (block.noise.empty()) block.noise_squared = block.squared;
     total_.squared += block.squared;
-    for (const auto& [first, last] : parts_)
-      block.squared_in.push_back(std::accumulate(block.squares.begin() + static_cast<std::ptrdiff_t>(first),
-                                                 block.squares.begin() + static_cast<std::ptrdiff_t>(last), 0.0));
-    for (std::size_t i = 0; i < parts_.size(); ++i) total_.squared_in[i] += block.squared_in[i];
-    for (std::size_t k = 0; k < directions(); ++k) {
-      total_.along[k] += block.along[k];
-      total_.along_squares[k] += block.along_squares[k];
+    total_.noise_squared += block.noise_squared;
+    block.squared_in = in_parts(block.squares);
+    if (block.noise.empty()) block.noise_squared_in = block.squared_in;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      total_.squared_in[i] += block.squared_in[i];
+      total_.noise_squared_in[i] += block.noise_squared_in[i];
     }
+    for (std::size_t k = 0; k < directions(); ++k) total_.along[k].join(block.along[k]);
     total_.along_most = std::max(total_.along_most, block.along_most);
     spare_ = std::move(block.squares);
     block.squares = {};
@@ -205,11 +243,12 @@ void Replicates::complete(int index) {
 
 void Replicates::finish() {
   for (int b = summed_; b < blocks(); ++b) complete(b);
+  cost_ = cost();
   scatter_ = scatter();
   variance_ = scatter_.variance;
   exponent_ = extreme_exponent(variance_);
   scatter_.divide_by_power_of_two(exponent_);
-  cosine_ = total_.cosine / total_.count;
+  cosine_ = total_.cosine.sum / total_.weight;
 }
 
 void Replicates::finish_early() {
@@ -230,14 +269,18 @@ Replicates Replicates::part(std::size_t index) const {
   of.blocks_.resize(blocks_.size());
   const auto take = [&](Block& to, const Block& from) {
     to.count = from.count;
+    to.weight = from.weight;
+    to.weight_squares = from.weight_squares;
     to.complete = true;
     to.sum = slice(from.sum);
+    if (!from.noise.empty()) to.noise = slice(from.noise);
     to.squared = from.squared_in[index];
+    to.noise_squared = from.noise_squared_in[index];
   };
   for (std::size_t b = 0; b < blocks_.size(); ++b) take(of.blocks_[b], blocks_[b]);
   take(of.total_, total_);
   of.total_.squares = slice(total_.squares);
-  of.total_.cosine = std::nan("");
+  of.total_.cosine.sum = std::nan("");
   of.summed_ = of.blocks();
   of.finish();
   return of;
@@ -247,17 +290,17 @@ std::vector<double> Replicates::centred(std::size_t first, std::size_t n) const 
   std::vector<double> sums(blocks_.size() * n);
   for (std::size_t k = 0; k < blocks_.size(); ++k)
     for (std::size_t i = 0; i < n; ++i)
-      sums[k * n + i] = blocks_[k].sum[first + i] - total_.sum[first + i] / total_.count * blocks_[k].count;
+      sums[k * n + i] = blocks_[k].sum[first + i] - total_.sum[first + i] / total_.weight * blocks_[k].weight;
   return sums;
 }
 
 BlockMoments Replicates::scatter() const {
   const std::size_t B = blocks_.size();
   BlockMoments result{std::vector<double>(B), std::vector<double>(B), std::vector<double>(B * B)};
-  const double length = dot(total_.sum, total_.sum) / total_.count / total_.count;  // of the mean, squared
+  const double length = dot(total_.sum, total_.sum) / total_.weight / total_.weight;  // of the mean, squared
   for (std::size_t k = 0; k < B; ++k) {
-    result.count[k] = blocks_[k].count;
-    result.squares[k] = blocks_[k].squared - 2 * dot(blocks_[k].sum, total_.sum) / total_.count + blocks_[k].count * length;
+    result.count[k] = blocks_[k].weight;
+    result.squares[k] = blocks_[k].squared - 2 * dot(blocks_[k].sum, total_.sum) / total_.weight + blocks_[k].weight * length;
   }
   in_pieces(reference_.size(), 256, [&](std::size_t first, std::size_t n) {
     const auto sums = centred(first, n);
@@ -267,21 +310,35 @@ BlockMoments Replicates::scatter() const {
   });
   for (std::size_t k = 0; k < B; ++k)
     for (std::size_t l = 0; l < k; ++l) result.gram[l * B + k] = result.gram[k * B + l];
-  result.variance = beyond_rounding(total_.squared - total_.count * length, total_.squared) / (total_.count - 1);
+  result.variance = beyond_rounding(total_.squared - total_.weight * length, total_.squared) / (total_.weight - cost_);
   return result;
+}
+
+double Replicates::cost() const {
+  if (total_.noise.empty()) return 1;
+  const double off = 1 / total_.weight, length = dot(total_.sum, total_.sum) * off * off;
+  const double scatter = beyond_rounding(total_.squared - total_.weight * length, total_.squared);
+  const double noise = total_.noise_squared - 2 * off * dot(total_.sum, total_.noise) + total_.weight_squares * length;
+  return scatter > 0 ? std::max(0.0, noise / scatter) : 1;
+}
+
+double Replicates::noise_of(const Sums& of) const {
+  const double m = total_.count, w = total_.weight, mean = of.sum / w;
+  const double scatter = of.squares - 2 * mean * of.noise + mean * mean * total_.weight_squares;
+  return beyond_rounding(scatter, of.squares) / (w * w) * m / (m - 1);
 }
 
 double Replicates::scale() const {
   const double between = scatter_.trace_between();
-  return between > 0 ? scatter_.variance / total_.count / between : 0;
+  return between > 0 ? scatter_.variance / effective_count() / between : 0;
 }
 
 double Replicates::along(const std::vector<double>& direction) const {
-  const double whole = dot(total_.sum, direction) / total_.count;
+  const double whole = dot(total_.sum, direction) / total_.weight;
   double scatter = 0;
   for (const auto& block : blocks_) {
-    const double off = dot(block.sum, direction) - block.count * whole;
-    scatter += off * off / block.count;
+    const double off = dot(block.sum, direction) - block.weight * whole;
+    scatter += off * off / block.weight;
   }
   return scale() * scatter / (static_cast<double>(blocks_.size()) - 1);
 }
@@ -299,7 +356,7 @@ double Replicates::overlap(const Replicates& other, double trace) const {
   for (std::size_t k = 0; k < B; ++k)
     for (std::size_t l = 0; l < C; ++l) {
       const double product = products[k * C + l] / trace;
-      squares += product * product / (blocks_[k].count * double(other.blocks_[l].count));
+      squares += product * product / (blocks_[k].weight * other.blocks_[l].weight);
     }
   return scale() * other.scale() * squares / ((static_cast<double>(B) - 1) * (static_cast<double>(C) - 1));
 }
@@ -307,13 +364,13 @@ double Replicates::overlap(const Replicates& other, double trace) const {
 SquaredLength Replicates::distance(const std::vector<double>& other, const Replicates* noisy) const {
   auto d = mean();
   for (std::size_t i = 0; i < d.size(); ++i) d[i] -= other[i];
-  const double observed = dot(d, d), trace = variance_ / total_.count;
+  const double observed = dot(d, d), trace = mean_noise();
   MeanNoise noise{trace, scatter_.concentration(), 0, total_.count - 1.0, d.size()};
   if (observed > 0)
     for (double& x : d) x /= std::sqrt(observed);
   noise.along = observed > 0 ? along(d) : trace * std::sqrt(noise.concentration);
   if (noisy) {
-    const double more = noisy->variance_ / noisy->total_.count, sum = trace + more;
+    const double more = noisy->mean_noise(), sum = trace + more;
     const double share = sum > 0 ? trace / sum : 0, other_share = sum > 0 ? more / sum : 0;
     noise.freedom = sum > 0 ? 1 / (share * share / noise.freedom + other_share * other_share / (noisy->total_.count - 1.0)) : 1;
     noise.concentration = share * share * noise.concentration + other_share * other_share * noisy->scatter_.concentration();
@@ -331,14 +388,14 @@ Interval Replicates::variance_interval(double level) const {
 
 std::vector<double> Replicates::mean() const {
   auto mean = reference_;
-  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += total_.sum[i] / total_.count;
+  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += total_.sum[i] / total_.weight;
   return mean;
 }
 
 std::vector<double> Replicates::variances() const {
   auto result = total_.squares;
   for (std::size_t i = 0; i < result.size(); ++i)
-    result[i] = scatter_of(result[i], total_.sum[i], total_.count) / (total_.count - 1);
+    result[i] = scatter_of(result[i], total_.sum[i], total_.weight) / (total_.weight - cost_);
   return result;
 }
 
@@ -346,17 +403,16 @@ Interval Replicates::cosine_interval(double level) const {
   if (!whole_) return {std::nan(""), std::nan("")};
   if (!(variance_ > 0)) return {cosine_, cosine_};
   const double m = total_.count, most = 1 - cosine_ * cosine_;
-  const double scatter = scatter_of(total_.cosine_squares, total_.cosine, m) / (m - 1);
-  const double share = most > rounding ? scatter / most : 1;
-  const double t = boost::math::quantile(boost::math::students_t(m - 1), 0.5 + level / 2), k = t * t * share / m;
+  const double share = most > rounding ? noise_of(total_.cosine) / most : 1 / m;
+  const double t = boost::math::quantile(boost::math::students_t(m - 1), 0.5 + level / 2), k = t * t * share;
   const double half = std::sqrt(k * std::max(0.0, most) + k * k);
   return {(cosine_ - half) / (1 + k), std::min(1.0, (cosine_ + half) / (1 + k))};
 }
 
-bool Replicates::without_noise(double resolution) const { return std::sqrt(variance_ / total_.count) <= resolution * 1e-3; }
+bool Replicates::without_noise(double resolution) const { return std::sqrt(mean_noise()) <= resolution * 1e-3; }
 
 double Replicates::bias_p_value(double resolution, double doubt) const {
-  const double off = std::sqrt(dot(total_.sum, total_.sum)) / total_.count;
+  const double off = std::sqrt(dot(total_.sum, total_.sum)) / total_.weight;
   if (off <= resolution) return 1;
   if (without_noise(resolution)) return off <= doubt;
   return distance(reference_).p_value(doubt);
@@ -364,14 +420,13 @@ double Replicates::bias_p_value(double resolution, double doubt) const {
 
 double Replicates::corrected_bias_p_value(double resolution) const {
   if (!whole_) return std::nan("");
-  const double m = total_.count;
+  const double m = total_.count, w = total_.weight;
   double smallest = 1;
   for (std::size_t k = 0; k < directions(); ++k) {
-    const double mean = total_.along[k] / m;
+    const double mean = total_.along[k].sum / w;
     if (std::abs(mean) <= resolution) continue;
     if (without_noise(resolution)) return 0;
-    const double scatter = scatter_of(total_.along_squares[k], total_.along[k], m) + total_.along_most;
-    const double t = std::abs(mean) / std::sqrt(scatter / (m - 1) / m);
+    const double t = std::abs(mean) / std::sqrt(noise_of(total_.along[k]) + total_.along_most / (w * w) * m / (m - 1));
     smallest = std::min(smallest, 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(m - 1), t)));
   }
   return std::min(1.0, smallest * static_cast<double>(std::max<std::size_t>(1, directions())));

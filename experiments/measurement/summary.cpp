@@ -26,7 +26,7 @@ void take_variance(Measurement& m, const Replicates& replicates, double level) {
 }
 
 void take_long_run(Measurement& m, const Replicates& long_run) {
-  m.estimand_standard_error = std::sqrt(long_run.variance() / long_run.count());
+  m.estimand_standard_error = std::sqrt(long_run.variance() / long_run.effective_count());
   m.estimand_norm = std::sqrt(std::max(of_zero(long_run).unbiased(), 0.0));
 }
 

@@ -32,7 +32,7 @@ bool may_exceed_caps(const Cell& cell, int questions) {
   const auto estimator = cell.spec("estimator");
   const auto cap = settings_of(Estimators::instance().at(estimator.name), estimator).real("cap");
   const auto& train = cell.settings.train;
-  if (train.measure.exact && !cell.settings.resolved().measure_at.empty()) return true;
+  if (train.measure.method == measurement::Method::exact && !cell.settings.resolved().measure_at.empty()) return true;
   return trains(train) && cell.rows && *cell.rows * train.batch * std::max(1, questions) > cap;
 }
 
@@ -41,7 +41,8 @@ std::string why_over_caps(const Cell& cell, const std::shared_ptr<const tasks::T
   const auto settings = cell.settings.resolved();
   try {
     auto training = prepared<double>(cell, task, run);
-    if (settings.measure.exact && !settings.measure_at.empty()) try_measurement(cell, training, keys.noise);
+    if (settings.measure.method == measurement::Method::exact && !settings.measure_at.empty())
+      try_measurement(cell, training, keys.noise);
     if (trains(settings)) training::train(training, training_alone(settings, 1), run);
   } catch (const NotExact& error) {
     return error.what();

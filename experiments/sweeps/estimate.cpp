@@ -99,7 +99,7 @@ measurement::Measurement try_measurement(Trial& trial, const training::Training<
   };
   const double cold = timed();  // with the exact gradients and the entropy, which replicates do not need
   trial.truth = cold / examples;
-  if (how.exact || trial.cut) return result;
+  if (how.method == measurement::Method::exact || trial.cut) return result;
   timed();                                                                      // warm replicates
   const double replicate = std::isfinite(result.seconds) ? result.seconds : 0;  // NaN if the measurement was skipped
   trial.replicate = replicate / examples;
@@ -202,7 +202,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
   const auto begin = Clock::now();
   const auto kind_name = [](const Cell& cell) {
     return cell.axes.at("task") + "\n" + cell.axes.at("model") + "\n" + cell.axes.at("estimator") + "\n" +
-           (cell.settings.train.measure.exact ? "exact" : "sampled");
+           (cell.settings.train.measure.method == measurement::Method::exact ? "exact" : "sampled");
   };
   std::map<std::string, Kind> kinds;
   for (const auto* cell : cells)
@@ -264,7 +264,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     const auto points = static_cast<double>(settings.measure_at.size());
     double evaluations = settings.keep_best;  // in addition to the last
     if (settings.evaluate_every > 0) evaluations += std::ceil(steps / settings.evaluate_every);
-    const double replicates = settings.measure.exact ? 0 : settings.measure.replicates;
+    const double replicates = settings.measure.method == measurement::Method::exact ? 0 : settings.measure.replicates;
     const double seconds = trial.prepare + trial.step * (steps + cell->settings.start_steps) * trained +
                            (evaluations * evaluated(*task, settings, settings.evaluate_split) +
                             evaluated(*task, settings, settings.judging_split())) *

@@ -54,8 +54,8 @@ void Grid::check(const Cell& cell) {
   // Metrics depend on the task, not on the seed of its data.
   if (const auto& what = cell.settings.train.monitor; what != "loss" && monitored_.insert({cell.axes.at("task"), what}).second)
     more_is_better(config_, "train.monitor", what, cell, tasks_);
-  if (cell.settings.train.measure.exact && config_.precision != "double")
-    throw UsageError(fmt::format("{}: measure.exact: needs precision = \"double\"", config_.file));
+  if (cell.settings.train.measure.method == measurement::Method::exact && config_.precision != "double")
+    throw UsageError(fmt::format("{}: measure.method = \"exact\": needs precision = \"double\"", config_.file));
 }
 
 const Grid::Fit& Grid::fit(const Cell& cell, bool posterior) {
@@ -89,7 +89,7 @@ void Grid::check_files(const Cell& cell) {
 const std::string& Grid::over_caps(const Cell& cell, int questions) {
   const auto& measure = cell.settings.train.measure;
   const auto kind = fmt::format("{}{} {} {}", kind_of(cell.axes), cell.settings.train.batch, cell.settings.train.measure_batch,
-                                measure.exact ? measure.outcome_cap : 0);
+                                measure.method == measurement::Method::exact ? measure.outcome_cap : 0);
   const auto [it, added] = over_caps_.try_emplace(kind);
   if (added && may_exceed_caps(cell, questions))
     it->second = why_over_caps(cell, tasks_.get(data_of(config_.seed, cell)), CellKeys(config_.seed, cell.axes));

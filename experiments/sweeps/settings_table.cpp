@@ -43,20 +43,25 @@ double point(std::string_view text, double steps) {
 
 using Info = ParameterInfo;
 
+// An enumeration has the values of its `choices`, in their order.
 template <class Member>
 SettingInfo setting(const std::string& section, Info info, Member member) {
   using M = std::decay_t<decltype(member(std::declval<CellSettings&>()))>;
   SettingInfo result;
   result.path = section + "." + info.name;
-  result.get = [member](const CellSettings& s) -> Value {
+  result.get = [member, names = info.choices](const CellSettings& s) -> Value {
     const M& m = member(const_cast<CellSettings&>(s));
-    if constexpr (std::is_same_v<M, int>)
+    if constexpr (std::is_enum_v<M>)
+      return names.at(static_cast<std::size_t>(m));
+    else if constexpr (std::is_same_v<M, int>)
       return static_cast<std::int64_t>(m);
     else
       return m;
   };
-  result.set = [member](CellSettings& s, const Value& value) {
-    if constexpr (std::is_same_v<M, int>)
+  result.set = [member, names = info.choices](CellSettings& s, const Value& value) {
+    if constexpr (std::is_enum_v<M>)
+      member(s) = static_cast<M>(std::find(names.begin(), names.end(), std::get<std::string>(value)) - names.begin());
+    else if constexpr (std::is_same_v<M, int>)
       member(s) = static_cast<int>(std::get<std::int64_t>(value));
     else
       member(s) = std::get<M>(value);
@@ -196,8 +201,12 @@ std::vector<SettingInfo> make_table() {
                   "steps for which the estimator's state (averages, critics, control variates) is trained with the network "
                   "fixed, before it is measured"),
               train.measure_adapt),
-      MEASURE(Info::flag("exact", false, "visit every outcome instead of sampling (precision = \"double\")"),
-              train.measure.exact),
+      MEASURE(Info::choice(
+                  "method", "", {"cheapest", "exact", "sampled"},
+                  "exact: visit every outcome (precision = \"double\"); cheapest: exact where that costs no more rows than "
+                  "the replicates, else sampled")
+                  .absent_means(std::string("sampled")),
+              train.measure.method),
       MEASURE(Info::choice("estimand", "", {"any", "enumerated", "none"},
                            "true gradient: estimated by a long run if it cannot be enumerated, enumerated only, or none"),
               train.measure.estimand),

@@ -442,7 +442,7 @@ TEST_CASE("measure: bounds are compared with their target, with others, or with 
   const TwoBits toy;
   const auto spec = Spec::parse("ovis");
   const auto estimator = estimator_of("ovis", *toy.model);
-  const auto exactly = measure(spec, *estimator, *toy.model, one_example(), {.exact = true}, Key(1));
+  const auto exactly = measure(spec, *estimator, *toy.model, one_example(), {.method = Method::exact}, Key(1));
   CHECK(exactly.target == "importance_bound");
   CHECK(exactly.squared_bias < 1e-25);
   for (const auto* other : {"expected_loss", "marginal_likelihood", "elbo"}) CHECK(exactly.bias_against.at(other) > 1e-6);
@@ -450,7 +450,7 @@ TEST_CASE("measure: bounds are compared with their target, with others, or with 
   CHECK(sampled.estimand == "100 x vimco[samples=2]");  // of ten pairs of four outcomes
   CHECK(std::isfinite(sampled.squared_bias));
   const auto wsram = estimator_of("wsram", *toy.model);
-  const auto wake = measure(Spec::parse("wsram"), *wsram, *toy.model, one_example(), {.exact = true}, Key(1));
+  const auto wake = measure(Spec::parse("wsram"), *wsram, *toy.model, one_example(), {.method = Method::exact}, Key(1));
   CHECK(wake.target == "wake");
   CHECK(wake.squared_bias > 1e-8);
 }

@@ -29,7 +29,7 @@ steps = 1
 log_every = 1
 [measure]
 at = ["end"]
-exact = true
+method = "exact"
 """
 
 

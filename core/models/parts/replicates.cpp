@@ -26,15 +26,11 @@ Distinct::Distinct(const Batch& batch) : index(batch.examples()), whole_(batch) 
   if (!all()) few_ = batch.select(first);
 }
 
-ReplicatedRandomness::ReplicatedRandomness(const Batch& batch, Key noise, int first, int copies) : id_(batch.id) {
-  for (int m = first; m < first + copies; ++m) replicates_.emplace_back(noise / static_cast<std::uint64_t>(m));
-}
-
-KeyedRandomness& ReplicatedRandomness::source(Draw& where) {
-  const auto copies = static_cast<std::uint32_t>(replicates_.size());
-  auto& replicate = replicates_[where.example % copies];
+Randomness& ReplicatedRandomness::source(Draw& where) {
+  const auto copies = static_cast<std::uint32_t>(sources_.size());
+  auto& source = *sources_[where.example % copies];
   where.example = id_[where.example / copies];
-  return replicate;
+  return source;
 }
 
 }  // namespace hardgrad

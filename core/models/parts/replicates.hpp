@@ -4,6 +4,7 @@
 // data. A model that uses it encodes each example once; a model that ignores it has the same result, more slowly.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "core/models/batch.hpp"
@@ -30,10 +31,11 @@ struct Distinct {
   Batch few_;
 };
 
-/// Copy m of example b has the draws of example b with the key noise / (first + m).
+/// Copy m of example b has the draws of example b from source m.
 class ReplicatedRandomness final : public Randomness {
  public:
-  ReplicatedRandomness(const Batch& batch, Key noise, int first, int copies);
+  /// The sources must outlive the object.
+  ReplicatedRandomness(const Batch& batch, std::vector<Randomness*> sources) : id_(batch.id), sources_(std::move(sources)) {}
   int categorical(std::span<const double> probabilities, Draw where) override {
     return source(where).categorical(probabilities, where);
   }
@@ -43,12 +45,19 @@ class ReplicatedRandomness final : public Randomness {
     from.categorical(probabilities, width, options, where, option);
   }
   double uniform(Draw where, const Pieces& pieces = {}) override { return source(where).uniform(where, pieces); }
+  using Randomness::logistic;
+  double logistic(Draw where, double edge) override { return source(where).logistic(where, edge); }
   double standard(Standard noise, Draw where) override { return source(where).standard(noise, where); }
+  bool options_first() const override { return sources_[0]->options_first(); }
+  void aim(std::span<const double> law, Draw where) override {
+    auto& of = source(where);
+    of.aim(law, where);
+  }
 
  private:
-  KeyedRandomness& source(Draw& where);
+  Randomness& source(Draw& where);
   std::vector<std::uint32_t> id_;
-  std::vector<KeyedRandomness> replicates_;
+  std::vector<Randomness*> sources_;
 };
 
 }  // namespace hardgrad

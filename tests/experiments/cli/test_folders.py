@@ -15,7 +15,7 @@ from merged import arrays
 from program import BINARY, as_json, damage, records, run
 
 TINY = ('precision = "double"\n[grid]\ntask = "bits"\nmodel = "bits[bits=2]"\nestimator = ["exact", "rloo[samples=2]", "reinforce"]\n'
-        'seed = {seeds}\n[train]\nsteps = 0\n[measure]\nat = ["start"]\nexact = true\n')
+        'seed = {seeds}\n[train]\nsteps = 0\n[measure]\nat = ["start"]\nmethod = "exact"\n')
 
 
 def tiny(folder, seeds):

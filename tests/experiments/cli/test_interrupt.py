@@ -13,7 +13,7 @@ from program import BINARY, as_json
 LONG = {
     "replicates": ("float", 'task = "bits"\nestimator = ["rloo", "reinforce"]', "replicates = 50000000"),
     "outcomes": ("double", 'task = "bits"\nmodel = "bits[bits=8,function=table]"\nestimator = ["rloo", "reinforce[samples=3]"]',
-                 "exact = true\noutcome_cap = 1e12"),
+                 "method = \"exact\"\noutcome_cap = 1e12"),
     "exact gradient": ("float", 'task = "translation[examples=2000]"\nmodel = "translator[feed=sampled]"\nestimator = "exact"',
                        "batch = 1500\nleaf_cap = 1e7\nreplicates = 1000000"),
 }

@@ -8,7 +8,7 @@ import pytest
 from program import BINARY, as_json, run
 
 SWEEP = ('precision = "double"\n[grid]\ntask = "bits"\nestimator = ["exact", "rloo[samples=2]"]\n[[exclude]]\nestimator = "soft*"\n'
-         '[train]\nsteps = 0\n[measure]\nat = ["start"]\nexact = true\n')
+         '[train]\nsteps = 0\n[measure]\nat = ["start"]\nmethod = "exact"\n')
 
 
 def streams(how):

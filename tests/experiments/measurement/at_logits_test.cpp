@@ -98,7 +98,7 @@ TEST_CASE("the exact gradient is available at the logits, too, and an unbiased e
   CHECK(calm.bias_p_value > 1e-3);
   CHECK(calm.variance < noisy.variance / 4);
   CHECK(of("straight_through").bias_p_value < 1e-6);
-  settings.exact = true;
+  settings.method = Method::exact;
   CHECK_THROWS_AS(of("reinforce"), UsageError);
 }
 

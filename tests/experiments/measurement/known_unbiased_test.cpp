@@ -25,7 +25,7 @@ std::optional<Measurement> exactly(const std::string& spec, const char* toy) {
   const auto model = model_of(toy, true);
   if (!why_unsupported(Spec::parse(spec), model->structure()).empty()) return {};
   MeasureSettings settings;
-  settings.exact = true;
+  settings.method = Method::exact;
   settings.outcome_cap = 3e4;
   try {
     const auto m = measure(Spec::parse(spec), *estimator_of(spec, *model), *model, one_example(), settings, Key(5));

@@ -20,7 +20,7 @@ using verification::Recurrent;
 Measurement measured(const std::string& spec, const Model<double>& model, const Batch& batch, bool exact, int replicates = 400,
                      double leaf_cap = 1e6) {
   MeasureSettings settings;
-  settings.exact = exact;
+  settings.method = exact ? Method::exact : Method::sampled;
   settings.replicates = replicates;
   settings.leaf_cap = leaf_cap;
   return measure(Spec::parse(spec), *estimator_of(spec, model), model, batch, settings, Key(9));
@@ -69,6 +69,7 @@ TEST_CASE("if the truth cannot be enumerated, a named long run with its error re
 TEST_CASE("variance needs no true gradient") {
   Recurrent<double> model(true);
   MeasureSettings settings;
+  settings.method = Method::sampled;
   settings.replicates = 100;
   const auto of = [&](const char* estimand, double leaf_cap) {
     settings.estimand = estimand;

@@ -52,7 +52,7 @@ TEST_CASE("a quadrature's error follows the gain from halving its step: infinite
 Measurement exactly(const std::string& estimator, const std::string& model_spec, double cap = 2e6) {
   const auto model = model_of(model_spec);
   MeasureSettings settings;
-  settings.exact = true;
+  settings.method = Method::exact;
   settings.outcome_cap = cap;
   return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(1));
 }

@@ -88,6 +88,7 @@ Measurement sampled(const std::string& estimator, const std::string& model_spec,
                     double outcome_cap = 2e6, Key key = Key(34)) {
   const auto model = model_of(model_spec);
   MeasureSettings settings;
+  settings.method = Method::sampled;
   settings.replicates = replicates;
   settings.most_replicates = most;
   settings.outcome_cap = outcome_cap;
@@ -97,7 +98,7 @@ Measurement sampled(const std::string& estimator, const std::string& model_spec,
 Measurement exactly(const std::string& estimator, const std::string& model_spec) {
   const auto model = model_of(model_spec);
   MeasureSettings settings;
-  settings.exact = true;
+  settings.method = Method::exact;
   return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(1));
 }
 
@@ -129,7 +130,7 @@ TEST_CASE("the unvisited mass is the probability of the choices that no replicat
   const auto batch = one_example();
   Visited visited(*model, batch);
   Replicates r(std::vector<double>(6), 0, 5);
-  draw(r, *estimator_of("reinforce", *model), *model, batch, Key(33), {}, &visited);
+  draw(r, *estimator_of("reinforce", *model), *model, batch, Key(33), {}, {}, &visited);
   double seen = 0;  // of the nine outcomes, from the same draws
   std::vector<int> found;
   for (std::uint64_t m = 0; m < 5; ++m) {
@@ -147,7 +148,7 @@ TEST_CASE("the unvisited mass is the probability of the choices that no replicat
   CHECK(visited.missing() > 0);
   Visited everything(*model, batch);
   Replicates exact(std::vector<double>(6), 0, 2);
-  draw(exact, *estimator_of("exact", *model), *model, batch, Key(33), {}, &everything);
+  draw(exact, *estimator_of("exact", *model), *model, batch, Key(33), {}, {}, &everything);
   CHECK((everything.missing() == 0 || std::isnan(everything.missing())));
 }
 
@@ -168,31 +169,61 @@ TEST_CASE("the unvisited mass of subsets") {
   for (const char* spec : {"reinforce", "sparse_mixer[order=1]"}) {  // hard choices, and choices entered as weights
     Visited visited(*model, batch);
     Replicates r(std::vector<double>(4), 0, 4);
-    draw(r, *estimator_of(spec, *model), *model, batch, Key(5), {}, &visited);
+    draw(r, *estimator_of(spec, *model), *model, batch, Key(5), {}, {}, &visited);
     CHECK(visited.missing() == doctest::Approx(1 - seen).epsilon(1e-12));
   }
   CHECK(seen < 1);
 }
 
-TEST_CASE("a nearly constant bit: a sample without its rare value is reported as such, and sampling continues") {
+TEST_CASE("a nearly constant bit: few replicates find its rare value") {
   const auto* model = "bits[t=0.3,logit=-8]";  // p = 3.4e-4
-  const auto few = sampled("reinforce", model, 64, 64), known = sampled("reinforce", model, 64, 1 << 20);
   const auto exact = exactly("reinforce", model);
-  CHECK(few.exact_variance == doctest::Approx(exact.variance).epsilon(1e-12));
-  CHECK(few.replicates == 64);
-  CHECK(few.unvisited_mass == doctest::Approx(1 / (1 + std::exp(8))).epsilon(1e-9));
-  CHECK(few.why_unreliable.find("the exact variance is ") == 0);
-  CHECK(few.why_unreliable.find("choices of probability 0.00034 were never made") != std::string::npos);
-  CHECK(known.why_unreliable.empty());
-  CHECK(known.replicates > 1000);
-  CHECK(known.unvisited_mass == 0);
-  CHECK(known.intervals.at("variance")[0] <= exact.variance);
-  CHECK(known.intervals.at("variance")[1] >= exact.variance);
-  // If the exact variance is unknown, the absence of noise is reported.
-  const auto unknown = sampled("reinforce", model, 64, 1 << 20, 1);
-  CHECK(std::isnan(unknown.exact_variance));
-  CHECK(sampled("reinforce", model, 64, 64, 1).why_unreliable.find("they show no noise, and choices") == 0);
-  CHECK(unknown.replicates > 1000);
+  for (const double cap : {2e6, 1.0}) {  // the exact variance is known, or not
+    const auto m = sampled("reinforce", model, 64, 64, cap);
+    CHECK(std::isfinite(m.exact_variance) == (cap > 1));
+    CHECK(m.replicates == 64);
+    CHECK(m.unvisited_mass == 0);
+    CHECK(m.why_unreliable == "");
+    CHECK(m.intervals.at("variance")[0] <= exact.variance);
+    CHECK(m.intervals.at("variance")[1] >= exact.variance);
+    CHECK(m.variance == doctest::Approx(exact.variance).epsilon(0.5));
+  }
+}
+
+TEST_CASE("a sample that lacks rare values is reported as such") {
+  Replicates still({1}, 0, 64), one({0}, 0, 64);
+  fill(still, [](int) { return std::vector<double>{1}; });
+  fill(one, [](int m) { return std::vector<double>{m == 7 ? 1.0 : 0.0}; });
+  const auto why = [](const Replicates& r, double unvisited, double exact) {
+    Measurement m;
+    m.variance = r.variance();
+    m.effective_sample_size = r.effective_sample_size();
+    m.unvisited_mass = unvisited;
+    m.exact_variance = exact;
+    return why_unreliable(m, r, true);
+  };
+  CHECK(why(still, 0, not_a_number) == "");
+  CHECK(why(still, 3e-4, not_a_number) == "they show no noise, and choices of probability 0.0003 were never made");
+  CHECK(why(still, 3e-4, 0.5) == "the exact variance is 0.5, and choices of probability 0.0003 were never made");
+  CHECK(why(one, 0, not_a_number).find(" of 64 carry the variance") != std::string::npos);
+}
+
+TEST_CASE("cheap moments are exact by themselves, and dear ones sampled") {
+  const auto of = [](const char* estimator, const char* model_spec, int replicates, int most) {
+    const auto model = model_of(model_spec);
+    return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(),
+                   {.replicates = replicates, .most_replicates = most}, Key(34));
+  };
+  const auto cheap = of("reinforce[samples=2]", "bits[bits=3,t=0.3,logit=-8]", 64, 64);
+  CHECK(is_exact(cheap));
+  CHECK(cheap.variance == doctest::Approx(exactly("reinforce[samples=2]", "bits[bits=3,t=0.3,logit=-8]").variance));
+  CHECK(std::isnan(cheap.replicates));
+  CHECK(std::isnan(cheap.bias_p_value_plain));
+  CHECK(cheap.why_unreliable == "");
+  const auto dear = of("reinforce[samples=2]", "bits[bits=10,t=0.3]", 64, 64);
+  CHECK(!is_exact(dear));
+  CHECK(dear.replicates == 64);
+  CHECK(std::isnan(dear.exact_variance));
 }
 
 TEST_CASE("nearly certain attention: unmarked intervals contain the truth, and p-values are valid") {

@@ -105,7 +105,7 @@ TEST_CASE("concurrent runs share the cells, and each reports the state of all ce
   // Some cells fail. A run that began before a failure does not retry the cell.
   const std::string text =
       "precision = \"double\"\nname = \"f\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", "
-      "\"exact\", \"soft\"]\nseed = [1, 2, 3, 4]\n[measure]\nexact = true\nat = [\"start\"]\n"
+      "\"exact\", \"soft\"]\nseed = [1, 2, 3, 4]\n[measure]\nmethod = \"exact\"\nat = [\"start\"]\n"
       "[[override]]\nwhen = { estimator = \"rloo\" }\nset = { train.apart = \"nothing\" }\n";
   TestFolder folder;
   const auto out = folder / "out";

@@ -179,7 +179,7 @@ TEST_CASE("a cell that cannot fit a cap is planned as skipped, with the reason, 
   TestFolder folder;
   const std::string measured =
       "precision = \"double\"\nname = \"f\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", "
-      "\"exact\", \"soft\"]\nseed = [1, 2]\n[measure]\nexact = true\noutcome_cap = 2\nat = [\"start\"]\n";
+      "\"exact\", \"soft\"]\nseed = [1, 2]\n[measure]\nmethod = \"exact\"\noutcome_cap = 2\nat = [\"start\"]\n";
   const std::string trained =
       "name = \"f\"\n[grid]\ntask = \"qa[stories=40]\"\nestimator = [\"exact[cap=8]\", \"exact\"]\n[train]\nsteps = 2\nbatch = "
       "16\n"

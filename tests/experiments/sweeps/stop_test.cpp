@@ -33,7 +33,7 @@ TEST_CASE("a cell polls for a stop between its replicates, outcomes, examples an
   const std::string cells[] = {
       "[grid]\ntask = \"bits\"\nestimator = \"rloo\"\n[measure]\nreplicates = 300\n",
       "precision = \"double\"\n[grid]\ntask = \"bits\"\nmodel = \"bits[bits=3]\"\nestimator = "
-      "\"rloo[samples=2]\"\n[measure]\nexact = true\n",
+      "\"rloo[samples=2]\"\n[measure]\nmethod = \"exact\"\n",
       "[grid]\n" + task + "estimator = \"exact\"\n[measure]\nreplicates = 2\nbatch = 8\n",
       "[grid]\ntask = \"qa[stories=2000]\"\nestimator = \"soft\"\n[measure]\nat = []\n",
   };

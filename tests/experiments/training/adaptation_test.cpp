@@ -22,7 +22,7 @@ double variance(const std::string& name, int steps, double rate = 1e-2) {
   auto training = prepare<double>(make_task(Spec::parse("bits"), Key(2)), bits, Spec::parse(name), {}, keys);
   adapt(*training.estimator, *training.model, *training.task, {.steps = steps, .learning_rate = rate}, Key(3));
   MeasureSettings how;
-  how.exact = true;
+  how.method = measurement::Method::exact;
   return measure(training.estimator_spec, *training.estimator, *training.model,
                  training.task->batch(Split::train, std::vector{0}), how, Key(4))
       .variance;
@@ -85,7 +85,7 @@ TEST_CASE("measurements with adaptation do not change training, bit by bit, and 
     TrainSettings settings;
     settings.steps = 30;
     settings.measure_at = {0, 30};
-    settings.measure.exact = true;
+    settings.measure.method = measurement::Method::exact;
     settings.measure_adapt = adapt;
     auto training = prepare<double>(make_task(Spec::parse("bits"), Key(2)), bits, Spec::parse("nvil"), settings, keys);
     auto result = train(training, settings, keys);
