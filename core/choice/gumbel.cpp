@@ -102,6 +102,25 @@ void uniforms(Randomness& random, Draw where, std::span<double> u) {
   }
 }
 
+/// The same given option b, for `Randomness::options_first`: the estimate varies where another z comes near that of b, so the u that
+/// lead there are told apart. E = -log u.
+void uniforms_near_ties(Randomness& random, Draw where, int b, std::span<const double> log_p, std::span<double> u) {
+  const auto at = [&](std::size_t i) {
+    auto place = where;
+    place.index += static_cast<std::uint32_t>(i);
+    return place;
+  };
+  const auto chosen = static_cast<std::size_t>(b);
+  u[chosen] = random.uniform(at(chosen));
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    if (i == chosen) continue;
+    std::array<double, 2> breaks;  // where z_b - z_i = log(1 + E_i / (p_i E_b)) is 1, and where it is 0.05
+    const double rate = -std::log(u[chosen]) * std::exp(log_p[i]);
+    for (std::size_t k = 0; k < 2; ++k) breaks[k] = std::exp(-rate * std::expm1(k == 0 ? 1.0 : 0.05));
+    u[i] = random.uniform(at(i), {.breaks = breaks});
+  }
+}
+
 /// A logistic number for every two-option choice. Its option changes at log p_0 - log p_1, which is passed as the draw's edge.
 std::vector<double> logistics(const Categories& choices, std::span<const Draw> where, Randomness& random) {
   std::vector<Draw> places;
@@ -174,7 +193,11 @@ void perturb_given(const Categories& choices, std::span<const int> option, std::
   if (S > 2) {
     std::vector<double> x(z.size()), logs(z.size(), 1.0);  // x: 1 / p; logs: arguments, then values, of logarithms
     for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
-      uniforms(random, place(where, c, options.size()), std::span(logs).subspan(at, n));
+      const auto u = std::span(logs).subspan(at, n);
+      if (random.options_first())
+        uniforms_near_ties(random, place(where, c, options.size()), option[c], log_p.subspan(at, n), u);
+      else
+        uniforms(random, place(where, c, options.size()), u);
       for (std::size_t i = at; i < at + n; ++i) x[i] = -log_p[i];
     });
     exp_all(x);

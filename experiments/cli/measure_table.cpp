@@ -48,8 +48,8 @@ std::string exact_bias_text(const Measurement& m, double epsilon) {
 
 std::string marked(const Measurement& m, const std::string& text) { return text + (m.why_unreliable.empty() ? "" : " ?"); }
 
-/// `exact`, `sampled`: whether there are such rows. `exact_beside`: sampled rows with exact values.
-std::vector<Column> columns(bool exact, bool sampled, bool exact_beside, double epsilon) {
+/// `exact`, `sampled`, `off_policy`: whether there are such rows. `exact_beside`: sampled rows with exact values.
+std::vector<Column> columns(bool exact, bool sampled, bool exact_beside, bool off_policy, double epsilon) {
   std::vector<Column> all;
   const auto add = [&](const char* title, std::function<std::string(const Measurement&)> text) {
     all.push_back({title, text});
@@ -79,6 +79,8 @@ std::vector<Column> columns(bool exact, bool sampled, bool exact_beside, double 
   if (exact) number("OUTCOMES", &Measurement::outcomes);
   if (sampled) p_value("P(UNBIASED)", &Measurement::bias_p_value_plain);
   if (sampled) p_value("P(CORRECTED)", &Measurement::bias_p_value);
+  if (off_policy) number("RATIO SHARE", &Measurement::effective_ratio_share);
+  if (off_policy) number("MAX RATIO", &Measurement::largest_ratio);
   number("ROWS", &Measurement::rows);
   add("MS", [](const Measurement& m) { return short_number(1e3 * m.seconds); });
   estimated("VAR x ROWS", &Measurement::work_normalised_variance);
@@ -91,7 +93,8 @@ void print_table_of(const std::vector<Measurement>& measured, double epsilon) {
   std::string sides;
   const auto shown = columns(any([](const auto& m) { return measurement::is_exact(m); }),
                              any([](const auto& m) { return m.status == "ok" && !measurement::is_exact(m); }),
-                             any([](const auto& m) { return std::isfinite(m.exact_variance); }), epsilon);
+                             any([](const auto& m) { return std::isfinite(m.exact_variance); }),
+                             any([](const auto& m) { return std::isfinite(m.largest_ratio); }), epsilon);
   for (const auto& column : shown) {
     rows[0].push_back(column.title);
     sides += column.side;

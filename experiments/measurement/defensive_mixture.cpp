@@ -59,7 +59,9 @@ DefensiveMixture::DefensiveMixture(Key noise, std::uint64_t index, const Mixture
     flat_sample_ = spread(noise, index / 4, plan.samples);
     return;
   }
-  flat_ = spread(noise, index / 2, plan.draws);
+  const int place = spread(noise, index / 2, plan.examples * plan.draws);
+  flat_example_ = place / plan.draws;
+  flat_ = place % plan.draws;
   if (kind == Kind::draw) return;
   other_flat_ = spread(noise / index, 0, plan.draws - 1);  // among the others
   other_flat_ += other_flat_ >= flat_;
@@ -71,26 +73,51 @@ DefensiveMixture DefensiveMixture::trial(Key noise, bool samples) {
   return random;
 }
 
-void DefensiveMixture::count(double ratio) {
-  if (seen_ > plan_.draws) return;
-  ratios_ += ratio;
-  squares_ += ratio * ratio;
+bool DefensiveMixture::next_is_flat(const Draw& where) {
+  if (now_ >= peaked_.size() || peaked_[now_].example != where.example) {
+    const auto found = std::find_if(peaked_.begin(), peaked_.end(), [&](const auto& p) { return p.example == where.example; });
+    now_ = static_cast<std::size_t>(found - peaked_.begin());
+    if (found == peaked_.end()) peaked_.push_back({where.example});
+  }
+  const int next = peaked_[now_].seen++;
+  return static_cast<int>(now_) == flat_example_ && (next == flat_ || next == other_flat_);
 }
 
-// A run with fewer draws or samples than planned may make none of them flat: their share has the ratio 1.
+void DefensiveMixture::count(double ratio) {
+  auto& peaked = peaked_[now_];
+  if (peaked.seen > plan_.draws) return;
+  peaked.ratios += ratio;
+  peaked.squares += ratio * ratio;
+}
+
+MixturePlan DefensiveMixture::seen() const {
+  MixturePlan plan{.examples = static_cast<int>(peaked_.size()), .samples = static_cast<int>(samples_.size())};
+  for (const auto& peaked : peaked_) plan.draws = std::max(plan.draws, peaked.seen);
+  return plan;
+}
+
+// A run with fewer examples, draws or samples than planned may make none of them flat: their share has the ratio 1.
 double DefensiveMixture::weight() const {
-  const double n = plan_.draws, samples = plan_.samples, missing = std::max(0, plan_.draws - seen_);
+  const double n = plan_.draws, samples = plan_.samples;
+  if (!(n > 0 || samples > 0)) return 1;
   double ratio[3] = {};
-  const double sum = ratios_ + missing, squares = squares_ + missing;
-  if (n > 0) ratio[int(Kind::draw)] = sum / n;
-  if (n > 1) ratio[int(Kind::pair)] = std::max(0.0, sum * sum - squares) / (n * (n - 1));
+  if (n > 0) {
+    double draws = plan_.examples, pairs = plan_.examples;
+    for (std::size_t i = 0; i < peaked_.size() && i < static_cast<std::size_t>(plan_.examples); ++i) {
+      const double missing = std::max(0, plan_.draws - peaked_[i].seen);
+      const double sum = peaked_[i].ratios + missing, squares = peaked_[i].squares + missing;
+      draws += sum / n - 1;
+      if (n > 1) pairs += std::max(0.0, sum * sum - squares) / (n * (n - 1)) - 1;
+    }
+    ratio[int(Kind::draw)] = draws / plan_.examples;
+    ratio[int(Kind::pair)] = pairs / plan_.examples;
+  }
   if (samples > 0) {
     double of_samples = samples;
     for (const auto& [place, sample] : samples_)
       if (sample.number < plan_.samples) of_samples += sample.ratio - 1;
     ratio[int(Kind::sample)] = of_samples / samples;
   }
-  if (!(n > 0 || samples > 0)) return 1;
   double mean = 0;
   for (std::uint64_t turn = 0; turn < 4; ++turn) mean += ratio[int(kind_of(2 * turn + 1, plan_))] / 4;
   return 2 / (1 + mean);
@@ -109,7 +136,7 @@ void DefensiveMixture::set_sample_law(std::span<const double> p, const Draw& whe
 int DefensiveMixture::categorical(std::span<const double> p, Draw where) {
   const bool peaked = is_peaked(p), whole = plan_.samples > 0 && p.size() > 1;
   if (!peaked && !whole) return noise_.categorical(p, where);
-  const bool flat = peaked && next_is_flat();
+  const bool flat = peaked && next_is_flat(where);
   if (peaked) flatten(p, flat_law_);
   int option;
   if (whole) {
@@ -148,7 +175,7 @@ double DefensiveMixture::uniform(Draw where, const Pieces& pieces) {
   flatten(length, flat_law_);
   const double u = noise_.uniform(where, pieces);
   std::size_t piece = static_cast<std::size_t>(std::upper_bound(ends.begin() + 1, ends.end() - 1, u) - ends.begin()) - 1;
-  const bool flat = next_is_flat();
+  const bool flat = next_is_flat(where);
   if (flat) piece = static_cast<std::size_t>(flat_noise_.categorical(flat_law_, where));
   count(flat_law_[piece] / length[piece]);
   return flat ? ends[piece] + length[piece] * u : u;
@@ -161,7 +188,7 @@ double DefensiveMixture::logistic(Draw where, double edge) {
   const bool peaked = is_peaked(p);
   double x = noise_.logistic(where, edge);
   if (!std::isfinite(edge)) return x;
-  if (next_is_flat()) {
+  if (next_is_flat(where)) {
     const double u = flat_noise_.uniform(where);
     const auto other = [&](std::uint32_t index) {
       auto at = where;
@@ -194,7 +221,7 @@ double DefensiveMixture::standard(Standard noise, Draw where) {
   const double x = noise_.standard(noise, where);
   if (noise != Standard::normal) return x;
   constexpr double wide = 3;  // half of the draws keep the deviation 1
-  const bool flat = next_is_flat();
+  const bool flat = next_is_flat(where);
   const double y = flat && flat_noise_.uniform(where) < 0.5 ? wide * x : x;
   count(0.5 + 0.5 / wide * std::exp(0.5 * y * y * (1 - 1 / (wide * wide))));
   return y;

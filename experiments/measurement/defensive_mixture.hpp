@@ -10,7 +10,7 @@
 // Veach & Guibas 1995, the balance heuristic), which is at most 2. p_n is the law of draw n given the earlier draws, and u_n its
 // flat law. The mean over n is over the draws with a rare option. Where there is none, every weight is 1.
 //
-// Half of the flat replicates have two flat draws: estimators without replacement may depend on two rare options at once. Off
+// Half of the flat replicates have two flat draws of one example: estimators without replacement may depend on two rare options at once. Off
 // policy, ratios of whole samples grow where the behaviour policy rarely goes: there half of the flat replicates draw all choices of one
 // sample from the policy that is trained, or from flat laws where that is not known. The mean above is then over these kinds, too.
 #pragma once
@@ -24,9 +24,11 @@
 
 namespace hardgrad::measurement {
 
-/// How many of the draws of a run may be made flat, one at a time, and how many samples, as wholes.
+/// What may be made flat: one or two of the draws of one example, or a whole sample.
 struct MixturePlan {
-  int draws = 0, samples = 0;
+  int examples = 0;  ///< with peaked draws
+  int draws = 0;     ///< peaked draws of an example, at most
+  int samples = 0;   ///< of all examples
 };
 
 /// The noise of one replicate, and its weight.
@@ -53,8 +55,8 @@ class DefensiveMixture final : public Randomness {
   bool options_first() const override { return options_first_; }
   void aim(std::span<const double> law, Draw where) override { aims_[place(where)].assign(law.begin(), law.end()); }
 
-  /// The draws with a rare option, and the samples, of the run so far.
-  MixturePlan seen() const { return {seen_, static_cast<int>(samples_.size())}; }
+  /// A plan for the draws and samples of the run so far.
+  MixturePlan seen() const;
   /// p(z) / q(z) of the run so far.
   double weight() const;
 
@@ -65,12 +67,15 @@ class DefensiveMixture final : public Randomness {
     int number;        ///< in the order of their first draws
     double ratio = 1;  ///< of the law of a whole flat sample to p
   };
-  /// True if the next draw, which has a rare option, is to be made flat.
-  bool next_is_flat() {
-    const int next = seen_++;
-    return next == flat_ || next == other_flat_;
-  }
-  /// Adds u_n / p_n of a draw with a rare option.
+  /// The peaked draws of one example so far, and the sums of their u_n / p_n and of its square.
+  struct Peaked {
+    std::uint32_t example;
+    int seen = 0;
+    double ratios = 0, squares = 0;
+  };
+  /// Counts a draw with a rare option. True if it is to be made flat.
+  bool next_is_flat(const Draw& where);
+  /// Adds u_n / p_n of that draw.
   void count(double ratio);
   /// The law of a draw in a whole flat sample.
   void set_sample_law(std::span<const double> p, const Draw& where);
@@ -78,8 +83,9 @@ class DefensiveMixture final : public Randomness {
   KeyedRandomness noise_, flat_noise_;
   MixturePlan plan_;
   bool options_first_;
-  int flat_ = -1, other_flat_ = -1, flat_sample_ = -1, seen_ = 0;
-  double ratios_ = 0, squares_ = 0;  // sums of u_n / p_n and of its square
+  int flat_example_ = -1, flat_ = -1, other_flat_ = -1, flat_sample_ = -1;
+  std::vector<Peaked> peaked_;  // in the order of their first draws
+  std::size_t now_ = 0;         // the example of the last counted draw
   std::vector<double> flat_law_, sample_law_;
   std::map<std::array<std::uint32_t, 2>, Sample> samples_;  // by example and replica, if the plan has samples
   std::map<Place, std::vector<double>> aims_;

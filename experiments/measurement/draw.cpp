@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/at_logits.hpp"
@@ -36,6 +37,8 @@ constexpr double roomy = 8e6;
 
 Cost mixed(const Cost& one, const Cost& other, double share) {
   Cost cost;
+  cost.ratios.join(one.ratios);
+  cost.ratios.join(other.ratios);
   add(cost, one, share);
   add(cost, other, 1 - share);
   return cost;
@@ -55,7 +58,7 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
                                : DefensiveMixture(noise / "plan", 2 * i + 1, most);
     estimator.draw({tape, model, batch, random});
     const auto seen = random.seen();
-    most = {std::max(most.draws, seen.draws), std::max(most.samples, seen.samples)};
+    most = {std::max(most.examples, seen.examples), std::max(most.draws, seen.draws), std::max(most.samples, seen.samples)};
   }
   return most;
 }
@@ -66,6 +69,7 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
   const int begin = replicates.next();
   const double share = 1.0 / (replicates.count() - replicates.range(begin)[0]);
   std::vector<Cost> costs(replicates.blocks());
+  std::vector<double> weights(replicates.blocks());
   std::vector<Tape<T>> tapes(lanes());  // kept warm: they hold the data that all replicates share
   for (auto& tape : tapes) tape.pause_for(polling(stop));
   std::vector<Visited> seen(visited ? lanes() : 0, visited ? *visited : Visited(model, batch));
@@ -86,7 +90,9 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       const double weight = random.weight();
       add(costs[block], {estimate.rows(), estimate.attention_values(), double(tape.missed_hints()), clock.seconds()},
           share * weight);
+      weights[block] += share * weight;
       replicates.add(block, gradient, weight);
+      costs[block].ratios.add(*estimate.episode, weight);
       if (!visited) continue;
       seen[lane].add(*estimate.episode);
       for (const auto& other : estimate.others) seen[lane].add(*other);
@@ -96,7 +102,11 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
   replicates.finish();
   for (const auto& lane : seen) visited->add(lane);
   Cost each;
-  for (const auto& cost : costs) add(each, cost, 1);
+  const double whole = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (const auto& cost : costs) {
+    add(each, cost, 1 / whole);
+    each.ratios.join(cost.ratios);
+  }
   return each;
 }
 

@@ -9,6 +9,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
 #include "experiments/measurement/defensive_mixture.hpp"
+#include "experiments/measurement/ratios.hpp"
 #include "experiments/measurement/statistics.hpp"
 #include "experiments/measurement/visited.hpp"
 #include "experiments/support/stop.hpp"
@@ -20,6 +21,7 @@ struct Cost {
   double rows = 0, attention_values = 0;
   double missed_hints = 0;                                      ///< Tape::missed_hints
   double seconds = 0;                                           ///< wall time, without the statistics
+  Ratios ratios = {};                                           ///< of the samples, if a behaviour policy draws them
   std::vector<std::pair<std::string, std::size_t>> sites = {};  ///< for draws at the logits: LogitGradients::sites
 };
 

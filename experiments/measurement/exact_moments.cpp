@@ -237,6 +237,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
     total.rows += m.rows;
     total.attention_values += m.attention_values;
     total.missed_hints += m.missed_hints;
+    total.ratios.join(m.ratios);
   }
   for (auto& g : total.mean) g /= count;
   for (auto& v : total.variances) v /= double(count) * count;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
+#include "experiments/measurement/ratios.hpp"
 #include "experiments/support/stop.hpp"
 
 namespace hardgrad::measurement {
@@ -27,6 +28,7 @@ struct Moments {
   /// Infinite if a finer rule comes no nearer: then the integral may be infinite.
   double mean_error = 0, trace_error = 0;
   double rows = 0, attention_values = 0, missed_hints = 0;  ///< expected cost of one gradient
+  Ratios ratios = {};                                       ///< of the samples, if a behaviour policy draws them
 };
 
 /// Moments of `estimator` on `batch`. `reference` [B][P]: gradients close to each example's mean (its exact gradient); moments

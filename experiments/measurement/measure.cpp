@@ -55,6 +55,8 @@ void charge(Measurement& m, const Cost& each) {
   m.rows = each.rows;
   m.attention_values = each.attention_values;
   m.missed_hints = each.missed_hints;
+  m.effective_ratio_share = each.ratios.effective_share();
+  m.largest_ratio = each.ratios.largest();
   m.seconds = each.seconds;
 }
 
@@ -112,6 +114,8 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.rows = moments.rows;
   m.attention_values = moments.attention_values;
   m.missed_hints = moments.missed_hints;
+  m.effective_ratio_share = moments.ratios.effective_share();
+  m.largest_ratio = moments.ratios.largest();
   for (const auto& [name, other] : known_truths(truths, settings))
     m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
@@ -187,12 +191,32 @@ void take_exact(Measurement& m, const Estimator<T>& estimator, const Model<T>& m
   }
 }
 
+/// The mean cosine of an exact measurement of several examples or copies, which are not visited together: by replicates.
+template <class T>
+void sample_cosine(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                   const MeasureSettings& settings, Key noise, const Truth& truth) {
+  if (!std::isnan(m.cosine) || !(m.estimand_norm > 0)) return;
+  Replicates replicates(truth.gradient, 0, settings.replicates);
+  m.seconds =
+      draw(replicates, estimator, model, batch, noise, mixture_plan(estimator, model, batch, noise), settings.stop).seconds;
+  m.replicates = replicates.count();
+  m.cosine = replicates.cosine();
+  m.intervals["cosine"] = replicates.cosine_interval(settings.level);
+}
+
 template <class T>
 void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                          const MeasureSettings& settings, Key noise, Truths<T>& truths) {
   const auto begun = m;
-  auto exact = measured_cheaply(begun, estimator, model, batch, settings, truths, settings.replicates);
-  if (exact) return void(m = *exact);
+  // Off policy few replicates rarely suffice, and their number would be doubled.
+  const bool off_policy = model.structure_with_policies().behaviour;
+  auto exact = measured_cheaply(begun, estimator, model, batch, settings, truths,
+                                off_policy ? std::max(settings.replicates, settings.most_replicates) : settings.replicates);
+  const auto take_exactly = [&] {
+    m = *exact;
+    sample_cosine(m, estimator, model, batch, settings, noise, *truths.of(estimator.target()));
+  };
+  if (exact) return take_exactly();
   const bool wanted = settings.estimand != "none";
   const auto* truth = wanted ? truths.of(estimator.target()) : nullptr;
   if (truth && truth->rough() && settings.estimand == "any" && estimator.target().entry().stand_in) truth = nullptr;
@@ -229,7 +253,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
                   if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
                 },
                 instead));
-  if (exact) return void(m = *exact);
+  if (exact) return take_exactly();
   m.mean = replicates.mean();
   m.variances = replicates.variances();
   for (const auto& [name, other] : known_truths(truths, settings))

@@ -34,6 +34,7 @@ struct Sums {
     m.outcomes += later.m.outcomes;
     m.continuous |= later.m.continuous;
     m.nodes = std::max(m.nodes, later.m.nodes);
+    m.ratios.join(later.m.ratios);
     draws.join(later.draws);
   }
 };
@@ -132,6 +133,7 @@ class Visits {
       if (const double part = replay.weight(rule); part > 0) rules[rule].add(part, d);
     if (!std::isnan(cosine)) m.cosine += w * cosine;
     m.loss += w * estimate.loss;
+    m.ratios.add(*estimate.episode, w);
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
     m.missed_hints += w * static_cast<double>(runs.tape.missed_hints());

@@ -11,7 +11,7 @@ import pytest
 from program import BINARY, as_json
 
 LONG = {
-    "replicates": ("float", 'task = "bits"\nestimator = ["rloo", "reinforce"]', "replicates = 50000000"),
+    "replicates": ("float", 'task = "bits"\nestimator = ["rloo", "reinforce"]', 'method = "sampled"\nreplicates = 50000000'),
     "outcomes": ("double", 'task = "bits"\nmodel = "bits[bits=8,function=table]"\nestimator = ["rloo", "reinforce[samples=3]"]',
                  "method = \"exact\"\noutcome_cap = 1e12"),
     "exact gradient": ("float", 'task = "translation[examples=2000]"\nmodel = "translator[feed=sampled]"\nestimator = "exact"',
@@ -42,7 +42,7 @@ def test_long_work_stops_at_once(what, how, tmp_path):
 
 def test_running_again_goes_on(tmp_path):
     (tmp_path / "s.toml").write_text('[grid]\ntask = "bits"\nestimator = ["exact", "rloo"]\n[[override]]\nwhen = { estimator = "rloo" }\n'
-                                     'set = { measure.replicates = 300000 }\n[measure]\nreplicates = 4\n')
+                                     'set = { measure.replicates = 300000 }\n[measure]\nmethod = "sampled"\nreplicates = 4\n')
     arguments = [BINARY, "run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "run"), "--jobs", "1"]
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     journal = tmp_path / "run" / "journal.jsonl"

@@ -236,7 +236,7 @@ def test_exact_measurement_equals_the_closed_form():
 
 
 def test_measure_json():
-    got = as_json("measure", *BITS, "--estimator", "rloo[ samples=3 ]", "--estimator", "exact", "--estimator", "soft", "--replicates", 64, "--most-replicates", 4096, "--seed", 3)
+    got = as_json("measure", *BITS, "--estimator", "rloo[ samples=3 ]", "--estimator", "exact", "--estimator", "soft", "--replicates", 64, "--most-replicates", 4096, "--seed", 3, "--sampled")
     assert got["seed"] == 3 and got["replicates"] == 64 and got["exact"] is False
     assert [r["estimator"] for r in got["results"]] == ["rloo[ samples=3 ]", "exact", "soft"]
     for r in got["results"]:

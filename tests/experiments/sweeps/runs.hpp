@@ -25,6 +25,7 @@ learning_rate = 0.05
 log_every = 4
 evaluate_every = 6
 [measure]
+method = "sampled"
 at = ["start", "50%", "end"]
 replicates = 24
 )";

@@ -31,7 +31,7 @@ int questions(const std::string& text, int at = -1) {
 TEST_CASE("a cell polls for a stop between its replicates, outcomes, examples and batches") {
   const std::string task = "task = \"qa[stories=12,people=2,places=3,memory=6]\"\n";
   const std::string cells[] = {
-      "[grid]\ntask = \"bits\"\nestimator = \"rloo\"\n[measure]\nreplicates = 300\n",
+      "[grid]\ntask = \"bits\"\nestimator = \"rloo\"\n[measure]\nmethod = \"sampled\"\nreplicates = 300\n",
       "precision = \"double\"\n[grid]\ntask = \"bits\"\nmodel = \"bits[bits=3]\"\nestimator = "
       "\"rloo[samples=2]\"\n[measure]\nmethod = \"exact\"\n",
       "[grid]\n" + task + "estimator = \"exact\"\n[measure]\nreplicates = 2\nbatch = 8\n",
