@@ -85,6 +85,14 @@ def test_the_exact_posterior_finds_better_choices(networks):
     assert "reads weights" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "exact")
 
 
+def test_losses_that_are_no_likelihood_have_neither_a_posterior_nor_a_bound(tmp_path):
+    (path,) = trained(tmp_path, '[grid]\ntask = "features[kind=regimes,features=6]"\nmodel = "router[hidden=2,balance=0.1]"\n'
+                      'estimator = "rloo"\n[train]\nsteps = 2\ncheckpoint = true\n').values()
+    assert "marginal_likelihood" not in as_json("evaluate", "--checkpoint", path, "--examples", 4)["losses"]
+    for option in (("--attention", "exact"), ("--bound-samples", 3)):
+        assert "no log likelihoods, with balance above 0" in refusal("evaluate", "--checkpoint", path, *option)
+
+
 def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     _, checkpoints = networks
     path = checkpoints["rloo[samples=2]"]
