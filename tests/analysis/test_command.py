@@ -304,5 +304,7 @@ def test_look(sample, tmp_path):
     assert done.returncode == 0 and [line.rsplit("/", 1)[1] for line in done.stdout.splitlines()] == [
         "attention_maps.png", "attention_maps.svg", "attention_entropy.png", "attention_entropy.svg"]
     assert (tmp_path / "g" / "attention_maps.png").read_bytes().startswith(b"\x89PNG")
+    assert "another and memory_reader: two files are drawn together for captioner alone; give one file" in changed_complaint(
+        3, "look", plain, sample / "gradient.h5")
     change(tmp_path / "g.h5", lambda f: f.__delitem__("logits"))
     assert "has no logits" in changed_complaint(3, "look", plain)
