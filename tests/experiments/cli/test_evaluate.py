@@ -116,6 +116,15 @@ def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     assert "exclude each other" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--hypotheses", tmp_path / "h")
 
 
+def test_sentences_of_a_network_that_picks_several_positions_are_refused_for_that(tmp_path):
+    (path,) = trained(tmp_path, SWEEP.replace("null=true", "picks=2").replace('["soft", "rloo[samples=2]", "rloo[samples=2,target=elbo]"]', '"rloo"')
+                      .replace("steps = 30", "steps = 1")).values()
+    for option in (("--hypotheses", tmp_path / "h"), ("--beam", 2)):
+        assert refusal("evaluate", "--checkpoint", path, *option) == (
+            "beam search and hypotheses need choices of one option each; this network's are subsets (picks)")
+    assert not (tmp_path / "h").exists()
+
+
 def test_alignments_and_hypotheses_have_one_order(networks, tmp_path):
     """Line n of each is example n of the data's file, also in a split whose order is another."""
     _, checkpoints = networks
