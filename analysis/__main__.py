@@ -35,7 +35,7 @@ from .restarts import TRAINING_LOSS, restart_table
 from .site import REFERENCE, build, committed, own_result, rewritten, specified
 from .table import format_table, table
 from .tried import chosen
-from .views import load_attention, views_of
+from .views import load_attention, view_of_two, views_of
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
@@ -126,11 +126,15 @@ def _restarts(arguments: argparse.Namespace) -> None:
 
 
 def _look(arguments: argparse.Namespace) -> None:
-    attention = load_attention(arguments.result, arguments.unverified)
+    paths = [arguments.result, *([arguments.second] if arguments.second else [])]
+    networks = [load_attention(path, arguments.unverified) for path in paths]
     try:
-        figures = {draw.__name__: draw(attention) for draw in views_of(attention.model)}
+        views: Iterable[Callable[..., Figure]] = views_of(networks[0].model)
+        if arguments.second:
+            views = [view_of_two(*networks)]
+        figures = {draw.__name__: draw(*networks) for draw in views}
     except InputError as error:
-        raise InputError(f"{arguments.result}: {error}") from error
+        raise InputError(f"{', '.join(paths)}: {error}") from error
     folder = _folder(arguments)
     for name, figure in figures.items():
         print(*_save(figure, folder, name), sep="\n")
@@ -258,6 +262,8 @@ def main(arguments: list[str] | None = None) -> int:
                       help="criterion for the choice; use a training quantity to keep held-out ones for evaluation (default: the last training losses)")
     verb = add("look", _look, "draw a network's attention: alignments, hops, glimpses, entropy")
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
+    verb.add_argument("second", metavar="SECOND.h5", nargs="?",
+                      help="the same of another captioner, for the same examples: the first one's row is drawn above the second one's")
     verb.add_argument("--out", help="folder (default: the file's name)")
     verb = add("watch", _watch, "draw a sweep's training losses while it runs, on a page that reloads itself")
     verb.add_argument("folder", metavar="DIR", help="folder of a sweep")

@@ -35,8 +35,8 @@
 // none, leave_one_out, greedy, or critic and lambda = 1; ratio=sequence, bound none, aggregation=sum, and k1 or exact in the
 // reward. Cost: K rows, K + 1 if greedy.
 // Departures: std has K - 1 degrees of freedom (batch_std: the number of choices less 1). The path term, which rewards do not
-// have, has the ratio of all choices before the cost. Ratios are exponentials of differences of logarithms; where one overflows
-// the gradient is infinite, which a measurement reports. `tokens` averages over the samples of one example.
+// have, has the ratio of all choices before the cost. Ratios are exponentials of differences of logarithms; one that overflows
+// is an error. `tokens` averages over the samples of one example.
 #include "core/estimator/score_function/policy_ratios.hpp"
 
 #include <algorithm>
@@ -147,7 +147,7 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
           compare_samples(advantage_, f, samples_, columns, run.n, epsilon_);
         for (std::size_t i = 0; i < f.size(); ++i) {
           const std::size_t r = i / columns;
-          if (f[i] != 0) f[i] *= bound_(log_w[t][r], -f[i]);  // 0 times an overflow is 0
+          f[i] = weighed<T>(f[i], bound_(log_w[t][r], -f[i]), log_w[t][r]);
           if (divergence_.of_words() && !in_reward()) {
             const double m = run.m[t][r];
             f[i] += beta_ * (where_ == "loss" ? divergence_.slope(m) : std::exp(run.l[t][r]) * divergence_.weighted_slope(m));
@@ -207,8 +207,11 @@ Var<T> PolicyGradient<T>::path(Run& run) const {
     const auto p = episode.path_log_probability(cost.rows, run.policy).value(),
                q = episode.path_log_probability(cost.rows, DrawnFrom::behaviour).value();
     std::vector<double> w(p.rows);
-    for (std::size_t r = 0; r < w.size(); ++r)
-      w[r] = std::exp(static_cast<double>(p.data[r]) - static_cast<double>(q.data[r])) / static_cast<double>(w.size());
+    for (std::size_t r = 0; r < w.size(); ++r) {
+      const double log_w = static_cast<double>(p.data[r]) - static_cast<double>(q.data[r]), ratio = std::exp(log_w);
+      const double f = cost.loss.value().data[r], weighted = weighed<T>(f, ratio, log_w);
+      if (weighted != 0 || std::isfinite(static_cast<T>(ratio))) w[r] = ratio / static_cast<double>(w.size());
+    }
     total = add(total, weighted_sum(cost.loss, std::span<const double>(w)));
   }
   return total;
@@ -244,7 +247,7 @@ double PolicyGradient<T>::loss(Run& run) const {
       else
         d += divergence_(m);
     }
-    sum += std::exp(l) * (f[r] + beta_ * d) + beta_ * beyond;
+    sum += weighed<double>(f[r] + beta_ * d, std::exp(l), l) + beta_ * beyond;
   }
   return sum / static_cast<double>(f.size());
 }

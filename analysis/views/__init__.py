@@ -9,8 +9,8 @@ in a module that is imported here. Other models are drawn as plain heat maps.
 """
 
 from .attention import Attention, load_attention
-from .registry import VIEWS, view, views_of
+from .registry import VIEWS, view, view_of_two, views_of
 from . import (canvases, captions, documents, general, glimpses, machines, memory, pairs,  # noqa: F401  (each registers its views)
                pondering, programs, sentences, tapes)
 
-__all__ = ["Attention", "VIEWS", "load_attention", "view", "views_of"]
+__all__ = ["Attention", "VIEWS", "load_attention", "view", "view_of_two", "views_of"]

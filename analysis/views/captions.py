@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from ..drawing import FONT
 from ..style import COLOURS
 from .attention import Attention
-from .registry import view
+from .registry import VIEWS_OF_TWO, view
 from .sentences import words
 
 _ACROSS = 8  # words of a caption per row
@@ -29,22 +29,34 @@ def grid_of(cells: int, height: int, width: int) -> tuple[int, int]:
 def words_over_cells(attention: Attention) -> Figure:
     """One picture per word. Improbable cells fade into grey, the most probable one of a word is clear; outlined: the share of rows that chose the
     cell (thicker is more), where cells were chosen; dotted: the true cell of the word, if it is known."""
+    return _rows(attention)
+
+
+def soft_row_over_hard_row(first: Attention, second: Attention) -> Figure:
+    """The same pictures of two networks, those of the first in the row above: soft over hard attention, as in Xu et al. 2015, Fig. 2."""
+    return _rows(first, second)
+
+
+VIEWS_OF_TWO["captioner"] = soft_row_over_hard_row
+
+
+def _rows(*networks: Attention) -> Figure:
+    attention = networks[0]
     images, gold, shown = attention.field("image"), attention.field("gold"), list(attention.shown)
     said = {b: words(attention, "target", b) for b in shown}
-    lines = {b: -(-len(said[b]) // _ACROSS) for b in shown}
+    lines = [(b, start, network) for b in shown for start in range(0, len(said[b]), _ACROSS) for network in networks]
     with matplotlib.rc_context(FONT):
-        figure = Figure(figsize=(1.15 * _ACROSS + 0.2, 1.4 * sum(lines.values()) + 0.6), layout="constrained")
-        axes = figure.subplots(sum(lines.values()), _ACROSS, squeeze=False)
-        first = 0
-        for b in shown:
-            for n, ax in enumerate(axes[first: first + lines[b]].flat):
+        figure = Figure(figsize=(1.15 * _ACROSS + 0.2, 1.4 * len(lines) + 0.6), layout="constrained")
+        axes = figure.subplots(len(lines), _ACROSS, squeeze=False)
+        for row, (b, start, network) in zip(axes, lines):
+            for n, ax in enumerate(row, start):
                 ax.axis("off")
                 if n < len(said[b]):
                     ax.set_title(said[b][n], fontsize=9)
-                    _word(ax, attention, b, n, images[b] if images is not None else None, gold[b, n] if gold is not None else -1)
-            first += lines[b]
-        marks = ["grey: improbable", *(["outlined: chosen"] if attention.choices is not None else []), *(["dotted: true cell"] if gold is not None else [])]
-        figure.suptitle(f"Words over cells: {', '.join(marks)} ({attention.estimator})",
+                    _word(ax, network, b, n, images[b] if images is not None else None, gold[b, n] if gold is not None else -1)
+        chosen = any(network.choices is not None for network in networks)
+        marks = ["grey: improbable", *(["outlined: chosen"] if chosen else []), *(["dotted: true cell"] if gold is not None else [])]
+        figure.suptitle(f"Words over cells: {', '.join(marks)} ({', below '.join(network.estimator for network in networks)})",
                         x=0.01, ha="left", fontsize=11)
     return figure
 

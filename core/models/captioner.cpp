@@ -12,7 +12,7 @@
 // doubly_stochastic = lambda > 0 adds lambda sum_i (1 - sum_t softmax(e_t)_i)^2 to the loss of each caption. The penalty uses
 // the model's own probabilities with every handler.
 // Refused: picks > 1 with words=sampled or doubly_stochastic; doubly_stochastic with words=sampled; more picks than cells; with
-// words=sampled a posterior, and targets that need the likelihood of the caption.
+// words=sampled a posterior; with words=sampled or doubly_stochastic targets that need the likelihood of the caption.
 // words=sampled: y_t is a choice, too, of site `word`, V options: y_t ~ softmax(L_o (..) + b_o), until the end of the caption or
 // the limit. The loss is - reward(y_1 .. y_T, the caption) (parts/metric_rewards.hpp), as in self-critical training (Rennie et
 // al. 2017). Decoded freely, the network is as with words=given.
@@ -113,6 +113,7 @@ class Captioner final : public Model<T>, public Dreams {
                          .reach = Reach::later_choices,
                          .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior && !writes_;
+    if (penalty_ > 0) structure_.no_likelihood = "doubly_stochastic above 0";
     if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(V);
     places = longest_;

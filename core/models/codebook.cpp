@@ -13,7 +13,7 @@
 // quantized autoencoders. Departures: fully connected maps instead of convolutions. One weight for the losses that move the
 // codes to the vectors (theirs: 1) and the vectors to the codes (theirs: 0.25), so that their sum is a loss. The distribution of
 // the codes is that of the encoder, without a prior: the target `regularised` adds its entropy, the divergence from equal
-// probabilities up to a constant.
+// probabilities up to a constant. Refused: targets that need a likelihood, since the codes are drawn knowing the pixels.
 //
 // Parameters (P pixels, H = hidden): encoder.hidden.{weight [H, P], bias [H]}, encoder.{weight [D d, H], bias [D d]},
 //   codes.weight [S, d], decoder.hidden.{weight [H, D d], bias [H]}, decoder.{weight [P, H], bias [P]}
@@ -56,7 +56,8 @@ class Codebook final : public Model<T> {
                              .reach = Reach::own_costs,
                              .columns = static_cast<int>(vectors_),
                              .codes = true}},
-                  .no_posterior = "its encoder sees the image, which is the answer"};
+                  .no_posterior = "its encoder sees the image, which is the answer",
+                  .no_likelihood = "codes of an encoder that sees the answer"};
   }
 
   const Structure& structure() const override { return structure_; }

@@ -2,6 +2,7 @@
 //
 //   y = B_x sig(w1 x + b1),  B_x ~ Bernoulli(sig(w0 x + b0)),  f = (target - y)^2      on (x, target) = (0, 1), (1, 0)
 //
+// exp(-f) is the density of a Normal target with variance 1/2, times sqrt(pi): likelihoods hold up to this constant.
 // Parameters: gate.weight [1, 1] (w0), gate.bias [1] (b0), output.weight [1, 1] (w1), output.bias [1] (b1).
 // With posterior: posterior.weight [1, 2], posterior.bias [1]: q(open | x, target) = sig(weight . (x, target) + bias).
 #include "core/autodiff/elementwise.hpp"

@@ -18,7 +18,7 @@
 // As the noise is part of the data, the loss is a function of the place, and its exact gradient can be enumerated. Its mean
 // over the noise is the bound, as with one reparameterised draw (Kingma & Welling 2014).
 // Posterior: none beside softmax(e), which already is q(c | y), with its divergence in the loss. Targets that draw from a
-// learned posterior are rejected.
+// learned posterior are rejected, and targets that need a likelihood: an average of p(y | c) over c drawn knowing y is none.
 //
 // Parameters (C channels, h = hidden, D = code, N = (H - 2n)(W - 2n)):
 //   attention.1.{weight [C, 3 3 1] (K_1), bias [C] (k_1)}, attention.2.{weight [C, 3 3 C], bias [C]} ..,
@@ -114,6 +114,7 @@ class PixelAttention final : public Model<T> {
                          .state_width = static_cast<int>(attention_.values()),
                          .reach = Reach::own_costs}};
     structure_.no_posterior = "its attention already is q(c | y), and its loss has the divergence";
+    structure_.no_likelihood = "attention that sees the answer";
   }
 
   const Structure& structure() const override { return structure_; }

@@ -32,6 +32,8 @@
 //   law=act:       lambda_n = sig(v_n) / (sig(v_n) + r_n), r_n = max(r_{n-1} - sig(v_n), epsilon), below K
 //   lambda_K = 1. Its support is that of p: every step at which p may halt.
 //
+// Refused: with beta > 0 (law=geometric) or tau > 0 targets that need the likelihood of the labels.
+//
 // Predictions, at each outer step: a_1..a_P, then the mean number of steps sum_n n p_n, in thousandths.
 //
 // Parameters (H = hidden; first_flag: I + 1 for I): core.{input.weight [4H, I], recurrent.weight [4H, H], bias [4H]};
@@ -80,6 +82,7 @@ class Ponderer final : public Model<T> {
                          .state_width = static_cast<int>(H),
                          .reach = at_once_ && longest_ == 1 ? Reach::own_costs : Reach::later_choices}};
     structure_.posterior = posterior;
+    if (tau_ > 0 || (beta_ > 0 && !act_)) structure_.no_likelihood = act_ ? "tau above 0" : "beta or tau above 0";
   }
 
   const Structure& structure() const override { return structure_; }

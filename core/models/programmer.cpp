@@ -21,6 +21,8 @@
 // With expected weights this is nearly the published soft programmer. The paper reads the question in one direction, compares
 // with the number sum_n beta_n v_n, and its loss of a cell is -log p, which is infinite if a program chosen with certainty is
 // wrong.
+// exp(-loss) is a density of the number, or the probability of any set of cells, times a constant: sqrt(2 pi delta) erf(sqrt(delta
+// / 2)) + 2 exp(-delta / 2), or 1 + k to the power of the cells. So likelihoods hold up to that constant.
 // Posterior (if asked for): the same with tanh(V_op [q; h_{t-1}; f] + d_op) and V_col, d_col. f encodes the answer:
 // f = (sign(y) log(1 + |y|), 0), or (0, 1) if the answer is cells.
 //

@@ -19,6 +19,8 @@
 // and balance times 1 + CV(importance)^2 of Shazeer et al. (eq. 6 and 7). Its gradient is that of both factors, twice Fedus et
 // al.'s, who hold f fixed. As it joins the examples of a batch, the exact gradient by example is that of batches of one.
 //
+// Refused: with balance > 0 targets that need the likelihood of the classes.
+//
 // The dense straight-through gradient of the gate (Panda et al. 2025, Dense backpropagation improves training for sparse
 // mixture-of-experts: few experts forward, all backward) is that of the estimator `simple` with gate=none.
 //
@@ -62,7 +64,8 @@ class Router final : public Model<T> {
                              .reach = Reach::own_costs,
                              .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}},
                   .posterior = b.posterior,
-                  .joins = balance_ > 0 ? "the balance of router" : ""};
+                  .joins = balance_ > 0 ? "the balance of router" : "",
+                  .no_likelihood = balance_ > 0 ? "balance above 0" : ""};
     if (!b.posterior) return;
     posterior_gate_ = {set, "posterior.gate", d, n, b.init};
     posterior_label_ = {set, "posterior.label", C, n, b.init};

@@ -90,8 +90,8 @@ const Plugin& load_plugin(const std::string& path) {
                          "ELF") ||
       abi.empty())
     throw UsageError(
-        fmt::format("plugin {}: is not a hardgrad plugin; build it with hardgrad_add_plugin() and "
-                    "#include <hardgrad/plugin.hpp>",
+        fmt::format("plugin {}: is not a hardgrad plugin; build it with #include <hardgrad/plugin.hpp> and the flags of "
+                    "`hardgrad plugin-flags`, or by hardgrad_add_plugin() of CMake",
                     path));
   if (!whole_elf(bytes)) throw UsageError(fmt::format("plugin {}: is truncated or damaged: build or copy it again", path));
   if (const auto seal = plugin_seal(bytes); seal == PluginSeal::broken || (sealed && seal == PluginSeal::none))

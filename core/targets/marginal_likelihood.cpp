@@ -1,5 +1,7 @@
 // marginal_likelihood: -log E_p(z)[exp(-f(z))]: the negative log likelihood of the data if f = -log p(y | x, z). With
-// independent choices the sum factorises: Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3.
+// independent choices the sum factorises: Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3. The cost of a toy
+// without an answer (bits, gaussians, subsets) counts as it is; other networks say if f is no likelihood
+// (Structure::no_likelihood).
 #include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 

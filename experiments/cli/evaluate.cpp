@@ -67,6 +67,10 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
                                    checkpoint.estimator));
     if (options.average > 0) throw UsageError("--average and --sum-choices exclude each other; give one of them");
   }
+  if (options.bound_samples > 0 && *structure.no_likelihood)
+    throw UsageError(
+        fmt::format("--bound-samples: a bound of a likelihood, but the network's losses are no log likelihoods, with {}",
+                    structure.no_likelihood));
   if (options.average > 0 && target.name() == "soft")
     throw UsageError(fmt::format("--average: the network was trained with {}, which draws no samples; remove the option",
                                  checkpoint.estimator));

@@ -56,7 +56,7 @@ void begin_output() {
 int finish_output(int status) {
   errno = 0;
   if (std::fflush(stdout) != 0 && !first_error) first_error = errno;
-  if (!first_error && !std::ferror(stdout)) return status;
+  if ((!first_error && !std::ferror(stdout)) || first_error == EPIPE) return status;  // EPIPE: the reader closed the pipe
   complain(std::string("standard output cannot be written: ") + std::strerror(first_error ? first_error : EIO));
   return status ? status : 2;
 }

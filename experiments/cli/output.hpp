@@ -28,7 +28,7 @@ std::string shell_quoted(const std::string& word);
 /// Call first. A closed standard stream becomes unwritable, so that the next opened file does not get its number. A write
 /// beyond the file size limit becomes an error; by default the system would end the program silently.
 void begin_output();
-/// The exit status: `status`, or 2 (and a message) if that is 0 and stdout could not be written.
+/// The exit status: `status`, or 2 (and a message) if that is 0 and stdout could not be written, unless its reader has gone.
 int finish_output(int status);
 
 }  // namespace hardgrad::cli

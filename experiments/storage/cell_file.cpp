@@ -60,6 +60,24 @@ std::size_t next_record(std::string_view bytes, std::size_t from) {
   return next;
 }
 
+// f(name of the cell, its packed data) of a whole record of a known version.
+template <class F>
+void with_data(std::string_view bytes, const std::string& path, F f) {
+  const auto head = head_of(bytes);
+  if (!head || bytes.size() != head->line + head->bytes + 1 || bytes.back() != '\n' ||
+      bytes_hash(bytes.substr(head->line, head->bytes)) != head->data)
+    throw InputError(path + ": damaged: the record of a cell does not match its checksum");
+  const auto name = fmt::format("{} (cell {})", path, head->cell.cell_hash);
+  if (head->version > record_version)
+    throw InputError(fmt::format("{}: is of a newer release: records of version {}, this program reads {}", name, head->version,
+                                 record_version));
+  try {
+    f(name, bytes.substr(head->line, head->bytes));
+  } catch (const InputError& error) {
+    throw InputError(name + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 std::string cell_bytes(const CellRecord& record, int attempt) {
@@ -77,21 +95,16 @@ std::string cell_bytes(const CellRecord& record, int attempt) {
 }
 
 CellRecord cell_in(std::string_view bytes, const std::string& path) {
-  const auto head = head_of(bytes);
-  if (!head || bytes.size() != head->line + head->bytes + 1 || bytes.back() != '\n' ||
-      bytes_hash(bytes.substr(head->line, head->bytes)) != head->data)
-    throw InputError(path + ": damaged: the record of a cell does not match its checksum");
   Archive archive{.kind = "cell"};
-  archive.path = fmt::format("{} (cell {})", path, head->cell.cell_hash);
-  if (head->version > record_version)
-    throw InputError(fmt::format("{}: is of a newer release: records of version {}, this program reads {}", archive.path,
-                                 head->version, record_version));
-  try {
-    archive.groups.push_back({"", unpacked(bytes.substr(head->line, head->bytes))});
-  } catch (const InputError& error) {
-    throw InputError(archive.path + ": " + error.what());
-  }
+  with_data(bytes, path, [&](const std::string& name, std::string_view data) {
+    archive.path = name;
+    archive.groups.push_back({"", unpacked(data)});
+  });
   return cell_of(archive);
+}
+
+void require_form(std::string_view bytes, const std::string& path) {
+  with_data(bytes, path, [](const auto&, std::string_view data) { require_items(data); });
 }
 
 std::string damage_words(const CellPlace& place, const std::string& path) {

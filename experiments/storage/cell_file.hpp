@@ -23,6 +23,8 @@ std::string cell_bytes(const CellRecord& record, int attempt);
 /// The inverse; InputError (with `path`) if the bytes are not one whole record. NaN in a map of numbers is read as absent,
 /// unless all values of its name are NaN.
 CellRecord cell_in(std::string_view bytes, const std::string& path);
+/// InputError, as of `cell_in`, if the bytes are not one whole record of a known version, or their data are no packed items.
+void require_form(std::string_view bytes, const std::string& path);
 
 struct CellPlace {
   CellSummary cell;

@@ -138,7 +138,7 @@ CellRecord CellStore::read(const std::string& hash) const {
   return record;
 }
 
-std::string CellStore::unreadable(const std::string& hash) const {
+std::string CellStore::unreadable(const std::string& hash, Trial trial) const {
   std::string path;
   CellPlace place;
   {
@@ -151,10 +151,15 @@ std::string CellStore::unreadable(const std::string& hash) const {
   }
   std::string why;
   try {
-    cell_in(read_file(path, place.at, place.size), path);
+    const auto bytes = read_file(path, place.at, place.size);
+    if (trial == Trial::whole)
+      cell_in(bytes, path);
+    else
+      require_form(bytes, path);
   } catch (const InputError& error) {
     why = error.what();
   }
+  if (why.empty() && trial == Trial::form) return {};
   std::lock_guard guard(mutex_);
   if (const auto it = cells_.find(hash); it != cells_.end() && *it->second.path == path && it->second.place.at == place.at)
     it->second.unreadable = why;

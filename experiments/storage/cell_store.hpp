@@ -48,8 +48,9 @@ class CellStore {
   /// The hashes of all cells.
   std::vector<std::string> hashes() const;
   /// Why this program cannot read the cell's sound record: it is of a newer release, or its content is of no known form. Empty if
-  /// it can. Each record is tried once.
-  std::string unreadable(const std::string& hash) const;
+  /// it can. Each record is read once; with `Trial::form`, only its form is checked, in a fraction of the time.
+  enum class Trial { form, whole };
+  std::string unreadable(const std::string& hash, Trial trial = Trial::whole) const;
   /// InputError if there is no sound record, it has changed, or it is unreadable.
   CellRecord read(const std::string& hash) const;
   /// Empty if the cell has a sound and readable record and its checkpoint is complete, else the fault in words.

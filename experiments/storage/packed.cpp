@@ -172,6 +172,8 @@ std::string packed(const Dataset& data) {
   return deflated(cbor);
 }
 
+void require_items(std::string_view bytes) { check_items(inflated(bytes)); }
+
 Dataset unpacked(std::string_view bytes) {
   const auto cbor = inflated(bytes);
   check_items(cbor);

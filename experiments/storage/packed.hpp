@@ -15,5 +15,7 @@ namespace hardgrad::storage {
 std::string packed(const Dataset& data);
 /// InputError if the bytes are not of this form.
 Dataset unpacked(std::string_view bytes);
+/// InputError if the bytes are not compressed CBOR of whole items: a fraction of the time of `unpacked`.
+void require_items(std::string_view bytes);
 
 }  // namespace hardgrad::storage

@@ -37,11 +37,12 @@ std::vector<storage::Leftover> leftovers(const SweepFolder& folder, const storag
   return found;
 }
 
-CellState cell_state(const storage::CellStore& cells, const std::string& hash, bool with_checkpoint) {
+CellState cell_state(const storage::CellStore& cells, const std::string& hash, bool with_checkpoint,
+                     storage::CellStore::Trial trial) {
   const auto found = cells.find(hash);
   if (!found) return CellState::pending;
   if (!found->sound) return CellState::damaged;
-  if (!cells.unreadable(hash).empty()) return CellState::unreadable;
+  if (!cells.unreadable(hash, trial).empty()) return CellState::unreadable;
   if (with_checkpoint && storage::check_checkpoint(cells.folder(), found->cell).lost) return CellState::damaged;
   switch (found->cell.status) {
     case storage::CellStatus::ok: return CellState::ok;
@@ -135,7 +136,7 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
     named.skip = cell.at("skip").get<std::string>();
     line.trial = named.round > 0;
     line.label = named.label();
-    line.state = cell_state(cells, line.hash);
+    line.state = cell_state(cells, line.hash, true, storage::CellStore::Trial::form);
     line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
     line.running = claims.contains(line.hash);
     const auto kind = kind_of(named.axes);

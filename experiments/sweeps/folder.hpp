@@ -31,7 +31,8 @@ std::string to_string(CellState state);
 std::vector<storage::Leftover> leftovers(const SweepFolder& folder, const storage::CellStore& cells);
 /// A cell is damaged if its record is and, with `with_checkpoint`, if its checkpoint is missing or damaged; it is unreadable if its
 /// record is sound, but not of a form that this program reads. Both are run again.
-CellState cell_state(const storage::CellStore& cells, const std::string& hash, bool with_checkpoint = true);
+CellState cell_state(const storage::CellStore& cells, const std::string& hash, bool with_checkpoint = true,
+                     storage::CellStore::Trial trial = storage::CellStore::Trial::whole);
 
 /// Whether the cell is done and not run again.
 bool is_done(CellState state, const Cell& cell);

@@ -258,7 +258,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
     const auto drawn_from = target.terms().drawn_from;
     if (drawn_from == DrawnFrom::posterior)
       sums["sampled_elbo"] += batch.examples() * sampled_elbo(tape, model, batch, noise / "elbo");
-    if (settings.bound_samples > 0)
+    if (settings.bound_samples > 0 && !*model.structure().no_likelihood)
       sums["sampled_bound"] += sampled_bound(tape, model, batch, drawn_from, settings.bound_samples, settings.row_cap,
                                              noise / "bound", settings.stop);
     tape.clear();

@@ -36,8 +36,8 @@ struct EvaluationSettings {
 ///   target draws from a posterior, and without `marginal_likelihood` if exp(-loss) is not a probability);
 /// - `sampled_loss` under one sample of the prior, `greedy_loss` under the most probable choices;
 /// - `sampled_elbo` under one sample of the posterior, for targets that draw from it;
-/// - `sampled_bound`: -log 1/K sum_k p(z_k) exp(-f(z_k)) / r(z_k), z_k drawn from the target's distribution r. With the loss
-///   -log p(y | z) it is on average no less than that of the marginal likelihood (Burda, Grosse & Salakhutdinov 2016).
+/// - `sampled_bound`: -log 1/K sum_k p(z_k) exp(-f(z_k)) / r(z_k), z_k drawn from the target's distribution r, if exp(-loss) is a
+///   probability: on average no less than that of the marginal likelihood (Burda, Grosse & Salakhutdinov 2016).
 /// Metrics use the most probable choices (for the soft target, the expected weights).
 template <class T>
 EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const Target& target,

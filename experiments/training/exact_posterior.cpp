@@ -9,6 +9,7 @@ namespace hardgrad::training {
 
 std::string why_no_exact_posterior(const Structure& structure) {
   if (structure.numbers()) return "its choices are numbers";
+  if (*structure.no_likelihood) return std::string("its losses are no log likelihoods, with ") + structure.no_likelihood;
   if (!structure.steps_apart()) return "its choices change later ones (a translator needs feed=none or feed=soft)";
   return "";
 }

@@ -9,13 +9,14 @@ import xarray as xr
 
 from analysis import InputError
 from analysis.load import load_gradient
-from analysis.views import Attention, VIEWS, load_attention, view, views_of
+from analysis.views import Attention, VIEWS, load_attention, view, view_of_two, views_of
 from analysis.views.attention import Numbers
 from analysis.views.captions import grid_of
 from analysis.views.documents import placed
 from analysis.views.glimpses import corner, window
 from analysis.views.pondering import laws, mean_steps, stops
 from analysis.views.programs import OPERATIONS, asked, words_of_columns
+from analysis.views.sentences import read_at_once
 from analysis.views.tapes import paths
 
 
@@ -87,6 +88,19 @@ def test_alignments_name_the_words_and_outline_the_truth():
     assert [t.get_text() for t in soft.get_xticklabels()] == ["4", "5", "6"]
 
 
+def test_source_words_that_are_read_at_once_have_dots():
+    assert read_at_once(np.array([[0.4, 0.35, 0.25], [0.2, 0.6, 0.2], [0.24, 0.24, 0.52], [0.5, 0.5, np.nan]])) == [[0, 1, 2], [], [], [0, 1]]
+    soft = np.array([[[0.55, 0.05, 0.4], [0, 1, 0]], [[0.9, 0.1, np.nan], [np.nan] * 3]])
+    figure = views_of("translator")[0](attention(soft=soft, **SENTENCES))
+    above, other, below, _ = figure.axes
+    assert [line.get_xydata().tolist() for line in above.lines if len(line.get_xdata())] == [[[0, 0], [2, 0]]]  # the first word reads two
+    assert not any(len(line.get_xdata()) for ax in (other, below) for line in ax.lines)
+    assert "dots: words read at once" in figure._suptitle.get_text()
+    figure.canvas.draw()
+    certain = attention(soft=np.array([[[1, 0, 0], [0, 1, 0]], [[1, 0, np.nan], [np.nan] * 3]]), **SENTENCES)
+    assert "dots" not in views_of("translator")[0](certain)._suptitle.get_text()
+
+
 def test_hops_go_over_the_sentences():
     story = np.zeros((2, 3, 2), int)
     text = np.array([[["mary", "walks"], ["john", "sleeps"], ["mary", "sits"]], [["a", ""], ["b", ""], ["", ""]]], object)
@@ -147,6 +161,29 @@ def test_words_stand_over_the_cells_that_were_looked_at():
     features = {"target": [[7, 3], [3, 0]], "target_length": [2, 1], "features": np.zeros((2, 4, 3))}
     views_of("captioner")[0](attention("captioner", soft, **features)).canvas.draw()  # without pixels, words and gold
     assert grid_of(16, 32, 32) == (4, 4) and grid_of(8, 16, 32) == (2, 4) and grid_of(6, 0, 0) == (2, 3) and grid_of(7, 0, 0) == (1, 7)
+
+
+def test_one_networks_row_of_cells_stands_above_the_others():
+    soft = np.zeros((2, 2, 4))
+    soft[:, :, 1] = 1
+    fields = {"image": np.zeros((2, 16, 16, 3)), "target": [[7, 3], [3, 0]], "target_length": [2, 1], "gold": [[3, -1], [-1, -1]],
+              "target_text": np.array([["red", "<eos>"], ["<eos>", ""]], object)}
+    flat = replace(attention("captioner", np.full((2, 2, 4), 0.25), **fields), choices=None, estimator="soft")
+    sharp = attention("captioner", soft, np.array([[1, 1], [1, -1]]), **fields)
+    figure = view_of_two(flat, sharp)(flat, sharp)
+    rows = [[ax for ax in figure.axes[8 * i: 8 * i + 8] if ax.get_title()] for i in range(4)]  # two captions, two rows each
+    assert [[ax.get_title() for ax in row] for row in rows] == [["red", "<eos>"], ["red", "<eos>"], ["<eos>"], ["<eos>"]]
+    veils = [row[0].images[1].get_array()[..., 3].ravel() for row in rows]
+    assert not veils[0].any() and not veils[2].any() and veils[1].tolist() == veils[3].tolist() == [0.8, 0, 0.8, 0.8]
+    boxes = [[box.get_linestyle() for box in row[0].patches] for row in rows]  # a choice is outlined, the true cell is dotted
+    assert [len(of) for of in boxes] == [1, 2, 0, 1]
+    assert "(soft, below rloo)" in figure._suptitle.get_text()
+    figure.canvas.draw()
+    other = replace(sharp, batch=sharp.batch.isel(example=[1, 0]))
+    with pytest.raises(InputError, match="have other examples; compute both with the same task, --batch and --seed"):
+        view_of_two(flat, other)
+    with pytest.raises(InputError, match="translator and captioner: two files are drawn together for captioner alone; give one file"):
+        view_of_two(attention(**SENTENCES), sharp)
 
 
 def test_windows_stand_where_the_sensor_looks():

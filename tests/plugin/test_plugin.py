@@ -300,7 +300,8 @@ def test_refusals(built, hardgrad, tmp_path):
         return hardgrad("list", "--plugin", path, status=2).stderr
     assert "no such file" in refusal(tmp_path / "nowhere.so")
     (tmp_path / "text.so").write_text("not a library")
-    assert "is not a hardgrad plugin" in refusal(tmp_path / "text.so")
+    said = refusal(tmp_path / "text.so")
+    assert "is not a hardgrad plugin" in said and "`hardgrad plugin-flags`" in said and "hardgrad_add_plugin()" in said
     assert "is not a hardgrad plugin" in refusal("/bin/true")
     (tmp_path / "empty.so").touch()
     assert "is not a hardgrad plugin" in refusal(tmp_path / "empty.so")

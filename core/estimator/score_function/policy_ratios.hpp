@@ -2,10 +2,15 @@
 // probabilities, in logarithms, and bounds on the ratios.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/support/error.hpp"
 
 namespace hardgrad {
 
@@ -25,6 +30,17 @@ inline PerQuestion log_weights(std::string_view ratio, PerQuestion l, const std:
     for (auto& at : l) at[r] = ratio == "none" ? 0 : ratio == "geometric" ? sum / n[r] : sum;
   }
   return l;
+}
+
+/// factor x w, where w has this logarithm up to a bound; 0 times an overflow is 0. Error if it is no number T.
+template <class T>
+double weighed(double factor, double w, double log_w) {
+  if (factor == 0) return 0;
+  const double product = factor * w;
+  if (std::abs(product) <= static_cast<double>(std::numeric_limits<T>::max())) return product;
+  throw Error(1, fmt::format("the network gives a sample e^{:.0f} times the probability that its behaviour policy gave it, "
+                             "which overflows: take a nearer behaviour policy (a smaller drift, a later checkpoint)",
+                             log_w));
 }
 
 /// Bounds on a weight w > 0, given as its logarithm.

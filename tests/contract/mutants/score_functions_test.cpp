@@ -39,6 +39,25 @@ class Centred : public Estimator<T> {
 };
 
 template <class T>
+class PathOnly final : public Estimator<T> {
+ public:
+  PathOnly(const Settings& settings, const Structure&, Key)
+      : fault_(settings), samples_(settings.integer("samples")), threshold_(settings.flag("hard_threshold")) {}
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    if (fault_("the score, too")) return with_constant_baseline(Sampled<T>(problem, samples_), 0, Credit::whole);
+    GreedyHandler<T> most_probable;
+    SampleHandler<T> drawn(samples_, problem.random, problem.batch.id);
+    if (threshold_) return path_estimate(problem, 1, most_probable);
+    return path_estimate(problem, samples_, drawn);
+  }
+
+ private:
+  Fault fault_;
+  int samples_;
+  bool threshold_;
+};
+
+template <class T>
 class GroupNormalised final : public Centred<T> {
  public:
   GroupNormalised(const Settings& settings, const Structure&, Key)
@@ -289,6 +308,7 @@ TEST_CASE("an importance weight that is missing off policy is rejected") {
 }
 
 TEST_CASE("mutants of estimators by the score function are rejected") {
+  check_mutants<PathOnly>("path_only", {"the score, too"});
   check_mutants<GroupNormalised>("group_normalised", {"degrees of freedom", "inverse factor of the mean"});
   check_mutants<JamesStein>("james_stein", {"example in its own mean", "own baseline in full", "columns mixed"});
   check_mutants<Antithetic>("antithetic", {"sign of the baseline"});

@@ -85,6 +85,14 @@ def test_the_exact_posterior_finds_better_choices(networks):
     assert "reads weights" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "exact")
 
 
+def test_losses_that_are_no_likelihood_have_neither_a_posterior_nor_a_bound(tmp_path):
+    (path,) = trained(tmp_path, '[grid]\ntask = "features[kind=regimes,features=6]"\nmodel = "router[hidden=2,balance=0.1]"\n'
+                      'estimator = "rloo"\n[train]\nsteps = 2\ncheckpoint = true\n').values()
+    assert "marginal_likelihood" not in as_json("evaluate", "--checkpoint", path, "--examples", 4)["losses"]
+    for option in (("--attention", "exact"), ("--bound-samples", 3)):
+        assert "no log likelihoods, with balance above 0" in refusal("evaluate", "--checkpoint", path, *option)
+
+
 def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     _, checkpoints = networks
     path = checkpoints["rloo[samples=2]"]
@@ -106,6 +114,15 @@ def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     assert "--nbest 4: needs --beam 4 or more" in refusal(*arguments, "--nbest", 4)
     assert "--nbest 2: needs --hypotheses" in refusal("evaluate", "--checkpoint", path, "--beam", 2, "--nbest", 2)
     assert "exclude each other" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--hypotheses", tmp_path / "h")
+
+
+def test_sentences_of_a_network_that_picks_several_positions_are_refused_for_that(tmp_path):
+    (path,) = trained(tmp_path, SWEEP.replace("null=true", "picks=2").replace('["soft", "rloo[samples=2]", "rloo[samples=2,target=elbo]"]', '"rloo"')
+                      .replace("steps = 30", "steps = 1")).values()
+    for option in (("--hypotheses", tmp_path / "h"), ("--beam", 2)):
+        assert refusal("evaluate", "--checkpoint", path, *option) == (
+            "beam search and hypotheses need choices of one option each; this network's are subsets (picks)")
+    assert not (tmp_path / "h").exists()
 
 
 def test_alignments_and_hypotheses_have_one_order(networks, tmp_path):

@@ -1,4 +1,6 @@
 """Several processes in one folder, and their leftover files; unusual folders."""
+import ctypes
+import ctypes.util
 import json
 import os
 import shutil
@@ -139,6 +141,38 @@ def test_a_damaged_cell_is_no_success(tmp_path):
     assert "are not done" in run("merge", out, "--out", tmp_path / "none.h5", status=3).stderr and not (tmp_path / "none.h5").exists()
     assert as_json("run", sweep, "--out", out)["ok"] == 1
     run("merge", out, "--out", tmp_path / "all.h5")
+
+
+def sealed_as(version: bytes, record: bytes) -> bytes:
+    """The record with another version in its line, whose hash is right."""
+    hashed = ctypes.CDLL(ctypes.util.find_library("xxhash")).XXH3_64bits
+    hashed.restype, hashed.argtypes = ctypes.c_uint64, (ctypes.c_char_p, ctypes.c_size_t)
+    line, rest = record.split(b"\n", 1)
+    words = line[:-16].replace(b"version=1", b"version=" + version)
+    assert line[-16:].decode() == f"{hashed(line[:-16], len(line) - 16):016x}"
+    return words + f"{hashed(words, len(words)):016x}".encode() + b"\n" + rest
+
+
+@pytest.mark.skipif(not ctypes.util.find_library("xxhash"), reason="no libxxhash")
+def test_a_record_of_a_newer_release_is_named_omitted_and_computed_again(tmp_path):
+    sweep, out = tiny(tmp_path, 1), tmp_path / "run"
+    run("run", sweep, "--out", out)
+    run("merge", out, "--out", tmp_path / "whole.h5")
+    file, start, end = records(out)[0]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:start] + sealed_as(b"9", whole[start:end]) + whole[end:])
+    why = "is of a newer release: records of version 9, this program reads 1"
+    shown = run("status", out, status=3).stdout
+    assert "1 unreadable (will be run again)" in shown and why in shown and as_json("status", out, status=3)["unreadable"] == 1
+    said = run("merge", out, "--out", tmp_path / "none.h5", status=3).stderr.splitlines()
+    assert why in said[0] and said[0].endswith("; omitted, the next run computes it again")
+    assert "1 of 3 cells are not done; run again, or merge the finished ones with --partial" in said[1] and len(said) == 2
+    merged = as_json("merge", out, "--out", tmp_path / "part.h5", "--partial", status=3)
+    assert (merged["cells"], merged["missing"], merged["damaged"]) == (2, 1, 1) and not (tmp_path / "none.h5").exists()
+    report = as_json("run", sweep, "--out", out)
+    assert (report["ok"], report["already_done"]) == (1, 2)
+    run("merge", out, "--out", tmp_path / "all.h5")
+    assert arrays(tmp_path / "all.h5") == arrays(tmp_path / "whole.h5") and sealed_as(b"9", whole[start:end]) in file.read_bytes()
 
 
 def test_a_torn_end_and_damage_of_unknown_cells(tmp_path):

@@ -1,5 +1,6 @@
 """A non-finite number is never a result. The cell fails with a reason, the exit status is 1, and no file is half-written."""
 import json
+import re
 
 import h5py
 import pytest
@@ -18,6 +19,20 @@ def test_measure_fails(how):
         assert estimator in line and "not a finite number" in line, line
         (result,) = as_json("measure", *OVERFLOWS, *how, "--estimator", estimator, status=1)["results"]
         assert result["status"] == "failed" and "not a finite number" in result["reason"] and result["variance"] is None
+
+
+def test_a_ratio_that_overflows_says_what_would_do(tmp_path):
+    task, model = "answers[symbols=2,size=2]", "writer[policy=table,drift=1,scale=400]"
+    failed, other = as_json("measure", "--task", task, "--model", model, "--seed", 1, "--estimator", "policy_gradient", "--estimator", "rloo",
+                            status=1)["results"]
+    assert failed["status"] == "failed" and other["status"] == "ok"
+    expected = re.compile(r"the network gives a sample e\^\d+ times the probability that its behaviour policy gave it, which overflows: "
+                          r"take a nearer behaviour policy \(a smaller drift, a later checkpoint\)")
+    assert expected.fullmatch(failed["reason"])
+    (tmp_path / "s.toml").write_text(f'[grid]\ntask = "{task}"\nmodel = "{model}"\nestimator = "policy_gradient"\nseed = [1, 2, 3, 4]\n'
+                                     '[train]\nsteps = 0\n[measure]\nat = ["start"]\n')
+    run("run", "s.toml", "--out", "cells", status=1, cwd=tmp_path)
+    assert expected.search(run("status", "cells", status=1, cwd=tmp_path).stdout)
 
 
 def test_one_that_fails_does_not_take_the_others_along(tmp_path):

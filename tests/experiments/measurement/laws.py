@@ -303,6 +303,10 @@ def exactly(q):
     return [(mp.mpf(1), q.truth())]
 
 
+def untouched(q):  # choices are constants, and nothing else depends on the logits
+    return [(mp.mpf(1), zeros(q.D, q.S))]
+
+
 # spec -> (law, most outcomes S^D to enumerate)
 LAWS = {
     "exact": (exactly, 1024), "soft": (soft, 1024), "exact_marginal": (marginal(99), 1024), "kmax_marginal[k=2]": (marginal(2), 1024),
@@ -320,7 +324,7 @@ LAWS = {
     "iwae_reinforce": (importance(2, iwae_reinforce), 16), "vimco": (importance(2, vimco), 16),
     "wake_wake[samples=2]": (importance(2, wake_wake), 16), "wsram[samples=2]": (importance(2, wsram), 16),
     "tvo[samples=2]": (importance(2, tvo(mp.mpf("0.1"))), 16), "tvo[samples=2,beta1=0.4]": (importance(2, tvo(mp.mpf("0.4"))), 16),
-    "mvd": (exactly, 16),
+    "mvd": (exactly, 16), "path_only": (untouched, 700), "path_only[hard_threshold=true]": (untouched, 1024),
 }
 BITS_ONLY = {"disarm", "mvd", "arm"}
 # Only the mean of these is checked: it is the truth. (Biased estimators are among the laws.)

@@ -82,5 +82,5 @@ def test_every_estimator_on_random_problems():
     print(WHATEVER)
     print(total, good, of_variance, refused, compared)
     assert set(compared) == set(laws.LAWS) | set(laws.UNBIASED) | {"arm"}
-    assert len({e.split("[")[0] for e in compared}) == 39
+    assert len({e.split("[")[0] for e in compared}) == 40
     assert total > 1500 and of_variance > 1000 and good > 0.97 * total and refused < 0.2 * total

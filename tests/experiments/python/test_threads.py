@@ -295,14 +295,16 @@ def in_turns(work, beside):
     assert not raised, raised
 
 
-def test_a_learning_estimator_is_used_while_its_loss_runs():
+def learning():
+    """Logits, an estimator that learns, and a loss."""
     torch = not_sanitized("torch")
     import hardgrad.torch as door
-    logits = torch.tensor(LOGITS, requires_grad=True)
-    estimator = door.Estimator("nvil", door.Site(options=3, columns=2), dtype=torch.double)
+    return (torch.tensor(LOGITS, requires_grad=True), door.Estimator("nvil", door.Site(options=3, columns=2), dtype=torch.double),
+            lambda z: z.sum((1, 2)) + z[:, 0, 0])
 
-    def plain(z):
-        return z.sum((1, 2)) + z[:, 0, 0]
+
+def test_a_learning_estimator_is_used_while_its_loss_runs():
+    logits, estimator, plain = learning()
 
     def work(pause):
         def f(z):
@@ -312,7 +314,7 @@ def test_a_learning_estimator_is_used_while_its_loss_runs():
 
     tried = 0
     for beside in (lambda: estimator.state_dict(), lambda: estimator(logits, plain, seed=2).backward(), lambda: estimator.core.spec,
-                   lambda: estimator.load_state_dict(door.Estimator("nvil", door.Site(options=3, columns=2), dtype=torch.double).state_dict()),
+                   lambda: estimator.load_state_dict(learning()[1].state_dict()),
                    lambda: hardgrad.moments(LOGITS, TABLE, estimator.core), lambda: hardgrad.gradient(LOGITS, of_options, estimator.core)):
         in_turns(work, beside)
         tried += 1
@@ -320,13 +322,7 @@ def test_a_learning_estimator_is_used_while_its_loss_runs():
 
 
 def test_a_loss_uses_its_own_learning_estimator_beside_another_thread():
-    torch = not_sanitized("torch")
-    import hardgrad.torch as door
-    logits = torch.tensor(LOGITS, requires_grad=True)
-    estimator = door.Estimator("nvil", door.Site(options=3, columns=2), dtype=torch.double)
-
-    def plain(z):
-        return z.sum((1, 2)) + z[:, 0, 0]
+    logits, estimator, plain = learning()
 
     def work(pause):
         def f(z):

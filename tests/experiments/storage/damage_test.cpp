@@ -174,6 +174,7 @@ TEST_CASE("a record of a newer release, or of an unknown form, is neither damage
     CHECK(cells.damage().empty());
     REQUIRE(cells.find(record.cell_hash));
     CHECK(cells.find(record.cell_hash)->sound);
+    CHECK(CellStore(folder.string()).unreadable(record.cell_hash, CellStore::Trial::form).find(why) != std::string::npos);
     CHECK(cells.unreadable(record.cell_hash).find(why) != std::string::npos);
     CHECK(cells.fault(record.cell_hash) == cells.unreadable(record.cell_hash));
     CHECK(check_file(path).size() == 1);

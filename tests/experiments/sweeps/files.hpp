@@ -11,6 +11,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/sweeps/config.hpp"
+#include "experiments/sweeps/plan.hpp"
 
 namespace hardgrad::testing {
 
@@ -41,6 +42,11 @@ inline sweeps::SweepConfig config_of(const std::string& text, const std::vector<
   TestFolder folder;
   put(folder / "sweep.toml", text);
   return sweeps::read_config(folder / "sweep.toml", sets);
+}
+
+inline sweeps::Plan plan_of(const std::string& text) {
+  sweeps::TaskPool tasks;
+  return sweeps::make_plan(config_of(text), tasks);
 }
 
 /// The error message for a configuration, with the file's name as its path; "" if it is valid.

@@ -23,10 +23,6 @@ using namespace training;
 
 namespace {
 
-Plan plan_of(const std::string& text) {
-  TaskPool tasks;
-  return make_plan(config_of(text), tasks);
-}
 std::set<std::string> hashes(const Plan& plan) {
   std::set<std::string> result;
   for (const auto& cell : plan.cells) result.insert(cell.hash);

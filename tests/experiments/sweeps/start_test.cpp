@@ -50,11 +50,6 @@ at = []
                      task, seeds, train);
 }
 
-Plan plan_of(const std::string& text) {
-  TaskPool tasks;
-  return make_plan(config_of(text), tasks);
-}
-
 // The last evaluation of each cell, of the most probable choices: it draws nothing.
 std::vector<double> losses(const std::string& out, const std::string& text) {
   std::vector<double> found;

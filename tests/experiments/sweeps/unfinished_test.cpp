@@ -18,11 +18,6 @@ using namespace training;
 
 namespace {
 
-Plan plan_of(const std::string& text) {
-  TaskPool tasks;
-  return make_plan(config_of(text), tasks);
-}
-
 // Stops one job after a number of polls; returns the unfinished cells with their steps.
 std::map<std::string, int> stopped(const std::string& out, int questions, const std::string& text = sweep) {
   std::atomic<int> asked = 0;

@@ -84,6 +84,9 @@ TEST_CASE("choices that change later ones have no exact posterior by themselves"
   CHECK(why_no_exact_posterior(sampled->structure()).find("feed=none") != std::string::npos);
   const auto model = lively("translator[embedding=3,hidden=4]", dimensions);
   CHECK(why_no_exact_posterior(model->structure()) == "");
+  const auto penalised =
+      lively("ponderer[hidden=3,steps=3,ask=step,tau=0.1]", {{"puzzle_width", 2}, {"positions", 1}, {"labels", 2}});
+  CHECK(why_no_exact_posterior(penalised->structure()) == "its losses are no log likelihoods, with beta or tau above 0");
 }
 
 }  // namespace hardgrad::testing::exact_posterior_test
