@@ -259,17 +259,34 @@ def test_what_an_estimator_learns_can_be_learned_before_it_is_measured():
     assert variance[1][1] < 0.5 * variance[0][1]
 
 
-def test_a_sample_that_missed_rare_terms_says_so():
-    rare = ("measure", "--task", "bits", "--model", "bits[t=0.3,logit=-8]", "--estimator", "reinforce", "--replicates", 64)
-    text = run(*rare, "--most-replicates", 0).stdout
-    assert "? reinforce: 64 replicates do not support their intervals: the exact variance is" in text
+def test_rare_terms_are_found_and_too_few_replicates_are_marked():
+    rare = ("measure", "--task", "bits", "--model", "bits[t=0.3,logit=-8]", "--estimator", "reinforce")
+    text = run(*rare, "--sampled", "--replicates", 6, "--most-replicates", 0).stdout
+    assert "? reinforce: 6 replicates do not support their intervals: " in text and " of 6 carry the variance" in text
     lines = [line.split() for line in text.splitlines() if line.startswith(("ESTIMATOR", "reinforce"))]
     assert lines[1].count("?") == 8, lines  # both biases, the variance, SNR, cosine, both p-values, variance x rows
-    assert lines[0].count("EXACT") == 2 and "EXACT" not in run(*rare, "--outcome-cap", 1).stdout
-    (enough,) = as_json(*rare, "--most-replicates", 1000000)["results"]
-    assert enough["replicates"] > 64 and enough["unsupported"] == "" and enough["unvisited_mass"] == 0
+    assert lines[0].count("EXACT") == 2 and "EXACT" not in run(*rare, "--sampled", "--outcome-cap", 1).stdout
+    (enough,) = as_json(*rare, "--sampled", "--replicates", 64)["results"]
+    assert enough["replicates"] == 64 and enough["unsupported"] == "" and enough["unvisited_mass"] == 0
     low, high = enough["intervals"]["variance"]
     assert low <= enough["exact_variance"] <= high
+    shown = run(*rare).stdout.splitlines()
+    titles, row = next((t.split(), r.split()) for t, r in zip(shown, shown[1:]) if t.startswith("ESTIMATOR"))
+    assert row[titles.index("P(UNBIASED)")] == "exact" if "P(UNBIASED)" in titles else row[titles.index("OUTCOMES")] == "2"
+    assert "give either --exact or --sampled" in run(*rare, "--exact", "--sampled", status=2).stderr
+
+
+def test_off_policy_the_ratios_are_described():
+    writer = ("measure", "--task", "sequences[words=2,longest=2]", "--batch", 1, "--estimator", "policy_gradient[ratio=sequence,samples=2]")
+    (off,) = as_json(*writer, "--exact", "--model", "writer[policy=table,drift=1]")["results"]
+    assert 0 < off["effective_ratio_share"] < 1 < off["largest_ratio"]
+    (sampled,) = as_json(*writer, "--sampled", "--replicates", 4096, "--model", "writer[policy=table,drift=1]", "--precision", "double")["results"]
+    assert sampled["effective_ratio_share"] == pytest.approx(off["effective_ratio_share"], rel=0.1)
+    assert sampled["largest_ratio"] == pytest.approx(off["largest_ratio"])
+    text = run(*writer, "--model", "writer[policy=table,drift=1]").stdout
+    assert "RATIO SHARE" in text and "MAX RATIO" in text
+    (on,) = as_json(*writer, "--exact", "--model", "writer[policy=table]")["results"]
+    assert on["effective_ratio_share"] is None and on["largest_ratio"] is None
 
 
 def test_measurements_repeat_for_any_number_of_jobs():

@@ -126,7 +126,7 @@ TEST_CASE("intervals of bias and variance contain the truth at their level, for 
        {Noise{"one of two", 1, one_of_two, 0.24}, Noise{"normal", 1, normal, 1}, Noise{"normal", 2, normal, 1},
         Noise{"one of two", 10, one_of_two, 0.24}, Noise{"normal", 1000, normal, 1}})
     for (int replicates : {32, 400, 5000}) {
-      if (noise.size * replicates > 50000) continue;  // tests/experiments/measurement/coverage.py covers these
+      if (noise.size * replicates > 50000) continue;  // dear
       for (double standard_errors : {0.0, 1.5, 6.0}) {
         CAPTURE(noise.name);
         CAPTURE(noise.size);

@@ -10,7 +10,7 @@ SEEDS = 120
 
 
 def measured(seed: int, estimators: list[str]) -> list[dict]:
-    done = subprocess.run([os.environ["HARDGRAD_BINARY"], "measure", "--task", "bits", "--model", "bits[bits=2,t=0.45;0.6,logit=0.5]", "--replicates", "200", "--seed",
+    done = subprocess.run([os.environ["HARDGRAD_BINARY"], "measure", "--task", "bits", "--model", "bits[bits=2,t=0.45;0.6,logit=0.5]", "--replicates", "200", "--sampled", "--seed",
                            str(seed), "--json", *(word for name in estimators for word in ("--estimator", name))], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["results"]
 

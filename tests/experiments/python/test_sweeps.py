@@ -117,7 +117,7 @@ def test_what_reads_results_may_be_missing():
 
 def test_an_interrupt_loses_nothing(tmp_path):
     """The cell at work is stopped, the completed one is kept."""
-    config = {"grid": {"task": "bits", "estimator": ["exact", "rloo"]}, "measure": {"replicates": 4},
+    config = {"grid": {"task": "bits", "estimator": ["exact", "rloo"]}, "measure": {"method": "sampled", "replicates": 4},
               "override": [{"when": {"estimator": "rloo"}, "set": {"measure": {"replicates": 2000000000}}}]}
     script = (f"import hardgrad\ntry:\n    hardgrad.run({config!r}, out='cells', jobs=1)\n"
               "except KeyboardInterrupt:\n    print('stopped')\n")
