@@ -98,7 +98,10 @@ def _measured(data: xr.Dataset, groups: list[Group], quantity: str, at: str | in
         return None
     step = measurement_step(data, at)
     values, ends = at_step(data, quantity, step), at_step(data, name, step)
-    of = np.log if ratio else np.asarray
+
+    def of(numbers: np.ndarray) -> np.ndarray:
+        return np.log(numbers) if ratio else numbers
+
     with np.errstate(divide="ignore", invalid="ignore"):
         return [propagated_mean(of(values[group.runs]), of(ends[group.runs, 0]), of(ends[group.runs, 1])) for group in groups]
 
