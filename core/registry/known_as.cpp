@@ -31,6 +31,9 @@ const std::vector<KnownAs>& known_names() {
        "the authors' short name: group relative policy optimisation"},
       {"GSPO", "policy_gradient[preset=gspo]", "Zheng et al. 2025, Group sequence policy optimization",
        "the geometric mean of the ratios of a sequence"},
+      {"Hard-threshold", "path_only[hard_threshold=true]",
+       "Bengio, Leonard & Courville 2013, Estimating or propagating gradients",
+       "a unit whose derivative is 0, as that of argmax"},
       {"I-MLE", "implicit_mle", "Niepert, Minervini & Franceschi 2021, Implicit MLE", "the authors' short name"},
       {"IndeCateR", "local_expectation",
        "De Smet, Sansone & Zuidberg Dos Martires 2023, Differentiable sampling of categorical "
