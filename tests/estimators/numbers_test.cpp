@@ -151,6 +151,7 @@ TEST_CASE("the estimators that support Normals, and the reasons of the others") 
                                        "nvil",
                                        "optimal_baseline",
                                        "ovis",
+                                       "path_only",
                                        "pathwise",
                                        "policy_gradient",
                                        "reinforce",
