@@ -46,8 +46,8 @@ std::pair<double, double> asymmetry(const std::string& spec, const Problem& prob
 }
 
 /// Estimators that depend on the order of options, on the direction of a logit, or on the loss of no option at all: for them a
-/// mirrored problem is a different one.
-const std::set<std::string> ordered = {"carms", "disarm_stick", "disarm_tree", "sparse_mixer", "stochastic_ad"};
+/// mirrored problem is a different one. And path_only, whose gradient is 0.
+const std::set<std::string> ordered = {"carms", "disarm_stick", "disarm_tree", "path_only", "sparse_mixer", "stochastic_ad"};
 /// Estimators whose noise is integrated, not enumerated: their accuracy is that of the quadrature.
 const std::set<std::string> integrated = {"gumbel_softmax", "st_gumbel", "rebar", "relax", "gumbel_rao", "reinmax_rao"};
 
