@@ -179,6 +179,7 @@ class EstimatorVerifier {
     if (quick_) replicates /= 10;
     measurement::MeasureSettings settings;
     settings.replicates = replicates;
+    settings.method = measurement::Method::sampled;
     settings.stop = stop_;
     std::string found, unknown,
         failure = guarded([&]() -> std::string {
