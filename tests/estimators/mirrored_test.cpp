@@ -59,7 +59,7 @@ TEST_CASE("moments of mirrored problems are mirrored, up to saturation") {
       for (const auto& name : Estimators::instance().names()) {
         const auto spec = Spec::parse(name);
         const auto model = model_of(problem.model);
-        if (ordered.count(name) || integrated.count(name) || wants_posterior(spec) ||
+        if (ordered.count(name) || integrated.count(name) || name == "path_only" || wants_posterior(spec) ||  // a mean of 0
             !why_unsupported(spec, model->structure()).empty())
           continue;
         CAPTURE(name);

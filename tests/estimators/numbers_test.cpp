@@ -152,6 +152,7 @@ TEST_CASE("the estimators that support Normals, and the reasons of the others") 
                                        "optimal_baseline",
                                        "ovis",
                                        "path_only",
+                                       "path_only",
                                        "pathwise",
                                        "policy_gradient",
                                        "reinforce",
