@@ -102,8 +102,8 @@ void uniforms(Randomness& random, Draw where, std::span<double> u) {
   }
 }
 
-/// The same given option b, for `Randomness::options_first`: the estimate varies where another z comes near that of b, so the u that
-/// lead there are told apart. E = -log u.
+/// The same given option b, for `Randomness::options_first`. The estimate varies where another z comes near that of b: the pieces of
+/// u there are passed as breaks. E = -log u.
 void uniforms_near_ties(Randomness& random, Draw where, int b, std::span<const double> log_p, std::span<double> u) {
   const auto at = [&](std::size_t i) {
     auto place = where;

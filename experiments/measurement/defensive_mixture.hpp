@@ -24,7 +24,7 @@
 
 namespace hardgrad::measurement {
 
-/// What may be made flat: one or two of the draws of one example, or a whole sample.
+/// The draws that may be made flat: one or two of one example, or all of a sample.
 struct MixturePlan {
   int examples = 0;  ///< with peaked draws
   int draws = 0;     ///< peaked draws of an example, at most
@@ -39,7 +39,7 @@ class DefensiveMixture final : public Randomness {
 
   /// Replicate `index` of those keyed by `noise`. With an empty plan all numbers are those of the law, and all weights 1.
   DefensiveMixture(Key noise, std::uint64_t index, const MixturePlan& plan);
-  /// Draws from the law, to see what a plan should hold. `samples`: whether samples are counted.
+  /// Draws from the law, to find the numbers of a plan. `samples`: whether samples are counted.
   static DefensiveMixture trial(Key noise, bool samples);
 
   int categorical(std::span<const double> probabilities, Draw where) override;

@@ -12,7 +12,7 @@ class Ratios {
   template <class T>
   void add(const Episode<T>& episode, double weight);
   void join(const Ratios& other);
-  /// (E R)^2 / E R^2 under q: the share of samples that are worth as much as equal ones. NaN without samples.
+  /// (E R)^2 / E R^2 under q: the effective sample size over the number of samples. NaN without samples.
   double effective_share() const;
   /// The largest R; NaN without samples.
   double largest() const;

@@ -26,7 +26,7 @@ const std::vector<MeasurementField>& measurement_fields() {
       {"tail_index", &M::tail_index, "1", "Hill's tail index of the replicates' squared deviations"},
       {"unvisited_mass", &M::unvisited_mass, "1", "probability of the choices that no replicate made"},
       {"effective_ratio_share", &M::effective_ratio_share, "1",
-       "off policy: the share of samples that are worth as much as equally weighted ones, (E R)^2 / E R^2 of their ratios R"},
+       "off policy: effective sample size over the number of samples, (E R)^2 / E R^2 of their ratios R"},
       {"largest_ratio", &M::largest_ratio, "1",
        "off policy: the largest ratio of a sample's probabilities under both policies"},
       {"exact_variance", &M::exact_variance, "1", "exact variance over all outcomes, for comparison with the sampled one"},

@@ -42,7 +42,7 @@ def measured(binary, where, spec, *options):
 
 
 def truth_of(binary, where, spec):
-    exact = measured(binary, where, spec, "--exact", "--outcome-cap", "1e6")
+    exact = measured(binary, where, spec, "--exact", "--outcome-cap", "1e5")
     return (exact, "exact") if exact else (measured(binary, where, spec, "--sampled", "--replicates", "30000", "--most-replicates", "0"), "30,000")
 
 
@@ -56,7 +56,7 @@ def row(binary, name, where, spec, unbiased, own_truth=False):
     for seed in range(1, SEEDS + 1):
         at = [*where, "--seed", str(seed)]
         if own_truth:
-            truth = measured(binary, at, spec, "--exact", "--outcome-cap", "1e6")
+            truth = measured(binary, at, spec, "--exact", "--outcome-cap", "1e5")
         found = measured(binary, at, spec, "--sampled")
         if not (found and truth):
             continue

@@ -57,7 +57,7 @@ TEST_CASE("weighted means over the mixture are those of the law") {
     CHECK_MEAN(found, truth);
     if (plan.examples == 1 && plan.draws == 2) CHECK(found.error < 0.5 * plain.error);
   }
-  // Two examples, one of which has more draws than planned.
+  // Two examples; one has more draws than planned.
   const auto two = [&](Randomness& random) {
     double sum = 0;
     std::uint32_t step = 0;

@@ -131,7 +131,7 @@ TEST_CASE("patterns without a match cause a warning, an empty sweep is rejected"
   CHECK(plan.cells.size() == 2);
   CHECK(plan.warnings.size() == 2);
   CHECK_THROWS_AS(plan_of(grid + "[[exclude]]\ntask = \"bits\"\n"), UsageError);
-  CHECK_THROWS_AS(plan_of(grid + "[measure]\nat = [5]\n"), UsageError);      // beyond the last step
+  CHECK_THROWS_AS(plan_of(grid + "[measure]\nat = [5]\n"), UsageError);            // beyond the last step
   CHECK_THROWS_AS(plan_of(grid + "[measure]\nmethod = \"exact\"\n"), UsageError);  // in float
 }
 
