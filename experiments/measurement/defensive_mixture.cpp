@@ -73,6 +73,11 @@ DefensiveMixture DefensiveMixture::trial(Key noise, bool samples) {
   return random;
 }
 
+void DefensiveMixture::rekey(Key noise) {
+  noise_ = KeyedRandomness(noise);
+  flat_noise_ = KeyedRandomness(noise / "flat");
+}
+
 bool DefensiveMixture::next_is_flat(const Draw& where) {
   if (now_ >= peaked_.size() || peaked_[now_].example != where.example) {
     const auto found = std::find_if(peaked_.begin(), peaked_.end(), [&](const auto& p) { return p.example == where.example; });

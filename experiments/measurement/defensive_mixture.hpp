@@ -41,6 +41,8 @@ class DefensiveMixture final : public Randomness {
   DefensiveMixture(Key noise, std::uint64_t index, const MixturePlan& plan);
   /// Draws from the law, to find the numbers of a plan. `samples`: whether samples are counted.
   static DefensiveMixture trial(Key noise, bool samples);
+  /// The draws that follow are of another call in the same run, whose noise is independent. Not for plans with samples.
+  void rekey(Key noise);
 
   int categorical(std::span<const double> probabilities, Draw where) override;
   void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,

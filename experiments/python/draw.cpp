@@ -15,10 +15,10 @@ Drawn<T>::Drawn(HeldEstimator& estimator, Wanted<T> wanted)
   std::unique_lock lock(estimator.learning(), std::defer_lock);
   if (held->learns) lock.lock();  // no other thread reads an estimator that learns
 
-  KeyedRandomness random(Key(wanted.seed) / "noise");
   const auto batch = model_.batch(std::move(wanted.ids));
+  const auto random = noise_of(wanted.seed, batch, wanted.mixture);
   const auto estimate =
-      held->estimator->draw({.tape = *tape_, .model = model_, .batch = batch, .random = random, .learning = learning});
+      held->estimator->draw({.tape = *tape_, .model = model_, .batch = batch, .random = *random, .learning = learning});
   if (wanted.ending) wanted.ending();
   tape_->backward(estimate.surrogate);
   tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the batch mean

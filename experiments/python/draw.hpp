@@ -6,6 +6,7 @@
 
 #include "experiments/python/held_estimator.hpp"
 #include "experiments/python/kept_tape.hpp"
+#include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
 
 namespace hardgrad::python {
@@ -30,13 +31,14 @@ struct Wanted {
   std::vector<std::uint32_t> ids = {};  ///< for OwnLoss::batch
   typename OwnLoss<T>::Loss loss;
   std::uint64_t seed = 0;
-  bool learning = false;  ///< the estimator learns from it (one thread at a time)
-  bool options = false;   ///< fill Samples::option and weights
+  bool learning = false;       ///< the estimator learns from it (one thread at a time)
+  bool options = false;        ///< fill Samples::option and weights
+  Mixture* mixture = nullptr;  ///< of the step that asks
   /// Called before the surrogate is differentiated.
   std::function<void()> ending = {};
 };
 
-/// An estimate, with the same noise as `hardgrad gradient --seed`.
+/// An estimate, with the same noise as `hardgrad gradient --seed` unless it is within a mixture.
 template <class T>
 class Drawn {
  public:

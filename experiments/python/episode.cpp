@@ -18,6 +18,7 @@
 #include "experiments/python/fiber.hpp"
 #include "experiments/python/held_estimator.hpp"
 #include "experiments/python/kept_tape.hpp"
+#include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
 #include "experiments/python/sites.hpp"
 
@@ -172,7 +173,8 @@ class RunNetwork final : public Model<T> {
 /// estimator's own loss (HeldEstimator, without a learning rate).
 template <class T>
 py::tuple run_episode(HeldEstimator& estimator, const Network<T>& network, const std::vector<SiteTuple>& sites, bool posterior,
-                      int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning) {
+                      int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning,
+                      Mixture* mixture) {
   const auto structure = structure_of(sites, posterior);
   Batch batch;
   batch.id.resize(examples);
@@ -192,9 +194,9 @@ py::tuple run_episode(HeldEstimator& estimator, const Network<T>& network, const
     learning = learning && held->learns;
     std::unique_lock lock(estimator.learning(), std::defer_lock);
     if (held->learns) lock.lock();
-    KeyedRandomness random(Key(seed) / "noise");
+    const auto random = noise_of(seed, batch, mixture);
     const auto estimate =
-        held->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = random, .learning = learning});
+        held->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = *random, .learning = learning});
     tape->backward(estimate.surrogate);
     const auto add = [&](const Episode<T>& run) {
       for (const auto& cost : run.costs()) {
@@ -232,7 +234,7 @@ template <class T>
 class Block {
  public:
   Block(HeldEstimator& estimator, std::vector<SiteTuple> sites, bool posterior, int examples,
-        std::optional<Numbers<std::uint32_t>> ids, std::uint64_t seed, bool learning)
+        std::optional<Numbers<std::uint32_t>> ids, std::uint64_t seed, bool learning, Mixture* mixture)
       : fiber_([=, this, &estimator, sites = std::move(sites), ids = std::move(ids)](Fiber& fiber) {
           const Network<T> network = [&](const std::shared_ptr<Asking<T>>& asking) {
             if (asking_)
@@ -243,7 +245,7 @@ class Block {
             asking_ = asking;
             fiber.suspend();
           };
-          found_ = run_episode<T>(estimator, network, sites, posterior, examples, ids, seed, learning);
+          found_ = run_episode<T>(estimator, network, sites, posterior, examples, ids, seed, learning, mixture);
         }) {
     fiber_.resume();
   }
@@ -267,16 +269,16 @@ void declare(py::module_& module, const char* asking, const char* run, const cha
   py::class_<Asking<T>, std::shared_ptr<Asking<T>>>(module, asking)
       .def("choose", &Asking<T>::choose)
       .def("cost", &Asking<T>::cost);
-  module.def(
-      run, [](HeldEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, int examples,
-              const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning, const py::object& network) {
-        return run_episode<T>(
-            estimator, [&](const auto& asking) { network(asking); }, sites, posterior, examples, ids, seed, learning);
-      });
+  module.def(run, [](HeldEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, int examples,
+                     const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning, Mixture* mixture,
+                     const py::object& network) {
+    return run_episode<T>(
+        estimator, [&](const auto& asking) { network(asking); }, sites, posterior, examples, ids, seed, learning, mixture);
+  });
   py::class_<Block<T>>(module, block)
       .def(py::init<HeldEstimator&, std::vector<SiteTuple>, bool, int, std::optional<Numbers<std::uint32_t>>, std::uint64_t,
-                    bool>(),
-           py::keep_alive<1, 2>())
+                    bool, Mixture*>(),
+           py::keep_alive<1, 2>(), py::keep_alive<1, 9>())
       .def_property_readonly("asking", &Block<T>::asking)
       .def("end", &Block<T>::end)
       .def("drop", &Block<T>::drop);

@@ -75,7 +75,7 @@ template <class T>
 py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, int picks, const std::optional<Numbers<T>>& state,
                 const std::optional<Numbers<std::uint32_t>>& ids, const std::optional<Numbers<double>>& tables,
                 const py::object& function, bool takes_weights, std::uint64_t seed, bool learning, bool with_options,
-                bool later) {
+                bool later, Mixture* mixture) {
   const auto E = logits.shape(0), D = logits.shape(1), S = logits.shape(2);
   GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), picks, estimator.name());
   const auto all = []<class X>(const std::optional<Numbers<X>>& x) {
@@ -87,7 +87,8 @@ py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, in
                    .loss = std::ref(loss),
                    .seed = seed,
                    .learning = learning,
-                   .options = with_options};
+                   .options = with_options,
+                   .mixture = mixture};
   if (later) wanted.ending = [&loss] { loss.cut(); };
   std::unique_ptr<Drawn<T>> result;
   {
@@ -193,6 +194,15 @@ PYBIND11_MODULE(_core, module) {
     return array_of<std::int64_t>(given<double>(logits, rank).count, {logits.shape(0), logits.shape(1)});
   });
   declare_estimator(module);
+  py::class_<Mixture>(module, "Mixture")
+      .def(py::init<>())
+      .def(py::init<std::uint64_t, std::uint64_t, int, int>())
+      .def("knows", &Mixture::knows)
+      .def_property_readonly("seeds", &Mixture::seeds)
+      .def_property_readonly("coupled", &Mixture::coupled)
+      .def_property_readonly(
+          "seen", [](const Mixture& mixture) { return py::make_tuple(mixture.seen().examples, mixture.seen().draws); })
+      .def_property_readonly("weight", &Mixture::weight);
   declare_drawn<float>(module, "DrawnFloat");
   declare_drawn<double>(module, "DrawnDouble");
   module.def("draw_float", &drawn<float>);

@@ -45,7 +45,7 @@ class DrawnReplicates {
                     most_blocks, most_blocks, std::move(parts)) {}
 
   /// False, and nothing is added, if an entry is not finite.
-  bool add(const Numbers<double>& gradient) {
+  bool add(const Numbers<double>& gradient, double weight) {
     const std::span<const double> numbers(gradient.data(), static_cast<std::size_t>(gradient.size()));
     if (numbers.size() != replicates_.reference().size()) throw UsageError("a gradient of another size");
     if (!finite(numbers)) return false;
@@ -54,7 +54,7 @@ class DrawnReplicates {
       replicates_.grow();
       block_ = replicates_.next();
     }
-    replicates_.add(block_, numbers);
+    replicates_.add(block_, numbers, weight);
     ++added_;
     return true;
   }
@@ -121,7 +121,7 @@ void declare_replicates(py::module_& module) {
   py::class_<DrawnReplicates>(module, "Replicates")
       .def(py::init<const Numbers<double>&, int, std::vector<std::array<std::size_t, 2>>>())
       .def("part", &DrawnReplicates::part)
-      .def("add", &DrawnReplicates::add)
+      .def("add", &DrawnReplicates::add, py::arg("gradient"), py::arg("weight") = 1.0)
       .def("finish", &DrawnReplicates::finish)
       .def_property_readonly("count", &DrawnReplicates::count)
       .def("mean",

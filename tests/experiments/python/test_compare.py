@@ -20,10 +20,10 @@ torch.set_num_threads(1)
 class Bits:
     """Four examples with three bits from a layer, and a loss with parameters of its own."""
 
-    def __init__(self, dtype=torch.float64):
+    def __init__(self, dtype=torch.float64, scale=1.0):
         generator = torch.Generator().manual_seed(5)
         self.x = torch.randn(4, 2, generator=generator, dtype=dtype)
-        self.w = torch.randn(2, 6, generator=generator, dtype=dtype).requires_grad_()
+        self.w = (scale * torch.randn(2, 6, generator=generator, dtype=dtype)).requires_grad_()
         self.v = torch.randn(3, generator=generator, dtype=dtype).requires_grad_()
 
     def parameters(self):
@@ -38,9 +38,9 @@ class Bits:
 class Looks:
     """Two choices; the second depends on the first."""
 
-    def __init__(self):
+    def __init__(self, scale=1.0):
         generator = torch.Generator().manual_seed(6)
-        self.first, self.second, self.items = (torch.randn(*shape, generator=generator).requires_grad_() for shape in ((4,), (4, 4), (4,)))
+        self.first, self.second, self.items = ((scale * torch.randn(*shape, generator=generator)).requires_grad_() for shape in ((4,), (4, 4), (4,)))
 
     def parameters(self):
         return {"choices": [self.first, self.second], "items": self.items}
@@ -81,10 +81,10 @@ def brute_force(loss, parameters, seeds):
     return np.stack(found)
 
 
-@pytest.mark.parametrize("network, specs", [(Bits(), ["rloo[samples=2]", "straight_through", "disarm"]), (Looks(), ["reinforce", "rloo[samples=3]"]),
+@pytest.mark.parametrize("network, specs", [(Bits(scale=0.5), ["rloo[samples=2]", "straight_through", "reinforce"]), (Looks(scale=0.5), ["reinforce", "rloo[samples=3]"]),
                                             (Experts(), ["reinforce", "rloo[samples=3]"])], ids=["bits", "looks", "experts"])
 def test_figures_are_those_of_all_gradients(network, specs):
-    """With the same seeds; intervals and p against the second implementation in `analysis`."""
+    """With the same seeds, as no option is rare; intervals and p against the second implementation in `analysis`."""
     tensors = network.parameters()
     if isinstance(tensors, dict):
         tensors = [x for group in tensors.values() for x in (group if isinstance(group, list) else [group])]
@@ -103,7 +103,7 @@ def test_figures_are_those_of_all_gradients(network, specs):
         np.testing.assert_allclose(of.variances, estimates.var(0, ddof=1), rtol=1e-5, atol=1e-9)
         cosines = estimates @ exact / np.linalg.norm(estimates, axis=1) / np.linalg.norm(exact)
         assert of.cosine == pytest.approx(cosines.mean(), rel=1e-6)
-        samples = {"rloo[samples=2]": 2, "rloo[samples=3]": 3, "disarm": 2}.get(spec, 1)
+        samples = {"rloo[samples=2]": 2, "rloo[samples=3]": 3}.get(spec, 1)
         assert of.rows == samples * {Bits: 4, Looks: 2 * 3, Experts: 6}[type(network)], spec
         assert of.work_normalised_variance == pytest.approx(of.variance * of.rows)
     if found[specs[0]].groups:

@@ -103,7 +103,7 @@ def test_a_derivative_that_raises_comes_out():
     for spec in ("gumbel_softmax", "rebar"):  # differentiated at the end, and during the run
         with pytest.raises(Ours, match="no derivative"):
             _core.draw_double(hardgrad.Estimator(spec), LOGITS[None], 2, 0, None, None, None,
-                              lambda choice, example, differentiable: (np.zeros(len(example)), pull), True, 0, False, True, False)
+                              lambda choice, example, differentiable: (np.zeros(len(example)), pull), True, 0, False, True, False, None)
 
 
 def test_nothing_is_kept():

@@ -18,6 +18,9 @@ jax.config.update("jax_default_matmul_precision", "highest")
 import hardgrad  # noqa: E402
 import hardgrad.jax  # noqa: E402
 import hardgrad.torch  # noqa: E402
+from hardgrad._draw_many import Plan, rare_draws  # noqa: E402
+from hardgrad._gradients import Drawing  # noqa: E402
+from hardgrad._jax_compare import Tree  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 X, ENCODER, DECODER, BIAS = (RANDOM.standard_normal(shape) for shape in ((4, 3), (3, 3), (3, 3), 3))
@@ -93,7 +96,7 @@ def test_a_wrong_loss_is_found_and_gradients_stand_beside_losses():
         log_p = (bits * logits - jnp.logaddexp(0, logits)).sum(1)
         return (errors + jax.lax.stop_gradient(errors) * log_p).mean()
 
-    found = hardgrad.jax.compare(loss, TREE, {"right": "rloo[samples=4]", "mine": mine, "wrong": wrong, "by hand": by_hand}, replicates=600)
+    found = hardgrad.jax.compare(loss, TREE, {"right": "rloo[samples=4]", "mine": mine, "wrong": wrong, "by hand": by_hand}, replicates=600, seed=1)
     low, high = found["wrong"].intervals["relative_bias"]
     assert low <= 0.1 <= high and 0.05 < low and found.biased("wrong") and not any(map(found.biased, ("right", "mine", "by hand")))
     assert found["mine"].variance == pytest.approx(found["right"].variance, rel=1e-9) and found["right"].rows == 16
@@ -111,6 +114,48 @@ def test_rows_are_counted_inside_loops_and_compiled_functions():
     assert found["rloo[samples=2]"].rows == 5 * 8
     assert "does not use it, but rloo[samples=2]" in str(hardgrad.jax.compare(lambda tree, estimator, seed: loss(tree, "rloo[samples=2]", seed), TREE,
                                                                              ["reinforce", "rloo"], replicates=3, reference=None))
+
+
+PEAKED = {"logits": jnp.log(jnp.asarray([[0.990, 0.006, 0.003, 0.001], [0.004, 0.002, 0.992, 0.002]])),
+          "table": jnp.asarray([[0.2, 1.5, -1.0, 3.0], [-0.8, 0.9, 0.3, 2.0]])}
+
+
+def peaked(tree, estimator, seed):
+    return hardgrad.jax.expectation(tree["logits"], lambda z: (1 + (z * tree["table"]).sum((1, 2))) ** 2, estimator, seed=seed)
+
+
+def test_rare_choices_are_sought():
+    """As in PyTorch, also by calls of a function that was compiled before. Calls with one seed share their noise, which stays so."""
+    logits, table = (torch.tensor(np.array(PEAKED[name]), requires_grad=True) for name in ("logits", "table"))
+
+    def in_torch(estimator):
+        seed = torch.initial_seed() & 0xFFFFFFFF
+        return hardgrad.torch.expectation(logits, lambda z: (1 + (z * table).sum((1, 2))) ** 2, estimator, seed=seed)
+
+    specs = ["reinforce", "rloo[samples=2]"]
+    ours, theirs = (hardgrad.jax.compare(peaked, PEAKED, specs, replicates=100),
+                    hardgrad.torch.compare(in_torch, {"logits": [logits], "table": [table]}, specs, replicates=100))
+    for spec in specs:
+        for name in ("variance", "squared_bias", "rows", "effective_sample_size"):
+            assert ours[spec].numbers[name] == pytest.approx(theirs[spec].numbers[name], rel=1e-6, abs=1e-9), (spec, name)
+    compiled = jax.jit(peaked, static_argnames="estimator")
+    alone = compiled(PEAKED, "reinforce", 4)
+
+    def twice(tree, seed):
+        return (compiled(tree, "reinforce", seed) + compiled(tree, "reinforce", seed ^ 1)) / 2
+
+    def shared(tree, seed):
+        return (compiled(tree, "reinforce", seed) + compiled(jax.tree.map(lambda x: 1.1 * x, tree), "reinforce", seed)) / 2
+
+    drawn = {}
+    for step in (twice, shared):
+        tree = Tree(PEAKED)
+        drawn[step] = rare_draws(Drawing(tree, step, np.empty(tree.size)), Plan(0, 100))
+    assert drawn == {twice: (1, 4), shared: (0, 0)}
+    halves = [hardgrad.jax.compare(None, PEAKED, {"twice": twice}, reference=None, seed=seed)["twice"].variance for seed in range(6)]
+    whole = [hardgrad.jax.compare(peaked, PEAKED, ["reinforce"], reference=None, seed=seed)["reinforce"].variance for seed in range(6)]
+    assert np.mean(halves) == pytest.approx(np.mean(whole) / 2, rel=0.25)
+    assert compiled(PEAKED, "reinforce", 4) == alone
 
 
 def test_bad_steps_are_named_and_the_others_kept():

@@ -62,6 +62,24 @@ def test_any_number_and_numbers_that_are_not_finite():
         run.add(truth[1:])
 
 
+def test_weights():
+    """Figures against explicit formulas: c is the number of weights 1 that a weight counts as, in the noise of the mean."""
+    estimates, truth = drawn(256, 0.5)
+    weights = np.random.default_rng(4).choice([0.2, 1.0, 1.8], 256)
+    run = _core.Replicates(truth, 32, [(2, P)])
+    for one, weight in zip(estimates, weights):
+        assert run.add(one, weight) and not run.add(one * np.nan, weight)
+    run.finish()
+    mean = weights @ estimates / weights.sum()
+    np.testing.assert_allclose(run.mean(), mean, rtol=1e-12)
+    for part, first in ((run, 0), (run.part(0), 2)):
+        squares = ((estimates - mean)[:, first:] ** 2).sum(1)
+        c = weights**2 @ squares / (weights @ squares)
+        found = part.summary(None, True, False, 1.0, 0.95)["numbers"]
+        assert found["variance"] == pytest.approx(weights @ squares / (weights.sum() - c))
+        assert found["squared_bias"] == pytest.approx(((mean - truth)[first:] ** 2).sum() - found["variance"] * c / weights.sum())
+
+
 def test_against_a_long_run():
     """Its noise counts: the standard error is stated, and without a bias p is not small."""
     estimates, truth = drawn(200)

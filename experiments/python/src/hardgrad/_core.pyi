@@ -73,11 +73,30 @@ class DrawnFloat:
 class DrawnDouble(DrawnFloat):
     """The same in double precision."""
 
+class Mixture:
+    """The noise of a step's draws, which seeks rare options. index: the replicate's place among those of this seed; examples, draws: how
+    many have a rare option, and how many draws an example at most. Without arguments: draws from the law, to count these."""
+    def __init__(self, seed: int = ..., index: int = ..., examples: int = ..., draws: int = ...) -> None: ...
+    def knows(self, seed: int) -> bool:
+        """Whether a call with this seed was made; another one is the same call again."""
+    @property
+    def seeds(self) -> list[int]:
+        """Of the calls so far."""
+    @property
+    def coupled(self) -> bool:
+        """Whether calls or examples share their noise: then the weight is wrong."""
+    @property
+    def seen(self) -> tuple[int, int]:
+        """The examples and draws so far."""
+    @property
+    def weight(self) -> float:
+        """The ratio of the law to the mixture at the draws so far."""
+
 class Replicates:
     """Gradients [P] added one after another, around a reference [P]; intervals are from the scatter of at most `most_blocks` blocks.
     parts: ranges of the parameters for `part`."""
     def __init__(self, reference: NDArray[np.float64], most_blocks: int, parts: list[tuple[int, int]]) -> None: ...
-    def add(self, gradient: NDArray[np.float64]) -> bool:
+    def add(self, gradient: NDArray[np.float64], weight: float = 1.0) -> bool:
         """False, and nothing is added, if an entry is not finite."""
     def finish(self) -> None:
         """Before what follows. UsageError for fewer than two gradients."""
@@ -98,10 +117,10 @@ def describe(name: str) -> str: ...
 def count_options(logits: NDArray[np.float64], rank: int) -> NDArray[np.int64]: ...
 def draw_double(estimator: Estimator, logits: NDArray[Any], rank: int, picks: int, state: Optional[NDArray[Any]],
                 ids: Optional[NDArray[np.uint32]], tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
-                with_options: bool, later: bool) -> Any: ...
+                with_options: bool, later: bool, mixture: Optional[Mixture]) -> Any: ...
 def draw_float(estimator: Estimator, logits: NDArray[Any], rank: int, picks: int, state: Optional[NDArray[Any]],
                ids: Optional[NDArray[np.uint32]], tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
-               with_options: bool, later: bool) -> Any: ...
+               with_options: bool, later: bool, mixture: Optional[Mixture]) -> Any: ...
 def moments(estimator: Estimator, logits: NDArray[np.float64], rank: int, table: NDArray[np.float64], multilinear: bool,
             loss: Optional[_Loss], cap: float, covariance: bool) -> dict[str, Any]: ...
 def test(spec: str, to_the_first_failure: bool, quick: bool) -> tuple[bool, bool, list[tuple[str, str, str, str]]]: ...
@@ -126,7 +145,7 @@ _Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any]]
 class BlockFloat:
     """An episode whose network is a `with` block."""
     def __init__(self, estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
-                 learning: bool) -> None: ...
+                 learning: bool, mixture: Optional[Mixture]) -> None: ...
     @property
     def asking(self) -> AskingFloat: ...
     def end(self) -> _Found: ...
@@ -136,6 +155,6 @@ class BlockDouble(BlockFloat):
     """The same in double precision."""
 
 def run_episode_float(estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
-                      learning: bool, network: Callable[[Any], Any]) -> _Found: ...
+                      learning: bool, mixture: Optional[Mixture], network: Callable[[Any], Any]) -> _Found: ...
 def run_episode_double(estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
-                       learning: bool, network: Callable[[Any], Any]) -> _Found: ...
+                       learning: bool, mixture: Optional[Mixture], network: Callable[[Any], Any]) -> _Found: ...

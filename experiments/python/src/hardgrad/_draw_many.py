@@ -10,13 +10,14 @@ from typing import Optional
 
 import numpy as np
 
-from ._core import NotFinite, UsageError
+from ._core import Mixture, NotFinite, UsageError
 from ._gradients import Drawing, Floats
 from ._moments import Reference, Replicates
 
 FEWEST = 8  # replicates, also if the time has run out
 MOST = 100_000
-WARMUP, REPLICATE, REFERENCE = range(3)  # streams of seeds
+WARMUP, REPLICATE, REFERENCE, TRIAL = range(4)  # streams of seeds
+_TRIALS, _FROM_THE_LAW = 16, 4  # steps that show the rare draws
 
 
 def seed_of(seed: int, stream: int, number: int) -> int:
@@ -53,6 +54,28 @@ def warmed_up(drawing: Drawing, plan: Plan, steps: int) -> int:
     return steps
 
 
+def rare_draws(drawing: Drawing, plan: Plan) -> tuple[int, int]:
+    """The examples of a step that have draws with a rare option, and how many: the most of a few steps, from the law first and then flat,
+    since there may be more draws after a rare option. 0 where draws share their noise, or have the same in every step, which stays."""
+    most = 0, 0
+    before: set[int] = set()
+    for number in range(_TRIALS):
+        if number == _FROM_THE_LAW and most == (0, 0) or time.monotonic() > plan.end:
+            break
+        mixture = Mixture() if number < _FROM_THE_LAW else Mixture(seed_of(plan.seed, TRIAL, -1), 2 * number + 1, *most)
+        try:
+            drawing(seed_of(plan.seed, TRIAL, number), mixture=mixture)
+        except NotFinite:
+            pass
+        if not mixture.seeds:
+            break
+        if mixture.coupled or not before.isdisjoint(mixture.seeds):
+            return 0, 0
+        before.update(mixture.seeds)
+        most = max(most[0], mixture.seen[0]), max(most[1], mixture.seen[1])
+    return most
+
+
 def checked(drawing: Drawing, plan: Plan) -> Optional[Floats]:
     """The gradient of the first seed; None if it is not finite. UsageError if the same seed gives another gradient."""
     seed = seed_of(plan.seed, REPLICATE, 0)
@@ -69,9 +92,11 @@ def checked(drawing: Drawing, plan: Plan) -> Optional[Floats]:
 
 
 def collected(drawing: Drawing, reference: Optional[Reference], plan: Plan, stream: int) -> Collected:
-    """Replicates as planned. NotFinite if fewer than two are finite."""
-    found = Replicates(drawing.parameters, reference)
+    """Replicates as planned, which seek rare draws. NotFinite if fewer than two are finite."""
+    rare, key = rare_draws(drawing, plan), seed_of(plan.seed, stream, -1)
+    found = Replicates(drawing.parameters, reference, rare != (0, 0))
     seconds: list[float] = []
+    weights: list[float] = []
     rows, bad, why = 0.0, 0, ""
     reached = np.zeros(len(drawing.parameters.parts), bool)
     specs: set[str] = set()
@@ -79,19 +104,21 @@ def collected(drawing: Drawing, reference: Optional[Reference], plan: Plan, stre
         if number >= FEWEST and time.monotonic() > plan.end:
             break
         try:
-            drawn = drawing(seed_of(plan.seed, stream, number))
+            mixture = Mixture(key, number, *rare) if rare != (0, 0) else None
+            drawn = drawing(seed_of(plan.seed, stream, number), mixture=mixture)
         except NotFinite as error:
             bad, why = bad + 1, str(error)
             continue
         seconds.append(drawn.seconds)
-        rows += drawn.rows
+        weights.append(drawn.weight)
+        rows += drawn.weight * drawn.rows
         reached |= drawn.reached
         specs |= drawn.specs
-        if not found.add(drawn.numbers):
+        if not found.add(drawn.numbers, drawn.weight):
             bad, why = bad + 1, "the gradient has an entry that is not a finite number"
     if found.count < 2:
         raise NotFinite(f"{bad} of {bad + found.count} estimates are not finite: {why}" if bad else "fewer than two estimates")
     if not reached.any():
         raise UsageError("no gradient reaches any of the parameters")
     found.finish()
-    return Collected(found, rows / len(seconds) if specs else math.nan, statistics.median(seconds), bad, np.flatnonzero(~reached).tolist(), specs)
+    return Collected(found, rows / sum(weights) if specs else math.nan, statistics.median(seconds), bad, np.flatnonzero(~reached).tolist(), specs)

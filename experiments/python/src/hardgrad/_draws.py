@@ -22,9 +22,9 @@ HELD = (_core.Estimator, _module.Estimator)
 class Meter(Counted):
     """Counts the draws in a block. An estimator given by name is kept in `kept`, by its name and the number of the call."""
 
-    def __init__(self, kept: Kept, learning: bool):
+    def __init__(self, kept: Kept, learning: bool, mixture: Optional[_core.Mixture]):
         super().__init__()
-        self.kept, self.learning, self.calls = kept, learning, 0
+        self.kept, self.learning, self.mixture, self.calls = kept, learning, mixture, 0
 
     def estimator(self, spec: str) -> _core.Estimator:
         found = self.kept.setdefault((spec, self.calls), _core.Estimator(spec))
@@ -37,18 +37,29 @@ class _Here(threading.local):
 
 
 _here = _Here()
+_mixtures: list[_core.Mixture] = []  # of the comparisons at work, each within the one before
 _drawn_before: set[str] = set()
 _warned: set[str] = set()
 
 
 @contextmanager
-def metered(kept: Kept, learning: bool) -> Iterator[Meter]:
-    """Counts this thread's draws in the block. Estimators learn there only if `learning`."""
-    before, _here.meter = _here.meter, Meter(kept, learning)
+def metered(kept: Kept, learning: bool, mixture: Optional[_core.Mixture]) -> Iterator[Meter]:
+    """Counts this thread's draws in the block, which are made from the mixture. Estimators learn there only if `learning`."""
+    before, _here.meter = _here.meter, Meter(kept, learning, mixture)
+    _mixtures.extend([mixture] if mixture else [])
     try:
         yield _here.meter
     finally:
         _here.meter = before
+        del _mixtures[len(_mixtures) - bool(mixture):]
+
+
+def mixture(seed: int) -> Optional[_core.Mixture]:
+    """The noise of a draw with this seed in a comparison. A checkpointed block is run again in another thread, PyTorch's for the
+    device, and draws the same there."""
+    if _here.meter is not None:
+        return _here.meter.mixture
+    return next((of for of in _mixtures if of.knows(seed)), None)
 
 
 def learns_now(estimator: Given) -> bool:

@@ -223,7 +223,7 @@ class Episode:
         self._given, self._runs, self._learning = [], [], draws.learns_now(self._named)
 
     def _wanted(self) -> Any:
-        return self._estimator, self._sites, self._posterior, self._examples, self._ids, self._seed, self._learning
+        return self._estimator, self._sites, self._posterior, self._examples, self._ids, self._seed, self._learning, draws.mixture(self._seed)
 
     def _begun(self, asking: Any) -> Run:
         self._runs.append(Run(asking, self._examples, self._dtype, self._given, self._estimator.spec, self._subsets))

@@ -153,7 +153,7 @@ def gradient(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], seed:
     function = Function(f, takes, given) if callable(f) else None
     table = None if function else given_table(f, given)
     value, runs = _core.draw_double(_held(estimator, seed), given.value, given.rank, 0, _state(state, given), given_ids(ids, len(given.value)), table,
-                                    function, takes == "weights", given_seed(seed), False, True, False)
+                                    function, takes == "weights", given_seed(seed), False, True, False, None)
     return Gradient(value.reshape(given.shape), tuple(Samples(*run) for run in runs))
 
 

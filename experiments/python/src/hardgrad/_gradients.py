@@ -65,8 +65,8 @@ class Parameters(abc.ABC):
         """The gradients of a loss. UsageError, when called, for a result that is not a loss."""
 
     @abc.abstractmethod
-    def counting(self, kept: Kept, learning: bool) -> ContextManager[Counted]:
-        """Counts the draws in a block. Estimators learn there only if `learning`."""
+    def counting(self, kept: Kept, learning: bool, mixture: Optional[_core.Mixture]) -> ContextManager[Counted]:
+        """Counts the draws in a block, which are made from the mixture, if there is one. Estimators learn there only if `learning`."""
 
     @abc.abstractmethod
     def own_noise(self) -> ContextManager[Any]:
@@ -80,12 +80,13 @@ class Parameters(abc.ABC):
 @dataclass
 class Drawn:
     """One gradient. numbers: [P], overwritten by the next; reached: which parameters have a gradient; seconds: of the user's function
-    and its backward pass, until the numbers are known."""
+    and its backward pass, until the numbers are known; weight: the ratio of the law to the mixture that it was drawn from."""
     numbers: Floats
     reached: list[bool]
     rows: float
     specs: set[str]
     seconds: float
+    weight: float
 
 
 class Drawing:
@@ -100,9 +101,9 @@ class Drawing:
     def learns(self) -> bool:
         return any(estimator.learns for estimator in self.kept.values())
 
-    def __call__(self, seed: int, learning: bool = False) -> Drawn:
+    def __call__(self, seed: int, learning: bool = False, mixture: Optional[_core.Mixture] = None) -> Drawn:
         """UsageError if the loss is no scalar with a gradient, or changes the parameters; NotFinite if the gradient is not finite."""
-        with self.parameters.counting(self.kept, learning) as counted:
+        with self.parameters.counting(self.kept, learning, mixture) as counted:
             begin = time.perf_counter()
             gradients, value = self._evaluated(seed)
             seconds = time.perf_counter() - begin
@@ -118,4 +119,4 @@ class Drawing:
         for part, gradient in zip(self.parameters.parts, gradients):
             if gradient is not None:
                 self.numbers[part] = gradient.reshape(-1)
-        return Drawn(self.numbers, reached, counted.rows, counted.specs, seconds)
+        return Drawn(self.numbers, reached, counted.rows, counted.specs, seconds, mixture.weight if mixture else 1.0)

@@ -11,7 +11,7 @@ from jax.tree_util import DictKey, GetAttrKey, keystr, tree_flatten_with_path, t
 
 from ._compare import Estimators, Options, entries_of, measured
 from ._comparison import Comparison
-from ._core import UsageError
+from ._core import Mixture, UsageError
 from ._gradients import Counted, Evaluated, Kept, Parameters
 from ._jax_draws import counted
 
@@ -77,8 +77,8 @@ class Tree(Parameters):
             whole[place] = leaf
         return tree_unflatten(self._structure, whole)
 
-    def counting(self, kept: Kept, learning: bool) -> ContextManager[Counted]:
-        return counted()
+    def counting(self, kept: Kept, learning: bool, mixture: Optional[Mixture]) -> ContextManager[Counted]:
+        return counted(mixture)
 
     def own_noise(self) -> ContextManager[Any]:
         return nullcontext()
@@ -123,7 +123,8 @@ def compare(step: Optional[Step], parameters: Any, estimators: Estimators, *, re
     coordinates: also keep mean and variance of every coordinate.
 
     Returns a `Comparison`; print it. An estimator that fails has its reason there, and the others are kept. UsageError if all fail, or the
-    arguments are invalid. With the same seed its moments are those of `hardgrad.torch.compare`, if steps draw from the same 32 bits.
+    arguments are invalid. Rare options are sought as in PyTorch, in versions of JAX with `jax.make_user_context`. With the same seed its
+    moments are those of `hardgrad.torch.compare`, if steps draw from the same 32 bits.
     """
     options = Options(reference=reference, replicates=replicates, seconds=seconds, by=by, seed=seed, cap=cap, coordinates=coordinates)
     return measured(entries_of(step, estimators, Tree), step, Tree(parameters), options)

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
-from typing import Any, Iterator
+from typing import Any, ContextManager, Iterator, Optional
 
 import jax
 import jax.numpy as jnp
@@ -13,27 +13,33 @@ import numpy as np
 from jax import Array
 
 from . import _core
-from ._core import Error, Estimator, UsageError
+from ._core import Error, Estimator, Mixture, UsageError
 from ._gradients import Counted
 
 DRAW = {np.dtype(np.float32): _core.draw_float, np.dtype(np.float64): _core.draw_double}
 _lock = threading.Lock()
 _rows_drawn: dict[str, int] = {}  # by spec, in this process
 _errors: deque[Error] = deque(maxlen=1)
+# Functions that are traced in a comparison. They share no cache with others, so that these never draw from its mixture. (Old versions of
+# JAX have no such context, and no mixture.)
+_compared: Any = jax.make_user_context(False) if hasattr(jax, "make_user_context") else None
+_mixture: Optional[Mixture] = None  # of the comparison's present step
+_mixing: ContextManager[Any] = threading.Lock()  # a mixture has one new call at a time
 
 
 class Draws:
-    """Draws of an estimator at logits [E, D, S]; equal if their arguments are."""
+    """Draws of an estimator at logits [E, D, S]; equal if their arguments are, and both or none are in a comparison."""
 
     def __init__(self, spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int):
         self.key = (spec, shape, dtype, picks)
         self.rows = _rows(*self.key)
+        self.compared = _compared is not None and bool(_compared.value)
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash((self.key, self.compared))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Draws) and self.key == other.key
+        return isinstance(other, Draws) and (self.key, self.compared) == (other.key, other.compared)
 
     def options(self, logits: Array, seed: Array) -> Any:
         """[R, D] options ([R, D, picks] of subsets) and the examples [R] of the rows."""
@@ -48,12 +54,12 @@ class Draws:
         return jax.pure_callback(self._estimate, shapes, logits, losses, seed, vmap_method="sequential")
 
     def _options(self, logits: Any, seed: Any) -> Any:
-        _, run = _noted(self.key[0], np.asarray(logits), self.key[3], int(seed), None)
+        _, run = self._drawn(logits, seed, None)
         self._check(run)
         return run[0].astype(np.int32), run[2].astype(np.int32)
 
     def _estimate(self, logits: Any, losses: Any, seed: Any) -> Any:
-        slope, run = _noted(self.key[0], np.asarray(logits), self.key[3], int(seed), np.asarray(losses))
+        slope, run = self._drawn(logits, seed, np.asarray(losses))
         with _lock:
             _rows_drawn[self.key[0]] = _rows_drawn.get(self.key[0], 0) + self.rows
         self._check(run)
@@ -61,33 +67,40 @@ class Draws:
         value = np.bincount(example, share * values, len(slope))
         return value.astype(slope.dtype), slope, share
 
+    def _drawn(self, logits: Any, seed: Any, losses: Any) -> Any:
+        """`_drawn` of this estimator; keeps its error, which JAX passes on as words only."""
+        mixture = _mixture if self.compared else None
+        try:
+            with nullcontext() if mixture is None else _mixing:
+                return _drawn(self.key[0], np.asarray(logits), self.key[3], int(seed), losses, mixture)
+        except Error as error:
+            _errors.append(error)
+            raise
+
     def _check(self, run: Any) -> None:
         if len(run[2]) != self.rows:
             raise UsageError(f"{self.key[0]} runs {len(run[2])} rows instead of {self.rows}: under JAX no logit may be -inf")
 
 
-def _noted(*given: Any) -> Any:
-    """`_drawn`; keeps its error, which JAX passes on as words only."""
-    try:
-        return _drawn(*given)
-    except Error as error:
-        _errors.append(error)
-        raise
-
-
 @contextmanager
-def counted() -> Iterator[Counted]:
-    """Counts the draws in a block, of all threads: JAX calls back in threads of its own. Raises their error instead of JAX's."""
+def counted(mixture: Optional[Mixture]) -> Iterator[Counted]:
+    """Counts the draws in a block, of all threads: JAX calls back in threads of its own. Those of functions that are traced in such a block
+    are made from the mixture. Raises their error instead of JAX's."""
+    global _mixture
     found = Counted()
     with _lock:
         before = dict(_rows_drawn)
     _errors.clear()
+    outer, _mixture = _mixture, mixture
     try:
-        yield found
+        with _compared(True) if _compared is not None else nullcontext():
+            yield found
     except Exception as error:
         if _errors and not isinstance(error, Error):
             raise _errors[-1] from error
         raise
+    finally:
+        _mixture = outer
     with _lock:
         drawn = {spec: rows - before.get(spec, 0) for spec, rows in _rows_drawn.items()}
     found.specs |= {spec for spec, rows in drawn.items() if rows}
@@ -97,10 +110,10 @@ def counted() -> Iterator[Counted]:
 @lru_cache(maxsize=1024)
 def _rows(spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int) -> int:
     """The number of rows of a run, which does not depend on the logits."""
-    return len(_drawn(spec, np.zeros(shape, dtype), picks, 0, None)[1][2])
+    return len(_drawn(spec, np.zeros(shape, dtype), picks, 0, None, None)[1][2])
 
 
-def _drawn(spec: str, logits: Any, picks: int, seed: int, losses: Any) -> Any:
+def _drawn(spec: str, logits: Any, picks: int, seed: int, losses: Any, mixture: Optional[Mixture]) -> Any:
     """The gradient at the logits and the run of one draw; the losses are 0 if they are not known yet."""
     held = Estimator(spec)
 
@@ -108,7 +121,7 @@ def _drawn(spec: str, logits: Any, picks: int, seed: int, losses: Any) -> Any:
         return np.zeros(len(example), logits.dtype) if losses is None else np.ascontiguousarray(losses), None
 
     try:
-        slope, runs = DRAW[logits.dtype](held, np.ascontiguousarray(logits), 3, picks, None, None, None, loss, False, seed, False, True, False)
+        slope, runs = DRAW[logits.dtype](held, np.ascontiguousarray(logits), 3, picks, None, None, None, loss, False, seed, False, True, False, mixture)
     except UsageError as refusal:
         if "takes=" not in str(refusal):
             raise

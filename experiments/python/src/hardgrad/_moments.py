@@ -23,18 +23,18 @@ class Moments:
 
 
 class Replicates:
-    """Gradients added one after another. reference: the true gradient, or None."""
+    """Gradients added one after another. reference: the true gradient, or None; weighted: whether there are weights but 1."""
 
-    def __init__(self, parameters: Parameters, reference: Optional[Reference]):
+    def __init__(self, parameters: Parameters, reference: Optional[Reference], weighted: bool = False):
         self.reference, self._single = reference, parameters.single
         around = np.zeros(parameters.size) if reference is None else reference.gradient
-        blocks = int(min(_BLOCKS, max(4, _MEMORY // (8 * parameters.size))))
+        blocks = int(min(_BLOCKS, max(4, _MEMORY // (8 * (1 + weighted) * parameters.size))))
         self._core = _core.Replicates(around, blocks, [(part.start, part.stop) for part in parameters.groups.values()])
         self._groups, self._parts = list(parameters.groups), dict[str, _core.Replicates]()
 
-    def add(self, gradient: Floats) -> bool:
+    def add(self, gradient: Floats, weight: float = 1.0) -> bool:
         """Whether it was added: false if an entry is not finite."""
-        return self._core.add(gradient)
+        return self._core.add(gradient, weight)
 
     @property
     def count(self) -> int:
@@ -43,11 +43,12 @@ class Replicates:
     def finish(self) -> None:
         self._core.finish()
 
-    def moments(self, name: str = "", rows: float = np.nan) -> Moments:
-        """Of the whole, or of a group; after `finish`. Of a group, cosines, the tail and bias_p_value are NaN: they need each gradient."""
+    def moments(self, name: str = "", rows: float = np.nan, unsupported: str = "") -> Moments:
+        """Of the whole, or of a group; after `finish`. Of a group, cosines, the tail and bias_p_value are NaN: they need each gradient, and
+        the draws of the whole decide; unsupported: why they do not support intervals."""
         run = self.reference.run if self.reference else None
         found = self._of(name).summary(run._of(name) if run else None, self.reference is not None, self._single, rows, LEVEL)
-        return Moments(found["numbers"], found["intervals"], found["unsupported"])
+        return Moments(found["numbers"], found["intervals"], found["unsupported"] or unsupported)
 
     def _of(self, name: str) -> _core.Replicates:
         if not name:

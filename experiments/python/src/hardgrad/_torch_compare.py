@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ._compare import Estimators, Options, entries_of, measured
 from ._comparison import Comparison
-from ._core import UsageError
+from ._core import Mixture, UsageError
 from ._draws import HELD, metered
 from ._gradients import Counted, Evaluated, Kept, Parameters
 from ._transfers import fetched
@@ -77,8 +77,8 @@ class Tensors(Parameters):
             raise
 
     @contextmanager
-    def counting(self, kept: Kept, learning: bool) -> Iterator[Counted]:
-        with metered(kept, learning) as meter, torch.enable_grad():
+    def counting(self, kept: Kept, learning: bool, mixture: Optional[Mixture]) -> Iterator[Counted]:
+        with metered(kept, learning, mixture) as meter, torch.enable_grad():
             yield meter
 
     def own_noise(self) -> ContextManager[Any]:
@@ -135,8 +135,10 @@ def compare(step: Optional[Step], parameters: Given, estimators: Estimators, *, 
     coordinates: also keep mean and variance of every coordinate: two vectors as long as the parameters for each estimator.
 
     Returns a `Comparison`; print it. An estimator that fails has its reason there, and the others are kept. UsageError if all fail,
-    or the arguments are invalid. Memory: about 40 double-precision vectors as long as the parameters; 15 in networks of a few hundred
-    million parameters, whose intervals are wider. Sources: as `hardgrad measure` (results/README.md).
+    or the arguments are invalid. Where options are rare, half of the replicates draw one or two choices of the step from a flatter
+    law, and all have weights, so that rare terms are seen; 16 steps before show where. (Not where calls share a seed.) Memory: about 40
+    double-precision vectors as long as the parameters, 75 with weights; 15 in networks of a few hundred million parameters, whose
+    intervals are wider. Sources: as `hardgrad measure` (results/README.md).
     """
     options = Options(reference, replicates, seconds, by, seed, warmup, cap, coordinates)
     return measured(entries_of(step, estimators, Tensors), step, Tensors(parameters), options)

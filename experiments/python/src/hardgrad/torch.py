@@ -75,8 +75,9 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     held, learning = draws.held(estimator, dtype), draws.learns_now(estimator)
     loss = _Loss(f, takes, batched, wide, held.spec, asked, logits.dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
+    noise = given_seed(drawn_seed(seed, generator))
     slope, runs, drawn = _DRAW[dtype](held, shaped, values.ndim, picks, _state(seen, len(shaped), batched), given_ids(ids, len(shaped)), None, loss,
-                                      takes == "weights", given_seed(drawn_seed(seed, generator)), learning, False, True)
+                                      takes == "weights", noise, learning, False, True, draws.mixture(noise))
     for way in loss.ways:
         way.drawn = drawn
     draws.drawn(estimator, held, sum(len(losses) for _, _, _, losses, _ in runs), learning)
