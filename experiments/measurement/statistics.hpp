@@ -63,6 +63,8 @@ class Replicates {
   double bias_p_value(double resolution, double doubt = 0) const;
   /// The number of replicates of weight 1 whose mean would be as exact: sum w / c, with c = sum w^2 |g - mean|^2 / sum w |g - mean|^2.
   double effective_count() const { return total_.weight / cost_; }
+  /// True if a weight is not 1.
+  bool weighted() const { return !total_.noise.empty(); }
   /// The number of equal replicates that would estimate the variance as well; 1 if a single replicate dominates it.
   double effective_sample_size() const;
   /// Tail index of the squared deviations (Hill 1975), from their largest sqrt(M), and its relative standard error. Below 2 the

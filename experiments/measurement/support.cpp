@@ -7,6 +7,10 @@
 
 namespace hardgrad::measurement {
 
+/// Flat laws spread the squared deviations over decades, so that their tail index is low although they are bounded: it counts only
+/// where few replicates carry the variance.
+constexpr double enough_weighted = 20;
+
 std::string why_unreliable(const Measurement& m, const Replicates& replicates, bool claims) {
   const bool unseen = m.unvisited_mass > 0;
   const auto left = unseen ? fmt::format(", and choices of probability {:.2g} were never made", m.unvisited_mass) : "";
@@ -24,6 +28,7 @@ std::string why_unreliable(const Measurement& m, const Replicates& replicates, b
     return fmt::format("{:.1f} of {} carry the variance{}", m.effective_sample_size, replicates.count(), left);
   if (unclaimed) return bias_shown;
   if (exact) return "";  // within the interval
+  if (replicates.weighted() && m.effective_sample_size >= enough_weighted) return "";
   if (const auto tail = replicates.tail(); tail.index * (1 + 2 * tail.error) < 2)
     return fmt::format("the squared deviations have tail index {:.2g}, so that the variance {}{}", tail.index,
                        tail.index < 1 ? "may be infinite" : "has an infinite variance itself", left);

@@ -16,7 +16,7 @@ inline constexpr double mark_level = 0.999;
 /// other knowledge of the estimator is used:
 ///   - the exact variance (Measurement::exact_variance) lies outside its interval of level `mark_level`;
 ///   - fewer than five replicates carry the variance, or the tail of their squared deviations is so heavy that their variance
-///   is infinite;
+///   is infinite (of weighted replicates, only where fewer than 20 carry the variance);
 ///   - there is no noise although choices are unvisited, or there is a bias (p < 0.001) although the estimator `claims` none.
 std::string why_unreliable(const Measurement& m, const Replicates& replicates, bool claims);
 
