@@ -208,10 +208,11 @@ template <class T>
 void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                          const MeasureSettings& settings, Key noise, Truths<T>& truths) {
   const auto begun = m;
-  // Off policy few replicates rarely suffice, and their number would be doubled.
-  const bool off_policy = model.structure_with_policies().behaviour;
+  // With rare options, and off policy, few replicates may not suffice, and their number would be doubled.
+  const auto plan = mixture_plan(estimator, model, batch, noise);
+  const bool rare = plan.draws > 0 || plan.samples > 0;
   auto exact = measured_cheaply(begun, estimator, model, batch, settings, truths,
-                                off_policy ? std::max(settings.replicates, settings.most_replicates) : settings.replicates);
+                                rare ? std::max(settings.replicates, settings.most_replicates) : settings.replicates);
   const auto take_exactly = [&] {
     m = *exact;
     sample_cosine(m, estimator, model, batch, settings, noise, *truths.of(estimator.target()));
@@ -238,7 +239,6 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   Replicates replicates(reference, settings.directions, settings.replicates);
   Visited visited(model, batch);
   if (truth && settings.method == Method::sampled) take_exact(m, estimator, model, batch, *truth, settings);
-  const auto plan = mixture_plan(estimator, model, batch, noise);
   const auto draw_more = [&](Replicates& r) { return draw(r, estimator, model, batch, noise, plan, settings.stop, &visited); };
   const auto instead = [&](double replicates) {
     exact = measured_cheaply(begun, estimator, model, batch, settings, truths, replicates);

@@ -17,8 +17,9 @@ inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// How moments are found: by visiting every outcome or by sampling.
 enum class Method {
-  cheapest,  ///< exact where the visits cost no more rows than the replicates would, else sampled
-  exact,     ///< NotExact if there are more outcomes than the cap
+  /// Exact where the visits cost no more rows than the replicates would (with rare options: than most_replicates), else sampled.
+  cheapest,
+  exact,  ///< NotExact if there are more outcomes than the cap
   sampled,
 };
 
