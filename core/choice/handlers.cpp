@@ -34,7 +34,9 @@ namespace {
 /// Aims the draws of a behaviour policy at the law of the policy that is trained.
 template <class T>
 void aim_at_prior(const Question<T>& question, const Rows& rows, const Noise& noise) {
-  if (!noise.random.options_first() || question.distribution == question.site.prior || !question.has_options()) return;
+  const auto& site = question.site;
+  if (!noise.random.options_first() || !site.behaviour || question.distribution != site.behaviour) return;
+  if (const auto kind = site.behaviour->kind(); !kind.options || kind.several) return;
   const auto& prior = question.prior_categories();
   const auto log_p = prior.log_p().value();
   const std::size_t D = question.site.columns;
