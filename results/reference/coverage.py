@@ -118,6 +118,7 @@ def main():
     parser.add_argument("--folder", default="results/coverage-run", help="of the trained networks")
     parser.add_argument("--data", help="folder of the real files (HARDGRAD_DATA)")
     parser.add_argument("--measured", default="results/coverage.jsonl", help="finished rows")
+    parser.add_argument("--print", action="store_true", help="print the page of the finished rows, and measure nothing")
     options = parser.parse_args()
     if options.data:
         os.environ["HARDGRAD_DATA"] = options.data
@@ -125,8 +126,11 @@ def main():
     known = [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
     done = {(one["network"], one["estimator"]): one for one in known}
     unbiased = {entry["name"] for entry in run(options.binary, "list", "estimators") if entry["unbiased"]} - {"policy_gradient"}
-    rows = []
+    rows, left_out = [], 0
     for name, where, spec, own_truth in jobs(options):
+        if (name, spec) not in done and options.print:
+            left_out += 1
+            continue
         if (name, spec) not in done:
             found = row(options.binary, name, where, spec, spec.split("[")[0] in unbiased, own_truth) or {"network": name, "estimator": spec, "runs": 0}
             done[name, spec] = found
@@ -135,6 +139,8 @@ def main():
         if done[name, spec]["runs"]:
             rows.append(done[name, spec])
     print(HEAD)
+    if left_out:
+        print(f"**Not measured yet:** {left_out} of the rows.\n")
     print("| network | estimator | truth | marked | variance | squared bias | cosine | mean | spread | p < .05 |\n|---|---|---|---|---|---|---|---|---|---|")
     for one in rows:
         print(line(one))
