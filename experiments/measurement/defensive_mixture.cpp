@@ -31,6 +31,10 @@ void flatten(std::span<const double> p, std::vector<double>& u) {
     ++possible;
   }
   u.assign(p.size(), 0);
+  if (!(others > 0)) {
+    u[top] = 1;
+    return;
+  }
   for (std::size_t i = 0; i < p.size(); ++i)
     if (p[i] > 0) u[i] = ((i == top ? 0 : p[i] / others) + std::sqrt(p[i]) / roots + 1 / possible) / 3;
 }

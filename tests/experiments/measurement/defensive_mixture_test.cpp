@@ -65,6 +65,9 @@ TEST_CASE("weighted means over the mixture are those of the law") {
     return sum * sum;
   };
   CHECK_MEAN(mean_of({2, 2}, two), 4 * 0.002 + 12 * 0.002 * 0.002);
+  // A certain option within a flat sample.
+  const std::vector<double> certain{0.0, 1.0};
+  CHECK_MEAN(mean_of({1, 1, 1}, [&](Randomness& random) { return double(random.categorical(certain, {})); }), 1);
   // Columns side by side.
   const std::vector<double> columns{0.99, 0.01, 0.5, 0.5, 0.003, 0.997};
   const auto three = [&](Randomness& random) {
