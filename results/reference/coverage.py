@@ -93,6 +93,19 @@ def line(one):
             f"{number(one['spread'])} | {share(one['small'], one['tested'])} |")
 
 
+def totals(rows):
+    """A sentence for the trained networks, and one for each of the other kinds."""
+    kinds = {"Trained networks": [], "Off policy": [], "Cold": []}
+    for one in rows:
+        kinds["Off policy" if one["network"].startswith("off policy") else "Cold" if one["network"].startswith("cold") else "Trained networks"].append(one)
+    for kind, of in kinds.items():
+        held = {quantity: [sum(one["held"][quantity][place] for one in of) for place in (0, 1)] for quantity in QUANTITIES}
+        marked, runs = (sum(one[key] for one in of) for key in ("marked", "runs"))
+        if runs:
+            shares = ", ".join(f"{quantity.replace('_', ' ')} {100 * held[quantity][0] / held[quantity][1]:.1f}%" for quantity in QUANTITIES)
+            yield f"- {kind}: {shares}; {100 * marked / runs:.0f}% of {runs:,} marked."
+
+
 def jobs(options):
     """(name, where, spec, own truth) of all rows."""
     folder, result = Path(options.folder), Path(options.folder + ".h5")
@@ -107,7 +120,7 @@ def jobs(options):
         for spec in OFF_POLICY:
             yield f"off policy: {length} words at most", where, spec, True
     for bits in (1, 3):
-        where = ["--task", "bits", "--model", f"bits[bits={bits},logit=4]", "--batch", "1"]
+        where = ["--task", "bits", "--model", f"bits[bits={bits},logit=4]", "--batch", "1", "--precision", "double"]
         for spec in ("gumbel_softmax[temperature=0.01]", "straight_through", "rebar[temperature=0.1]"):
             yield f"cold: {bits} bit{'s' * (bits > 1)}, logit 4", where, spec, False
 
@@ -141,6 +154,7 @@ def main():
     print(HEAD)
     if left_out:
         print(f"**Not measured yet:** {left_out} of the rows.\n")
+    print("Unmarked intervals hold the truth in\n", *totals(rows), "", sep="\n")
     print("| network | estimator | truth | marked | variance | squared bias | cosine | mean | spread | p < .05 |\n|---|---|---|---|---|---|---|---|---|---|")
     for one in rows:
         print(line(one))
