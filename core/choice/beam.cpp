@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/kernels/plackett_luce.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -47,17 +48,23 @@ double shift_maximum(double g, double most, double wanted) {
   return wanted - std::max(0.0, v) - std::log1p(std::exp(-std::abs(v)));
 }
 
-double log_sum(double a, double b) {
-  const double most = std::max(a, b);
-  return most == impossible ? most : most + std::log(std::exp(a - most) + std::exp(b - most));
+/// p is set to e^log_p over their sum, whose logarithm is returned. All log_p may underflow.
+double normalise(std::span<const double> log_p, std::vector<double>& p) {
+  const double most = *std::max_element(log_p.begin(), log_p.end());
+  p.clear();
+  for (double l : log_p) p.push_back(std::exp(l - most));
+  const double total = std::accumulate(p.begin(), p.end(), 0.0);
+  for (double& x : p) x /= total;
+  return most + std::log(total);
 }
 
-/// Draws perturbed log p by their order: of the options left of each path the next one is drawn, then the time at which its clock
-/// rings first. log p - log of that time is log p plus Gumbel noise. Beyond the first `ordered` of a path each clock rings alone.
+/// Draws perturbed log p by their order: of the options left of each path the next one is drawn, then the time at which its
+/// clock rings first. - log of that time is log p plus Gumbel noise. Beyond the first `ordered` of a path each clock rings
+/// alone.
 void race(const Beam& beam, std::vector<Candidate>& candidates, std::size_t ordered, Randomness& random, Draw where) {
   std::vector<std::vector<Candidate*>> of_member(beam.paths.size());
   for (auto& c : candidates) of_member[c.member].push_back(&c);
-  std::vector<double> p;
+  std::vector<double> log_p, p;
   for (std::size_t m = 0; m < of_member.size(); ++m) {
     auto& left = of_member[m];
     where.replica = static_cast<std::uint32_t>(m);
@@ -67,18 +74,16 @@ void race(const Beam& beam, std::vector<Candidate>& candidates, std::size_t orde
     };
     double log_time = impossible;
     for (std::size_t rank = 0; rank < ordered && !left.empty(); ++rank) {
-      double most = impossible, total = 0;
-      for (const auto* c : left) most = std::max(most, c->log_p);
-      p.clear();
-      for (const auto* c : left) total += p.emplace_back(std::exp(c->log_p - most));
-      for (double& x : p) x /= total;
+      log_p.clear();
+      for (const auto* c : left) log_p.push_back(c->log_p);
+      const double log_rate = normalise(log_p, p);
       where.index = option_index ^ static_cast<std::uint32_t>(rank);
       const auto next = left.begin() + (left.size() == 1 ? 0 : random.categorical(p, where));
-      log_time = log_sum(log_time, log_wait(**next) - most - std::log(total));
+      log_time = kernels::log_sum(log_time, log_wait(**next) - log_rate);
       (*next)->perturbed = -log_time;
       left.erase(next);
     }
-    for (auto* c : left) c->perturbed = -log_sum(log_time, log_wait(*c) - c->log_p);
+    for (auto* c : left) c->perturbed = -kernels::log_sum(log_time, log_wait(*c) - c->log_p);
   }
 }
 
@@ -275,11 +280,7 @@ std::vector<int> draw_in_order(std::vector<double> log_p, std::size_t k, Randomn
   if (left.size() <= k) return left;
   std::vector<double> probability;
   while (drawn.size() < k) {
-    const double most = *std::max_element(log_p.begin(), log_p.end());
-    probability.clear();
-    for (double l : log_p) probability.push_back(std::exp(l - most));  // all p that are left may underflow
-    const double total = std::accumulate(probability.begin(), probability.end(), 0.0);
-    for (double& p : probability) p /= total;
+    normalise(log_p, probability);
     where.replica = static_cast<std::uint32_t>(drawn.size());
     const int which = random.categorical(probability, where);
     drawn.push_back(left[which]);

@@ -102,8 +102,8 @@ void uniforms(Randomness& random, Draw where, std::span<double> u) {
   }
 }
 
-/// The same given option b, for `Randomness::options_first`. The estimate varies where another z comes near that of b: the pieces of
-/// u there are passed as breaks. E = -log u.
+/// The same given option b, for `Randomness::options_first`. The estimate varies where another z comes near that of b: the pieces
+/// of u there are passed as breaks. E = -log u.
 void uniforms_near_ties(Randomness& random, Draw where, int b, std::span<const double> log_p, std::span<double> u) {
   const auto at = [&](std::size_t i) {
     auto place = where;
@@ -140,8 +140,6 @@ std::vector<double> logistics(const Categories& choices, std::span<const Draw> w
   return x;
 }
 
-}  // namespace
-
 /// `perturb`, with the options drawn before the noise.
 void perturb_options_first(const Categories& choices, std::span<const Draw> where, Randomness& random, std::span<int> option,
                            std::span<double> z) {
@@ -156,6 +154,8 @@ void perturb_options_first(const Categories& choices, std::span<const Draw> wher
   }
   perturb_given(choices, option, where, random, z);
 }
+
+}  // namespace
 
 void perturb(const Categories& choices, std::span<const Draw> where, Randomness& random, std::span<int> option,
              std::span<double> z) {

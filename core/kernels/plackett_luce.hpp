@@ -16,6 +16,12 @@
 
 namespace hardgrad::kernels {
 
+/// log(e^a + e^b)
+inline double log_sum(double a, double b) {
+  const double most = std::max(a, b);
+  return std::isinf(most) && most < 0 ? most : most + std::log1p(std::exp(std::min(a, b) - most));
+}
+
 class PlackettLuce {
  public:
   static constexpr int most_picks = 10;
@@ -69,10 +75,6 @@ class PlackettLuce {
 
  private:
   static constexpr double nothing = -std::numeric_limits<double>::infinity();
-  static double log_sum(double a, double b) {
-    const double most = std::max(a, b);
-    return most == nothing ? most : most + std::log1p(std::exp(std::min(a, b) - most));
-  }
   static std::size_t lowest(std::size_t M) { return static_cast<std::size_t>(__builtin_ctzll(M)); }
   template <class F>
   static void for_picks(std::size_t M, F&& f) {

@@ -53,10 +53,7 @@ Kind kind_of(std::uint64_t index, const MixturePlan& plan) {
 }  // namespace
 
 DefensiveMixture::DefensiveMixture(Key noise, std::uint64_t index, const MixturePlan& plan)
-    : noise_(noise / index),
-      flat_noise_(noise / index / "flat"),
-      plan_(plan),
-      options_first_(plan.draws > 0 || plan.samples > 0) {
+    : noise_(noise / index), flat_noise_(noise / index / "flat"), plan_(plan), options_first_(!plan.empty()) {
   if (index % 2 == 0 || !options_first_) return;
   const auto kind = kind_of(index, plan);
   if (kind == Kind::sample) {
@@ -108,7 +105,7 @@ MixturePlan DefensiveMixture::seen() const {
 // A run with fewer examples, draws or samples than planned may make none of them flat: their share has the ratio 1.
 double DefensiveMixture::weight() const {
   const double n = plan_.draws, samples = plan_.samples;
-  if (!(n > 0 || samples > 0)) return 1;
+  if (plan_.empty()) return 1;
   double ratio[3] = {};
   if (n > 0) {
     double draws = plan_.examples, pairs = plan_.examples;
@@ -143,6 +140,7 @@ void DefensiveMixture::set_sample_law(std::span<const double> p, const Draw& whe
 }
 
 int DefensiveMixture::categorical(std::span<const double> p, Draw where) {
+  if (!options_first_) return noise_.categorical(p, where);
   const bool peaked = is_peaked(p), whole = plan_.samples > 0 && p.size() > 1;
   if (!peaked && !whole) return noise_.categorical(p, where);
   const bool flat = peaked && next_is_flat(where);
@@ -168,12 +166,13 @@ void DefensiveMixture::categorical(std::span<const double> probabilities, std::s
   const auto of_column = [&](std::size_t d) { return probabilities.subspan(d * width, static_cast<std::size_t>(options[d])); };
   const auto counted = [&](std::size_t d) { return options[d] > 1 && (plan_.samples > 0 || is_peaked(of_column(d))); };
   noise_.categorical(probabilities, width, options, where, option);  // many at a time; those that count are drawn again
+  if (!options_first_) return;
   for (std::size_t d = 0; d < options.size(); ++d, ++where.column)
     if (counted(d)) option[d] = categorical(of_column(d), where);
 }
 
 double DefensiveMixture::uniform(Draw where, const Pieces& pieces) {
-  if (pieces.breaks.empty()) return noise_.uniform(where, pieces);
+  if (!options_first_ || pieces.breaks.empty()) return noise_.uniform(where, pieces);
   std::vector<double> ends{0, 1};
   for (double b : pieces.breaks)
     if (b > 0 && b < 1) ends.push_back(b);
@@ -192,11 +191,12 @@ double DefensiveMixture::uniform(Draw where, const Pieces& pieces) {
 
 // Relaxed choices of a low temperature vary only near the edge, at a distance that is not known: it is drawn from 1/d.
 double DefensiveMixture::logistic(Draw where, double edge) {
-  constexpr double nearest = 1e-5, furthest = 10, logs = 13.815510557964274;  // logs = log(furthest / nearest)
+  constexpr double nearest = 1e-5, furthest = 10;
+  static const double logs = std::log(furthest / nearest);
+  double x = noise_.logistic(where, edge);
+  if (!options_first_ || !std::isfinite(edge)) return x;
   const auto p = sides(edge);
   const bool peaked = is_peaked(p);
-  double x = noise_.logistic(where, edge);
-  if (!std::isfinite(edge)) return x;
   if (next_is_flat(where)) {
     const double u = flat_noise_.uniform(where);
     const auto other = [&](std::uint32_t index) {
@@ -228,7 +228,7 @@ double DefensiveMixture::logistic(Draw where, double edge) {
 
 double DefensiveMixture::standard(Standard noise, Draw where) {
   const double x = noise_.standard(noise, where);
-  if (noise != Standard::normal) return x;
+  if (!options_first_ || noise != Standard::normal) return x;
   constexpr double wide = 3;  // half of the draws keep the deviation 1
   const bool flat = next_is_flat(where);
   const double y = flat && flat_noise_.uniform(where) < 0.5 ? wide * x : x;

@@ -10,9 +10,10 @@
 // Veach & Guibas 1995, the balance heuristic), which is at most 2. p_n is the law of draw n given the earlier draws, and u_n its
 // flat law. The mean over n is over the draws with a rare option. Where there is none, every weight is 1.
 //
-// Half of the flat replicates have two flat draws of one example: estimators without replacement may depend on two rare options at once. Off
-// policy, ratios of whole samples grow where the behaviour policy rarely goes: there half of the flat replicates draw all choices of one
-// sample from the policy that is trained, or from flat laws where that is not known. The mean above is then over these kinds, too.
+// Half of the flat replicates have two flat draws of one example: estimators without replacement may depend on two rare options
+// at once. Off policy, ratios of whole samples grow where the behaviour policy rarely goes: there half of the flat replicates
+// draw all choices of one sample from the policy that is trained, or from flat laws where that is not known. The mean above is
+// then over these kinds, too.
 #pragma once
 
 #include <array>
@@ -29,6 +30,9 @@ struct MixturePlan {
   int examples = 0;  ///< with peaked draws
   int draws = 0;     ///< peaked draws of an example, at most
   int samples = 0;   ///< of all examples
+
+  /// True if nothing is to be made flat.
+  bool empty() const { return draws == 0 && samples == 0; }
 };
 
 /// The noise of one replicate, and its weight.

@@ -51,7 +51,7 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
   MixturePlan most;
   Tape<T> tape;
   for (std::uint64_t i = 0; i < runs; ++i) {
-    if (i == runs / 4 && most.draws == 0 && most.samples == 0) break;
+    if (i == runs / 4 && most.empty()) break;
     tape.rewind();
     // From the law first, then flat: there may be more draws after a rare option.
     auto random = i < runs / 4 ? DefensiveMixture::trial(noise / "plan" / i, off_policy)

@@ -194,11 +194,10 @@ void take_exact(Measurement& m, const Estimator<T>& estimator, const Model<T>& m
 /// The mean cosine of an exact measurement of several examples or copies, which are not visited together: by replicates.
 template <class T>
 void sample_cosine(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                   const MeasureSettings& settings, Key noise, const Truth& truth) {
+                   const MeasureSettings& settings, Key noise, const MixturePlan& plan, const Truth& truth) {
   if (!std::isnan(m.cosine) || !(m.estimand_norm > 0)) return;
   Replicates replicates(truth.gradient, 0, settings.replicates);
-  m.seconds =
-      draw(replicates, estimator, model, batch, noise, mixture_plan(estimator, model, batch, noise), settings.stop).seconds;
+  m.seconds = draw(replicates, estimator, model, batch, noise, plan, settings.stop).seconds;
   m.replicates = replicates.count();
   m.cosine = replicates.cosine();
   m.intervals["cosine"] = replicates.cosine_interval(settings.level);
@@ -210,12 +209,11 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   const auto begun = m;
   // With rare options, and off policy, few replicates may not suffice, and their number would be doubled.
   const auto plan = mixture_plan(estimator, model, batch, noise);
-  const bool rare = plan.draws > 0 || plan.samples > 0;
-  auto exact = measured_cheaply(begun, estimator, model, batch, settings, truths,
-                                rare ? std::max(settings.replicates, settings.most_replicates) : settings.replicates);
+  const int at_most = plan.empty() ? settings.replicates : std::max(settings.replicates, settings.most_replicates);
+  auto exact = measured_cheaply(begun, estimator, model, batch, settings, truths, at_most);
   const auto take_exactly = [&] {
     m = *exact;
-    sample_cosine(m, estimator, model, batch, settings, noise, *truths.of(estimator.target()));
+    sample_cosine(m, estimator, model, batch, settings, noise, plan, *truths.of(estimator.target()));
   };
   if (exact) return take_exactly();
   const bool wanted = settings.estimand != "none";
