@@ -8,7 +8,7 @@ hardgrad_compilers="$(awk -F'[_ )]' '/^set.HARDGRAD_LEAST_/ { printf "%s%s %s", 
 hardgrad_least_cmake="$(sed -n 's/^cmake_minimum_required(VERSION \(.*\))/\1/p' "$hardgrad_tree/CMakeLists.txt")"
 
 hardgrad_packages=(
-  cmake ninja-build g++ ccache git
+  cmake ninja-build make g++ ccache git
   $(awk '{ print $3 }' <<<"$hardgrad_libraries")
   python3 python3-dev python3-numpy python3-h5py python3-h5netcdf python3-xarray python3-scipy python3-pandas python3-matplotlib
   hdf5-tools)
