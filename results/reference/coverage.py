@@ -154,6 +154,7 @@ def main():
     print(HEAD)
     if left_out:
         print(f"**Not measured yet:** {left_out} of the rows.\n")
+    print("**Not re-made:** the table is the output of `coverage.py`; the measurements are not kept here.\n")
     print("Unmarked intervals hold the truth in\n", *totals(rows), "", sep="\n")
     print("| network | estimator | truth | marked | variance | squared bias | cosine | mean | spread | p < .05 |\n|---|---|---|---|---|---|---|---|---|---|")
     for one in rows:

@@ -26,6 +26,7 @@ Batch copies_of(const Batch& batch, int example) {
 /// Bonferroni-corrected p-value of "no bias" after copies x replicates draws.
 double p_of_no_bias(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch, const char* spec) {
   MeasureSettings settings;
+  settings.method = Method::sampled;
   settings.replicates = replicates;
   return measure(Spec::parse(spec), estimator, model, batch, settings, Key(8)).bias_p_value;
 }

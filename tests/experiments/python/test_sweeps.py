@@ -31,7 +31,7 @@ def test_measured_is_what_the_program_measures(tmp_path):
     for name in ("squared_bias", "relative_bias", "variance", "rows"):
         np.testing.assert_array_equal(ours[name].values[:, 0], [np.nan if one[name] is None else one[name] for one in theirs])
     assert "rloo" in format_table(table(ours)) and ours.attrs["path"] == "measure"
-    kept = hardgrad.measure("bits", estimators="rloo", replicates=8, most_replicates=8, seed=3, batch=2, jobs=1, out=tmp_path / "kept.h5")
+    kept = hardgrad.measure("bits", estimators="rloo", sampled=True, replicates=8, most_replicates=8, seed=3, batch=2, jobs=1, out=tmp_path / "kept.h5")
     assert kept.replicates.item() == 8 and kept.seed.item() == 3
     assert load(tmp_path / "kept.h5").variance.equals(kept.variance)
     every = hardgrad.measure("bits", exact=True, outcome_cap=1000)

@@ -20,7 +20,7 @@ _Texts = Union[str, Iterable[str]]
 
 
 def measure(task: Optional[str] = None, model: Optional[str] = None, estimators: _Texts = (), *, exact: bool = False,
-            replicates: Optional[int] = None, most_replicates: Optional[int] = None, batch: Optional[int] = None, seed: Optional[int] = None,
+            sampled: bool = False, replicates: Optional[int] = None, most_replicates: Optional[int] = None, batch: Optional[int] = None, seed: Optional[int] = None,
             precision: Optional[str] = None, checkpoint: Optional[_Path] = None, adapt: Optional[int] = None,
             adapt_rate: Optional[float] = None, estimand: Optional[str] = None, leaf_cap: Optional[float] = None,
             outcome_cap: Optional[float] = None, jobs: Optional[int] = None, plugins: Iterable[_Path] = (),
@@ -30,7 +30,7 @@ def measure(task: Optional[str] = None, model: Optional[str] = None, estimators:
 
     task, model: e.g. "translation[examples=1000]", "translator[heads=4]"; by default the task's model.
     estimators: one name, or several; by default all that fit.
-    exact: visit every outcome with its probability, instead of sampling.
+    exact: visit every outcome with its probability. sampled: always draw gradients. By default the cheaper of both.
     replicates, most_replicates: gradients drawn for each estimator, and the most if these do not support their intervals.
     batch: number of examples, the first of the training split.
     seed: for data, parameters and noise. precision: "float" or "double".
@@ -52,7 +52,7 @@ def measure(task: Optional[str] = None, model: Optional[str] = None, estimators:
     load = _loader("measure")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "measured.h5" if out is None else Path(out)
-        call(["measure", *options, *(["--exact"] if exact else []), "--out", str(path)], progress=False)
+        call(["measure", *options, *(["--exact"] if exact else []), *(["--sampled"] if sampled else []), "--out", str(path)], progress=False)
         data = load(path)
     if out is None:
         data.attrs["path"] = "measure"
