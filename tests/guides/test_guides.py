@@ -11,6 +11,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 TREE = Path(__file__).resolve().parents[2]
@@ -105,3 +106,29 @@ def test_commands_work(guide, checkout):
 def test_what_a_guide_shows_fails_when_it_is_wrong(checkout):
     with pytest.raises(AssertionError, match="nothing.toml"):
         run(checkout, "bash", "-euo", "pipefail", text="build/release/hardgrad run nothing.toml\ntrue\n")
+
+
+def test_the_estimate_by_hand_is_the_programs(checkout):
+    """core/README.md works one gradient out; the file that its command writes has the same choices, losses and gradient."""
+    import h5py
+    page = (TREE / "core/README.md").read_text("utf-8")
+    run(checkout, "bash", "-euo", "pipefail", text=BLOCK.search(page)[3])
+    rows = [re.findall(r"-?\d+(?:\.\d+)?", line) for line in re.findall(r"^\| (?:\d|mean).*\d \|$", page, re.M)]
+    with h5py.File(checkout / "results" / "by_hand.h5") as file:
+        losses, choices, gradient = file["loss"][0], file["choices"][0], file["gradient/bits.logits"][:, 0]
+    p = 1 / (1 + np.exp(-0.5))
+    scores = choices - p
+    wanted = [[k + 1, *choices[k], losses[k], *scores[k], *losses[k] * scores[k]] for k in range(2)] + [[losses.mean(), *gradient]]
+    assert [len(row) for row in rows] == [8, 8, 3]
+    for row, numbers in zip(rows, wanted):
+        np.testing.assert_allclose([float(x) for x in row], numbers, atol=5e-5)
+
+
+def test_the_base_classes_that_the_guide_names_exist():
+    table = re.findall(r"^\| .* \| `?(.+?)`?(?:, and a `Handler`)? \| `(\w[\w/]*\.hpp)` \| `(\w+\.cpp)` \|$",
+                       (TREE / "estimators/README.md").read_text("utf-8"), re.M)
+    assert len(table) == 11
+    for base, header, example in table:
+        assert (TREE / "estimators" / example).is_file()
+        text = (TREE / "core/estimator" / header).read_text()
+        assert "`" in base or re.search(rf"class {base}\b", text), (base, header)
