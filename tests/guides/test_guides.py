@@ -17,7 +17,7 @@ import pytest
 TREE = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w+) guide(?:=(\S+))?\n(.*?)^```$", re.M | re.S)
 STEP = re.compile(r"^```(\w+) (?:guide(?:=(\S+))?|shape)\n(.*?)^```$", re.M | re.S)
-GUIDES = [path for path in sorted(TREE.glob("**/README.md")) if "build" not in path.relative_to(TREE).parts and BLOCK.search(path.read_text("utf-8"))]
+GUIDES = [path for path in sorted(TREE.glob("**/*.md")) if "build" not in path.relative_to(TREE).parts and BLOCK.search(path.read_text("utf-8"))]
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_all_guides_are_found():
     found = {str(path.relative_to(TREE)) for path in GUIDES}
     assert {"README.md", "core/models/README.md", "estimators/README.md", "experiments/configs/README.md", "experiments/tasks/README.md",
             "results/README.md"} <= found
-    for path in TREE.glob("**/README.md"):  # a block with a misspelt marker would not run
+    for path in TREE.glob("**/*.md"):  # a block with a misspelt marker would not run
         if "build" not in path.relative_to(TREE).parts:
             text = path.read_text("utf-8")
             assert len(re.findall(r"^```.*guide", text, re.M)) == len(BLOCK.findall(text)), path
