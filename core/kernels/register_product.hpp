@@ -197,7 +197,7 @@ inline void multiply_registers(Strided<T> a, Strided<T> b, Result<T> c, std::siz
 /// How to compute a product: by BLAS, by `multiply_registers`, or by the same for the transpose, c' = b' a'.
 enum class Way { blas, direct, turned };
 
-/// The fastest way, as measured with AVX-512 (tests/peers/README.md, products in registers). BLAS copies both factors, which takes a
+/// The fastest way, as measured with AVX-512 (tests/peers/causes.md, products in registers). BLAS copies both factors, which takes a
 /// share of the time if there are few rows. But it fills registers whatever the size, and multiplies small ones without copies.
 template <class T>
 inline Way fastest(const Strided<T>& b, std::size_t rows, std::size_t inner, std::size_t cols) {

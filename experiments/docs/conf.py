@@ -114,6 +114,8 @@ CONTRIBUTING
 CHANGELOG
 tests/README
 tests/peers/README
+tests/peers/causes
+tests/measured
 ```
 """
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-README = HERE / "README.md"
+README, CAUSES = HERE / "README.md", HERE / "causes.md"
 RATE = 107e9  # FLOP/s: the best sgemm of the table's measurement
 FUNCTIONS = 4.5e9  # a second: exp and tanh of core/kernels/functions.hpp on 4,096 floats, on the same machine
 
@@ -43,9 +43,9 @@ class Measured:
         return self.ms * self.best
 
 
-def cells(heading: str):
+def cells(heading: str, page: Path = README):
     """The lines of the first table after `heading`, as lists of cells."""
-    lines = iter(README.read_text().split(f"\n{heading}\n", 1)[1].splitlines())
+    lines = iter(page.read_text().split(f"\n{heading}\n", 1)[1].splitlines())
     for line in lines:
         if line.startswith("|---"):
             break
@@ -62,7 +62,7 @@ def plain_name(estimator: str) -> str:
 
 def measured() -> list[Measured]:
     found = []
-    for name, estimator, ms, *_, best, _, goal in cells("## Peers of today"):
+    for name, estimator, ms, *_, best, goal in cells("## Peers of today"):
         found.append(Measured(name, plain_name(estimator), float(ms), float(re.match(r"[\d.]+", best)[0]), float(goal.split()[0]),
                               "missed" in goal))
     return found

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bounds import cells, measured, plain_name
+from bounds import CAUSES, cells, measured, plain_name
 from rows import rows
 
 HERE = Path(__file__).resolve().parent
@@ -30,14 +30,14 @@ def test_every_network_with_a_twin_has_a_row(tmp_path):
 
 def test_every_row_that_misses_its_goal_has_its_bound(tmp_path):
     missed = [(line.name, line.estimator) for line in measured() if line.missed]
-    listed = [(name, plain_name(estimator)) for name, estimator, *_ in cells("### Rows that miss their goal")]
+    listed = [(name, plain_name(estimator)) for name, estimator, *_ in cells("## Rows that miss their goal", CAUSES)]
     assert listed == missed
     assert set(missed) <= {(row.name, row.estimator) for row in rows(tmp_path, False)}
 
 
 def test_a_bound_is_below_the_goal_where_the_page_says_so():
     lines = {(line.name, line.estimator): line for line in measured()}
-    for name, estimator, _, _, goal, _, _, ms, most, _ in cells("### Rows that miss their goal"):
+    for name, estimator, goal, _, _, ms, most, _ in cells("## Rows that miss their goal", CAUSES):
         line = lines[name, plain_name(estimator)]
         figures = [float(figure) for figure in most.split(", ")[:2]]
         assert (min(figures) < float(goal)) == ("below" in most), (name, estimator)
