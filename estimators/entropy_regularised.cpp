@@ -24,6 +24,28 @@
 namespace hardgrad::estimators::entropy_regularised {
 namespace {
 
+enum class Entropy { analytic, sampled };
+constexpr Named<Entropy> entropies[] = {{"analytic", Entropy::analytic}, {"sampled", Entropy::sampled}};
+
+struct Config {
+  int samples = 1;
+  double lambda_r = 1, lambda_e = 0.01;
+  Entropy entropy = Entropy::analytic;
+  bool semi = false;
+  double decay = 0.9;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(lambda_r, "lambda_r", 0, 1e6, "weight of the score term");
+    field(lambda_e, "lambda_e", 0, 1e6, "weight of the entropy");
+    field(entropy, "entropy", entropies, "how the entropy is computed");
+    field(semi, "semi", "replace an example's choices by their expectation with probability 1/2");
+    field(decay, "decay", 0, 1, "share of the old baseline kept at each step").below();
+    credit_field(field, credit);
+  }
+};
+
 /// Answers with samples, or with the expected weights for the examples marked soft.
 template <class T>
 class SemiHandler final : public Handler<T> {
@@ -62,49 +84,44 @@ class SemiHandler final : public Handler<T> {
 template <class T>
 class EntropyRegularised final : public AveragingEstimator<T> {
  public:
-  EntropyRegularised(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure, settings.real("decay")),
-        samples_(settings.integer("samples")),
-        lambda_r_(settings.real("lambda_r")),
-        lambda_e_(settings.real("lambda_e")),
-        semi_(settings.flag("semi")),
-        analytic_(settings.text("entropy") == "analytic"),
-        credit_(credit_of(settings)) {
-    if (semi_ && !analytic_)
+  EntropyRegularised(const Config& config, const Structure& structure, Key)
+      : AveragingEstimator<T>(structure, config.decay), config_(config) {
+    if (config.semi && config.entropy != Entropy::analytic)
       throw UsageError("entropy_regularised: semi needs entropy=analytic, because an expected choice has no sample");
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    SemiHandler<T> semi(semi_ ? samples_ : 0, problem.random, semi_ ? problem.batch.id : none_);
-    auto sampled = semi_ ? Sampled<T>(problem, samples_, semi) : Sampled<T>(problem, samples_);
+    const auto& [samples, lambda_r, lambda_e, entropy, semi, decay, credit] = config_;
+    SemiHandler<T> mixed(semi ? samples : 0, problem.random, semi ? problem.batch.id : none_);
+    auto sampled = semi ? Sampled<T>(problem, samples, mixed) : Sampled<T>(problem, samples);
     auto& episode = sampled.episode();
     std::vector<std::vector<double>> signal;
     std::vector<double> observed;
     for (int t = 0; t < sampled.steps(); ++t) {
-      signal.push_back(sampled.returns(t, credit_));
+      signal.push_back(sampled.returns(t, credit));
       this->note(observed, t, sampled.means_where_chosen(t, signal.back()));
     }
     auto regulariser = problem.tape.constant(1, 1);
-    for (int t = 0; t < sampled.steps() && lambda_e_ != 0; ++t) {
+    for (int t = 0; t < sampled.steps() && lambda_e != 0; ++t) {
       const auto& step = episode.steps()[t];
-      if (analytic_) {
+      if (entropy == Entropy::analytic) {
         const auto& rows = step.question.site.rows;
         auto h = step.question.distribution->entropy();
-        sampled.add(rows, h, -lambda_e_);
-        regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-lambda_e_)));
+        sampled.add(rows, h, -lambda_e);
+        regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-lambda_e)));
       } else {
-        sampled.add(step.choice.rows, episode.log_probability(t), lambda_e_,
+        sampled.add(step.choice.rows, episode.log_probability(t), lambda_e,
                     signal[t].size() > sampled.rows() ? episode.log_probability_by_column(t) : Var<T>{});
       }
     }
     for (int t = 0; t < sampled.steps(); ++t) {
-      const auto regularised = sampled.returns(t, credit_);
+      const auto regularised = sampled.returns(t, credit);
       const auto& rows = *episode.steps()[t].choice.rows;
       auto& s = signal[t];
       const std::size_t columns = s.size() / rows.size();
       for (std::size_t i = 0; i < s.size(); ++i) {
-        const bool soft = semi_ && semi.soft()[rows.example[i / columns]];  // no choice was drawn, so there is no score
-        s[i] = soft ? 0 : lambda_r_ * (s[i] - this->average(t, i % columns)) + (regularised[i] - s[i]);
+        const bool soft = semi && mixed.soft()[rows.example[i / columns]];  // no choice was drawn, so there is no score
+        s[i] = soft ? 0 : lambda_r * (s[i] - this->average(t, i % columns)) + (regularised[i] - s[i]);
       }
     }
     auto surrogate = add(add(sampled.score(signal), sampled.path()), regulariser);
@@ -112,23 +129,18 @@ class EntropyRegularised final : public AveragingEstimator<T> {
   }
 
  private:
-  int samples_;
-  double lambda_r_, lambda_e_;
-  bool semi_, analytic_;
-  Credit credit_;
+  Config config_;
   std::vector<std::uint32_t> none_;
 };
 
-std::string regularised_target(const Settings& settings) {
-  return fmt::format("regularised[lambda_r={},lambda_e={},semi={}]", settings.real("lambda_r"), settings.real("lambda_e"),
-                     settings.flag("semi"));
+std::string regularised_target(const Config& config) {
+  return fmt::format("regularised[lambda_r={},lambda_e={},semi={}]", config.lambda_r, config.lambda_e, config.semi);
 }
 
-std::string mixes_numbers(const Settings& settings, const Structure& structure) {
-  if (settings.flag("semi") && structure.numbers())
-    return "semi=true needs options, but the model chooses numbers: take semi=false";
+std::string mixes_numbers(const Config& config, const Structure& structure) {
+  if (config.semi && structure.numbers()) return "semi=true needs options, but the model chooses numbers: take semi=false";
   const auto several = [](const SiteDeclaration& site) { return site.kind.several; };
-  if (settings.flag("semi") && std::any_of(structure.sites.begin(), structure.sites.end(), several))
+  if (config.semi && std::any_of(structure.sites.begin(), structure.sites.end(), several))
     return "semi=true needs one option each, but the model chooses subsets: take semi=false";
   return "";
 }
@@ -143,12 +155,7 @@ const EstimatorEntry entry = {
     .target_of = regularised_target,
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(), ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
-                   ParameterInfo::real("lambda_e", 0.01, 0, 1e6, "weight of the entropy"),
-                   ParameterInfo::choice("entropy", "analytic", {"analytic", "sampled"}, "how the entropy is computed"),
-                   ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
-                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::variance(3.082551873, "lambda_r=0.7,lambda_e=0.1"), promise::noiseless_once_learned("lambda_e=0")},
     .why_unsupported = mixes_numbers,

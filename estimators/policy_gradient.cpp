@@ -307,12 +307,6 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 
 using P = ParameterInfo;
 
-P preset_parameter() {
-  std::vector<std::string> names{"none"};
-  for (const auto& preset : policy_presets) names.push_back(preset.name);
-  return P::choice("preset", "none", names, "a published method: values of the settings below, unless they are given");
-}
-
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -327,7 +321,7 @@ const EstimatorEntry entry = {
     .off_policy = true,
     .evaluations = "K; K + 1 if advantage=greedy",
     .parameters =
-        {preset_parameter(), samples_parameter(4),
+        {samples_parameter(4),
          P::choice("advantage", "leave_one_out",
                    {"none", "leave_one_out", "group_mean", "group_std", "length_weighted", "relative", "greedy", "batch_std",
                     "critic"},

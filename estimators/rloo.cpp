@@ -12,22 +12,32 @@
 namespace hardgrad::estimators::rloo {
 namespace {
 
+struct Config {
+  int samples = 4;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class Rloo final : public Estimator<T> {
  public:
-  Rloo(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+  Rloo(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_);
+    const auto [samples, credit] = config_;
+    Sampled<T> sampled(problem, samples);
     const auto score =
-        sampled.score(credit_, [&](int t, std::vector<double>& f) { leave_one_out(f, samples_, sampled.columns(t, credit_)); });
+        sampled.score(credit, [&](int t, std::vector<double>& f) { leave_one_out(f, samples, sampled.columns(t, credit)); });
     auto surrogate = add(score, sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 
  private:
-  int samples_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -39,7 +49,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::unshifted(), promise::variance(1.465616396, "samples=3")},
 };

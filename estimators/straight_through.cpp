@@ -15,13 +15,23 @@
 namespace hardgrad::estimators::straight_through {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double temperature = 1, forward_temperature = 1;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    temperature_field(field, temperature);
+    field.temperature(forward_temperature, "forward_temperature",
+                      "temperature of the softmax that choices are drawn from; the network's own is 1");
+  }
+};
+
 template <class T>
 class StraightThrough final : public RelaxationEstimator<T> {
  public:
-  StraightThrough(const Settings& settings, const Structure&, Key)
-      : RelaxationEstimator<T>(settings),
-        backward_(settings.real("temperature")),
-        forward_(settings.real("forward_temperature")) {}
+  StraightThrough(const Config& config, const Structure&, Key)
+      : RelaxationEstimator<T>(config.samples), backward_(config.temperature), forward_(config.forward_temperature) {}
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
@@ -31,9 +41,9 @@ class StraightThrough final : public RelaxationEstimator<T> {
 };
 
 // sum_z p_f(z) J(p_b) / temperature f'(z)
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
-  const double temperature = settings.real("temperature");
-  const auto p_b = at.p(temperature), p_f = at.p(settings.real("forward_temperature"));
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
+  const double temperature = config.temperature;
+  const auto p_b = at.p(temperature), p_f = at.p(config.forward_temperature);
   SmallChoice::Vector sum(0.0, p_f.size());
   for (std::size_t z = 0; z < p_f.size(); ++z) sum += p_f[z] / temperature * through_softmax(p_b, at.slope(at.one_hot(z)));
   return sum;
@@ -48,10 +58,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(1),
-                   ParameterInfo::temperature(
-                       "forward_temperature", 1,
-                       "temperature of the softmax that choices are drawn from; the network's own is 1")},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.6"),
                  promise::mean(expected, "temperature=1.7,forward_temperature=0.5"), promise::noiseless(Promise::Loss::linear)},

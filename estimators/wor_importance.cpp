@@ -24,17 +24,25 @@
 namespace hardgrad::estimators::wor_importance {
 namespace {
 
+struct Config {
+  int samples = 4;
+  bool baseline = true, normalise = false, per_step = false;
+
+  void declare(Fields& field) {
+    field(samples, "samples", 1, 1e6, "distinct outcomes per example");
+    field(baseline, "baseline", "subtract the built-in baseline from the loss");
+    field(normalise, "normalise", "divide by the sum of the weights: biased, lower variance");
+    per_step_field(field, per_step);
+  }
+};
+
 template <class T>
 class WorImportance final : public Estimator<T> {
  public:
-  WorImportance(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")),
-        baseline_(settings.flag("baseline")),
-        normalise_(settings.flag("normalise")),
-        per_step_(settings.flag("per_step")) {}
+  WorImportance(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    return Subset<T>::without_replacement(problem, samples_, per_step_, true)
+    return Subset<T>::without_replacement(problem, config_.samples, config_.per_step, true)
         .estimate([this](const Beam& beam, std::span<const double> f) { return weights(beam, f); });
   }
   bool exchangeable() const override { return false; }
@@ -49,10 +57,10 @@ class WorImportance final : public Estimator<T> {
     const double loss = std::inner_product(w.begin(), w.end(), f.begin(), 0.0);
     typename Subset<T>::Weights weights{std::vector<double>(f.size()), w};
     for (std::size_t s = 0; s < w.size(); ++s) {
-      if (normalise_) weights.path[s] = w[s] / sum;
-      if (!baseline_)
+      if (config_.normalise) weights.path[s] = w[s] / sum;
+      if (!config_.baseline)
         weights.score[s] = weights.path[s] * f[s];
-      else if (normalise_)
+      else if (config_.normalise)
         weights.score[s] = w[s] / (sum - w[s] + p[s]) * (f[s] - loss / sum);
       else
         weights.score[s] = w[s] * (f[s] * (1 - p[s] + w[s]) - loss);
@@ -60,24 +68,23 @@ class WorImportance final : public Estimator<T> {
     return weights;
   }
 
-  int samples_;
-  bool baseline_, normalise_, per_step_;
+  Config config_;
 };
 
-std::string refuse(const Settings& settings, const Structure& structure) {
-  if (settings.integer("samples") == 1 && settings.flag("baseline"))
+std::string refuse(const Config& config, const Structure& structure) {
+  if (config.samples == 1 && config.baseline)
     return "samples=1 leaves no other outcome for the baseline: take samples=2 or more, or baseline=false";
-  if (settings.integer("samples") == 1 && !settings.flag("normalise"))
+  if (config.samples == 1 && !config.normalise)
     return "samples=1 has infinite variance: take samples=2 or more, or normalise=true";
-  return refuse_subset(settings, structure);
+  return refuse_subset(config.samples, config.per_step, structure);
 }
 
 // If there are more than k outcomes, the squared weights in the baseline's products grow like exp(4 kappa), while the density
 // of kappa falls like exp(-(k + 1) kappa).
-std::string infinite(const Settings& settings, const Structure& structure, double outcomes) {
-  const double k = settings.integer("samples");
-  if (settings.flag("normalise") || !settings.flag("baseline") || k >= 4) return "";
-  if (k >= (settings.flag("per_step") ? structure.most_options() : outcomes)) return "";  // the sample has all outcomes: exact
+std::string infinite(const Config& config, const Structure& structure, double outcomes) {
+  const double k = config.samples;
+  if (config.normalise || !config.baseline || k >= 4) return "";
+  if (k >= (config.per_step ? structure.most_options() : outcomes)) return "";  // the sample has all outcomes: exact
   return "its importance weights have no fourth moment with samples below 4: take samples=4 or more, or baseline=false";
 }
 
@@ -89,12 +96,9 @@ const EstimatorEntry entry = {
     .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 9-11; Duffield et al. 2007",
     .target = "expected_loss",
     .unbiased = true,
-    .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
+    .biased_by = [](const Config& config) { return config.normalise; },
     .evaluations = "K",
-    .parameters = {ParameterInfo::integer("samples", 4, 1, 1e6, "distinct outcomes per example"),
-                   ParameterInfo::flag("baseline", true, "subtract the built-in baseline from the loss"),
-                   ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, lower variance"),
-                   per_step_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::enumerable},
     .promises = {promise::variance(1.412081428, "samples=2,normalise=true"),
                  promise::variance(3.617914207, "samples=2,baseline=false")},

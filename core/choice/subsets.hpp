@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/choice/distribution.hpp"
+#include "core/support/named.hpp"
 #include "core/support/picks.hpp"
 
 namespace hardgrad {
@@ -27,6 +28,8 @@ struct SubsetSize {
 };
 
 enum class SubsetLaw { conditional_poisson, plackett_luce };
+constexpr Named<SubsetLaw> subset_laws[] = {{"conditional_poisson", SubsetLaw::conditional_poisson},
+                                            {"plackett_luce", SubsetLaw::plackett_luce}};
 
 template <class T>
 class Subsets : public Distribution<T> {

@@ -1,6 +1,10 @@
 #include "core/estimator/estimator.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 
 #include "core/choice/declared.hpp"
@@ -53,33 +57,55 @@ Settings settings_of(const EstimatorEntry& entry, const Spec& spec) {
   return given;
 }
 
-std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry) {
-  const auto cap =
-      ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of the network that one run may evaluate; more is an error");
-  if (entry.target != "expected_loss") return {cap};
-  return {cap,
-          ParameterInfo::choice(
-              "target", "expected_loss", {"expected_loss", "elbo", "near_reference"},
-              "the estimated mean: the loss under the prior, the evidence lower bound under a learned posterior, or the loss "
-              "under the prior and its divergence from a reference policy"),
-          ParameterInfo::real("near", 0.1, 0, 1e6, "beta of target=near_reference, the weight of the divergence"),
-          ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
-                                "the divergence of the posterior in target=elbo: summed over options, or of the drawn choices"),
-          ParameterInfo::real("kl_weight", 1, 0, 1e6, "weight of that divergence; with train.anneal it may grow from 0")};
+namespace {
+
+using Aim = SharedConfig::Aim;
+using Divergence = SharedConfig::Divergence;
+constexpr Named<Aim> aims[] = {
+    {"expected_loss", Aim::expected_loss}, {"elbo", Aim::elbo}, {"near_reference", Aim::near_reference}};
+constexpr Named<Divergence> divergences[] = {{"analytic", Divergence::analytic}, {"sampled", Divergence::sampled}};
+
+constexpr std::string_view estimates_any_mean = "expected_loss";  // constexpr: entries are registered before main
+
+}  // namespace
+
+void SharedConfig::declare(Fields& field) {
+  field(cap, "cap", 1, 1e12, "most rows of the network that one run may evaluate; more is an error");
+  field(target, "target", aims,
+        "the estimated mean: the loss under the prior, the evidence lower bound under a learned posterior, or the loss "
+        "under the prior and its divergence from a reference policy");
+  field(near, "near", 0, 1e6, "beta of target=near_reference, the weight of the divergence");
+  field(kl, "kl", divergences, "the divergence of the posterior in target=elbo: summed over options, or of the drawn choices");
+  field(kl_weight, "kl_weight", 0, 1e6, "weight of that divergence; with train.anneal it may grow from 0");
+}
+
+EstimatorEntry with_shared_settings(EstimatorEntry entry) {
+  auto shared = declared<SharedConfig>();
+  if (entry.target != estimates_any_mean) shared.resize(1);
+  entry.parameters.insert(entry.parameters.end(), shared.begin(), shared.end());
+  if (entry.presets.empty()) return entry;
+  std::vector<std::string> names{"none"};
+  for (const auto& preset : entry.presets) names.push_back(preset.name);
+  entry.parameters.insert(entry.parameters.begin(),
+                          ParameterInfo::choice("preset", "none", std::move(names),
+                                                "a published method: values of the settings below, unless they are given"));
+  return entry;
 }
 
 bool is_shared(const ParameterInfo& parameter) {
-  return parameter.name == "cap" || parameter.name == "target" || parameter.name == "kl" || parameter.name == "kl_weight" ||
-         parameter.name == "near";
+  static const auto shared = declared<SharedConfig>();
+  return std::any_of(shared.begin(), shared.end(), [&](const auto& info) { return info.name == parameter.name; });
 }
 
 Target target_of(const Spec& spec) {
   const auto& entry = Estimators::instance().at(spec.name);
   const auto settings = settings_of(entry, spec);
-  if (entry.target == "expected_loss" && settings.text("target") == "elbo")
-    return "elbo[kl=" + settings.text("kl") + ",weight=" + to_string(settings.real("kl_weight")) + "]";
-  if (entry.target == "expected_loss" && settings.text("target") == "near_reference")
-    return "near_reference[beta=" + to_string(settings.real("near")) + "]";
+  if (entry.target == estimates_any_mean) {
+    const auto shared = read<SharedConfig>(settings);
+    if (shared.target == Aim::elbo)
+      return fmt::format("elbo[kl={},weight={}]", name_of(shared.kl, divergences), shared.kl_weight);
+    if (shared.target == Aim::near_reference) return fmt::format("near_reference[beta={}]", shared.near);
+  }
   return entry.target_of ? Target(entry.target_of(settings)) : Target(entry.target);
 }
 

@@ -128,16 +128,16 @@ struct EstimatorEntry {
   std::string name;
   std::string summary;  ///< one line
   std::string paper;    ///< citation
-  /// Name of its target. Estimators of the expected loss can estimate any mean over choices: see `shared_parameters`.
+  /// Name of its target. Estimators of the expected loss can estimate any mean over choices: see `SharedConfig`.
   std::string target = "expected_loss";
   /// Its target with these settings, if the target has settings of its own. Null: the target's name suffices.
-  std::string (*target_of)(const Settings&) = nullptr;
+  OfSettings<std::string> target_of = {};
   bool unbiased = true;  ///< for its own target
   /// True if these settings make the estimator biased. Null if none do.
-  bool (*biased_by)(const Settings&) = nullptr;
+  OfSettings<bool> biased_by = {};
   bool couples_examples = false;  ///< Estimator::couples_examples
   /// The same of these settings. Null if it depends on none.
-  bool (*couples_by)(const Settings&) = nullptr;
+  OfSettings<bool> couples_by = {};
   bool off_policy = false;  ///< it draws from the behaviour policy and corrects for this, if its target draws from the prior
   std::string evaluations;  ///< rows of the network per question and example, at most: "K", "S; S^T if joint"
   std::vector<ParameterInfo> parameters = {};
@@ -147,10 +147,10 @@ struct EstimatorEntry {
   /// Promises beside its bias (core/estimator/promises.hpp); `hardgrad test` checks each.
   std::vector<Promise> promises = {};
   /// Why these settings do not work on a structure that meets the needs; empty if they do. Null if they always do.
-  std::string (*why_unsupported)(const Settings&, const Structure&) = nullptr;
+  OfSettings<std::string, const Structure&> why_unsupported = {};
   /// Why the variance is infinite by the formula, for an example with this many complete sets of choices. Empty if it is not
   /// known to be infinite. Null if it never is.
-  std::string (*infinite_variance)(const Settings&, const Structure&, double outcomes) = nullptr;
+  OfSettings<std::string, const Structure&, double> infinite_variance = {};
   std::unique_ptr<Estimator<float>> (*make_float)(const Settings&, const Structure&, Key init) = nullptr;
   std::unique_ptr<Estimator<double>> (*make_double)(const Settings&, const Structure&, Key init) = nullptr;
 
@@ -164,10 +164,10 @@ struct EstimatorEntry {
 };
 using Estimators = Registry<EstimatorEntry>;
 
-/// The factory of an estimator template with a constructor (settings, structure, key).
+/// The factory of an estimator template with a constructor (config, structure, key) or (settings, structure, key).
 template <template <class> class E, class T>
 std::unique_ptr<Estimator<T>> make_estimator_of(const Settings& settings, const Structure& structure, Key init) {
-  return std::make_unique<E<T>>(settings, structure, init);
+  return std::make_unique<E<T>>(SettingsArgument{settings}, structure, init);
 }
 
 /// The settings of a spec, checked. The values of its preset are the defaults of the others, also for the canonical spelling.
@@ -180,8 +180,20 @@ Target target_of(const Spec& spec);
 bool wants_posterior(const Spec& spec);
 /// True if it draws from the behaviour policy and corrects for this.
 bool corrects_behaviour(const Spec& spec);
-/// Parameters of every estimator beside its own: `cap`; for estimators of the expected loss also `target` and `kl`.
-std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry);
+/// Settings of every estimator beside its own: `cap`; for estimators of the expected loss also the others.
+struct SharedConfig {
+  enum class Aim { expected_loss, elbo, near_reference };
+  enum class Divergence { analytic, sampled };
+  double cap = 1e6;
+  Aim target = Aim::expected_loss;
+  double near = 0.1;
+  Divergence kl = Divergence::analytic;
+  double kl_weight = 1;
+
+  void declare(Fields& field);
+};
+/// The entry with these settings after its own, and, if it has presets, with the setting `preset` before them.
+EstimatorEntry with_shared_settings(EstimatorEntry entry);
 bool is_shared(const ParameterInfo& parameter);
 /// Why the estimator does not work on the structure; empty if it does.
 std::string why_unsupported(const Spec& spec, const Structure& structure);
@@ -192,14 +204,13 @@ template <class T>
 std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& structure, Key init);
 
 /// Registers estimator template E as declared, for float and double.
-#define HARDGRAD_ESTIMATOR(E, declared)                                                     \
-  namespace {                                                                               \
-  const Registration<EstimatorEntry> registered_##E([](EstimatorEntry entry) {              \
-    for (auto& parameter : shared_parameters(entry)) entry.parameters.push_back(parameter); \
-    entry.make_float = make_estimator_of<E, float>;                                         \
-    entry.make_double = make_estimator_of<E, double>;                                       \
-    return entry;                                                                           \
-  }(declared));                                                                             \
+#define HARDGRAD_ESTIMATOR(E, declared)                                        \
+  namespace {                                                                  \
+  const Registration<EstimatorEntry> registered_##E([](EstimatorEntry entry) { \
+    entry.make_float = make_estimator_of<E, float>;                            \
+    entry.make_double = make_estimator_of<E, double>;                          \
+    return entry;                                                              \
+  }(with_shared_settings(declared)));                                          \
   }
 
 }  // namespace hardgrad

@@ -7,9 +7,9 @@
 #include <valarray>
 #include <vector>
 
-namespace hardgrad {
+#include "core/registry/fields.hpp"
 
-class Settings;
+namespace hardgrad {
 
 /// One choice of S options with a known loss f, and its derivative at any weights over the options. Formulas of an estimator's
 /// mean are written for this problem.
@@ -56,18 +56,18 @@ struct Promise {
   };
   enum class Loss { constant, linear, sum, any };
   /// [S] the mean of the gradient at the logits; empty if the formula covers only other numbers of options.
-  using Mean = SmallChoice::Vector (*)(const Settings&, const SmallChoice&);
+  using Mean = OfSettings<SmallChoice::Vector, const SmallChoice&>;
 
   /// [B][K] the factors of the scores of B examples' K samples: g = 1/(B K) sum_bk A_bk grad log p. They follow from the
   /// current losses and from the losses learned from before (none for an estimator without averages). The estimator's own
   /// networks give 0.
   using Losses = std::vector<std::vector<double>>;
-  using Advantages = Losses (*)(const Settings&, const Losses&, const std::vector<Losses>& before);
+  using Advantages = OfSettings<Losses, const Losses&, const std::vector<Losses>&>;
 
   Kind kind;
   std::string with = "";
-  Mean formula = nullptr;
-  Advantages advantages = nullptr;
+  Mean formula = {};
+  Advantages advantages = {};
   std::string other = "", parameter = "";
   double value = 0;
   Loss loss = Loss::any;

@@ -54,7 +54,7 @@ struct TargetEntry {
   std::string name;
   std::string summary;  ///< one line, with its formula
   std::vector<ParameterInfo> parameters = {};
-  TargetTerms (*terms)(const Settings&) = nullptr;  ///< null: choices from the prior, nothing added
+  OfSettings<TargetTerms> terms = {};  ///< null: choices from the prior, nothing added
   bool field = false;            ///< no scalar has this gradient: network and posterior each minimise an objective of their own
   bool dreams = false;           ///< its exact form sums over the answers that the model could give
   bool rewards = false;          ///< losses must be rewards of at least 0 with the sign changed (Structure::rewards)

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,10 +96,13 @@ struct ModelEntry {
 };
 using Models = Registry<ModelEntry>;
 
-/// The factory of a model template with a constructor (blueprint).
+/// The factory of a model template with a constructor (config, blueprint) or (blueprint).
 template <template <class> class M, class T>
 std::unique_ptr<Model<T>> make_model_of(const Blueprint& blueprint) {
-  return std::make_unique<M<T>>(blueprint);
+  if constexpr (std::is_constructible_v<M<T>, SettingsArgument, const Blueprint&>)
+    return std::make_unique<M<T>>(SettingsArgument{blueprint.settings}, blueprint);
+  else
+    return std::make_unique<M<T>>(blueprint);
 }
 
 /// Why a model does not fit a task of these dimensions, and the models that do; empty if it fits.

@@ -27,6 +27,7 @@
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/models/model.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/means.hpp"
 #include "core/models/parts/states.hpp"
@@ -35,21 +36,39 @@
 namespace hardgrad::models::selector {
 namespace {
 
+enum class Maps { own, shared };
+constexpr Named<Maps> all_maps[] = {{"own", Maps::own}, {"shared", Maps::shared}};
+
+struct Config {
+  int picks = 1;
+  double share = 0;
+  Maps maps = Maps::own;
+  SubsetLaw law = SubsetLaw::conditional_poisson;
+  std::size_t hidden = 32;
+
+  void declare(Fields& field) {
+    field(picks, "picks", 1, 10000, "features k that the classifier sees");
+    field(share, "share", 0, 1, "share of an example's features that it sees instead; 0: `picks`");
+    field(maps, "maps", all_maps, "weights of each feature, or of all, as for words");
+    field(law, "law", subset_laws, "the distribution of the subsets");
+    field(hidden, "hidden", 1, 4096, "hidden units of the selector, and of the classifier");
+  }
+};
+
 template <class T>
 class Selector final : public Model<T> {
  public:
-  explicit Selector(const Blueprint& b)
-      : share_(b.settings.real("share")),
+  Selector(const Config& config, const Blueprint& b)
+      : share_(config.share),
         features_(b.dimensions.at("features")),
-        picks_(share_ > 0 ? share_of(features_) : b.settings.integer("picks")),
-        shared_(b.settings.text("maps") == "shared"),
-        law_(b.settings.text("law") == "plackett_luce" ? SubsetLaw::plackett_luce : SubsetLaw::conditional_poisson),
+        picks_(share_ > 0 ? share_of(features_) : config.picks),
+        shared_(config.maps == Maps::shared),
+        law_(config.law),
         width_(b.dimensions.at("feature_width")) {
     if (picks_ > features_)
       throw UsageError(fmt::format("selector: picks={} is more than the {} features there are", picks_, features_));
     auto& set = this->parameters_;
-    const std::size_t n = shared_ ? 1 : features_, numbers = n * width_, H = b.settings.integer("hidden"),
-                      C = b.dimensions.at("labels");
+    const std::size_t n = shared_ ? 1 : features_, numbers = n * width_, H = config.hidden, C = b.dimensions.at("labels");
     selector_hidden_ = {set, "selector.hidden", numbers, H, b.init};
     if (shared_) context_ = {set, "selector.context", width_, H, b.init, false};
     selector_ = {set, "selector", H, n, b.init, !shared_};
@@ -166,12 +185,7 @@ const ModelEntry entry = {
     .paper = "Chen, Song, Wainwright & Jordan 2018, Learning to explain: an information-theoretic perspective",
     .dependence = "one choice",
     .kinds = "categorical, subset (picks>1)",
-    .parameters = {ParameterInfo::integer("picks", 1, 1, 10000, "features k that the classifier sees"),
-                   ParameterInfo::real("share", 0, 0, 1, "share of an example's features that it sees instead; 0: `picks`"),
-                   ParameterInfo::choice("maps", "own", {"own", "shared"}, "weights of each feature, or of all, as for words"),
-                   ParameterInfo::choice("law", "conditional_poisson", {"conditional_poisson", "plackett_luce"},
-                                         "the distribution of the subsets"),
-                   ParameterInfo::integer("hidden", 32, 1, 4096, "hidden units of the selector, and of the classifier")},
+    .parameters = declared<Config>(),
     .needs = {"features", "feature_width", "labels"},
 };
 HARDGRAD_MODEL(Selector, entry)

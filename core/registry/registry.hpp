@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/registry/settings.hpp"
+#include "core/registry/fields.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {

@@ -63,8 +63,7 @@ void register_entry() {
                        .needs = {need::relaxable},
                        .make_float = make_listed<float>,
                        .make_double = make_listed<double>};
-  for (auto& parameter : shared_parameters(entry)) entry.parameters.push_back(parameter);
-  Estimators::instance().add(std::move(entry));
+  Estimators::instance().add(with_shared_settings(std::move(entry)));
 }
 
 /// `threads`: of TBB; 0: all.

@@ -9,7 +9,18 @@
 
 namespace hardgrad::tasks {
 
-/// The settings `examples`, `heldout` and `test` are the sizes of the splits.
+/// The sizes of the splits.
+struct SplitSizes {
+  std::size_t examples, heldout, test;
+
+  /// `what`: the examples, in the plural; `of_test`: those of the test, if not "test <what>".
+  void declare(Fields& field, const std::string& what, const std::string& of_test = "") {
+    field(examples, "examples", 1, 1e8, "training " + what + ", made on demand");
+    field(heldout, "heldout", 1, 1e6, what + " held out for validation");
+    field(test, "test", 1, 1e6, of_test.empty() ? "test " + what : of_test);
+  }
+};
+
 class OnDemand : public Task {
  public:
   std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
@@ -19,6 +30,7 @@ class OnDemand : public Task {
     for (std::size_t i = 0; const char* name : {"examples", "heldout", "test"})
       sizes_[i++] = static_cast<std::size_t>(settings.integer(name));
   }
+  explicit OnDemand(const SplitSizes& sizes) : sizes_{sizes.examples, sizes.heldout, sizes.test} {}
   /// The id of an example, unique over all splits.
   std::uint32_t id_of(Split split, int index) const {
     if (index < 0 || static_cast<std::size_t>(index) >= size(split)) throw Bug("no such example");

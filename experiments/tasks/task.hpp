@@ -100,8 +100,8 @@ struct TaskEntry {
 };
 using Tasks = Registry<TaskEntry>;
 
-/// Registers task class T as declared. T has a constructor (settings, key), or, if its words, labels or answers are numbered by
-/// its data, (settings, key, const T* trained): with new numbers (null), or with those of the task a network was trained on.
+/// Registers task class T as declared. T has a constructor (config, key), or, if its words, labels or answers are numbered by
+/// its data, (config, key, const T* trained): with new numbers (null), or with those of the task a network was trained on.
 #define HARDGRAD_TASK(T, declared)                                                                      \
   namespace {                                                                                           \
   const Registration<TaskEntry> registered_task_##T(::hardgrad::tasks::with_factories_of<T>(declared)); \
@@ -109,18 +109,18 @@ using Tasks = Registry<TaskEntry>;
 
 template <class T>
 TaskEntry with_factories_of(TaskEntry entry) {
-  if constexpr (std::is_constructible_v<T, const Settings&, Key, const T*>) {
+  if constexpr (std::is_constructible_v<T, SettingsArgument, Key, const T*>) {
     entry.make = [](const Settings& settings, Key data) -> std::unique_ptr<Task> {
-      return std::make_unique<T>(settings, data, nullptr);
+      return std::make_unique<T>(SettingsArgument{settings}, data, nullptr);
     };
     entry.make_for = [](const Settings& settings, Key data, const Task& trained) -> std::unique_ptr<Task> {
       const auto* like = dynamic_cast<const T*>(&trained);
       if (!like) throw Bug("words can be reused only from a task of the same kind");
-      return std::make_unique<T>(settings, data, like);
+      return std::make_unique<T>(SettingsArgument{settings}, data, like);
     };
   } else {
     entry.make = [](const Settings& settings, Key data) -> std::unique_ptr<Task> {
-      return std::make_unique<T>(settings, data);
+      return std::make_unique<T>(SettingsArgument{settings}, data);
     };
   }
   return entry;

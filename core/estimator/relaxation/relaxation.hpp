@@ -26,12 +26,15 @@ class RelaxationEstimator : public Estimator<T> {
 
  protected:
   explicit RelaxationEstimator(const Settings& settings) : samples_(settings.integer("samples")) {}
+  explicit RelaxationEstimator(int samples) : samples_(samples) {}
   /// Averages a term over Relaxing::rao_samples draws of the noise given the choice. The gradient is linear in this average unless later
   /// choices depend on earlier ones: their Jacobians are multiplied.
   RelaxationEstimator(const Settings& settings, const Structure& structure)
       : samples_(settings.integer("samples")),
         rao_samples_(settings.integer("rao_samples")),
         inner_(structure.independent() ? rao_samples_ : 1) {}
+  RelaxationEstimator(int samples, int rao_samples, const Structure& structure)
+      : samples_(samples), rao_samples_(rao_samples), inner_(structure.independent() ? rao_samples_ : 1) {}
   virtual Relaxed<T> relax(const Relaxing<T>& asked) const = 0;
 
  private:
@@ -51,6 +54,9 @@ Var<T> sum_of_softmax_given(const Relaxing<T>& asked, const std::vector<int>& op
   return total;
 }
 
+inline void temperature_field(Fields& field, double& temperature) {
+  field.temperature(temperature, "temperature", "of the softmax that replaces the choice");
+}
 inline ParameterInfo temperature_parameter(double fallback) {
   return ParameterInfo::temperature("temperature", fallback, "of the softmax that replaces the choice");
 }

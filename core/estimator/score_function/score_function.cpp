@@ -176,6 +176,18 @@ Estimate<T> path_estimate(const Problem<T>& problem, int samples, Handler<T>& ha
 template Estimate<float> path_estimate(const Problem<float>&, int, Handler<float>&);
 template Estimate<double> path_estimate(const Problem<double>&, int, Handler<double>&);
 
+void samples_field(Fields& field, int& samples, int low) {
+  field(samples, "samples", low, 1e6, "independent samples per example");
+}
+void credit_field(Fields& field, Credit& credit) {
+  bool to_go = credit == Credit::reward_to_go;
+  field(to_go, "reward_to_go", "credit a choice only with the costs it can change, not with the whole loss");
+  credit = to_go ? Credit::reward_to_go : Credit::whole;
+}
+void baseline_field(Fields& field, double& baseline) {
+  field(baseline, "baseline", -1e12, 1e12, "constant subtracted from the loss");
+}
+
 ParameterInfo samples_parameter(int fallback, int low) {
   return ParameterInfo::integer("samples", fallback, low, 1e6, "independent samples per example");
 }

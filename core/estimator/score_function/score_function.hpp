@@ -115,6 +115,24 @@ template <class T>
 Estimate<T> path_estimate(const Problem<T>& problem, int samples, Handler<T>& handler);
 
 /// Parameters that most score-function estimators share.
+void samples_field(Fields& field, int& samples, int low = 1);
+void credit_field(Fields& field, Credit& credit);
+void baseline_field(Fields& field, double& baseline);
+template <int fallback = 1, int least = 1>
+struct SamplesConfig {
+  int samples = fallback;
+  void declare(Fields& field) { samples_field(field, samples, least); }
+};
+template <int fallback = 1, int least = 1>
+struct SamplesAndCredit {
+  int samples = fallback;
+  Credit credit = Credit::whole;
+  void declare(Fields& field) {
+    samples_field(field, samples, least);
+    credit_field(field, credit);
+  }
+};
+/// The same for entries that read their settings by name.
 ParameterInfo samples_parameter(int fallback = 1, int low = 1);
 ParameterInfo credit_parameter();
 ParameterInfo baseline_parameter();

@@ -140,12 +140,17 @@ template class Subset<double>;
 ParameterInfo per_step_parameter() {
   return ParameterInfo::flag("per_step", false, "draw a separate set for each choice; the choices must be independent");
 }
+void per_step_field(Fields& field, bool& per_step) {
+  field(per_step, "per_step", "draw a separate set for each choice; the choices must be independent");
+}
 std::string refuse_subset(const Settings& settings, const Structure& structure) {
-  const bool per_step = settings.flag("per_step");
+  return refuse_subset(settings.integer("samples"), settings.flag("per_step"), structure);
+}
+std::string refuse_subset(int samples, bool per_step, const Structure& structure) {
   if (per_step && !structure.steps_apart())
     return "per_step=true treats choices separately, but the choices of this model depend on each other: set per_step=false";
   const double outcomes = per_step ? structure.most_sets() : std::pow(structure.most_answers(), structure.choices());
-  if (const int samples = settings.integer("samples"); samples > outcomes)
+  if (samples > outcomes)
     return fmt::format("samples={} is more than the {} {} there are: take at most {}", samples, outcomes,
                        per_step ? "answers" : "outcomes", outcomes);
   return "";

@@ -63,7 +63,9 @@ class Subset {
 std::vector<double> probabilities(const Beam& beam);
 
 ParameterInfo per_step_parameter();
+void per_step_field(Fields& field, bool& per_step);
 /// Why this number of outcomes, or choices taken separately, is impossible; empty if it is possible.
+std::string refuse_subset(int samples, bool per_step, const Structure& structure);
 std::string refuse_subset(const Settings& settings, const Structure& structure);
 
 }  // namespace hardgrad

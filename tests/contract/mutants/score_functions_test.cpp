@@ -300,7 +300,7 @@ const EstimatorEntry sapo = {
 
 TEST_CASE("an importance weight that is missing off policy is rejected") {
   auto entry = sapo;
-  for (auto& parameter : shared_parameters(entry)) entry.parameters.push_back(parameter);
+  entry = with_shared_settings(std::move(entry));
   entry.make_float = make_estimator_of<Sapo, float>;
   entry.make_double = make_estimator_of<Sapo, double>;
   check_rejected(std::move(entry), {"no factor w"});

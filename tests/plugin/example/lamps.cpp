@@ -56,10 +56,15 @@ const ModelEntry entry = {
 };
 HARDGRAD_MODEL(LampReader, entry)
 
+struct LampsConfig {
+  int lamps = 4;
+  void declare(Fields& field) { field(lamps, "lamps", 2, 1000, "lamps S"); }
+};
+
 /// Field: reals "light" [B, S], one-hot. Example i has lamp i mod S lit; the train split has 2 S examples, the others S.
 class Lamps final : public Task {
  public:
-  Lamps(const Settings& settings, Key) : lamps_(settings.integer("lamps")) {}
+  Lamps(const LampsConfig& config, Key) : lamps_(config.lamps) {}
   Dimensions dimensions() const override { return {{"lamps", lamps_}}; }
   std::size_t size(Split split) const override { return split == Split::train ? 2 * lamps_ : lamps_; }
   Batch batch(Split split, const std::vector<int>& indices) const override {
@@ -88,6 +93,6 @@ const TaskEntry task = {
     .summary = "one lamp is lit: find it",
     .data = "none: closed form",
     .default_model = "lamp_reader",
-    .parameters = {ParameterInfo::integer("lamps", 4, 2, 1000, "lamps S")},
+    .parameters = declared<LampsConfig>(),
 };
 HARDGRAD_TASK(Lamps, task)

@@ -5,10 +5,16 @@
 
 using namespace hardgrad;
 
+struct Config {
+  int samples = 5;  // the default
+
+  void declare(Fields& field) { field(samples, "samples", 2, 1e6, "independent samples per example"); }
+};
+
 template <class T>
 struct MedianBaseline final : Estimator<T> {
   int samples;
-  MedianBaseline(const Settings& settings, const Structure&, Key) : samples(settings.integer("samples")) {}
+  MedianBaseline(const Config& config, const Structure&, Key) : samples(config.samples) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples);  // K rows per example, in the order (b, k)
@@ -31,7 +37,7 @@ const EstimatorEntry entry = {.name = "median_baseline",
                               .summary = "score function minus the median loss of the other samples",
                               .paper = "none: an example",
                               .evaluations = "K",
-                              .parameters = {samples_parameter(5, 2)},
+                              .parameters = declared<Config>(),
                               .needs = {need::log_density},
                               .promises = {promise::unshifted()}};  // a constant added to the loss does not change the estimate
 HARDGRAD_ESTIMATOR(MedianBaseline, entry)

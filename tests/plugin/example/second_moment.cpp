@@ -29,11 +29,16 @@ const TargetEntry target = {
 };
 HARDGRAD_TARGET(second_moment, objective, terms, target)
 
+struct Config {
+  int samples = 2;
+  void declare(Fields& field) { samples_field(field, samples); }
+};
+
 /// 1/K sum_k f_k^2 grad log p(z_k) + 2 f_k grad f_k
 template <class T>
 struct SecondMoment final : Estimator<T> {
   int samples;
-  SecondMoment(const Settings& settings, const Structure&, Key) : samples(settings.integer("samples")) {}
+  SecondMoment(const Config& config, const Structure&, Key) : samples(config.samples) {}
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples, Costs::weighted);
     const auto f = sampled.losses();  // [B K]
@@ -57,7 +62,7 @@ const EstimatorEntry entry = {
     .target = "second_moment",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(2)},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
 };
 HARDGRAD_ESTIMATOR(SecondMoment, entry)
