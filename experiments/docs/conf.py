@@ -65,6 +65,8 @@ experiments/configs/README
 experiments/cli/README
 experiments/python/README
 results/README
+results/measuring
+results/files
 ```
 
 ```{toctree}
