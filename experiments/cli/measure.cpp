@@ -25,7 +25,6 @@
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/merge.hpp"
 #include "experiments/storage/provenance.hpp"
-#include "experiments/storage/results.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/plan.hpp"
@@ -80,7 +79,8 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
                                {"intervals", intervals},
                                {"variance_by_group", numbers(m.variance_by_group)},
                                {"mean_gradient", mean}};
-  for (const auto& field : storage::measurement_fields()) result[field.name] = number(m.*field.value);
+  for (const auto& row : measurement::quantities())
+    if (row.measured) result[std::string(row.name)] = number(m.*row.measured);
   if (!covariance.empty()) result["covariance"] = covariance;
   return result;
 }
@@ -112,6 +112,7 @@ void save(const MeasureArguments& options, const std::string& task, const std::s
     record.plan_hash = sweeps::text_hash(text);
     record.cell_hash = sweeps::text_hash(text + " --estimator " + record.axes["estimator"]);
     record.configuration = "# hardgrad " + text + "\n";
+    record.precision = options.exact ? "double" : options.scene.precision;
     if (m.status == "ok") {
       record.result.measurements.push_back({0, m});
     } else {

@@ -10,10 +10,12 @@
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/readable.hpp"
+#include "experiments/measurement/summary.hpp"
 
 namespace hardgrad::cli {
 namespace {
 
+using measurement::bias_of_rounding;
 using measurement::Measurement;
 
 struct Column {
@@ -22,27 +24,21 @@ struct Column {
   char side = 'r';
 };
 
-/// The squared bias that rounding can explain, as in analysis/rounding.py.
-double rounding(const Measurement& m, double epsilon) {
-  const double variance = std::isfinite(m.variance) ? m.variance : 0;
-  return std::max(std::pow(64 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
-}
-
 /// A squared bias, or its root over the gradient's norm. An exact value within rounding error of zero is shown as an upper
 /// bound if the bound is at least 1e-10 of the gradient; an estimate is shown unchanged.
 std::string bias_text(const Measurement& m, double epsilon, bool relative) {
   const auto shown = [&](double squared) { return relative ? std::sqrt(squared) / m.estimand_norm : squared; };
   const auto interval = m.intervals.find("squared_bias");
   const bool near_zero = is_exact(m) && interval != m.intervals.end() && interval->second[0] <= 0;
-  if (near_zero && interval->second[1] > std::max(1e-20 * m.estimand_norm * m.estimand_norm, rounding(m, epsilon)))
+  if (near_zero && interval->second[1] > std::max(1e-20 * m.estimand_norm * m.estimand_norm, bias_of_rounding(m, epsilon)))
     return "< " + short_number(shown(interval->second[1]));
-  if (near_zero || std::abs(m.squared_bias) <= rounding(m, epsilon)) return short_number(0);
+  if (near_zero || std::abs(m.squared_bias) <= bias_of_rounding(m, epsilon)) return short_number(0);
   return short_number(relative ? m.relative_bias : m.squared_bias);
 }
 
 /// The exact relative bias, shown with a sampled one.
 std::string exact_bias_text(const Measurement& m, double epsilon) {
-  if (m.exact_squared_bias <= rounding(m, epsilon)) return short_number(0);
+  if (m.exact_squared_bias <= bias_of_rounding(m, epsilon)) return short_number(0);
   return short_number(std::sqrt(m.exact_squared_bias) / m.estimand_norm);
 }
 

@@ -58,10 +58,15 @@ void derive(Measurement& m) {
   m.work_normalised_variance = m.variance * m.rows;
 }
 
+double bias_of_rounding(const Measurement& m, double epsilon) {
+  const double variance = std::isfinite(m.variance) ? m.variance : 0;
+  return std::max(std::pow(rounding_share(epsilon), 2) * (m.estimand_norm * m.estimand_norm + variance), least_squared_bias);
+}
+
 void drop_ratios_of_rounding(Measurement& m, double epsilon) {
-  const double rounding = 64 * epsilon, spread = std::isfinite(m.variance) ? std::sqrt(std::max(0.0, m.variance)) : 0;
-  const bool gradient_lost = m.estimand_norm <= std::max(rounding * spread, 1e-290);
-  const bool variance_lost = spread > 0 && spread <= rounding * m.estimand_norm;
+  const double off = rounding_share(epsilon), spread = std::isfinite(m.variance) ? std::sqrt(std::max(0.0, m.variance)) : 0;
+  const bool gradient_lost = m.estimand_norm <= std::max(off * spread, 1e-290);
+  const bool variance_lost = spread > 0 && spread <= off * m.estimand_norm;
   if (gradient_lost) {
     m.relative_bias = m.cosine = not_a_number;
     m.intervals.erase("relative_bias");

@@ -23,6 +23,8 @@ void take_bias(Measurement& m, const Replicates& replicates, double level, const
 void test_bias(Measurement& m, const Replicates& replicates, double rounding, double doubt = 0);
 /// Relative bias, mean squared error, signal-to-noise ratio and variance x rows from the other fields.
 void derive(Measurement& m);
+/// The largest squared bias that rounding explains.
+double bias_of_rounding(const Measurement& m, double epsilon);
 /// Sets ratios to NaN where rounding dominates: ratios to a gradient below the rounding of its samples, and ratios to a
 /// variance below the rounding of the gradient. An estimator without variance has an infinite signal-to-noise ratio.
 void drop_ratios_of_rounding(Measurement& m, double epsilon);

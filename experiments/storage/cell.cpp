@@ -84,9 +84,23 @@ Archive archive_of(CellRecord record) {
     axis_values.push_back(value);
   }
   for (const auto& [name, value] : record.provenance) provenance_names.push_back(name);
-  data.attributes = {
-      {"plan_hash", record.plan_hash}, {"identity", record.identity}, {"checkpoint_hash", record.checkpoint_hash},
-      {"axis_names", axis_names},      {"axis_values", axis_values},  {"provenance", provenance_names}};
+  std::vector<std::string> metrics, metric_units;
+  std::vector<std::uint8_t> metric_shares;
+  for (const auto& [name, declared] : record.result.metrics) {
+    metrics.push_back(name);
+    metric_units.push_back(declared.unit);
+    metric_shares.push_back(declared.share);
+  }
+  data.attributes = {{"precision", record.precision},
+                     {"metrics", metrics},
+                     {"metric_units", metric_units},
+                     {"metric_shares", metric_shares},
+                     {"plan_hash", record.plan_hash},
+                     {"identity", record.identity},
+                     {"checkpoint_hash", record.checkpoint_hash},
+                     {"axis_names", axis_names},
+                     {"axis_values", axis_values},
+                     {"provenance", provenance_names}};
   add_provenance(data.attributes, record.provenance);
   Archive archive{.kind = "cell"};
   archive.groups.push_back({"", std::move(data)});
@@ -107,6 +121,7 @@ CellRecord cell_of(const Archive& archive) {
   for (std::size_t i = 0; i < names.size(); ++i) record.axes[names[i]] = values[i];
   for (const auto& name : list("provenance")) record.provenance[name] = text(data.attributes, name);
   record.plan_hash = text(data.attributes, "plan_hash");
+  record.precision = text(data.attributes, "precision");
   record.identity = text(data.attributes, "identity");
   record.checkpoint_hash = text(data.attributes, "checkpoint_hash");
   record.cell_hash = scalar<std::string>(data, "cell_hash", path);
@@ -132,6 +147,13 @@ CellRecord cell_of(const Archive& archive) {
     throw InputError(path + ": " + error.what());
   } catch (const std::out_of_range&) {
     throw InputError(path + ": its variables do not have the shapes of a cell");
+  }
+  const auto metrics = list("metrics"), units = list("metric_units");
+  const auto* shares = find(data.attributes, "metric_shares");
+  for (std::size_t i = 0; i < metrics.size() && shares; ++i) {
+    auto& declared = record.result.metrics[metrics[i]];
+    declared.unit = units.at(i);
+    declared.share = std::get<std::vector<std::uint8_t>>(*shares).at(i) != 0;
   }
   take_moments(data, record.result);
   return record;

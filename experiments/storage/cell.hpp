@@ -36,6 +36,7 @@ struct CellRecord {
   std::string reason;  ///< why it failed or was skipped
   std::string log;     ///< its printed output
   std::string plan_hash, cell_hash;
+  std::string precision;                          ///< float | double
   std::string identity;                           ///< the text of the cell's hash: `name=value` lines
   training::TrainResult result;                   ///< partial or empty if it failed
   std::string configuration;                      ///< resolved, as TOML; not stored with the cell: the plan has it

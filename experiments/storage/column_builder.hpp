@@ -26,6 +26,11 @@ class ColumnBuilder {
     data_.axes.push_back({"run", std::move(numbers), {{"long_name", "number of the run, in the plan's order"}}});
   }
 
+  /// A column over run and `inner` with its facts.
+  template <class V>
+  std::vector<V>* column(const std::string& name, std::vector<std::string> inner, V fill) {
+    return column(name, std::move(inner), fill, facts(name));
+  }
   /// An axis of distinct labels, sorted if `place` is used; omitted if there are none.
   template <template <class...> class C, class L>
   void axis(const std::string& name, const C<L>& labels, const std::string& long_name) {
@@ -71,6 +76,11 @@ inline std::string safe_name(std::string name) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.' && c != '-') c = '_';
   return name;
+}
+
+/// The attributes of a variable whose values are names.
+inline Attributes flags_of(const std::string& variable, const std::vector<std::string>& meanings) {
+  return flags(text(facts(variable), "long_name"), meanings);
 }
 
 /// The attributes and, for reading, the map and key that the column belongs to.

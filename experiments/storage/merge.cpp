@@ -15,31 +15,31 @@ namespace {
 
 // A column with a member of each run's role; flags are stored as bytes.
 template <class M>
-void add(Dataset& data, const std::vector<CellRecord>& records, const std::string& name, Attributes attributes,
-         M TuningRole::*member) {
+void add(Dataset& data, const std::vector<CellRecord>& records, const std::string& name, M TuningRole::*member) {
   std::vector<std::conditional_t<std::is_same_v<M, bool>, std::uint8_t, M>> values;
   values.reserve(records.size());
   for (const auto& record : records) values.push_back(record.tuning.value_or(TuningRole{}).*member);
-  data.variables.push_back({name, {"run"}, std::move(values), std::move(attributes)});
+  const auto words = facts(name);
+  data.variables.push_back(
+      {name, {"run"}, std::move(values), std::is_same_v<M, bool> ? flags(text(words, "long_name"), {"no", "yes"}) : words});
 }
 
 // For reported runs: the search that found their settings.
 void add_reported_roles(Dataset& data, const std::vector<CellRecord>& records) {
-  add(data, records, "tuning_edge", {{"long_name", "settings at the end of the tried range"}}, &TuningRole::edge);
-  add(data, records, "tuning_setting", described("1", "number of its setting among those tried"), &TuningRole::setting);
-  add(data, records, "tuning_settings", described("1", "settings tried"), &TuningRole::tried);
-  add(data, records, "tuning_failed", described("1", "trials that failed"), &TuningRole::failed);
-  add(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}}, &TuningRole::estimator);
+  add(data, records, "tuning_edge", &TuningRole::edge);
+  add(data, records, "tuning_setting", &TuningRole::setting);
+  add(data, records, "tuning_settings", &TuningRole::tried);
+  add(data, records, "tuning_failed", &TuningRole::failed);
+  add(data, records, "tuning_estimator", &TuningRole::estimator);
 }
 
 void add_trial_roles(Dataset& data, const std::vector<CellRecord>& records) {
-  add(data, records, "tuning_round", described("1", "round of the search, from 1"), &TuningRole::round);
-  add(data, records, "tuning_setting", described("1", "number of the setting, from 0"), &TuningRole::setting);
-  add(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}}, &TuningRole::estimator);
-  add(data, records, "tuning_score", described("1", "value of the tuning criterion"), &TuningRole::score);
-  add(data, records, "tuning_quantity", {{"long_name", "tuning criterion of the score"}}, &TuningRole::quantity);
-  add(data, records, "tuning_kept", flags("whether its setting continued to the next round, or was chosen", {"no", "yes"}),
-      &TuningRole::kept);
+  add(data, records, "tuning_round", &TuningRole::round);
+  add(data, records, "tuning_setting", &TuningRole::setting);
+  add(data, records, "tuning_estimator", &TuningRole::estimator);
+  add(data, records, "tuning_score", &TuningRole::score);
+  add(data, records, "tuning_quantity", &TuningRole::quantity);
+  add(data, records, "tuning_kept", &TuningRole::kept);
 }
 
 using Provenance = std::map<std::string, std::string>;
@@ -56,6 +56,7 @@ class Merger {
     if (hashes_.empty()) {
       plan_hash_ = record.plan_hash;
       first_ = record.cell_hash;
+      precision_ = record.precision;
       if (settings_.configuration.empty()) settings_.configuration = record.configuration;
     }
     if (record.plan_hash != plan_hash_)
@@ -97,8 +98,7 @@ class Merger {
         if (name == "grid_axis" && settings_.tuned.contains(std::get<std::string>(value))) name = "tuned_axis";
     if (searched_) add_reported_roles(data, records);
     const auto made_of = merge_provenance(data, first, records.size());
-    data.variables.push_back(
-        {"configuration", {}, std::vector<std::string>{settings_.configuration}, {{"long_name", "configuration, TOML"}}});
+    data.variables.push_back({"configuration", {}, std::vector<std::string>{settings_.configuration}, facts("configuration")});
 
     // xarray makes these coordinates, so that every array has the labels of its runs.
     std::string coordinates;
@@ -117,6 +117,11 @@ class Merger {
                        {"cells_planned", static_cast<std::int64_t>(planned())},
                        {"cells_merged", static_cast<std::int64_t>(cells())},
                        {"cells_failed", static_cast<std::int64_t>(failed_)}};
+    if (!precision_.empty()) {
+      data.attributes.emplace_back("precision", precision_);
+      data.attributes.emplace_back("rounding", measurement::rounding_share(measurement::epsilon_of(precision_)));
+      data.attributes.emplace_back("least_squared_bias", measurement::least_squared_bias);
+    }
     if (!settings_.tuned.empty())
       data.attributes.emplace_back("tuned_axes", std::vector<std::string>(settings_.tuned.begin(), settings_.tuned.end()));
     add_provenance(data.attributes, made_of);
@@ -158,7 +163,8 @@ class Merger {
       if (same) continue;
       std::vector<std::string> of_runs;
       for (auto i = first; i < first + count; ++i) of_runs.push_back(values[made_by_[i]]);
-      data.variables.push_back({"provenance_" + key, {"run"}, std::move(of_runs), {{"long_name", key + " of the run"}}});
+      const auto name = "provenance_" + key;
+      data.variables.push_back({name, {"run"}, std::move(of_runs), facts(name, key)});
     }
     return result;
   }
@@ -167,7 +173,7 @@ class Merger {
   Labels labels_, tuning_;
   std::size_t trials_ = 0, failed_ = 0;
   bool searched_ = false;
-  std::string plan_hash_, first_;
+  std::string plan_hash_, first_, precision_;
   std::unordered_set<std::string> hashes_;
   std::vector<Provenance> provenances_;  // distinct ones: one per machine and build
   std::vector<std::uint32_t> made_by_;   // reported run -> index in provenances_

@@ -1,47 +1,30 @@
 // The columns of results: which numbers of a measurement, and over which axes.
 #include "experiments/storage/results.hpp"
 
+#include <algorithm>
+
+#include "core/support/error.hpp"
 #include "experiments/storage/column_builder.hpp"
 
 namespace hardgrad::storage {
 
-const std::vector<MeasurementField>& measurement_fields() {
-  using M = measurement::Measurement;
-  static const std::vector<MeasurementField> fields = {
-      {"estimand_norm", &M::estimand_norm, "1", "norm of the exact gradient of the estimator's own target"},
-      {"variance", &M::variance, "1", "trace of the covariance of the gradient"},
-      {"squared_bias", &M::squared_bias, "1", "squared bias against the estimator's own target; unbiased, may be negative"},
-      {"relative_bias", &M::relative_bias, "1", "bias over the norm of the exact gradient"},
-      {"mse", &M::mse, "1", "variance plus squared bias"},
-      {"snr", &M::snr, "1", "squared norm of the exact gradient over variance"},
-      {"cosine", &M::cosine, "1", "mean cosine of one estimate to the exact gradient"},
-      {"mean_cosine", &M::mean_cosine, "1", "cosine of the exact mean gradient to the exact gradient"},
-      {"bias_p_value_plain", &M::bias_p_value_plain, "1",
-       "p-value of the hypothesis of no bias, by the length of the mean deviation"},
-      {"bias_p_value", &M::bias_p_value, "1",
-       "smallest p-value of no bias along the gradient and random directions, Bonferroni-corrected"},
-      {"replicates", &M::replicates, "1", "gradients drawn"},
-      {"effective_sample_size", &M::effective_sample_size, "1",
-       "number of equally weighted replicates that would estimate the variance as precisely"},
-      {"tail_index", &M::tail_index, "1", "Hill's tail index of the replicates' squared deviations"},
-      {"unvisited_mass", &M::unvisited_mass, "1", "probability of the choices that no replicate made"},
-      {"effective_ratio_share", &M::effective_ratio_share, "1",
-       "off policy: effective sample size over the number of samples, (E R)^2 / E R^2 of their ratios R"},
-      {"largest_ratio", &M::largest_ratio, "1",
-       "off policy: the largest ratio of a sample's probabilities under both policies"},
-      {"exact_variance", &M::exact_variance, "1", "exact variance over all outcomes, for comparison with the sampled one"},
-      {"exact_squared_bias", &M::exact_squared_bias, "1",
-       "exact squared bias over all outcomes, for comparison with the sampled one"},
-      {"exact_cosine", &M::exact_cosine, "1", "exact mean cosine over all outcomes, for comparison with the sampled one"},
-      {"rows", &M::rows, "1", "model rows per gradient"},
-      {"attention_values", &M::attention_values, "1", "attention values computed per gradient"},
-      {"missed_hints", &M::missed_hints, "1",
-       "output layers per gradient that were recomputed because their hinted loss weights did not match"},
-      {"seconds", &M::seconds, "s", "wall time per gradient"},
-      {"work_normalised_variance", &M::work_normalised_variance, "1", "variance times rows"},
-      {"outcomes", &M::outcomes, "1", "outcomes visited by an exact measurement"},
-      {"attention_entropy", &M::attention_entropy, "nat", "mean entropy of one choice of the network"}};
-  return fields;
+Attributes facts(const std::string& variable, const std::string& name) {
+  using measurement::Better, measurement::Bounds;
+  const auto* row = measurement::find_quantity(variable);
+  if (!row) throw Bug("the table of quantities has no row for " + variable);
+  Attributes all;
+  if (*row->units) all.emplace_back("units", row->units);
+  all.emplace_back("long_name", row->meaning + name);
+  if (row->better != Better::neither) all.emplace_back("better", row->better == Better::lower ? "lower" : "higher");
+  if (row->interval != Bounds::none)
+    all.emplace_back("interval", row->interval == Bounds::two_sided ? "two_sided" : "above_zero");
+  if (*row->exact_twin) all.emplace_back("exact_twin", row->exact_twin);
+  if (row->digits) all.emplace_back("digits", std::int64_t{row->digits});
+  if (constexpr std::string_view loss = "heldout_"; row->name.starts_with(loss))  // their rows are in the order of preference
+    all.emplace_back("preference",
+                     1 + std::count_if(std::begin(measurement::quantities()), std::end(measurement::quantities()),
+                                       [&](const auto& other) { return other.name.starts_with(loss) && &other < row; }));
+  return all;
 }
 
 void Labels::add(const CellRecord& record) {
@@ -55,8 +38,11 @@ void Labels::add(const CellRecord& record) {
     evaluations.insert(point.step);
     names(point.losses, losses);
     names(point.metrics, metrics);
-    for (const auto& [name, higher] : record.result.higher_is_better)
-      if (point.metrics.contains(name)) higher_is_better[name].insert(higher);
+    for (const auto& [name, declared] : record.result.metrics) {
+      auto& known = facts[name];
+      if (point.metrics.contains(name) && std::find(known.begin(), known.end(), declared) == known.end())
+        known.push_back(declared);
+    }
   }
   for (const auto& point : record.result.measurements) {
     measurements.insert(point.step);

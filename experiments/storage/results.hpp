@@ -12,20 +12,14 @@
 
 namespace hardgrad::storage {
 
-/// A field of a Measurement that is stored as a variable of the same name.
-struct MeasurementField {
-  const char* name;
-  double measurement::Measurement::*value;
-  const char* units;
-  const char* long_name;
-};
-const std::vector<MeasurementField>& measurement_fields();
+/// The facts of a variable from the table of quantities, as attributes; Bug if it has no row for it. `name`: within its family.
+Attributes facts(const std::string& variable, const std::string& name = {});
 
 /// The labels of a result's axes and the names of its columns.
 struct Labels {
   std::set<std::int64_t> steps, evaluations, measurements;
   std::set<std::string> groups, sites, targets, axes, costs, losses, metrics, intervals;
-  std::map<std::string, std::set<bool>> higher_is_better;  ///< by metric: one value, unless tasks differ
+  std::map<std::string, std::vector<training::MetricFacts>> facts;  ///< by metric: distinct ones
 
   /// Adds those of a record.
   void add(const CellRecord& record);

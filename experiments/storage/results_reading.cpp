@@ -54,7 +54,8 @@ measurement::Measurement measurement(const Columns& columns, std::size_t i) {
   m.status = columns.value("measurement_status", i, std::uint8_t{2}) == 0 ? "ok" : "skipped";
   m.target = columns.word("own_target", i);
   m.known_unbiased = columns.word("known_unbiased", i);
-  for (const auto& field : measurement_fields()) m.*field.value = columns.number(field.name, i);
+  for (const auto& row : measurement::quantities())
+    if (row.measured) m.*row.measured = columns.number(std::string(row.name), i);
   const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
     const auto names = columns.labels<std::string>(axis);
     for (std::size_t k = 0; k < names.size(); ++k)
@@ -95,7 +96,7 @@ training::TrainResult from_columns(const Dataset& data) {
   result.ended_by = columns.word("ended_by", 0);
   result.target = columns.word("trained_target", 0);
   if (const auto better = nlohmann::json::parse(columns.word("metrics_better", 0), nullptr, false); better.is_object())
-    for (const auto& [name, words] : better.items()) result.higher_is_better[name] = words == "higher";
+    for (const auto& [name, words] : better.items()) result.metrics[name].higher_is_better = words == "higher";
   for (auto step : columns.labels<std::int64_t>("step")) {
     const auto i = result.log.size();
     result.log.push_back({static_cast<int>(step), columns.number("train_loss", i), columns.number("train_seconds", i),

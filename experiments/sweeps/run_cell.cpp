@@ -190,6 +190,7 @@ storage::CellRecord labelled_record(const Plan& plan, const Cell& cell) {
   record.data_hash = cell.data_hash;
   record.plan_hash = plan.hash;
   record.cell_hash = cell.hash;
+  record.precision = plan.precision;
   record.identity = identity(plan.precision, plan.seed, cell);
   record.configuration = plan.config;
   return record;

@@ -18,7 +18,7 @@ struct CellProgress {
   double share = 0;                                    ///< of its budget
   double seconds = 0;                                  ///< wall time so far: steps, measurements, evaluations
   std::optional<double> left;                          ///< remaining seconds
-  std::optional<training::LogPoint> logged;            ///< the last point
+  std::optional<measurement::LogPoint> logged;         ///< the last point
   std::optional<training::EvaluationPoint> evaluated;  ///< the last one
 };
 

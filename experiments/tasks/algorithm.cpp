@@ -56,7 +56,8 @@ class Algorithm final : public OnDemand, public Graded {
   }
 
   std::vector<Metric> metrics() const override {
-    std::vector<Metric> all{{.name = "bit_error", .unit = "1", .higher_is_better = false}, {.name = "solved", .unit = "1"}};
+    std::vector<Metric> all{{.name = "bit_error", .unit = "1", .higher_is_better = false},
+                            {.name = "solved", .unit = "1", .share = true}};
     if (config_.longer > 0) {
       all.push_back({.name = "longer_bit_error", .unit = "1", .higher_is_better = false});
       all.push_back({.name = "longer_solved", .unit = "1"});

@@ -48,7 +48,8 @@ class Answers final : public OnDemand {
   }
 
   std::vector<Metric> metrics() const override {
-    return {{.name = "exact_match", .unit = "1"}, {.name = "length", .unit = "words", .higher_is_better = false}};
+    return {{.name = "exact_match", .unit = "1", .share = true},
+            {.name = "length", .unit = "words", .higher_is_better = false}};
   }
   /// exact_match: share of answers that are right, with their end. length: words written.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {

@@ -94,9 +94,9 @@ class Caption final : public Listed {
   }
 
   std::vector<Metric> metrics() const override {
-    std::vector<Metric> all = {{.name = "token_accuracy", .unit = "1"},
-                               {.name = "bleu", .unit = "1", .sums = {}, .formula = bleu},
-                               {.name = "exact_match", .unit = "1"}};
+    std::vector<Metric> all = {{.name = "token_accuracy", .unit = "1", .share = true},
+                               {.name = "bleu", .unit = "1", .share = true, .sums = {}, .formula = bleu},
+                               {.name = "exact_match", .unit = "1", .share = true}};
     if (side_ > 0) all.push_back({.name = "object_hit", .unit = "1"});
     return all;
   }

@@ -84,7 +84,9 @@ class Cloze final : public Listed {
   }
 
   std::vector<Metric> metrics() const override {
-    return {{.name = "accuracy", .unit = "1"}, {.name = "answer_hit", .unit = "1"}, {.name = "support_hit", .unit = "1"}};
+    return {{.name = "accuracy", .unit = "1", .share = true},
+            {.name = "answer_hit", .unit = "1"},
+            {.name = "support_hit", .unit = "1"}};
   }
   /// Hits of the last read: answer_hit on any token of the answer, support_hit on the sentence with the answer if it is known.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {

@@ -52,7 +52,7 @@ class Countdown final : public OnDemand {
                                                       : ".";
   }
 
-  std::vector<Metric> metrics() const override { return {{.name = "solved", .unit = "1"}}; }
+  std::vector<Metric> metrics() const override { return {{.name = "solved", .unit = "1", .share = true}}; }
   /// solved: share of expressions that have the target's value and all numbers.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (int b = 0; b < batch.examples(); ++b) {

@@ -49,7 +49,8 @@ class Glimpse final : public DigitTask {
   }
 
   std::vector<Metric> metrics() const override {
-    return {{.name = "error_rate", .unit = "1", .higher_is_better = false}, {.name = "accuracy", .unit = "1"}};
+    return {{.name = "error_rate", .unit = "1", .higher_is_better = false, .share = true},
+            {.name = "accuracy", .unit = "1", .share = true}};
   }
   /// With one digit the last prediction counts. With several, all labels including the end class must be right and in order.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {

@@ -34,7 +34,7 @@ inline void count_options(std::span<const int> chosen, Metric& used) {
 /// Of tasks with the integer field "planted" [B, n], 1 for the options that the "label" [B] depends on: accuracy; planted_hit, the
 /// share of the picked options that are planted; options_used.
 inline std::vector<Metric> planted_metrics() {
-  return {{.name = "accuracy", .unit = "1"}, {.name = "planted_hit", .unit = "1"}, options_used()};
+  return {{.name = "accuracy", .unit = "1", .share = true}, {.name = "planted_hit", .unit = "1"}, options_used()};
 }
 inline void score_planted(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) {
   for (std::size_t b = 0; b < batch.id.size(); ++b) {

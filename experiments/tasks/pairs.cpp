@@ -88,7 +88,7 @@ class Pairs final : public Listed {
     return vocabulary_.word(number);
   }
 
-  std::vector<Metric> metrics() const override { return {{.name = "accuracy", .unit = "1"}}; }
+  std::vector<Metric> metrics() const override { return {{.name = "accuracy", .unit = "1", .share = true}}; }
   /// Scores the last prediction.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto& label = batch.ints("label");

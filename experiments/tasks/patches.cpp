@@ -27,7 +27,7 @@ class Patches final : public DigitTask {
             {"labels", digit_classes}};
   }
 
-  std::vector<Metric> metrics() const override { return {{.name = "accuracy", .unit = "1"}, options_used()}; }
+  std::vector<Metric> metrics() const override { return {{.name = "accuracy", .unit = "1", .share = true}, options_used()}; }
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       const auto said = seen.predictions.row(b);

@@ -88,8 +88,8 @@ class Puzzle final : public OnDemand {
   }
 
   std::vector<Metric> metrics() const override {
-    return {{.name = "accuracy", .unit = "1"},
-            {.name = "solved", .unit = "1"},
+    return {{.name = "accuracy", .unit = "1", .share = true},
+            {.name = "solved", .unit = "1", .share = true},
             {.name = "solved_easier", .unit = "1"},
             {.name = "solved_harder", .unit = "1"},
             {.name = "steps", .unit = "step", .higher_is_better = false},

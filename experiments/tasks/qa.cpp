@@ -151,8 +151,8 @@ class QuestionAnswering final : public Listed {
   }
 
   std::vector<Metric> metrics() const override {
-    std::vector<Metric> all = {{.name = "accuracy", .unit = "1"}, {.name = "supporting_fact_hit", .unit = "1"}};
-    for (const auto& file : files_) all.push_back({.name = "accuracy_" + file, .unit = "1"});
+    std::vector<Metric> all = {{.name = "accuracy", .unit = "1", .share = true}, {.name = "supporting_fact_hit", .unit = "1"}};
+    for (const auto& file : files_) all.push_back({.name = "accuracy_" + file, .unit = "1", .share = true});
     return all;
   }
   /// supporting_fact_hit: at least one choice is a supporting fact; questions without known support in memory are left out.

@@ -82,8 +82,8 @@ std::string SequenceTask::word(const std::string& field, int number) const {
 }
 
 std::vector<Metric> SequenceTask::metrics() const {
-  std::vector<Metric> all = {{.name = "token_accuracy", .unit = "1"},
-                             {.name = "exact_match", .unit = "1"},
+  std::vector<Metric> all = {{.name = "token_accuracy", .unit = "1", .share = true},
+                             {.name = "exact_match", .unit = "1", .share = true},
                              {.name = "exact_match_decoded", .unit = "1"},
                              {.name = "positions_used", .unit = "1"},
                              {.name = "alignment_error_rate", .unit = "1", .higher_is_better = false}};

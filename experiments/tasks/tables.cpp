@@ -141,7 +141,7 @@ class Tables final : public OnDemand {
   }
 
   std::vector<Metric> metrics() const override {
-    return {{.name = "accuracy", .unit = "1"}, {.name = "gold_program", .unit = "1"}};
+    return {{.name = "accuracy", .unit = "1", .share = true}, {.name = "gold_program", .unit = "1"}};
   }
   /// accuracy: the number is right (to half a unit, or to a relative 1e-6), or exactly the wanted cells are given.
   /// gold_program: the program has the meaning of the question's own.

@@ -34,6 +34,7 @@ struct Metric {
   std::string name;  ///< e.g. "accuracy"
   std::string unit;  ///< "1": dimensionless
   bool higher_is_better = true;
+  bool share = false;  ///< from 0 to 1, shown as a percentage
   double numerator = 0, denominator = 0;
   std::vector<double> sums = {};  ///< arguments of `formula`, e.g. BLEU's n-gram counts
   double (*formula)(const std::vector<double>& sums) = nullptr;

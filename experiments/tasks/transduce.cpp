@@ -74,8 +74,8 @@ class Transduction final : public SequenceTask {
 
  protected:
   std::vector<Metric> own_metrics() const override {
-    return {{.name = "symbol_error_rate", .unit = "1", .higher_is_better = false},
-            {.name = "word_error_rate", .unit = "1", .higher_is_better = false}};
+    return {{.name = "symbol_error_rate", .unit = "1", .higher_is_better = false, .share = true},
+            {.name = "word_error_rate", .unit = "1", .higher_is_better = false, .share = true}};
   }
   /// symbol_error_rate: errors in phonemes or letters, relative to the length of the closest answer.
   void judge(std::uint32_t id, std::span<const int> answer, std::vector<Metric>& own) const override {

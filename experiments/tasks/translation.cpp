@@ -44,7 +44,9 @@ class Translation final : public SequenceTask {
   }
 
  protected:
-  std::vector<Metric> own_metrics() const override { return {{.name = "bleu", .unit = "1", .sums = {}, .formula = bleu}}; }
+  std::vector<Metric> own_metrics() const override {
+    return {{.name = "bleu", .unit = "1", .share = true, .sums = {}, .formula = bleu}};
+  }
   /// BLEU over words. An unknown word, or one with an unknown letter, never matches.
   void judge(std::uint32_t id, std::span<const int> answer, std::vector<Metric>& own) const override {
     if (!letters_) return add_bleu(answer, reference(id), Vocabulary::unknown, own[0].sums);

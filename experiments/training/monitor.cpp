@@ -10,8 +10,13 @@
 
 namespace hardgrad::training {
 
-const std::vector<std::string> evaluated_losses{"expected_loss", "marginal_likelihood", "soft",          "elbo",
-                                                "sampled_elbo",  "sampled_loss",        "sampled_bound", "greedy_loss"};
+const std::vector<std::string> evaluated_losses = [] {
+  constexpr std::string_view prefix = "heldout_";
+  std::vector<std::string> names;
+  for (const auto& row : measurement::quantities())
+    if (row.name.starts_with(prefix)) names.emplace_back(row.name.substr(prefix.size()));
+  return names;
+}();
 
 bool higher_is_better(const tasks::Task& task, const std::string& what, const std::string& where) {
   std::vector<std::string> known{"loss"};

@@ -9,8 +9,8 @@
 
 namespace hardgrad::training {
 
-/// Possible losses of an evaluation, per example. "loss" means the first of these that the evaluation has. (The analysis of
-/// results uses the same order.)
+/// Possible losses of an evaluation, per example, in the order of the table of quantities. "loss" means the first of these that
+/// the evaluation has.
 extern const std::vector<std::string> evaluated_losses;
 
 /// Whether larger values of `what` are better: "loss", a loss by its name, or a metric of the task. The UsageError starts with

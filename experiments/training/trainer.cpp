@@ -80,7 +80,8 @@ class Loop {
 
   TrainResult run() {
     result().target = training_.estimator->target().name();
-    for (const auto& metric : training_.task->metrics()) result().higher_is_better[metric.name] = metric.higher_is_better;
+    for (const auto& metric : training_.task->metrics())
+      result().metrics[metric.name] = {metric.unit, metric.higher_is_better, metric.share};
     try {
       while (!ended()) {
         poll(stop_);

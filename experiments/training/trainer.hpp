@@ -61,19 +61,17 @@ struct TrainSettings {
   }
 };
 
-/// One logged point of training: seconds (without measurements and evaluations), rows, attention values and CPU seconds of the
-/// training thread so far. Other processes affect the wall time, not the CPU time.
-struct LogPoint {
-  int step;
-  double loss, seconds, gradient_norm;
-  double rows = measurement::not_a_number, attention_values = measurement::not_a_number,
-         cpu_seconds = measurement::not_a_number;
-};
 /// One evaluation.
 struct EvaluationPoint {
   int step;
   std::map<std::string, double> losses;   ///< per example (nats): expected_loss, marginal_likelihood, ..., as available
   std::map<std::string, double> metrics;  ///< by metric name
+};
+/// The facts that a task declares of a metric.
+struct MetricFacts {
+  std::string unit = "1";
+  bool higher_is_better = true, share = false;
+  bool operator==(const MetricFacts&) const = default;
 };
 struct MeasurementPoint {
   int step;
@@ -81,15 +79,15 @@ struct MeasurementPoint {
 };
 
 struct TrainResult {
-  std::vector<LogPoint> log;
+  std::vector<measurement::LogPoint> log;
   std::vector<EvaluationPoint> evaluations;
   std::vector<MeasurementPoint> measurements;
-  double seconds = 0;                            ///< of the steps, without measurements and evaluations
-  double rows = 0, attention_values = 0;         ///< of all training gradients
-  double tape_bytes = 0;                         ///< largest memory of a gradient for values and cotangents
-  double missed_hints = 0;                       ///< Tape::missed_hints of all training gradients
-  std::string target;                            ///< of the estimator that trains
-  std::map<std::string, bool> higher_is_better;  ///< by metric of the task; empty if it is not known
+  double seconds = 0;                          ///< of the steps, without measurements and evaluations
+  double rows = 0, attention_values = 0;       ///< of all training gradients
+  double tape_bytes = 0;                       ///< largest memory of a gradient for values and cotangents
+  double missed_hints = 0;                     ///< Tape::missed_hints of all training gradients
+  std::string target;                          ///< of the estimator that trains
+  std::map<std::string, MetricFacts> metrics;  ///< by metric of the task
   std::string ended_by;  ///< steps | rows | attention_values | cpu_seconds | target_loss | patience; empty before the end
 };
 

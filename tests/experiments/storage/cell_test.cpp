@@ -32,6 +32,8 @@ void check_same(const CellRecord& a, const CellRecord& b) {
   CHECK(a.run_settings == b.run_settings);
   CHECK(a.checkpoint == b.checkpoint);
   CHECK(a.costs == b.costs);
+  CHECK(a.precision == b.precision);
+  CHECK(a.result.metrics == b.result.metrics);
   CHECK(a.provenance == b.provenance);
   CHECK(a.result.seconds == b.result.seconds);
   CHECK(a.result.rows == b.result.rows);
@@ -107,7 +109,7 @@ TEST_CASE("odd cells: empty, odd names, NaN, repeated steps, large means") {
   const auto stored = [](const CellRecord& r) { return cell_in(cell_bytes(r, 1), "file"); };
   check_same(stored(record), record);
 
-  record.result.evaluations = {{3, {{"a/b", 1.0}}, {{"token accuracy", 0.5}}}};
+  record.result.evaluations = {{3, {{"elbo", 1.0}}, {{"token accuracy", 0.5}, {"a/b", 1.0}}}};
   record.result.log = {{1, NAN, 0, 0}, {2, INFINITY, 0, 0}};
   check_same(stored(record), record);
 

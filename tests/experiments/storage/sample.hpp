@@ -56,6 +56,7 @@ inline storage::CellRecord sample_cell(const std::string& task, const std::strin
   record.plan_hash = "0123456789abcdef";
   record.cell_hash = task.substr(0, 2) + "-" + estimator + "-" + std::to_string(seed);
   record.configuration = "[grid]\ntask = [\"translation\", \"qa\"]  # gr\xC3\xBC\xC3\x9F\n";
+  record.precision = "float";
   record.log = "trained";
   record.run_settings = R"({"train.learning_rate":0.003,"train.steps":)" + std::to_string(300 + seed) + "}";
   record.costs = {{"cpu_seconds", 1.5}};
@@ -65,6 +66,7 @@ inline storage::CellRecord sample_cell(const std::string& task, const std::strin
       {"blas", "OpenBLAS"},  {"blas_kernel", "SkylakeX"}, {"instruction_set", "avx512bw"}, {"cpu", "a processor"},
       {"threads", "2"}};
   auto& result = record.result;
+  result.metrics["accuracy"] = {.unit = "1", .higher_is_better = true, .share = true};
   const double speed = 1 / (40 + 60 * variance / (1 + variance)), floor = 0.8 + 3 * bias;
   for (int step = 0; step <= 300; step += 10)
     result.log.push_back({step, floor + 2.5 * std::exp(-step * speed) + 0.05 * wobble(noise), 0.01 * step,
