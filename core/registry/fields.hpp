@@ -6,7 +6,7 @@
 //
 //     void declare(Fields& field) {
 //       field(samples, "samples", 1, 1e6, "independent samples per example");
-//       field(feed, "feed", feeds, "what the decoder reads");
+//       field(feed, "feed", feeds, "the input of the decoder");
 //     }
 //   };
 //

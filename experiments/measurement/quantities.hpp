@@ -1,4 +1,4 @@
-// What a run measures, evaluates, logs and records: one row a variable of a result, with all that is known of it. From here come the
+// The quantities that a run measures, evaluates, logs and records: one row a variable of a result, with all its facts. From here come the
 // variables of files and their attributes, JSON, tables, Python's names. A new number of a measurement is a member and a row.
 #pragma once
 

@@ -64,7 +64,7 @@ struct Kind {
   Count shown = all_and_mark;  // steps before the first answer
   Count wanted = all_vectors;  // steps with an answer
   Count kept = all_vectors;    // vectors that are all shown before the first answer, which needs them; 0: there are none
-  std::string (*too_short)(const Config&) = nullptr;  // what is wrong with min_length; empty if nothing is
+  std::string (*too_short)(const Config&) = nullptr;  // the fault of min_length, or empty
 };
 extern const Kind kinds[7];
 

@@ -35,7 +35,7 @@ struct Config {
     field(decay, "decay", 0, 1, "of the average").above().below().absent_means(0.25);
     field.temperature(temperature, "temperature", "of the softmax");
     field(shared, "shared", "one logit").absent_means(true);
-    field(feed, "feed", feeds, "what is read").absent_means(Feed::soft);
+    field(feed, "feed", feeds, "the input").absent_means(Feed::soft);
     field(score, "score", scores, "how").absent_means(&scores[0]);
     field(words, "words", "which").absent_means("none");
     field.file(path, "path", "where");
@@ -75,7 +75,7 @@ TEST_CASE("fields: the settings of a Config, in order, with its defaults") {
         "decay real 0.9 (0, 1) 0.25: of the average\n"
         "temperature real 1 [1e-06, 1000000] -: of the softmax\n"
         "shared boolean false  true: one logit\n"
-        "feed choice sampled teacher|sampled|soft soft: what is read\n"
+        "feed choice sampled teacher|sampled|soft soft: the input\n"
         "score choice twice square|twice square: how\n"
         "words text all  none: which\n"
         "path text   - file: where\n"
@@ -118,7 +118,7 @@ TEST_CASE("fields: values outside their declaration are refused") {
 TEST_CASE("fields: a value without a name is a bug") {
   struct Strange {
     Feed feed = static_cast<Feed>(7);
-    void declare(Fields& field) { field(feed, "feed", feeds, "what is read"); }
+    void declare(Fields& field) { field(feed, "feed", feeds, "the input"); }
   };
   CHECK_THROWS_WITH_AS(declared<Strange>(), "this is a bug in hardgrad: the value of feed is not in its table", Bug);
   CHECK(name_of(Feed::soft, feeds) == std::string("soft"));

@@ -1,4 +1,4 @@
-// The table of quantities: a merged result has no variable without a row, and says of each what the row and the task do.
+// The table of quantities: a merged result has no variable without a row, and each variable has the facts of its row and its task.
 #include "experiments/measurement/quantities.hpp"
 
 #include <doctest/doctest.h>
