@@ -28,9 +28,10 @@ from .inference import aggregates, bias_tests, improvement_probabilities, pareto
 from .load import load, load_tuning
 from .moments import bias_variance
 from .restarts import restart_table, restarts
+from .result import Result
 from .table import format_table, table
 from .tried import tried
 
-__all__ = ["FIGURES", "InputError", "Unverified", "aggregates", "answer", "bias_tests", "bias_variance", "format_table",
-           "improvement_probabilities", "load", "load_tuning", "loss_curves", "metric_curves", "pareto", "restart_table", "restarts", "select", "table", "tidy",
-           "tried", "variance_over_training"]
+__all__ = ["FIGURES", "InputError", "Result", "Unverified", "aggregates", "answer", "bias_tests", "bias_variance", "format_table",
+           "improvement_probabilities", "load", "load_tuning", "loss_curves", "metric_curves", "pareto", "restart_table", "restarts",
+           "select", "table", "tidy", "tried", "variance_over_training"]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from matplotlib.figure import Figure
 
 from .alignments import align
@@ -23,7 +22,7 @@ from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified
 from .figures import FIGURES, METRICS, draw_all
 from .frames import select
-from .groups import groups, page, panels
+from .groups import runs_of
 from .latex import latex_table
 from .leading import MOST_SETTINGS, keys_of
 from .live import follow, told
@@ -31,6 +30,7 @@ from .load import load, load_tuning
 from .output import complain, finish, require_place, write
 from .program import program
 from .report import report
+from .result import Result
 from .restarts import TRAINING_LOSS, restart_table
 from .site import REFERENCE, build, committed, own_result, rewritten, specified
 from .table import format_table, table
@@ -64,9 +64,10 @@ def _save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("pn
 
 
 def _draw(arguments: argparse.Namespace) -> int:
-    whole = load(arguments.result, arguments.unverified)
-    data, pages = page(select(whole, estimator=arguments.estimator) if arguments.estimator else whole, arguments.page, MOST_PANELS)
-    frame = _rows_of(whole, data, arguments.at)
+    data = load(arguments.result, arguments.unverified)
+    whole = Result(data)
+    result, pages = (Result(select(data, estimator=arguments.estimator)) if arguments.estimator else whole).page(arguments.page, MOST_PANELS)
+    frame = _rows_of(whole, result, arguments.at)
     folder = _folder(arguments)
     paths, status = [], 0
     formats = arguments.format or ["png", "svg"]
@@ -76,7 +77,7 @@ def _draw(arguments: argparse.Namespace) -> int:
     pictures = [one for one in formats if one != "latex"]
     suffix = f"_page{arguments.page}" if pages > 1 else ""
     with sized(SIZES[arguments.size]):
-        for name, figure in draw_all(data, arguments.at, arguments.figure, arguments.metric) if pictures else ():
+        for name, figure in draw_all(result, arguments.at, arguments.figure, arguments.metric) if pictures else ():
             if isinstance(figure, InputError):
                 complain(f"{name}: not drawn: {figure}")
                 status = 3 if arguments.figure or arguments.metric and name in METRICS else status  # it was asked for
@@ -91,12 +92,11 @@ def _draw(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _rows_of(whole: xr.Dataset, data: xr.Dataset, at: str) -> pd.DataFrame:
-    """The table's rows of the runs in `data`. Ranks and letters are those among all estimators of their networks in `whole`."""
-    networks = set(panels(data))
-    runs = [group.runs for panel, members in panels(whole).items() if panel in networks for group in members]
-    part, shown = whole.isel(run=np.sort(np.concatenate(runs))), set(data["run"].values.tolist())
-    kept = {(*group.panel, group.label) for group in groups(part) if shown & set(part["run"].values[group.runs].tolist())}
+def _rows_of(whole: Result, result: Result, at: str) -> pd.DataFrame:
+    """The table's rows of the runs in `result`. Ranks and letters are those among all estimators of their networks in `whole`."""
+    part = whole.of_runs(np.concatenate([runs_of(members) for panel, members in whole.panels.items() if panel in result.panels]))
+    shown = set(result.values("run").tolist())
+    kept = {(*group.panel, group.label) for group in part.groups if shown & set(part.values("run")[group.runs].tolist())}
     frame = table(part, at)
     return frame[[key in kept for key in keys_of(part, frame)]]
 
@@ -110,10 +110,11 @@ def _report(arguments: argparse.Namespace) -> None:
 
 
 def _answer(arguments: argparse.Namespace) -> int:
-    data = load(arguments.result, arguments.unverified)
-    found = answer(data, arguments.by, arguments.baseline, arguments.matters)
-    searched = chosen(data, load_tuning(data))
-    missing = unranked(data, found) if arguments.baseline is None else []
+    result = Result(load(arguments.result, arguments.unverified))
+    found = answer(result, arguments.by, arguments.baseline, arguments.matters)
+    trials = load_tuning(result.data)
+    searched = chosen(result, None if trials is None else Result(trials))
+    missing = unranked(result, found) if arguments.baseline is None else []
     if arguments.json:
         for line in missing:
             complain(line)

@@ -12,11 +12,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from .drawing import draw_panels, letters, set_symlog
 from .errors import NotApplicable
-from .groups import Group, panels
-from .load import estimator_settings, need
+from .groups import Group, Network
 from .measured import measurements, shown_bias
+from .result import Result
 from .style import Look
-from .steps import measurement_step
 
 
 class Family(NamedTuple):
@@ -27,22 +26,21 @@ class Family(NamedTuple):
     members: list[Group]
 
 
-def families(data: xr.Dataset, parameter: str) -> dict[tuple[str, str], list[Family]]:
+def families(result: Result, parameter: str) -> dict[Network, list[Family]]:
     """Families by task and model: estimators that were run with two or more values of the parameter."""
-    result: dict[tuple[str, str], list[Family]] = {}
-    settings = estimator_settings(data)
-    for panel, members in panels(data).items():
+    several: dict[Network, list[Family]] = {}
+    for panel, members in result.panels.items():
         found: dict[str, list[tuple[float, Group]]] = {}
         for group in members:
-            value = settings[group.runs[0]].get(parameter)
+            value = result.estimator_settings[group.runs[0]].get(parameter)
             if isinstance(value, (int, float)):
                 found.setdefault(_without(group.label, parameter), []).append((float(value), group))
-        several = {label: sorted(points, key=lambda p: p[0]) for label, points in found.items() if len(points) > 1}
-        if several:
-            result[panel] = [Family(label, [v for v, _ in points], [g for _, g in points]) for label, points in several.items()]
-    if not result:
-        raise NotApplicable(f"{data.attrs.get('path', 'result')}: no estimator has several values of {parameter}")
-    return result
+        ordered = {label: sorted(points, key=lambda p: p[0]) for label, points in found.items() if len(points) > 1}
+        if ordered:
+            several[panel] = [Family(label, [v for v, _ in points], [g for _, g in points]) for label, points in ordered.items()]
+    if not several:
+        raise NotApplicable(f"{result.path}: no estimator has several values of {parameter}")
+    return several
 
 
 def _without(label: str, parameter: str) -> str:
@@ -54,12 +52,13 @@ def _without(label: str, parameter: str) -> str:
     return name + (f"[{','.join(kept)}]" if kept else "") + after
 
 
-def against(data: xr.Dataset, quantity: str, parameter: str, at: str | int = "first") -> Figure:
+def against(data: xr.Dataset | Result, quantity: str, parameter: str, at: str | int = "first") -> Figure:
     """A measured quantity against a parameter, one curve per estimator, mean over seeds, on logarithmic axes."""
-    found = families(data, parameter)
-    step = measurement_step(data, at)
-    need(data, quantity, "set measure.at in the sweep")
-    of = shown_bias(data, step) if quantity == "squared_bias" else measurements(data, quantity, step)
+    result = Result.of(data)
+    found = families(result, parameter)
+    step = result.step(at)
+    result.need(quantity, "set measure.at in the sweep")
+    of = shown_bias(result, step) if quantity == "squared_bias" else measurements(result, quantity, step)
 
     def panel(ax: Axes, members: list[Family], look: dict[str, Look]) -> bool:
         every: list[float] = []
@@ -90,16 +89,16 @@ def against(data: xr.Dataset, quantity: str, parameter: str, at: str | int = "fi
                        quantity.replace("_", " "))
 
 
-def variance_against_samples(data: xr.Dataset, at: str | int = "first") -> Figure:
+def variance_against_samples(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
     """Variance against the number of samples."""
     return against(data, "variance", "samples", at)
 
 
-def variance_against_temperature(data: xr.Dataset, at: str | int = "first") -> Figure:
+def variance_against_temperature(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
     """Variance against the temperature of a relaxation."""
     return against(data, "variance", "temperature", at)
 
 
-def bias_against_temperature(data: xr.Dataset, at: str | int = "first") -> Figure:
+def bias_against_temperature(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
     """Squared bias against the temperature of a relaxation."""
     return against(data, "squared_bias", "temperature", at)

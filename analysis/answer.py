@@ -13,9 +13,9 @@ import xarray as xr
 from .budgets import at_budget, cost_so_far, reached
 from .errors import InputError
 from .frames import matches
-from .groups import Group, evaluation_splits, in_common, in_words, panels
-from .measured import targets_of
+from .groups import Group, in_common, in_words, runs_of
 from .quantities import comparable, lost, lower_is_better, ranking_quantity
+from .result import Result
 from .statistics import Mean, Pairwise, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, ranked
 from .tuning import Near, at_edge, nearest, tuned
 
@@ -28,7 +28,7 @@ POWER = 0.8
 MANY, USUAL = 12, "rloo"
 
 
-def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> pd.DataFrame:
+def answer(data: xr.Dataset | Result, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> pd.DataFrame:
     """The ranking: one row per task, model, budget and estimator, the best first.
 
     Estimators are compared; other axes of the grid, such as learning rates, are tuned. Each estimator is shown at its best setting
@@ -58,7 +58,7 @@ def answer(data: xr.Dataset, quantity: str | None = None, baseline: str | None =
     next best; `next_difference`, `next_low`, `next_high` are its difference to the chosen one and the interval (`tuning.nearest`).
     InputError if nothing was evaluated, or if no network has the baseline.
     """
-    return answer_and_pairs(data, quantity, baseline, matters)[0]
+    return answer_and_pairs(Result.of(data), quantity, baseline, matters)[0]
 
 
 class Pairs(NamedTuple):
@@ -83,38 +83,38 @@ class Pairs(NamedTuple):
                 if difference > 0 and p < LEVEL}
 
 
-def answer_and_pairs(data: xr.Dataset, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> tuple[pd.DataFrame, dict[tuple[str, str, str], Pairs]]:
+def answer_and_pairs(result: Result, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> tuple[pd.DataFrame, dict[tuple[str, str, str], Pairs]]:
     """The `answer`, and by task, model and budget the differences between all pairs of estimators."""
     rows: list[dict[str, object]] = []
     pairs: dict[tuple[str, str, str], Pairs] = {}
-    costs, splits, aims = _costs(data), evaluation_splits(data), targets_of(data)
-    for (task, model), members in panels(data).items():
-        name = ranking_quantity(data, members, quantity)
+    costs = _costs(result)
+    for (task, model), members in result.panels.items():
+        name = ranking_quantity(result, members, quantity)
         reference = _reference(baseline, members) if baseline is not None else _usual(members)
         if name is not None and (baseline is None or reference is not None):
-            lower = lower_is_better(data, name)
-            split = in_common(splits[np.concatenate([group.runs for group in members])])
-            targets = {group.estimator: in_common(aims[group.runs], "") for group in members}
-            for section in _sections(data, members, name, lower, costs, targets):
+            lower = lower_is_better(result, name)
+            split = in_common(result.splits[runs_of(members)])
+            targets = {group.estimator: in_common(result.targets[group.runs], "") for group in members}
+            for section in _sections(result, members, name, lower, costs, targets):
                 rows += [{"task": task, "model": model, "quantity": name, "lower_is_better": lower, "split": split, **row}
                          for row in section.rows(1 if lower else -1, reference, matters)]
                 pairs[task, model, section.budget] = Pairs(section.estimators, section.pairs, section.scores)
-    names = dict.fromkeys(group.estimator for members in panels(data).values() for group in members)
+    names = dict.fromkeys(group.estimator for group in result.groups)
     if baseline is not None and not any(matches(baseline, name) for name in names):
-        raise InputError(f"{data.attrs.get('path', 'result')}: has no estimator {baseline} (estimators are: {', '.join(names)})")
+        raise InputError(f"{result.path}: has no estimator {baseline} (estimators are: {', '.join(names)})")
     if not rows:
-        raise InputError(f"{data.attrs.get('path', 'result')}: has no {quantity or 'loss or metric of an evaluation'}: "
-                         + ("; ".join(unranked(data, pd.DataFrame())) or "nothing was evaluated (set train.steps, and train.evaluate_every for more than the end)"))
+        raise InputError(f"{result.path}: has no {quantity or 'loss or metric of an evaluation'}: "
+                         + ("; ".join(unranked(result, pd.DataFrame())) or "nothing was evaluated (set train.steps, and train.evaluate_every for more than the end)"))
     return pd.DataFrame(rows), pairs
 
 
-def unranked(data: xr.Dataset, found: pd.DataFrame) -> list[str]:
+def unranked(result: Result, found: pd.DataFrame) -> list[str]:
     """In words, each network without a row in the answer because runs of it failed: how many, and the first one's reason."""
     ranked_ones, words = set(zip(found["task"], found["model"])) if len(found) else set(), []
-    for (task, model), members in panels(data).items():
+    for (task, model), members in result.panels.items():
         failed = [run for group in members for run, status in zip(group.runs, group.status) if status == "failed"]
         if failed and (task, model) not in ranked_ones:
-            reason = str(data["reason"].values[failed[0]]) if "reason" in data else ""
+            reason = str(result.values("reason")[failed[0]]) if "reason" in result else ""
             words.append(f"{task} · {model} has no score: {len(failed)} of {sum(len(group.runs) for group in members)} runs failed" + (f" ({reason})" if reason else ""))
     return words
 
@@ -135,33 +135,33 @@ def _usual(members: list[Group]) -> str | None:
     return found[0] if len(names) > MANY and len(found) == 1 else None
 
 
-def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
+def _costs(result: Result) -> dict[str, np.ndarray]:
     """By budget, the training cost at each evaluation, [run, evaluation_step]. Omits costs that an earlier version did not record;
     empty without evaluations."""
     found: dict[str, np.ndarray] = {}
-    for budget in BUDGETS if "evaluation_step" in data.dims else ():
+    for budget in BUDGETS if "evaluation_step" in result.data.dims else ():
         try:
-            found[budget] = cost_so_far(data, "evaluation_step", budget)
+            found[budget] = cost_so_far(result, "evaluation_step", budget)
         except InputError:
             continue
     return found
 
 
-def _sections(data: xr.Dataset, members: list[Group], name: str, lower: bool, costs: dict[str, np.ndarray], targets: dict[str, str]) -> Iterator[_Section]:
+def _sections(result: Result, members: list[Group], name: str, lower: bool, costs: dict[str, np.ndarray], targets: dict[str, str]) -> Iterator[_Section]:
     """One network at every budget; intervals are simultaneous within a budget."""
-    runs = np.concatenate([group.runs for group in members])
+    runs = runs_of(members)
     failed = np.concatenate([[status == "failed" for status in group.status] for group in members])
-    values = data[name].values[runs]
+    values = result.values(name)[runs]
     for budget, places in costs.items():
         ends = np.where(failed, np.nan, reached(values, places[runs]))  # a failed run does not limit the budget
         if not np.isfinite(ends).any():
             continue
         limit = float(np.nanmin(ends))
-        scores = np.full(data.sizes["run"], np.nan)
+        scores = np.full(result.count, np.nan)
         scores[runs] = at_budget(values, places[runs], limit)
         spent = {name: np.array([np.interp(limit, at[np.isfinite(at)], cost[np.isfinite(at)]) if np.isfinite(at).any() else np.nan
                                  for at, cost in zip(places, costs[name])]) for name in costs if name != "cpu_seconds"}
-        yield _Section(budget, limit, comparable(data, members, scores, lower), members, targets, [int(lost(group, scores).sum()) for group in members], spent)
+        yield _Section(budget, limit, comparable(result, members, scores, lower), members, targets, [int(lost(group, scores).sum()) for group in members], spent)
 
 
 def _mean(values: np.ndarray) -> float:

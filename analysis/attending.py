@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import xarray as xr
 
 from .frames import per_run
-from .groups import panels
-from .quantities import last
+from .groups import Network
+from .result import Result
 
 #: Share of attended positions (of all that words could attend to) below which attention has collapsed: nearly all words share one.
 COLLAPSED = 0.1
@@ -17,28 +16,28 @@ COLLAPSED = 0.1
 CERTAIN = 1e-3
 
 
-def collapsed(data: xr.Dataset) -> dict[tuple[str, str], list[str]]:
+def collapsed(result: Result) -> dict[Network, list[str]]:
     """By task and model, the estimators with collapsed attention: at the last evaluation of one of their runs nearly all words attend to
     one position (`metric_positions_used` is below `COLLAPSED`). Empty if this was not evaluated."""
-    if "metric_positions_used" not in data:
+    if "metric_positions_used" not in result:
         return {}
-    used = per_run(data, "metric_positions_used")
-    return _where(data, lambda runs: (used[runs] < COLLAPSED).any())
+    used = per_run(result, "metric_positions_used")
+    return _where(result, lambda runs: (used[runs] < COLLAPSED).any())
 
 
-def certain(data: xr.Dataset) -> dict[tuple[str, str], list[str]]:
+def certain(result: Result) -> dict[Network, list[str]]:
     """By task and model, the estimators with a practically deterministic policy: at the last measurement of one of their runs
     `attention_entropy` is below `CERTAIN`. Choices of numbers have a differential entropy, which may be negative; they are excluded.
     Empty if this was not measured."""
-    if "attention_entropy" not in data:
+    if "attention_entropy" not in result:
         return {}
-    entropy = last(data, "attention_entropy")
-    return _where(data, lambda runs: ((entropy[runs] > -CERTAIN) & (entropy[runs] < CERTAIN)).any())
+    entropy = result.last("attention_entropy")
+    return _where(result, lambda runs: ((entropy[runs] > -CERTAIN) & (entropy[runs] < CERTAIN)).any())
 
 
-def _where(data: xr.Dataset, holds: Callable[[np.ndarray], bool]) -> dict[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for panel, members in panels(data).items():
+def _where(result: Result, holds: Callable[[np.ndarray], bool]) -> dict[Network, list[str]]:
+    found: dict[Network, list[str]] = {}
+    for panel, members in result.panels.items():
         estimators = [group.estimator for group in members if holds(group.runs)]
         if estimators:
             found[panel] = estimators

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 
-from .load import need, run_settings
+from .result import Result
 
 #: Costs of training, and their display names.
 COSTS = {"steps": "training step", "rows": "rows so far (samples of the whole network)", "attention_values": "attention values so far",
          "cpu_seconds": "processor time of the cell's thread (s)"}
 
 
-def cost_so_far(data: xr.Dataset, axis: str, cost: str) -> np.ndarray:
+def cost_so_far(result: Result, axis: str, cost: str) -> np.ndarray:
     """Training cost at the points of `axis` (step, evaluation_step or measurement_step), [run, axis]; NaN beyond the end of a run.
     Costs are recorded at every logged step and interpolated in between. They include the training of the network that a run started
     from (`train.start`)."""
-    steps = data[axis].values.astype(float)
-    before = _start(data, cost)[:, None]
+    steps = result.values(axis).astype(float)
+    before = _start(result, cost)[:, None]
     if cost == "steps":
         return before + steps
-    need(data, "train_loss", "nothing was trained: set train.steps in the sweep")
-    logged = data["step"].values.astype(float)
-    so_far = need(data, f"train_{cost}", "it was recorded by an earlier version: run the sweep again").values
+    result.need("train_loss", "nothing was trained: set train.steps in the sweep")
+    logged = result.values("step").astype(float)
+    so_far = result.need(f"train_{cost}", "it was recorded by an earlier version: run the sweep again")
     places = np.full((len(so_far), len(steps)), np.nan)
     for run, (costs, there) in enumerate(zip(so_far, np.isfinite(so_far))):
         if there.any():
@@ -30,14 +29,14 @@ def cost_so_far(data: xr.Dataset, axis: str, cost: str) -> np.ndarray:
     return before + places
 
 
-def _start(data: xr.Dataset, cost: str) -> np.ndarray:
+def _start(result: Result, cost: str) -> np.ndarray:
     """[run] Cost of the training that a run started from; 0 without any. A checkpoint of another sweep counts as 0."""
     if cost == "steps":
-        settings = run_settings(data)
+        settings = result.run_settings
         trained = [bool(one.get("train.start")) and not str(one["train.start"]).endswith(".h5") for one in settings]
         return np.array([float(one.get("train.start_steps") or 0) if here else 0.0 for one, here in zip(settings, trained)])
     name = f"cost_start_{cost}"
-    return np.nan_to_num(data[name].values.astype(float)) if name in data.data_vars else np.zeros(data.sizes["run"])
+    return np.nan_to_num(result.values(name).astype(float)) if name in result else np.zeros(result.count)
 
 
 def reached(values: np.ndarray, places: np.ndarray) -> np.ndarray:

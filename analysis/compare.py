@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from .drawing import titles
 from .errors import InputError
 from .frames import per_run
-from .groups import Group, by_seed, groups, panels
+from .groups import Group, Network, runs_of, titles
 from .quantities import evaluation_names, most_common
+from .result import Result
 from .rounding import at_step, rounding
-from .statistics import Difference, holm, paired_difference, propagated_difference, propagated_mean, welch_difference
-from .steps import measurement_step
+from .statistics import Difference, Mean, holm, paired_difference, propagated_difference, propagated_mean, welch_difference
 
 _PROVENANCE = ("version", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel", "instruction_set", "cpu", "threads",
                "plan_hash")
@@ -31,7 +31,7 @@ class Comparison(NamedTuple):
     provenance: dict[str, tuple[str, str]]
 
 
-def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", level: float = 0.05) -> Comparison:
+def compare(first: xr.Dataset | Result, second: xr.Dataset | Result, at: str | int = "first", level: float = 0.05) -> Comparison:
     """Second minus first, for the final held-out loss, the metric, and variance and squared bias at step `at`.
 
     A measured quantity has an interval for each run. These intervals give the noise of the difference, over the seeds that both results
@@ -40,11 +40,12 @@ def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", leve
     few seeds can give. `verdict` is "changed" below `level`, "within noise" above, "same" if the numbers are equal up to rounding, "infinite" if
     a number is, and "few seeds" if there are too few for a p-value below `level`. InputError if the results have nothing in common.
     """
-    sides = [{(g.task, g.model, g.label): g for g in groups(data)} for data in (first, second)]
+    first, second = Result.of(first), Result.of(second)
+    sides = [{(g.task, g.model, g.label): g for g in one.groups} for one in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     if not shared:
-        raise InputError(f"{second.attrs.get('path', 'result')}: has no task, model and estimator in common with "
-                         f"{first.attrs.get('path', 'result')}")
+        raise InputError(f"{second.path}: has no task, model and estimator in common with "
+                         f"{first.path}")
     rows: list[dict[str, object]] = []
     for quantity, name, values in _quantities(first, second, at):
         for key in shared:
@@ -62,37 +63,36 @@ def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", leve
     few = frame["p_value"].isna() | (bounds >= level)
     frame["verdict"] = np.where(frame["method"].isin(["same", "infinite"]), frame["method"], np.where(few, "few seeds", np.where(
         frame["p_holm"] < level, "changed", "within noise")))
-    differ = {n: (str(first.attrs.get(n, "")), str(second.attrs.get(n, ""))) for n in _PROVENANCE
-              if str(first.attrs.get(n, "")) != str(second.attrs.get(n, ""))}
+    provenance = {name: (str(first.data.attrs.get(name, "")), str(second.data.attrs.get(name, ""))) for name in _PROVENANCE}
+    differ = {name: (one, other) for name, (one, other) in provenance.items() if one != other}
     return Comparison(frame, [k for k in sides[0] if k not in sides[1]], [k for k in sides[1] if k not in sides[0]], differ)
 
 
-def _quantities(first: xr.Dataset, second: xr.Dataset, at: str | int):
+def _quantities(first: Result, second: Result, at: str | int) -> Iterator[tuple[str, dict[Network, str] | None, list[np.ndarray]]]:
     """Common quantities: the name, the variable evaluated in each panel, and the runs' numbers in both results."""
     for quantity, prefix in (("final_loss", "heldout"), ("metric", "metric")):
-        names: dict[tuple[str, str], str] = {}
-        values = [np.full(data.sizes["run"], np.nan) for data in (first, second)]
-        there = [name for name in evaluation_names(first, prefix) if name in second.data_vars]
-        other = panels(second)
-        for panel, members in panels(first).items():
-            runs = np.concatenate([group.runs for group in members])
+        names: dict[Network, str] = {}
+        values = [np.full(one.count, np.nan) for one in (first, second)]
+        there = [name for name in evaluation_names(first, prefix) if name in second]
+        for panel, members in first.panels.items():
+            runs = runs_of(members)
             name = most_common(first, there, runs)
-            if name and panel in other:
+            if name and panel in second.panels:
                 names[panel] = name
                 values[0][runs] = per_run(first, name)[runs]
-                others = np.concatenate([group.runs for group in other[panel]])
+                others = runs_of(second.panels[panel])
                 values[1][others] = per_run(second, name)[others]
         if names:
             yield quantity, names, values
     for quantity in ("variance", "squared_bias"):
-        if all(quantity in data.data_vars and data.sizes.get("measurement_step") for data in (first, second)):
-            yield quantity, None, [per_run(data, quantity, at) for data in (first, second)]
+        if all(quantity in one and one.data.sizes.get("measurement_step") for one in (first, second)):
+            yield quantity, None, [per_run(one, quantity, at) for one in (first, second)]
 
 
-def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], quantity: str, values: list[np.ndarray],
+def _difference(sides: tuple[Result, Result], pair: tuple[Group, Group], quantity: str, values: list[np.ndarray],
                 at: str | int) -> dict[str, object] | None:
     """The numbers of one row; None if either result has none."""
-    by = [dict(zip(seeds, matrix[0])) for matrix, seeds in (by_seed(d, [g], v) for d, g, v in zip(data, pair, values))]
+    by = [dict(zip(seeds, matrix[0])) for matrix, seeds in (side.by_seed([g], v) for side, g, v in zip(sides, pair, values))]
     by = [{seed: value for seed, value in side.items() if not np.isnan(value)} for side in by]
     if not all(by):
         return None
@@ -101,10 +101,10 @@ def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], 
     row = {"first": float(np.mean(x)), "second": float(np.mean(y))}
     if not np.isfinite([*x, *y]).all():
         return row | Difference(np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "infinite"}
-    if len(x) == len(y) and np.allclose(x, y, rtol=1e-9, atol=_rounding(data[0], pair[0], quantity, at)):
+    if len(x) == len(y) and np.allclose(x, y, rtol=1e-9, atol=_rounding(sides[0], pair[0], quantity, at)):
         return row | Difference(row["second"] - row["first"], np.nan, np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "same"}
-    means = [_own(d, g, quantity, seeds or None, at) for d, g in zip(data, pair)]
-    known = [mean for mean in means if mean is not None and np.isfinite(mean[1:3]).all()]
+    means = [_own(side, g, quantity, seeds or None, at) for side, g in zip(sides, pair)]
+    known = [mean for mean in means if mean is not None and np.isfinite([mean.low, mean.high]).all()]
     if len(known) == 2:
         found, method = propagated_difference(known[1], known[0]), "measured"
     elif seeds:
@@ -114,22 +114,22 @@ def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], 
     return row | found._asdict() | {"method": method}
 
 
-def _own(data: xr.Dataset, group: Group, quantity: str, seeds: list[str] | None, at: str | int):
+def _own(result: Result, group: Group, quantity: str, seeds: list[str] | None, at: str | int) -> Mean | None:
     """The mean of a measured quantity over these seeds, with the interval of the measurement."""
     name = f"{quantity}_interval"
-    if name not in data.data_vars:
+    if name not in result:
         return None
-    values, bounds = per_run(data, quantity, at), at_step(data, name, measurement_step(data, at))
-    sides = [by_seed(data, [group], numbers) for numbers in (values, bounds[:, 0], bounds[:, 1])]
+    values, bounds = per_run(result, quantity, at), at_step(result, name, result.step(at))
+    sides = [result.by_seed([group], numbers) for numbers in (values, bounds[:, 0], bounds[:, 1])]
     kept = [i for i, seed in enumerate(sides[0][1]) if seeds is None or seed in seeds]
     return propagated_mean(*(matrix[0][kept] for matrix, _ in sides))
 
 
-def _rounding(data: xr.Dataset, group: Group, quantity: str, at: str | int) -> float:
+def _rounding(result: Result, group: Group, quantity: str, at: str | int) -> float:
     """The part of a quantity that may be rounding error."""
     if quantity not in ("variance", "squared_bias"):
         return 0.0
-    return float(rounding(data, measurement_step(data, at))[group.runs].max())
+    return float(rounding(result, result.step(at))[group.runs].max())
 
 
 def as_json(found: Comparison) -> dict[str, object]:

@@ -15,25 +15,24 @@ from scipy import stats
 from .budgets import COSTS, cost_so_far
 from .drawing import draw_panels, letters, readable_log
 from .errors import InputError
-from .groups import Group, evaluated_along, panels, panels_with
+from .groups import Group, runs_of
 from .lettering import broken
-from .load import need
-from .measured import targets_of
 from .quantities import evaluation_names, is_share, most_common
+from .result import Result
 from .style import Look
 
 _MOST_POINTS = 200  # of a curve: more are not seen, and make large files
 _MARKS = 7  # of a long curve
 
 
-def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
+def curves(result: Result, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
            places: np.ndarray | None = None) -> bool:
     """Mean over seeds with its 95% interval as a band (Student's, as in the tables), one curve per group. The axis shows the means and the
     seeds; a band may go beyond it. With `log`, geometric means; groups at zero are named. `places` [run, axis] replaces the steps as
     horizontal axis; a group is drawn at their mean over seeds. Of long runs evenly spaced points are drawn. False if there is nothing to draw."""
     zero, drawn, seen = [], False, []
     for place, group in enumerate(members):
-        values = data[name].values[group.runs]
+        values = result.values(name)[group.runs]
         if not np.isfinite(values).any():
             continue
         if log and not (values[np.isfinite(values)] > 0).any():
@@ -45,7 +44,7 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
             mean, lower, upper = _band(np.log(kept) if log else kept)
             if log:
                 mean, lower, upper = np.exp(mean), np.exp(lower), np.exp(upper)
-            x = data[axis].values.astype(float) if places is None else np.nanmean(
+            x = result.values(axis).astype(float) if places is None else np.nanmean(
                 np.where(np.isfinite(kept), places[group.runs], np.nan), axis=0)
         there = np.isfinite(mean) & np.isfinite(x) & ((x > 0) | (places is None))
         if not there.any():
@@ -94,28 +93,29 @@ def _band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return mean, mean - half, mean + half
 
 
-def _measured(data: xr.Dataset, name: str, why: str, title: str, label: str, log: bool = False,
+def _measured(data: xr.Dataset | Result, name: str, why: str, title: str, label: str, log: bool = False,
               finish: Callable[[Axes], object] = lambda ax: None) -> Figure:
     """The variable `name` at the measured steps. `why` explains in the message why it may be missing; `finish` adjusts the axes of
     panels with something drawn."""
-    need(data, name, why)
+    result = Result.of(data)
+    result.need(name, why)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        drawn = curves(data, name, "measurement_step", log, ax, members, look)
+        drawn = curves(result, name, "measurement_step", log, ax, members, look)
         if drawn:
             finish(ax)
         return drawn
 
     mean = "geometric mean" if log else "mean"
-    return draw_panels(panels_with(data, name), f"{title} ({mean} over seeds; band: 95% interval)", panel, COSTS["steps"], label)
+    return draw_panels(result.panels_with(name), f"{title} ({mean} over seeds; band: 95% interval)", panel, COSTS["steps"], label)
 
 
-def variance_over_training(data: xr.Dataset) -> Figure:
+def variance_over_training(data: xr.Dataset | Result) -> Figure:
     """Variance of the gradient at the measured steps: geometric mean over seeds, and its interval."""
     return _measured(data, "variance", "set measure.at in the sweep", "Variance of the gradient over training", "variance", log=True)
 
 
-def cosine_over_training(data: xr.Dataset) -> Figure:
+def cosine_over_training(data: xr.Dataset | Result) -> Figure:
     """Mean cosine between an estimate and the true gradient at the measured steps: 1 is exact, 0 is chance."""
     def finish(ax: Axes) -> None:
         ax.axhline(0, color="#555555", linewidth=1, zorder=1)
@@ -124,70 +124,73 @@ def cosine_over_training(data: xr.Dataset) -> Figure:
     return _measured(data, "cosine", "set measure.at in the sweep", "Cosine of estimate and true gradient", "cosine", finish=finish)
 
 
-def entropy_over_training(data: xr.Dataset) -> Figure:
+def entropy_over_training(data: xr.Dataset | Result) -> Figure:
     """Mean entropy of one choice of the network at the measured steps: 0 is deterministic, log S is uniform over S options."""
     return _measured(data, "attention_entropy", "set measure.at in the sweep; earlier versions did not record it",
                      "Attention entropy: nats per choice", "entropy (nat)",
                      finish=lambda ax: ax.set_ylim(0, max(1.05 * ax.get_ylim()[1], 0.1)))
 
 
-def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "steps") -> Figure:
+def loss_curves(data: xr.Dataset | Result, name: str = "train_loss", against: str = "steps") -> Figure:
     """Training loss (or a held-out loss by its variable's name) against a cost of `COSTS`: mean over seeds, and its interval."""
-    values = need(data, name, "nothing was trained: set train.steps in the sweep")
-    axis = "step" if "step" in values.dims else "evaluation_step"
-    what = "Training loss" if name == "train_loss" else f"{evaluated_along(data).capitalize()} loss: " + name.removeprefix("heldout_").replace("_", " ")
-    places = None if against == "steps" else cost_so_far(data, axis, against)
+    result = Result.of(data)
+    values = result.need(name, "nothing was trained: set train.steps in the sweep")
+    axis = "step" if "step" in result.data[name].dims else "evaluation_step"
+    what = "Training loss" if name == "train_loss" else f"{result.evaluated_along.capitalize()} loss: " + name.removeprefix("heldout_").replace("_", " ")
+    places = None if against == "steps" else cost_so_far(result, axis, against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        runs = np.concatenate([group.runs for group in members])
-        finite = values.values[runs]
+        runs = runs_of(members)
+        finite = values[runs]
         finite = finite[np.isfinite(finite)]
-        drawn = curves(data, name, axis, False, ax, members, look, places)
+        drawn = curves(result, name, axis, False, ax, members, look, places)
         if finite.size and finite.min() > 0 and finite.max() > 30 * finite.min():
             ax.set_yscale("log")
             ax.set_ylim(finite.min() / 1.2, finite.max() * 1.2)  # the limits of a linear axis may be negative
-        if drawn and name == "train_loss" and len(aims := targets(data, runs)) > 1:
+        if drawn and name == "train_loss" and len(aims := targets(result, runs)) > 1:
             words = "losses of different targets: " + ", ".join(aim.replace("_", " ") for aim in aims)
             ax.text(0.98, 0.98, broken(words, 2.6 * letters(), 8.5 * letters()), transform=ax.transAxes, ha="right", va="top", zorder=4,
                     fontsize=8.5 * letters(), color="#333333", bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5})
         return drawn
 
-    return draw_panels(panels_with(data, name), f"{what} (mean over seeds; band: 95% interval)", panel, COSTS[against], "loss")
+    return draw_panels(result.panels_with(name), f"{what} (mean over seeds; band: 95% interval)", panel, COSTS[against], "loss")
 
 
-def targets(data: xr.Dataset, runs: np.ndarray) -> list[str]:
+def targets(result: Result, runs: np.ndarray) -> list[str]:
     """Targets of these runs' estimators, if they were recorded."""
-    return sorted(set(targets_of(data)[runs]) - {""})
+    return sorted(set(result.targets[runs]) - {""})
 
 
-def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:
+def heldout_curves(data: xr.Dataset | Result, against: str = "steps") -> Figure:
     """The most common held-out loss."""
-    names = evaluation_names(data, "heldout")
+    result = Result.of(data)
+    names = evaluation_names(result, "heldout")
     if not names:
-        raise InputError(f"{data.attrs.get('path', 'result')}: has no held-out loss: nothing was evaluated")
-    return loss_curves(data, names[0], against)
+        raise InputError(f"{result.path}: has no held-out loss: nothing was evaluated")
+    return loss_curves(result, names[0], against)
 
 
-def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "steps") -> Figure:
+def metric_curves(data: xr.Dataset | Result, name: str | None = None, against: str = "steps") -> Figure:
     """A metric against a cost of `COSTS`. Without a metric's name, each panel shows its task's first one by preference
     (`quantities.evaluation_names`). InputError if no network has it."""
-    every = evaluation_names(data, "metric")
+    result = Result.of(data)
+    every = evaluation_names(result, "metric")
     if name is not None:
-        need(data, name, f"evaluated metrics are: {', '.join(every) or 'none'}")
-    shown = {panel: most_common(data, [name] if name else every, np.concatenate([group.runs for group in members]))
-             for panel, members in panels(data).items()}
-    found = {panel: members for panel, members in panels(data).items() if shown[panel]}
+        result.need(name, f"evaluated metrics are: {', '.join(every) or 'none'}")
+    shown = {panel: most_common(result, [name] if name else every, runs_of(members))
+             for panel, members in result.panels.items()}
+    found = {panel: members for panel, members in result.panels.items() if shown[panel]}
     if not found:
-        raise InputError(f"{data.attrs.get('path', 'result')}: has no metric: evaluate a task that has one")
-    places = None if against == "steps" else cost_so_far(data, "evaluation_step", against)
+        raise InputError(f"{result.path}: has no metric: evaluate a task that has one")
+    places = None if against == "steps" else cost_so_far(result, "evaluation_step", against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
         metric = str(shown[members[0].panel])
-        drawn = curves(data, metric, "evaluation_step", False, ax, members, look, places)
+        drawn = curves(result, metric, "evaluation_step", False, ax, members, look, places)
         if is_share(metric):
             ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
         ax.annotate(metric.removeprefix("metric_").replace("_", " "), (0, 1.0), xytext=(4, -4), xycoords="axes fraction",
                     textcoords="offset points", va="top", fontsize=9, color="#444444")
         return drawn
 
-    return draw_panels(found, f"{evaluated_along(data).capitalize()} metric (mean over seeds; band: 95% interval)", panel, COSTS[against], "metric")
+    return draw_panels(found, f"{result.evaluated_along.capitalize()} metric (mean over seeds; band: 95% interval)", panel, COSTS[against], "metric")

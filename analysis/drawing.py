@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .errors import InputError
+from .groups import titles
 from .lettering import broken, width_of
 from .style import Look, looks
 
@@ -123,32 +124,6 @@ def _legend(labels: list[str], width: float, size: float) -> tuple[list[str], in
     entries = [broken(label, width - room - 0.1, size) for label in labels]
     widest = max(width_of(line, size) for entry in entries for line in entry.split("\n"))
     return entries, max(1, min(len(labels), int((width - 0.1) / (widest + room))))
-
-
-def titles(keys: list[tuple[str, str]]) -> list[str]:
-    """A short title for every task and model: the bare names if they are unique, else without the arguments that all share."""
-    bare = [tuple(spec.split("[")[0] for spec in key) for key in keys]
-    return [_joined(*(bare[i] if bare.count(bare[i]) == 1 else key)) for i, key in enumerate(_distinct(keys))]
-
-
-def _joined(task: str, model: str) -> str:
-    return task if task == model else model if model.split("[")[0] == task else f"{task} · {model}"
-
-
-def _distinct(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The specs without the arguments that all share."""
-    def split(spec: str) -> tuple[str, list[str]]:
-        name, _, rest = spec.partition("[")
-        return name, rest.removesuffix("]").split(",") if rest else []
-
-    columns = []
-    for specs in zip(*keys):
-        parts = [split(spec) for spec in specs]
-        same_name = len({name for name, _ in parts}) == 1
-        shared = set.intersection(*(set(arguments) for _, arguments in parts)) if same_name and len(parts) > 1 else set()
-        kept = [[a for a in arguments if a not in shared] for _, arguments in parts]
-        columns.append([name + (f"[{','.join(arguments)}]" if arguments else "") for (name, _), arguments in zip(parts, kept)])
-    return [(task, model) for task, model in zip(*columns)]
 
 
 def _symlog(values: np.ndarray, decades: int = 5) -> float | None:

@@ -14,12 +14,13 @@ from .errors import InputError, NotApplicable
 from .heatmap import heat_map
 from .intervals import final_scores
 from .moments import bias_variance, variance_against_cost
+from .result import Result
 
 
 class Drawing(Protocol):
     """Draws a result; `at` is the step of the measurements."""
 
-    def __call__(self, data: xr.Dataset, at: str | int = "half") -> Figure: ...
+    def __call__(self, data: xr.Dataset | Result, at: str | int = "half") -> Figure: ...
 
 
 #: Figures of a metric, and the cost on their horizontal axis.
@@ -48,7 +49,7 @@ FIGURES: dict[str, Drawing] = {
 }
 
 
-def draw_all(data: xr.Dataset, at: str | int = "half", names: Collection[str] | None = None,
+def draw_all(result: Result, at: str | int = "half", names: Collection[str] | None = None,
              metric: str | None = None) -> Iterator[tuple[str, Figure | InputError]]:
     """Name and figure of every applicable or named figure; an InputError in place of a figure that cannot be drawn. `metric`: the metric
     that metric figures show, by its variable's name (default: the first one of each task)."""
@@ -56,7 +57,7 @@ def draw_all(data: xr.Dataset, at: str | int = "half", names: Collection[str] | 
         if names and name not in names:
             continue
         try:
-            yield name, draw(data, at) if metric is None or name not in METRICS else metric_curves(data, metric, METRICS[name])
+            yield name, draw(result, at) if metric is None or name not in METRICS else metric_curves(result, metric, METRICS[name])
         except NotApplicable as error:
             if names:
                 yield name, error

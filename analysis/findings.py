@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from .answer import Pairs, answer_and_pairs, unranked
-from .drawing import titles
 from .errors import InputError
-from .groups import page, panels
 from .numbers_in_words import number, p_value, quantity_name, score
 from .quantities import is_share
+from .result import Result
 from .table import table
 
 MOST = 5
@@ -42,23 +40,22 @@ def _name(estimator: str) -> str:
     return name if name and told else f"{name} ({estimator})" if name else estimator
 
 
-def findings(data: xr.Dataset, at: str | int = "half") -> list[str]:
+def findings(result: Result, at: str | int = "half") -> list[str]:
     """At most five sentences: failed runs; of each network which estimators differ beyond noise (of many estimators: from leave-one-out); whether
     another objective does better than the exact gradient; the score of a biased estimator; how far variances differ. A comparison of scores is
     made after equal steps, and gives the costs, the number of seeds, and the scores at equal rows. Each p-value is corrected as in
     `answer`. A sentence names a cause only if it alone differs. Without a difference beyond noise, that is the finding. Empty if nothing was
     trained and nothing measured."""
-    data, _ = page(data, 1, _NETWORKS)
-    frame = table(data, at)
-    names = dict(zip(panels(data), titles(list(panels(data)))))
-    networks = {panel: name.split(" · ")[0] for panel, name in names.items()}
+    result, _ = result.page(1, _NETWORKS)
+    frame = table(result, at)
+    networks = {panel: name.split(" · ")[0] for panel, name in result.titles.items()}
     if len(set(networks.values())) < len(networks):
-        networks = names
+        networks = result.titles
     try:
-        found, pairs = answer_and_pairs(data)
+        found, pairs = answer_and_pairs(result)
     except InputError:
         found, pairs = pd.DataFrame(), {}
-    every = [_Finding("failed", line, f"{line}.") for line in unranked(data, found)]
+    every = [_Finding("failed", line, f"{line}.") for line in unranked(result, found)]
     for panel, name in networks.items():
         measured = frame[(frame["task"] == panel[0]) & (frame["model"] == panel[1])]
         if len(found):

@@ -11,11 +11,8 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .groups import spelled
-from .load import estimator_settings, need, run_settings, status_names
-from .quantities import last
+from .result import Result
 from .rounding import at_step
-from .steps import measurement_step
 
 _AXES = ("measurement_step", "evaluation_step", "step", "run")
 
@@ -27,21 +24,21 @@ def select(data: xr.Dataset, **wanted: Any) -> xr.Dataset:
     of its members. Labels are `status` and everything with one value per run: task, model, estimator, seed, other axes of the grid.
     InputError if a label does not exist or no run remains.
     """
-    where = data.attrs.get("path", "result")
+    result = Result(data)
     kept = np.ones(data.sizes["run"], dtype=bool)
     for name, value in wanted.items():
         if name != "status" and (name not in data.variables or data[name].dims != ("run",)):
             labels = [str(n) for n in data.variables if data[n].dims == ("run",)]
-            raise InputError(f"{where}: runs have no {name}{_suggest(name, labels)}")
-        have = status_names(data) if name == "status" else [str(v) for v in data[name].values]
-        also = spelled(data) if name == "estimator" else have  # as displayed
+            raise InputError(f"{result.path}: runs have no {name}{_suggest(name, labels)}")
+        have = result.status if name == "status" else [str(v) for v in data[name].values]
+        also = result.estimators if name == "estimator" else have  # as displayed
         values = [str(value)] if isinstance(value, str) or not isinstance(value, Iterable) else [str(v) for v in value]
         for one in values:
             if not any(matches(one, label) for label in [*have, *also]):
-                raise InputError(f"{where}: no run has {name} {one}{_suggest(one, have)}")
+                raise InputError(f"{result.path}: no run has {name} {one}{_suggest(one, have)}")
         kept &= np.array([any(matches(one, label) for one in values for label in both) for both in zip(have, also)], dtype=bool)
     if not kept.any():
-        raise InputError(f"{where}: no run has {', '.join(f'{n}={v}' for n, v in wanted.items())} in combination")
+        raise InputError(f"{result.path}: no run has {', '.join(f'{n}={v}' for n, v in wanted.items())} in combination")
     return data.isel(run=np.flatnonzero(kept))
 
 
@@ -55,7 +52,7 @@ def _suggest(word: str, words: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
+def tidy(data: xr.Dataset | Result, axis: str = "measurement_step") -> pd.DataFrame:
     """A tidy frame (Wickham 2014): one row per run and place on `axis` (measurement_step, evaluation_step, step, or run alone).
 
     Columns: run, task, model, estimator, seed and every other number or text with one value per run; `status` by name;
@@ -66,20 +63,22 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
     """
     if axis not in _AXES:
         raise InputError(f"tidy: {axis} is not an axis (axes are: {', '.join(_AXES)})")
+    result = Result.of(data)
+    data = result.data
     if axis != "run":
-        need(data, axis, "it was not recorded")
+        result.need(axis, "it was not recorded")
     frame = pd.DataFrame({"run": data["run"].values})
     for name in ("task", "model", "estimator", "seed"):
         if name in data.variables:
             frame[name] = data[name].values
-    frame["status"] = status_names(data)
+    frame["status"] = result.status
     done = {*frame.columns, "status", *(f"{of}_settings" for of in ("task", "model", "estimator", "target", "run"))}
     own = [str(n) for n in data.variables if data[n].dims == ("run",) and n not in done]
     frame = frame.join(pd.DataFrame({name: data[name].values for name in own}, index=frame.index))
     if "estimator_settings" in data:
-        settings = [{f"setting_{name}": value for name, value in one.items()} for one in estimator_settings(data)]
+        settings = [{f"setting_{name}": value for name, value in one.items()} for one in result.estimator_settings]
         frame = frame.join(pd.DataFrame(settings, index=frame.index))
-    trained = pd.DataFrame([{path.replace(".", "_"): value for path, value in one.items()} for one in run_settings(data)], index=frame.index)
+    trained = pd.DataFrame([{path.replace(".", "_"): value for path, value in one.items()} for one in result.run_settings], index=frame.index)
     frame = frame.join(trained[[name for name in trained if name not in frame]])
     if axis == "run":
         return frame
@@ -100,19 +99,19 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
     return long[long[numbers].notna().any(axis=1)].reset_index(drop=True) if numbers else long
 
 
-def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndarray:
-    """One number per run, NaN if it has none: a measured quantity at step `at` (`steps.measurement_step`), the last value of a quantity
+def per_run(result: Result, quantity: str, at: str | int = "first") -> np.ndarray:
+    """One number per run, NaN if it has none: a measured quantity at step `at` (`Result.step`), the last value of a quantity
     logged or evaluated over training, or a scalar itself. A bias that rounding explains is 0. InputError if the variable does not
     exist."""
-    where = data.attrs.get("path", "result")
+    data = result.data
     if quantity not in data.data_vars or data[quantity].dtype.kind not in "fiu":
         numbers = [str(n) for n in data.data_vars if data[n].dtype.kind == "f" and data[n].dims[:1] == ("run",)]
-        raise InputError(f"{where}: has no quantity {quantity}{_suggest(quantity, numbers)}")
+        raise InputError(f"{result.path}: has no quantity {quantity}{_suggest(quantity, numbers)}")
     values = data[quantity]
     if values.dims == ("run",):
         return values.values.astype(float)
     if values.dims == ("run", "measurement_step"):
-        return at_step(data, quantity, measurement_step(data, at))
+        return at_step(result, quantity, result.step(at))
     if len(values.dims) == 2 and values.dims[0] == "run":
-        return last(data, quantity)
-    raise InputError(f"{where}: {quantity} has more than one number per run: its axes are {', '.join(map(str, values.dims))}")
+        return result.last(quantity)
+    raise InputError(f"{result.path}: {quantity} has more than one number per run: its axes are {', '.join(map(str, values.dims))}")

@@ -12,41 +12,42 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .drawing import FONT, LETTERS, titles
-from .groups import Group, panels
+from .drawing import FONT, LETTERS
+from .groups import Group
 from .lettering import broken
-from .load import need
 from .measured import measured
-from .steps import Step, measurement_step, pick
+from .result import Result
+from .steps import Step
 
 
-def _why_not(data: xr.Dataset, group: Group, step: Step) -> str:
+def _why_not(result: Result, group: Group, step: Step) -> str:
     """The reason for a missing number: the run's, or the measurement's."""
     for status, run in zip(group.status, group.runs):
         if status != "ok":
-            return f"{status}: {str(data['reason'].values[run]) or 'no reason given'}"
-    if "measurement_reason" in data:
-        for text in pick(data, "measurement_reason", step)[group.runs]:
+            return f"{status}: {str(result.values('reason')[run]) or 'no reason given'}"
+    if "measurement_reason" in result:
+        for text in result.at("measurement_reason", step)[group.runs]:
             if str(text):
                 return f"not measured: {text}"
     return "not measured"
 
 
-def heat_map(data: xr.Dataset, at: str | int = "half", quantity: str = "work_normalised_variance") -> Figure:
+def heat_map(data: xr.Dataset | Result, at: str | int = "half", quantity: str = "work_normalised_variance") -> Figure:
     """Estimators x tasks and networks: a measured quantity, as a multiple of the smallest positive value in its column, on a logarithmic
     scale. Cells without a number are hatched, with a letter for the reason below. Blank: not in the sweep."""
-    step = measurement_step(data, at)
-    need(data, quantity, "set measure.at in the sweep")
-    found = panels(data)
-    labels = list(dict.fromkeys(group.label for members in found.values() for group in members))
+    result = Result.of(data)
+    step = result.step(at)
+    result.need(quantity, "set measure.at in the sweep")
+    found = result.panels
+    labels = list(dict.fromkeys(group.label for group in result.groups))
     values = np.full((len(labels), len(found)), np.nan)
     reasons: dict[tuple[int, int], str] = {}
     for column, members in enumerate(found.values()):
         for group in members:
             row = labels.index(group.label)
-            values[row, column] = measured(data, group, quantity, step).mean
+            values[row, column] = measured(result, group, quantity, step).mean
             if not np.isfinite(values[row, column]):
-                reasons[row, column] = _why_not(data, group, step)
+                reasons[row, column] = _why_not(result, group, step)
     positive = np.where(values > 0, values, np.inf).min(axis=0)
     ratio = values / np.where(np.isfinite(positive), positive, 1)
     letters = {reason: _letter(i) for i, reason in enumerate(dict.fromkeys(reasons.values()))}
@@ -55,7 +56,7 @@ def heat_map(data: xr.Dataset, at: str | int = "half", quantity: str = "work_nor
 
     with matplotlib.rc_context(FONT):
         rows, columns = values.shape
-        names = [broken(name, 3, LETTERS["xtick.labelsize"]) for name in titles(list(found))]
+        names = [broken(name, 3, LETTERS["xtick.labelsize"]) for name in result.titles.values()]
         left = 0.085 * max(len(label) for label in labels) + 0.2
         wide = max(left + min(0.95, 40 / columns) * columns + 1.1, 6.5)
         above, below = 0.045 * max(len(line) for name in names for line in name.split("\n")) + 0.6, 0.19 * len(legend) + 0.25

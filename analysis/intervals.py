@@ -12,9 +12,9 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from .drawing import draw_panels, in_margin, letters
 from .errors import InputError
-from .groups import evaluated_on, panels
 from .numbers_in_words import quantity_name
-from .quantities import comparable, is_share, last, lower_is_better, ranking_quantity
+from .quantities import comparable, is_share, lower_is_better, ranking_quantity
+from .result import Result
 from .statistics import Mean, interquartile_mean_interval, mean_interval
 from .style import Look
 
@@ -31,18 +31,18 @@ class Interval(NamedTuple):
     share: bool
 
 
-def intervals(data: xr.Dataset) -> dict[tuple[str, str], list[Interval]]:
+def intervals(result: Result) -> dict[tuple[str, str], list[Interval]]:
     """By network, the best first: means over seeds and their 95% intervals, each for its estimator alone. With several networks, under the key
     `OVER_ALL`: the interquartile mean of all runs of each estimator that has scores on all of them, and its interval
     by a bootstrap within the networks. There, 1 is the best run of a network and 0 its worst."""
     found: dict[tuple[str, str], list[Interval]] = {}
     scaled: dict[str, dict[tuple[str, str], np.ndarray]] = {}
-    for panel, members in panels(data).items():
-        name = ranking_quantity(data, members)
+    for panel, members in result.panels.items():
+        name = ranking_quantity(result, members)
         if name is None:
             continue
-        lower = lower_is_better(data, name)
-        scores = comparable(data, members, last(data, name), lower)  # lower is better
+        lower = lower_is_better(result, name)
+        scores = comparable(result, members, result.last(name), lower)  # lower is better
         if not np.isfinite(scores).any():
             continue
         best, worst = np.nanmin(scores), np.nanmax(scores)
@@ -60,11 +60,12 @@ def intervals(data: xr.Dataset) -> dict[tuple[str, str], list[Interval]]:
     return found
 
 
-def final_scores(data: xr.Dataset) -> Figure:
+def final_scores(data: xr.Dataset | Result) -> Figure:
     """The intervals of every network and of all together. InputError if nothing was evaluated."""
-    found = intervals(data)
+    result = Result.of(data)
+    found = intervals(result)
     if not found:
-        raise InputError(f"{data.attrs.get('path', 'result')}: nothing was evaluated")
+        raise InputError(f"{result.path}: nothing was evaluated")
 
     def panel(ax: Axes, members: list[Interval], look: dict[str, Look]) -> bool:
         for place, one in enumerate(members):
@@ -84,4 +85,4 @@ def final_scores(data: xr.Dataset) -> Figure:
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))
         return True
 
-    return draw_panels(found, f"{evaluated_on(data).capitalize()} scores at the end of training (mean over seeds; bar: 95% interval)", panel, "", "", legend=False)
+    return draw_panels(found, f"{result.evaluated_on.capitalize()} scores at the end of training (mean over seeds; bar: 95% interval)", panel, "", "", legend=False)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
-from .groups import labelled, other_axes, panels
+from .groups import labelled
+from .result import Result
 
 MOST_SETTINGS = 30  # of each network, drawn and listed in full
 
 
-def keys_of(data: xr.Dataset, frame: pd.DataFrame) -> list[tuple[str, str, str]]:
+def keys_of(result: Result, frame: pd.DataFrame) -> list[tuple[str, str, str]]:
     """Task, model and label (as `groups.Group.label`) of every row of the table."""
-    names = other_axes(data)
+    names = result.other_axes
     labels = [labelled(estimator, dict(zip(names, rest))) for estimator, *rest in zip(frame["estimator"], *(frame[name] for name in names))]
     return list(zip(frame["task"], frame["model"], labels))
 
@@ -29,7 +29,6 @@ def leading(frame: pd.DataFrame, most: int = MOST_SETTINGS) -> np.ndarray:
     return kept
 
 
-def runs_of(data: xr.Dataset, keys: set[tuple[str, str, str]]) -> xr.Dataset:
+def only(result: Result, keys: set[tuple[str, str, str]]) -> Result:
     """The runs of these rows of the table."""
-    runs = [group.runs for members in panels(data).values() for group in members if (*group.panel, group.label) in keys]
-    return data.isel(run=np.sort(np.concatenate(runs)))
+    return result.of_runs(np.concatenate([group.runs for group in result.groups if (*group.panel, group.label) in keys]))

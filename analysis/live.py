@@ -12,10 +12,9 @@ import numpy as np
 import xarray as xr
 
 from .curves import loss_curves
-from .groups import groups
 from .page import page, picture, rows_table
 from .program import asked
-from .quantities import last
+from .result import Result
 
 _STATUS = {"ok": 0, "failed": 1, "skipped": 2}
 _AXES = ("task", "model", "estimator", "seed")
@@ -55,14 +54,14 @@ def redrawn(found: dict[str, Any], by: str, every: float | None) -> str:
         f", {states.count('failed')} failed" if "failed" in states else "") + (
         f"; about {_clock(left)} of work left on one core" if left else "") + ("" if every else "; no cell is running: this is the final page")
     parts = [f"<h1>{escape(found['name'])}</h1>", f"<p>{escape(head)}.</p>"]
-    data = dataset(found)
-    if data.sizes["run"]:
-        parts.append(picture(loss_curves(data, against=by), "Training loss"))
-        losses = last(data, "train_loss")
+    result = Result(dataset(found))
+    if result.count:
+        parts.append(picture(loss_curves(result, against=by), "Training loss"))
+        losses = result.last("train_loss")
         rows = []
-        for group in groups(data):
-            logged = np.isfinite(data["train_loss"].values[group.runs]).any(axis=0)
-            rows.append([group.label, f"{np.nanmean(losses[group.runs]):.4g}", data["step"].values[logged].max(), len(group.runs), f"{group.task} · {group.model}"])
+        for group in result.groups:
+            logged = np.isfinite(result.values("train_loss")[group.runs]).any(axis=0)
+            rows.append([group.label, f"{np.nanmean(losses[group.runs]):.4g}", result.values("step")[logged].max(), len(group.runs), f"{group.task} · {group.model}"])
         parts.append(rows_table(rows, ["estimator", "training loss", "step", "seeds", "network"], kept=True))
     else:
         parts.append("<p>No cell has logged a loss yet.</p>")

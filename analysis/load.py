@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable
@@ -132,47 +131,6 @@ def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
         hint = {("gradient", "result"): "; `analysis look` shows it",
                 ("result", "gradient"): "; `analysis report` shows it"}.get((str(kind), wanted), "")
         raise InputError(f"{path}: is a {kind} file, not a {wanted}{hint}")
-
-
-def need(data: xr.Dataset, name: str, remedy: str) -> xr.DataArray:
-    """Variable `name`; InputError with the remedy if it is missing or has no finite value."""
-    where = data.attrs.get("path", "result")
-    if name not in data.variables:
-        raise InputError(f"{where}: has no variable {name}: {remedy}")
-    if data[name].dtype.kind == "f" and not data[name].notnull().any():
-        raise InputError(f"{where}: {name} has no finite value: {remedy}")
-    return data[name]
-
-
-def status_names(data: xr.Dataset) -> list[str]:
-    """"ok", "failed" or "skipped" for every run."""
-    meanings = str(data["status"].attrs.get("flag_meanings", "ok failed skipped")).split()
-    return [meanings[int(code)] if int(code) < len(meanings) else "unknown" for code in data["status"].values]
-
-
-def estimator_settings(data: xr.Dataset) -> list[dict[str, Any]]:
-    """Every run's parameters of the estimator, by name; empty if the result has none. InputError if one is not a JSON object."""
-    return _objects(data, "estimator_settings")
-
-
-def run_settings(data: xr.Dataset) -> list[dict[str, Any]]:
-    """Training and measurement settings of every run, including overrides and defaults, by path such as "train.learning_rate"; empty
-    if the result has none. InputError as above."""
-    return _objects(data, "run_settings")
-
-
-def _objects(data: xr.Dataset, name: str) -> list[dict[str, Any]]:
-    texts = list(data[name].values) if name in data else [""] * data.sizes["run"]
-    found = []
-    for text in texts:
-        try:
-            settings = json.loads(str(text) or "{}")
-        except ValueError:
-            settings = None
-        if not isinstance(settings, dict):
-            raise InputError(f"{data.attrs.get('path', 'result')}: {name} is not a JSON object: {text}")
-        found.append(settings)
-    return found
 
 
 def _line(error: Exception) -> str:

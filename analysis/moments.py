@@ -11,12 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 from .drawing import draw_panels, letters, readable_log, set_symlog
-from .groups import Group, panels_with
-from .load import need
+from .groups import Group
 from .measured import measured, shown_bias
+from .result import Result
 from .statistics import Mean
 from .style import Look
-from .steps import measurement_step
 
 _REMEDY = "set measure.at in the sweep"
 
@@ -64,19 +63,20 @@ def _extent(mean: Mean, floor: float) -> list[float]:
     return [v for v in (mean.mean, max(mean.low, floor), mean.high) if np.isfinite(v)]
 
 
-def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
+def bias_variance(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
     """Variance against squared bias with 95% intervals, one point per estimator, a panel per task.
 
     Both axes are linear around zero and logarithmic beyond. Estimators that are known to be unbiased stand at 0. The estimate of the squared bias of the
     others is unbiased and may be negative; such points are drawn at their values.
     """
-    step = measurement_step(data, at)
-    need(data, "variance", _REMEDY)
-    need(data, "squared_bias", _REMEDY)
-    bias = shown_bias(data, step)
+    result = Result.of(data)
+    step = result.step(at)
+    result.need("variance", _REMEDY)
+    result.need("squared_bias", _REMEDY)
+    bias = shown_bias(result, step)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        points = [_Point(bias(group), measured(data, group, "variance", step), look[group.label])
+        points = [_Point(bias(group), measured(result, group, "variance", step), look[group.label])
                   for group in members]
         points = [p for p in points if np.isfinite([p.x.mean, p.y.mean]).all()]
         if not points:
@@ -91,21 +91,22 @@ def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
         _draw_points(ax, points, -np.inf)
         return True
 
-    return draw_panels(panels_with(data, "variance"), f"Bias and variance of the gradient at {step.words}", panel,
+    return draw_panels(result.panels_with("variance"), f"Bias and variance of the gradient at {step.words}", panel,
                        "squared bias (0 if it is known)", "variance", lines=False)
 
 
-def variance_against_cost(data: xr.Dataset, at: str | int = "first") -> Figure:
+def variance_against_cost(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
     """Variance against the rows of one gradient, with 95% intervals. Along a dotted line variance x rows is constant; lower lines are
     better at any budget (Glynn & Whitt 1992)."""
-    step = measurement_step(data, at)
-    need(data, "variance", _REMEDY)
-    need(data, "rows", _REMEDY)
+    result = Result.of(data)
+    step = result.step(at)
+    result.need("variance", _REMEDY)
+    result.need("rows", _REMEDY)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
         points: list[_Point] = []
         for group in members:
-            rows, variance = (measured(data, group, name, step) for name in ("rows", "variance"))
+            rows, variance = (measured(result, group, name, step) for name in ("rows", "variance"))
             if not np.isfinite(variance.mean) or not rows.mean > 0:
                 continue
             points.append(_Point(Mean(rows.mean, np.nan, np.nan, rows.count), variance, look[group.label]))
@@ -126,5 +127,5 @@ def variance_against_cost(data: xr.Dataset, at: str | int = "first") -> Figure:
         _draw_points(ax, points, 0)
         return True
 
-    return draw_panels(panels_with(data, "variance"), f"Variance and cost of one gradient at {step.words} (dotted: equal variance × rows)", panel,
+    return draw_panels(result.panels_with("variance"), f"Variance and cost of one gradient at {step.words} (dotted: equal variance × rows)", panel,
                        "rows of one gradient", "variance", lines=False)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 
-from .groups import Group, by_seed
-from .load import need
+from .groups import Group, runs_of
+from .result import Result
 
 # The held-out loss that ranks, if a task and model have several: the first one that most runs have. (The search for settings uses
 # the same order.)
@@ -20,10 +19,10 @@ _DESCRIPTIONS = tuple("metric_" + name for name in ("alignment_error_rate", "pos
                                                     "ink_seen", "well_formed", "gold_program", "steps", "steps_easier", "steps_harder"))
 
 
-def lower_is_better(data: xr.Dataset, quantity: str) -> bool:
+def lower_is_better(result: Result, quantity: str) -> bool:
     """Whether lower values are better, as the task declares (attribute `better`). Files of earlier versions do not say; there it follows from the
     names of that version's metrics: error rates, steps and lengths. False for cosine and signal-to-noise ratio."""
-    declared = data[quantity].attrs.get("better", "") if quantity in data.variables else ""
+    declared = result.data[quantity].attrs.get("better", "") if quantity in result else ""
     if declared:
         return str(declared) == "lower"
     lower = "error" in quantity or quantity.startswith("metric_steps") or quantity == "metric_length"
@@ -35,38 +34,33 @@ def is_share(quantity: str) -> bool:
     return quantity in _METRICS or quantity.startswith("metric_accuracy_")
 
 
-def evaluation_names(data: xr.Dataset, prefix: str) -> list[str]:
+def evaluation_names(result: Result, prefix: str) -> list[str]:
     """Variables `<prefix>_*` over evaluation steps, by preference."""
     order = {name: place for place, name in enumerate([*_LOSSES, *_METRICS])} | {name: 99 for name in _DESCRIPTIONS}
-    names = [str(n) for n in data.data_vars if str(n).startswith(prefix + "_") and "evaluation_step" in data[n].dims]
+    names = [str(n) for n in result.data.data_vars if str(n).startswith(prefix + "_") and "evaluation_step" in result.data[n].dims]
     return sorted(names, key=lambda name: (order.get(name, 50), name))
 
 
-def last(data: xr.Dataset, name: str) -> np.ndarray:
-    """[run] The last value of each run of a quantity evaluated or logged over training, NaN without any."""
-    return np.array([row[~np.isnan(row)][-1] if not np.isnan(row).all() else np.nan for row in data[name].values])
-
-
-def most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
+def most_common(result: Result, names: list[str], runs: np.ndarray) -> str | None:
     """The first of the variables that most of these runs have."""
-    counts = {name: int((~np.isnan(data[name].values[runs])).any(axis=1).sum()) for name in names}
+    counts = {name: int((~np.isnan(result.values(name)[runs])).any(axis=1).sum()) for name in names}
     best = max(counts.values(), default=0)
     return next((name for name, count in counts.items() if count == best), None) if best else None
 
 
-def ranking_quantity(data: xr.Dataset, members: list[Group], by: str | None = None) -> str | None:
+def ranking_quantity(result: Result, members: list[Group], by: str | None = None) -> str | None:
     """The quantity that ranks the estimators of a network: `by`, or the first that all of them have, of its metrics and then of its losses;
     without such a quantity the one that most runs have. None if nothing was evaluated. InputError if `by` does not exist."""
-    losses, metrics = evaluation_names(data, "heldout"), evaluation_names(data, "metric")
+    losses, metrics = evaluation_names(result, "heldout"), evaluation_names(result, "metric")
     if by is not None:
-        need(data, by, f"evaluated quantities are: {', '.join(losses + metrics)}")
+        result.need(by, f"evaluated quantities are: {', '.join(losses + metrics)}")
         return by
     names = [name for name in metrics if name not in _DESCRIPTIONS] + losses
-    evaluated = {name: [bool((~np.isnan(data[name].values[group.runs])).any()) for group in members] for name in losses + metrics}
+    evaluated = {name: [bool((~np.isnan(result.values(name)[group.runs])).any()) for group in members] for name in losses + metrics}
     some = np.any(list(evaluated.values()), axis=0) if evaluated else np.zeros(len(members), bool)
     whole = [name for name in names if some.any() and np.asarray(evaluated[name])[some].all()]
-    runs = np.concatenate([group.runs for group in members])
-    return whole[0] if whole else most_common(data, names, runs) or most_common(data, losses + metrics, runs)
+    runs = runs_of(members)
+    return whole[0] if whole else most_common(result, names, runs) or most_common(result, losses + metrics, runs)
 
 
 def lost(group: Group, values: np.ndarray) -> np.ndarray:
@@ -74,12 +68,12 @@ def lost(group: Group, values: np.ndarray) -> np.ndarray:
     return np.array([status == "failed" for status in group.status], bool) | np.isinf(values[group.runs])
 
 
-def comparable(data: xr.Dataset, members: list[Group], values: np.ndarray, lower: bool) -> np.ndarray:
+def comparable(result: Result, members: list[Group], values: np.ndarray, lower: bool) -> np.ndarray:
     """Scores [groups, seeds] of one network from `values` [run], lower is better: negated if higher values are better. A run that is `lost` counts
     as the worst score of the network; a skipped one has none."""
     scores = np.where(np.isfinite(values), values if lower else -values, np.nan)
-    runs, gone = np.concatenate([group.runs for group in members]), np.concatenate([lost(group, values) for group in members])
+    runs, gone = runs_of(members), np.concatenate([lost(group, values) for group in members])
     scores[runs[gone]] = np.nan
     there = np.isfinite(scores[runs])
     scores[runs[gone]] = scores[runs[there]].max() if there.any() else np.nan
-    return by_seed(data, members, scores)[0]
+    return result.by_seed(members, scores)[0]

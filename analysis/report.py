@@ -17,43 +17,41 @@ from .answer import answer
 from .answer_words import HEAD, close_settings, difference, lines, subject
 from .answer_words import caption as caption_of_answer
 from .attending import CERTAIN, certain, collapsed
-from .drawing import titles
 from .errors import InputError
 from .figures import draw_all
 from .findings import findings
 from .frames import per_run
-from .groups import Group, evaluated_on, groups, panels
-from .groups import page as pick_page
+from .groups import Group, runs_of
 from .inference import pareto
-from .leading import MOST_SETTINGS, keys_of, leading, runs_of
+from .leading import MOST_SETTINGS, keys_of, leading, only
 from .numbers_in_words import bare_p, quantity_name, score
 from .page import blocks_table, page, picture, rows_table, sortable_table
-from .rounding import marked
 from .quantities import evaluation_names, most_common
-from .steps import measurement_step
+from .result import Result
+from .rounding import marked
 from .table import QUANTITIES, caption, readable, table
-from .toml import tomllib
 from .tried import chosen, tried
 
 _BRIEF = ("rank", "network", "estimator", "final loss", "variance", "runs")  # columns for settings that are not shown in full
 MOST_SHOWN = 6  # tasks and models drawn within the page
 
 
-def report(data: xr.Dataset, at: str | int = "half", trials: xr.Dataset | None = None, most: int = MOST_SETTINGS) -> str:
+def report(data: xr.Dataset | Result, at: str | int = "half", trials: xr.Dataset | Result | None = None, most: int = MOST_SETTINGS) -> str:
     """The page: findings, the ranking of each network, figures, the answer at equal cost, tuning, all numbers, every cell, failures and
     skips, and how to reproduce the result. `trials`: as returned by `load_tuning`. For each network the `most` best settings
     (`leading.leading`) are ranked in full, drawn and listed run by run; the others are in a collapsed table."""
-    sweep = sweep_texts(data)
-    title = sweep.get("name") or Path(str(data.attrs.get("path", ""))).stem or "Results"
-    frame = table(data, at)
+    result, trials = Result.of(data), None if trials is None else Result.of(trials)
+    attributes = result.data.attrs
+    title = result.texts.get("name") or Path(str(attributes.get("path", ""))).stem or "Results"
+    frame = table(result, at)
     kept = leading(frame, most)
-    shown = data if kept.all() else runs_of(data, {key for key, here in zip(keys_of(data, frame), kept) if here})
-    found, pages = answered(data)
-    parts = [*findings_part(data, at), *ranking_part(data, found, frame, pages, most), *cautions_part(data), *figures_part(shown, at), *_at_equal_cost(data, found, trials, pages),
-             *_tuning(data, trials), *_numbers(data, at, frame, kept), *_cells(shown, at, len(kept) - int(kept.sum())), *_missing(data),
-             *provenance_part(data)]
-    return page(f"{title}: {data.attrs.get('title', 'results')}",
-                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", ""), trials), navigation(parts), *parts])
+    shown = result if kept.all() else only(result, {key for key, here in zip(keys_of(result, frame), kept) if here})
+    found, pages = answered(result)
+    parts = [*findings_part(result, at), *ranking_part(result, found, frame, pages, most), *cautions_part(result), *figures_part(shown, at),
+             *_at_equal_cost(result, found, trials is not None), *_tuning(result, trials), *_numbers(result, at, frame, kept),
+             *_cells(shown, at, len(kept) - int(kept.sum())), *_missing(result), *provenance_part(result)]
+    return page(f"{title}: {attributes.get('title', 'results')}",
+                [f"<h1>{escape(title)}</h1>", *_summary(result, trials), navigation(parts), *parts])
 
 
 def navigation(parts: list[str]) -> str:
@@ -62,66 +60,55 @@ def navigation(parts: list[str]) -> str:
     return "<nav>" + " ".join(f'<a href="#{name}">{title}</a>' for name, title in found) + "</nav>"
 
 
-def sweep_texts(data: xr.Dataset) -> dict[str, str]:
-    """Texts at the top of the sweep's configuration, such as name and description; empty if the result is not from a sweep."""
-    try:
-        found = tomllib.loads(str(data["configuration"].values)) if "configuration" in data else {}
-    except tomllib.TOMLDecodeError:
-        return {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
-
-
-def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> list[str]:
+def _summary(result: Result, trials: Result | None) -> list[str]:
     """The size of the sweep, in a line; a warning if the result is incomplete."""
-    each = [status for group in groups(data) for status in group.status]
-    found = panels(data)
-    labels = {group.label for members in found.values() for group in members}
-    kinds = {group.estimator for members in found.values() for group in members}
+    description, each = result.texts.get("description", ""), result.status
+    labels = {group.label for group in result.groups}
+    kinds = {group.estimator for group in result.groups}
     at_settings = f" at {len(labels)} settings" if len(labels) > len(kinds) else ""
-    seeds = set(data["seed"].values.tolist()) if "seed" in data.variables else set()
+    seeds = set(result.values("seed").tolist()) if "seed" in result else set()
     others = ", ".join(f"{each.count(s)} {s}" for s in ("failed", "skipped") if each.count(s))
     parts = ["<p>" + escape(
         (f"{description[:1].upper()}{description[1:]}: " if description else "")
-        + f"{counted(len(kinds), 'estimator')}{at_settings} on {counted(len(found), 'network')} with up to {counted(len(seeds), 'seed')}, "
-        f"{data.sizes['run']} runs" + (f" ({others})" if others else "") + "."
-        + (f" {trials.sizes['run']} earlier trials tuned their settings." if trials is not None else "")) + "</p>"]
-    if data.attrs.get("status") != "complete":
+        + f"{counted(len(kinds), 'estimator')}{at_settings} on {counted(len(result.panels), 'network')} with up to {counted(len(seeds), 'seed')}, "
+        f"{result.count} runs" + (f" ({others})" if others else "") + "."
+        + (f" {trials.count} earlier trials tuned their settings." if trials is not None else "")) + "</p>"]
+    if result.data.attrs.get("status") != "complete":
         parts.append('<p class="warn"><strong>This result is incomplete: it lacks cells of the plan.</strong></p>')
     return parts
 
 
-def findings_part(data: xr.Dataset, at: str | int) -> list[str]:
+def findings_part(result: Result, at: str | int) -> list[str]:
     """The findings, in sentences; empty if nothing was trained and nothing measured."""
-    said = findings(data, at)
+    said = findings(result, at)
     return ['<h2 id="findings">Findings</h2>', "<ul class=\"found\">" + "".join(f"<li>{escape(line)}</li>" for line in said) + "</ul>"] if said else []
 
 
-def cautions_part(data: xr.Dataset) -> list[str]:
+def cautions_part(result: Result) -> list[str]:
     """Networks whose attention does not attend, or is no longer random."""
-    names, said = dict(zip(panels(data), titles(list(panels(data))))), []
-    for panel, estimators in collapsed(data).items():
-        said.append(f"<strong>Attention has collapsed</strong> on {escape(names[panel])} with {escape(', '.join(estimators))}: nearly all words of a "
+    said = []
+    for panel, estimators in collapsed(result).items():
+        said.append(f"<strong>Attention has collapsed</strong> on {escape(result.titles[panel])} with {escape(', '.join(estimators))}: nearly all words of a "
                     "sentence attend to one position (metric_positions_used), so these are comparisons of decoders that do not use attention.")
-    for panel, estimators in certain(data).items():
-        said.append(f"<strong>The policy is deterministic</strong> on {escape(names[panel])} with {escape(', '.join(estimators))}: at the last measurement "
+    for panel, estimators in certain(result).items():
+        said.append(f"<strong>The policy is deterministic</strong> on {escape(result.titles[panel])} with {escape(', '.join(estimators))}: at the last measurement "
                     f"all choices of a network had an entropy below {CERTAIN:g} nat (attention_entropy); its variance there is not that of learning.")
     return [f'<p class="warn">{line}</p>' for line in said]
 
 
-def answered(data: xr.Dataset) -> tuple[pd.DataFrame, int]:
+def answered(result: Result) -> tuple[pd.DataFrame, int]:
     """The ranking of the first networks, empty if nothing was evaluated; and the number of pages of networks."""
-    shown, pages = pick_page(data, 1, MOST_SHOWN)
+    shown, pages = result.page(1, MOST_SHOWN)
     try:
         return answer(shown), pages
     except InputError:
         return pd.DataFrame(), pages
 
 
-def ranking_part(data: xr.Dataset, found: pd.DataFrame, frame: pd.DataFrame, pages: int, most: int) -> list[str]:
+def ranking_part(result: Result, found: pd.DataFrame, frame: pd.DataFrame, pages: int, most: int) -> list[str]:
     """A table for each network: its `most` best estimators by target and score at equal steps; empty if nothing was evaluated."""
     if not len(found):
         return []
-    names = dict(zip(panels(data), titles(list(panels(data)))))
     parts = ['<h2 id="ranking">Ranking</h2>']
     text = readable(frame)
     moments = [name for name in ("relative bias", "squared bias", "variance") if name in text]
@@ -140,7 +127,7 @@ def ranking_part(data: xr.Dataset, found: pd.DataFrame, frame: pd.DataFrame, pag
                     for _, row in part[part["target"] == target].iterrows()]
             blocks.append((f"target: {target.replace('_', ' ')}" if target else "" if len(targets) == 1 else "target not recorded", rows))
         head = ["rank", "estimator", quantity_name(str(part["quantity"].iloc[0])), "letters", f"behind {named}", "p", *moments]
-        parts.append(f"<h3>{escape(names[panel])}: {escape(subject(part))}, at {part['at'].iloc[0]:,.0f} steps</h3>{blocks_table(blocks, head)}")
+        parts.append(f"<h3>{escape(result.titles[panel])}: {escape(subject(part))}, at {part['at'].iloc[0]:,.0f} steps</h3>{blocks_table(blocks, head)}")
         parts += [f"<p>The best {most} of {count} estimators.</p>"] if count > most else []
     tests, seeds = int(found["tests"].max()), int(found["seeds"].max())
     words = (f"Mean of {seeds} seeds ± half of its 95% interval. " if seeds > 1 else "One seed. ")
@@ -151,34 +138,34 @@ def ranking_part(data: xr.Dataset, found: pd.DataFrame, frame: pd.DataFrame, pag
         words += (f"Bias (of the gradient's mean, relative to the true gradient's norm) and variance at {frame.attrs['measured_at']}; “unbiased” is known, "
                   "by derivation or by exact moments; “<”: within noise of zero, with the upper end of the 95% interval.")
     if pages > 1:
-        words += f" The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> lists all."
+        words += f" The first {MOST_SHOWN} of {len(result.panels)} networks; <code>python3 -m analysis answer RESULT.h5</code> lists all."
     return [*parts, f"<p>{words}</p>"]
 
 
-def _at_equal_cost(data: xr.Dataset, found: pd.DataFrame, trials: xr.Dataset | None, pages: int) -> list[str]:
-    """The best estimator at equal steps, rows and processor time, collapsed; empty if nothing was evaluated."""
+def _at_equal_cost(result: Result, found: pd.DataFrame, beforehand: bool) -> list[str]:
+    """The best estimator at equal steps, rows and processor time, collapsed; empty if nothing was evaluated.
+    `beforehand`: as in `answer_words.caption`."""
     if not len(found):
         return []
     parts = ['<h2 id="answer">Which estimator is best at equal cost?</h2>']
-    names = dict(zip(panels(data), titles(list(panels(data)))))
     rows, missing, close = [], [], []
     for panel, part in found.groupby(["task", "model"], sort=False):
-        rows += [[name, *line] for name, line in zip_longest([names[panel], *subject(part).split(", ")], lines(part), fillvalue="")]
-        close += [f"<p>{escape(names[panel])}: {escape(sentence[:1].lower() + sentence[1:])}</p>" for sentence in close_settings(part)]
+        rows += [[name, *line] for name, line in zip_longest([result.titles[panel], *subject(part).split(", ")], lines(part), fillvalue="")]
+        close += [f"<p>{escape(result.titles[panel])}: {escape(sentence[:1].lower() + sentence[1:])}</p>" for sentence in close_settings(part)]
         never = set(part["estimator"]) - set(part.loc[part["verdict"] != "none", "estimator"])
-        missing += [f"{names[panel]}: {', '.join(sorted(never))}"] if never else []
-    words = caption_of_answer(found, trials is not None)
+        missing += [f"{result.titles[panel]}: {', '.join(sorted(never))}"] if never else []
+    words = caption_of_answer(found, beforehand)
     if missing:
         words += f" Without a value: {'; '.join(missing)}."
     return [*parts, rows_table(rows, ["network", *HEAD], wrap=("compared with",), kept=True), *close, f"<p>{escape(words)}</p>"]
 
 
-def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
+def _tuning(result: Result, trials: Result | None) -> list[str]:
     """Settings tried and chosen for each estimator; empty without tuning."""
-    searched = chosen(data, trials)
+    searched = chosen(result, trials)
     if searched is None or trials is None:
         return []
-    found, several = tried(trials), len(panels(data)) > 1
+    found, several = tried(trials), len(result.panels) > 1
     compared = [name for name in searched.columns[: searched.columns.get_loc("setting")] if name not in ("task", "model")] + (["task", "model"] if several else [])
     quantities = {str(q).removeprefix("heldout_").removeprefix("metric_").replace("_", " ") for q in searched["quantity"] if q}
     rows = [[*(row[name] for name in compared), _number(row["score"]), row["setting"] or "none", row["settings"], row["trials"], row["failed"] or "",
@@ -200,18 +187,17 @@ def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
     return [*parts, f"<details><summary>All settings tried</summary>{''.join(folded)}</details>"]
 
 
-def _numbers(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndarray) -> list[str]:
+def _numbers(result: Result, at: str | int, frame: pd.DataFrame, kept: np.ndarray) -> list[str]:
     """Bias, variance, cost and scores of every setting; rows that are not `kept` follow in a collapsed table with only the columns of the ranking."""
     text = readable(frame)
-    keys = keys_of(data, frame)
-    names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data))))}
-    text.insert(0, "network", [names[task, model] for task, model, _ in keys])
+    keys = keys_of(result, frame)
+    text.insert(0, "network", [result.titles[task, model] for task, model, _ in keys])
     main = "metric" if frame["ranked_by"].str.startswith("metric_").any() else "final loss"
     for column in ("letters", "rank", main, "estimator"):  # final order: estimator, score, rank, letters
         if column in text:
             text.insert(0, column, text.pop(column))
     try:
-        front = pareto(data, at).set_index(["task", "model", "estimator"])["front"]
+        front = pareto(result, at).set_index(["task", "model", "estimator"])["front"]
         text["front"] = ["yes" if front[key] else "" for key in keys]
     except InputError:
         pass  # nothing was measured
@@ -234,16 +220,16 @@ def _numbers(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndar
             f"<details><summary>The other {len(brief)} settings</summary>{rows_table(brief.values.tolist(), list(brief.columns))}</details>"]
 
 
-def figures_part(data: xr.Dataset, at: str | int, names: Collection[str] | None = None, put: Callable[[Figure, str], str] = picture) -> list[str]:
+def figures_part(result: Result, at: str | int, names: Collection[str] | None = None, put: Callable[[Figure, str], str] = picture) -> list[str]:
     """The figures that apply, or those of `names`; `put` makes the HTML of a figure and its title."""
     parts = ['<h2 id="figures">Figures</h2>']
-    shown, pages = pick_page(data, 1, MOST_SHOWN)
+    shown, pages = result.page(1, MOST_SHOWN)
     if pages > 1:
-        parts.append(f"<p>The first {MOST_SHOWN} of {len(panels(data))} networks are drawn here; "
+        parts.append(f"<p>The first {MOST_SHOWN} of {len(result.panels)} networks are drawn here; "
                      "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws all.</p>")
     links, drawn, without = [], [], []
     for name, figure in draw_all(shown, at, names):
-        title = name.replace("_", " ").replace("bias v", "bias and v").replace("heldout", evaluated_on(data)).capitalize()
+        title = name.replace("_", " ").replace("bias v", "bias and v").replace("heldout", result.evaluated_on).capitalize()
         if isinstance(figure, InputError):
             without.append(f"<li>{escape(title)}: {escape(str(figure))}</li>")
         else:
@@ -253,28 +239,28 @@ def figures_part(data: xr.Dataset, at: str | int, names: Collection[str] | None 
     return [*parts, f"<nav>{' '.join(links)}</nav>", *drawn, *lacking] if drawn else lacking
 
 
-def _cells(data: xr.Dataset, at: str | int, others: int = 0) -> list[str]:
+def _cells(result: Result, at: str | int, others: int = 0) -> list[str]:
     """Every run, by network and estimator, collapsed; `others` settings are omitted."""
-    losses = evaluation_names(data, "heldout")
+    losses = evaluation_names(result, "heldout")
     columns: dict[str, list[str]] = {}
     for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value_plain", "p (unbiased)"),
                         ("bias_p_value", "p (corrected)")):
-        if name in data and "measurement_step" in data[name].dims:
-            doubtful = marked(data, name, measurement_step(data, at)) & (name != "rows")
-            columns[title] = [_number(v) + (" ?" if mark else "") for v, mark in zip(per_run(data, name, at), doubtful)]
-    if "total_rows" in data:
-        columns["rows in all"] = [_number(v) for v in per_run(data, "total_rows")]
-    if "train_cpu_seconds" in data:  # wall time includes all concurrent runs
-        columns["CPU seconds of training"] = [_number(v) for v in per_run(data, "train_cpu_seconds")]
-    ends = data["ended_by"].values if "ended_by" in data else None
-    logs = data["log"].values if "log" in data else None
-    names = ["seed_hex" if int(seed) < 0 else "seed" for seed in data["seed"].values] if "seed" in data.variables else None
+        if name in result and "measurement_step" in result.data[name].dims:
+            doubtful = marked(result, name, result.step(at)) & (name != "rows")
+            columns[title] = [_number(v) + (" ?" if mark else "") for v, mark in zip(per_run(result, name, at), doubtful)]
+    if "total_rows" in result:
+        columns["rows in all"] = [_number(v) for v in per_run(result, "total_rows")]
+    if "train_cpu_seconds" in result:  # wall time includes all concurrent runs
+        columns["CPU seconds of training"] = [_number(v) for v in per_run(result, "train_cpu_seconds")]
+    ends = result.values("ended_by") if "ended_by" in result else None
+    logs = result.values("log") if "log" in result else None
+    names = ["seed_hex" if int(seed) < 0 else "seed" for seed in result.values("seed")] if "seed" in result else None
 
     def one(group: Group, final: list[str] | None) -> str:
         here = {"final loss": final, **columns} if final is not None else columns
-        lines = [[str(data[names[run]].values[run]) if names else "", status, *(text[run] for text in here.values()),
+        lines = [[str(result.values(names[run])[run]) if names else "", status, *(text[run] for text in here.values()),
                   *([str(ends[run]).replace("_", " ")] if ends is not None else []),
-                  str(data["reason"].values[run])] for run, status in zip(group.runs, group.status)]
+                  str(result.values("reason")[run])] for run, status in zip(group.runs, group.status)]
         head = ["seed", "status", *here, *(["ended by"] if ends is not None else []), "reason"]
         texts = list(dict.fromkeys(str(logs[run]) for run in group.runs if str(logs[run]).strip())) if logs is not None else []
         printed = f"<details><summary>printed</summary><pre>{escape(chr(10).join(texts))}</pre></details>" if texts else ""
@@ -285,9 +271,9 @@ def _cells(data: xr.Dataset, at: str | int, others: int = 0) -> list[str]:
     parts = ['<h2 id="cells">Every run</h2>']
     if others:
         parts.append(f"<p>Runs of the best settings only; the file holds those of the other {others} (<code>hardgrad export RESULT.h5</code>).</p>")
-    for (task, model), members in panels(data).items():
-        loss = most_common(data, losses, np.concatenate([group.runs for group in members]))
-        final = [_number(v) for v in per_run(data, loss)] if loss else None
+    for (task, model), members in result.panels.items():
+        loss = most_common(result, losses, runs_of(members))
+        final = [_number(v) for v in per_run(result, loss)] if loss else None
         parts.append(f"<details><summary>{escape(task)} · {escape(model)}</summary>"
                      + "".join(one(group, final) for group in members) + "</details>")
     return parts
@@ -301,22 +287,22 @@ def _number(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.4g}"
 
 
-def _missing(data: xr.Dataset) -> list[str]:
-    missing = [(g, i) for g in groups(data) for i in range(len(g.runs)) if g.status[i] != "ok"]
+def _missing(result: Result) -> list[str]:
+    missing = [(g, i) for g in result.groups for i in range(len(g.runs)) if g.status[i] != "ok"]
     if not missing:
         return []
-    frame = pd.DataFrame([[g.status[i], g.label, str(data["reason"].values[g.runs[i]]), g.task, g.model] for g, i in missing],
+    frame = pd.DataFrame([[g.status[i], g.label, str(result.values("reason")[g.runs[i]]), g.task, g.model] for g, i in missing],
                          columns=["status", "estimator", "reason", "task", "model"])
     counted = frame.groupby(list(frame.columns), sort=False).size().reset_index(name="runs")
     return ["<h2>Failed and skipped runs</h2>", rows_table(counted.values.tolist(), list(counted.columns), wrap=("reason",))]
 
 
-def provenance_part(data: xr.Dataset) -> list[str]:
+def provenance_part(result: Result) -> list[str]:
     skip = {"path", "coordinates", "title", "Conventions"}
     parts = ['<h2 id="origin">Provenance</h2>',
-             rows_table([[key, value] for key, value in data.attrs.items() if key not in skip], ["attribute", "value"], wrap=("value",))]
-    if "configuration" in data and str(data["configuration"].values):
+             rows_table([[key, value] for key, value in result.data.attrs.items() if key not in skip], ["attribute", "value"], wrap=("value",))]
+    if "configuration" in result and str(result.values("configuration")):
         parts.append("<h2>How to reproduce</h2><p>Save this as <code>sweep.toml</code>, then "
                      "<code>hardgrad run sweep.toml --out DIR &amp;&amp; hardgrad merge DIR --out RESULT.h5</code>.</p>"
-                     f"<pre>{escape(str(data['configuration'].values))}</pre>")
+                     f"<pre>{escape(str(result.values('configuration')))}</pre>")
     return parts

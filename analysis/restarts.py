@@ -8,57 +8,59 @@ import xarray as xr
 
 from .errors import InputError
 from .frames import per_run
-from .groups import Group, groups
-from .quantities import evaluation_names, last, lower_is_better, most_common
+from .groups import Group
+from .quantities import evaluation_names, lower_is_better, most_common
+from .result import Result
 
 TRAINING_LOSS = "train_loss"
 _TAIL = 0.1  # share of the logged losses to average, since single batches are noisy
 
 
-def judged(data: xr.Dataset, by: str = TRAINING_LOSS) -> np.ndarray:
+def judged(result: Result, by: str = TRAINING_LOSS) -> np.ndarray:
     """[run] Training score of each run: its mean training loss over the last tenth of the logged steps, or the last number of another
     quantity. NaN without any."""
-    found = per_run(data, by)
+    found = per_run(result, by)
     if by == TRAINING_LOSS:
-        for run, losses in enumerate(data[by].values):
+        for run, losses in enumerate(result.values(by)):
             logged = losses[np.isfinite(losses)]
             if logged.size:
                 found[run] = logged[-max(1, int(_TAIL * logged.size)):].mean()
     return found
 
 
-def _chosen(data: xr.Dataset, scores: np.ndarray, by: str) -> list[tuple[Group, np.ndarray, int]]:
+def _chosen(result: Result, scores: np.ndarray, by: str) -> list[tuple[Group, np.ndarray, int]]:
     """Every group with scores, its scored runs, and the best of these. InputError if there is none."""
-    sign, found = 1 if lower_is_better(data, by) else -1, []
-    for group in groups(data):
+    sign, found = 1 if lower_is_better(result, by) else -1, []
+    for group in result.groups:
         there = group.runs[np.isfinite(scores[group.runs])]
         if there.size:
             found.append((group, there, int(there[np.argmin(sign * scores[there])])))
     if not found:
-        raise InputError(f"{data.attrs.get('path', 'result')}: no run has a value of {by}")
+        raise InputError(f"{result.path}: no run has a value of {by}")
     return found
 
 
-def restarts(data: xr.Dataset, by: str = TRAINING_LOSS) -> xr.Dataset:
+def restarts(data: xr.Dataset | Result, by: str = TRAINING_LOSS) -> xr.Dataset:
     """The best run of each group of restarts (runs that differ only in their seed), chosen by a training quantity, not by the final
     evaluation. `restarts` [run] is the number of runs in its group. InputError if no run has the quantity."""
-    chosen = _chosen(data, judged(data, by), by)
-    return data.isel(run=[best for _, _, best in chosen]).assign_coords(restarts=("run", [there.size for _, there, _ in chosen]))
+    result = Result.of(data)
+    chosen = _chosen(result, judged(result, by), by)
+    return result.data.isel(run=[best for _, _, best in chosen]).assign_coords(restarts=("run", [there.size for _, there, _ in chosen]))
 
 
-def restart_table(data: xr.Dataset, by: str = TRAINING_LOSS) -> pd.DataFrame:
+def restart_table(data: xr.Dataset | Result, by: str = TRAINING_LOSS) -> pd.DataFrame:
     """One row per group of restarts: `seed` and score of the best run by `by`, the number of `restarts`, its last held-out loss and
     metric, and for each the mean over all restarts (`<name>_mean`)."""
-    scores = judged(data, by)
-    names = [evaluation_names(data, prefix) for prefix in ("heldout", "metric")]
-    finals = {name: last(data, name) for several in names for name in several}
+    result = Result.of(data)
+    scores = judged(result, by)
+    names = [evaluation_names(result, prefix) for prefix in ("heldout", "metric")]
     rows = []
-    for group, there, best in _chosen(data, scores, by):
+    for group, there, best in _chosen(result, scores, by):
         row: dict[str, object] = {"task": group.task, "model": group.model, "estimator": group.label, "restarts": there.size,
-                                  "seed": data["seed"].values[best], by: scores[best]}
+                                  "seed": result.values("seed")[best], by: scores[best]}
         for several in names:
-            name = most_common(data, several, there)
+            name = most_common(result, several, there)
             if name:
-                row[name], row[name + "_mean"] = finals[name][best], float(np.nanmean(finals[name][there]))
+                row[name], row[name + "_mean"] = result.last(name)[best], float(np.nanmean(result.last(name)[there]))
         rows.append(row)
     return pd.DataFrame(rows)

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from .errors import InputError
-from .groups import evaluation_splits, in_common, overrides, panels
-from .measured import known_unbiased, measurements, targets_of
+from .groups import in_common, runs_of
+from .measured import known_unbiased, measurements
 from .numbers_in_words import number, quantity_name, with_interval
 from .numbers_in_words import score as in_percent
-from .quantities import comparable, evaluation_names, last, lower_is_better, most_common, ranking_quantity
+from .quantities import comparable, evaluation_names, lower_is_better, most_common, ranking_quantity
+from .result import Result
 from .rounding import marked
 from .statistics import Mean, mean_interval, ranked
-from .steps import Step, measurement_step
+from .steps import Step
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
 #: The table's numeric columns, and their display names.
@@ -24,39 +24,39 @@ QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias
               ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
 
 
-def table(data: xr.Dataset, at: str | int = "first", by: str | None = None) -> pd.DataFrame:
+def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = None) -> pd.DataFrame:
     """One row per task, model and estimator (and other axes that vary), by target and then by the mean of the ranking quantity: `by`, or
     the task's metric, or the held-out loss (`quantities.ranking_quantity`). `rank` is the place among the rows of the same target;
     rows of one network that share one of the `letters` do not differ beyond noise (`statistics.ranked`). Settings that were overridden
     for some runs are columns named by their paths (`train.learning_rate`).
 
     `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN for a single seed without an
-    interval of its own). Bias and variance are measured at step `at` of each network (`steps.measurement_step`). `unbiased`: this is
+    interval of its own). Bias and variance are measured at step `at` of each network (`Result.step`). `unbiased`: this is
     known (`measured.known_unbiased`). `<quantity>_doubtful` is true if some are sampled and their replicates do not support them. Failed
     and skipped runs are counted, not averaged.
     """
-    has_measurements = "measurement_step" in data.dims
-    step = measurement_step(data, at) if has_measurements else Step(np.full(data.sizes["run"], -1), "")
-    rows, differing = [], overrides(data)
-    losses, metrics = evaluation_names(data, "heldout"), evaluation_names(data, "metric")
-    finals = {name: last(data, name) for name in dict.fromkeys([*losses, *metrics, *([by] if by is not None and by in data.data_vars else [])])}
-    of = {name: measurements(data, name, step) for name in MEASURED if has_measurements and name in data}
-    doubted = {name: marked(data, name, step) for name in of}
-    known = known_unbiased(data, step) if has_measurements else np.zeros(data.sizes["run"], bool)
-    splits, targets, steps = evaluation_splits(data), targets_of(data), data["measurement_step"].values if has_measurements else np.zeros(0, int)
-    for (task, model), members in panels(data).items():
-        runs = np.concatenate([group.runs for group in members])
-        loss, metric = most_common(data, losses, runs), most_common(data, metrics, runs)
-        main = ranking_quantity(data, members, by)
+    result = Result.of(data)
+    has_measurements = "measurement_step" in result.data.dims
+    step = result.step(at) if has_measurements else Step(np.full(result.count, -1), "")
+    rows = []
+    losses, metrics = evaluation_names(result, "heldout"), evaluation_names(result, "metric")
+    of = {name: measurements(result, name, step) for name in MEASURED if has_measurements and name in result}
+    doubted = {name: marked(result, name, step) for name in of}
+    known = known_unbiased(result, step) if has_measurements else np.zeros(result.count, bool)
+    steps = result.values("measurement_step") if has_measurements else np.zeros(0, int)
+    for (task, model), members in result.panels.items():
+        runs = runs_of(members)
+        loss, metric = most_common(result, losses, runs), most_common(result, metrics, runs)
+        main = ranking_quantity(result, members, by)
         if main:
             loss, metric = (main, metric) if main in losses else (loss, main)
-        scores = comparable(data, members, finals[main], lower_is_better(data, main)) if main else np.full((len(members), 1), np.nan)
-        aims = [in_common(targets[group.runs], "") for group in members]
+        scores = comparable(result, members, result.last(main), lower_is_better(result, main)) if main else np.full((len(members), 1), np.nan)
+        aims = [in_common(result.targets[group.runs], "") for group in members]
         found = ranked(scores, aims)
         for i in found.in_blocks(aims):
             group = members[i]
             row: dict[str, object] = {"task": task, "model": model, "target": aims[i], "estimator": group.estimator, **group.others,
-                                      **{path: "; ".join(dict.fromkeys(values[run] for run in group.runs)) for path, values in differing.items()},
+                                      **{path: "; ".join(dict.fromkeys(values[run] for run in group.runs)) for path, values in result.overrides.items()},
                                       "rank": found.rank[i], "letters": found.letters[i], "ranked_by": main or "",
                                       "measured_at": steps[step.places[group.runs[0]]] if step.places[group.runs[0]] >= 0 else -1,
                                       "runs": len(group.runs), "unbiased": bool(known[group.runs].all()),
@@ -69,11 +69,11 @@ def table(data: xr.Dataset, at: str | int = "first", by: str | None = None) -> p
             for name in MEASURED:
                 put(name, of[name](group) if name in of else nothing)
                 row[name + "_doubtful"] = bool(name in of and doubted[name][group.runs].any())
-            row["split"] = in_common(splits[group.runs])
+            row["split"] = in_common(result.splits[group.runs])
             row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
-            put("final_loss", mean_interval(finals[loss][group.runs]) if loss else nothing)
+            put("final_loss", mean_interval(result.last(loss)[group.runs]) if loss else nothing)
             row["metric_name"] = metric.removeprefix("metric_") if metric else ""
-            put("metric", mean_interval(finals[metric][group.runs]) if metric else nothing)
+            put("metric", mean_interval(result.last(metric)[group.runs]) if metric else nothing)
             rows.append(row)
     frame = pd.DataFrame(rows)
     frame.attrs["measured_at"] = step.words if has_measurements else None

@@ -8,13 +8,13 @@ import xarray as xr
 
 from .errors import InputError
 from .groups import in_words
-from .load import estimator_settings, status_names
 from .numbers_in_words import difference_in_words
 from .quantities import lower_is_better
+from .result import Result
 from .statistics import pairwise_differences
 
 
-def tried(trials: xr.Dataset) -> pd.DataFrame:
+def tried(trials: xr.Dataset | Result) -> pd.DataFrame:
     """One row per network, estimator, round of the search and setting. Columns: `task`, `model`, `estimator` (as the sweep names it),
     `round`, `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`, `failed`, `score` (mean over the tuning
     seeds, NaN if one failed), `quantity`, `kept` (it entered the next round, or was chosen), `difference` to the best of its round, and
@@ -23,29 +23,30 @@ def tried(trials: xr.Dataset) -> pd.DataFrame:
 
     In every round the best settings come first: by the mean that chose; ties by lower number.
     """
-    tuned = [str(name) for name in np.atleast_1d(trials.attrs.get("tuned_axes", []))]
-    axes = {str(trials[name].attrs["grid_axis"]): str(name) for name in trials.variables if "grid_axis" in trials[name].attrs}
+    trials = Result.of(trials)
+    tuned = [str(name) for name in np.atleast_1d(trials.data.attrs.get("tuned_axes", []))]
+    axes = trials.axes
     compared = [name for axis, name in axes.items() if axis not in (*tuned, "seed", "estimator")]
-    own = estimator_settings(trials)
-    failed = np.array([status != "ok" for status in status_names(trials)], dtype=bool)
+    own = trials.estimator_settings
+    failed = np.array([status != "ok" for status in trials.status], dtype=bool)
     rows: dict[tuple[object, ...], list[int]] = {}
-    columns = [trials[name].values for name in (*compared, "tuning_estimator", "tuning_round", "tuning_setting")]
+    columns = [trials.values(name) for name in (*compared, "tuning_estimator", "tuning_round", "tuning_setting")]
     for run, key in enumerate(zip(*columns)):
         rows.setdefault(key, []).append(run)
     found = []
     for key, runs in rows.items():
         labels = dict(zip((*compared, "estimator", "round", "number"), key))
-        scores = trials["tuning_score"].values[runs]
-        values = {axis: str(trials[axes[axis]].values[runs[0]]) for axis in tuned if axis in axes}
+        scores = trials.values("tuning_score")[runs]
+        values = {axis: str(trials.values(axes[axis])[runs[0]]) for axis in tuned if axis in axes}
         values |= {f"estimator.{name}": f"{value:.12g}" if isinstance(value, float) else str(value) for name, value in own[runs[0]].items() if f"estimator.{name}" in tuned}
-        found.append({**labels, "steps": int(trials["evaluation_step"].values[_last(trials, runs[0])]) if not failed[runs[0]] else np.nan,
+        found.append({**labels, "steps": int(trials.values("evaluation_step")[_last(trials, runs[0])]) if not failed[runs[0]] else np.nan,
                       "setting": in_words(dict(sorted(values.items()))),
                       "trials": len(runs), "failed": int((failed[runs] | ~np.isfinite(scores)).sum()), "score": float(scores.mean()),
-                      "quantity": next((str(q) for q in trials["tuning_quantity"].values[runs] if str(q)), ""),
-                      "kept": bool(trials["tuning_kept"].values[runs[0]]),
-                      "_by_seed": dict(zip(trials["seed"].values[runs].tolist(), scores))})
+                      "quantity": next((str(q) for q in trials.values("tuning_quantity")[runs] if str(q)), ""),
+                      "kept": bool(trials.values("tuning_kept")[runs[0]]),
+                      "_by_seed": dict(zip(trials.values("seed")[runs].tolist(), scores))})
     if not found:
-        raise InputError(f"{trials.attrs.get('path', 'result')}: no trials were made")
+        raise InputError(f"{trials.path}: no trials were made")
     frame = pd.DataFrame(found)
     frame["steps"] = frame.groupby([*compared, "estimator", "round"])["steps"].transform("max")
     frame["_order"] = [score if lower_is_better(trials, quantity) else -score for score, quantity in zip(frame["score"], frame["quantity"])]
@@ -67,7 +68,7 @@ def _to_first(part: pd.DataFrame, lower: bool) -> np.ndarray:
     return np.column_stack([found.difference[:, 0], found.low[:, 0], found.high[:, 0]])
 
 
-def chosen(data: xr.Dataset, trials: xr.Dataset | None) -> pd.DataFrame | None:
+def chosen(result: Result, trials: Result | None) -> pd.DataFrame | None:
     """One row per network and estimator: the chosen `setting`, the numbers of `settings` and `rounds`, its `score` in the last round,
     the number of trials that `failed`, and `edge`: values at the end of the range tried. `close` of the `others` in the last round do not
     differ from it beyond noise. `next_setting` is the next best, by `difference` with its interval `low`, `high`. None without trials."""
@@ -76,9 +77,9 @@ def chosen(data: xr.Dataset, trials: xr.Dataset | None) -> pd.DataFrame | None:
     frame = tried(trials)
     compared = [name for name in frame.columns[: frame.columns.get_loc("estimator") + 1]]
     edges: dict[tuple[str, ...], str] = {}
-    for run in range(data.sizes["run"]):
-        key = tuple(str(data["tuning_estimator" if name == "estimator" else name].values[run]) for name in compared)
-        edges.setdefault(key, str(data["tuning_edge"].values[run]))
+    for run in range(result.count):
+        key = tuple(str(result.values("tuning_estimator" if name == "estimator" else name)[run]) for name in compared)
+        edges.setdefault(key, str(result.values("tuning_edge")[run]))
     rows = []
     for key, part in frame.groupby(compared, sort=False):
         key = key if isinstance(key, tuple) else (key,)
@@ -114,8 +115,8 @@ def said(searched: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _last(trials: xr.Dataset, run: int) -> int:
+def _last(trials: Result, run: int) -> int:
     """Index of the run's last evaluation."""
-    there = np.flatnonzero(trials["evaluated"].values[run])
+    there = np.flatnonzero(trials.values("evaluated")[run])
     return int(there[-1]) if there.size else 0
 

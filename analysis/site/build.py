@@ -15,7 +15,7 @@ from ..findings import findings
 from ..output import file_name, write, writing
 from ..page import SCRIPT, STYLE, link, rows_table
 from ..program import TREE, asked
-from ..report import counted, sweep_texts
+from ..report import counted
 from .catalogue import entries, head_of
 from .claims import Tested, claim_page, claimed, overview, tested
 from .own import Own, own_page
@@ -82,7 +82,7 @@ def _counts(claims: list[Tested]) -> str:
 
 
 def _index(site: Site, claims: list[Tested], own: Own | None) -> str:
-    runs = sum(study.data.sizes["run"] for study in site.studies)
+    runs = sum(study.result.count for study in site.studies)
     kinds = {str(one).split("[")[0] for frame in site.rows.values() for one in frame["estimator"]}
     parts = [f"<p>Hardgrad compares gradient estimators for hard attention: their bias, their variance, and how well networks learn with them. Here are "
              f"{counted(len(kinds), 'estimator')} on {counted(len(site.networks), 'network')}, {runs:,} runs. Every number comes from a result file that "
@@ -91,7 +91,7 @@ def _index(site: Site, claims: list[Tested], own: Own | None) -> str:
         parts.append(f"<p class=\"warn\">This site has a result of your own: {link('yours.html', own.study.name)}.</p>")
     parts.append('<h2 id="findings">Findings</h2>')
     for study in site.studies:
-        said, about = findings(study.data), sweep_texts(study.data).get("description", "")
+        said, about = findings(study.result), study.result.texts.get("description", "")
         head = f"<strong>{escape(study.name)}</strong>" + (f": {escape(about)}" if about else "")
         parts.append(f"<details{' open' if said and study is site.studies[0] else ''}><summary>{head}</summary>"
                      f"<ul class=\"found\">{''.join(f'<li>{escape(one)}</li>' for one in said)}</ul></details>")
@@ -113,10 +113,11 @@ python3 -m analysis site --with mine.h5 --test mine.json"""
 def _files(site: Site) -> str:
     rows = []
     for study in site.studies:
-        data = study.data
-        rows.append([link(f"data/{study.path.name}", study.path.name), data.sizes["run"], len(set(data["seed"].values.tolist())),
-                     "tuned" if study.tuned else "fixed", str(data.attrs.get("git_commit", ""))[:8] + (", changed" if str(data.attrs.get("git_dirty")) == "true" else ""), data.attrs.get("cpu", "–"),
-                     data.attrs.get("blas_kernel", "–"), f"{study.path.stat().st_size / 1024:.0f} kB"])
+        result, made = study.result, study.result.data.attrs
+        changed = ", changed" if str(made.get("git_dirty")) == "true" else ""
+        rows.append([link(f"data/{study.path.name}", study.path.name), result.count, len(set(result.values("seed").tolist())),
+                     "tuned" if study.tuned else "fixed", str(made.get("git_commit", ""))[:8] + changed, made.get("cpu", "–"),
+                     made.get("blas_kernel", "–"), f"{study.path.stat().st_size / 1024:.0f} kB"])
     return rows_table(rows, ["file", "runs", "seeds", "settings", "commit", "processor", "BLAS kernel", "size"])
 
 

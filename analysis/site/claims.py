@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from scipy import stats
 
 from ..errors import InputError
 from ..frames import matches, per_run
-from ..groups import Group, by_seed, panels
+from ..groups import Group, Network
 from ..numbers_in_words import bare_p, number, quantity_name, score, with_interval
 from ..output import file_name
 from ..page import Html, link, rows_table
 from ..quantities import lower_is_better
+from ..result import Result
 from ..rounding import at_step
 from ..statistics import Mean, fewest_pairs, mean_interval, pairwise_differences, propagated_difference, propagated_mean
-from ..steps import measurement_step
 from ..toml import tomllib
 from .pages import Site, document
-from .studies import Network, Study, command, slug
+from .studies import Study, command, slug
 
 #: Quantities that are compared by their ratios: they are positive and span orders of magnitude.
 _RATIOS = ("variance", "work_normalised_variance")
@@ -57,13 +56,13 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     study = next((one for one in studies if one.name == claim["study"] and not one.own), None)
     if study is None:
         raise InputError(f"{where}: there is no study {claim['study']}")
-    networks = [network for network in panels(study.data) if claim.get("network", "") in " ".join(network)]
+    networks = [network for network in study.result.panels if claim.get("network", "") in " ".join(network)]
     if len(networks) != 1:
         raise InputError(f"{where}: {len(networks)} networks of {study.name} have {claim.get('network', '')!r} in their names; one is needed")
     names = claim.get("order") or claim["estimators"]
-    groups = [_only(where, name, panels(study.data)[networks[0]]) for name in names]
+    groups = [_only(where, name, study.result.panels[networks[0]]) for name in names]
     quantity = claim["quantity"]
-    scores, seeds = by_seed(study.data, groups, per_run(study.data, quantity, claim.get("at", "first")))
+    scores, seeds = study.result.by_seed(groups, per_run(study.result, quantity, claim.get("at", "first")))
     if not np.isfinite(scores).any(axis=1).all():
         raise InputError(f"{where}: an estimator has no {quantity}")
     means = [mean_interval(row, log=quantity in _RATIOS and bool((row > 0).all())) for row in scores]
@@ -72,32 +71,32 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     if "order" not in claim:
         kept = all(mean.mean <= claim.get("at_most", np.inf) and mean.mean >= claim.get("at_least", -np.inf) for mean in means)
         return Tested(claim, study, networks[0], "reproduced" if kept else "not reproduced", rows, [])
-    ratio = quantity in _RATIOS and bool((scores > 0).all())
-    signed = np.log(scores) if ratio else scores if lower_is_better(study.data, quantity) else -scores
+    ratio, lower = quantity in _RATIOS and bool((scores > 0).all()), lower_is_better(study.result, quantity)
+    signed = np.log(scores) if ratio else scores if lower else -scores
     found = pairwise_differences(signed, tests=len(names) - 1)
-    own = _measured(study.data, groups, quantity, claim.get("at", "first"), ratio) if len(seeds) < fewest_pairs() else None
+    own = _measured(study.result, groups, quantity, claim.get("at", "first"), ratio) if len(seeds) < fewest_pairs() else None
     steps, verdicts = [], []
     for i in range(len(names) - 1):
         middle, low, high, _, p = (float(part[i + 1, i]) for part in found)
         if own is not None:
             middle, low, high, p = _in_these_networks(own[i + 1], own[i], len(names) - 1)
         verdicts.append("reproduced" if low > 0 else "not reproduced" if high < 0 else "undecided")
-        ends = sorted((low, high)) if lower_is_better(study.data, quantity) else sorted((-low, -high))
-        middle = middle if lower_is_better(study.data, quantity) else -middle
+        ends = sorted((low, high)) if lower else sorted((-low, -high))
+        middle = middle if lower else -middle
         words = (f"{np.exp(middle):.3g} times [{np.exp(ends[0]):.3g}, {np.exp(ends[1]):.3g}]" if ratio else f"{middle:+.3g} [{ends[0]:.3g}, {ends[1]:.3g}]")
         steps.append([f"{names[i + 1]} against {names[i]}", words + (" (in these networks)" if own is not None else ""), bare_p(p), verdicts[-1]])
     verdict = next((one for one in ("not reproduced", "undecided") if one in verdicts), "reproduced")
     return Tested(claim, study, networks[0], verdict, rows, steps)
 
 
-def _measured(data: xr.Dataset, groups: list[Group], quantity: str, at: str | int, ratio: bool) -> list[Mean] | None:
+def _measured(result: Result, groups: list[Group], quantity: str, at: str | int, ratio: bool) -> list[Mean] | None:
     """Of too few seeds for a test over seeds: the mean (with `ratio` of the logarithm) over the networks that were measured, with the error of the
     measurements alone. None if the quantity has no interval of its own."""
     name = f"{quantity}_interval"
-    if name not in data.data_vars:
+    if name not in result:
         return None
-    step = measurement_step(data, at)
-    values, ends = at_step(data, quantity, step), at_step(data, name, step)
+    step = result.step(at)
+    values, ends = at_step(result, quantity, step), at_step(result, name, step)
 
     def of(numbers: np.ndarray) -> np.ndarray:
         return np.log(numbers) if ratio else numbers

@@ -15,14 +15,14 @@ from ..answer import answer
 from ..answer_words import difference
 from ..compare import compare
 from ..errors import InputError
-from ..groups import panels
-from ..load import run_settings
+from ..groups import Network
 from ..numbers_in_words import bare_p, quantity_name, score
 from ..page import Html, link, rows_table
 from ..program import asked
 from ..report import counted
+from ..result import Result
 from .pages import Site, document
-from .studies import Network, Study, opened, slug
+from .studies import Study, opened, slug
 
 
 class Own(NamedTuple):
@@ -49,11 +49,11 @@ def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
 def own_page(site: Site, own: Own) -> str:
     """The checks, then for each network that a committed study has, too: changes of the same cells, and every new estimator against all others."""
     study = own.study
-    parts = [f"<p>{counted(study.data.sizes['run'], 'run')} in {link(f'data/{study.path.name}', study.path.name)}; <code>hardgrad check</code>: whole.</p>",
+    parts = [f"<p>{counted(study.result.count, 'run')} in {link(f'data/{study.path.name}', study.path.name)}; <code>hardgrad check</code>: whole.</p>",
              *_verdicts(own)]
-    for network in panels(study.data):
+    for network in study.result.panels:
         parts.append(f'<h2>{link(f"networks/{slug(network)}.html", site.networks[network])}</h2>')
-        there = [one for one in site.studies if not one.own and network in panels(one.data)]
+        there = [one for one in site.studies if not one.own and network in one.result.panels]
         if not there:
             parts.append("<p>No committed file has this network, so there is nothing to compare with.</p>")
         for other in there:
@@ -83,9 +83,9 @@ class Settings(NamedTuple):
 _NO_EFFECT = ("train.log_every", "train.save_every", "train.save_seconds")
 
 
-def trained_differently(first: xr.Dataset, second: xr.Dataset, defaults: dict[str, object]) -> Settings:
+def trained_differently(first: Result, second: Result, defaults: dict[str, object]) -> Settings:
     """What differs between the settings of training. One that a result did not record, since its program did not have it, had the default."""
-    sides, found = [run_settings(data) for data in (first, second)], Settings([], [])
+    sides, found = [one.run_settings for one in (first, second)], Settings([], [])
     for path in sorted({path for side in sides for one in side for path in one if path.startswith("train.")} - set(_NO_EFFECT)):
         if path not in defaults and any(path not in one for side in sides for one in side):
             found.unknown.append(path)
@@ -97,14 +97,14 @@ def trained_differently(first: xr.Dataset, second: xr.Dataset, defaults: dict[st
 
 
 def _against(own: Own, other: Study, network: Network) -> list[str]:
-    mine, theirs = own.study.of(network), other.of(network)
+    mine, theirs = own.study.result.network(network), other.result.network(network)
     parts = [f"<h3>Beside {escape(other.name)}</h3>"]
     settings = trained_differently(theirs, mine, own.defaults)
     if settings.differ:
         return [*parts, f"<p>Trained with other settings ({escape('; '.join(settings.differ))}), so the two are not compared.</p>"]
     if settings.unknown:
         parts.append(f"<p class=\"warn\">Only one of the two files records {escape(', '.join(settings.unknown))}; the other may differ in it.</p>")
-    have, names = (list(dict.fromkeys(data["estimator"].values.tolist())) for data in (theirs, mine))
+    have, names = (list(dict.fromkeys(one.values("estimator").tolist())) for one in (theirs, mine))
     common = [name for name in names if name in have]
     if common:
         changed = compare(_only(theirs, common), _only(mine, common), "half").cells
@@ -120,16 +120,16 @@ def _against(own: Own, other: Study, network: Network) -> list[str]:
     return parts
 
 
-def _only(data: xr.Dataset, names: list[str]) -> xr.Dataset:
+def _only(result: Result, names: list[str]) -> Result:
     """The runs of these estimators, as the sweep names them."""
-    return data.isel(run=np.flatnonzero(np.isin(data["estimator"].values.astype(str), names)))
+    return result.of_runs(np.flatnonzero(np.isin(result.values("estimator").astype(str), names)))
 
 
-def _new(mine: xr.Dataset, theirs: xr.Dataset, name: str) -> list[str]:
+def _new(mine: Result, theirs: Result, name: str) -> list[str]:
     """A new estimator against every committed one, as `answer --baseline`."""
-    shared = [one for one in theirs.variables if one != "run" and one in mine.variables and theirs[one].dims[:1] == mine[one].dims[:1] == ("run",)]
-    both = xr.concat([data[shared].reset_coords() for data in (theirs, mine)], dim="run", join="outer",
-                     combine_attrs="override")
+    sides = theirs.data, mine.data
+    shared = [one for one in sides[0].variables if one != "run" and one in sides[1].variables and sides[0][one].dims[:1] == sides[1][one].dims[:1] == ("run",)]
+    both = xr.concat([data[shared].reset_coords() for data in sides], dim="run", join="outer", combine_attrs="override")
     found = answer(both, baseline=name)
     found = found[(found["budget"] == "steps") & np.isfinite(found["score"])]
     if not len(found):

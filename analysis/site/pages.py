@@ -16,15 +16,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ..answer_words import difference
-from ..drawing import titles
-from ..groups import panels
-from ..leading import keys_of, leading, runs_of
+from ..groups import Network
+from ..leading import keys_of, leading, only
 from ..numbers_in_words import bare_p, quantity_name, score
 from ..output import file_name
 from ..page import Html, link, page, rows_table, sortable_table
 from ..report import cautions_part, figures_part, findings_part, provenance_part, ranking_part
 from ..table import QUANTITIES, caption, readable
-from .studies import Network, Study, answered, command, explored, slug, stage
+from .studies import Study, answered, command, explored, slug, stage
 
 _FIGURES = ("metric_curves", "bias_variance", "variance_over_training")
 _UNTRAINED = ("bias_variance", "variance_against_samples", "bias_against_temperature")
@@ -46,8 +45,7 @@ class Site(NamedTuple):
         rows = {study.name: explored(study) for study in studies}
         names: dict[Network, str] = {}
         for study in studies:
-            keys = list(panels(study.data))
-            for key, name in zip(keys, titles(keys)):
+            for key, name in study.result.titles.items():
                 names.setdefault(key, name if name not in names.values() else f"{name} ({study.name})")
         return cls(studies, catalogue, rows, {study.name: answered(study) for study in studies}, names)
 
@@ -192,25 +190,25 @@ def network_page(site: Site, network: Network, put: Callable[[Figure, str], str]
         frame = frame[(frame["task"] == network[0]) & (frame["model"] == network[1])]
         if not len(frame):
             continue
-        data = study.of(network)
+        result = study.result.network(network)
         part = found[(found["task"] == network[0]) & (found["model"] == network[1])] if len(found) else found
         half = frame[frame["step"] == _nearest_half(frame)]
         half.attrs["measured_at"] = f"step {half['step'].iloc[0]}" if half["step"].iloc[0] >= 0 else None
         title = study.name + (", tuned settings" if study.tuned else "")
-        parts += [f'<h2 id="{escape(study.name)}">{escape(title)}</h2>', *_deeper(findings_part(data, "half")), *_deeper(ranking_part(data, part, half, 1, 60)),
-                  *_deeper(cautions_part(data))]
+        parts += [f'<h2 id="{escape(study.name)}">{escape(title)}</h2>', *_deeper(findings_part(result, "half")), *_deeper(ranking_part(result, part, half, 1, 60)),
+                  *_deeper(cautions_part(result))]
         if np.isfinite(frame["share"]).any():
             sorted_rows = frame.sort_values(["share", "rank"], kind="stable")
             parts.append(f"<details><summary>Bias and variance along training</summary>{_along(site, study, sorted_rows, ('label',))}</details>")
-        keys, kept = keys_of(data, half), leading(half, _DRAWN)
-        best = runs_of(data, {key for key, here in zip(keys, kept) if here})
+        keys, kept = keys_of(result, half), leading(half, _DRAWN)
+        best = only(result, {key for key, here in zip(keys, kept) if here})
         if np.nanmax(frame["share"].fillna(1)) > 0:
-            parts += _deeper([*figures_part(data, "half", ("final_scores",), put), *figures_part(best, "half", _FIGURES, put)[1:]])
+            parts += _deeper([*figures_part(result, "half", ("final_scores",), put), *figures_part(best, "half", _FIGURES, put)[1:]])
         else:
             parts += _deeper(figures_part(best, "half", _UNTRAINED, put))
         parts += [f"<p>The curves and points are of the {_DRAWN} best estimators of {len(kept)}.</p>"] if not kept.all() else []
         parts.append(f"<p>Again: <code>{escape(command(study, *network))}</code>. Numbers: {link(f'../data/{study.path.name}', study.path.name)}.</p>")
-        parts.append("<details><summary>Provenance</summary>" + "".join(_deeper(provenance_part(data))) + "</details>")
+        parts.append("<details><summary>Provenance</summary>" + "".join(_deeper(provenance_part(result))) + "</details>")
     return document(site.networks[network], parts, "../")
 
 

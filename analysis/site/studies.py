@@ -11,18 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from ..answer import answer
 from ..errors import InputError
-from ..groups import panels
+from ..groups import Network, runs_of
 from ..leading import keys_of
-from ..load import load, run_settings
+from ..load import load
 from ..output import file_name
-from ..report import sweep_texts
+from ..result import Result
 from ..table import MEASURED, table
-
-Network = tuple[str, str]  # task and model
 
 
 class Study(NamedTuple):
@@ -30,17 +27,13 @@ class Study(NamedTuple):
 
     name: str  # of its sweep; of a user's, which may be the same sweep, the file's
     path: Path
-    data: xr.Dataset
+    result: Result
     own: bool  # given by a user, beside the committed ones
 
     @property
     def tuned(self) -> bool:
         """Whether settings were tuned for every estimator."""
-        return "tuned_axes" in self.data.attrs
-
-    def of(self, network: Network) -> xr.Dataset:
-        """The runs of one network."""
-        return self.data.isel(run=np.sort(np.concatenate([group.runs for group in panels(self.data)[network]])))
+        return "tuned_axes" in self.result.data.attrs
 
 
 def opened(path: Path, own: bool = False) -> Study:
@@ -56,11 +49,12 @@ def opened(path: Path, own: bool = False) -> Study:
                 raise InputError(f"{path}: cannot be read: {error}") from error
             data = load(plain)
         data.attrs["path"] = str(path)
-    return Study(f"{path.stem} (yours)" if own else _sweep_name(data, path), path, data, own)
+    result = Result(data)
+    return Study(f"{path.stem} (yours)" if own else _sweep_name(result, path), path, result, own)
 
 
-def _sweep_name(data: xr.Dataset, path: Path) -> str:
-    return sweep_texts(data).get("name") or path.name.split(".")[0]
+def _sweep_name(result: Result, path: Path) -> str:
+    return result.texts.get("name") or path.name.split(".")[0]
 
 
 def committed(folder: Path) -> list[Study]:
@@ -68,7 +62,7 @@ def committed(folder: Path) -> list[Study]:
     studies = [opened(path) for path in sorted(folder.glob("*.h5.gz"))]
     if not studies:
         raise InputError(f"{folder}: has no result files (*.h5.gz)")
-    return sorted(studies, key=lambda study: ("step" not in study.data.dims, -study.data.sizes["run"]))
+    return sorted(studies, key=lambda study: ("step" not in study.result.data.dims, -study.result.count))
 
 
 def slug(network: Network) -> str:
@@ -83,7 +77,7 @@ def stage(share: float) -> str:
 
 def command(study: Study, task: str, model: str, estimator: str = "") -> str:
     """The command that runs the cells of an entry again, from the sweep's file. It names the task or model only where the sweep has others."""
-    networks = list(panels(study.data))
+    networks = list(study.result.panels)
     only = [f"task={_shortest(task, {one for one, _ in networks})}"] if len({one for one, _ in networks}) > 1 else []
     only += [f"model={_shortest(model, {one for other, one in networks if other == task})}"] if len({one for other, one in networks if other == task}) > 1 else []
     only += [f"estimator={estimator}"] if estimator else []
@@ -98,31 +92,30 @@ def _shortest(spec: str, others: set[str]) -> str:
 
 def sweep_file(study: Study) -> str:
     """Where the sweep stands: in the tree; a user's has the name of its sweep."""
-    return f"{'' if study.own else 'experiments/configs/'}{_sweep_name(study.data, study.path)}.toml"
+    return f"{'' if study.own else 'experiments/configs/'}{_sweep_name(study.result, study.path)}.toml"
 
 
 def explored(study: Study) -> pd.DataFrame:
     """The rows of `table` at every measured step: `step`, `share` (of the training; NaN without a measurement), `label` (the estimator with the other
     axes that distinguish it), `spec` (the estimator as the sweep gives it)."""
-    data = study.data
-    settings = run_settings(data)
-    steps = {panel: max(int(settings[run].get("train.steps", 0)) for group in members for run in group.runs) for panel, members in panels(data).items()}
-    specs = {(*group.panel, group.label): str(data["estimator"].values[group.runs[0]]) for members in panels(data).values() for group in members}
-    measured = data["measurement_step"].values.astype(int).tolist() if "measurement_step" in data.dims else []
+    result = study.result
+    steps = {panel: max(int(result.run_settings[run].get("train.steps", 0)) for run in runs_of(members)) for panel, members in result.panels.items()}
+    specs = {(*group.panel, group.label): str(result.values("estimator")[group.runs[0]]) for group in result.groups}
+    measured = result.values("measurement_step").astype(int).tolist() if "measurement_step" in result.data.dims else []
     frames: list[pd.DataFrame] = []
     for step in measured or [-1]:
-        frame = table(data, step if measured else "first")
-        keys = keys_of(data, frame)
+        frame = table(result, step if measured else "first")
+        keys = keys_of(result, frame)
         networks = pd.Series([key[:2] for key in keys], frame.index)
         frame = frame.assign(step=step, label=[label for *_, label in keys], spec=[specs[key] for key in keys],
                              share=[step / steps[network] if steps[network] else 0.0 for network in networks] if measured else np.nan)
         there = frame[list(MEASURED)].notna().any(axis=1)
         frames.append(frame[there | (not measured)])
     found = pd.concat(frames, ignore_index=True)
-    never = [network for network in panels(data) if not ((found["task"] == network[0]) & (found["model"] == network[1])).any()]
+    never = [network for network in result.panels if not ((found["task"] == network[0]) & (found["model"] == network[1])).any()]
     if never:  # networks that were trained without measurements
-        frame = table(data, "first").assign(step=-1, share=np.nan)
-        keys = keys_of(data, frame)
+        frame = table(result, "first").assign(step=-1, share=np.nan)
+        keys = keys_of(result, frame)
         frame = frame.assign(label=[label for *_, label in keys], spec=[specs[key] for key in keys])
         found = pd.concat([found, frame[[key[:2] in never for key in keys]]], ignore_index=True)
     return found
@@ -131,7 +124,7 @@ def explored(study: Study) -> pd.DataFrame:
 def answered(study: Study) -> pd.DataFrame:
     """The ranking of its networks at equal steps (`answer`). Empty if nothing was trained and evaluated."""
     try:
-        found = answer(study.data)
+        found = answer(study.result)
     except InputError:
         return pd.DataFrame()
     return found[(found["budget"] == "steps") & (found["at"] > 0)]

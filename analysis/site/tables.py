@@ -12,7 +12,6 @@ import numpy as np
 
 from ..errors import InputError
 from ..frames import per_run
-from ..groups import panels
 from ..statistics import mean_interval
 from ..table import readable
 from ..table import table as ranking_table
@@ -80,10 +79,10 @@ def markdown(table: dict[str, Any], studies: Sequence[Study]) -> str:
 
 
 def _every(table: dict[str, Any], study: Study) -> list[list[str]]:
-    networks = [network for network in panels(study.data) if table["network"] in " ".join(network)]
+    networks = [network for network in study.result.panels if table["network"] in " ".join(network)]
     if len(networks) != 1:
         raise InputError(f"table {table['name']}: {len(networks)} networks of {study.name} have {table['network']!r} in their names; one is needed")
-    frame = ranking_table(study.of(networks[0]))
+    frame = ranking_table(study.result.network(networks[0]))
     text = readable(frame)
     task, model = networks[0]
     lines = [["estimator", *(column if isinstance(column, str) else column["title"] for column in table["columns"])]]
@@ -98,20 +97,20 @@ def cell(study: Study, wanted: dict[str, str], column: dict[str, Any]) -> str:
     (mean ± half of the 95% interval), or of all these runs, which may then belong to several rows, the least, the most or the range; in `form`, a format of
     Python (default: three digits). Labels match as a whole, `model` and `task` also a part of them. InputError if no run matches, or if the runs belong to
     several rows."""
-    data, show = study.data, column.get("show", "each")
-    kept = np.ones(data.sizes["run"], bool)
+    result, show = study.result, column.get("show", "each")
+    kept = np.ones(result.count, bool)
     for name, value in wanted.items():
-        if name not in data.variables:
+        if name not in result:
             raise InputError(f"{study.name}: its runs have no {name}")
-        labels = [str(label) for label in data[name].values]
+        labels = [str(label) for label in result.values(name)]
         kept &= np.array([value in label if name in ("task", "model") else label == value for label in labels])
     runs = np.flatnonzero(kept)
     several = show in ("least", "most", "range")
-    groups = {group.label for members in panels(data).values() for group in members if set(group.runs.tolist()) & set(runs.tolist())}
-    places = {(data["task"].values[run], data["model"].values[run]) for run in runs}
+    groups = {group.label for group in result.groups if set(group.runs.tolist()) & set(runs.tolist())}
+    places = {(result.values("task")[run], result.values("model")[run]) for run in runs}
     if not groups or not several and (len(groups) != 1 or len(places) != 1):
         raise InputError(f"{study.name}: {', '.join(f'{name}={value}' for name, value in wanted.items())} matches {len(groups)} rows ({len(runs)} runs)")
-    values = per_run(data, column["quantity"], column.get("at", "first"))[runs]
+    values = per_run(result, column["quantity"], column.get("at", "first"))[runs]
     if not np.isfinite(values).all():
         return "–"
 

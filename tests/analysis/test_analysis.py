@@ -9,13 +9,14 @@ from scipy import stats
 from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, select, table
 from analysis.against import families, variance_against_samples
 from analysis.curves import entropy_over_training
-from analysis.drawing import MOST_PANELS, titles
+from analysis.drawing import MOST_PANELS
 from analysis.errors import NotApplicable
 from analysis.frames import per_run, tidy
-from analysis.groups import spelled
+from analysis.groups import titles
 from analysis.heatmap import heat_map
 from analysis.lettering import broken, width_of
 from analysis.moments import variance_against_cost
+from analysis.result import Result
 from analysis.statistics import mean_interval
 from analysis.style import COLOURS, MARKERS, looks
 from analysis.table import with_interval
@@ -182,7 +183,7 @@ def test_rounding_is_no_bias():
     ends = (("run", "measurement_step", "bound"), np.full((4, 2, 2), 1e-14))
     data = made_up(squared_bias=bias, squared_bias_interval=ends, estimand_norm=(("run", "measurement_step"), np.ones((4, 2))))
     data["variance"][:] = 0
-    assert per_run(data, "squared_bias").tolist() == [0, 0, 1e-9, 0]
+    assert per_run(Result(data), "squared_bias").tolist() == [0, 0, 1e-9, 0]
     frame = table(data).set_index("estimator")
     assert frame.loc["rloo", ["squared_bias", "squared_bias_low", "squared_bias_high"]].tolist() == [0, 0, 0]
     assert "1e-34" not in format_table(table(data)) and tidy(data)["squared_bias"].iloc[0] == 3e-14  # the data are unchanged
@@ -190,19 +191,18 @@ def test_rounding_is_no_bias():
     assert one.loc[0, ["squared_bias", "squared_bias_low", "squared_bias_high"]].tolist() == [0, 0, 0]
     for words in ("precision = 'double'", "# hardgrad measure --task bits --exact\n"):
         precise = data.assign(configuration=((), words))
-        assert per_run(precise, "squared_bias").tolist() == [3e-14, -2e-14, 1e-9, 0], words
+        assert per_run(Result(precise), "squared_bias").tolist() == [3e-14, -2e-14, 1e-9, 0], words
 
 
 def test_too_many_networks_are_refused_or_turned_over():
-    from analysis.groups import page
     data = sweep(30, ["rloo", "nvil"], 1)
     with pytest.raises(InputError, match="30 networks are too many for one figure"):
         bias_variance(data)
-    second, pages = page(data, 2, MOST_PANELS)
-    assert pages == 2 and sorted(set(second["task"].values)) == [f"t{i}" for i in range(24, 30)]
+    second, pages = Result(data).page(2, MOST_PANELS)
+    assert pages == 2 and sorted(task for task, _ in second.panels) == [f"t{i}" for i in range(24, 30)]
     assert len(bias_variance(second).axes) == 6
     with pytest.raises(InputError, match="has no page 3: 30 networks fill 2"):
-        page(data, 3, MOST_PANELS)
+        Result(data).page(3, MOST_PANELS)
 
 
 def test_heat_map_says_why_there_is_nothing(data):
@@ -245,8 +245,8 @@ def test_samples_are_named_of_all_or_of_none():
     settings = np.array(['{"samples": 4}', '{"samples": 4}', '{"samples": 2, "credit": true}', "{}"], object)
     data = made_up(estimator_settings=("run", settings))
     data = data.assign_coords(estimator=("run", ["rloo", "rloo[samples=8]", "vimco[credit=true]", "soft"], data["estimator"].attrs))
-    assert spelled(data) == ["rloo[samples=4]", "rloo[samples=8]", "vimco[credit=true,samples=2]", "soft"]
-    assert spelled(data.isel(run=[0, 2, 3])) == ["rloo", "vimco[credit=true]", "soft"]
+    assert Result(data).estimators == ["rloo[samples=4]", "rloo[samples=8]", "vimco[credit=true,samples=2]", "soft"]
+    assert Result(data.isel(run=[0, 2, 3])).estimators == ["rloo", "vimco[credit=true]", "soft"]
     assert select(data, estimator="rloo[samples=4]").sizes["run"] == 1 and "rloo[samples=4]" in format_table(table(data))
 
 
@@ -295,11 +295,11 @@ def test_families_differ_in_one_parameter_only():
     settings = ['{"samples": 2, "credit": false}', '{"samples": 8, "credit": false}', '{"samples": 4}', "{}"]
     data = made_up(estimator_settings=("run", np.array(settings, object)))
     data = data.assign_coords(estimator=("run", ["rloo[samples=2]", "rloo[samples=8]", "vimco", "soft"], data["estimator"].attrs))
-    found = families(data, "samples")
+    found = families(Result(data), "samples")
     assert list(found) == [("t", "m")]
     assert [(f.label, f.values) for f in found["t", "m"]] == [("rloo", [2.0, 8.0])]  # vimco has one value, soft has none
     figure = variance_against_samples(data)
     line = figure.axes[0].lines[0]
     assert line.get_xdata().tolist() == [2, 8] and line.get_ydata().tolist() == [1, 3]
     with pytest.raises(NotApplicable):
-        families(data, "temperature")
+        families(Result(data), "temperature")

@@ -13,8 +13,9 @@ from analysis.__main__ import main
 from analysis.answer import answer
 from analysis.answer_words import format_answer, lines
 from analysis.budgets import at_budget, cost_so_far
-from analysis.groups import in_words, panels
+from analysis.groups import in_words
 from analysis.report import report
+from analysis.result import Result
 from analysis.statistics import pairs_needed
 from analysis.statistics.noise import freedom, least_p
 from analysis.table import readable
@@ -81,7 +82,7 @@ def test_losses_at_equal_cost():
     near = np.array([[4.0, 2, 1.8], [4, 1.01, 1]]), np.array([[0.0, 20, 25], [0, 10, 40]])
     assert np.allclose(at_budget(*near, 22.5), [1.9, 1.01 - 0.01 * 12.5 / 30]), "near in cost, near in value"
     data = tuned_sweep(np.random.default_rng(0), [0, 0.01], noise=0, rows=(1, 2))
-    assert cost_so_far(data, "evaluation_step", "rows")[-1].tolist() == [0, 100, 200]
+    assert cost_so_far(Result(data), "evaluation_step", "rows")[-1].tolist() == [0, 100, 200]
     found = answer(data)
     assert found["budget"].unique().tolist() == ["steps", "rows"], "no processor seconds were recorded"
     by_rows = found[found["budget"] == "rows"].set_index("estimator")
@@ -99,8 +100,8 @@ def test_costs_include_the_training_that_a_run_started_from():
     data["cost_start_rows"] = ("run", [1000.0 if str(e).startswith("e1") else 0.0 for e in data["estimator"].values])
     settings = [json.dumps({"train.start": "soft" if str(e).startswith("e1") else "", "train.start_steps": 70}) for e in data["estimator"].values]
     data["run_settings"] = ("run", np.array(settings, object))
-    assert cost_so_far(data, "evaluation_step", "rows")[[0, n - 1]].tolist() == [[0, 50, 100], [1000, 1050, 1100]]
-    assert cost_so_far(data, "evaluation_step", "steps")[[0, n - 1]].tolist() == [[0, 50, 100], [70, 120, 170]]
+    assert cost_so_far(Result(data), "evaluation_step", "rows")[[0, n - 1]].tolist() == [[0, 50, 100], [1000, 1050, 1100]]
+    assert cost_so_far(Result(data), "evaluation_step", "steps")[[0, n - 1]].tolist() == [[0, 50, 100], [70, 120, 170]]
     by_rows = answer(data).set_index(["budget", "estimator"]).loc["rows"]
     assert by_rows.loc["e1[samples=2]", "verdict"] == "none", "no evaluation at 100 rows"
 
@@ -341,7 +342,7 @@ def test_settings_that_are_set_to_nothing_are_not_said():
     data = sweep(1, ["rloo"], 4)
     starts = ["", "", "soft", "soft"]
     begun = data.assign_coords({"train.start": ("run", starts, {"grid_axis": "train.start"})})
-    assert [group.label for group in panels(begun)[("t0", "m")]] == ["rloo", "rloo train.start=soft"]
+    assert [group.label for group in Result(begun).panels[("t0", "m")]] == ["rloo", "rloo train.start=soft"]
     page = report(begun)
     assert "rloo train.start=soft" in page and "train.start=<" not in page and "train.start= " not in page
 

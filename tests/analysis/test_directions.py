@@ -12,6 +12,7 @@ import pytest
 from analysis import load
 from analysis.answer import answer
 from analysis.quantities import lower_is_better
+from analysis.result import Result
 from made_up import sweep
 
 TASKS = Path(__file__).resolve().parents[2] / "experiments/tasks"
@@ -31,14 +32,14 @@ def declared() -> dict[str, bool]:
 def test_files_without_a_record_get_what_the_tasks_declare():
     data, every = sweep(1, ["a"], 1), declared()
     assert sum(every.values()) >= 8
-    assert {name: lower_is_better(data, f"metric_{name}") for name in every} == every
+    assert {name: lower_is_better(Result(data), f"metric_{name}") for name in every} == every
 
 
 def test_a_record_decides_before_a_name():
     data = sweep(1, ["a", "b"], 8, effect=1, noise=1e-3)
     for better, best in (("lower", "a"), ("higher", "b")):
         data["metric_odd"] = data["heldout_expected_loss"].assign_attrs(better=better)
-        assert lower_is_better(data, "metric_odd") == (better == "lower")
+        assert lower_is_better(Result(data), "metric_odd") == (better == "lower")
         found = answer(data, "metric_odd")
         assert found["estimator"].iloc[0] == best and set(found["lower_is_better"]) == {better == "lower"}
 

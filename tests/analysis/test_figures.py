@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis import FIGURES
 from analysis.drawing import SIZES, sized
-from analysis.groups import evaluated_along, evaluated_on
 from analysis.intervals import OVER_ALL, intervals
+from analysis.result import Result
 from analysis.statistics import interquartile_mean
 from analysis.style import MARKERS
 from made_up import sweep
@@ -99,20 +99,21 @@ def test_points_that_coincide_stand_side_by_side():
 def test_what_evaluations_are_of():
     """If the last evaluation uses another split than the earlier ones, curves over both name neither split."""
     def result(*settings):
-        return xr.Dataset({"run_settings": ("run", [json.dumps({f"train.{key}": value for key, value in one.items()}) for one in settings])})
+        texts = [json.dumps({f"train.{key}": value for key, value in one.items()}) for one in settings]
+        return Result(xr.Dataset({"run_settings": ("run", texts)}))
     chosen = result({"evaluate_split": "heldout", "final_split": "test"}, {"evaluate_split": "heldout", "final_split": "test"})
-    assert evaluated_on(chosen) == "test" and evaluated_along(chosen) == "evaluated"
+    assert chosen.evaluated_on == "test" and chosen.evaluated_along == "evaluated"
     plain = result({"evaluate_split": "heldout", "final_split": "same"}, {})
-    assert evaluated_on(plain) == evaluated_along(plain) == "held-out"
-    assert evaluated_on(result({"evaluate_split": "test"})) == "test"
-    assert evaluated_on(result({"final_split": "test"}, {})) == "evaluated"
+    assert plain.evaluated_on == plain.evaluated_along == "held-out"
+    assert result({"evaluate_split": "test"}).evaluated_on == "test"
+    assert result({"final_split": "test"}, {}).evaluated_on == "evaluated"
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_final_scores_name_every_estimator_once(size):
     """Means, intervals and the interquartile mean are those of the numbers; labels stay within the figure."""
     data = sweep(3, ["a", "b", "c"], 5)
-    found = intervals(data)
+    found = intervals(Result(data))
     assert list(found)[-1] == OVER_ALL and [one.label for one in found[OVER_ALL]] == ["a", "b", "c"]
     losses = data["heldout_expected_loss"].values[:5, 0]
     assert found["t0", "m"][0].mean.mean == pytest.approx(losses.mean())

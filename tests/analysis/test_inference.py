@@ -8,6 +8,7 @@ from analysis import InputError, answer, load, select, table, tidy
 from analysis.compare import compare
 from analysis.frames import per_run
 from analysis.inference import aggregates, bias_tests, improvement_probabilities, pareto
+from analysis.result import Result
 from analysis.table import format_table
 from made_up import made_up, sweep
 
@@ -72,11 +73,11 @@ def test_tidy_of_a_file(sample):
 
 
 def test_per_run():
-    assert per_run(made_up(), "variance").tolist() == [1, 3, 0, 0]
-    assert per_run(made_up(), "variance", "last").tolist() == [9, 9, 9, 9]
-    assert per_run(made_up(), "heldout_expected_loss").tolist() == [2, 4, 1, 1]
+    assert per_run(Result(made_up()), "variance").tolist() == [1, 3, 0, 0]
+    assert per_run(Result(made_up()), "variance", "last").tolist() == [9, 9, 9, 9]
+    assert per_run(Result(made_up()), "heldout_expected_loss").tolist() == [2, 4, 1, 1]
     with pytest.raises(InputError, match=r"no quantity varience \(did you mean variance\?\)"):
-        per_run(made_up(), "varience")
+        per_run(Result(made_up()), "varience")
 
 
 def test_bias_tests_correct_for_their_number():

@@ -6,6 +6,7 @@ import pytest
 from made_up import sweep
 
 from analysis.errors import InputError
+from analysis.result import Result
 from analysis.site import REFERENCE, committed, rewritten, specified
 from analysis.site.studies import Study
 from analysis.site.tables import markdown, number
@@ -46,7 +47,7 @@ def test_a_changed_number_in_a_file_is_noticed(files):
         for name, one in known.items():
             study = next(each for each in studies if each.name == one["study"])
             quantities = {column["quantity"] for column in one.get("columns", [one]) if isinstance(column, dict)} | ({"variance"} if "network" in one else set())
-            other = study._replace(data=study.data.assign({q: study.data[q] * 1.5 + 0.01 for q in quantities}))
+            other = study._replace(result=Result(study.result.data.assign({q: study.result.data[q] * 1.5 + 0.01 for q in quantities})))
             assert make(one, [other]) != make(one, [study]), name
 
 
@@ -62,7 +63,7 @@ def test_other_tables_say_that_they_were_not_remade(page):
 
 def test_a_cell_is_of_one_row_of_runs():
     data = sweep(2, ["a", "b"], 2)
-    study = Study("planted", REFERENCE, data, False)
+    study = Study("planted", REFERENCE, Result(data), False)
     table = {"name": "t", "study": "planted", "head": ["estimator"], "rows": [{"words": ["a"], "estimator": "a"}],
              "columns": [{"title": "v", "quantity": "variance", "show": "mean", "of": {"task": "t1"}}]}
     assert markdown(table, [study]) == "| estimator | v |\n| --- | --- |\n| a | 1 |\n"

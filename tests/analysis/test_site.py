@@ -13,8 +13,7 @@ from made_up import sweep
 from matplotlib.figure import Figure
 
 from analysis.errors import InputError, OutputError
-from analysis.groups import panels
-from analysis.load import run_settings
+from analysis.result import Result
 from analysis.site import claims
 from analysis.output import file_name
 from analysis.site.build import REFERENCE, _pages, build
@@ -26,7 +25,7 @@ FILES = sorted((REFERENCE / "data").glob("*.h5.gz"))
 
 
 def study(data, name="planted", own=False) -> Study:
-    return Study(name, Path(f"{name}.h5"), data, own)
+    return Study(name, Path(f"{name}.h5"), Result(data), own)
 
 
 def claim(**more):
@@ -98,7 +97,7 @@ def test_labels_name_no_file_outside_the_folder(tmp_path):
     data = sweep(1, labels, 3)
     data = data.assign_coords(task=("run", ["../../../PWNED[a=1]"] * data.sizes["run"], data["task"].attrs), model=("run", ["/PWNED"] * data.sizes["run"], data["model"].attrs))
     (tmp_path / "mine.h5").write_bytes(b"")
-    one = Study("mine", tmp_path / "mine.h5", data, True)
+    one = Study("mine", tmp_path / "mine.h5", Result(data), True)
     site, out = Site.of([one], {"estimators": {}, "models": {}, "tasks": {}}), tmp_path / "site"
     (out / "figures").mkdir(parents=True)
     pages = dict(_pages(site, [], "hardgrad", Own(one, []), out))
@@ -131,15 +130,15 @@ def test_a_new_estimator_is_compared_with_all_that_stand_there():
     site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
     text = own_page(site, Own(site.studies[1], [{"estimator": "late", "passed": True, "checks": [{"check": "c", "where": "w", "outcome": "passed", "detail": ""}]}]))
     assert text.count("yours is worse") == 2 and "1 of 1" in text
-    assert trained_differently(theirs, mine, {}) == ([], [])
+    assert trained_differently(Result(theirs), Result(mine), {}) == ([], [])
 
 
 def test_other_training_is_told_and_not_compared():
     first, second = (sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300))
-    assert trained_differently(first, second, {}) == (["train.steps 600 | 300"], [])
+    assert trained_differently(Result(first), Result(second), {}) == (["train.steps 600 | 300"], [])
     newer = sweep(1, ["a"], 2).assign(run_settings=("run", np.array(['{"train.steps": 600, "train.reuse": 1, "train.new": 2}'] * 2, object)))
-    assert trained_differently(first, newer, {"train.reuse": 1}) == ([], ["train.new"]), "absent: the default, or unknown"
-    assert trained_differently(first, newer, {"train.reuse": 2, "train.new": 2}) == (["train.reuse 2 | 1"], [])
+    assert trained_differently(Result(first), Result(newer), {"train.reuse": 1}) == ([], ["train.new"]), "absent: the default, or unknown"
+    assert trained_differently(Result(first), Result(newer), {"train.reuse": 2, "train.new": 2}) == (["train.reuse 2 | 1"], [])
 
 
 @pytest.mark.parametrize("name", ["toy_training", "babi_qa1"])
@@ -148,14 +147,14 @@ def test_a_result_of_today_is_compared_with_a_committed_one(name):
     theirs = next(one for one in committed(REFERENCE / "data") if one.name == name)
     described = json.loads(subprocess.run([os.environ["HARDGRAD_BINARY"], "describe", "sweep", "--json"], capture_output=True, check=True).stdout)["parameters"]
     defaults = {one["name"]: one["default"] for one in described}
-    full = [json.dumps({**defaults, **one}) for one in run_settings(theirs.data)]
-    mine = theirs.data.assign(run_settings=("run", np.array(full, object)))
-    assert trained_differently(theirs.data, mine, defaults) == ([], [])
-    assert all(json.loads(text).keys() > one.keys() for text, one in zip(full, run_settings(theirs.data))), "today's settings are more"
+    full = [json.dumps({**defaults, **one}) for one in theirs.result.run_settings]
+    mine = theirs.result.data.assign(run_settings=("run", np.array(full, object)))
+    assert trained_differently(theirs.result, Result(mine), defaults) == ([], [])
+    assert all(json.loads(text).keys() > one.keys() for text, one in zip(full, theirs.result.run_settings)), "today's settings are more"
     own = Own(study(mine, "mine", own=True), [], defaults)
     text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
     compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)
-    assert len(compared) == len(panels(mine)) and all(map(int, compared)) and "not compared" not in text
+    assert len(compared) == len(Result(mine).panels) and all(map(int, compared)) and "not compared" not in text
 
 
 def test_a_file_that_is_not_whole_is_refused(tmp_path):
@@ -180,8 +179,8 @@ def test_a_committed_file_is_whole_and_says_where_it_comes_from(path, tmp_path):
     assert subprocess.run([os.environ["HARDGRAD_BINARY"], "check", plain], capture_output=True).returncode == 0
     one = opened(path)
     assert one.name == path.name.split(".")[0] and (REFERENCE.parents[1] / "experiments/configs" / f"{one.name}.toml").exists()
-    assert all(one.data.attrs[name] for name in ("git_commit", "cpu", "blas_kernel", "compiler", "created_at"))
-    assert one.data.attrs["status"] == "complete" and len(set(one.data["seed"].values.tolist())) >= 1
+    assert all(one.result.data.attrs[name] for name in ("git_commit", "cpu", "blas_kernel", "compiler", "created_at"))
+    assert one.result.data.attrs["status"] == "complete" and len(set(one.result.data["seed"].values.tolist())) >= 1
 
 
 def test_other_files_are_not_overwritten(tmp_path):

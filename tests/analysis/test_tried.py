@@ -6,8 +6,8 @@ import xarray as xr
 
 from analysis import InputError, answer, tried
 from analysis.answer_words import caption, format_answer
-from analysis.groups import groups, other_axes
 from analysis.report import report
+from analysis.result import Result
 from analysis.table import readable, table
 from analysis.tried import chosen, said
 from made_up import sweep
@@ -50,8 +50,8 @@ SCORES = [[[1, 2], [3, 3], [9, np.nan]], [[2, 2], [1, 1], [4, 4]]]
 
 def test_what_was_tuned_is_no_axis_but_a_setting_of_its_estimator():
     data = reported()
-    assert other_axes(data) == []
-    assert [(g.label, g.tuned, bool(g.edge)) for g in groups(data)] == [("rloo", {"train.learning_rate": "0.1"}, True),
+    assert Result(data).other_axes == []
+    assert [(g.label, g.tuned, bool(g.edge)) for g in Result(data).groups] == [("rloo", {"train.learning_rate": "0.1"}, True),
                                                                          ("soft", {"train.learning_rate": "0.05"}, False)]
     found = answer(data)
     assert len(found) == 2 and found["setting"].tolist() == ["train.learning_rate=0.1", "train.learning_rate=0.05"]
@@ -78,7 +78,7 @@ def test_every_setting_that_was_tried_the_best_first_and_failures_last():
 
 def test_the_search_is_told_beside_the_answer():
     data, tries = reported(), trials(SCORES)
-    found = chosen(data, tries)
+    found = chosen(Result(data), Result(tries))
     assert found["setting"].tolist() == ["train.learning_rate=0.02"] * 2 and found["settings"].tolist() == [3, 3]
     assert found["score"].tolist() == [4, 4] and found["failed"].tolist() == [1, 0] and found["trials"].tolist() == [10, 10]
     close = "; 1 of 1 others in the last round not distinguishable from it (next train.learning_rate=0.01 +1 [too few seeds])"
@@ -88,7 +88,7 @@ def test_the_search_is_told_beside_the_answer():
     words = format_answer(answer(data), found)
     assert "Tuned beforehand:" in words and "rloo: train.learning_rate=0.02" in words
     assert "beforehand" in caption(answer(data), True) and "beforehand" not in caption(answer(data))
-    assert chosen(data, None) is None
+    assert chosen(Result(data), None) is None
     page = report(data, trials=tries)
     assert page.count("<details><summary>rloo</summary>") == 1 and "1 of 2</td>" in page and "at the edge of the range" in page
     assert "Tuned settings" not in report(data)
@@ -100,7 +100,7 @@ def test_how_near_the_settings_of_the_last_round_were_is_said():
     score = noisy["tuning_score"].values.copy()
     score[last] = [5.2, 4.0] * 4 + [4, 4.1] * 4 + [5, 5.1] * 4 + [4, 4.1] * 4  # rloo: +1.2 and -0.1; soft: +1
     noisy["tuning_score"] = ("run", score)
-    found = chosen(reported(), noisy)
+    found = chosen(Result(reported()), Result(noisy))
     assert found["others"].tolist() == [1, 1] and found["close"].tolist() == [1, 0]
     assert found["difference"].tolist() == pytest.approx([0.55, 1]) and found["low"].iloc[0] < found["low"].iloc[1] and found["low"].iloc[1] > 0
     rloo, soft = said(found)
