@@ -70,7 +70,6 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
                                {"status", m.status},
                                {"reason", m.reason},
                                {"estimand", m.estimand},
-                               {"estimand_standard_error", number(m.estimand_standard_error)},
                                {"variance_is_infinite", std::isinf(m.variance)},
                                {"unsupported", m.why_unreliable},
                                {"entropy_by_site", numbers(m.entropy_by_site)},

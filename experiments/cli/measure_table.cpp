@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <string>
 
 #include "experiments/cli/manual.hpp"
@@ -15,14 +14,8 @@
 namespace hardgrad::cli {
 namespace {
 
-using measurement::bias_of_rounding;
-using measurement::Measurement;
-
-struct Column {
-  std::string title;
-  std::function<std::string(const Measurement&)> text;
-  char side = 'r';
-};
+using measurement::bias_of_rounding, measurement::is_exact, measurement::Measurement;
+using measurement::Quantity, measurement::Sampled, measurement::Shown;
 
 /// A squared bias, or its root over the gradient's norm. An exact value within rounding error of zero is shown as an upper
 /// bound if the bound is at least 1e-10 of the gradient; an estimate is shown unchanged.
@@ -42,65 +35,47 @@ std::string exact_bias_text(const Measurement& m, double epsilon) {
   return short_number(std::sqrt(m.exact_squared_bias) / m.estimand_norm);
 }
 
-std::string marked(const Measurement& m, const std::string& text) { return text + (m.why_unreliable.empty() ? "" : " ?"); }
+/// The text of a quantity in the row of a measurement.
+std::string text_of(const Quantity& row, const Measurement& m, double epsilon) {
+  std::string text;
+  if (row.shown == Shown::sampled && is_exact(m)) return "exact";
+  if (row.measured == &Measurement::squared_bias)
+    text = bias_text(m, epsilon, false);
+  else if (row.measured == &Measurement::relative_bias)
+    text = bias_text(m, epsilon, true);
+  else if (row.measured == &Measurement::exact_squared_bias)
+    text = exact_bias_text(m, epsilon);
+  else
+    text = short_number(m.*row.measured * (row.measured == &Measurement::seconds ? 1e3 : 1));
+  return text + (row.sampled == Sampled::estimate && !m.why_unreliable.empty() ? " ?" : "");
+}
 
-/// `exact`, `sampled`, `off_policy`: whether there are such rows. `exact_beside`: sampled rows with exact values.
-std::vector<Column> columns(bool exact, bool sampled, bool exact_beside, bool off_policy, double epsilon) {
-  std::vector<Column> all;
-  const auto add = [&](const char* title, std::function<std::string(const Measurement&)> text) {
-    all.push_back({title, text});
-  };
-  const auto number = [&](const char* title, double Measurement::*field) {
-    add(title, [field](const Measurement& m) { return short_number(m.*field); });
-  };
-  const auto estimated = [&](const char* title, double Measurement::*field) {
-    add(title, [=](const Measurement& m) { return marked(m, short_number(m.*field)); });
-  };
-  const auto p_value = [&](const char* title, double Measurement::*field) {
-    add(title, [=](const Measurement& m) { return is_exact(m) ? "exact" : marked(m, short_number(m.*field)); });
-  };
-  all.push_back({"ESTIMATOR", [](const Measurement& m) { return m.estimator; }, 'l'});
-  all.push_back({"TARGET", [](const Measurement& m) { return m.target; }, 'l'});
-  number("|GRADIENT|", &Measurement::estimand_norm);
-  const auto bias = [=](bool relative) {
-    return [=](const Measurement& m) { return marked(m, bias_text(m, epsilon, relative)); };
-  };
-  add("BIAS^2", bias(false));
-  add("REL.BIAS", bias(true));
-  if (exact_beside) add("EXACT", [=](const Measurement& m) { return exact_bias_text(m, epsilon); });
-  estimated("VARIANCE", &Measurement::variance);
-  if (exact_beside) number("EXACT", &Measurement::exact_variance);
-  estimated("SNR", &Measurement::snr);
-  estimated("COSINE", &Measurement::cosine);
-  if (exact) number("OUTCOMES", &Measurement::outcomes);
-  if (sampled) p_value("P(UNBIASED)", &Measurement::bias_p_value_plain);
-  if (sampled) p_value("P(CORRECTED)", &Measurement::bias_p_value);
-  if (off_policy) number("RATIO SHARE", &Measurement::effective_ratio_share);
-  if (off_policy) number("MAX RATIO", &Measurement::largest_ratio);
-  number("ROWS", &Measurement::rows);
-  add("MS", [](const Measurement& m) { return short_number(1e3 * m.seconds); });
-  estimated("VAR x ROWS", &Measurement::work_normalised_variance);
+/// The quantities that a table of these measurements shows.
+std::vector<const Quantity*> shown(const std::vector<Measurement>& measured) {
+  const auto any = [&](auto is) { return std::any_of(measured.begin(), measured.end(), is); };
+  const bool exact = any([](const auto& m) { return is_exact(m); });
+  const bool sampled = any([](const auto& m) { return m.status == "ok" && !is_exact(m); });
+  const bool beside = any([](const auto& m) { return std::isfinite(m.exact_variance); });
+  const bool off_policy = any([](const auto& m) { return std::isfinite(m.largest_ratio); });
+  std::vector<const Quantity*> all;
+  for (const auto& row : measurement::quantities())
+    if (*row.heading &&
+        (row.shown == Shown::always || (row.shown == Shown::exact && exact) || (row.shown == Shown::sampled && sampled) ||
+         (row.shown == Shown::beside_exact && beside) || (row.shown == Shown::off_policy && off_policy)))
+      all.push_back(&row);
   return all;
 }
 
 void print_table_of(const std::vector<Measurement>& measured, double epsilon) {
-  const auto any = [&](auto is) { return std::any_of(measured.begin(), measured.end(), is); };
-  std::vector<std::vector<std::string>> rows(1);
-  std::string sides;
-  const auto shown = columns(any([](const auto& m) { return measurement::is_exact(m); }),
-                             any([](const auto& m) { return m.status == "ok" && !measurement::is_exact(m); }),
-                             any([](const auto& m) { return std::isfinite(m.exact_variance); }),
-                             any([](const auto& m) { return std::isfinite(m.largest_ratio); }), epsilon);
-  for (const auto& column : shown) {
-    rows[0].push_back(column.title);
-    sides += column.side;
-  }
+  std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET"}};
+  const auto columns = shown(measured);
+  for (const auto* column : columns) rows[0].push_back(column->heading);
   for (const auto& m : measured) {
     if (m.status != "ok") continue;
-    rows.emplace_back();
-    for (const auto& column : shown) rows.back().push_back(column.text(m));
+    rows.push_back({m.estimator, m.target});
+    for (const auto* column : columns) rows.back().push_back(text_of(*column, m, epsilon));
   }
-  if (rows.size() > 1) print_table(rows, sides.c_str());
+  if (rows.size() > 1) print_table(rows, "ll" + std::string(columns.size(), 'r'));
 }
 
 }  // namespace

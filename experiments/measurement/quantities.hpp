@@ -1,9 +1,11 @@
-// The quantities that a run measures, evaluates, logs and records: one row a variable of a result, with all its facts. From here come the
-// variables of files and their attributes, JSON, tables, Python's names. A new number of a measurement is a member and a row.
+// The quantities that a run measures, evaluates, logs and records: one row a variable of a result, with all its facts. From here
+// come the variables of files and their attributes, JSON, tables, Python's names. A new number of a measurement is a member, a row
+// and its computation.
 #pragma once
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <string>
@@ -80,13 +82,20 @@ enum class Bounds : char {
   above_zero,  ///< of a length: a value lost in the noise has 0 below and a one-sided bound above, others have two sides
 };
 
+/// Whether the replicates give it; an estimate is marked where they do not support it.
+enum class Sampled : char { no, yes, estimate };
+/// Which measurements have it in the table of `hardgrad measure`.
+enum class Shown : char { always, exact, sampled, beside_exact, off_policy };
+
 struct Facts {
   const char* units = "1";
   Better better = Better::neither;
   Bounds interval = Bounds::none;
   const char* exact_twin = "";  ///< the quantity with the exact value of the same
   int digits = 0;               ///< significant ones in tables; 0: not decided here
-  const char* heading = "";     ///< in the table of `hardgrad measure`; empty: not shown
+  Sampled sampled = Sampled::no;
+  const char* heading = "";  ///< in the table of `hardgrad measure`; empty: not shown
+  Shown shown = Shown::always;
 };
 
 struct Quantity : Facts {
@@ -126,49 +135,68 @@ constexpr Quantity words(std::string_view name, const char* axis, const char* me
 
 using M = Measurement;
 inline constexpr auto lower = Better::lower, higher = Better::higher;
+inline constexpr auto yes = Sampled::yes, estimate = Sampled::estimate;
 
 inline constexpr Quantity all[] = {
     // Measurements, in the order of the table of `hardgrad measure`.
     measured("estimand_norm", &M::estimand_norm, "norm of the exact gradient of the estimator's own target",
-             {.heading = "|GRADIENT|"}),
+             {.sampled = yes, .heading = "|GRADIENT|"}),
+    measured("estimand_standard_error", &M::estimand_standard_error,
+             "root of the summed squared standard errors of the exact gradient; of a quadrature its error; 0 if enumerated",
+             {.sampled = yes}),
     measured("squared_bias", &M::squared_bias, "squared bias against the estimator's own target; unbiased, may be negative",
-             {.better = lower, .interval = Bounds::above_zero, .exact_twin = "exact_squared_bias", .heading = "BIAS^2"}),
+             {.better = lower,
+              .interval = Bounds::above_zero,
+              .exact_twin = "exact_squared_bias",
+              .sampled = estimate,
+              .heading = "BIAS^2"}),
     measured("relative_bias", &M::relative_bias, "bias over the norm of the exact gradient",
-             {.better = lower, .interval = Bounds::above_zero, .heading = "REL.BIAS"}),
+             {.better = lower, .interval = Bounds::above_zero, .sampled = estimate, .heading = "REL.BIAS"}),
     measured("exact_squared_bias", &M::exact_squared_bias,
              "exact squared bias over all outcomes, for comparison with the sampled one",
-             {.better = lower, .heading = "EXACT"}),
+             {.better = lower, .heading = "EXACT", .shown = Shown::beside_exact}),
     measured("variance", &M::variance, "trace of the covariance of the gradient",
-             {.better = lower, .interval = Bounds::two_sided, .exact_twin = "exact_variance", .heading = "VARIANCE"}),
+             {.better = lower,
+              .interval = Bounds::two_sided,
+              .exact_twin = "exact_variance",
+              .sampled = estimate,
+              .heading = "VARIANCE"}),
     measured("exact_variance", &M::exact_variance, "exact variance over all outcomes, for comparison with the sampled one",
-             {.better = lower, .heading = "EXACT"}),
+             {.better = lower, .heading = "EXACT", .shown = Shown::beside_exact}),
     measured("snr", &M::snr, "squared norm of the exact gradient over variance",
-             {.better = higher, .interval = Bounds::two_sided, .heading = "SNR"}),
+             {.better = higher, .interval = Bounds::two_sided, .sampled = estimate, .heading = "SNR"}),
     measured("cosine", &M::cosine, "mean cosine of one estimate to the exact gradient",
-             {.better = higher, .interval = Bounds::two_sided, .exact_twin = "exact_cosine", .heading = "COSINE"}),
+             {.better = higher,
+              .interval = Bounds::two_sided,
+              .exact_twin = "exact_cosine",
+              .sampled = estimate,
+              .heading = "COSINE"}),
     measured("exact_cosine", &M::exact_cosine, "exact mean cosine over all outcomes, for comparison with the sampled one",
              {.better = higher}),
     measured("mean_cosine", &M::mean_cosine, "cosine of the exact mean gradient to the exact gradient", {.better = higher}),
-    measured("mse", &M::mse, "variance plus squared bias", {.better = lower}),
-    measured("outcomes", &M::outcomes, "outcomes visited by an exact measurement", {.heading = "OUTCOMES"}),
+    measured("mse", &M::mse, "variance plus squared bias", {.better = lower, .sampled = estimate}),
+    measured("outcomes", &M::outcomes, "outcomes visited by an exact measurement",
+             {.heading = "OUTCOMES", .shown = Shown::exact}),
     measured("bias_p_value_plain", &M::bias_p_value_plain,
-             "p-value of the hypothesis of no bias, by the length of the mean deviation", {.heading = "P(UNBIASED)"}),
+             "p-value of the hypothesis of no bias, by the length of the mean deviation",
+             {.sampled = estimate, .heading = "P(UNBIASED)", .shown = Shown::sampled}),
     measured("bias_p_value", &M::bias_p_value,
              "smallest p-value of no bias along the gradient and random directions, Bonferroni-corrected",
-             {.heading = "P(CORRECTED)"}),
+             {.sampled = estimate, .heading = "P(CORRECTED)", .shown = Shown::sampled}),
     measured("effective_ratio_share", &M::effective_ratio_share,
              "off policy: effective sample size over the number of samples, (E R)^2 / E R^2 of their ratios R",
-             {.heading = "RATIO SHARE"}),
+             {.heading = "RATIO SHARE", .shown = Shown::off_policy}),
     measured("largest_ratio", &M::largest_ratio,
-             "off policy: the largest ratio of a sample's probabilities under both policies", {.heading = "MAX RATIO"}),
+             "off policy: the largest ratio of a sample's probabilities under both policies",
+             {.heading = "MAX RATIO", .shown = Shown::off_policy}),
     measured("rows", &M::rows, "model rows per gradient", {.better = lower, .heading = "ROWS"}),
     measured("seconds", &M::seconds, "wall time per gradient", {.units = "s", .better = lower, .heading = "MS"}),
     measured("work_normalised_variance", &M::work_normalised_variance, "variance times rows",
-             {.better = lower, .heading = "VAR x ROWS"}),
-    measured("replicates", &M::replicates, "gradients drawn"),
+             {.better = lower, .sampled = estimate, .heading = "VAR x ROWS"}),
+    measured("replicates", &M::replicates, "gradients drawn", {.sampled = yes}),
     measured("effective_sample_size", &M::effective_sample_size,
-             "number of equally weighted replicates that would estimate the variance as precisely"),
-    measured("tail_index", &M::tail_index, "Hill's tail index of the replicates' squared deviations"),
+             "number of equally weighted replicates that would estimate the variance as precisely", {.sampled = yes}),
+    measured("tail_index", &M::tail_index, "Hill's tail index of the replicates' squared deviations", {.sampled = yes}),
     measured("unvisited_mass", &M::unvisited_mass, "probability of the choices that no replicate made"),
     measured("attention_values", &M::attention_values, "attention values computed per gradient", {.better = lower}),
     measured("missed_hints", &M::missed_hints,
@@ -260,12 +288,31 @@ constexpr const Quantity* find_quantity(std::string_view name) {
   return nullptr;
 }
 
+/// f(attribute, value) for all that is known of a quantity.
+template <class F>
+void each_fact(const Quantity& row, const F& f) {
+  if (*row.units) f("units", row.units);
+  f("long_name", row.meaning);
+  if (row.better != Better::neither) f("better", row.better == Better::lower ? "lower" : "higher");
+  if (row.interval != Bounds::none) f("interval", row.interval == Bounds::two_sided ? "two_sided" : "above_zero");
+  if (*row.exact_twin) f("exact_twin", row.exact_twin);
+  if (row.digits) f("digits", std::int64_t{row.digits});
+}
+
 /// The relative error of sums of gradients and of quadratures in a precision: several times the observed one.
 constexpr double rounding_share(double epsilon) { return 64 * epsilon; }
 /// A squared bias that rounding explains even where the gradient is zero.
 inline constexpr double least_squared_bias = 1e-30;
 constexpr double epsilon_of(std::string_view precision) {
   return precision == "double" ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+}
+
+/// f(attribute, value) for all that follows from the precision of a result.
+template <class F>
+void each_fact_of(const std::string& precision, const F& f) {
+  f("precision", precision);
+  f("rounding", rounding_share(epsilon_of(precision)));
+  f("least_squared_bias", least_squared_bias);
 }
 
 }  // namespace hardgrad::measurement

@@ -96,28 +96,36 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
   measurement::drop_ratios_of_rounding(m,
                                        single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon());
   py::dict numbers, intervals;
-  const std::pair<const char*, double> all[] = {{"replicates", m.replicates},
-                                                {"variance", m.variance},
-                                                {"squared_bias", m.squared_bias},
-                                                {"relative_bias", m.relative_bias},
-                                                {"mse", m.mse},
-                                                {"snr", m.snr},
-                                                {"cosine", m.cosine},
-                                                {"bias_p_value_plain", m.bias_p_value_plain},
-                                                {"bias_p_value", m.bias_p_value},
-                                                {"effective_sample_size", m.effective_sample_size},
-                                                {"tail_index", m.tail_index},
-                                                {"estimand_norm", m.estimand_norm},
-                                                {"estimand_standard_error", m.estimand_standard_error},
-                                                {"work_normalised_variance", m.work_normalised_variance}};
-  for (const auto& [name, value] : all) numbers[name] = value;
+  for (const auto& row : measurement::quantities())
+    if (row.measured && row.sampled != measurement::Sampled::no) numbers[py::str(std::string(row.name))] = m.*row.measured;
   for (const auto& [name, bounds] : m.intervals) intervals[name.c_str()] = py::make_tuple(bounds[0], bounds[1]);
   return py::dict(py::arg("numbers") = numbers, py::arg("intervals") = intervals, py::arg("unsupported") = m.why_unreliable);
+}
+
+/// The facts of all measured quantities, by name.
+py::dict quantities() {
+  py::dict all;
+  for (const auto& row : measurement::quantities()) {
+    if (!row.measured) continue;
+    py::dict facts;
+    measurement::each_fact(row, [&](const char* fact, const auto& value) { facts[fact] = value; });
+    all[py::str(std::string(row.name))] = facts;
+  }
+  return all;
+}
+
+/// The facts of a precision.
+py::dict precision(bool single) {
+  py::dict facts;
+  measurement::each_fact_of(single ? "float" : "double", [&](const char* fact, const auto& value) { facts[fact] = value; });
+  return facts;
 }
 
 }  // namespace
 
 void declare_replicates(py::module_& module) {
+  module.def("quantities", &quantities);
+  module.def("precision", &precision);
   py::class_<DrawnReplicates>(module, "Replicates")
       .def(py::init<const Numbers<double>&, int, std::vector<std::array<std::size_t, 2>>>())
       .def("part", &DrawnReplicates::part)

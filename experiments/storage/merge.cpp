@@ -117,11 +117,9 @@ class Merger {
                        {"cells_planned", static_cast<std::int64_t>(planned())},
                        {"cells_merged", static_cast<std::int64_t>(cells())},
                        {"cells_failed", static_cast<std::int64_t>(failed_)}};
-    if (!precision_.empty()) {
-      data.attributes.emplace_back("precision", precision_);
-      data.attributes.emplace_back("rounding", measurement::rounding_share(measurement::epsilon_of(precision_)));
-      data.attributes.emplace_back("least_squared_bias", measurement::least_squared_bias);
-    }
+    if (!precision_.empty())
+      measurement::each_fact_of(precision_,
+                                [&](const char* fact, const auto& value) { data.attributes.emplace_back(fact, value); });
     if (!settings_.tuned.empty())
       data.attributes.emplace_back("tuned_axes", std::vector<std::string>(settings_.tuned.begin(), settings_.tuned.end()));
     add_provenance(data.attributes, made_of);

@@ -9,17 +9,13 @@
 namespace hardgrad::storage {
 
 Attributes facts(const std::string& variable, const std::string& name) {
-  using measurement::Better, measurement::Bounds;
   const auto* row = measurement::find_quantity(variable);
   if (!row) throw Bug("the table of quantities has no row for " + variable);
   Attributes all;
-  if (*row->units) all.emplace_back("units", row->units);
-  all.emplace_back("long_name", row->meaning + name);
-  if (row->better != Better::neither) all.emplace_back("better", row->better == Better::lower ? "lower" : "higher");
-  if (row->interval != Bounds::none)
-    all.emplace_back("interval", row->interval == Bounds::two_sided ? "two_sided" : "above_zero");
-  if (*row->exact_twin) all.emplace_back("exact_twin", row->exact_twin);
-  if (row->digits) all.emplace_back("digits", std::int64_t{row->digits});
+  measurement::each_fact(*row, [&](const char* fact, const auto& value) {
+    all.emplace_back(fact,
+                     std::string_view(fact) == "long_name" ? Attribute(std::string(row->meaning) + name) : Attribute(value));
+  });
   if (constexpr std::string_view loss = "heldout_"; row->name.starts_with(loss))  // their rows are in the order of preference
     all.emplace_back("preference",
                      1 + std::count_if(std::begin(measurement::quantities()), std::end(measurement::quantities()),

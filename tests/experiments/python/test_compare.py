@@ -357,6 +357,10 @@ def test_files_and_datasets(tmp_path):
     assert data.estimator.values.tolist() == ["reinforce", "rloo[samples=3]", "rebar"]
     np.testing.assert_allclose(data.variance.values[:2, 0], [found["reinforce"].variance, found["rloo[samples=3]"].variance])
     assert data.variance_by_group.sel(parameter_group="items").shape == (3, 1)
+    assert data.variance.attrs["better"] == "lower" and data.snr.attrs["better"] == "higher"  # as a sweep's
+    assert {str(name).removesuffix("_interval") for name in data if str(name).endswith("_interval")} == {
+        name for name in data if "interval" in data[name].attrs} == {"variance", "squared_bias", "relative_bias", "snr", "cosine"}
+    assert data.attrs["precision"] == "float" and data.attrs["rounding"] == 64 * 2**-23
     assert "rloo[samples=3]" in format_table(table(data)) and "1 skipped" in report(data)
 
 

@@ -1,4 +1,4 @@
-// The table of quantities: a merged result has no variable without a row, and each variable has the facts of its row and its task.
+// The table of quantities: every variable of a merged result has a row, and the facts of the row or of the task.
 #include "experiments/measurement/quantities.hpp"
 
 #include <doctest/doctest.h>

@@ -104,7 +104,7 @@ def measured(entries: list[Entry], step: Optional[Step], parameters: Parameters,
     if len(digests) == 1 and sum(entry.asked and one.status == "ok" for entry, one in zip(entries, found)) > 1:
         notes.append("All estimators give the same gradient with the same seed: the step ignores the estimator that it is given.")
     return Comparison(found, truth.what if truth else "", options.by, options.seed, notes, time.monotonic() - begin, parameters.spent,
-                      parameters.size, parameters.framework)
+                      parameters.size, parameters.framework, parameters.single)
 
 
 def _part(end: float, share: float) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
 import numpy as np
 
 from ._comparison_table import table
-from ._core import UsageError
+from ._core import UsageError, precision, quantities
 from ._gradients import Floats
 from ._moments import Moments
 from ._ranking import Score, better, ranks
@@ -17,8 +17,8 @@ from ._ranking import Score, better, ranks
 if TYPE_CHECKING:
     import xarray
 
-#: Quantities with an interval in a result's file.
-BOUNDED = ("variance", "squared_bias", "relative_bias", "snr", "cosine")
+#: The attributes of measured quantities in a result's file.
+FACTS = quantities()
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Comparison:
     """
 
     def __init__(self, measured: Sequence[Measured], reference: str, by: str, seed: int, notes: Sequence[str], seconds: float,
-                 own_seconds: float, parameters: int, framework: str):
+                 own_seconds: float, parameters: int, framework: str, single: bool):
         self.measured, self.reference, self.seed, self.notes = list(measured), reference, seed, list(notes)
-        self.seconds, self.own_seconds, self.parameters, self.framework = seconds, own_seconds, parameters, framework
+        self.seconds, self.own_seconds, self.parameters, self.framework, self._single = seconds, own_seconds, parameters, framework, single
         ok = [one for one in self.measured if one.status == "ok"]
         known = all(np.isfinite(one.rows) for one in ok)
         self.by = by if by != "auto" else "rows" if known else "seconds"
@@ -126,8 +126,9 @@ class Comparison:
         there = [one.estimator for one in runs if one.status == "ok"]
         names = sorted({name for one in runs for name in one.numbers})
         axes = ("run", "measurement_step")
-        data: dict[str, Any] = {name: (axes, [[one.numbers.get(name, np.nan)] for one in runs]) for name in names}
-        data |= {f"{name}_interval": (axes + ("bound",), [[one.intervals.get(name, (np.nan, np.nan))] for one in runs]) for name in BOUNDED}
+        data: dict[str, Any] = {name: (axes, [[one.numbers.get(name, np.nan)] for one in runs], FACTS.get(name, {})) for name in names}
+        data |= {f"{name}_interval": (axes + ("bound",), [[one.intervals.get(name, (np.nan, np.nan))] for one in runs])
+                 for name, facts in FACTS.items() if "interval" in facts}
         data |= {"rank": (axes, [[self.rank[one.estimator]] for one in runs]),
                  "measurement_unsupported": (axes, np.array([[one.unsupported] for one in runs], object)),
                  "measurement_note": (axes, np.array([["; ".join(one.notes)] for one in runs], object)),
@@ -149,7 +150,8 @@ class Comparison:
         if groups:
             coordinates["parameter_group"] = np.array(groups, object)
         return xarray.Dataset(data, coordinates, {"schema_version": 2, "kind": "result", "status": "complete", "path": "compare",
-                                                  "title": "comparison on a network of one's own", "notes": " ".join(self.notes)})
+                                                  "title": "comparison on a network of one's own", "notes": " ".join(self.notes),
+                                                  **precision(self._single)})
 
     def save(self, path: Union[str, os.PathLike[str]], step: int = 0) -> None:
         """Writes the dataset to an HDF5 file, which `python3 -m analysis report` opens (with a warning: it has no seal)."""
