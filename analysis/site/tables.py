@@ -24,8 +24,8 @@ _PLACE = re.compile(r"(<!-- (table|number) ([a-z0-9_]+) -->\n?).*?(<!-- end -->)
 class Specified(NamedTuple):
     """What `tables.toml` says, by name. A table: `study`; `head`, the titles of the columns of words; `rows`, for each its words, the estimator (also the
     last word, unless the words fill the head) and, if they distinguish it, other labels of the runs; `columns` (see `cell`). With `network`, a part of a
-    task or model, it has instead every estimator of this network, and a column may also be the title of one in `table.readable`. A number: `study`,
-    `of`, the labels of its runs, and a column."""
+    task or model, it has instead every estimator of this network, or those of `estimators`, and a column may also be the title of one in
+    `table.readable`. A number: `study`, `of`, the labels of its runs, and a column."""
 
     table: dict[str, dict[str, Any]]
     number: dict[str, dict[str, Any]]
@@ -86,7 +86,12 @@ def _every(table: dict[str, Any], study: Study) -> list[list[str]]:
     text = readable(frame)
     task, model = networks[0]
     lines = [["estimator", *(column if isinstance(column, str) else column["title"] for column in table["columns"])]]
+    wanted = table.get("estimators", list(frame["estimator"]))
+    if missing := [name for name in wanted if name not in set(frame["estimator"])]:
+        raise InputError(f"table {table['name']}: {study.name} has no {', '.join(missing)}")
     for i, estimator in enumerate(frame["estimator"]):
+        if estimator not in wanted:
+            continue
         lines.append([f"`{estimator}`", *(str(text[column].iloc[i]) if isinstance(column, str) else
                                           cell(study, {"estimator": estimator, "task": task, "model": model}, column) for column in table["columns"])])
     return lines

@@ -70,6 +70,10 @@ def test_a_cell_is_of_one_row_of_runs():
     several = {"name": "n", "study": "planted", "of": {"estimator": "b"}, "quantity": "variance", "show": "range"}
     assert number(several, [study]) == "2" and number({**several, "of": {}}, [study]) == "1 to 2"
     assert markdown({"name": "t", "study": "planted", "network": "t1", "columns": ["variance"]}, [study]).splitlines()[2:] == ["| `a` | 1 |", "| `b` | 2 |"]
+    some = {"name": "t", "study": "planted", "network": "t1", "estimators": ["b"], "columns": ["variance"]}
+    assert markdown(some, [study]).splitlines()[2:] == ["| `b` | 2 |"]
+    with pytest.raises(InputError, match="has no c"):
+        markdown({**some, "estimators": ["b", "c"]}, [study])
     table["columns"][0]["of"] = {}
     with pytest.raises(InputError, match="matches"):
         markdown(table, [study])
