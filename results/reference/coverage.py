@@ -31,8 +31,8 @@ variance do not, and two fifths of the measurements there are marked.
 [`coverage.toml`](../../experiments/configs/coverage.toml), whose choices are then peaked, and measures each estimator
 with twenty seeds: four examples, 256 replicates, doubled up to 4,096, always by sampling (`--sampled`). The truth is
 enumerated ("exact"), or comes from 30,000 replicates. A share of 20 has a standard error of 5% at 95%. *Marked*:
-measurements with a `?`, left out of the shares. *Mean*: of the unmarked variances, over the truth; *spread*: their
-standard deviation, over the truth. p: the share of plain p-values below .05 of estimators without bias. Off policy,
+measurements with a `?`, left out of the shares. With `--all`, *mean* and *spread* are those of the unmarked
+variances, over the truth, and p is the share of plain p-values below .05 of estimators without bias. Off policy,
 networks and truths differ from seed to seed. By default the moments of many of these rows would be exact.
 """
 
@@ -84,7 +84,7 @@ def row(binary, name, where, spec, unbiased, own_truth=False):
             "mean": statistics.mean(ratios) if ratios else None, "spread": statistics.pstdev(ratios) if ratios else None}
 
 
-def line(one):
+def line(one, every):
     def share(count, of):
         return f"{100 * count / of:.0f}%" if of else "–"
 
@@ -92,8 +92,8 @@ def line(one):
         return "–" if x is None else f"{x:.2f}"
 
     held = " | ".join(share(*one["held"][quantity]) for quantity in QUANTITIES)
-    return (f"| {one['network']} | `{one['estimator']}` | {one['truth']} | {one['marked']} of {one['runs']} | {held} | {number(one['mean'])} | "
-            f"{number(one['spread'])} | {share(one['small'], one['tested'])} |")
+    rest = f" {number(one['mean'])} | {number(one['spread'])} | {share(one['small'], one['tested'])} |" if every else ""
+    return f"| {one['network']} | `{one['estimator']}` | {one['truth']} | {one['marked']} of {one['runs']} | {held} |{rest}"
 
 
 def stands_out(one):
@@ -169,9 +169,10 @@ def main():
     if not options.all:
         print(f"Of {len(rows)} rows, those where an interval holds the truth in less than 80% of the runs, or where a quarter of the runs is\n"
               "marked (`--print --all` prints all):\n")
-    print("| network | estimator | truth | marked | variance | squared bias | cosine | mean | spread | p < .05 |\n|---|---|---|---|---|---|---|---|---|---|")
+    print("| network | estimator | truth | marked | variance | squared bias | cosine |" + (" mean | spread | p < .05 |" if options.all else ""))
+    print("|---" * (10 if options.all else 7) + "|")
     for one in shown:
-        print(line(one))
+        print(line(one, options.all))
 
 
 if __name__ == "__main__":

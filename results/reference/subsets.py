@@ -4,7 +4,7 @@
     hardgrad run experiments/configs/toy_subsets.toml && hardgrad merge results/toy_subsets-run --out results/toy_subsets.h5
     results/reference/subsets.py results/toy_subsets.h5 results/toy_subsets-run --figure results/reference/subsets.png
 
-Prints the tables of results/reference/subsets.md. Takes about a minute on one core.
+Prints the tables of results/reference/subsets.md; with --all every estimator, and the cosines. Takes about a minute on one core.
 """
 import argparse
 import math
@@ -22,6 +22,8 @@ EXACT = ["reinforce", "self_critic", "soft_baseline", "rloo[samples=2]",
 SAMPLED = ["rloo[samples=4]", "optimal_baseline[samples=4]", "unordered_set[samples=4]", "gumbel_top_k[temperature=0.1]",
            "gumbel_top_k[temperature=0.5]", "gumbel_top_k[temperature=2]", "gumbel_top_k[hard=true]", "implicit_mle",
            "implicit_mle[central=true]", "implicit_mle[adaptive=true]", "implicit_mle[adaptive=true,central=true]"]
+SHOWN = ["reinforce", "rloo[samples=2]", "unordered_set[samples=2]", "simple", "rloo[samples=4]", "unordered_set[samples=4]",
+         "gumbel_top_k[temperature=2]"]
 REPLICATES = "65536"
 STAGES = ["flat", "peaked", "trained"]
 
@@ -55,13 +57,13 @@ def bias(m):
     return number(m["relative_bias"]) if low > 0 else f"< {number(high)}"
 
 
-def table(of):
-    lines = ["| estimator | rows | " + " | ".join(f"{what}, {s}" for what in ("relative bias", "variance x rows / \\|g\\|^2", "cosine")
-                                                 for s in STAGES) + " |", "|---" * 11 + "|"]
-    for name in EXACT + SAMPLED:
-        ms = [of[s][1][name] for s in STAGES]
-        cells = [bias(m) for m in ms] + [number(m["variance"] * m["rows"] / of[s][0] ** 2) for s, m in zip(STAGES, ms)]
-        lines.append(f"| `{name}` | {ms[0]['rows']:g} | " + " | ".join(cells + [number(m["cosine"]) for m in ms]) + " |")
+def table(of, every):
+    shown = {"relative bias": lambda m, norm: bias(m), "variance x rows / \\|g\\|^2": lambda m, norm: number(m["variance"] * m["rows"] / norm ** 2)}
+    shown |= {"cosine": lambda m, norm: number(m["cosine"])} if every else {}
+    lines = ["| estimator | rows | " + " | ".join(f"{what}, {' | '.join(STAGES)}" for what in shown) + " |", "|---" * (2 + 3 * len(shown)) + "|"]
+    for name in EXACT + SAMPLED if every else SHOWN:
+        cells = [of_one(of[s][1][name], of[s][0]) for of_one in shown.values() for s in STAGES]
+        lines.append(f"| `{name}` | {of[STAGES[0]][1][name]['rows']:g} | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -84,12 +86,12 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--binary", default="build/release/hardgrad")
     parser.add_argument("--figure")
+    parser.add_argument("--all", action="store_true", help="every estimator, with cosines")
     options = parser.parse_args()
     found = measured(options)
     for function, of in found.items():
-        print(f"## `function={function}`\n")
-        print("|g|: " + ", ".join(f"{number(of[s][0])} {s}" for s in STAGES) + ".\n")
-        print("\n".join(table(of)) + "\n")
+        print(f"`{function}`; |g| is " + ", ".join(f"{number(of[s][0])} {s}" for s in STAGES) + ":\n")
+        print("\n".join(table(of, options.all)) + "\n")
     if options.figure:
         draw(found, options.figure)
 
