@@ -33,7 +33,7 @@ with twenty seeds: four examples, 256 replicates, doubled up to 4,096, always by
 enumerated ("exact"), or comes from 30,000 replicates. A share of 20 has a standard error of 5% at 95%. *Marked*:
 measurements with a `?`, left out of the shares. With `--all`, *mean* and *spread* are those of the unmarked
 variances, over the truth, and p is the share of plain p-values below .05 of estimators without bias. Off policy,
-networks and truths differ from seed to seed. By default the moments of many of these rows would be exact.
+networks and truths differ from seed to seed.
 """
 
 

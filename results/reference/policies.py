@@ -12,9 +12,9 @@ from analysis import load
 
 HEAD = """# Policy gradients, judged exactly
 
-Which gradient do the losses follow by which sequence models are fine-tuned? Off policy, only the ratio of the whole
-sequence is unbiased; at a drift of 0.5 clipping turns the gradient more than no correction does. On policy, published
-methods scale the gradient, and those that divide by a deviation turn it. In training `maxrl` leads.
+Off policy, only the ratio of the whole sequence is unbiased; at a drift of 0.5 clipping turns the gradient more than
+no correction does. On policy, published methods scale the gradient, and those that divide by a deviation turn it. In
+training `maxrl` leads.
 
 **Not re-made:** the tables are the output of [`policies.py`](policies.py); their result files are not kept here.
 
@@ -44,13 +44,13 @@ The target is the divergence KL(policy || reference) alone (a `beta` of 1,000,00
 the policy's by half a standard normal number. *reward*: beta D is subtracted from the reward. *loss*: D is a term of
 the loss. Variances are relative to `k1` in the reward at drift 0. Unbiased are `k1` and the exact divergence in the
 reward, the latter with a twelfth of the variance on policy. `k1` in the loss has no signal on policy; `k3` in the
-reward hardly points along the gradient. In the loss, every form misses the effect of a word on later states.
+reward hardly points along the gradient.
 """
 RATIOS = """## The ratio and its bound
 
 Leave-one-out, all choices of a sequence summed. Only the ratio of the whole sequence is unbiased; its variance grows
-with the drift. Truncated at 2 it keeps nearly all of the direction up to a drift of 0.5. Clipping (.8 to 1.2) is
-worse than no correction at a drift of 0.5: most of the gradient is cut.
+with the drift. Truncated at 2 it keeps nearly all of the direction. Clipping (.8 to 1.2) is worse than no correction:
+most of the gradient is cut.
 """
 AGGREGATIONS = """## Advantage and aggregation
 
@@ -113,7 +113,7 @@ def name_of(settings):
     if "divergence" in settings:
         return f"`{settings['divergence']}` in the {settings.get('where', 'reward')}".replace("in the weighted", "weighted, in the loss")
     if "preset" in settings:
-        return f"`{settings['preset']}`" + "".join(f", {k}={v}" for k, v in shown.items() if k != "preset")
+        return f"`{settings['preset']}`" + (", samples=2" if settings.get("samples") == "2" else "")
     if section_of(settings) == "ratio":
         shown = {"ratio": "sequence"} | shown
     return f"`{','.join(f'{k}={v}' for k, v in shown.items())}`"
@@ -137,7 +137,7 @@ def medians(data, place=drift_of):
 
 
 def table(specs, found, drifts, one):
-    shown = [d for d in drifts if d in (0, 0.5)]
+    shown = drifts[-1:] if drifts == DRIFTS else drifts
     lines = ["| | " + " | ".join(f"drift {d:g}" for d in drifts) + " | " + " | ".join(f"variance, {d:g}" for d in shown) + " |",
              "|---" * (1 + len(drifts) + len(shown)) + "|"]
     for spec in specs:
@@ -154,8 +154,7 @@ by a length. On policy, with at most three words
 ([`policies_cards.toml`](../../experiments/configs/policies_cards.toml)), the bias of `grpo` is .77, .69 and .58 with
 2, 3 and 5 samples and .49 with one word; that of `tis`, `mis` and nearly `opo` is 1/K. The rate of success of rewards
 of 0 and 1 matters least, but for `maxrl`, which needs many samples where success is rare: the mean of its gradient is
-1-(1-p)^(K-1) times that of its target, the likelihood of success p. `--all` prints relative bias and cosine (K:
-samples a group; words: at most; success: the rate of rewards of 1).
+1-(1-p)^(K-1) times that of its target, the likelihood of success p.
 """
 def card_of(run):
     """The column of a run."""
@@ -194,18 +193,18 @@ most of five seeds.
 TUNED = """## Trained at their best learning rates
 
 `maxrl`, which divides by the rate of success, leads with one update and with four; four of its five runs are above
-all others' with one. `reinforce_pp` is next with four updates, and the only one that clearly gains from them. The
-others overlap. [`policies_tuned.toml`](../../experiments/configs/policies_tuned.toml): a GRU learns to add two digits
-of base 10 (100 prompts) from a reward of 1 or 0, in 1,000 updates with 8 samples of each of 16 prompts: new samples
-for every update, or samples for four updates (`train.reuse = 4`: a quarter of the samples). The learning rate is the
-best of five (.001 to .1) on prompts held out, with five seeds beside the reported five; none chose the least or the
-largest rate. Right answers on the test prompts: least, median and most of five seeds. On policy `cispo` is `dapo` up
-to rounding, and `tis`, `mis` and leave-one-out differ by a factor alone: the differences of their rows are noise.
+all others' with one. `reinforce_pp` is next with four updates, and the only one that clearly gains from them.
+[`policies_tuned.toml`](../../experiments/configs/policies_tuned.toml): a GRU learns to add two digits of base 10 (100
+prompts) from a reward of 1 or 0, in 1,000 updates with 8 samples of each of 16 prompts: new samples for every update,
+or samples for four updates (`train.reuse = 4`: a quarter of the samples). The learning rate is the best of five (.001
+to .1) on prompts held out, with five seeds beside the reported five; none chose the least or the largest rate. Right
+answers on the test prompts: least, median and most of five seeds. On policy `cispo` is `dapo` up to rounding, and
+`tis`, `mis` and leave-one-out differ by a factor alone, so that differences of their rows are noise.
 
 ![cosine against drift, and right answers against updates](policies.png)
 
-The figure ([`policies_figure.py`](policies_figure.py)): left, the ratios and bounds of the first table; middle and
-right, medians of five seeds in these trainings, with their range.
+Left, ratios and bounds; middle and right, medians and ranges of five seeds in these trainings
+([`policies_figure.py`](policies_figure.py)).
 """
 
 
@@ -214,9 +213,8 @@ COUNTDOWN = """## Countdown
 `maxrl` leads here, too (p < .02 against each of the others, Welch's t test, not corrected); the others do not differ
 beyond noise. [`policies_countdown.toml`](../../experiments/configs/policies_countdown.toml): a GRU learns to write an
 expression of two given numbers from 1 to 4 (with +, - or *) that has a given value, from a reward of 1 or 0: 3,000
-updates, each with 8 new samples of each of 16 prompts, Adam .003, not tuned; about a minute on two cores for all ten
-seeds of four methods. Solved: of 500 test prompts, by the most probable words; the mean of ten seeds with its 95%
-interval (t).
+updates, each with 8 new samples of each of 16 prompts, Adam .003, not tuned. Solved: of 500 test prompts, by the most
+probable words; the mean of ten seeds with its 95% interval (t).
 """
 
 

@@ -25,21 +25,19 @@ worse on translation. Biased relaxations, harmless at one tenth of training on b
 at the end.
 
 **Not re-made:** the tables are the output of [`trained.py`](trained.py) at commit 904311c; its files are not kept.
-Processor and BLAS kernel were not recorded. The splits of Tatoeba have changed since, so the translator's examples
-are different now.
+The splits of Tatoeba have changed since, so the translator's examples are different now.
 
 [`trained.toml`](../../experiments/configs/trained.toml) trains four networks on real data and saves them at one
 tenth, half and the end of 3,000 steps. The script measures every estimator on each, with default settings: 256
 replicates, 4 examples (16 of `glimpse_reader`, 32 of `belief_network`), after 200 steps that train averages, critics
 and control variates with the network fixed. The tables show some unbiased estimators, with their ranks among all;
-`--all` prints all, and the biased ones. Below each title, |g| is the length of the exact gradient, and Kendall's tau
-compares the rankings (by rows and by time) at one tenth and at the end.
+`--all` prints all, and the biased ones. |g| is the length of the exact gradient; Kendall's tau compares the rankings
+(by rows and by time) at one tenth and at the end.
 
 Variance is the trace over all parameters, times the rows of one gradient of these examples. It has a standard error
-of a tenth or more. For nearly deterministic choices it depends on a few samples, so neighbours in a ranking often do
-not differ beyond noise. "None drawn": all replicates made the same choices, so the variance comes only from rare ones
-and is unknown. The translator's attention has collapsed (`positions_used` of `hardgrad evaluate`: .03), so its
-results hold for nearly deterministic choices only.
+of a tenth or more. For nearly deterministic choices it depends on a few samples. "None drawn": all replicates made
+the same choices, so the variance is unknown. The translator's attention has collapsed (`positions_used` of
+`hardgrad evaluate`: .03), so its results hold for nearly deterministic choices only.
 """
 SHOWN = ["wor_importance", "unordered_set", "rloo", "local_expectation", "moving_baseline", "reinforce"]  # unless --all
 

@@ -61,6 +61,14 @@ def test_other_tables_say_that_they_were_not_remade(page):
         assert not numbers or NOT_REMADE in section or NOT_REMADE in top, f"{page.name}, {section.strip().splitlines()[0]}"
 
 
+@pytest.mark.parametrize("name", ["coverage", "own_network", "policies", "trained"])
+def test_the_words_of_a_page_are_those_of_its_script(name):
+    """The files of these pages are not kept, so that only their words can be compared."""
+    page, script = (" ".join(path.read_text("utf-8").split()) for path in (REFERENCE / f"{name}.md", REFERENCE / f"{name}.py"))
+    texts = [text.replace("{policies}", "20").strip() for text in re.findall(r'(?:^| )[A-Z]+ = """(#.*?)"""', script)]
+    assert texts and [text for text in texts if text not in page] == []
+
+
 def test_a_cell_is_of_one_row_of_runs():
     data = sweep(2, ["a", "b"], 2)
     study = Study("planted", REFERENCE, Result(data), False)
