@@ -35,10 +35,10 @@ of the gradient after it.
 
 The script measures 25 estimators on an autoencoder in PyTorch with [`Monitor`](../../experiments/python/README.md),
 before training and after 600 steps by `rloo[samples=4]`: once with 50 bits and 100,000 parameters, and once with 8
-bits (`--all` prints both, all estimators, with variance, cosine and time). *Rank*: 1 + the number of all 25 that are
-better beyond noise (all pairs together), or that a bias was found (p < .05, corrected). Bias is relative to the
-gradient, with its 95% interval ("<": not significant). `double_cv`, `nvil`, `rebar` and `relax` learned for 200 steps
-before.
+bits (`--all` prints both, all estimators, with variance, cosine and time). *Rank*: 1 + the number of estimators, of
+all 25, that are better beyond noise (all pairs together); *biased*: a bias was found (p < .05, corrected). Bias is
+relative to the gradient, with its 95% interval ("<": not significant). `double_cv`, `nvil`, `rebar` and `relax`
+learned for 200 steps before.
 
 - With 8 bits `disarm` is first before training; after it `disarm`, `unordered_set`, `carms` and `rloo[samples=8]` do
   not differ beyond noise.
