@@ -17,24 +17,30 @@
 namespace hardgrad::estimators::antithetic {
 namespace {
 
+struct Config {
+  int samples = 4;
+  bool leave_one_out = true;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(leave_one_out, "leave_one_out", "the mean loss of the other pairs as baseline, if there are any");
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class Antithetic final : public Estimator<T> {
  public:
-  Antithetic(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")),
-        leave_one_out_(settings.flag("leave_one_out") && samples_ > 2),
-        credit_(credit_of(settings)) {}
+  Antithetic(const Config& config, const Structure&, Key) : config_(config) {}
   bool exchangeable() const override { return false; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     MirroredRandomness mirrored(problem.random);
-    SampleHandler<T> handler(samples_, mirrored, problem.batch.id);
-    Sampled<T> sampled(problem, samples_, handler);
-    const auto score = sampled.score(credit_, [this](int, std::vector<double>& f) {
-      if (leave_one_out_) leave_pair_out(f);
+    SampleHandler<T> handler(config_.samples, mirrored, problem.batch.id);
+    return score_estimate(Sampled<T>(problem, config_.samples, handler), config_.credit, [this](std::vector<double>& f, int) {
+      if (config_.leave_one_out && config_.samples > 2) leave_pair_out(f);
     });
-    auto surrogate = add(score, sampled.path());
-    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 
  private:
@@ -42,17 +48,15 @@ class Antithetic final : public Estimator<T> {
   void leave_pair_out(std::vector<double>& f) const {
     const auto all = f;
     for (std::size_t r = 0; r < f.size(); ++r) {
-      const std::size_t first = r / samples_ * samples_;
+      const std::size_t first = r / config_.samples * config_.samples;
       double sum = 0;  // subtract before summing: equal losses give exactly 0
-      for (std::size_t other = first; other < first + samples_; ++other)
+      for (std::size_t other = first; other < first + config_.samples; ++other)
         if (other / 2 != r / 2) sum += all[r] - all[other];
-      f[r] = sum / (samples_ - 2);
+      f[r] = sum / (config_.samples - 2);
     }
   }
 
-  int samples_;
-  bool leave_one_out_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -64,9 +68,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2),
-                   ParameterInfo::flag("leave_one_out", true, "the mean loss of the other pairs as baseline, if there are any"),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::symmetric},
     .promises = {promise::unshifted("samples=4")},
     .why_unsupported = needs_pairs,

@@ -15,11 +15,12 @@
 namespace hardgrad::estimators::arm {
 namespace {
 
+using Config = SamplesAndCredit<2, 2>;
+
 template <class T>
 class Arm final : public CoupledEstimator<T> {
  public:
-  Arm(const Settings& settings, const Structure&, Key)
-      : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 1, credit_of(settings)) {}
+  Arm(const Config& config, const Structure&, Key) : CoupledEstimator<T>(config.samples / 2, 2, 1, config.credit) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -49,7 +50,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K; K / 2 (1 + T) if sequential",
-    .parameters = {samples_parameter(2, 2), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::bits},
     .promises = {promise::unshifted(), promise::same_moments("arsm", "samples=2")},
     .why_unsupported = needs_pairs,

@@ -18,11 +18,21 @@
 namespace hardgrad::estimators::arms {
 namespace {
 
+struct Config {
+  int samples = 4;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    field(samples, "samples", 2, DirichletCopula::most, "bits drawn together");
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class Arms final : public CoupledEstimator<T> {
  public:
-  Arms(const Settings& settings, const Structure&, Key)
-      : CoupledEstimator<T>(1, settings.integer("samples"), 0, credit_of(settings)), copula_(settings.integer("samples")) {}
+  Arms(const Config& config, const Structure&, Key)
+      : CoupledEstimator<T>(1, config.samples, 0, config.credit), copula_(config.samples) {}
 
  private:
   /// [D] the probability of the rarer bit of each column.
@@ -86,7 +96,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K; 1 + (K - 1) T if sequential",
-    .parameters = {ParameterInfo::integer("samples", 4, 2, DirichletCopula::most, "bits drawn together"), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::bits},
     .promises = {promise::unshifted(), promise::variance(0.5738953)},
 };

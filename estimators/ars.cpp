@@ -14,11 +14,13 @@
 namespace hardgrad::estimators::ars {
 namespace {
 
+using Config = SamplesAndCredit<>;
+
 template <class T>
 class Ars final : public CoupledEstimator<T> {
  public:
-  Ars(const Settings& settings, const Structure& structure, Key)
-      : CoupledEstimator<T>(settings.integer("samples"), structure.most_options(), 1, credit_of(settings)) {}
+  Ars(const Config& config, const Structure& structure, Key)
+      : CoupledEstimator<T>(config.samples, structure.most_options(), 1, config.credit) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -47,7 +49,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K S; K (1 + (S - 1) T) if sequential",
-    .parameters = {samples_parameter(), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {few_enough_to_swap},
     .promises = {promise::unshifted(), promise::variance(2.010166699)},
 };

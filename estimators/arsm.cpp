@@ -17,6 +17,8 @@
 namespace hardgrad::estimators::arsm {
 namespace {
 
+using Config = SamplesAndCredit<>;
+
 // The member with swap (c, j): the true action is member 0, and swaps of the first few options precede the others.
 std::size_t member(std::size_t c, std::size_t j) {
   const auto low = std::min(c, j), high = std::max(c, j);
@@ -26,9 +28,9 @@ std::size_t member(std::size_t c, std::size_t j) {
 template <class T>
 class Arsm final : public CoupledEstimator<T> {
  public:
-  Arsm(const Settings& settings, const Structure& structure, Key)
-      : CoupledEstimator<T>(settings.integer("samples"), structure.most_options() * (structure.most_options() - 1) / 2 + 1,
-                            structure.most_options(), credit_of(settings)) {}
+  Arsm(const Config& config, const Structure& structure, Key)
+      : CoupledEstimator<T>(config.samples, structure.most_options() * (structure.most_options() - 1) / 2 + 1,
+                            structure.most_options(), config.credit) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -58,7 +60,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K (S (S - 1) / 2 + 1); K (S (S - 1) / 2 T + 1) if sequential",
-    .parameters = {samples_parameter(), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {few_enough_to_swap},
     .promises = {promise::unshifted(), promise::same_moments("arm", "samples=1")},
 };

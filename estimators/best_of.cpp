@@ -18,6 +18,15 @@
 namespace hardgrad::estimators::best_of {
 namespace {
 
+struct Config {
+  int samples = 4, best = 2;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(best, "best", 1, 1e6, "k, less than the samples");
+  }
+};
+
 double binomial(int n, int k) {
   if (k < 0 || k > n) return 0;
   double product = 1;
@@ -28,20 +37,19 @@ double binomial(int n, int k) {
 template <class T>
 class BestOf final : public Estimator<T> {
  public:
-  BestOf(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), best_(settings.integer("best")) {}
+  BestOf(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_, Costs::weighted);
+    Sampled<T> sampled(problem, config_.samples, Costs::weighted);
     const auto f = sampled.losses();
     const double examples = problem.batch.examples();
     std::vector<double> signal(f.size()), share(f.size());
     double loss = 0;
-    for (std::size_t first = 0; first < f.size(); first += samples_) {
-      const auto group = of_sets(std::span<const double>(f).subspan(first, samples_));
+    for (std::size_t first = 0; first < f.size(); first += config_.samples) {
+      const auto group = of_sets(std::span<const double>(f).subspan(first, config_.samples));
       loss += group.value / examples;
-      for (int i = 0; i < samples_; ++i) {
-        signal[first + i] = best_ * group.with_less_without[i];
+      for (int i = 0; i < config_.samples; ++i) {
+        signal[first + i] = config_.best * group.with_less_without[i];
         share[first + i] = group.wins[i] / examples;
       }
     }
@@ -56,7 +64,7 @@ class BestOf final : public Estimator<T> {
   };
   /// Sets are counted by the rank of their best sample: k - 1 of the samples `behind` it complete the set.
   OfSets of_sets(std::span<const double> f) const {
-    const int K = samples_, k = best_;
+    const int K = config_.samples, k = config_.best;
     std::vector<int> order(K);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return f[i] < f[j]; });
@@ -79,7 +87,7 @@ class BestOf final : public Estimator<T> {
     }
     return result;
   }
-  int samples_, best_;
+  Config config_;
 };
 
 }  // namespace
@@ -89,16 +97,16 @@ const EstimatorEntry entry = {
     .summary = "score function of the loss of the best of several samples (pass@k), from all subsets of the samples",
     .paper = "Walder & Karkhanis 2025, Pass@K policy optimization",
     .target = "best_of",
-    .target_of = [](const Settings& s) { return "best_of[samples=" + std::to_string(s.integer("best")) + "]"; },
+    .target_of = [](const Config& config) { return "best_of[samples=" + std::to_string(config.best) + "]"; },
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2), ParameterInfo::integer("best", 2, 1, 1e6, "k, less than the samples")},
+    .parameters = declared<Config>(),
     .needs = {need::picks},  // of numbers the least loss has kinks, which a quadrature does not integrate exactly
     .promises = {promise::same_moments("rloo[samples=3]", "best=1,samples=3"), promise::unshifted(),
                  promise::unbiased("samples=3,best=2"), promise::unbiased("samples=4,best=3"),
                  promise::noiseless(Promise::Loss::constant)},
-    .why_unsupported = [](const Settings& s, const Structure&) -> std::string {
-      const int K = s.integer("samples"), k = s.integer("best");
+    .why_unsupported = [](const Config& config, const Structure&) -> std::string {
+      const int K = config.samples, k = config.best;
       if (k >= K) return "best must be less than samples: take more samples";
       return std::isfinite(binomial(K, k)) ? "" : "there are too many sets of `best` samples to count: take fewer of either";
     },

@@ -14,10 +14,12 @@
 namespace hardgrad::estimators::bitflip {
 namespace {
 
+using Config = SamplesConfig<>;
+
 template <class T>
 class BitFlip final : public FlippingEstimator<T> {
  public:
-  BitFlip(const Settings& settings, const Structure&, Key) : FlippingEstimator<T>(settings.integer("samples"), false) {}
+  BitFlip(const Config& config, const Structure&, Key) : FlippingEstimator<T>(config.samples, false) {}
 
  private:
   double derivative(const FlippedBit& bit) const override { return bit.by_flip(); }
@@ -32,7 +34,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "2 K",
-    .parameters = {samples_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::bits},
     .promises = {promise::unshifted()},
 };

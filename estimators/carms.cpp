@@ -22,6 +22,16 @@
 namespace hardgrad::estimators::carms {
 namespace {
 
+struct Config {
+  int samples = 4;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    field(samples, "samples", 2, 12, "categories drawn together");
+    credit_field(field, credit);
+  }
+};
+
 constexpr int most_options = 64;
 
 /// One of the S (S - 1) / 2 orders of S options, with the cumulated probabilities along it: `first`, then cyclically from the
@@ -49,8 +59,8 @@ void for_each_order(std::span<const double> p, F visit) {
 template <class T>
 class Carms final : public CoupledEstimator<T> {
  public:
-  Carms(const Settings& settings, const Structure&, Key)
-      : CoupledEstimator<T>(1, settings.integer("samples"), 0, credit_of(settings)), copula_(settings.integer("samples")) {}
+  Carms(const Config& config, const Structure&, Key)
+      : CoupledEstimator<T>(1, config.samples, 0, config.credit), copula_(config.samples) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -108,7 +118,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K; 1 + (K - 1) T if sequential",
-    .parameters = {ParameterInfo::integer("samples", 4, 2, 12, "categories drawn together"), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::options(most_options, "all of them are drawn in one of S (S - 1) / 2 orders")},
     .promises = {promise::unshifted(), promise::variance(0.5738953)},
 };

@@ -15,11 +15,12 @@
 namespace hardgrad::estimators::disarm {
 namespace {
 
+using Config = SamplesAndCredit<2, 2>;
+
 template <class T>
 class DisArm final : public CoupledEstimator<T> {
  public:
-  DisArm(const Settings& settings, const Structure&, Key)
-      : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 0, credit_of(settings)) {}
+  DisArm(const Config& config, const Structure&, Key) : CoupledEstimator<T>(config.samples / 2, 2, 0, config.credit) {}
 
  private:
   bool by_columns() const override { return true; }
@@ -46,7 +47,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K; K / 2 (1 + T) if sequential",
-    .parameters = {samples_parameter(2, 2), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::bits},
     .promises = {promise::unshifted(), promise::variance(1.827458116)},
     .why_unsupported = needs_pairs,

@@ -20,10 +20,12 @@
 namespace hardgrad::estimators::disarm_iw {
 namespace {
 
+using Config = SamplesAndCredit<2, 2>;
+
 template <class T>
 class DisArmIw final : public SplitCoupling<T> {
  public:
-  DisArmIw(const Settings& settings, const Structure&, Key) : SplitCoupling<T>(settings) {}
+  DisArmIw(const Config& config, const Structure&, Key) : SplitCoupling<T>(config.samples, config.credit) {}
 
  private:
   std::vector<int> order(std::span<const double> p) const override {
@@ -57,7 +59,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K; K / 2 (1 + T) if sequential",
-    .parameters = {samples_parameter(2, 2), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::categorical},
     .promises = {promise::unshifted(), promise::variance(1.827458116)},
     .why_unsupported = needs_pairs,

@@ -17,21 +17,38 @@
 namespace hardgrad::estimators::disarm_stick {
 namespace {
 
+enum class Order { given, ascending, descending };
+constexpr Named<Order> orders[] = {{"given", Order::given}, {"ascending", Order::ascending}, {"descending", Order::descending}};
+
+struct Config {
+  int samples = 2;
+  Order order = Order::given;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(order, "order", orders, "order of the sticks: as given, or by the options' probabilities");
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class DisArmStick final : public SplitCoupling<T> {
  public:
-  DisArmStick(const Settings& settings, const Structure&, Key) : SplitCoupling<T>(settings), order_(settings.text("order")) {}
+  DisArmStick(const Config& config, const Structure&, Key) : SplitCoupling<T>(config.samples, config.credit), config_(config) {}
 
  private:
   std::vector<int> order(std::span<const double> p) const override {
     auto options = SplitCoupling<T>::order(p);
-    if (order_ == "ascending") std::stable_sort(options.begin(), options.end(), [&](int a, int b) { return p[a] < p[b]; });
-    if (order_ == "descending") std::stable_sort(options.begin(), options.end(), [&](int a, int b) { return p[a] > p[b]; });
+    if (config_.order == Order::ascending)
+      std::stable_sort(options.begin(), options.end(), [&](int a, int b) { return p[a] < p[b]; });
+    if (config_.order == Order::descending)
+      std::stable_sort(options.begin(), options.end(), [&](int a, int b) { return p[a] > p[b]; });
     return options;
   }
   std::size_t split(std::size_t from, std::size_t) const override { return from + 1; }
 
-  std::string order_;
+  Config config_;
 };
 
 }  // namespace
@@ -43,10 +60,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K; K / 2 (1 + T) if sequential",
-    .parameters = {samples_parameter(2, 2),
-                   ParameterInfo::choice("order", "given", {"given", "ascending", "descending"},
-                                         "order of the sticks: as given, or by the options' probabilities"),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::categorical},
     .promises = {promise::unshifted(), promise::variance(1.827458116)},
     .why_unsupported = needs_pairs,

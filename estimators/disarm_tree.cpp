@@ -15,10 +15,12 @@
 namespace hardgrad::estimators::disarm_tree {
 namespace {
 
+using Config = SamplesAndCredit<2, 2>;
+
 template <class T>
 class DisArmTree final : public SplitCoupling<T> {
  public:
-  DisArmTree(const Settings& settings, const Structure&, Key) : SplitCoupling<T>(settings) {}
+  DisArmTree(const Config& config, const Structure&, Key) : SplitCoupling<T>(config.samples, config.credit) {}
 
  private:
   std::size_t split(std::size_t from, std::size_t to) const override { return (from + to) / 2; }
@@ -33,7 +35,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K; K / 2 (1 + T) if sequential",
-    .parameters = {samples_parameter(2, 2), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::categorical},
     .promises = {promise::unshifted(), promise::variance(1.827458116)},
     .why_unsupported = needs_pairs,

@@ -17,27 +17,36 @@
 namespace hardgrad::estimators::double_cv {
 namespace {
 
+struct Config {
+  int samples = 4;
+  double alpha = 0;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(alpha, "alpha", -1e6, 1e6, "initial weight of the second control variate");
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class DoubleCv final : public Estimator<T> {
  public:
-  DoubleCv(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")),
-        credit_(credit_of(settings)),
-        apart_(structure.steps_apart()),
-        alpha_(this->own_.add("double_cv.alpha", {1})) {
-    alpha_.value.data[0] = static_cast<T>(settings.real("alpha"));
+  DoubleCv(const Config& config, const Structure& structure, Key)
+      : config_(config), apart_(structure.steps_apart()), alpha_(this->own_.add("double_cv.alpha", {1})) {
+    alpha_.value.data[0] = static_cast<T>(config.alpha);
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    DifferentiatedSamples<T> samples(problem, samples_);
+    DifferentiatedSamples<T> samples(problem, config_.samples);
     const auto& p = samples.choices().p();
     const auto& score = samples.choices().score();  // z - p
-    const auto d = mean_of_others(samples.slope(), samples_);
-    const auto f = samples.returns(credit_), b = credited(samples, dot(d, score));
+    const auto d = mean_of_others(samples.slope(), config_.samples);
+    const auto f = samples.returns(config_.credit), b = credited(samples, dot(d, score));
     const double alpha = alpha_.value.data[0];
 
-    const auto first = leave_one_out(f, samples_) * score;
-    const auto second = leave_one_out(b, samples_) * score - through_softmax(p, d);
+    const auto first = leave_one_out(f, config_.samples) * score;
+    const auto second = leave_one_out(b, config_.samples) * score - through_softmax(p, d);
     const auto g = first + alpha * second;
 
     Estimate<T> estimate{.surrogate = samples.surrogate(g), .loss = samples.run().mean_loss()};
@@ -49,13 +58,12 @@ class DoubleCv final : public Estimator<T> {
  private:
   /// For each choice, the sum of x over the choices that affect the cost it is credited with.
   PerChoice credited(DifferentiatedSamples<T>& samples, const PerChoice& x) const {
-    if (credit_ == Credit::whole) return sum(x, Along::all);
+    if (config_.credit == Credit::whole) return sum(x, Along::all);
     if (!apart_) return sum(x, Along::from_here);
     return samples.run().sum_of_own_step(x);
   }
 
-  int samples_;
-  Credit credit_;
+  Config config_;
   bool apart_;
   Parameter<T>& alpha_;
 };
@@ -69,9 +77,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2),
-                   ParameterInfo::real("alpha", 0, -1e6, 1e6, "initial weight of the second control variate"),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::noiseless(Promise::Loss::linear, "alpha=-1"),
                  promise::same_moments("rloo[samples=3]", "samples=3,alpha=0"), promise::unshifted("alpha=0.5"),

@@ -13,11 +13,21 @@
 namespace hardgrad::estimators::gapped_st {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double temperature = 1, gap = 1;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    temperature_field(field, temperature);
+    field(gap, "gap", 0, 1e6, "least distance between the chosen logit and the others");
+  }
+};
+
 template <class T>
 class GappedSt final : public RelaxationEstimator<T> {
  public:
-  GappedSt(const Settings& settings, const Structure&, Key)
-      : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")), gap_(settings.real("gap")) {}
+  GappedSt(const Config& config, const Structure&, Key) : RelaxationEstimator<T>(config.samples), config_(config) {}
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
@@ -25,16 +35,16 @@ class GappedSt final : public RelaxationEstimator<T> {
     auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
       const double most = *std::max_element(move.begin(), move.end());
       for (int i = 0; i < static_cast<int>(move.size()); ++i)
-        move[i] = i == option[r] ? most - move[i] : -std::max(0.0, move[i] + gap_ - most);
+        move[i] = i == option[r] ? most - move[i] : -std::max(0.0, move[i] + config_.gap - most);
     });
-    return straight_through(asked, std::move(option), asked.softmax(moves, temperature_));
+    return straight_through(asked, std::move(option), asked.softmax(moves, config_.temperature));
   }
-  double temperature_, gap_;
+  Config config_;
 };
 
 // sum_z p(z) J(w) f'(z) / temperature; in w the chosen logit is raised to the highest, and the others are at least `gap` below
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
-  const double temperature = settings.real("temperature"), gap = settings.real("gap"), top = at.logits.max();
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
+  const double temperature = config.temperature, gap = config.gap, top = at.logits.max();
   return at.mean([&](std::size_t z) -> SmallChoice::Vector {
     auto moved = at;
     for (std::size_t i = 0; i < moved.logits.size(); ++i) moved.logits[i] = i == z ? top : std::min(at.logits[i], top - gap);
@@ -52,8 +62,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(1),
-                   ParameterInfo::real("gap", 1, 0, 1e6, "least distance between the chosen logit and the others")},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.7,gap=0.4")},
 };

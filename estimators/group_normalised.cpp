@@ -24,43 +24,48 @@
 namespace hardgrad::estimators::group_normalised {
 namespace {
 
+enum class Scale { std, none };
+constexpr Named<Scale> scales[] = {{"std", Scale::std}, {"none", Scale::none}};
+
+struct Config {
+  int samples = 4;
+  Scale scale = Scale::std;
+  double epsilon = 1e-4;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(scale, "scale", scales, "divisor of a group's centred losses");
+    field(epsilon, "epsilon", 0, 1e6, "added to the group's std").above();
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class GroupNormalised final : public Estimator<T> {
  public:
-  GroupNormalised(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")),
-        by_std_(settings.text("scale") == "std"),
-        epsilon_(settings.real("epsilon")),
-        credit_(credit_of(settings)) {}
+  GroupNormalised(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_);
-    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
-      const int columns = sampled.columns(t, credit_);
-      centre(f, samples_, columns);
-      if (by_std_) scale_by_deviation(f, samples_, columns, epsilon_);
+    return score_estimate(Sampled<T>(problem, config_.samples), config_.credit, [this](std::vector<double>& f, int columns) {
+      centre(f, config_.samples, columns);
+      if (config_.scale == Scale::std) scale_by_deviation(f, config_.samples, columns, config_.epsilon);
     });
-    auto surrogate = add(score, sampled.path());
-    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 
  private:
-  int samples_;
-  bool by_std_;
-  double epsilon_;
-  Credit credit_;
+  Config config_;
 };
 
 // E 1/K sum_k A_k (one_hot(z_k) - p); std^2 is half the mean square difference of two samples
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
-  const int K = settings.integer("samples");
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
+  const int K = config.samples;
   return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
     double mean = 0, differences = 0;
     for (const auto k : z) mean += at.loss(at.one_hot(k)) / K;
     for (const auto k : z)
       for (const auto l : z) differences += std::pow(at.loss(at.one_hot(k)) - at.loss(at.one_hot(l)), 2);
-    const double scale =
-        settings.text("scale") == "std" ? std::sqrt(differences / (2 * K * (K - 1.0))) + settings.real("epsilon") : 1;
+    const double scale = config.scale == Scale::std ? std::sqrt(differences / (2 * K * (K - 1.0))) + config.epsilon : 1;
     SmallChoice::Vector g(0.0, at.logits.size());
     for (const auto k : z) g += (at.loss(at.one_hot(k)) - mean) / scale / K * (at.one_hot(k) - at.p());
     return g;
@@ -76,9 +81,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2),
-                   ParameterInfo::choice("scale", "std", {"std", "none"}, "divisor of a group's centred losses"),
-                   ParameterInfo::real("epsilon", 1e-4, 0, 1e6, "added to the group's std").above(), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::mean(expected, "samples=2"), promise::mean(expected, "samples=3,epsilon=0.2"),
                  promise::mean(expected, "samples=3,scale=none"), promise::consistent("samples", "scale=none"),

@@ -13,26 +13,28 @@
 namespace hardgrad::estimators::gumbel_rao {
 namespace {
 
+using Config = RaoConfig;
+
 template <class T>
 class GumbelRao final : public RelaxationEstimator<T> {
  public:
-  GumbelRao(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings, structure),
-        temperature_(settings.real("temperature")),
+  GumbelRao(const Config& config, const Structure& structure, Key)
+      : RelaxationEstimator<T>(config.samples, config.rao_samples, structure),
+        config_(config),
         options_(static_cast<std::uint32_t>(structure.most_options())) {}
   bool exchangeable() const override { return false; }
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();  // at index 0; the noise uses the later indices
-    const auto total = sum_of_softmax_given(asked, option, temperature_, asked.rao_samples, options_);
+    const auto total = sum_of_softmax_given(asked, option, config_.temperature, asked.rao_samples, options_);
     return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / asked.rao_samples)));
   }
-  double temperature_;
+  Config config_;
   std::uint32_t options_;
 };
 
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) { return relaxed_mean(settings, at, true); }
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) { return relaxed_mean(config.temperature, at, true); }
 
 }  // namespace
 
@@ -43,8 +45,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(0.5),
-                   ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected, "rao_samples=1"), promise::mean(expected, "rao_samples=2"),
                  promise::same_moments("st_gumbel[temperature=0.7]", "temperature=0.7,rao_samples=1"),

@@ -13,19 +13,24 @@
 namespace hardgrad::estimators::gumbel_softmax {
 namespace {
 
+using Config = RelaxationConfig;
+
 template <class T>
 class GumbelSoftmax final : public RelaxationEstimator<T> {
  public:
-  GumbelSoftmax(const Settings& settings, const Structure&, Key)
-      : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")) {}
+  GumbelSoftmax(const Config& config, const Structure&, Key) : RelaxationEstimator<T>(config.samples), config_(config) {}
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override { return {{}, asked.softmax(asked.gumbels(), temperature_)}; }
-  double temperature_;
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+    return {{}, asked.softmax(asked.gumbels(), config_.temperature)};
+  }
+  Config config_;
 };
 
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) { return relaxed_mean(settings, at, false); }
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
+  return relaxed_mean(config.temperature, at, false);
+}
 
 }  // namespace
 
@@ -36,10 +41,10 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(0.5)},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3"), promise::limit("temperature")},
-    .infinite_variance = [](const Settings&, const Structure& structure, double) { return no_variance_of_slopes(structure); },
+    .infinite_variance = [](const Config&, const Structure& structure, double) { return no_variance_of_slopes(structure); },
 };
 HARDGRAD_ESTIMATOR(GumbelSoftmax, entry)
 

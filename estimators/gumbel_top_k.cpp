@@ -22,6 +22,18 @@
 namespace hardgrad::estimators::gumbel_top_k {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double temperature = 0.5;
+  bool hard = false;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    temperature_field(field, temperature);
+    field(hard, "hard", "the loss at the k largest perturbed logits (straight-through)");
+  }
+};
+
 template <class T>
 class GumbelTopKHandler final : public Handler<T> {
  public:
@@ -75,25 +87,22 @@ class GumbelTopKHandler final : public Handler<T> {
 template <class T>
 class GumbelTopK final : public Estimator<T> {
  public:
-  GumbelTopK(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), temperature_(settings.real("temperature")), hard_(settings.flag("hard")) {}
-  int copies() const override { return samples_; }
+  GumbelTopK(const Config& config, const Structure&, Key) : config_(config) {}
+  int copies() const override { return config_.samples; }
   bool exchangeable() const override { return false; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    const int samples = problem.one_copy ? 1 : samples_;
-    GumbelTopKHandler<T> handler(samples, problem.random, problem.batch.id, temperature_, hard_);
+    const int samples = problem.one_copy ? 1 : config_.samples;
+    GumbelTopKHandler<T> handler(samples, problem.random, problem.batch.id, config_.temperature, config_.hard);
     return path_estimate(problem, samples, handler);
   }
 
  private:
-  int samples_;
-  double temperature_;
-  bool hard_;
+  Config config_;
 };
 
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
-  return relaxed_mean(settings, at, settings.flag("hard"));
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
+  return relaxed_mean(config.temperature, at, config.hard);
 }
 
 }  // namespace
@@ -105,13 +114,12 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(0.5),
-                   ParameterInfo::flag("hard", false, "the loss at the k largest perturbed logits (straight-through)")},
+    .parameters = declared<Config>(),
     .needs = {need::picks},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3"),
                  promise::mean(expected, "hard=true,temperature=0.8")},
-    .infinite_variance = [](const Settings& settings, const Structure& structure,
-                            double) { return settings.flag("hard") ? "" : no_variance_of_slopes(structure); },
+    .infinite_variance = [](const Config& config, const Structure& structure,
+                            double) { return config.hard ? "" : no_variance_of_slopes(structure); },
 };
 HARDGRAD_ESTIMATOR(GumbelTopK, entry)
 

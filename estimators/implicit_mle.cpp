@@ -31,23 +31,34 @@
 namespace hardgrad::estimators::implicit_mle {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double lambda = 1;
+  bool central = false, adaptive = false;
+  double update = 0.001;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(lambda, "lambda", 0, 1e6, "size of the step of the logits").above();
+    field(central, "central", "the difference of steps in both directions");
+    field(adaptive, "adaptive", "learn the size of the step relative to the logits (AIMLE)");
+    field(update, "update", 0, 1e6, "change of that relative size after each step of training");
+  }
+};
+
 template <class T>
 class ImplicitMle final : public Estimator<T> {
  public:
-  ImplicitMle(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")),
-        lambda_(settings.real("lambda")),
-        update_(settings.real("update")),
-        central_(settings.flag("central")),
-        adaptive_(settings.flag("adaptive")),
-        by_noise_(central_ || std::any_of(structure.sites.begin(), structure.sites.end(),
-                                          [](const auto& site) { return site.kind.several; })),
-        alpha_(lambda_) {}
+  ImplicitMle(const Config& config, const Structure& structure, Key)
+      : config_(config),
+        by_noise_(config_.central || std::any_of(structure.sites.begin(), structure.sites.end(),
+                                                 [](const auto& site) { return site.kind.several; })),
+        alpha_(config_.lambda) {}
   bool exchangeable() const override { return false; }
-  int copies() const override { return samples_; }
+  int copies() const override { return config_.samples; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    const int K = problem.one_copy ? 1 : samples_;
+    const int K = problem.one_copy ? 1 : config_.samples;
     if (by_noise_ && problem.random.replays())
       throw NotExact("the noise of the largest logits is continuous, which cannot be replayed: measure it with replicates");
     TopKHandler<T> noisy(K, problem.random, problem.batch.id);
@@ -58,9 +69,9 @@ class ImplicitMle final : public Estimator<T> {
       const auto move = by * (lambda * samples.slope());
       return by_noise_ ? moved_with_noise(samples, noisy.perturbed(), move) : moved_given(samples, problem, K, move);
     };
-    auto g = central_ ? 0.5 * (moved(1) - moved(-1)) : samples.choices().one_hot() - moved(-1);
+    auto g = config_.central ? 0.5 * (moved(1) - moved(-1)) : samples.choices().one_hot() - moved(-1);
     std::vector<double> observed;
-    if (adaptive_) observed = {changes(g)};
+    if (config_.adaptive) observed = {changes(g)};
     auto inverse = lambda;
     for (double& v : inverse.value) v = v > 0 ? 1 / v : 0;
     auto surrogate = samples.surrogate(inverse * std::move(g));
@@ -69,21 +80,23 @@ class ImplicitMle final : public Estimator<T> {
   }
 
   void learn(const Estimate<T>& estimate) override {
-    if (!adaptive_ || std::isnan(estimate.observed[0])) return;
+    if (!config_.adaptive || std::isnan(estimate.observed[0])) return;
     changes_ = 0.9 * changes_ + 0.1 * estimate.observed[0];
-    alpha_ = std::max(0.0, alpha_ + (changes_ < 1 ? update_ : -update_));
+    alpha_ = std::max(0.0, alpha_ + (changes_ < 1 ? config_.update : -config_.update));
   }
-  std::vector<double> state() const override { return adaptive_ ? std::vector{alpha_, changes_} : std::vector<double>{}; }
+  std::vector<double> state() const override {
+    return config_.adaptive ? std::vector{alpha_, changes_} : std::vector<double>{};
+  }
   void restore(const std::vector<double>& state) override {
-    if (adaptive_) alpha_ = state.at(0), changes_ = state.at(1);
+    if (config_.adaptive) alpha_ = state.at(0), changes_ = state.at(1);
   }
 
  private:
   /// The lambda of each choice.
   PerChoice steps(DifferentiatedSamples<T>& samples) const {
     const auto& layout = *samples.layout();
-    PerChoice lambda{samples.layout(), std::vector<double>(layout.choices(), lambda_)};
-    if (!adaptive_) return lambda;
+    PerChoice lambda{samples.layout(), std::vector<double>(layout.choices(), config_.lambda)};
+    if (!config_.adaptive) return lambda;
     const auto norm = [&](auto&& number, std::size_t choice) {
       double sum = 0;
       for (int i = 0; i < layout.options[choice]; ++i) {
@@ -161,16 +174,15 @@ class ImplicitMle final : public Estimator<T> {
     return moved;
   }
 
-  int samples_;
-  double lambda_, update_;
-  bool central_, adaptive_, by_noise_;
+  Config config_;
+  bool by_noise_;
   double alpha_, changes_ = 1;
 };
 
 // For two options: those with noise between phi and phi - lambda (f'_1 - f'_0) change, by the logistic distribution function.
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
   if (at.logits.size() != 2) return {};
-  const double lambda = settings.real("lambda"), phi = at.logits[1] - at.logits[0];
+  const double lambda = config.lambda, phi = at.logits[1] - at.logits[0];
   const auto p = [](double logit) { return 1 / (1 + std::exp(-logit)); };
   double g = 0;
   for (std::size_t z = 0; z < 2; ++z) {
@@ -190,10 +202,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), ParameterInfo::real("lambda", 1, 0, 1e6, "size of the step of the logits").above(),
-                   ParameterInfo::flag("central", false, "the difference of steps in both directions"),
-                   ParameterInfo::flag("adaptive", false, "learn the size of the step relative to the logits (AIMLE)"),
-                   ParameterInfo::real("update", 0.001, 0, 1e6, "change of that relative size after each step of training")},
+    .parameters = declared<Config>(),
     .needs = {need::picks},
     .promises = {promise::mean(expected, "central=false,adaptive=false"),
                  promise::mean(expected, "lambda=0.1,central=false,adaptive=false"), promise::unshifted()},

@@ -11,18 +11,20 @@
 namespace hardgrad::estimators::iwae_reinforce {
 namespace {
 
+using Config = SamplesConfig<2>;
+
 template <class T>
 class IwaeReinforce final : public Estimator<T> {
  public:
-  IwaeReinforce(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  IwaeReinforce(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ImportanceSamples<T> drawn(problem, samples_);
+    ImportanceSamples<T> drawn(problem, config_.samples);
     return drawn.estimate([&](int b, Slopes& slope) {
       const auto log_w = drawn.log_weights(b);
       const auto v = self_normalised(log_w);
       const double bound = -log_mean_exp(log_w);
-      for (int k = 0; k < samples_; ++k) {
+      for (int k = 0; k < config_.samples; ++k) {
         slope.add_log_joint(k, -v[k]);
         slope.log_q[k] = bound + v[k];
       }
@@ -31,7 +33,7 @@ class IwaeReinforce final : public Estimator<T> {
   }
 
  private:
-  int samples_;
+  Config config_;
 };
 
 }  // namespace
@@ -46,7 +48,7 @@ const EstimatorEntry entry = {
     .target_of = samples_of_bound,
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(2)},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
 };
 HARDGRAD_ESTIMATOR(IwaeReinforce, entry)

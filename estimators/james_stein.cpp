@@ -20,6 +20,8 @@
 namespace hardgrad::estimators::james_stein {
 namespace {
 
+using Config = SamplesAndCredit<4, 2>;
+
 /// The mean towards which an example's baselines are shrunk, and the weight.
 struct Shrinkage {
   double towards, lambda;
@@ -41,22 +43,19 @@ Shrinkage from_others(const std::vector<double>& mean, const std::vector<double>
 template <class T>
 class JamesStein final : public Estimator<T> {
  public:
-  JamesStein(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+  JamesStein(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_);
-    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) { shrink(f, sampled.columns(t, credit_)); });
-    auto surrogate = add(score, sampled.path());
-    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+    return score_estimate(Sampled<T>(problem, config_.samples), config_.credit,
+                          [this](std::vector<double>& f, int columns) { shrink(f, columns); });
   }
 
  private:
   /// Turns losses f [B K, columns] into f - a.
   void shrink(std::vector<double>& f, std::size_t columns) const {
-    const std::size_t K = samples_, examples = f.size() / (K * columns);
+    const std::size_t K = config_.samples, examples = f.size() / (K * columns);
     auto own = f;  // f minus the mean of the example's other samples
-    leave_one_out(own, samples_, static_cast<int>(columns));
+    leave_one_out(own, config_.samples, static_cast<int>(columns));
     for (std::size_t d = 0; d < columns; ++d) {
       const auto at = [&](std::size_t b, std::size_t k) { return (b * K + k) * columns + d; };
       std::vector<double> mean(examples), noise(examples);
@@ -76,12 +75,11 @@ class JamesStein final : public Estimator<T> {
     }
   }
 
-  int samples_;
-  Credit credit_;
+  Config config_;
 };
 
 // f_bk - (1 - lambda_b) (mean of the example's other samples) - lambda_b m_b, with m_b the others' mean
-Promise::Losses advantages(const Settings&, const Promise::Losses& f, const std::vector<Promise::Losses>&) {
+Promise::Losses advantages(const Config&, const Promise::Losses& f, const std::vector<Promise::Losses>&) {
   const auto mean = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / x.size(); };
   auto advantage = f;
   for (std::size_t b = 0; b < f.size(); ++b) {
@@ -111,7 +109,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .couples_examples = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::advantages(advantages, "samples=2,reward_to_go=true"), promise::unshifted(),
                  promise::same_moments("rloo[samples=3]", "samples=3")},

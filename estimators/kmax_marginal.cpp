@@ -18,14 +18,19 @@
 namespace hardgrad::estimators::kmax_marginal {
 namespace {
 
+struct Config {
+  int k = 5;
+
+  void declare(Fields& field) { field(k, "k", 1, 1e6, "number of most probable options (or paths) to keep"); }
+};
+
 template <class T>
 class KmaxMarginal final : public Estimator<T> {
  public:
-  KmaxMarginal(const Settings& settings, const Structure& structure, Key)
-      : k_(settings.integer("k")), per_step_(structure.steps_apart()) {}
+  KmaxMarginal(const Config& config, const Structure& structure, Key) : config_(config), per_step_(structure.steps_apart()) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    auto subset = Subset<T>::most_probable(problem, k_, per_step_);
+    auto subset = Subset<T>::most_probable(problem, config_.k, per_step_);
     auto& episode = subset.episode();
     auto objective = subset.whole() ? problem.tape.constant(1, 1) : subset.root_cost();
     for (const auto& [beams, paths] : subset.groups()) {
@@ -37,14 +42,14 @@ class KmaxMarginal final : public Estimator<T> {
   }
 
  private:
-  int k_;
+  Config config_;
   bool per_step_;
 };
 
 // p summed over the kept options, minus p exp(-f) normalised over them: the gradient of -log sum_kept p exp(-f)
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
   const auto p = at.p();
-  const int k = std::min(settings.integer("k"), static_cast<int>(p.size()));
+  const int k = std::min(config.k, static_cast<int>(p.size()));
   SmallChoice::Vector joint(0.0, p.size());
   for (std::size_t i = 0; i < p.size(); ++i)
     if (std::count_if(std::begin(p), std::end(p), [&](double other) { return other > p[i]; }) < k)
@@ -61,7 +66,7 @@ const EstimatorEntry entry = {
     .target = "marginal_likelihood",
     .unbiased = false,
     .evaluations = "k",
-    .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "number of most probable options (or paths) to keep")},
+    .parameters = declared<Config>(),
     .needs = {need::enumerable},
     .promises = {promise::mean(expected), promise::mean(expected, "k=2"), promise::unbiased("k=9"), promise::unshifted()},
 };

@@ -20,6 +20,12 @@
 namespace hardgrad::estimators::local_disarm {
 namespace {
 
+struct Config {
+  int samples = 2;
+
+  void declare(Fields& field) { field(samples, "samples", 1, 1e6, "samples of the bound; each has a twin"); }
+};
+
 /// Rows 2 k and 2 k + 1 of an example are an antithetic pair.
 template <class T>
 class PairHandler final : public Handler<T> {
@@ -46,24 +52,24 @@ class PairHandler final : public Handler<T> {
 template <class T>
 class LocalDisArm final : public Estimator<T> {
  public:
-  LocalDisArm(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  LocalDisArm(const Config& config, const Structure&, Key) : config_(config) {}
   bool exchangeable() const override { return false; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    PairHandler<T> handler(problem, samples_);
-    ImportanceSamples<T> drawn(problem, 2 * samples_, handler);
+    PairHandler<T> handler(problem, config_.samples);
+    ImportanceSamples<T> drawn(problem, 2 * config_.samples, handler);
     auto choices = drawn.choices();
     std::vector<double> difference;  // (D_k + D~_k) / 2 of each pair
     auto estimate = drawn.estimate([&](int b, Slopes& slope) {
       double bound = 0;
-      std::vector<double> swapped(samples_);
+      std::vector<double> swapped(config_.samples);
       for (int half : {0, 1}) {
-        std::vector<double> log_w(samples_);
-        for (int k = 0; k < samples_; ++k) log_w[k] = drawn.log_weights(b)[2 * k + half];
+        std::vector<double> log_w(config_.samples);
+        for (int k = 0; k < config_.samples; ++k) log_w[k] = drawn.log_weights(b)[2 * k + half];
         const double own = -log_mean_exp(log_w);
         const auto v = self_normalised(log_w);
         bound += own / 2;
-        for (int k = 0; k < samples_; ++k) {
+        for (int k = 0; k < config_.samples; ++k) {
           slope.add_log_joint(2 * k + half, -v[k] / 2);
           slope.log_q[2 * k + half] = v[k] / 2;
           auto exchanged = log_w;
@@ -91,12 +97,12 @@ class LocalDisArm final : public Estimator<T> {
           if (layout.options[choice] == 1) continue;
           const std::size_t first = layout.logit[choice], antithetic = layout.logit[choice + step.columns];
           const double larger = std::max(p[first], p[first + 1]);  // sig(|phi|)
-          g.value[first + 1] = 2 * samples_ * difference[pair] * (z[first + 1] - z[antithetic + 1]) * larger / 2;
+          g.value[first + 1] = 2 * config_.samples * difference[pair] * (z[first + 1] - z[antithetic + 1]) * larger / 2;
           g.value[first] = -g.value[first + 1];
         }
     return g;
   }
-  int samples_;
+  Config config_;
 };
 
 }  // namespace
@@ -109,10 +115,10 @@ const EstimatorEntry entry = {
     .target_of = samples_of_bound,
     .unbiased = true,
     .evaluations = "2 K",
-    .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "samples of the bound; each has a twin")},
+    .parameters = declared<Config>(),
     .needs = {need::bits},
     .promises = {promise::same_moments("disarm[target=elbo,kl=sampled]", "samples=1")},
-    .why_unsupported = [](const Settings&, const Structure& structure) -> std::string {
+    .why_unsupported = [](const Config&, const Structure& structure) -> std::string {
       return structure.independent() ? "" : "its pairs run side by side, but here choices feed later ones: take vimco";
     },
 };

@@ -27,16 +27,26 @@
 namespace hardgrad::estimators::local_expectation {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double baseline = 0;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    baseline_field(field, baseline);
+  }
+};
+
 template <class T>
 class LocalExpectation final : public Estimator<T> {
  public:
-  LocalExpectation(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), dependent_(!structure.factorised()) {}
+  LocalExpectation(const Config& config, const Structure& structure, Key)
+      : config_(config), dependent_(!structure.factorised()) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     if (!dependent_) return exact_objective(this->target(), problem, problem.cap);
 
-    BranchingHandler<T> handler(samples_, problem.random, problem.batch.id);
+    BranchingHandler<T> handler(config_.samples, problem.random, problem.batch.id);
     auto episode = problem.run(handler);
     const bool one_run = handler.runs().size() == 1;
     auto surrogate = problem.tape.constant(1, 1);
@@ -90,7 +100,7 @@ class LocalExpectation final : public Estimator<T> {
         const int t = step - paths.from, D = episode.steps()[step].question.site.columns;
         for (std::size_t i = 0; i < group.size(); ++i) {
           const auto n = group[i];
-          score[t][paths.row[t][n] * D + column] += share * q[i] * (f[n] - baseline_);
+          score[t][paths.row[t][n] * D + column] += share * q[i] * (f[n] - config_.baseline);
           path[n] += share * q[i] * weight;
         }
       }
@@ -103,8 +113,7 @@ class LocalExpectation final : public Estimator<T> {
     return surrogate;
   }
 
-  int samples_;
-  double baseline_;
+  Config config_;
   bool dependent_;
 };
 
@@ -117,7 +126,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "S; K (1 + T (S - 1)) if shared",
-    .parameters = {samples_parameter(), baseline_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::categorical},
     .promises = {promise::variance(0.4579397977)},
 };

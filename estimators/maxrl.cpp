@@ -18,23 +18,25 @@
 namespace hardgrad::estimators::maxrl {
 namespace {
 
+using Config = SamplesConfig<4, 2>;
+
 template <class T>
 class MaxRl final : public Estimator<T> {
  public:
-  MaxRl(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  MaxRl(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_, Costs::weighted);
+    Sampled<T> sampled(problem, config_.samples, Costs::weighted);
     auto log_r = sampled.losses();
     for (auto& f : log_r) f = -f;
     std::vector<double> share, signal;  // r / (K mean r), and the factor of the score
     double loss = 0;
     const double examples = problem.batch.examples();
-    for (std::size_t b = 0; b < log_r.size(); b += samples_) {
-      const auto of_example = std::span<const double>(log_r).subspan(b, samples_);
+    for (std::size_t b = 0; b < log_r.size(); b += config_.samples) {
+      const auto of_example = std::span<const double>(log_r).subspan(b, config_.samples);
       loss -= log_mean_exp(of_example) / examples;
       for (const double v : self_normalised(of_example)) {
-        signal.push_back(1 - samples_ * v);
+        signal.push_back(1 - config_.samples * v);
         share.push_back(v / examples);
       }
     }
@@ -43,12 +45,12 @@ class MaxRl final : public Estimator<T> {
   }
 
  private:
-  int samples_;
+  Config config_;
 };
 
 // E 1/K sum_k (1 - r_k / mean r) (one_hot(z_k) - p)
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
-  const int K = settings.integer("samples");
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
+  const int K = config.samples;
   return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
     double mean = 0;
     for (const auto k : z) mean += std::exp(-at.loss(at.one_hot(k))) / K;
@@ -67,7 +69,7 @@ const EstimatorEntry entry = {
     .target = "marginal_likelihood",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2)},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::mean(expected, "samples=2"), promise::mean(expected, "samples=3"), promise::consistent("samples"),
                  promise::unshifted(), promise::noiseless(Promise::Loss::constant)},

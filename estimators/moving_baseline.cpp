@@ -14,18 +14,28 @@
 namespace hardgrad::estimators::moving_baseline {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double decay = 0.9;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(decay, "decay", 0, 1, "share of the old average kept at each step").below();
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class MovingBaseline final : public AveragingEstimator<T> {
  public:
-  MovingBaseline(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure, settings.real("decay")),
-        samples_(settings.integer("samples")),
-        credit_(credit_of(settings)) {}
+  MovingBaseline(const Config& config, const Structure& structure, Key)
+      : AveragingEstimator<T>(structure, config.decay), config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_);
+    Sampled<T> sampled(problem, config_.samples);
     std::vector<double> observed;
-    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
+    const auto score = sampled.score(config_.credit, [&](int t, std::vector<double>& f) {
       const auto means = sampled.means_where_chosen(t, f);
       this->note(observed, t, means);
       for (std::size_t i = 0; i < f.size(); ++i) f[i] -= this->average(t, i % means.size());
@@ -35,8 +45,7 @@ class MovingBaseline final : public AveragingEstimator<T> {
   }
 
  private:
-  int samples_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -48,9 +57,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(),
-                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average kept at each step").below(),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::noiseless_once_learned()},
 };

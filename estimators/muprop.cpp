@@ -24,36 +24,49 @@
 namespace hardgrad::estimators::muprop {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double level = 1, slope = 1;
+  bool learned = false;
+  int hidden = 100;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(level, "level", -1e6, 1e6, "weight a of the deterministic network's loss");
+    field(slope, "slope", -1e6, 1e6, "weight b of its derivative's term");
+    field(learned, "learned", "learn both weights, and a baseline that depends on the network's state");
+    field(hidden, "hidden", 1, 65536, "tanh units of the baseline network");
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class MuProp final : public Estimator<T> {
  public:
-  MuProp(const Settings& settings, const Structure& structure, Key init)
-      : samples_(settings.integer("samples")),
-        credit_(credit_of(settings)),
-        independent_(structure.independent()),
-        a_(settings.real("level")),
-        b_(settings.real("slope")) {
-    if (!settings.flag("learned")) return;
-    baseline_ = {this->own_, "baseline", structure, static_cast<std::size_t>(settings.integer("hidden")), init};
+  MuProp(const Config& config, const Structure& structure, Key init) : config_(config), independent_(structure.independent()) {
+    if (!config.learned) return;
+    baseline_ = {this->own_, "baseline", structure, static_cast<std::size_t>(config.hidden), init};
     learned_a_ = &this->own_.add("muprop.level", {1});
     learned_b_ = &this->own_.add("muprop.slope", {1});
-    learned_a_->value.data[0] = static_cast<T>(a_);
-    learned_b_->value.data[0] = static_cast<T>(b_);
+    learned_a_->value.data[0] = static_cast<T>(config_.level);
+    learned_b_->value.data[0] = static_cast<T>(config_.slope);
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ExpectedHandler<T> expected;
-    Sampled<T> mean(problem, 1, expected), sampled(problem, samples_);
+    Sampled<T> mean(problem, 1, expected), sampled(problem, config_.samples);
     problem.tape.backward(mean.path(), static_cast<T>(mean.rows()));  // gradient of the sum over examples: each has its own f'
     const auto choices = sampled.choices();
     const auto& z = choices.one_hot();
     const auto [slope, m] = expansion(problem.tape, mean, choices);
-    const auto f = sampled.returns(credit_, choices.layout()), f_m = returns_at_mean(mean, choices.layout());
+    const auto f = sampled.returns(config_.credit, choices.layout()), f_m = returns_at_mean(mean, choices.layout());
 
     const auto term = dot(slope, z - m);  // f'_u . (z_u - m_u)
-    const auto taken =
-        credit_ == Credit::reward_to_go ? sampled.sum_of_own_step(term) : sum(term, independent_ ? Along::all : Along::so_far);
-    const double a = learned_a_ ? learned_a_->value.data[0] : a_, b = learned_b_ ? learned_b_->value.data[0] : b_;
+    const auto taken = config_.credit == Credit::reward_to_go ? sampled.sum_of_own_step(term)
+                                                              : sum(term, independent_ ? Along::all : Along::so_far);
+    const double a = learned_a_ ? learned_a_->value.data[0] : config_.level,
+                 b = learned_b_ ? learned_b_->value.data[0] : config_.slope;
     auto signal = f - a * f_m - b * taken;
     const auto own_loss = learned_a_ ? with_baseline(signal, sampled, f_m, taken) : Var<T>();
     const auto g = signal * choices.score() + b * through_softmax(choices.p(), slope);
@@ -78,7 +91,7 @@ class MuProp final : public Estimator<T> {
       const auto slope = tape.gradient(weights), m = weights.value();
       const auto& step = layout.steps[t];
       for (std::size_t i = 0; i < layout.samples * step.columns; ++i) {
-        const std::size_t c = step.choice + i, of_mean = i / step.columns / samples_ * step.columns + i % step.columns;
+        const std::size_t c = step.choice + i, of_mean = i / step.columns / config_.samples * step.columns + i % step.columns;
         if (layout.options[c] == 1) continue;
         for (int o = 0; o < layout.options[c]; ++o) {
           at.slope.value[layout.logit[c] + o] = static_cast<double>(slope(of_mean, o));
@@ -91,10 +104,10 @@ class MuProp final : public Estimator<T> {
   PerChoice returns_at_mean(const Sampled<T>& mean, const std::shared_ptr<const ChoiceLayout>& layout) const {
     PerChoice result{layout, std::vector<double>(layout->choices())};
     for (std::size_t t = 0; t < layout->steps.size(); ++t) {
-      const auto of_mean = mean.returns(static_cast<int>(t), credit_);  // [B], or by column [B, D]
-      const std::size_t D = layout->steps[t].columns, columns = mean.columns(static_cast<int>(t), credit_);
+      const auto of_mean = mean.returns(static_cast<int>(t), config_.credit);  // [B], or by column [B, D]
+      const std::size_t D = layout->steps[t].columns, columns = mean.columns(static_cast<int>(t), config_.credit);
       for (std::size_t i = 0; i < layout->samples * D; ++i)
-        result.value[layout->steps[t].choice + i] = of_mean[i / D / samples_ * columns + (columns > 1 ? i % D : 0)];
+        result.value[layout->steps[t].choice + i] = of_mean[i / D / config_.samples * columns + (columns > 1 ? i % D : 0)];
     }
     return result;
   }
@@ -106,7 +119,7 @@ class MuProp final : public Estimator<T> {
     const auto& layout = *signal.of;
     for (std::size_t t = 0; t < layout.steps.size(); ++t) {
       const auto& step = layout.steps[t];
-      const std::size_t D = sampled.columns(static_cast<int>(t), credit_);
+      const std::size_t D = sampled.columns(static_cast<int>(t), config_.credit);
       const auto C = baseline_.at(sampled.episode().steps()[t], D);  // [samples, D]
       std::vector<double> weight(layout.samples * D);                // of C: the derivative of the mean square
       for (std::size_t i = 0; i < layout.samples * step.columns; ++i) {
@@ -121,10 +134,8 @@ class MuProp final : public Estimator<T> {
     }
     return add(loss, add(sum(tape.parameter(*learned_a_), in_a), sum(tape.parameter(*learned_b_), in_b)));
   }
-  int samples_;
-  Credit credit_;
+  Config config_;
   bool independent_;
-  double a_, b_;
   LearnedBaseline<T> baseline_;
   Parameter<T>*learned_a_ = nullptr, *learned_b_ = nullptr;
 };
@@ -140,12 +151,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K + 1",
-    .parameters = {samples_parameter(),
-                   ParameterInfo::real("level", 1, -1e6, 1e6, "weight a of the deterministic network's loss"),
-                   ParameterInfo::real("slope", 1, -1e6, 1e6, "weight b of its derivative's term"),
-                   ParameterInfo::flag("learned", false,
-                                       "learn both weights, and a baseline that depends on the network's state"),
-                   ParameterInfo::integer("hidden", 100, 1, 65536, "tanh units of the baseline network"), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::noiseless(Promise::Loss::linear, as_published),
                  promise::noiseless(Promise::Loss::linear, std::string(as_published) + ",reward_to_go=true"),

@@ -18,10 +18,12 @@
 namespace hardgrad::estimators::mvd {
 namespace {
 
+using Config = SamplesConfig<>;
+
 template <class T>
 class BitMvd final : public CoupledEstimator<T> {
  public:
-  explicit BitMvd(const Settings& settings) : CoupledEstimator<T>(settings.integer("samples"), 2, 0, Credit::reward_to_go) {}
+  explicit BitMvd(int samples) : CoupledEstimator<T>(samples, 2, 0, Credit::reward_to_go) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -39,20 +41,20 @@ class BitMvd final : public CoupledEstimator<T> {
 template <class T>
 class Mvd final : public Estimator<T> {
  public:
-  Mvd(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")), numbers_(structure.numbers()), bits_(settings) {}
+  Mvd(const Config& config, const Structure& structure, Key)
+      : config_(config), numbers_(structure.numbers()), bits_(config.samples) {}
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    return numbers_ ? measure_valued_of_normals(problem, samples_) : bits_.estimate(problem);
+    return numbers_ ? measure_valued_of_normals(problem, config_.samples) : bits_.estimate(problem);
   }
   bool exchangeable() const override { return false; }
 
  private:
-  int samples_;
+  Config config_;
   bool numbers_;
   BitMvd<T> bits_;
 };
 
-std::string one_kind(const Settings&, const Structure& structure) {
+std::string one_kind(const Config&, const Structure& structure) {
   const auto& sites = structure.sites;
   const auto numbers = std::count_if(sites.begin(), sites.end(), [](const auto& site) { return !site.kind.options; });
   if (numbers == 0) return "";
@@ -71,7 +73,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "2 K; K (1 + Q D) if shared; K (1 + 4 T) if numbers",
-    .parameters = {samples_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::measure_valued},
     .promises = {promise::unshifted()},
     .why_unsupported = one_kind,

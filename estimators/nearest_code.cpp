@@ -19,6 +19,21 @@
 namespace hardgrad::estimators::nearest_code {
 namespace {
 
+enum class Gradient { copied, rotated };
+constexpr Named<Gradient> gradients[] = {{"copied", Gradient::copied}, {"rotated", Gradient::rotated}};
+enum class Codes { nearest, drawn };
+constexpr Named<Codes> all_codes[] = {{"nearest", Codes::nearest}, {"drawn", Codes::drawn}};
+
+struct Config {
+  Gradient gradient = Gradient::copied;
+  Codes codes = Codes::nearest;
+
+  void declare(Fields& field) {
+    field(gradient, "gradient", gradients, "how it goes from the code to the point");
+    field(codes, "codes", all_codes, "the nearest, or drawn from the softmax of the network");
+  }
+};
+
 /// The answers of another handler, with the gradient of their codes at the points.
 template <class T>
 class CodesHandler final : public Handler<T> {
@@ -42,18 +57,18 @@ class CodesHandler final : public Handler<T> {
 template <class T>
 class NearestCode final : public Estimator<T> {
  public:
-  NearestCode(const Settings& settings, const Structure&, Key)
-      : rotated_(settings.text("gradient") == "rotated"), drawn_(settings.text("codes") == "drawn") {}
+  NearestCode(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     GreedyHandler<T> nearest;
     SampleHandler<T> drawn(1, problem.random, problem.batch.id);
-    CodesHandler<T> handler(drawn_ ? static_cast<Handler<T>&>(drawn) : nearest, rotated_);
+    CodesHandler<T> handler(config_.codes == Codes::drawn ? static_cast<Handler<T>&>(drawn) : nearest,
+                            config_.gradient == Gradient::rotated);
     return path_estimate(problem, 1, handler);
   }
 
  private:
-  bool rotated_, drawn_;
+  Config config_;
 };
 
 }  // namespace
@@ -65,9 +80,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "1",
-    .parameters = {ParameterInfo::choice("gradient", "copied", {"copied", "rotated"}, "how it goes from the code to the point"),
-                   ParameterInfo::choice("codes", "nearest", {"nearest", "drawn"},
-                                         "the nearest, or drawn from the softmax of the network")},
+    .parameters = declared<Config>(),
     .needs = {need::codes},
 };
 HARDGRAD_ESTIMATOR(NearestCode, entry)

@@ -20,29 +20,43 @@
 namespace hardgrad::estimators::nvil {
 namespace {
 
+struct Config {
+  int samples = 1;
+  bool normalise = false;
+  int hidden = 100;
+  double decay = 0.9;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(normalise, "normalise", "divide the signal by its running deviation where above 1: biased");
+    field(hidden, "hidden", 1, 65536, "tanh units of the baseline network");
+    field(decay, "decay", 0, 1, "share of the old averages kept at each step").below();
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class Nvil final : public AveragingEstimator<T> {
  public:
-  Nvil(const Settings& settings, const Structure& structure, Key init)
-      : AveragingEstimator<T>(structure, settings.real("decay"), 1),  // c, then the mean square of the signal
-        samples_(settings.integer("samples")),
-        normalise_(settings.flag("normalise")),
-        credit_(credit_of(settings)),
+  Nvil(const Config& config, const Structure& structure, Key init)
+      : AveragingEstimator<T>(structure, config.decay, 1),  // c, then the mean square of the signal
+        config_(config),
         square_(structure.steps() * this->columns_) {
-    baseline_ = {this->own_, "baseline", structure, static_cast<std::size_t>(settings.integer("hidden")), init};
+    baseline_ = {this->own_, "baseline", structure, static_cast<std::size_t>(config.hidden), init};
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_);
+    Sampled<T> sampled(problem, config_.samples);
     auto& tape = problem.tape;
     auto own_loss = tape.constant(1, 1);
     std::vector<std::vector<double>> signal;
     std::vector<double> observed(square_ + 1, std::nan(""));
     double squares = 0, signals = 0;
-    const double scale = normalise_ ? 1 / std::max(1.0, std::sqrt(this->average_[square_])) : 1;
+    const double scale = config_.normalise ? 1 / std::max(1.0, std::sqrt(this->average_[square_])) : 1;
     for (int t = 0; t < sampled.steps(); ++t) {
-      auto returns = sampled.returns(t, credit_);
-      const std::size_t D = sampled.columns(t, credit_);
+      auto returns = sampled.returns(t, config_.credit);
+      const std::size_t D = sampled.columns(t, config_.credit);
       this->note(observed, t, sampled.means_where_chosen(t, returns));
       const auto predicted = baseline_.at(sampled.episode().steps()[t], D);
       auto wanted = tape.constant(predicted.rows(), D);
@@ -67,15 +81,13 @@ class Nvil final : public AveragingEstimator<T> {
   }
 
  private:
-  int samples_;
-  bool normalise_;
-  Credit credit_;
+  Config config_;
   std::size_t square_;  // index of the mean square among the averages
   LearnedBaseline<T> baseline_;
 };
 
 // (f - c) / max(1, sigma) with C = 0
-Promise::Losses advantages(const Settings& settings, const Promise::Losses& f, const std::vector<Promise::Losses>& before) {
+Promise::Losses advantages(const Config& config, const Promise::Losses& f, const std::vector<Promise::Losses>& before) {
   double c = 0, square = 0, kept = 0;  // the first observation replaces the initial values
   for (const auto& seen : before) {
     double sum = 0, squares = 0, count = 0;
@@ -87,11 +99,11 @@ Promise::Losses advantages(const Settings& settings, const Promise::Losses& f, c
       }
     c = kept * c + (1 - kept) * sum / count;
     square = kept * square + (1 - kept) * squares / count;
-    kept = settings.real("decay");
+    kept = config.decay;
   }
   auto advantage = f;
   for (auto& example : advantage)
-    for (double& a : example) a = (a - c) / (settings.flag("normalise") ? std::max(1.0, std::sqrt(square)) : 1);
+    for (double& a : example) a = (a - c) / (config.normalise ? std::max(1.0, std::sqrt(square)) : 1);
   return advantage;
 }
 
@@ -103,13 +115,9 @@ const EstimatorEntry entry = {
     .paper = "Mnih & Gregor 2014, Neural variational inference and learning in belief networks, Algorithm 1",
     .target = "expected_loss",
     .unbiased = true,
-    .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
+    .biased_by = [](const Config& config) { return config.normalise; },
     .evaluations = "K",
-    .parameters = {samples_parameter(),
-                   ParameterInfo::flag("normalise", false, "divide the signal by its running deviation where above 1: biased"),
-                   ParameterInfo::integer("hidden", 100, 1, 65536, "tanh units of the baseline network"),
-                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old averages kept at each step").below(),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::noiseless_once_learned("hidden=4,decay=0.9999"), promise::unbiased("normalise=true"),
                  promise::advantages(advantages, "samples=2,normalise=true,reward_to_go=true"),

@@ -17,26 +17,27 @@
 namespace hardgrad::estimators::optimal_baseline {
 namespace {
 
+using Config = SamplesAndCredit<4, 2>;
+
 template <class T>
 class OptimalBaseline final : public Estimator<T> {
  public:
-  OptimalBaseline(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+  OptimalBaseline(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_);
+    Sampled<T> sampled(problem, config_.samples);
     std::vector<std::vector<double>> signal;
     for (int t = 0; t < sampled.steps(); ++t) {
-      const auto f = sampled.returns(t, credit_);
-      const int D = sampled.columns(t, credit_);
+      const auto f = sampled.returns(t, config_.credit);
+      const int D = sampled.columns(t, config_.credit);
       const auto& [question, choice] = sampled.episode().steps()[t];
       auto weight = question.distribution->squared_scores(choice);  // of each column
       if (D == 1) weight = sums_of(weight, question.site.columns);
       auto& centred = signal.emplace_back(f);
       for (std::size_t i = 0; i < f.size(); ++i) {
-        const std::size_t example = i / (D * samples_) * (D * samples_);
+        const std::size_t example = i / (D * config_.samples) * (D * config_.samples);
         double above = 0, below = 0;  // subtract before summing: equal losses give exactly 0
-        for (std::size_t j = example + i % D; j < example + D * samples_; j += D)
+        for (std::size_t j = example + i % D; j < example + D * config_.samples; j += D)
           if (j != i) {
             above += weight[j] * (f[i] - f[j]);
             below += weight[j];
@@ -55,8 +56,7 @@ class OptimalBaseline final : public Estimator<T> {
     return sums;
   }
 
-  int samples_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -68,7 +68,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::best_constant("reinforce", "baseline"), promise::unshifted(),
                  promise::noiseless(Promise::Loss::constant)},

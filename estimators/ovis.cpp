@@ -18,21 +18,36 @@
 namespace hardgrad::estimators::ovis {
 namespace {
 
+enum class Variant { mc, asymptotic };
+constexpr Named<Variant> variants[] = {{"mc", Variant::mc}, {"asymptotic", Variant::asymptotic}};
+
+struct Config {
+  int samples = 2;
+  Variant variant = Variant::mc;
+  int auxiliary = 1;
+  double gamma = 1;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(variant, "variant", variants, "how the control variate is computed");
+    field(auxiliary, "auxiliary", 1, 1e6, "auxiliary samples S of variant=mc");
+    field(gamma, "gamma", 0, 1, "for variant=asymptotic: 1 if many samples have weight, 0 if few do; biased above 0");
+  }
+};
+
 template <class T>
 class Ovis final : public Estimator<T> {
  public:
-  Ovis(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")),
-        auxiliary_(settings.text("variant") == "mc" ? settings.integer("auxiliary") : 0),
-        gamma_(settings.real("gamma")) {}
+  Ovis(const Config& config, const Structure&, Key)
+      : config_(config), auxiliary_(config.variant == Variant::mc ? config.auxiliary : 0) {}
   bool exchangeable() const override { return auxiliary_ == 0; }  // auxiliary samples cannot be exchanged with the others
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ImportanceSamples<T> drawn(problem, samples_ + auxiliary_);
+    ImportanceSamples<T> drawn(problem, config_.samples + auxiliary_);
     return drawn.estimate([&](int b, Slopes& slope) {
-      const auto log_w = drawn.log_weights(b).first(samples_);
+      const auto log_w = drawn.log_weights(b).first(config_.samples);
       const auto v = self_normalised(log_w);
-      for (int k = 0; k < samples_; ++k) {
+      for (int k = 0; k < config_.samples; ++k) {
         slope.add_log_joint(k, -v[k]);
         slope.log_q[k] = auxiliary_ ? -sampled_signal(drawn.log_weights(b), k) : -asymptotic_signal(log_w, k, v[k]);
       }
@@ -43,7 +58,7 @@ class Ovis final : public Estimator<T> {
  private:
   /// d_k - c_k; the auxiliary samples follow the first K.
   double sampled_signal(std::span<const double> log_w, int k) const {
-    std::vector<double> w(log_w.begin(), log_w.begin() + samples_);
+    std::vector<double> w(log_w.begin(), log_w.begin() + config_.samples);
     const auto d = [&](double own) {
       w[k] = own;
       const double whole = log_sum_exp(w);
@@ -51,16 +66,17 @@ class Ovis final : public Estimator<T> {
     };
     const double mine = d(log_w[k]);
     double signal = 0;
-    for (double other : log_w.subspan(samples_)) signal += (mine - d(other)) / auxiliary_;
+    for (double other : log_w.subspan(config_.samples)) signal += (mine - d(other)) / auxiliary_;
     return signal;
   }
   /// d_k - c_k = gamma log(1 - 1/K) - log(1 - v_k) - (1 - gamma) v_k; 1 - v_k is computed without cancellation.
   double asymptotic_signal(std::span<const double> log_w, int k, double v) const {
-    return gamma_ * std::log1p(-1.0 / samples_) + log_sum_exp(log_w) - log_sum_exp(all_but(log_w, k)) - (1 - gamma_) * v;
+    return config_.gamma * std::log1p(-1.0 / config_.samples) + log_sum_exp(log_w) - log_sum_exp(all_but(log_w, k)) -
+           (1 - config_.gamma) * v;
   }
 
-  int samples_, auxiliary_;
-  double gamma_;
+  Config config_;
+  int auxiliary_;
 };
 
 }  // namespace
@@ -74,14 +90,9 @@ const EstimatorEntry entry = {
     .target = "importance_bound",
     .target_of = samples_of_bound,
     .unbiased = true,
-    .biased_by =
-        [](const Settings& settings) { return settings.text("variant") == "asymptotic" && settings.real("gamma") != 0; },
+    .biased_by = [](const Config& config) { return config.variant == Variant::asymptotic && config.gamma != 0; },
     .evaluations = "K; K + auxiliary if variant=mc",
-    .parameters = {samples_parameter(2, 2),
-                   ParameterInfo::choice("variant", "mc", {"mc", "asymptotic"}, "how the control variate is computed"),
-                   ParameterInfo::integer("auxiliary", 1, 1, 1e6, "auxiliary samples S of variant=mc"),
-                   ParameterInfo::real("gamma", 1, 0, 1,
-                                       "for variant=asymptotic: 1 if many samples have weight, 0 if few do; biased above 0")},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::unshifted(), promise::unbiased("variant=asymptotic,gamma=0"),
                  promise::unshifted("variant=asymptotic,gamma=0"), promise::variance(3.233772351),

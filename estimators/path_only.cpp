@@ -14,27 +14,36 @@
 namespace hardgrad::estimators::path_only {
 namespace {
 
+struct Config {
+  int samples = 1;
+  bool hard_threshold = false;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(hard_threshold, "hard_threshold",
+          "take the most probable option: threshold units (bits) and argmax units, without noise");
+  }
+};
+
 template <class T>
 class PathOnly final : public Estimator<T> {
  public:
-  PathOnly(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), threshold_(settings.flag("hard_threshold")) {}
+  PathOnly(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    if (threshold_) {
+    if (config_.hard_threshold) {
       GreedyHandler<T> most_probable;
       return path_estimate(problem, 1, most_probable);
     }
-    SampleHandler<T> drawn(samples_, problem.random, problem.batch.id);
-    return path_estimate(problem, samples_, drawn);
+    SampleHandler<T> drawn(config_.samples, problem.random, problem.batch.id);
+    return path_estimate(problem, config_.samples, drawn);
   }
 
  private:
-  int samples_;
-  bool threshold_;
+  Config config_;
 };
 
-SmallChoice::Vector none(const Settings&, const SmallChoice& at) { return SmallChoice::Vector(0.0, at.logits.size()); }
+SmallChoice::Vector none(const Config&, const SmallChoice& at) { return SmallChoice::Vector(0.0, at.logits.size()); }
 
 }  // namespace
 
@@ -45,10 +54,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K; 1 if hard_threshold",
-    .parameters = {samples_parameter(),
-                   ParameterInfo::flag(
-                       "hard_threshold", false,
-                       "take the most probable option: threshold units (bits) and argmax units, without noise")},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::mean(none), promise::unshifted()},
 };

@@ -14,6 +14,16 @@
 namespace hardgrad::estimators::pathwise {
 namespace {
 
+struct Config {
+  int samples = 1;
+  bool antithetic = false;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(antithetic, "antithetic", "draw samples in pairs of mirrored noise");
+  }
+};
+
 /// As SampleHandler, but its answers are differentiable in the distribution's parameters.
 template <class T>
 class ReparameterisedHandler final : public Handler<T> {
@@ -34,19 +44,17 @@ class ReparameterisedHandler final : public Handler<T> {
 template <class T>
 class Pathwise final : public Estimator<T> {
  public:
-  Pathwise(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), antithetic_(settings.flag("antithetic")) {}
-  bool exchangeable() const override { return !antithetic_; }
+  Pathwise(const Config& config, const Structure&, Key) : config_(config) {}
+  bool exchangeable() const override { return !config_.antithetic; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     MirroredRandomness mirrored(problem.random);
-    ReparameterisedHandler<T> handler(samples_, antithetic_ ? mirrored : problem.random, problem.batch.id);
-    return path_estimate(problem, samples_, handler);
+    ReparameterisedHandler<T> handler(config_.samples, config_.antithetic ? mirrored : problem.random, problem.batch.id);
+    return path_estimate(problem, config_.samples, handler);
   }
 
  private:
-  int samples_;
-  bool antithetic_;
+  Config config_;
 };
 
 }  // namespace
@@ -58,11 +66,11 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(), ParameterInfo::flag("antithetic", false, "draw samples in pairs of mirrored noise")},
+    .parameters = declared<Config>(),
     .needs = {need::reparameterised},
     .why_unsupported =
-        [](const Settings& settings, const Structure& structure) {
-          return settings.flag("antithetic") ? needs_pairs(settings, structure) : std::string();
+        [](const Config& config, const Structure& structure) {
+          return config.antithetic ? needs_pairs({config.samples}, structure) : std::string();
         },
 };
 HARDGRAD_ESTIMATOR(Pathwise, entry)

@@ -37,7 +37,7 @@
 // Departures: std has K - 1 degrees of freedom (batch_std: the number of choices less 1). The path term, which rewards do not
 // have, has the ratio of all choices before the cost. Ratios are exponentials of differences of logarithms; one that overflows
 // is an error. `tokens` averages over the samples of one example.
-#include "core/estimator/score_function/policy_ratios.hpp"
+#include "core/estimator/score_function/policy_terms.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -47,39 +47,70 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/critic.hpp"
-#include "core/estimator/score_function/policy_advantages.hpp"
-#include "core/estimator/score_function/policy_divergence.hpp"
 #include "core/estimator/score_function/policy_presets.hpp"
-#include "core/estimator/score_function/policy_shares.hpp"
 #include "core/estimator/score_function/reference_run.hpp"
 #include "core/estimator/score_function/tuples.hpp"
 
 namespace hardgrad::estimators::policy_gradient {
 namespace {
 
+using namespace policy;
+using From = Advantage::From;
+
+enum class Where { reward, loss, weighted };
+constexpr Named<Where> places[] = {{"reward", Where::reward}, {"loss", Where::loss}, {"weighted", Where::weighted}};
+
+struct Config {
+  int samples = 4;
+  const Advantage* advantage = row_of(advantages, "leave_one_out");
+  double epsilon = 1e-4, lambda = 1;
+  int hidden = 64;
+  const Ratio* ratio = row_of(ratios, "sequence");
+  const Bound* bound = row_of(bounds, "none");
+  Limits limit{.low = 0.8, .high = 1.2, .dual = 1e12};
+  const Aggregation* aggregation = row_of(aggregations, "sum");
+  const Divergence* divergence = row_of(divergences, "none");
+  Where where = Where::reward;
+  double beta = 0;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(advantage, "advantage", advantages, "the loss less a baseline");
+    field(epsilon, "epsilon", 0, 1e6, "added to the std of advantage=group_std and batch_std").above();
+    field(lambda, "lambda", 0, 1, "advantage=critic: 1 takes whole returns, 0 the value of the next state");
+    field(hidden, "hidden", 1, 65536, "advantage=critic: tanh units of the critic");
+    field(ratio, "ratio", ratios, "whose probabilities are compared with the behaviour policy's");
+    field(bound, "bound", bounds, "treatment of large and small ratios");
+    field(limit.low, "low", 0, 1e12, "smallest ratio of `bound`");
+    field(limit.high, "high", 0, 1e12, "largest ratio of `bound`");
+    field(limit.dual, "dual", 1, 1e12, "largest ratio of bound=clip for worse samples than the baseline");
+    field(aggregation, "aggregation", aggregations,
+          "a sample's choices: their sum, or divided by their number, the group's mean number, or the largest possible");
+    field(divergence, "divergence", divergences, "of the policy from the reference policy");
+    field(where, "where", places,
+          "the divergence: added to the loss of samples, differentiated, or differentiated with its ratio");
+    field(beta, "beta", 0, 1e6, "weight of the divergence");
+    credit_field(field, credit);
+  }
+  bool near_reference() const { return divergence->name != "none" && beta > 0; }
+  bool in_reward() const { return where == Where::reward; }
+};
+
 template <class T>
 class PolicyGradient final : public Estimator<T> {
  public:
-  PolicyGradient(const Settings& settings, const Structure& structure, Key init)
-      : samples_(settings.integer("samples")),
-        advantage_(settings.text("advantage")),
-        epsilon_(settings.real("epsilon")),
-        ratio_(settings.text("ratio")),
-        bound_{settings.text("bound"), settings.real("low"), settings.real("high"), settings.real("dual")},
-        aggregation_(settings.text("aggregation")),
-        divergence_{settings.real("beta") > 0 ? settings.text("divergence") : "none"},
-        where_(settings.text("where")),
-        beta_(settings.real("beta")),
-        credit_(advantage_ == "critic" ? Credit::reward_to_go : credit_of(settings)),
-        longest_(std::max(structure.steps(), 1)),
-        lambda_(settings.real("lambda")) {
-    if (advantage_ == "critic") critic_ = {this->own_, structure, static_cast<std::size_t>(settings.integer("hidden")), init};
+  PolicyGradient(const Config& config, const Structure& structure, Key init)
+      : config_(config), longest_(std::max(structure.steps(), 1)) {
+    if (!config.near_reference()) config_.divergence = row_of(divergences, "none");
+    if (config.advantage->from != From::critic) return;
+    config_.credit = Credit::reward_to_go;
+    critic_ = {this->own_, structure, static_cast<std::size_t>(config.hidden), init};
   }
 
   Estimate<T> estimate(const Problem<T>& given) const override;
 
  private:
-  bool in_reward() const { return where_ == "reward"; }
   /// The parts of a run that the estimate reads.
   struct Run {
     Sampled<T> sampled;
@@ -95,17 +126,8 @@ class PolicyGradient final : public Estimator<T> {
   Var<T> divergence_of_questions(Run& run) const;
   double loss(Run& run) const;
 
-  int samples_;
-  std::string advantage_;
-  double epsilon_;
-  std::string ratio_;
-  RatioBound bound_;
-  std::string aggregation_;
-  PolicyDivergence divergence_;
-  std::string where_;
-  double beta_;
-  Credit credit_;
-  double longest_, lambda_;
+  Config config_;
+  double longest_;
   Critic<T> critic_;
 };
 
@@ -113,51 +135,56 @@ template <class T>
 Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
   auto run = this->run(given);
   auto& sampled = run.sampled;
-  const auto log_w = log_weights(ratio_, run.l, run.n);
-  if (divergence_.of_words() && in_reward())
+  const auto& advantage = *config_.advantage;
+  const auto& divergence = *config_.divergence;
+  const auto credit = config_.credit;
+  const auto log_w = log_weights(*config_.ratio, run.l, run.n);
+  if (divergence.of_words() && config_.in_reward())
     for (int t = 0; t < sampled.steps(); ++t) {
       const auto& rows = sampled.episode().steps()[t].choice.rows;
       const auto d = sampled.episode().tape().constant(rows->size(), 1);
       for (std::size_t r = 0; r < rows->size(); ++r)
-        sampled.episode().tape().mutable_value(d)(r, 0) = static_cast<T>(divergence_(run.m[t][r]));
-      sampled.add(rows, d, beta_);
+        sampled.episode().tape().mutable_value(d)(r, 0) = static_cast<T>(divergence.at(run.m[t][r]));
+      sampled.add(rows, d, config_.beta);
     }
   Estimate<T> estimate;
   std::vector<std::vector<double>> known;  // advantages of all questions at once
-  if (advantage_ == "batch_std") known = normalised_over_batch(sampled, credit_, epsilon_);
-  if (advantage_ == "critic") {
-    auto judged = critic_.judge(sampled, lambda_);
+  if (advantage.from == From::batch) known = normalised_over_batch(sampled, credit, config_.epsilon);
+  if (advantage.from == From::critic) {
+    auto judged = critic_.judge(sampled, config_.lambda);
     known = std::move(judged.advantage);
     estimate.own_loss = judged.loss;
   }
   std::optional<Sampled<T>> greedy;
-  if (advantage_ == "greedy") {
+  if (advantage.from == From::greedy_run) {
     GreedyHandler<T> most_probable;
     greedy.emplace(given, 1, most_probable);
   }
   const auto score = sampled.score(
-      credit_,
+      credit,
       [&](int t, std::vector<double>& f) {
-        const int columns = sampled.columns(t, credit_);
+        const int columns = sampled.columns(t, credit);
         if (!known.empty())
           f = known[t];
         else if (greedy)
-          subtract_baseline(f, greedy->returns(t, credit_), columns);
-        else
-          compare_samples(advantage_, f, samples_, columns, run.n, epsilon_);
+          subtract_baseline(f, greedy->returns(t, credit), columns);
+        else if (advantage.compare)
+          advantage.compare(f, {config_.samples, columns, run.n, config_.epsilon});
         for (std::size_t i = 0; i < f.size(); ++i) {
           const std::size_t r = i / columns;
-          f[i] = weighed<T>(f[i], bound_(log_w[t][r], -f[i]), log_w[t][r]);
-          if (divergence_.of_words() && !in_reward()) {
+          f[i] = weighed<T>(f[i], config_.bound->of(std::exp(log_w[t][r]), -f[i], config_.limit), log_w[t][r]);
+          if (divergence.of_words() && !config_.in_reward()) {
             const double m = run.m[t][r];
-            f[i] += beta_ * (where_ == "loss" ? divergence_.slope(m) : std::exp(run.l[t][r]) * divergence_.weighted_slope(m));
+            f[i] += config_.beta *
+                    (config_.where == Where::loss ? divergence.slope(m) : std::exp(run.l[t][r]) * divergence.weighted_slope(m));
           }
           f[i] *= run.share[r];
         }
       },
       run.policy);
   auto surrogate = add(score, path(run));
-  if (divergence_.kind == "exact" && !in_reward()) surrogate = add(surrogate, divergence_of_questions(run));
+  if (config_.near_reference() && !divergence.of_words() && !config_.in_reward())
+    surrogate = add(surrogate, divergence_of_questions(run));
   estimate.loss = loss(run);
   estimate.surrogate = surrogate;
   estimate.episode = sampled.release();
@@ -170,17 +197,18 @@ auto PolicyGradient<T>::run(const Problem<T>& given) const -> Run {
   auto problem = given;
   const auto policy = given.terms.drawn_from;
   if (policy == DrawnFrom::prior) problem.terms.drawn_from = DrawnFrom::behaviour;
-  problem.terms.reads_reference = divergence_.any();
-  if (divergence_.of_words() || (divergence_.any() && !in_reward())) problem.terms.to_reference = 0;  // this file adds it
+  const bool of_words = config_.divergence->of_words();
+  problem.terms.reads_reference = config_.near_reference();
+  if (of_words || (config_.near_reference() && !config_.in_reward())) problem.terms.to_reference = 0;  // this file adds it
   const bool off_policy = policy == DrawnFrom::prior && given.model.structure_with_policies().behaviour;
-  Run run{{problem, samples_, off_policy ? Costs::weighted : Costs::averaged}, off_policy, policy, {}, {}, {}, {}};
+  Run run{{problem, config_.samples, off_policy ? Costs::weighted : Costs::averaged}, off_policy, policy, {}, {}, {}, {}};
   run.n.assign(run.sampled.rows(), 0);
   for (const auto& [question, choice] : run.sampled.episode().steps())
     for (std::size_t r = 0; r < run.n.size(); ++r) run.n[r] += question.chooses(choice.rows->parent[r]);
   for (auto& n : run.n) n = std::max(n, 1.0);
   run.l = log_ratios(run, off_policy ? DrawnFrom::behaviour : policy);
-  run.m = log_ratios(run, divergence_.of_words() ? DrawnFrom::reference : policy);
-  run.share = sample_shares(aggregation_, run.n, samples_, longest_);
+  run.m = log_ratios(run, of_words ? DrawnFrom::reference : policy);
+  run.share = sample_shares(*config_.aggregation, run.n, config_.samples, longest_);
   return run;
 }
 
@@ -225,7 +253,7 @@ Var<T> PolicyGradient<T>::divergence_of_questions(Run& run) const {
   for (const auto& [question, choice] : episode.steps()) {
     std::vector<double> weight(question.site.rows->size());
     for (std::size_t r = 0; r < run.n.size(); ++r)
-      weight[choice.rows->parent[r]] += beta_ * run.share[r] / static_cast<double>(run.n.size());
+      weight[choice.rows->parent[r]] += config_.beta * run.share[r] / static_cast<double>(run.n.size());
     total = add(total, weighted_sum(question.of(run.policy)->divergence(*question.of(DrawnFrom::reference)),
                                     std::span<const double>(weight)));
   }
@@ -236,76 +264,69 @@ Var<T> PolicyGradient<T>::divergence_of_questions(Run& run) const {
 template <class T>
 double PolicyGradient<T>::loss(Run& run) const {
   const auto f = run.sampled.losses();
+  const auto& divergence = *config_.divergence;
   double sum = 0;
   for (std::size_t r = 0; r < f.size(); ++r) {
     double l = 0, d = 0, beyond = 0;
     for (const auto& at : run.l) l += at[r];
-    for (std::size_t t = 0; t < run.m.size() && divergence_.of_words(); ++t) {
+    for (std::size_t t = 0; t < run.m.size() && divergence.of_words(); ++t) {
       const double m = run.m[t][r];
-      if (divergence_.overflows(m))
-        beyond += PolicyDivergence::weighted(l, m);
+      if (m < divergence.least)
+        beyond += weighted_k3(l, m);
       else
-        d += divergence_(m);
+        d += divergence.at(m);
     }
-    sum += weighed<double>(f[r] + beta_ * d, std::exp(l), l) + beta_ * beyond;
+    sum += weighed<double>(f[r] + config_.beta * d, std::exp(l), l) + config_.beta * beyond;
   }
   return sum / static_cast<double>(f.size());
 }
 
-std::string target_of(const Settings& settings) {
-  if (settings.text("advantage") == "relative") return "success_likelihood";
-  return settings.text("divergence") == "none" || settings.real("beta") == 0
-             ? "expected_loss"
-             : "near_reference[beta=" + to_string(settings.real("beta")) + "]";
+std::string target_of(const Config& config) {
+  if (config.advantage->target) return config.advantage->target;
+  return config.near_reference() ? "near_reference[beta=" + to_string(config.beta) + "]" : "expected_loss";
 }
 
-bool is_biased(const Settings& s) {
-  const auto& advantage = s.text("advantage");
-  const auto& divergence = s.text("divergence");
-  const bool near = divergence != "none" && s.real("beta") > 0;
-  const bool fair = advantage == "none" || advantage == "leave_one_out" || advantage == "greedy" ||
-                    (advantage == "critic" && s.real("lambda") == 1);
-  return !fair || s.text("ratio") != "sequence" || s.text("bound") != "none" || s.text("aggregation") != "sum" ||
-         (near && ((divergence != "k1" && divergence != "exact") || s.text("where") != "reward"));
+bool is_biased(const Config& config) {
+  return config.advantage->biased || (config.advantage->from == From::critic && config.lambda < 1) || config.ratio->biased ||
+         config.bound->biased || config.aggregation->biased ||
+         (config.near_reference() && (config.divergence->biased || !config.in_reward()));
 }
 
-std::string why_not(const Settings& s, const Structure& structure) {
-  if (s.text("advantage") == "critic")
-    if (auto reason = Critic<double>::why_not(s.real("lambda"), structure); !reason.empty()) return reason;
-  if (s.integer("samples") == 1 && compares_samples(s.text("advantage")))
-    return "advantage=" + s.text("advantage") + " compares an example's samples: take samples of at least 2, or advantage=none";
-  if (s.text("advantage") == "relative" && s.text("divergence") != "none" && s.real("beta") > 0)
-    return "advantage=relative estimates the likelihood of success alone: take beta=0";
-  if (s.real("low") > s.real("high")) return "low is above high: take low=" + to_string(s.real("high")) + " or a larger high";
-  return target_of(s) == "expected_loss" || s.text("target") == "expected_loss"
+std::string why_not(const Settings& settings, const Structure& structure) {
+  const auto config = read<Config>(settings);
+  const auto& advantage = *config.advantage;
+  if (advantage.from == From::critic)
+    if (auto reason = Critic<double>::why_not(config.lambda, structure); !reason.empty()) return reason;
+  if (config.samples == 1 && advantage.from == From::group)
+    return fmt::format("advantage={} compares an example's samples: take samples of at least 2, or advantage=none",
+                       advantage.name);
+  if (advantage.target && config.near_reference())
+    return fmt::format("advantage={} estimates the likelihood of success alone: take beta=0", advantage.name);
+  if (config.limit.low > config.limit.high)
+    return "low is above high: take low=" + to_string(config.limit.high) + " or a larger high";
+  return target_of(config) == "expected_loss" || read<SharedConfig>(settings).target == SharedConfig::Aim::expected_loss
              ? ""
              : "divergence and advantage=relative have targets of their own: take target=expected_loss, or neither";
 }
 
 // E 1/K sum_k A_k W(w_k) (one_hot(z_k) - p): a single choice, for which all ratios but `none` are equal
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
-  const int K = settings.integer("samples");
-  const auto& advantage = settings.text("advantage");
-  const RatioBound bound{settings.text("bound"), settings.real("low"), settings.real("high"), settings.real("dual")};
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
+  const int K = config.samples;
   SmallChoice::Vector log_w(0.0, at.logits.size());
-  if (settings.text("ratio") != "none") log_w = std::log(at.p() / at.q());
+  if (config.ratio->name != "none") log_w = std::log(at.p() / at.q());
   return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
     double mean = 0, squares = 0;
     for (const auto k : z) mean += at.loss(at.one_hot(k)) / K;
     for (const auto k : z) squares += std::pow(at.loss(at.one_hot(k)) - mean, 2);
-    const double scale = advantage == "group_std"       ? std::sqrt(squares / (K - 1.0)) + settings.real("epsilon")
-                         : advantage == "leave_one_out" ? (K - 1.0) / K
-                                                        : 1;
+    const double divisor = config.advantage->divisor(squares, K, config.epsilon);
     SmallChoice::Vector g(0.0, at.logits.size());
     for (const auto k : z) {
-      const double a = (at.loss(at.one_hot(k)) - mean) / scale;
-      g += a * bound(log_w[k], -a) / K * (at.one_hot(k) - at.p());
+      const double a = (at.loss(at.one_hot(k)) - mean) / divisor;
+      g += a * config.bound->of(std::exp(log_w[k]), -a, config.limit) / K * (at.one_hot(k) - at.p());
     }
     return g;
   });
 }
-
-using P = ParameterInfo;
 
 }  // namespace
 
@@ -317,30 +338,10 @@ const EstimatorEntry entry = {
     .target_of = target_of,
     .unbiased = true,
     .biased_by = is_biased,
-    .couples_by = [](const Settings& s) { return s.text("advantage") == "batch_std"; },
+    .couples_by = [](const Config& config) { return config.advantage->from == From::batch; },
     .off_policy = true,
     .evaluations = "K; K + 1 if advantage=greedy",
-    .parameters =
-        {samples_parameter(4),
-         P::choice("advantage", "leave_one_out",
-                   {"none", "leave_one_out", "group_mean", "group_std", "length_weighted", "relative", "greedy", "batch_std",
-                    "critic"},
-                   "the loss less a baseline"),
-         P::real("epsilon", 1e-4, 0, 1e6, "added to the std of advantage=group_std and batch_std").above(),
-         P::real("lambda", 1, 0, 1, "advantage=critic: 1 takes whole returns, 0 the value of the next state"),
-         P::integer("hidden", 64, 1, 65536, "advantage=critic: tanh units of the critic"),
-         P::choice("ratio", "sequence", {"none", "token", "prefix", "sequence", "geometric"},
-                   "whose probabilities are compared with the behaviour policy's"),
-         P::choice("bound", "none", {"none", "clip", "truncate", "mask"}, "treatment of large and small ratios"),
-         P::real("low", 0.8, 0, 1e12, "smallest ratio of `bound`"), P::real("high", 1.2, 0, 1e12, "largest ratio of `bound`"),
-         P::real("dual", 1e12, 1, 1e12, "largest ratio of bound=clip for worse samples than the baseline"),
-         P::choice(
-             "aggregation", "sum", {"sum", "sequences", "tokens", "longest"},
-             "a sample's choices: their sum, or divided by their number, the group's mean number, or the largest possible"),
-         P::choice("divergence", "none", {"none", "k1", "k2", "k3", "exact"}, "of the policy from the reference policy"),
-         P::choice("where", "reward", {"reward", "loss", "weighted"},
-                   "the divergence: added to the loss of samples, differentiated, or differentiated with its ratio"),
-         P::real("beta", 0, 0, 1e6, "weight of the divergence"), credit_parameter()},
+    .parameters = declared<Config>(),
     .presets = policy_presets,
     .needs = {need::log_density},
     .promises = {promise::mean(expected, "samples=3,advantage=leave_one_out"),

@@ -26,30 +26,46 @@
 namespace hardgrad::estimators::rebar {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double eta = 1, temperature = 0.5;
+  bool tune = true, coupled = false;
+  double decay = 0.9;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(eta, "eta", -1e6, 1e6, "initial weight of the control variate");
+    field.temperature(temperature, "temperature", "initial temperature of the relaxation");
+    field(tune, "tune", "tune both in training, by the squared norm of the gradient");
+    field(coupled, "coupled", "use the noise that made the choice as the noise given the choice");
+    field(decay, "decay", 0, 1, "share of the old average of losses kept at each step").below();
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class Rebar final : public AveragingEstimator<T> {
  public:
-  Rebar(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure, settings.real("decay")),
-        samples_(settings.integer("samples")),
-        coupled_(settings.flag("coupled")),
-        tune_(settings.flag("tune")),
-        credit_(credit_of(settings)),
+  Rebar(const Config& config, const Structure& structure, Key)
+      : AveragingEstimator<T>(structure, config.decay),
+        config_(config),
         eta_(this->own_.add("rebar.eta", {1})),
         log_temperature_(this->own_.add("rebar.log_temperature", {1})) {
-    eta_.value.data[0] = static_cast<T>(settings.real("eta"));
-    log_temperature_.value.data[0] = static_cast<T>(std::log(settings.real("temperature")));
+    eta_.value.data[0] = static_cast<T>(config.eta);
+    log_temperature_.value.data[0] = static_cast<T>(std::log(config.temperature));
   }
   bool exchangeable() const override { return false; }
-  int copies() const override { return samples_; }
+  int copies() const override { return config_.samples; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     const double eta = eta_.value.data[0], temperature = std::exp(log_temperature());
-    const bool tuning = problem.learning && tune_;
+    const bool tuning = problem.learning && config_.tune;
     std::vector<double> temperatures = {temperature};
     if (tuning) temperatures = {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
-    RelaxedRun<T> run(problem, problem.one_copy ? 1 : samples_, coupled_, temperatures);
-    const auto f = run.losses(credit_), a = this->average(f.of), centred = run.relaxed_losses(0, credit_) - a;  // f(w~) - a
+    RelaxedRun<T> run(problem, problem.one_copy ? 1 : config_.samples, config_.coupled, temperatures);
+    const auto f = run.losses(config_.credit), a = this->average(f.of),
+               centred = run.relaxed_losses(0, config_.credit) - a;  // f(w~) - a
     auto signal = f - a;
     signal.add(centred, -eta);
     const auto g = run.gradient(0, signal, eta);
@@ -58,7 +74,7 @@ class Rebar final : public AveragingEstimator<T> {
     this->note(estimate.observed, f);
     if (tuning) {  // derivatives of |g|^2, averaged over the samples
       const double share = 1 / static_cast<double>(run.run().groups());
-      const auto control = [&](std::size_t i) { return run.gradient(i, -1 * run.relaxed_losses(i, credit_), 1); };
+      const auto control = [&](std::size_t i) { return run.gradient(i, -1 * run.relaxed_losses(i, config_.credit), 1); };
       const auto in_eta = run.gradient(0, -1 * centred, 1);
       const auto in_temperature = (1 / difference) * (control(1) - control(2));
       estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * 2 * total(dot(g, in_eta))),
@@ -73,9 +89,7 @@ class Rebar final : public AveragingEstimator<T> {
     return std::clamp(static_cast<double>(log_temperature_.value.data[0]), -6.0, 6.0);
   }
   static constexpr double difference = 0.02;  // of the log temperature
-  int samples_;
-  bool coupled_, tune_;
-  Credit credit_;
+  Config config_;
   Parameter<T>&eta_, &log_temperature_;
 };
 
@@ -90,18 +104,13 @@ const EstimatorEntry entry = {
     .evaluations =
         "3 K; 2 K if coupled; 7 K if learning; 4 K if coupled and learning; (1 + 2 Q) K if sequential; (1 + Q) K if sequential "
         "and coupled; (1 + 6 Q) K if sequential and learning; (1 + 3 Q) K if sequential and coupled and learning",
-    .parameters = {samples_parameter(), ParameterInfo::real("eta", 1, -1e6, 1e6, "initial weight of the control variate"),
-                   ParameterInfo::temperature("temperature", 0.5, "initial temperature of the relaxation"),
-                   ParameterInfo::flag("tune", true, "tune both in training, by the squared norm of the gradient"),
-                   ParameterInfo::flag("coupled", false, "use the noise that made the choice as the noise given the choice"),
-                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::same_moments("reinforce", "eta=0"), promise::noiseless_once_learned(),
                  promise::noiseless_once_learned("tune=false"),
                  promise::descends_square("eta=0.7,temperature=0.8,coupled=true")},
-    .infinite_variance = [](const Settings& settings, const Structure& structure,
-                            double) { return settings.real("eta") == 0 ? "" : no_variance_of_slopes(structure); },
+    .infinite_variance = [](const Config& config, const Structure& structure,
+                            double) { return config.eta == 0 ? "" : no_variance_of_slopes(structure); },
 };
 HARDGRAD_ESTIMATOR(Rebar, entry)
 

@@ -10,20 +10,19 @@
 namespace hardgrad::estimators::reinforce {
 namespace {
 
+using Config = BaselineConfig<>;
+
 template <class T>
 class Reinforce final : public Estimator<T> {
  public:
-  Reinforce(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), credit_(credit_of(settings)) {}
+  Reinforce(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    return with_constant_baseline(Sampled<T>(problem, samples_), baseline_, credit_);
+    return with_constant_baseline(Sampled<T>(problem, config_.samples), config_.baseline, config_.credit);
   }
 
  private:
-  int samples_;
-  double baseline_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -35,7 +34,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(), baseline_parameter(), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
 };
 HARDGRAD_ESTIMATOR(Reinforce, entry)

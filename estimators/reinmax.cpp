@@ -13,29 +13,38 @@
 namespace hardgrad::estimators::reinmax {
 namespace {
 
+struct Config {
+  int samples = 1;
+  double temperature = 1;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    temperature_field(field, temperature);
+  }
+};
+
 template <class T>
 class ReinMax final : public RelaxationEstimator<T> {
  public:
-  ReinMax(const Settings& settings, const Structure&, Key)
-      : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")) {}
+  ReinMax(const Config& config, const Structure&, Key) : RelaxationEstimator<T>(config.samples), config_(config) {}
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
     // The softmax of the moved logits is (p_T + z) / 2, so its Jacobian is J((p_T + z) / 2).
-    const auto theta = halfway(asked, option, temperature_);
+    const auto theta = halfway(asked, option, config_.temperature);
     auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
       for (std::size_t i = 0; i < move.size(); ++i) move[i] = theta[r * asked.width() + i] - move[i];
     });
     auto soft = subtract(affine(asked.softmax(moves, 1), T{2}), affine(asked.softmax(), T{0.5}));
     return straight_through(asked, std::move(option), soft);
   }
-  double temperature_;
+  Config config_;
 };
 
 // sum_z p(z) [2 J((p_T + z) / 2) - 1/2 J(p)] f'(z)
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
-  const auto p = at.p(), p_T = at.p(settings.real("temperature"));
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
+  const auto p = at.p(), p_T = at.p(config.temperature);
   return at.mean([&](std::size_t z) -> SmallChoice::Vector {
     const auto slope = at.slope(at.one_hot(z));
     return 2.0 * through_softmax((p_T + at.one_hot(z)) / 2.0, slope) - 0.5 * through_softmax(p, slope);
@@ -51,7 +60,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(1)},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.6")},
 };

@@ -23,15 +23,33 @@
 namespace hardgrad::estimators::reinmax_cv {
 namespace {
 
+enum class Noise { drawn, halfway };
+constexpr Named<Noise> noises[] = {{"drawn", Noise::drawn}, {"halfway", Noise::halfway}};
+
+struct Config {
+  int samples = 1;
+  double temperature = 1, control_temperature = 0.5, eta = 0.5;
+  Noise noise = Noise::drawn;
+  int rao_samples = 10;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    temperature_field(field, temperature);
+    field.temperature(control_temperature, "control_temperature", "temperature of the control's relaxed choices");
+    field(eta, "eta", -1e6, 1e6, "weight of the control");
+    field(noise, "noise", noises,
+          "for the control's single draw: the noise behind the choice (as published), or new "
+          "noise given the choice at the halfway point (mean zero)");
+    field(rao_samples, "rao_samples", 1, 1e6, "draws of the noise given each choice");
+  }
+};
+
 template <class T>
 class ReinMaxCv final : public RelaxationEstimator<T> {
  public:
-  ReinMaxCv(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings, structure),
-        temperature_(settings.real("temperature")),
-        control_temperature_(settings.real("control_temperature")),
-        eta_(settings.real("eta")),
-        drawn_(settings.text("noise") == "drawn"),
+  ReinMaxCv(const Config& config, const Structure& structure, Key)
+      : RelaxationEstimator<T>(config.samples, config.rao_samples, structure),
+        config_(config),
         options_(static_cast<std::uint32_t>(structure.most_options())) {}
   bool exchangeable() const override { return false; }
 
@@ -39,18 +57,20 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     std::vector<int> option;
     Var<T> made;  // the noise behind the choice
-    if (drawn_)
+    if (config_.noise == Noise::drawn)
       made = asked.gumbels(&option);
     else
       option = asked.draw();
-    const auto second = moved_to(asked, halfway(asked, option, temperature_));
+    const auto second = moved_to(asked, halfway(asked, option, config_.temperature));
     auto soft = subtract(affine(asked.softmax(second, 1), T{2}), affine(asked.softmax(), T{0.5}));
 
     const auto theta = halfway(asked, option);
-    const auto relaxed = [&](Var<T> noise) { return asked.softmax(noise, control_temperature_); };
+    const auto relaxed = [&](Var<T> noise) { return asked.softmax(noise, config_.control_temperature); };
     const auto given = [&](int m) { return relaxed(asked.gumbels_given(option, 1 + m * options_, theta)); };
-    soft = subtract(soft, affine(drawn_ ? relaxed(add(made, moved_to(asked, theta))) : given(0), static_cast<T>(eta_)));
-    for (int m = 1; m <= asked.rao_samples; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / asked.rao_samples)));
+    soft = subtract(soft, affine(config_.noise == Noise::drawn ? relaxed(add(made, moved_to(asked, theta))) : given(0),
+                                 static_cast<T>(config_.eta)));
+    for (int m = 1; m <= asked.rao_samples; ++m)
+      soft = add(soft, affine(given(m), static_cast<T>(config_.eta / asked.rao_samples)));
     return straight_through(asked, std::move(option), soft);
   }
   /// The offset of the logits that makes them equal to `to` [R, S].
@@ -59,18 +79,17 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
       for (std::size_t i = 0; i < move.size(); ++i) move[i] = to[r * asked.width() + i] - move[i];
     });
   }
-  double temperature_, control_temperature_, eta_;
-  bool drawn_;
+  Config config_;
   std::uint32_t options_;
 };
 
 // For two options: sum_z p(z) (f'_1 - f'_0) [2 h_0 h_1 - 1/2 p_0 p_1 + eta (E_m - E_0)],   h = (p_T + z) / 2
 // E_m, E_0: means of w (1 - w) / control_temperature, w the sigmoid of x / control_temperature. For E_m,
 //   x = theta_1 - theta_0 + logistic noise, on z's side of 0. For E_0 the noise is on z's side with log p in place of theta
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
   if (at.logits.size() != 2) return {};
-  const double temperature = settings.real("control_temperature"), far = INFINITY;
-  const auto p = at.p(), p_T = at.p(settings.real("temperature"));
+  const double temperature = config.control_temperature, far = INFINITY;
+  const auto p = at.p(), p_T = at.p(config.temperature);
   const double phi = at.logits[1] - at.logits[0];
   const auto bump = [&](double x) { return relaxed_slope(x, temperature); };
   double g = 0;
@@ -79,10 +98,10 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
                               halfway = (p + at.one_hot(z)) / 2.0;
     const double theta = std::log(halfway[1] / halfway[0]), from = z == 1 ? 0 : -far, to = z == 1 ? far : 0;
     double control = 0;
-    if (settings.text("noise") == "drawn")
+    if (config.noise == Noise::drawn)
       control = over_logistic(theta, from, to, temperature, bump) / halfway[z] -
                 over_logistic(phi, from, to, temperature, [&](double x) { return bump(x - phi + theta); }) / p[z];
-    g += p[z] * (slope[1] - slope[0]) * (2 * h[0] * h[1] - 0.5 * p[0] * p[1] + settings.real("eta") * control);
+    g += p[z] * (slope[1] - slope[0]) * (2 * h[0] * h[1] - 0.5 * p[0] * p[1] + config.eta * control);
   }
   return {-g, g};
 }
@@ -96,13 +115,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(1),
-                   ParameterInfo::temperature("control_temperature", 0.5, "temperature of the control's relaxed choices"),
-                   ParameterInfo::real("eta", 0.5, -1e6, 1e6, "weight of the control"),
-                   ParameterInfo::choice("noise", "drawn", {"drawn", "halfway"},
-                                         "for the control's single draw: the noise behind the choice (as published), or new "
-                                         "noise given the choice at the halfway point (mean zero)"),
-                   ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected, "rao_samples=1"),
                  promise::mean(expected, "temperature=1.6,control_temperature=1.3,eta=1.5,rao_samples=1"),

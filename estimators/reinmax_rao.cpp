@@ -19,12 +19,14 @@
 namespace hardgrad::estimators::reinmax_rao {
 namespace {
 
+using Config = RaoConfig;
+
 template <class T>
 class ReinMaxRao final : public RelaxationEstimator<T> {
  public:
-  ReinMaxRao(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings, structure),
-        temperature_(settings.real("temperature")),
+  ReinMaxRao(const Config& config, const Structure& structure, Key)
+      : RelaxationEstimator<T>(config.samples, config.rao_samples, structure),
+        config_(config),
         options_(static_cast<std::uint32_t>(structure.most_options())) {}
   bool exchangeable() const override { return false; }
 
@@ -32,19 +34,19 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();  // at index 0; the noise uses the later indices
     const auto theta = halfway(asked, option);
-    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, asked.rao_samples, options_, theta);
+    const auto total = sum_of_softmax_given<T>(asked, option, config_.temperature, asked.rao_samples, options_, theta);
     auto soft = subtract(affine(total, static_cast<T>(2.0 / asked.rao_samples)), affine(asked.softmax(), T{0.5}));
     return straight_through(asked, std::move(option), soft);
   }
-  double temperature_;
+  Config config_;
   std::uint32_t options_;
 };
 
 // For two options: sum_z p(z) (f'_1 - f'_0) [2 E(w (1 - w) / temperature | x on z's side of 0) - 1/2 p_0 p_1],
 // w = sig(x / temperature), x the difference of the thetas + logistic noise
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
   if (at.logits.size() != 2) return {};
-  const double temperature = settings.real("temperature"), far = INFINITY;
+  const double temperature = config.temperature, far = INFINITY;
   const auto p = at.p();
   const auto bump = [&](double x) { return relaxed_slope(x, temperature); };
   double g = 0;
@@ -66,8 +68,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(0.5),
-                   ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected, "rao_samples=1"), promise::mean(expected, "temperature=1.3,rao_samples=2")},
 };

@@ -29,37 +29,51 @@
 namespace hardgrad::estimators::relax {
 namespace {
 
+struct Config {
+  int samples = 1, hidden = 10;
+  double temperature = 0.5;
+  bool relaxed_model = true;
+  double eta = 1;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(hidden, "hidden", 1, 65536, "tanh units of the control network");
+    field.temperature(temperature, "temperature",
+                      "temperature of the control's relaxed input; initial one of the relaxed network");
+    field(relaxed_model, "relaxed_model", "the control contains the loss of the relaxed network");
+    field(eta, "eta", -1e6, 1e6, "initial weight of the relaxed network's loss");
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class Relax final : public Estimator<T> {
  public:
-  Relax(const Settings& settings, const Structure& structure, Key init)
-      : samples_(settings.integer("samples")),
-        temperature_(settings.real("temperature")),
-        options_(structure.most_options()),
-        state_width_(structure.state_width()),
-        credit_(credit_of(settings)) {
-    const auto width = static_cast<std::size_t>(settings.integer("hidden"));
+  Relax(const Config& config, const Structure& structure, Key init)
+      : config_(config), options_(structure.most_options()), state_width_(structure.state_width()) {
+    const auto width = static_cast<std::size_t>(config.hidden);
     hidden_ = Linear<T>(this->own_, "control.hidden", structure.state_width() + options_, width, init);
     out_ = Linear<T>(this->own_, "control.out", width, 1, init);
-    if (!settings.flag("relaxed_model")) return;
+    if (!config.relaxed_model) return;
     eta_ = &this->own_.add("relax.eta", {1});
     log_temperature_ = &this->own_.add("relax.log_temperature", {1});
-    eta_->value.data[0] = static_cast<T>(settings.real("eta"));
-    log_temperature_->value.data[0] = static_cast<T>(std::log(temperature_));
+    eta_->value.data[0] = static_cast<T>(config.eta);
+    log_temperature_->value.data[0] = static_cast<T>(std::log(config_.temperature));
   }
   bool exchangeable() const override { return false; }
-  int copies() const override { return samples_; }
+  int copies() const override { return config_.samples; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     const bool learning = problem.learning;
     const double eta = eta_ ? eta_->value.data[0] : 0;
-    RelaxedRun<T> run(problem, problem.one_copy ? 1 : samples_, true, temperatures(learning));
+    RelaxedRun<T> run(problem, problem.one_copy ? 1 : config_.samples, true, temperatures(learning));
     const auto& choices = run.choices();
     const auto c = control_network(problem.tape, run);
-    const auto f = run.losses(credit_);
+    const auto f = run.losses(config_.credit);
 
-    auto g = choices.gradient(temperature_, f - c.value, 1, RelaxedChoices::slope_of(c.w, c.slope));
-    const auto control = [&](std::size_t i) { return run.gradient(i, -1 * run.relaxed_losses(i, credit_), 1); };
+    auto g = choices.gradient(config_.temperature, f - c.value, 1, RelaxedChoices::slope_of(c.w, c.slope));
+    const auto control = [&](std::size_t i) { return run.gradient(i, -1 * run.relaxed_losses(i, config_.credit), 1); };
     AtLogits of_model;
     if (eta_) g.add(of_model = control(0), eta);
 
@@ -69,7 +83,7 @@ class Relax final : public Estimator<T> {
       const double share = 1 / static_cast<double>(run.run().groups());
       const auto in_value = -2 * share * dot(g, run.run().choices().score());
       estimate.own_loss = add(weighted_sum(c.values, std::span<const double>(in_value.value)),
-                              slope_along(c, choices.direction(temperature_, g), 2 * share));
+                              slope_along(c, choices.direction(config_.temperature, g), 2 * share));
       if (eta_) {
         const auto in_temperature = (1 / difference) * (control(1) - control(2));
         estimate.own_loss =
@@ -109,7 +123,7 @@ class Relax final : public Estimator<T> {
     const auto& choices = run.choices();
     const auto& layout = *choices.layout;
     Control control{.value = {choices.layout, std::vector<double>(layout.choices())},
-                    .w = choices.weights(temperature_),
+                    .w = choices.weights(config_.temperature),
                     .slope = run.run().choices().zeros()};
     std::vector<T> weights(layout.choices() * options_);
     for_rows(layout, [&](std::size_t choice, std::size_t logit, std::size_t n) {
@@ -169,10 +183,8 @@ class Relax final : public Estimator<T> {
   }
 
   static constexpr double difference = 0.02;  // of the log temperature, and of the weights
-  int samples_;
-  double temperature_;
+  Config config_;
   std::size_t options_, state_width_;
-  Credit credit_;
   Linear<T> hidden_, out_;
   Parameter<T>*eta_ = nullptr, *log_temperature_ = nullptr;
 };
@@ -188,21 +200,16 @@ const EstimatorEntry entry = {
     .evaluations =
         "K; 2 K if relaxed_model; 4 K if relaxed_model and learning; (1 + Q) K if relaxed_model and sequential; (1 + 3 Q) K if "
         "relaxed_model and sequential and learning",
-    .parameters = {samples_parameter(), ParameterInfo::integer("hidden", 10, 1, 65536, "tanh units of the control network"),
-                   ParameterInfo::temperature("temperature", 0.5,
-                                              "temperature of the control's relaxed input; initial one of the relaxed network"),
-                   ParameterInfo::flag("relaxed_model", true, "the control contains the loss of the relaxed network"),
-                   ParameterInfo::real("eta", 1, -1e6, 1e6, "initial weight of the relaxed network's loss"),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::categorical},
     .promises = {promise::descends_square("hidden=2,relaxed_model=false"),
                  promise::descends_square("hidden=2,relaxed_model=true")},
-    .why_unsupported = [](const Settings& settings, const Structure& structure) -> std::string {
-      const auto reason = settings.flag("relaxed_model") ? unmet({need::relaxable}, structure) : std::nullopt;
+    .why_unsupported = [](const Config& config, const Structure& structure) -> std::string {
+      const auto reason = config.relaxed_model ? unmet({need::relaxable}, structure) : std::nullopt;
       return reason ? *reason + ": take relax[relaxed_model=false]" : "";
     },
-    .infinite_variance = [](const Settings& settings, const Structure& structure,
-                            double) { return settings.flag("relaxed_model") ? no_variance_of_slopes(structure) : ""; },
+    .infinite_variance = [](const Config& config, const Structure& structure,
+                            double) { return config.relaxed_model ? no_variance_of_slopes(structure) : ""; },
 };
 HARDGRAD_ESTIMATOR(Relax, entry)
 

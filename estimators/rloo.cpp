@@ -7,20 +7,10 @@
 // Target: expected loss. Bias: none. Cost: K rows.
 #include "core/estimator/score_function/score_function.hpp"
 
-#include "core/autodiff/elementwise.hpp"
-
 namespace hardgrad::estimators::rloo {
 namespace {
 
-struct Config {
-  int samples = 4;
-  Credit credit = Credit::whole;
-
-  void declare(Fields& field) {
-    samples_field(field, samples, 2);
-    credit_field(field, credit);
-  }
-};
+using Config = SamplesAndCredit<4, 2>;
 
 template <class T>
 class Rloo final : public Estimator<T> {
@@ -28,12 +18,8 @@ class Rloo final : public Estimator<T> {
   Rloo(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    const auto [samples, credit] = config_;
-    Sampled<T> sampled(problem, samples);
-    const auto score =
-        sampled.score(credit, [&](int t, std::vector<double>& f) { leave_one_out(f, samples, sampled.columns(t, credit)); });
-    auto surrogate = add(score, sampled.path());
-    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+    return score_estimate(Sampled<T>(problem, config_.samples), config_.credit,
+                          [this](std::vector<double>& f, int columns) { leave_one_out(f, config_.samples, columns); });
   }
 
  private:

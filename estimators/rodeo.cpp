@@ -22,23 +22,36 @@
 namespace hardgrad::estimators::rodeo {
 namespace {
 
+struct Config {
+  int samples = 4;
+  double alpha = 0, beta = 0;
+  int hidden = 100;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(alpha, "alpha", -1e6, 1e6, "initial weight of the control variate on the baseline");
+    field(beta, "beta", -1e6, 1e6, "initial weight of the control variate on the gradient");
+    field(hidden, "hidden", 1, 65536, "units of the surrogate network");
+  }
+};
+
 template <class T>
 class Rodeo final : public Estimator<T> {
  public:
-  Rodeo(const Settings& settings, const Structure& structure, Key init)
-      : samples_(settings.integer("samples")),
+  Rodeo(const Config& config, const Structure& structure, Key init)
+      : config_(config),
         visible_(structure.independent() ? Along::all : Along::so_far),
         alpha_(this->own_.add("rodeo.alpha", {1})),
         beta_(this->own_.add("rodeo.beta", {1})) {
-    alpha_.value.data[0] = static_cast<T>(settings.real("alpha"));
-    beta_.value.data[0] = static_cast<T>(settings.real("beta"));
-    const auto width = static_cast<std::size_t>(settings.integer("hidden"));
+    alpha_.value.data[0] = static_cast<T>(config.alpha);
+    beta_.value.data[0] = static_cast<T>(config.beta);
+    const auto width = static_cast<std::size_t>(config.hidden);
     hidden_ = Linear<T>(this->own_, "surrogate.hidden", 2, width, init);
     out_ = Linear<T>(this->own_, "surrogate.out", width, 2, init);
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    DifferentiatedSamples<T> samples(problem, samples_);
+    DifferentiatedSamples<T> samples(problem, config_.samples);
     const auto& z = samples.choices().one_hot();
     const auto& score = samples.choices().score();
     const auto f = spread(samples.layout(), samples.run().losses());
@@ -52,8 +65,8 @@ class Rodeo final : public Estimator<T> {
     const auto Ah = sum(dot(w, h), Along::all), Ah2 = sum(dot(w, h2), Along::all);
     // (A h' grad log p)(z): where a choice is replaced by y, its score changes to that of y, by y - z.
     const auto stein = Ah2 * score + times(w, h2) - dot(w, h2) * z;
-    const auto others = mean_of_others(Ah, samples_) * score;
-    const auto g = leave_one_out(f, samples_) * score - alpha * others + beta * stein;
+    const auto others = mean_of_others(Ah, config_.samples) * score;
+    const auto g = leave_one_out(f, config_.samples) * score - alpha * others + beta * stein;
 
     Estimate<T> estimate{.surrogate = samples.surrogate(g), .loss = samples.run().mean_loss()};
     if (problem.learning) {
@@ -77,10 +90,10 @@ class Rodeo final : public Estimator<T> {
   /// H at the others' mean loss, and at df/dz . (z - z_j) averaged over the others j, over all choices that h depends on.
   Var<T> surrogates(DifferentiatedSamples<T>& samples, const PerChoice& f) const {
     const auto& z = samples.choices().one_hot();
-    const auto d = mean_of_others(samples.slope(), samples_);
-    const auto own = dot(d, z), of_others = mean_of_others(dot(samples.slope(), z), samples_);
+    const auto d = mean_of_others(samples.slope(), config_.samples);
+    const auto own = dot(d, z), of_others = mean_of_others(dot(samples.slope(), z), config_.samples);
     const auto rest = sum(own - of_others, visible_) - own;  // contribution of the other choices, and of the z_j
-    const auto level = mean_of_others(f, samples_);
+    const auto level = mean_of_others(f, config_.samples);
     const auto& layout = *samples.layout();
     auto input = samples.run().episode().tape().constant(layout.logits(), 2);
     auto to = input.tape->mutable_value(input);
@@ -99,12 +112,12 @@ class Rodeo final : public Estimator<T> {
 
   /// A loss whose gradient is that of |g|^2 in H's parameters: g is linear in all h and h'.
   Var<T> surrogate_loss(const DifferentiatedSamples<T>& samples, const AtLogits& g, const AtLogits& w, Var<T> H) const {
-    const double scale = 2 / (static_cast<double>(samples.layout()->samples) * samples_);
+    const double scale = 2 / (static_cast<double>(samples.layout()->samples) * config_.samples);
     const auto at = samples.choices().met(g);
     const auto own = dot(at, samples.choices().one_hot());
     const auto along = sum(dot(at, samples.choices().score()), Along::all);  // <g, grad log p(z)>
     // Each k has the mean of A h_j over its others j. Summed over k, that is the same mean for each j.
-    const auto in_h = -scale * static_cast<double>(alpha_.value.data[0]) * (mean_of_others(along, samples_) * w);
+    const auto in_h = -scale * static_cast<double>(alpha_.value.data[0]) * (mean_of_others(along, config_.samples) * w);
     const auto in_h2 = scale * static_cast<double>(beta_.value.data[0]) * (times(w, at) + (along - own) * w);
     std::vector<double> weight(2 * w.value.size());
     for (std::size_t i = 0; i < w.value.size(); ++i) {
@@ -114,7 +127,7 @@ class Rodeo final : public Estimator<T> {
     return weighted_sum(H, std::span<const double>(weight));
   }
 
-  int samples_;
+  Config config_;
   Along visible_;
   Parameter<T>&alpha_, &beta_;
   Linear<T> hidden_, out_;
@@ -129,10 +142,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2),
-                   ParameterInfo::real("alpha", 0, -1e6, 1e6, "initial weight of the control variate on the baseline"),
-                   ParameterInfo::real("beta", 0, -1e6, 1e6, "initial weight of the control variate on the gradient"),
-                   ParameterInfo::integer("hidden", 100, 1, 65536, "units of the surrogate network")},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::same_moments("rloo[samples=3]", "samples=3,alpha=0,beta=0"),
                  promise::descends_square("samples=2,hidden=2,alpha=0.3,beta=-0.4"),

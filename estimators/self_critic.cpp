@@ -11,19 +11,19 @@
 namespace hardgrad::estimators::self_critic {
 namespace {
 
+using Config = SamplesAndCredit<>;
+
 template <class T>
 class SelfCritic final : public Estimator<T> {
  public:
-  SelfCritic(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+  SelfCritic(const Config& config, const Structure&, Key) : config_(config) {}
   Estimate<T> estimate(const Problem<T>& problem) const override {
     GreedyHandler<T> greedy;
-    return score_against(problem, samples_, credit_, greedy);
+    return score_against(problem, config_.samples, config_.credit, greedy);
   }
 
  private:
-  int samples_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -35,7 +35,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K + 1",
-    .parameters = {samples_parameter(), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::unshifted()},
 };

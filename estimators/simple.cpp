@@ -13,6 +13,8 @@
 namespace hardgrad::estimators::simple {
 namespace {
 
+using Config = SamplesConfig<>;
+
 /// Draws as SampleHandler; the derivative is that of the mean.
 template <class T>
 class MarginalsHandler final : public Handler<T> {
@@ -30,21 +32,21 @@ class MarginalsHandler final : public Handler<T> {
 template <class T>
 class Simple final : public Estimator<T> {
  public:
-  Simple(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
-  int copies() const override { return samples_; }
+  Simple(const Config& config, const Structure&, Key) : config_(config) {}
+  int copies() const override { return config_.samples; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    const int samples = problem.one_copy ? 1 : samples_;
+    const int samples = problem.one_copy ? 1 : config_.samples;
     MarginalsHandler<T> handler(samples, problem.random, problem.batch.id);
     return path_estimate(problem, samples, handler);
   }
 
  private:
-  int samples_;
+  Config config_;
 };
 
 // For one option: sum_z p(z) J(p) f'(z)
-SmallChoice::Vector expected(const Settings&, const SmallChoice& at) {
+SmallChoice::Vector expected(const Config&, const SmallChoice& at) {
   return at.mean([&](std::size_t z) { return through_softmax(at.p(), at.slope(at.one_hot(z))); });
 }
 
@@ -57,7 +59,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::picks},
     .promises = {promise::mean(expected), promise::noiseless(Promise::Loss::linear)},
 };

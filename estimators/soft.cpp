@@ -17,6 +17,15 @@
 namespace hardgrad::estimators::soft {
 namespace {
 
+struct Config {
+  int linear_start = 0;
+
+  void declare(Fields& field) {
+    field(linear_start, "linear_start", 0, 1e9,
+          "first steps of training, in which the weights are the scores, without softmax");
+  }
+};
+
 /// The weights are the scores.
 template <class T>
 class ScoresHandler final : public Handler<T> {
@@ -35,16 +44,16 @@ class ScoresHandler final : public Handler<T> {
 template <class T>
 class Soft final : public Estimator<T> {
  public:
-  Soft(const Settings& settings, const Structure&, Key) : linear_(settings.integer("linear_start")) {}
+  Soft(const Config& config, const Structure&, Key) : config_(config) {}
   void learn(const Estimate<T>&) override { ++steps_; }
   std::vector<double> state() const override {
-    return linear_ > 0 ? std::vector{static_cast<double>(steps_)} : std::vector<double>{};
+    return config_.linear_start > 0 ? std::vector{static_cast<double>(steps_)} : std::vector<double>{};
   }
   void restore(const std::vector<double>& state) override {
     if (!state.empty()) steps_ = static_cast<int>(state[0]);
   }
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    if (steps_ < linear_) {
+    if (steps_ < config_.linear_start) {
       ScoresHandler<T> handler;
       return estimate_of(problem, handler, CostWeights::equal, expected_loss<T>);
     }
@@ -52,7 +61,8 @@ class Soft final : public Estimator<T> {
   }
 
  private:
-  int linear_, steps_ = 0;
+  Config config_;
+  int steps_ = 0;
 };
 
 }  // namespace
@@ -63,10 +73,9 @@ const EstimatorEntry entry = {
     .paper = "Bahdanau et al. 2015, eq. 5; Xu et al. 2015, sec. 4.2",
     .target = "soft",
     .unbiased = true,
-    .biased_by = [](const Settings& settings) { return settings.integer("linear_start") > 0; },
+    .biased_by = [](const Config& config) { return config.linear_start > 0; },
     .evaluations = "1",
-    .parameters = {ParameterInfo::integer("linear_start", 0, 0, 1e9,
-                                          "first steps of training, in which the weights are the scores, without softmax")},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable, need::no_choice},
 };
 HARDGRAD_ESTIMATOR(Soft, entry)

@@ -11,19 +11,19 @@
 namespace hardgrad::estimators::soft_baseline {
 namespace {
 
+using Config = SamplesAndCredit<>;
+
 template <class T>
 class SoftBaseline final : public Estimator<T> {
  public:
-  SoftBaseline(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+  SoftBaseline(const Config& config, const Structure&, Key) : config_(config) {}
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ExpectedHandler<T> expected;
-    return score_against(problem, samples_, credit_, expected);
+    return score_against(problem, config_.samples, config_.credit, expected);
   }
 
  private:
-  int samples_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -35,7 +35,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K + 1",
-    .parameters = {samples_parameter(), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::unshifted()},
 };

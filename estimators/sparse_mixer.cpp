@@ -19,6 +19,15 @@
 namespace hardgrad::estimators::sparse_mixer {
 namespace {
 
+struct Config {
+  int samples = 1, order = 2;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(order, "order", 1, 3, "of the rule: 1 Euler, 2 midpoint, 3 Heun's third order");
+  }
+};
+
 /// The places s on the ray and their weights.
 struct Node {
   double at, weight;
@@ -32,12 +41,12 @@ std::vector<Node> rule(int order) {
 template <class T>
 class SparseMixer final : public Estimator<T> {
  public:
-  SparseMixer(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")), nodes_(rule(settings.integer("order"))), apart_(structure.steps_apart()) {}
-  int copies() const override { return samples_; }
+  SparseMixer(const Config& config, const Structure& structure, Key)
+      : config_(config), nodes_(rule(config.order)), apart_(structure.steps_apart()) {}
+  int copies() const override { return config_.samples; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    const int K = problem.one_copy ? 1 : samples_;
+    const int K = problem.one_copy ? 1 : config_.samples;
     SampleHandler<T> handler(K, problem.random, problem.batch.id);
     DifferentiatedSamples<T> samples(problem, K, handler);
     const auto& z = samples.choices().one_hot();
@@ -61,24 +70,24 @@ class SparseMixer final : public Estimator<T> {
   }
 
  private:
-  int samples_;
+  Config config_;
   std::vector<Node> nodes_;
   bool apart_;
 };
 
 // sum_z p(z) L(z) (z - p)
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
   const auto p = at.p();
   return at.mean([&](std::size_t z) -> SmallChoice::Vector {
     const auto option = at.one_hot(z);
     double L = 0;
-    for (const auto [s, weight] : rule(settings.integer("order"))) L += weight * (option * at.slope(s * option)).sum();
+    for (const auto [s, weight] : rule(config.order)) L += weight * (option * at.slope(s * option)).sum();
     return L * (option - p);
   });
 }
 
-std::string refuse(const Settings& settings, const Structure& structure) {
-  if (settings.integer("order") == 1 || structure.independent()) return "";
+std::string refuse(const Config& config, const Structure& structure) {
+  if (config.order == 1 || structure.independent()) return "";
   return "a run at scaled weights may ask other questions, since the choices of this model feed later ones: set order=1";
 }
 
@@ -91,8 +100,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "2 K; K if order=1",
-    .parameters = {samples_parameter(),
-                   ParameterInfo::integer("order", 2, 1, 3, "of the rule: 1 Euler, 2 midpoint, 3 Heun's third order")},
+    .parameters = declared<Config>(),
     .needs = {need::picks},
     .promises = {promise::mean(expected), promise::mean(expected, "order=1"), promise::mean(expected, "order=3"),
                  promise::unshifted("order=1")},

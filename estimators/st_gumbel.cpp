@@ -11,23 +11,24 @@
 namespace hardgrad::estimators::st_gumbel {
 namespace {
 
+using Config = RelaxationConfig;
+
 template <class T>
 class StGumbel final : public RelaxationEstimator<T> {
  public:
-  StGumbel(const Settings& settings, const Structure&, Key)
-      : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")) {}
+  StGumbel(const Config& config, const Structure&, Key) : RelaxationEstimator<T>(config.samples), config_(config) {}
   bool exchangeable() const override { return false; }
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     std::vector<int> option;
-    auto soft = asked.softmax(asked.gumbels(&option), temperature_);
+    auto soft = asked.softmax(asked.gumbels(&option), config_.temperature);
     return straight_through(asked, std::move(option), soft);
   }
-  double temperature_;
+  Config config_;
 };
 
-SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) { return relaxed_mean(settings, at, true); }
+SmallChoice::Vector expected(const Config& config, const SmallChoice& at) { return relaxed_mean(config.temperature, at, true); }
 
 }  // namespace
 
@@ -38,7 +39,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(0.5)},
+    .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3")},
 };

@@ -19,11 +19,12 @@
 namespace hardgrad::estimators::stochastic_ad {
 namespace {
 
+using Config = SamplesConfig<>;
+
 template <class T>
 class StochasticAd final : public CoupledEstimator<T> {
  public:
-  StochasticAd(const Settings& settings, const Structure&, Key)
-      : CoupledEstimator<T>(settings.integer("samples"), 3, 0, Credit::reward_to_go) {}
+  StochasticAd(const Config& config, const Structure&, Key) : CoupledEstimator<T>(config.samples, 3, 0, Credit::reward_to_go) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -59,7 +60,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "3 K; K (1 + 2 Q D) if shared",
-    .parameters = {samples_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::categorical},
     .promises = {promise::unshifted(), promise::variance(2.775946882)},
 };

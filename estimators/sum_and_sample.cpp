@@ -17,35 +17,45 @@
 namespace hardgrad::estimators::sum_and_sample {
 namespace {
 
+enum class Set { top, sampled };
+constexpr Named<Set> sets[] = {{"top", Set::top}, {"sampled", Set::sampled}};
+
+struct Config {
+  int samples = 2;
+  Set set = Set::top;
+  double baseline = 0;
+  bool per_step = false;
+
+  void declare(Fields& field) {
+    field(samples, "samples", 1, 1e6, "outcomes per example: all but one summed, one sampled");
+    field(set, "set", sets, "the summed outcomes: the most probable, or a sample without replacement");
+    baseline_field(field, baseline);
+    per_step_field(field, per_step);
+  }
+};
+
 template <class T>
 class SumAndSample final : public Estimator<T> {
  public:
-  SumAndSample(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")),
-        top_(settings.text("set") == "top"),
-        baseline_(settings.real("baseline")),
-        per_step_(settings.flag("per_step")) {}
+  SumAndSample(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    auto subset = top_ ? Subset<T>::most_probable_and_one(problem, samples_ - 1, per_step_)
-                       : Subset<T>::without_replacement(problem, samples_, per_step_);
+    auto subset = config_.set == Set::top ? Subset<T>::most_probable_and_one(problem, config_.samples - 1, config_.per_step)
+                                          : Subset<T>::without_replacement(problem, config_.samples, config_.per_step);
     return std::move(subset).estimate([this](const Beam& beam, std::span<const double> f) {
       typename Subset<T>::Weights weights{std::vector<double>(f.size()), probabilities(beam)};
-      if (!top_)  // the last outcome drawn represents itself and all outcomes not drawn
+      if (config_.set != Set::top)  // the last outcome drawn represents itself and all outcomes not drawn
         weights.path.back() += beam.rest;
       else if (beam.sampled >= 0)
         weights.path[beam.sampled] = beam.rest;
-      for (std::size_t s = 0; s < f.size(); ++s) weights.score[s] = weights.path[s] * (f[s] - baseline_);
+      for (std::size_t s = 0; s < f.size(); ++s) weights.score[s] = weights.path[s] * (f[s] - config_.baseline);
       return weights;
     });
   }
   bool exchangeable() const override { return false; }
 
  private:
-  int samples_;
-  bool top_;
-  double baseline_;
-  bool per_step_;
+  Config config_;
 };
 
 }  // namespace
@@ -59,13 +69,11 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "outcomes per example: all but one summed, one sampled"),
-                   ParameterInfo::choice("set", "top", {"top", "sampled"},
-                                         "the summed outcomes: the most probable, or a sample without replacement"),
-                   baseline_parameter(), per_step_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::enumerable},
     .promises = {promise::variance(2.636836787, "samples=2"), promise::same_moments("reinforce", "samples=1,set=top")},
-    .why_unsupported = refuse_subset,
+    .why_unsupported = [](const Config& config,
+                          const Structure& structure) { return refuse_subset(config.samples, config.per_step, structure); },
 };
 HARDGRAD_ESTIMATOR(SumAndSample, entry)
 

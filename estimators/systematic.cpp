@@ -13,22 +13,21 @@
 namespace hardgrad::estimators::systematic {
 namespace {
 
+using Config = BaselineConfig<4>;
+
 template <class T>
 class Systematic final : public Estimator<T> {
  public:
-  Systematic(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), credit_(credit_of(settings)) {}
+  Systematic(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    StratifiedHandler<T> handler(samples_, StratifiedHandler<T>::Offsets::common, problem.random, problem.batch.id);
-    return with_constant_baseline(Sampled<T>(problem, samples_, handler), baseline_, credit_);
+    StratifiedHandler<T> handler(config_.samples, StratifiedHandler<T>::Offsets::common, problem.random, problem.batch.id);
+    return with_constant_baseline(Sampled<T>(problem, config_.samples, handler), config_.baseline, config_.credit);
   }
   bool exchangeable() const override { return false; }
 
  private:
-  int samples_;
-  double baseline_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -40,7 +39,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::quantiles},
 };
 HARDGRAD_ESTIMATOR(Systematic, entry)

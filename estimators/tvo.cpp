@@ -19,6 +19,17 @@
 namespace hardgrad::estimators::tvo {
 namespace {
 
+struct Config {
+  int samples = 4, partitions = 2;
+  double beta1 = 0.1;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(partitions, "partitions", 1, 1000, "terms of the Riemann sum; 1 is the evidence lower bound");
+    field(beta1, "beta1", 0, 1, "first partition point above 0, if there are two terms or more").above().below();
+  }
+};
+
 std::vector<double> log_uniform(int partitions, double beta1) {
   std::vector<double> b = {0};
   for (int j = 1; j < partitions; ++j) b.push_back(std::pow(beta1, double(partitions - j) / (partitions - 1)));
@@ -29,14 +40,13 @@ std::vector<double> log_uniform(int partitions, double beta1) {
 template <class T>
 class Tvo final : public Estimator<T> {
  public:
-  Tvo(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")),
-        partition_(log_uniform(settings.integer("partitions"), settings.real("beta1"))) {}
+  Tvo(const Config& config, const Structure&, Key)
+      : config_(config), partition_(log_uniform(config.partitions, config.beta1)) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ImportanceSamples<T> drawn(problem, samples_);
+    ImportanceSamples<T> drawn(problem, config_.samples);
     const auto& b = partition_;
-    const double unbiased = samples_ / (samples_ - 1.0);
+    const double unbiased = config_.samples / (config_.samples - 1.0);
     return drawn.estimate([&](int example, Slopes& slope) {
       const auto l = drawn.log_weights(example);
       double value = 0;
@@ -47,7 +57,7 @@ class Tvo final : public Estimator<T> {
         const auto pi = self_normalised(heated);
         const double mean = std::inner_product(pi.begin(), pi.end(), l.begin(), 0.0);
         value -= width * mean;
-        for (int k = 0; k < samples_; ++k) {
+        for (int k = 0; k < config_.samples; ++k) {
           const double covariance = unbiased * (l[k] - mean);
           slope.add_log_joint(k, -width * pi[k] * (1 + b[j] * covariance));
           slope.log_q[k] -= width * pi[k] * ((1 - b[j]) * covariance - 1);
@@ -58,13 +68,12 @@ class Tvo final : public Estimator<T> {
   }
 
  private:
-  int samples_;
+  Config config_;
   std::vector<double> partition_;
 };
 
-std::string thermodynamic_target(const Settings& settings) {
-  return fmt::format("thermodynamic[partition={}]",
-                     fmt::join(log_uniform(settings.integer("partitions"), settings.real("beta1")), ";"));
+std::string thermodynamic_target(const Config& config) {
+  return fmt::format("thermodynamic[partition={}]", fmt::join(log_uniform(config.partitions, config.beta1), ";"));
 }
 
 }  // namespace
@@ -77,11 +86,7 @@ const EstimatorEntry entry = {
     .target_of = thermodynamic_target,
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2),
-                   ParameterInfo::integer("partitions", 2, 1, 1000, "terms of the Riemann sum; 1 is the evidence lower bound"),
-                   ParameterInfo::real("beta1", 0.1, 0, 1, "first partition point above 0, if there are two terms or more")
-                       .above()
-                       .below()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::unbiased("partitions=1"), promise::consistent("samples"),
                  promise::consistent("samples", "partitions=3,beta1=0.3"), promise::unshifted()},

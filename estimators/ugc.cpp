@@ -19,10 +19,16 @@
 namespace hardgrad::estimators::ugc {
 namespace {
 
+struct Config {
+  int samples = 1;
+
+  void declare(Fields& field) { field(samples, "samples", 1, 1e6, "antithetic pairs per example, each with a flipped row"); }
+};
+
 template <class T>
 class Ugc final : public FlippingEstimator<T> {
  public:
-  Ugc(const Settings& settings, const Structure&, Key) : FlippingEstimator<T>(settings.integer("samples"), true) {}
+  Ugc(const Config& config, const Structure&, Key) : FlippingEstimator<T>(config.samples, true) {}
 
  private:
   double derivative(const FlippedBit& bit) const override {
@@ -41,10 +47,10 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "3 K",
-    .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "antithetic pairs per example, each with a flipped row")},
+    .parameters = declared<Config>(),
     .needs = {need::bits},
     .promises = {promise::less_variance("disarm", "samples=1", Promise::Loss::sum), promise::variance(1.649235329)},
-    .why_unsupported = [](const Settings&, const Structure& structure) -> std::string {
+    .why_unsupported = [](const Config&, const Structure& structure) -> std::string {
       return structure.independent() ? ""
                                      : "its pairs run side by side, but here choices feed later ones: take disarm or bitflip";
     },

@@ -17,20 +17,31 @@
 namespace hardgrad::estimators::unordered_set {
 namespace {
 
+struct Config {
+  int samples = 2;
+  bool baseline = true, per_step = false;
+
+  void declare(Fields& field) {
+    field(samples, "samples", 1, 1024, "distinct outcomes per example");
+    field(baseline, "baseline", "subtract the built-in baseline from the loss");
+    per_step_field(field, per_step);
+  }
+};
+
 template <class T>
 class UnorderedSet final : public Estimator<T> {
  public:
-  UnorderedSet(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), baseline_(settings.flag("baseline")), per_step_(settings.flag("per_step")) {}
+  UnorderedSet(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    return Subset<T>::without_replacement(problem, samples_, per_step_)
+    return Subset<T>::without_replacement(problem, config_.samples, config_.per_step)
         .estimate([this](const Beam& beam, std::span<const double> f) {
           const auto ratios = leave_one_out_ratios(probabilities(beam), beam.rest);
           typename Subset<T>::Weights weights{std::vector<double>(f.size()), ratios.first};
           for (std::size_t s = 0; s < f.size(); ++s) {
-            double signal = baseline_ ? 0 : f[s];
-            for (std::size_t o = 0; o < f.size() && baseline_; ++o) signal += ratios.second[s * f.size() + o] * (f[s] - f[o]);
+            double signal = config_.baseline ? 0 : f[s];
+            for (std::size_t o = 0; o < f.size() && config_.baseline; ++o)
+              signal += ratios.second[s * f.size() + o] * (f[s] - f[o]);
             weights.score[s] = ratios.first[s] * signal;
           }
           return weights;
@@ -39,14 +50,13 @@ class UnorderedSet final : public Estimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  int samples_;
-  bool baseline_, per_step_;
+  Config config_;
 };
 
-std::string refuse(const Settings& settings, const Structure& structure) {
-  if (settings.flag("baseline") && settings.integer("samples") == 1)
+std::string refuse(const Config& config, const Structure& structure) {
+  if (config.baseline && config.samples == 1)
     return "samples=1 leaves no other outcome for the baseline: take samples=2 or more, or baseline=false";
-  return refuse_subset(settings, structure);
+  return refuse_subset(config.samples, config.per_step, structure);
 }
 
 }  // namespace
@@ -58,8 +68,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
-                   ParameterInfo::flag("baseline", true, "subtract the built-in baseline from the loss"), per_step_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::enumerable},
     .promises = {promise::unshifted(), promise::noiseless(Promise::Loss::constant),
                  promise::variance(1.735186122, "samples=2")},

@@ -10,31 +10,27 @@
 // p(z | y), because l is then the same for every z.
 // Target: ELBO. Bias: none. Cost: K rows.
 // Departure: g_p, the gradient for the network; the paper leaves it to the user.
-#include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::vargrad {
 namespace {
 
+using Config = SamplesAndCredit<4, 2>;
+
 template <class T>
 class VarGrad final : public Estimator<T> {
  public:
-  VarGrad(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+  VarGrad(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_);
-    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& l) {
-      leave_one_out(l, samples_, sampled.columns(t, credit_));
+    return score_estimate(Sampled<T>(problem, config_.samples), config_.credit, [this](std::vector<double>& l, int columns) {
+      leave_one_out(l, config_.samples, columns);
       for (auto& weight : l) weight -= 1;
     });
-    auto surrogate = add(score, sampled.path());
-    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 
  private:
-  int samples_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -44,10 +40,10 @@ const EstimatorEntry entry = {
     .summary = "gradient of the variance of the log weights: leave-one-out without the path term of log q",
     .paper = "Richter et al. 2020, VarGrad: a low-variance gradient estimator for variational inference",
     .target = "elbo",
-    .target_of = [](const Settings&) -> std::string { return "elbo[kl=sampled]"; },
+    .target_of = [](const Config&) -> std::string { return "elbo[kl=sampled]"; },
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2), credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::unshifted()},
 };

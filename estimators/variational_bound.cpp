@@ -20,24 +20,35 @@
 namespace hardgrad::estimators::variational_bound {
 namespace {
 
+struct Config {
+  int samples = 1;
+  bool enumerate = false;
+  double decay = 0.9;
+  Credit credit = Credit::whole;
+
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    field(enumerate, "enumerate", "sum over every choice instead of sampling");
+    field(decay, "decay", 0, 1, "share of the old baseline kept at each step (one sample)").below();
+    credit_field(field, credit);
+  }
+};
+
 template <class T>
 class VariationalBound final : public AveragingEstimator<T> {
  public:
-  VariationalBound(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure, settings.real("decay")),
-        enumerated_(settings.flag("enumerate")),
-        samples_(settings.integer("samples")),
-        credit_(credit_of(settings)) {}
+  VariationalBound(const Config& config, const Structure& structure, Key)
+      : AveragingEstimator<T>(structure, config.decay), config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    if (enumerated_) return exact_objective(this->target(), problem, problem.cap);
-    Sampled<T> sampled(problem, samples_);
+    if (config_.enumerate) return exact_objective(this->target(), problem, problem.cap);
+    Sampled<T> sampled(problem, config_.samples);
     std::vector<double> observed;
-    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
+    const auto score = sampled.score(config_.credit, [&](int t, std::vector<double>& f) {
       const auto means = sampled.means_where_chosen(t, f);
       this->note(observed, t, means);
-      if (samples_ > 1)
-        leave_one_out(f, samples_, static_cast<int>(means.size()));
+      if (config_.samples > 1)
+        leave_one_out(f, config_.samples, static_cast<int>(means.size()));
       else
         for (std::size_t i = 0; i < f.size(); ++i) f[i] -= this->average(t, i % means.size());
     });
@@ -46,9 +57,7 @@ class VariationalBound final : public AveragingEstimator<T> {
   }
 
  private:
-  bool enumerated_;
-  int samples_;
-  Credit credit_;
+  Config config_;
 };
 
 }  // namespace
@@ -60,13 +69,11 @@ const EstimatorEntry entry = {
     .target = "elbo",
     .unbiased = true,
     .evaluations = "K; S if enumerate; S^D if enumerate and shared; S^T if enumerate and joint",
-    .parameters = {samples_parameter(), ParameterInfo::flag("enumerate", false, "sum over every choice instead of sampling"),
-                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step (one sample)").below(),
-                   credit_parameter()},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::same_moments("rloo[samples=2,target=elbo]", "samples=2")},
-    .why_unsupported = [](const Settings& settings, const Structure& structure) -> std::string {
-      return settings.flag("enumerate") && structure.numbers() ? "numbers cannot be enumerated: take enumerate=false" : "";
+    .why_unsupported = [](const Config& config, const Structure& structure) -> std::string {
+      return config.enumerate && structure.numbers() ? "numbers cannot be enumerated: take enumerate=false" : "";
     },
 };
 HARDGRAD_ESTIMATOR(VariationalBound, entry)

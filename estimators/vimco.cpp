@@ -13,19 +13,31 @@
 namespace hardgrad::estimators::vimco {
 namespace {
 
+enum class Mean { geometric, arithmetic };
+constexpr Named<Mean> means[] = {{"geometric", Mean::geometric}, {"arithmetic", Mean::arithmetic}};
+
+struct Config {
+  int samples = 2;
+  Mean mean = Mean::geometric;
+
+  void declare(Fields& field) {
+    samples_field(field, samples, 2);
+    field(mean, "mean", means, "mean of the other weights that replaces a sample's own");
+  }
+};
+
 template <class T>
 class Vimco final : public Estimator<T> {
  public:
-  Vimco(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), geometric_(settings.text("mean") == "geometric") {}
+  Vimco(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ImportanceSamples<T> drawn(problem, samples_);
+    ImportanceSamples<T> drawn(problem, config_.samples);
     return drawn.estimate([&](int b, Slopes& slope) {
       const auto log_w = drawn.log_weights(b);
       const auto v = self_normalised(log_w);
       const double bound = -log_mean_exp(log_w);
-      for (int k = 0; k < samples_; ++k) {
+      for (int k = 0; k < config_.samples; ++k) {
         auto without = all_but(log_w, k);
         without.push_back(log_mean(without));
         slope.add_log_joint(k, -v[k]);
@@ -38,11 +50,10 @@ class Vimco final : public Estimator<T> {
  private:
   /// log m_k of the other samples' log weights
   double log_mean(std::span<const double> log_w) const {
-    if (!geometric_) return log_mean_exp(log_w);
+    if (config_.mean != Mean::geometric) return log_mean_exp(log_w);
     return std::accumulate(log_w.begin(), log_w.end(), 0.0) / static_cast<double>(log_w.size());
   }
-  int samples_;
-  bool geometric_;
+  Config config_;
 };
 
 }  // namespace
@@ -55,8 +66,7 @@ const EstimatorEntry entry = {
     .target_of = samples_of_bound,
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(2, 2), ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
-                                                                  "mean of the other weights that replaces a sample's own")},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::unshifted(), promise::unshifted("mean=arithmetic"), promise::unbiased("mean=arithmetic"),
                  promise::variance(1.140920669, "samples=3"), promise::variance(1.343973598, "samples=3,mean=arithmetic")},

@@ -19,21 +19,23 @@
 namespace hardgrad::estimators::wake_sleep {
 namespace {
 
+using Config = SamplesConfig<4>;
+
 template <class T>
 class WakeSleep final : public Estimator<T> {
  public:
-  WakeSleep(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  WakeSleep(const Config& config, const Structure&, Key) : config_(config) {}
   bool exchangeable() const override { return false; }  // the dream is not one of the samples
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ImportanceSamples<T> drawn(problem, samples_);
+    ImportanceSamples<T> drawn(problem, config_.samples);
     auto estimate = drawn.estimate([&](int b, Slopes& slope) {
       const auto log_w = drawn.log_weights(b);
       const auto v = self_normalised(log_w);
-      for (int k = 0; k < samples_; ++k) slope.add_log_joint(k, -v[k]);
+      for (int k = 0; k < config_.samples; ++k) slope.add_log_joint(k, -v[k]);
       return -log_mean_exp(log_w);
     });
-    auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, samples_);
+    auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, config_.samples);
     RepeatHandler<T> handler(*dreamt.episode);
     auto sleep = Problem<T>{problem.tape, problem.model, dreamt.batch, problem.random, false, problem.terms}.run(handler);
     const double share = 1.0 / problem.batch.examples();
@@ -45,7 +47,7 @@ class WakeSleep final : public Estimator<T> {
   }
 
  private:
-  int samples_;
+  Config config_;
 };
 
 }  // namespace
@@ -57,7 +59,7 @@ const EstimatorEntry entry = {
     .target = "wake_sleep",
     .unbiased = false,
     .evaluations = "K + 2",
-    .parameters = {samples_parameter(4)},
+    .parameters = declared<Config>(),
     .needs = {need::log_density, need::dreams},
     .promises = {promise::consistent("samples")},
 };

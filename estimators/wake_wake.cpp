@@ -13,17 +13,19 @@
 namespace hardgrad::estimators::wake_wake {
 namespace {
 
+using Config = SamplesConfig<4, 2>;
+
 template <class T>
 class WakeWake final : public Estimator<T> {
  public:
-  WakeWake(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  WakeWake(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ImportanceSamples<T> drawn(problem, samples_);
+    ImportanceSamples<T> drawn(problem, config_.samples);
     return drawn.estimate([&](int b, Slopes& slope) {
       const auto log_w = drawn.log_weights(b);
       const auto v = self_normalised(log_w);
-      for (int k = 0; k < samples_; ++k) {
+      for (int k = 0; k < config_.samples; ++k) {
         slope.add_log_joint(k, -v[k]);
         slope.log_q[k] = -v[k];
       }
@@ -32,7 +34,7 @@ class WakeWake final : public Estimator<T> {
   }
 
  private:
-  int samples_;
+  Config config_;
 };
 
 }  // namespace
@@ -44,7 +46,7 @@ const EstimatorEntry entry = {
     .target = "wake",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2)},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::consistent("samples"), promise::unshifted()},
 };

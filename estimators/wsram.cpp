@@ -15,27 +15,29 @@
 namespace hardgrad::estimators::wsram {
 namespace {
 
+using Config = SamplesConfig<4, 2>;
+
 template <class T>
 class WsRam final : public Estimator<T> {
  public:
-  WsRam(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  WsRam(const Config& config, const Structure&, Key) : config_(config) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    ImportanceSamples<T> drawn(problem, samples_);
+    ImportanceSamples<T> drawn(problem, config_.samples);
     return drawn.estimate([&](int b, Slopes& slope) {
       const auto log_w = drawn.log_weights(b);
       const auto v = self_normalised(log_w), u = self_normalised(drawn.log_ratios(b));
-      for (int k = 0; k < samples_; ++k) {
+      for (int k = 0; k < config_.samples; ++k) {
         slope.loss[k] = v[k];
         slope.log_p[k] = u[k] - v[k];
-        slope.log_q[k] = 1.0 / samples_ - v[k];
+        slope.log_q[k] = 1.0 / config_.samples - v[k];
       }
       return -log_mean_exp(log_w);
     });
   }
 
  private:
-  int samples_;
+  Config config_;
 };
 
 }  // namespace
@@ -47,7 +49,7 @@ const EstimatorEntry entry = {
     .target = "wake",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(4, 2)},
+    .parameters = declared<Config>(),
     .needs = {need::log_density},
     .promises = {promise::consistent("samples"), promise::unshifted(), promise::noiseless(Promise::Loss::constant)},
 };

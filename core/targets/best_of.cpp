@@ -13,6 +13,11 @@
 namespace hardgrad::targets::best_of {
 namespace {
 
+struct Config {
+  int samples = 1;
+  void declare(Fields& field) { field(samples, "samples", 1, 1e6, "number of samples K"); }
+};
+
 OutcomeObjective loss_of_best(std::span<const Outcome> outcomes, int samples) {
   const std::size_t n = outcomes.size();
   std::vector<std::size_t> order(n);
@@ -36,7 +41,7 @@ OutcomeObjective loss_of_best(std::span<const Outcome> outcomes, int samples) {
 
 template <class T>
 Estimate<T> objective(const Target& target, const Problem<T>& problem) {
-  const int samples = target.settings().integer("samples");
+  const int samples = read<Config>(target.settings()).samples;
   return enumerated_outcomes<T>(problem, false, [&](const auto& outcomes) { return loss_of_best(outcomes, samples); });
 }
 template <class T>
@@ -49,10 +54,10 @@ std::vector<double> terms(const Target&, const Model<T>& model, const Batch& bat
 const TargetEntry entry = {
     .name = "best_of",
     .summary = "E_p[min_k f(z_k)]: the loss of the best of K samples; pass@K of rewards 0 and 1",
-    .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "number of samples K")},
+    .parameters = declared<Config>(),
     .counted = "outcomes",
     .stand_in = [](const Target& target) -> std::string {
-      const int best = target.settings().integer("samples");
+      const int best = read<Config>(target.settings()).samples;
       return "best_of[best=" + std::to_string(best) + ",samples=" + std::to_string(std::max(16, 2 * best)) + "]";
     },
 };

@@ -11,14 +11,26 @@
 namespace hardgrad::targets::elbo {
 namespace {
 
-TargetTerms terms_of(const Settings& settings) {
+enum class Kl { analytic, sampled };
+constexpr Named<Kl> kls[] = {{"analytic", Kl::analytic}, {"sampled", Kl::sampled}};
+
+struct Config {
+  Kl kl = Kl::analytic;
+  double weight = 1;
+
+  void declare(Fields& field) {
+    field(kl, "kl", kls, "the divergence: summed over options, or log q - log p of the drawn choices");
+    field(weight, "weight", 0, 1e6, "weight of the divergence");
+  }
+};
+
+TargetTerms terms_of(const Config& config) {
   using enum TargetTerms::Divergence;
-  const double weight = settings.real("weight");
   return {.drawn_from = DrawnFrom::posterior,
-          .divergence = weight == 0                         ? none
-                        : settings.text("kl") == "analytic" ? analytic
-                                                            : sampled,
-          .divergence_weight = weight};
+          .divergence = config.weight == 0          ? none
+                        : config.kl == Kl::analytic ? analytic
+                                                    : sampled,
+          .divergence_weight = config.weight};
 }
 
 }  // namespace
@@ -26,12 +38,11 @@ TargetTerms terms_of(const Settings& settings) {
 const TargetEntry entry = {
     .name = "elbo",
     .summary = "E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound",
-    .parameters = {ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
-                                         "the divergence: summed over options, or log q - log p of the drawn choices"),
-                   ParameterInfo::real("weight", 1, 0, 1e6, "weight of the divergence")},
+    .parameters = declared<Config>(),
     .terms = terms_of,
     .stand_in = [](const Target& target) -> std::string {
-      return "rloo[samples=16,reward_to_go=true,target=elbo,kl_weight=" + to_string(target.settings().real("weight")) + "]";
+      return "rloo[samples=16,reward_to_go=true,target=elbo,kl_weight=" + to_string(read<Config>(target.settings()).weight) +
+             "]";
     },
 };
 HARDGRAD_TARGET(elbo, enumerated_mean, rows_of_enumeration, entry)

@@ -10,16 +10,21 @@
 namespace hardgrad::targets::importance_bound {
 namespace {
 
+struct Config {
+  int samples = 1;
+  void declare(Fields& field) { field(samples, "samples", 1, 1e6, "number of samples K"); }
+};
+
 template <class T>
 Estimate<T> objective(const Target& target, const Problem<T>& problem) {
-  const int samples = target.settings().integer("samples");
+  const int samples = read<Config>(target.settings()).samples;
   return enumerated_outcomes<T>(problem, false,
                                 [&](const auto& outcomes) { return hardgrad::importance_bound(outcomes, samples); });
 }
 template <class T>
 std::vector<double> terms(const Target& target, const Model<T>& model, const Batch& batch) {
   auto count = model.outcomes(batch);
-  for (auto& n : count) n = multisets(n, target.settings().integer("samples"));
+  for (auto& n : count) n = multisets(n, read<Config>(target.settings()).samples);
   return count;
 }
 
@@ -28,12 +33,12 @@ std::vector<double> terms(const Target& target, const Model<T>& model, const Bat
 const TargetEntry entry = {
     .name = "importance_bound",
     .summary = "-E_q[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound",
-    .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "number of samples K")},
+    .parameters = declared<Config>(),
     .terms = drawn_from_posterior,
     .likelihood = true,
     .counted = "multisets of samples",
     .stand_in = [](const Target& target) -> std::string {  // with one sample it is the ELBO
-      const int samples = target.settings().integer("samples");
+      const int samples = read<Config>(target.settings()).samples;
       return samples > 1 ? fmt::format("vimco[samples={}]", samples) : "rloo[samples=16,target=elbo]";
     },
 };

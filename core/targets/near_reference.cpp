@@ -5,14 +5,23 @@
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad::targets::near_reference {
+namespace {
+
+struct Config {
+  double beta = 0.1;
+  void declare(Fields& field) { field(beta, "beta", 0, 1e6, "weight of the divergence"); }
+};
+
+}  // namespace
 
 const TargetEntry entry = {
     .name = "near_reference",
     .summary = "E_p(z)[f(z)] + beta KL(p || reference): the mean loss near a reference policy",
-    .parameters = {ParameterInfo::real("beta", 0.1, 0, 1e6, "weight of the divergence")},
-    .terms = [](const Settings& settings) -> TargetTerms { return {.to_reference = settings.real("beta")}; },
+    .parameters = declared<Config>(),
+    .terms = [](const Config& config) -> TargetTerms { return {.to_reference = config.beta}; },
     .stand_in = [](const Target& target) -> std::string {
-      return "rloo[samples=16,reward_to_go=true,target=near_reference,near=" + to_string(target.settings().real("beta")) + "]";
+      return "rloo[samples=16,reward_to_go=true,target=near_reference,near=" + to_string(read<Config>(target.settings()).beta) +
+             "]";
     },
 };
 HARDGRAD_TARGET(near_reference, enumerated_mean, rows_of_enumeration, entry)

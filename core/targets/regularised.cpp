@@ -12,6 +12,17 @@
 namespace hardgrad::targets::regularised {
 namespace {
 
+struct Config {
+  double lambda_r = 1, lambda_e = 0;
+  bool semi = false;
+
+  void declare(Fields& field) {
+    field(lambda_r, "lambda_r", 0, 1e6, "weight of the score term");
+    field(lambda_e, "lambda_e", 0, 1e6, "weight of the entropy of every question");
+    field(semi, "semi", "every choice replaced by its expectation with probability 1/2");
+  }
+};
+
 /// sum_z detach(p(z)) f(z): the surrogate of the path term.
 template <class T>
 Var<T> path_term(Episode<T>& episode) {
@@ -25,14 +36,14 @@ Var<T> path_term(Episode<T>& episode) {
 
 template <class T>
 Estimate<T> objective(const Target& target, const Problem<T>& problem) {
-  const auto lambda_r = static_cast<T>(target.settings().real("lambda_r"));
-  const auto lambda_e = static_cast<T>(target.settings().real("lambda_e"));
+  const auto config = read<Config>(target.settings());
+  const auto lambda_r = static_cast<T>(config.lambda_r), lambda_e = static_cast<T>(config.lambda_e);
   EnumerateHandler<T> handler(problem.model.structure());
   auto episode = problem.run(handler, CostWeights::path_probability);
   auto total = affine(hardgrad::expected_loss(*episode), lambda_r);
   if (lambda_r != 1) total = add(total, affine(path_term(*episode), 1 - lambda_r));
   if (lambda_e != 0) total = add(total, affine(path_entropy(*episode), -lambda_e));
-  if (target.settings().flag("semi")) {
+  if (config.semi) {
     ExpectedHandler<T> expected;
     const auto soft = problem.run(expected, CostWeights::equal);
     auto half = hardgrad::expected_loss(*soft);
@@ -47,17 +58,15 @@ Estimate<T> objective(const Target& target, const Problem<T>& problem) {
 const TargetEntry entry = {
     .name = "regularised",
     .summary = "lambda_r score term + path term - lambda_e entropy",
-    .parameters = {ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
-                   ParameterInfo::real("lambda_e", 0, 0, 1e6, "weight of the entropy of every question"),
-                   ParameterInfo::flag("semi", false, "every choice replaced by its expectation with probability 1/2")},
+    .parameters = declared<Config>(),
     .stand_in =
         [](const Target& target) {
-          const auto& s = target.settings();
+          const auto config = read<Config>(target.settings());
           return fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]",
-                             s.real("lambda_r"), s.real("lambda_e"), s.flag("semi"));
+                             config.lambda_r, config.lambda_e, config.semi);
         },
     .reported =  // the reported loss excludes weights and terms that only the gradient needs
-    [](const Target& target) { return fmt::format("regularised[semi={}]", target.settings().flag("semi")); },
+    [](const Target& target) { return fmt::format("regularised[semi={}]", read<Config>(target.settings()).semi); },
 };
 HARDGRAD_TARGET(regularised, objective, rows_of_enumeration, entry)
 

@@ -439,7 +439,7 @@ TEST_CASE("zero samples and zero temperature are rejected") {
 /// reinmax without the second-order term.
 class Halved final : public RelaxationEstimator<double> {
  public:
-  explicit Halved(const Settings& settings) : RelaxationEstimator<double>(settings) {}
+  Halved() : RelaxationEstimator<double>(1) {}
 
  private:
   Relaxed<double> relax(const Relaxing<double>& asked) const override {
@@ -454,8 +454,7 @@ class Halved final : public RelaxationEstimator<double> {
 
 TEST_CASE("a second-order rule with a missing term is detected") {
   const OneBit bit{0.7, 0.3};
-  const Settings settings("halved", {samples_parameter()}, Spec::parse("halved"));
-  CHECK(bias_of(Halved(settings), *bit.model, one_example()) > 1e-3);
+  CHECK(bias_of(Halved(), *bit.model, one_example()) > 1e-3);
 }
 
 }  // namespace

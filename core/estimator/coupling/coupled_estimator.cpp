@@ -124,8 +124,8 @@ void CoupledEstimator<T>::gradient(const Coupling& coupling, std::span<const dou
   gradient_of_columns(coupling.p, option, cost, logits);
 }
 
-std::string needs_pairs(const Settings& settings, const Structure&) {
-  if (const int samples = settings.integer("samples"); samples % 2 != 0)
+std::string needs_pairs(const SamplesConfig<>& config, const Structure&) {
+  if (const int samples = config.samples; samples % 2 != 0)
     return fmt::format("samples={} does not make pairs: take an even number", samples);
   return "";
 }

@@ -45,7 +45,7 @@ class CoupledEstimator : public Estimator<T> {
 };
 
 /// `unsupported` for estimators that draw pairs.
-std::string needs_pairs(const Settings& settings, const Structure&);
+std::string needs_pairs(const SamplesConfig<>& config, const Structure&);
 
 extern template class CoupledEstimator<float>;
 extern template class CoupledEstimator<double>;

@@ -17,7 +17,7 @@ namespace hardgrad {
 template <class T>
 class SplitCoupling : public CoupledEstimator<T> {
  protected:
-  SplitCoupling(const Settings& settings) : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 0, credit_of(settings)) {}
+  SplitCoupling(int samples, Credit credit) : CoupledEstimator<T>(samples / 2, 2, 0, credit) {}
   /// [S] the order of the options for splitting.
   virtual std::vector<int> order(std::span<const double> p) const;
   /// The split of options from..to-1 of the order (at least two): the first one of the second part.

@@ -58,8 +58,8 @@ Estimate<T> ImportanceSamples<T>::estimate(const std::function<double(int, Slope
   return {.surrogate = total, .episode = sampled_.release(), .loss = mean};
 }
 
-std::string samples_of_bound(const Settings& settings) {
-  return "importance_bound[samples=" + std::to_string(settings.integer("samples")) + "]";
+std::string samples_of_bound(const SamplesConfig<>& config) {
+  return "importance_bound[samples=" + std::to_string(config.samples) + "]";
 }
 
 template class ImportanceSamples<float>;

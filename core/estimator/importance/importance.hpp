@@ -47,7 +47,7 @@ class ImportanceSamples {
 };
 
 /// `target_of` for estimators of the bound with as many samples as they draw.
-std::string samples_of_bound(const Settings& settings);
+std::string samples_of_bound(const SamplesConfig<>& config);
 
 extern template class ImportanceSamples<float>;
 extern template class ImportanceSamples<double>;

@@ -25,14 +25,9 @@ class RelaxationEstimator : public Estimator<T> {
   }
 
  protected:
-  explicit RelaxationEstimator(const Settings& settings) : samples_(settings.integer("samples")) {}
   explicit RelaxationEstimator(int samples) : samples_(samples) {}
   /// Averages a term over Relaxing::rao_samples draws of the noise given the choice. The gradient is linear in this average unless later
   /// choices depend on earlier ones: their Jacobians are multiplied.
-  RelaxationEstimator(const Settings& settings, const Structure& structure)
-      : samples_(settings.integer("samples")),
-        rao_samples_(settings.integer("rao_samples")),
-        inner_(structure.independent() ? rao_samples_ : 1) {}
   RelaxationEstimator(int samples, int rao_samples, const Structure& structure)
       : samples_(samples), rao_samples_(rao_samples), inner_(structure.independent() ? rao_samples_ : 1) {}
   virtual Relaxed<T> relax(const Relaxing<T>& asked) const = 0;
@@ -57,8 +52,23 @@ Var<T> sum_of_softmax_given(const Relaxing<T>& asked, const std::vector<int>& op
 inline void temperature_field(Fields& field, double& temperature) {
   field.temperature(temperature, "temperature", "of the softmax that replaces the choice");
 }
-inline ParameterInfo temperature_parameter(double fallback) {
-  return ParameterInfo::temperature("temperature", fallback, "of the softmax that replaces the choice");
+inline void rao_samples_field(Fields& field, int& rao_samples) {
+  field(rao_samples, "rao_samples", 1, 1e6, "draws of the noise given each choice");
 }
+struct RelaxationConfig {
+  int samples = 1;
+  double temperature = 0.5;
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    temperature_field(field, temperature);
+  }
+};
+struct RaoConfig : RelaxationConfig {
+  int rao_samples = 10;
+  void declare(Fields& field) {
+    RelaxationConfig::declare(field);
+    rao_samples_field(field, rao_samples);
+  }
+};
 
 }  // namespace hardgrad

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/estimator/promises.hpp"
-#include "core/registry/settings.hpp"
 
 namespace hardgrad {
 
@@ -16,9 +15,9 @@ inline double relaxed_slope(double z, double temperature) {
 
 /// [2] mean of the gradient at the logits through w = sigmoid(z / temperature), z = phi + logistic noise. The derivative of f
 /// is taken at w, or, if `hard`, at the option that z selects. Empty for other numbers of options.
-inline SmallChoice::Vector relaxed_mean(const Settings& settings, const SmallChoice& at, bool hard) {
+inline SmallChoice::Vector relaxed_mean(double temperature, const SmallChoice& at, bool hard) {
   if (at.logits.size() != 2) return {};
-  const double temperature = settings.real("temperature"), far = INFINITY;
+  constexpr double far = INFINITY;
   const auto through = [&](double z) {
     const double w = 1 / (1 + std::exp(-z / temperature));
     const auto slope = at.slope(hard ? at.one_hot(z > 0) : SmallChoice::Vector{1 - w, w});

@@ -1,11 +1,13 @@
-// Advantages of the K samples of an example, relative to the group.
+// Advantages of samples, relative to the K samples of their example, or to the whole batch.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <vector>
 
-#include "core/estimator/choices.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
 
@@ -46,6 +48,32 @@ inline void centre_by_length(std::span<double> f, std::size_t samples, std::size
       }
       for (std::size_t r = group; r < group + samples; ++r) f[r * columns + d] -= sum / words;
     }
+}
+
+/// [T] of each question's rows: the returns, normalised over the choices of all samples of all examples.
+template <class T>
+std::vector<std::vector<double>> normalised_over_batch(Sampled<T>& sampled, Credit credit, double epsilon) {
+  std::vector<std::vector<double>> all;
+  for (int t = 0; t < sampled.steps(); ++t) all.push_back(sampled.returns(t, credit));
+  const auto each = [&](auto f) {  // of every choice that is made
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      const auto& [question, choice] = sampled.episode().steps()[t];
+      const std::size_t columns = all[t].size() / sampled.rows();
+      for (std::size_t i = 0; i < all[t].size(); ++i)
+        if (question.chooses(choice.rows->parent[i / columns])) f(all[t][i]);
+    }
+  };
+  double first = 0, sum = 0, count = 0, squares = 0;
+  each([&](double& f) { first = f; });  // equal values become exactly 0
+  each([&](double& f) {
+    sum += f - first;
+    ++count;
+  });
+  each([&](double& f) { f = f - first - sum / count; });
+  each([&](double& f) { squares += f * f; });
+  const double deviation = std::sqrt(squares / std::max(count - 1, 1.0));
+  each([&](double& f) { f /= deviation + epsilon; });
+  return all;
 }
 
 }  // namespace hardgrad

@@ -157,11 +157,9 @@ template class Sampled<double>;
 
 template <class T>
 Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit) {
-  const auto score = sampled.score(credit, [baseline](int, std::vector<double>& f) {
+  return score_estimate(std::move(sampled), credit, [baseline](std::vector<double>& f, int) {
     for (auto& value : f) value -= baseline;
   });
-  auto surrogate = add(score, sampled.path());
-  return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
 }
 template Estimate<float> with_constant_baseline(Sampled<float>, double, Credit);
 template Estimate<double> with_constant_baseline(Sampled<double>, double, Credit);
@@ -187,17 +185,5 @@ void credit_field(Fields& field, Credit& credit) {
 void baseline_field(Fields& field, double& baseline) {
   field(baseline, "baseline", -1e12, 1e12, "constant subtracted from the loss");
 }
-
-ParameterInfo samples_parameter(int fallback, int low) {
-  return ParameterInfo::integer("samples", fallback, low, 1e6, "independent samples per example");
-}
-ParameterInfo credit_parameter() {
-  return ParameterInfo::flag("reward_to_go", false,
-                             "credit a choice only with the costs it can change, not with the whole loss");
-}
-ParameterInfo baseline_parameter() {
-  return ParameterInfo::real("baseline", 0, -1e12, 1e12, "constant subtracted from the loss");
-}
-Credit credit_of(const Settings& settings) { return settings.flag("reward_to_go") ? Credit::reward_to_go : Credit::whole; }
 
 }  // namespace hardgrad

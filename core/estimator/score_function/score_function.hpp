@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/autodiff/elementwise.hpp"
 #include "core/estimator/choices.hpp"
 #include "core/estimator/estimator.hpp"
 #include "core/estimator/paths.hpp"
@@ -106,7 +107,16 @@ class Sampled {
   std::size_t own_ = 0;  // the first parts are the model's costs
 };
 
-/// The estimate 1/K sum_k [ (f_k - baseline) grad log p(z_k) + grad f_k ].
+/// The estimate 1/K sum_k [ A_k grad log p(z_k) + grad f_k ]. advantage(f, columns) turns the returns f of a step, [B K] or by
+/// column, into A in place.
+template <class T, class F>
+Estimate<T> score_estimate(Sampled<T> sampled, Credit credit, F&& advantage) {
+  const auto score = sampled.score(credit, [&](int t, std::vector<double>& f) { advantage(f, sampled.columns(t, credit)); });
+  auto surrogate = add(score, sampled.path());
+  return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+}
+
+/// The same with A_k = f_k - baseline.
 template <class T>
 Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit);
 
@@ -114,7 +124,7 @@ Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit c
 template <class T>
 Estimate<T> path_estimate(const Problem<T>& problem, int samples, Handler<T>& handler);
 
-/// Parameters that most score-function estimators share.
+/// Settings that most score-function estimators share.
 void samples_field(Fields& field, int& samples, int low = 1);
 void credit_field(Fields& field, Credit& credit);
 void baseline_field(Fields& field, double& baseline);
@@ -123,6 +133,7 @@ struct SamplesConfig {
   int samples = fallback;
   void declare(Fields& field) { samples_field(field, samples, least); }
 };
+/// With the costs that a choice is credited with.
 template <int fallback = 1, int least = 1>
 struct SamplesAndCredit {
   int samples = fallback;
@@ -132,10 +143,17 @@ struct SamplesAndCredit {
     credit_field(field, credit);
   }
 };
-/// The same for entries that read their settings by name.
-ParameterInfo samples_parameter(int fallback = 1, int low = 1);
-ParameterInfo credit_parameter();
-ParameterInfo baseline_parameter();
-Credit credit_of(const Settings& settings);
+/// With a constant baseline.
+template <int fallback = 1>
+struct BaselineConfig {
+  int samples = fallback;
+  double baseline = 0;
+  Credit credit = Credit::whole;
+  void declare(Fields& field) {
+    samples_field(field, samples);
+    baseline_field(field, baseline);
+    credit_field(field, credit);
+  }
+};
 
 }  // namespace hardgrad

@@ -137,14 +137,8 @@ Estimate<T> Subset<T>::estimate(const Rule& rule) && {
 template class Subset<float>;
 template class Subset<double>;
 
-ParameterInfo per_step_parameter() {
-  return ParameterInfo::flag("per_step", false, "draw a separate set for each choice; the choices must be independent");
-}
 void per_step_field(Fields& field, bool& per_step) {
   field(per_step, "per_step", "draw a separate set for each choice; the choices must be independent");
-}
-std::string refuse_subset(const Settings& settings, const Structure& structure) {
-  return refuse_subset(settings.integer("samples"), settings.flag("per_step"), structure);
 }
 std::string refuse_subset(int samples, bool per_step, const Structure& structure) {
   if (per_step && !structure.steps_apart())

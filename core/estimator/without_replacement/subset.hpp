@@ -62,10 +62,8 @@ class Subset {
 /// exp(log p) of the beam's paths.
 std::vector<double> probabilities(const Beam& beam);
 
-ParameterInfo per_step_parameter();
 void per_step_field(Fields& field, bool& per_step);
 /// Why this number of outcomes, or choices taken separately, is impossible; empty if it is possible.
 std::string refuse_subset(int samples, bool per_step, const Structure& structure);
-std::string refuse_subset(const Settings& settings, const Structure& structure);
 
 }  // namespace hardgrad

@@ -14,7 +14,8 @@ template <class T>
 class Arm final : public CoupledEstimator<T> {
  public:
   Arm(const Settings& settings, const Structure&, Key)
-      : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 1, credit_of(settings)), fault_(settings) {}
+      : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 1, read<SamplesAndCredit<>>(settings).credit),
+        fault_(settings) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -38,7 +39,8 @@ class Arm final : public CoupledEstimator<T> {
 template <class T>
 class DisArmIw final : public SplitCoupling<T> {
  public:
-  DisArmIw(const Settings& settings, const Structure&, Key) : SplitCoupling<T>(settings), fault_(settings) {}
+  DisArmIw(const Settings& settings, const Structure&, Key)
+      : SplitCoupling<T>(settings.integer("samples"), read<SamplesAndCredit<>>(settings).credit), fault_(settings) {}
 
  private:
   std::vector<int> order(std::span<const double> p) const override {

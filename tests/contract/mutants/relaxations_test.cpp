@@ -23,7 +23,7 @@ template <class T>
 class StraightThrough final : public RelaxationEstimator<T> {
  public:
   StraightThrough(const Settings& settings, const Structure&, Key)
-      : RelaxationEstimator<T>(settings),
+      : RelaxationEstimator<T>(settings.integer("samples")),
         fault_(settings),
         backward_(settings.real("temperature")),
         forward_(settings.real("forward_temperature")) {}
@@ -42,7 +42,7 @@ template <class T>
 class GappedSt final : public RelaxationEstimator<T> {
  public:
   GappedSt(const Settings& settings, const Structure&, Key)
-      : RelaxationEstimator<T>(settings),
+      : RelaxationEstimator<T>(settings.integer("samples")),
         fault_(settings),
         temperature_(settings.real("temperature")),
         gap_(fault_("sign of the gap") ? -settings.real("gap") : settings.real("gap")) {}
@@ -66,7 +66,7 @@ template <class T>
 class GumbelRao final : public RelaxationEstimator<T> {
  public:
   GumbelRao(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings, structure),
+      : RelaxationEstimator<T>(settings.integer("samples"), settings.integer("rao_samples"), structure),
         factor_(Fault(settings)("factor of the mean") ? 2 : 1),
         temperature_(settings.real("temperature")),
         options_(structure.most_options()) {}
@@ -86,7 +86,7 @@ template <class T>
 class ReinMax final : public RelaxationEstimator<T> {
  public:
   ReinMax(const Settings& settings, const Structure&, Key)
-      : RelaxationEstimator<T>(settings), fault_(settings), temperature_(settings.real("temperature")) {}
+      : RelaxationEstimator<T>(settings.integer("samples")), fault_(settings), temperature_(settings.real("temperature")) {}
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
@@ -103,7 +103,7 @@ template <class T>
 class ReinMaxRao final : public RelaxationEstimator<T> {
  public:
   ReinMaxRao(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings, structure),
+      : RelaxationEstimator<T>(settings.integer("samples"), settings.integer("rao_samples"), structure),
         fault_(settings),
         temperature_(settings.real("temperature")),
         options_(structure.most_options()) {}
@@ -127,7 +127,7 @@ template <class T>
 class ReinMaxCv final : public RelaxationEstimator<T> {
  public:
   ReinMaxCv(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings, structure),
+      : RelaxationEstimator<T>(settings.integer("samples"), settings.integer("rao_samples"), structure),
         fault_(settings),
         temperature_(settings.real("temperature")),
         control_temperature_(settings.real("control_temperature")),

@@ -25,7 +25,7 @@ class Centred : public Estimator<T> {
 
  protected:
   explicit Centred(const Settings& settings)
-      : fault_(settings), samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+      : fault_(settings), samples_(settings.integer("samples")), credit_(read<SamplesAndCredit<>>(settings).credit) {}
   virtual void centre(std::vector<double>& f, std::size_t columns) const = 0;
   Estimate<T> of(Sampled<T> sampled) const {
     const auto score = sampled.score(
@@ -291,7 +291,7 @@ const EstimatorEntry sapo = {
     .unbiased = false,
     .off_policy = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(2, 2), ParameterInfo::text("fault", "none", "the fault")},
+    .parameters = {declared<SamplesConfig<2, 2>>()[0], ParameterInfo::text("fault", "none", "the fault")},
     .needs = {need::log_density},
     .promises = {promise::mean(Sapo<double>::mean)},
 };

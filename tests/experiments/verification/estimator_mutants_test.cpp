@@ -92,7 +92,7 @@ const EstimatorEntry entry = {
     .paper = "none",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(2), ParameterInfo::text("fault", "none", "the fault"),
+    .parameters = {declared<SamplesConfig<2>>()[0], ParameterInfo::text("fault", "none", "the fault"),
                    ParameterInfo::real("strength", 0.5, 0, 10, "a number that should change nothing")},
     .needs = {need::log_density},
 };

@@ -1,0 +1,212 @@
+// The terms of policy_gradient: each of its settings advantage, ratio, bound, aggregation and divergence names a row of a table
+// here. Equations and sources: the head of estimators/policy_gradient.cpp.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/estimator/score_function/group.hpp"
+#include "core/support/error.hpp"
+
+namespace hardgrad::policy {
+
+template <class Row, std::size_t N>
+constexpr const Row* row_of(const Row (&rows)[N], std::string_view name) {
+  for (const auto& row : rows)
+    if (row.name == name) return &row;
+  throw Bug("no such row");
+}
+
+/// Values [T][R] for each question t and sample r; 0 where the sample makes no choice.
+using PerQuestion = std::vector<std::vector<double>>;
+
+// The advantage: a return f, in losses, less a baseline.
+
+struct Group {
+  int samples, columns;
+  const std::vector<double>& n;  // [B K] choices of each sample
+  double epsilon;
+};
+
+struct Advantage {
+  enum class From { own_return, group, greedy_run, batch, critic };
+  std::string_view name;
+  From from = From::group;  // of a group: it needs several samples
+  bool biased = true;       // of a critic: only with lambda < 1
+  /// From the group: turns the returns f [B K, columns] of a question into advantages.
+  void (*compare)(std::vector<double>& f, const Group&) = nullptr;
+  /// By which f - mean f is divided, from the group's sum of squares; for the formula of the mean.
+  double (*divisor)(double squares, double samples, double epsilon) = nullptr;
+  const char* target = nullptr;  // if it is not the expected loss
+};
+
+constexpr Advantage advantages[] = {
+    {.name = "none", .from = Advantage::From::own_return, .biased = false},
+    {.name = "leave_one_out",
+     .biased = false,
+     .compare = [](std::vector<double>& f, const Group& group) { leave_one_out(f, group.samples, group.columns); },
+     .divisor = [](double, double samples, double) { return (samples - 1) / samples; }},
+    {.name = "group_mean",
+     .compare = [](std::vector<double>& f, const Group& group) { centre(f, group.samples, group.columns); },
+     .divisor = [](double, double, double) { return 1.0; }},
+    {.name = "group_std",
+     .compare =
+         [](std::vector<double>& f, const Group& group) {
+           centre(f, group.samples, group.columns);
+           scale_by_deviation(f, group.samples, group.columns, group.epsilon);
+         },
+     .divisor = [](double squares, double samples, double epsilon) { return std::sqrt(squares / (samples - 1)) + epsilon; }},
+    {.name = "length_weighted",
+     .compare = [](std::vector<double>& f, const Group& group) { centre_by_length(f, group.samples, group.columns, group.n); }},
+    {.name = "relative",
+     .compare =
+         [](std::vector<double>& f, const Group& group) {
+           const auto before = f;
+           centre(f, group.samples, group.columns);
+           divide_by_mean(f, before, group.samples, group.columns);
+         },
+     .target = "success_likelihood"},
+    {.name = "greedy", .from = Advantage::From::greedy_run, .biased = false},
+    {.name = "batch_std", .from = Advantage::From::batch},
+    {.name = "critic", .from = Advantage::From::critic, .biased = false},
+};
+
+// The ratio: the logarithm of a choice's weight, from l = log p - log q of the choice, its sum up to the choice and over all
+// choices of the sample, and their number n.
+
+struct Ratio {
+  std::string_view name;
+  double (*log_w)(double l, double sum_to_here, double sum, double n);
+  bool biased = true;
+};
+
+constexpr Ratio ratios[] = {
+    {.name = "none", .log_w = [](double, double, double, double) { return 0.0; }},
+    {.name = "token", .log_w = [](double l, double, double, double) { return l; }},
+    {.name = "prefix", .log_w = [](double, double sum_to_here, double, double) { return sum_to_here; }},
+    {.name = "sequence", .log_w = [](double, double, double sum, double) { return sum; }, .biased = false},
+    {.name = "geometric", .log_w = [](double, double, double sum, double n) { return sum / n; }},
+};
+
+/// The logarithms of the weights of all choices.
+inline PerQuestion log_weights(const Ratio& ratio, PerQuestion l, const std::vector<double>& n) {
+  for (std::size_t r = 0; r < n.size(); ++r) {
+    double sum = 0, sum_to_here = 0;
+    for (const auto& at : l) sum += at[r];
+    for (auto& at : l) {
+      sum_to_here += at[r];
+      at[r] = ratio.log_w(at[r], sum_to_here, sum, n[r]);
+    }
+  }
+  return l;
+}
+
+/// factor x w, where w has this logarithm up to a bound; 0 times an overflow is 0. Error if it is no number T.
+template <class T>
+double weighed(double factor, double w, double log_w) {
+  if (factor == 0) return 0;
+  const double product = factor * w;
+  if (std::abs(product) <= static_cast<double>(std::numeric_limits<T>::max())) return product;
+  throw Error(1, fmt::format("the network gives a sample e^{:.0f} times the probability that its behaviour policy gave it, "
+                             "which overflows: take a nearer behaviour policy (a smaller drift, a later checkpoint)",
+                             log_w));
+}
+
+// The bound on a weight w > 0, where A is the advantage in rewards.
+
+struct Limits {
+  double low, high, dual;
+};
+
+struct Bound {
+  std::string_view name;
+  double (*of)(double w, double advantage, const Limits&);
+  bool biased = true;
+};
+
+constexpr Bound bounds[] = {
+    {.name = "none", .of = [](double w, double, const Limits&) { return w; }, .biased = false},
+    // 0 where the objective min(w A, clip(w, low, high) A) is flat, and for A < 0 also where w > dual
+    {.name = "clip",
+     .of =
+         [](double w, double advantage, const Limits& limit) {
+           const bool flat = advantage > 0 ? w > limit.high : w < limit.low || w > limit.dual;
+           return flat ? 0 : w;
+         }},
+    // a constant factor of the score
+    {.name = "truncate",
+     .of = [](double w, double, const Limits& limit) { return w < limit.low    ? limit.low
+                                                              : w > limit.high ? limit.high
+                                                                               : w; }},
+    {.name = "mask", .of = [](double w, double, const Limits& limit) { return w < limit.low || w > limit.high ? 0 : w; }},
+};
+
+// The aggregation: the share of a sample with n choices, in a group of K samples with `all` choices.
+
+struct Aggregation {
+  std::string_view name;
+  double (*share)(double n, double all, double K, double longest);
+  bool biased = true;
+};
+
+constexpr Aggregation aggregations[] = {
+    {.name = "sum", .share = [](double, double, double, double) { return 1.0; }, .biased = false},
+    {.name = "sequences", .share = [](double n, double, double, double) { return 1 / n; }},
+    {.name = "tokens", .share = [](double, double all, double K, double) { return K / all; }},
+    {.name = "longest", .share = [](double, double, double, double longest) { return 1 / longest; }},
+};
+
+/// [B K] of samples with n [B K] choices, of at most `longest`.
+inline std::vector<double> sample_shares(const Aggregation& aggregation, const std::vector<double>& n, std::size_t K,
+                                         double longest) {
+  std::vector<double> share(n.size());
+  for (std::size_t group = 0; group < n.size(); group += K) {
+    double all = 0;
+    for (std::size_t r = group; r < group + K; ++r) all += n[r];
+    for (std::size_t r = group; r < group + K; ++r) share[r] = aggregation.share(n[r], all, static_cast<double>(K), longest);
+  }
+  return share;
+}
+
+// The divergence D of the policy p from the reference policy r at a drawn word, from m = log p - log r there.
+
+struct Divergence {
+  std::string_view name;
+  double (*at)(double m) = nullptr;     // D; null: it is not of a word
+  double (*slope)(double m) = nullptr;  // its derivative with respect to log p
+  /// D plus its derivative: the derivative of p D over p.
+  double (*weighted_slope)(double m) = nullptr;
+  bool biased = true;  // added to the reward
+  double least =
+      -std::numeric_limits<double>::infinity();  // for a lower m, D is too large for a number, but exp(l) D need not be
+
+  bool of_words() const { return at != nullptr; }
+};
+
+constexpr Divergence divergences[] = {
+    {.name = "none", .biased = false},
+    {.name = "k1",
+     .at = [](double m) { return m; },
+     .slope = [](double) { return 1.0; },
+     .weighted_slope = [](double m) { return m + 1; },
+     .biased = false},
+    {.name = "k2",
+     .at = [](double m) { return m * m / 2; },
+     .slope = [](double m) { return m; },
+     .weighted_slope = [](double m) { return m * m / 2 + m; }},
+    {.name = "k3",
+     .at = [](double m) { return std::expm1(-m) + m; },
+     .slope = [](double m) { return -std::expm1(-m); },
+     .weighted_slope = [](double m) { return m; },  // the exponentials, which may overflow, cancel
+     .least = -700},
+    {.name = "exact", .biased = false},  // KL(p || r)
+};
+/// exp(l) D of k3, for m below its least.
+inline double weighted_k3(double l, double m) { return std::exp(l - m) + std::exp(l) * (m - 1); }
+
+}  // namespace hardgrad::policy
