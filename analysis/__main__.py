@@ -209,7 +209,7 @@ def _count(text: str) -> int:
     return count
 
 
-Add = Callable[..., argparse.ArgumentParser]  # a verb's name, what it runs, its description, json
+Add = Callable[..., argparse.ArgumentParser]  # name of a verb, its function, description, json
 
 
 def _add_pages(add: Add) -> None:

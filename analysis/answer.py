@@ -14,7 +14,7 @@ from .budgets import at_budget, cost_so_far, reached
 from .errors import InputError
 from .frames import matches
 from .groups import Group, in_common, in_words, runs_of
-from .quantities import comparable, lost, lower_is_better, ranking_quantity
+from .quantities import comparable, lost, ranking_quantity
 from .result import Result
 from .statistics import Mean, Pairwise, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, ranked
 from .tuning import Near, at_edge, nearest, tuned
@@ -92,11 +92,11 @@ def answer_and_pairs(result: Result, quantity: str | None = None, baseline: str 
         name = ranking_quantity(result, members, quantity)
         reference = _reference(baseline, members) if baseline is not None else _usual(members)
         if name is not None and (baseline is None or reference is not None):
-            lower = lower_is_better(result, name)
+            lower = result.lower_is_better(name)
             split = in_common(result.splits[runs_of(members)])
             targets = {group.estimator: in_common(result.targets[group.runs], "") for group in members}
             for section in _sections(result, members, name, lower, costs, targets):
-                rows += [{"task": task, "model": model, "quantity": name, "lower_is_better": lower, "split": split, **row}
+                rows += [{"task": task, "model": model, "quantity": name, "lower_is_better": lower, "share": result.is_share(name), "split": split, **row}
                          for row in section.rows(1 if lower else -1, reference, matters)]
                 pairs[task, model, section.budget] = Pairs(section.estimators, section.pairs, section.scores)
     names = dict.fromkeys(group.estimator for group in result.groups)

@@ -55,7 +55,7 @@ FONT: dict[str, Any] = {**LETTERS, **_STROKES, "axes.spines.top": False, "axes.s
                         "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
 
 
-def letters() -> float:
+def font_scale() -> float:
     """The current font size of figures, relative to LETTERS."""
     return _size.get().letters
 
@@ -115,7 +115,7 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
 
 def in_margin(label: str) -> str:
     """A label beside its row, in a panel without a legend, on as many lines as it needs."""
-    return broken(label, 2 * letters(), LETTERS["ytick.labelsize"] * letters())
+    return broken(label, 2 * font_scale(), LETTERS["ytick.labelsize"] * font_scale())
 
 
 def _legend(labels: list[str], width: float, size: float) -> tuple[list[str], int]:

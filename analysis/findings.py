@@ -11,7 +11,6 @@ import pandas as pd
 from .answer import Pairs, answer_and_pairs, unranked
 from .errors import InputError
 from .numbers_in_words import number, p_value, quantity_name, score
-from .quantities import is_share
 from .result import Result
 from .table import table
 
@@ -82,7 +81,7 @@ def _chosen(every: list[_Finding]) -> list[_Finding]:
 
 def _shown(row: pd.Series) -> str:
     """"97.6%", "0.680"."""
-    return score(row["quantity"], row["score"]) if is_share(row["quantity"]) else f"{row['score']:#.3g}".rstrip(".")
+    return score(True, row["score"]) if row["share"] else f"{row['score']:#.3g}".rstrip(".")
 
 
 def _failures(network: str, part: pd.DataFrame) -> list[_Finding]:
@@ -189,7 +188,7 @@ def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding
 
     # A biased estimator beside the best sampled unbiased one of its target. They differ in their variance, too, so that the bias is no known cause.
     biased = {row["estimator"]: row["relative_bias"] for _, row in measured.iterrows()
-              if not row["unbiased"] and row["relative_bias_low"] > 0 and row["relative_bias"] > 0 and not row["relative_bias_doubtful"]}
+              if not row["unbiased"] and row["relative_bias_low"] > 0 and row["relative_bias"] > 0 and not row["relative_bias_unsupported"]}
     rows = own[own["estimator"].isin(biased)]
     for _, one in rows.iterrows() if len(sampled) else ():
         best = sampled.iloc[0]
@@ -226,7 +225,7 @@ def _of_moments(network: str, measured: pd.DataFrame) -> Iterator[_Finding]:
     if len(sampled) < 2:
         return
     least, most = sampled.iloc[0], sampled.iloc[-1]
-    biased = measured[~measured["unbiased"] & (measured["relative_bias_low"] > 0) & ~measured["relative_bias_doubtful"]].sort_values("relative_bias")
+    biased = measured[~measured["unbiased"] & (measured["relative_bias_low"] > 0) & ~measured["relative_bias_unsupported"]].sort_values("relative_bias")
     if not _apart(most, least):
         return
     words = (f"On {network}, at step {most['measured_at']}, {_name(most['estimator'])} has {_times(most, least)} the variance of "

@@ -12,9 +12,9 @@ from .errors import InputError
 from .frames import per_run
 from .groups import Group, runs_of
 from .measured import biased_runs, measurements
-from .quantities import evaluation_names, lower_is_better, most_common
+from .quantities import evaluation_names, most_common
 from .result import Result
-from .rounding import at_step, doubtful
+from .rounding import at_step, unsupported
 from .statistics import (holm, interquartile_mean_interval, pairwise_differences, pareto_front, probability_of_improvement)
 from .steps import Step
 
@@ -33,7 +33,7 @@ def bias_tests(data: xr.Dataset | Result, at: str | int = "first", level: float 
     frame = pd.DataFrame({name: result.values(name)[there] for name in ("run", "task", "model", "estimator", "seed") if name in result})
     frame["squared_bias"] = at_step(result, "squared_bias", step)[there] if "squared_bias" in result else np.nan
     frame["p_value"], frame["p_holm"] = p[there], holm(p[there])
-    frame["supported"] = ~doubtful(result, step)[there]
+    frame["supported"] = ~unsupported(result, step)[there]
     frame["biased"] = biased_runs(result, step, level)[there]
     return frame
 
@@ -51,6 +51,11 @@ def _scores(result: Result, quantity: str, at: str | int) -> np.ndarray:
     if not np.isfinite(scores).any():
         raise InputError(f"{result.path}: has no held-out loss: nothing was evaluated")
     return scores
+
+
+def _lower(result: Result, quantity: str) -> bool:
+    """Whether lower is better."""
+    return quantity == FINAL_LOSS or result.lower_is_better(quantity)
 
 
 def _strata(result: Result, scores: np.ndarray) -> dict[str, dict[tuple[str, str], np.ndarray]]:
@@ -79,7 +84,7 @@ def aggregates(data: xr.Dataset | Result, quantity: str = FINAL_LOSS, at: str | 
         mean = interquartile_mean_interval(list(strata.values()))
         rows.append({"estimator": label, "iqm": mean.mean, "iqm_low": mean.low, "iqm_high": mean.high, "panels": len(strata),
                      "runs": mean.count})
-    return pd.DataFrame(rows).sort_values("iqm", ascending=lower_is_better(result, quantity), kind="stable", ignore_index=True)
+    return pd.DataFrame(rows).sort_values("iqm", ascending=_lower(result, quantity), kind="stable", ignore_index=True)
 
 
 def improvement_probabilities(data: xr.Dataset | Result, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
@@ -91,7 +96,7 @@ def improvement_probabilities(data: xr.Dataset | Result, quantity: str = FINAL_L
         shared = [panel for panel in strata[first] if panel in strata[second]]
         if shared:
             runs = [[strata[one][panel] for panel in shared] for one in (first, second)]
-            found = probability_of_improvement(runs[0], runs[1], lower_is_better(result, quantity))
+            found = probability_of_improvement(runs[0], runs[1], _lower(result, quantity))
             rows.append({"first": first, "second": second, "probability": found.mean, "probability_low": found.low,
                          "probability_high": found.high, "panels": len(shared)})
     return pd.DataFrame(rows, columns=["first", "second", "probability", "probability_low", "probability_high", "panels"])

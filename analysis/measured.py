@@ -8,7 +8,7 @@ import numpy as np
 
 from .groups import Group
 from .result import Result
-from .rounding import at_step, doubtful
+from .rounding import at_step, unsupported
 from .statistics import Mean, holm, mean_interval, propagated_mean
 from .steps import Step
 
@@ -65,7 +65,7 @@ def biased_runs(result: Result, step: Step, level: float = 0.05) -> np.ndarray:
     if "bias_p_value" not in result:
         return np.zeros(result.count, bool)
     with np.errstate(invalid="ignore"):
-        return (holm(at_step(result, "bias_p_value", step)) < level) & ~doubtful(result, step)
+        return (holm(at_step(result, "bias_p_value", step)) < level) & ~unsupported(result, step)
 
 
 def known_unbiased(result: Result, step: Step) -> np.ndarray:
@@ -74,8 +74,9 @@ def known_unbiased(result: Result, step: Step) -> np.ndarray:
     known = np.zeros(result.count, bool)
     if "known_unbiased" in result:
         known = (result.at("known_unbiased", step).astype(str) == "yes") & ~biased_runs(result, step)
-    if {"exact_squared_bias", "squared_bias"} <= set(result.data.variables):
-        known |= np.isfinite(result.at("exact_squared_bias", step)) & (at_step(result, "squared_bias", step) == 0)
+    twin = result.exact_twin("squared_bias")
+    if twin is not None:
+        known |= np.isfinite(result.at(twin, step)) & (at_step(result, "squared_bias", step) == 0)
     return known
 
 

@@ -28,7 +28,7 @@ from .numbers_in_words import bare_p, quantity_name, score
 from .page import blocks_table, page, picture, rows_table, sortable_table
 from .quantities import evaluation_names, most_common
 from .result import Result
-from .rounding import marked
+from .rounding import shown_unsupported
 from .table import QUANTITIES, caption, readable, table
 from .tried import chosen, tried
 
@@ -121,7 +121,7 @@ def ranking_part(result: Result, found: pd.DataFrame, frame: pd.DataFrame, pages
         targets = list(dict.fromkeys(part["target"]))
         for target in targets:
             rows = [[f"{row['rank']:.0f}" if np.isfinite(row["rank"]) else "–", str(row["estimator"]) + (f" ({row['setting']})" if row["setting"] else ""),
-                     score(row["quantity"], row["score"], row["low"], row["high"]), row["letters"],
+                     score(row["share"], row["score"], row["low"], row["high"]), row["letters"],
                      row["verdict"] if row["verdict"] in ("best", "baseline") else difference(row) if np.isfinite(row["difference"]) else "–",
                      bare_p(row["p_corrected"]), *measured.get((str(panel[0]), str(panel[1]), row["estimator"]), [""] * len(moments))]
                     for _, row in part[part["target"] == target].iterrows()]
@@ -246,8 +246,8 @@ def _cells(result: Result, at: str | int, others: int = 0) -> list[str]:
     for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value_plain", "p (unbiased)"),
                         ("bias_p_value", "p (corrected)")):
         if name in result and "measurement_step" in result.data[name].dims:
-            doubtful = marked(result, name, result.step(at)) & (name != "rows")
-            columns[title] = [_number(v) + (" ?" if mark else "") for v, mark in zip(per_run(result, name, at), doubtful)]
+            unsupported = shown_unsupported(result, name, result.step(at)) & (name != "rows")
+            columns[title] = [_number(v) + (" ?" if mark else "") for v, mark in zip(per_run(result, name, at), unsupported)]
     if "total_rows" in result:
         columns["rows in all"] = [_number(v) for v in per_run(result, "total_rows")]
     if "train_cpu_seconds" in result:  # wall time includes all concurrent runs

@@ -9,7 +9,7 @@ import xarray as xr
 from .errors import InputError
 from .frames import per_run
 from .groups import Group
-from .quantities import evaluation_names, lower_is_better, most_common
+from .quantities import evaluation_names, most_common
 from .result import Result
 
 TRAINING_LOSS = "train_loss"
@@ -30,7 +30,7 @@ def judged(result: Result, by: str = TRAINING_LOSS) -> np.ndarray:
 
 def _chosen(result: Result, scores: np.ndarray, by: str) -> list[tuple[Group, np.ndarray, int]]:
     """Every group with scores, its scored runs, and the best of these. InputError if there is none."""
-    sign, found = 1 if lower_is_better(result, by) else -1, []
+    sign, found = 1 if result.lower_is_better(by) else -1, []
     for group in result.groups:
         there = group.runs[np.isfinite(scores[group.runs])]
         if there.size:

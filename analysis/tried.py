@@ -9,7 +9,6 @@ import xarray as xr
 from .errors import InputError
 from .groups import in_words
 from .numbers_in_words import difference_in_words
-from .quantities import lower_is_better
 from .result import Result
 from .statistics import pairwise_differences
 
@@ -49,13 +48,14 @@ def tried(trials: xr.Dataset | Result) -> pd.DataFrame:
         raise InputError(f"{trials.path}: no trials were made")
     frame = pd.DataFrame(found)
     frame["steps"] = frame.groupby([*compared, "estimator", "round"])["steps"].transform("max")
-    frame["_order"] = [score if lower_is_better(trials, quantity) else -score for score, quantity in zip(frame["score"], frame["quantity"])]
+    lower = {quantity: not quantity or trials.lower_is_better(quantity) for quantity in set(frame["quantity"])}  # "": all trials failed
+    frame["_order"] = [score if lower[quantity] else -score for score, quantity in zip(frame["score"], frame["quantity"])]
     frame["_estimator"] = pd.Categorical(frame["estimator"], list(dict.fromkeys(frame["estimator"])))
     frame = frame.sort_values([*compared, "_estimator", "round", "_order", "number"], kind="stable", na_position="last")
     frame = frame.reset_index(drop=True)
     frame[["difference", "low", "high"]] = np.nan
     for _, part in frame.groupby([*compared, "estimator", "round"], sort=False):
-        frame.loc[part.index, ["difference", "low", "high"]] = _to_first(part, lower_is_better(trials, str(part["quantity"].iloc[0])))
+        frame.loc[part.index, ["difference", "low", "high"]] = _to_first(part, lower[part["quantity"].iloc[0]])
     return frame.drop(columns=["_order", "_estimator", "_by_seed"])
 
 

@@ -15,7 +15,6 @@ from ..groups import Group, Network
 from ..numbers_in_words import bare_p, number, quantity_name, score, with_interval
 from ..output import file_name
 from ..page import Html, link, rows_table
-from ..quantities import lower_is_better
 from ..result import Result
 from ..rounding import at_step
 from ..statistics import Mean, fewest_pairs, mean_interval, pairwise_differences, propagated_difference, propagated_mean
@@ -66,12 +65,12 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     if not np.isfinite(scores).any(axis=1).all():
         raise InputError(f"{where}: an estimator has no {quantity}")
     means = [mean_interval(row, log=quantity in _RATIOS and bool((row > 0).all())) for row in scores]
-    rows = [[name, score(quantity, *mean[:3]) if quantity.startswith("metric_") else with_interval(*mean[:3]), ", ".join(number(one) for one in row)]
+    rows = [[name, score(study.result.is_share(quantity), *mean[:3]), ", ".join(number(one) for one in row)]
             for name, mean, row in zip(names, means, scores)]
     if "order" not in claim:
         kept = all(mean.mean <= claim.get("at_most", np.inf) and mean.mean >= claim.get("at_least", -np.inf) for mean in means)
         return Tested(claim, study, networks[0], "reproduced" if kept else "not reproduced", rows, [])
-    ratio, lower = quantity in _RATIOS and bool((scores > 0).all()), lower_is_better(study.result, quantity)
+    ratio, lower = quantity in _RATIOS and bool((scores > 0).all()), study.result.lower_is_better(quantity)
     signed = np.log(scores) if ratio else scores if lower else -scores
     found = pairwise_differences(signed, tests=len(names) - 1)
     own = _measured(study.result, groups, quantity, claim.get("at", "first"), ratio) if len(seeds) < fewest_pairs() else None

@@ -140,7 +140,7 @@ def _new(mine: Result, theirs: Result, name: str) -> list[str]:
 
 
 def _lines(found: pd.DataFrame) -> list[list[object]]:
-    return [[Html(f"<code>{escape(row['estimator'])}</code>"), score(row["quantity"], row["score"], row["low"], row["high"]),
+    return [[Html(f"<code>{escape(row['estimator'])}</code>"), score(row["share"], row["score"], row["low"], row["high"]),
              "yours" if row["verdict"] == "baseline" else difference(row) if np.isfinite(row["difference"]) else "–",
              bare_p(row["p_corrected"]),
              {"worse": "yours is better", "better": "yours is worse", "unclear": "not distinguishable"}.get(row["verdict"], "–")] for _, row in found.iterrows()]

@@ -155,7 +155,7 @@ def _wins(site: Site, name: str) -> list[str]:
                 places.setdefault(_WORDS[row["verdict"]].format(row["reference"]), []).append(here)
             target = (found["task"] == network[0]) & (found["model"] == network[1]) & (found["target"] == row["target"]) & np.isfinite(found["rank"])
             rows.append([here, Html(f"<code>{escape(row['estimator'])}</code>"), row["setting"] or "–",
-                         f"{quantity_name(row['quantity'])} {score(row['quantity'], row['score'], row['low'], row['high'])}",
+                         f"{quantity_name(row['quantity'])} {score(row['share'], row['score'], row['low'], row['high'])}",
                          f"{row['rank']:.0f} of {int(target.sum())}" if np.isfinite(row["rank"]) else "–", row["target"].replace("_", " "), row["reference"],
                          difference(row) if np.isfinite(row["difference"]) and row["verdict"] in _WORDS else "–", bare_p(row["p_corrected"]),
                          study.name + (" (tuned)" if study.tuned else "")])
