@@ -93,7 +93,8 @@ def _draw(arguments: argparse.Namespace) -> int:
 
 
 def _rows_of(whole: Result, result: Result, at: str) -> pd.DataFrame:
-    """The table's rows of the runs in `result`. Ranks and letters are those among all estimators of their networks in `whole`."""
+    """The table's rows of the runs in `result`. Ranks and letters are those among all estimators of their networks in
+    `whole`."""
     part = whole.of_runs(np.concatenate([runs_of(members) for panel, members in whole.panels.items() if panel in result.panels]))
     shown = set(result.values("run").tolist())
     kept = {(*group.panel, group.label) for group in part.groups if shown & set(part.values("run")[group.runs].tolist())}
@@ -313,7 +314,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; returns the exit status: 0, 1 (all runs of a network failed), 2 (bad usage or output place) or 3 (bad input)."""
+    """Runs a command; returns the exit status: 0, 1 (all runs of a network failed), 2 (bad usage or output place) or 3
+    (bad input)."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # file names may not be UTF-8
     parsed = _parser().parse_args(arguments)

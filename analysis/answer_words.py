@@ -61,7 +61,8 @@ def lines(found: pd.DataFrame) -> list[list[str]]:
 
 
 def sentences(found: pd.DataFrame) -> list[str]:
-    """The answer for one network in words, a sentence or two for each budget; against a baseline, all estimators with their differences."""
+    """The answer for one network in words, a sentence or two for each budget; against a baseline, all estimators with
+    their differences."""
     said = []
     for _, part in found.groupby("budget", sort=False):
         best = _reference(part)
@@ -192,8 +193,8 @@ def _needed(row: pd.Series) -> str:
 
 
 def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None, matters: float = 0.0, missing: Sequence[str] = ()) -> str:
-    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen (`tried.chosen`). `matters`: as in `answer`.
-    `missing`: networks without an answer (`answer.unranked`)."""
+    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen
+    (`tried.chosen`). `matters`: as in `answer`. `missing`: networks without an answer (`answer.unranked`)."""
     blocks = []
     for (task, model), part in found.groupby(["task", "model"], sort=False):
         lines = [f"{task} · {model} · {subject(part)}"]

@@ -27,9 +27,10 @@ _MARKS = 7  # of a long curve
 
 def curves(result: Result, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
            places: np.ndarray | None = None) -> bool:
-    """Mean over seeds with its 95% interval as a band (Student's, as in the tables), one curve per group. The axis shows the means and the
-    seeds; a band may go beyond it. With `log`, geometric means; groups at zero are named. `places` [run, axis] replaces the steps as
-    horizontal axis; a group is drawn at their mean over seeds. Of long runs evenly spaced points are drawn. False if there is nothing to draw."""
+    """Mean over seeds with its 95% interval as a band (Student's, as in the tables), one curve per group. The axis
+    shows the means and the seeds; a band may go beyond it. With `log`, geometric means; groups at zero are named.
+    `places` [run, axis] replaces the steps as horizontal axis; a group is drawn at their mean over seeds. Of long runs
+    evenly spaced points are drawn. False if there is nothing to draw."""
     zero, drawn, seen = [], False, []
     for place, group in enumerate(members):
         values = result.values(name)[group.runs]
@@ -79,7 +80,8 @@ def curves(result: Result, name: str, axis: str, log: bool, ax: Axes, members: l
 
 
 def _marks(x: np.ndarray, log: bool, phase: float) -> list[int]:
-    """Positions of the markers of a curve: evenly spaced along the axis, whatever the curve does; `phase` in [0, 1) parts those of several curves."""
+    """Positions of the markers of a curve: evenly spaced along the axis, whatever the curve does; `phase` in [0, 1)
+    parts those of several curves."""
     at = np.log(x) if log else x
     wanted = at[0] + (at[-1] - at[0]) * (np.arange(_MARKS) + phase) / _MARKS
     return sorted(set(np.abs(at[:, None] - wanted).argmin(axis=0).tolist()))
@@ -95,8 +97,8 @@ def _band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _measured(data: xr.Dataset | Result, name: str, why: str, title: str, label: str, log: bool = False,
               finish: Callable[[Axes], object] = lambda ax: None) -> Figure:
-    """The variable `name` at the measured steps. `why` explains in the message why it may be missing; `finish` adjusts the axes of
-    panels with something drawn."""
+    """The variable `name` at the measured steps. `why` explains in the message why it may be missing; `finish` adjusts
+    the axes of panels with something drawn."""
     result = Result.of(data)
     result.need(name, why)
 
@@ -132,7 +134,8 @@ def entropy_over_training(data: xr.Dataset | Result) -> Figure:
 
 
 def loss_curves(data: xr.Dataset | Result, name: str = "train_loss", against: str = "steps") -> Figure:
-    """Training loss (or a held-out loss by its variable's name) against a cost of `COSTS`: mean over seeds, and its interval."""
+    """Training loss (or a held-out loss by its variable's name) against a cost of `COSTS`: mean over seeds, and its
+    interval."""
     result = Result.of(data)
     values = result.need(name, "nothing was trained: set train.steps in the sweep")
     axis = "step" if "step" in result.data[name].dims else "evaluation_step"

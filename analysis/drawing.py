@@ -62,8 +62,9 @@ def font_scale() -> float:
 
 def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
                 xlabel: str, ylabel: str, lines: bool = True, legend: bool = True) -> Figure:
-    """A grid of panels, one per task and model, above one legend. `found`: the items of each panel, with a `label`. `panel` draws them
-    and returns whether it drew anything. Panels without `legend` name their items and grow with their number. InputError beyond MOST_PANELS."""
+    """A grid of panels, one per task and model, above one legend. `found`: the items of each panel, with a `label`.
+    `panel` draws them and returns whether it drew anything. Panels without `legend` name their items and grow with
+    their number. InputError beyond MOST_PANELS."""
     if len(found) > MOST_PANELS:
         raise InputError(f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): select some")
     look = looks([group.label for members in found.values() for group in members])

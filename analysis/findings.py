@@ -40,11 +40,12 @@ def _name(estimator: str) -> str:
 
 
 def findings(result: Result, at: str | int = "half") -> list[str]:
-    """At most five sentences: failed runs; of each network which estimators differ beyond noise (of many estimators: from leave-one-out); whether
-    another objective does better than the exact gradient; the score of a biased estimator; how far variances differ. A comparison of scores is
-    made after equal steps, and gives the costs, the number of seeds, and the scores at equal rows. Each p-value is corrected as in
-    `answer`. A sentence names a cause only if it alone differs. Without a difference beyond noise, that is the finding. Empty if nothing was
-    trained and nothing measured."""
+    """At most five sentences: failed runs; of each network which estimators differ beyond noise (of many estimators:
+    from leave-one-out); whether another objective does better than the exact gradient; the score of a biased estimator;
+    how far variances differ. A comparison of scores is made after equal steps, and gives the costs, the number of
+    seeds, and the scores at equal rows. Each p-value is corrected as in `answer`. A sentence names a cause only if it
+    alone differs. Without a difference beyond noise, that is the finding. Empty if nothing was trained and nothing
+    measured."""
     result, _ = result.page(1, _NETWORKS)
     frame = table(result, at)
     networks = {panel: name.split(" · ")[0] for panel, name in result.titles.items()}
@@ -105,8 +106,8 @@ class _Network(NamedTuple):
     row_pairs: Pairs | None
 
     def compared(self, first: pd.Series, second: pd.Series, p: float, of: tuple[str, str] = ("", "")) -> str:
-        """"after 600 steps rloo (241,000 rows) ends at 88.0% exact match, reinforce (60,300 rows) at 20.2% (p = .02, 8 seeds); at equal rows (60,300)
-        at 36.0% and 20.2% (p = .3)". `of`: a clause for each."""
+        """"after 600 steps rloo (241,000 rows) ends at 88.0% exact match, reinforce (60,300 rows) at 20.2% (p = .02, 8
+        seeds); at equal rows (60,300) at 36.0% and 20.2% (p = .3)". `of`: a clause for each."""
         ends = [self._costed(row) + words for row, words in zip((first, second), of)]
         return (f"after {first['at']:,.0f} steps {ends[0]} ends at {_shown(first)} {quantity_name(str(first['quantity']))}, {ends[1]} at {_shown(second)} "
                 f"({p_value(p)}, {self.pairs.seeds(first['estimator'], second['estimator'])} seeds){self._at_equal_rows(first, second)}")
@@ -217,8 +218,8 @@ def _noisier(best: pd.Series, worst: pd.Series, measured: pd.DataFrame) -> str:
 
 
 def _of_moments(network: str, measured: pd.DataFrame) -> Iterator[_Finding]:
-    """A finding about bias and variance of one network, without training: the noisiest and the quietest unbiased estimator of one target,
-    and the largest bias."""
+    """A finding about bias and variance of one network, without training: the noisiest and the quietest unbiased
+    estimator of one target, and the largest bias."""
     sampled = measured[measured["unbiased"] & (measured["variance"] > 0)]
     main = sampled["target"].value_counts().index[0] if len(sampled) else ""
     sampled = sampled[sampled["target"] == main].sort_values("variance")

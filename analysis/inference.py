@@ -22,9 +22,9 @@ FINAL_LOSS = "final_loss"  # placeholder for the held-out loss that ranks the ta
 
 
 def bias_tests(data: xr.Dataset | Result, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
-    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (along many directions, Bonferroni), and
-    the p-value corrected for the number of runs (Holm 1979). `biased` if it is below `level` and the replicates support it
-    (`supported`)."""
+    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (along many directions,
+    Bonferroni), and the p-value corrected for the number of runs (Holm 1979). `biased` if it is below `level` and the
+    replicates support it (`supported`)."""
     result = Result.of(data)
     result.need("bias_p_value", "set measure.at in the sweep")
     step = result.step(at)
@@ -69,8 +69,9 @@ def _strata(result: Result, scores: np.ndarray) -> dict[str, dict[tuple[str, str
 
 
 def aggregates(data: xr.Dataset | Result, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
-    """Interquartile mean over the runs of all panels with a stratified bootstrap interval (Agarwal et al. 2021). Scores are scaled in
-    every panel: its lowest run is 0, its highest 1, as an infinite loss. Compare only estimators with the same number of `panels`."""
+    """Interquartile mean over the runs of all panels with a stratified bootstrap interval (Agarwal et al. 2021). Scores
+    are scaled in every panel: its lowest run is 0, its highest 1, as an infinite loss. Compare only estimators with the
+    same number of `panels`."""
     result = Result.of(data)
     scores = _scores(result, quantity, at).copy()
     for members in result.panels.values():
@@ -105,10 +106,9 @@ def improvement_probabilities(data: xr.Dataset | Result, quantity: str = FINAL_L
 def pareto(data: xr.Dataset | Result, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
     """The Pareto front of |bias|, variance and cost (rows of one gradient), among estimators of the same panel and target.
 
-    Means over seeds, compared beyond noise. |bias| counts as zero unless `bias_tests` finds a bias in a run of the group, at `level`.
-    An estimator is off the front only if another is no worse in all three criteria beyond the 95% intervals of the differences
-    (paired over seeds; for too few seeds, by the intervals of the means).
-    """
+    Means over seeds, compared beyond noise. |bias| counts as zero unless `bias_tests` finds a bias in a run of the
+    group, at `level`. An estimator is off the front only if another is no worse in all three criteria beyond the 95%
+    intervals of the differences (paired over seeds; for too few seeds, by the intervals of the means). """
     result = Result.of(data)
     for name in ("squared_bias", "variance", "rows"):
         result.need(name, "set measure.at in the sweep")
@@ -139,8 +139,9 @@ def pareto(data: xr.Dataset | Result, at: str | int = "first", level: float = 0.
 
 
 def _upper_ends(result: Result, members: list[Group], name: str, step: Step, values: np.ndarray) -> np.ndarray:
-    """[groups, groups] upper end of the interval of each difference (row minus column) of `values` [run], the quantity at that step:
-    paired over seeds, or where these are too few, from the intervals of the means. Without an interval, the difference itself."""
+    """[groups, groups] upper end of the interval of each difference (row minus column) of `values` [run], the quantity
+    at that step: paired over seeds, or where these are too few, from the intervals of the means. Without an interval,
+    the difference itself."""
     found = pairwise_differences(result.by_seed(members, values)[0], tests=1)
     means = list(map(measurements(result, name, step), members))
     mean, half = np.array([m.mean for m in means]), np.array([(m.high - m.low) / 2 for m in means])

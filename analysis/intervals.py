@@ -1,4 +1,5 @@
-"""Final scores with their intervals, a panel per network, and their interquartile means over networks (Agarwal et al. 2021, rliable)."""
+"""Final scores with their intervals, a panel per network, and their interquartile means over networks (Agarwal et al.
+2021, rliable)."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ class Interval(NamedTuple):
 
 
 def intervals(result: Result) -> dict[tuple[str, str], list[Interval]]:
-    """By network, the best first: means over seeds and their 95% intervals, each for its estimator alone. With several networks, under the key
-    `OVER_ALL`: the interquartile mean of all runs of each estimator that has scores on all of them, and its interval
-    by a bootstrap within the networks. There, 1 is the best run of a network and 0 its worst."""
+    """By network, the best first: means over seeds and their 95% intervals, each for its estimator alone. With several
+    networks, under the key `OVER_ALL`: the interquartile mean of all runs of each estimator that has scores on all of
+    them, and its interval by a bootstrap within the networks. There, 1 is the best run of a network and 0 its worst."""
     found: dict[tuple[str, str], list[Interval]] = {}
     scaled: dict[str, dict[tuple[str, str], np.ndarray]] = {}
     for panel, members in result.panels.items():

@@ -11,7 +11,8 @@ def number(value: float) -> str:
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
-    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if asymmetric, "1.23" without an interval, "1.23457" without noise, "–" without a number."""
+    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if asymmetric, "1.23" without an interval, "1.23457" without noise, "–"
+    without a number."""
     if not np.isfinite(mean) or not (np.isfinite(low) and np.isfinite(high)):
         return number(mean)
     below, above = mean - low, high - mean

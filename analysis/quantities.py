@@ -30,8 +30,9 @@ def most_common(result: Result, names: list[str], runs: np.ndarray) -> str | Non
 
 
 def ranking_quantity(result: Result, members: list[Group], by: str | None = None) -> str | None:
-    """The quantity that ranks the estimators of a network: `by`, or the first that all of them have, of its metrics and then of its losses;
-    without such a quantity the one that most runs have. None if nothing was evaluated. InputError if `by` does not exist."""
+    """The quantity that ranks the estimators of a network: `by`, or the first that all of them have, of its metrics and
+    then of its losses; without such a quantity the one that most runs have. None if nothing was evaluated. InputError
+    if `by` does not exist."""
     losses, metrics = evaluation_names(result, "heldout"), evaluation_names(result, "metric")
     if by is not None:
         result.need(by, f"evaluated quantities are: {', '.join(losses + metrics)}")
@@ -50,8 +51,8 @@ def lost(group: Group, values: np.ndarray) -> np.ndarray:
 
 
 def comparable(result: Result, members: list[Group], values: np.ndarray, lower: bool) -> np.ndarray:
-    """Scores [groups, seeds] of one network from `values` [run], lower is better: negated if higher values are better. A run that is `lost` counts
-    as the worst score of the network; a skipped one has none."""
+    """Scores [groups, seeds] of one network from `values` [run], lower is better: negated if higher values are better.
+    A run that is `lost` counts as the worst score of the network; a skipped one has none."""
     scores = np.where(np.isfinite(values), values if lower else -values, np.nan)
     runs, gone = runs_of(members), np.concatenate([lost(group, values) for group in members])
     scores[runs[gone]] = np.nan

@@ -37,9 +37,10 @@ MOST_SHOWN = 6  # tasks and models drawn within the page
 
 
 def report(data: xr.Dataset | Result, at: str | int = "half", trials: xr.Dataset | Result | None = None, most: int = MOST_SETTINGS) -> str:
-    """The page: findings, the ranking of each network, figures, the answer at equal cost, tuning, all numbers, every cell, failures and
-    skips, and how to reproduce the result. `trials`: as returned by `load_tuning`. For each network the `most` best settings
-    (`leading.leading`) are ranked in full, drawn and listed run by run; the others are in a collapsed table."""
+    """The page: findings, the ranking of each network, figures, the answer at equal cost, tuning, all numbers, every
+    cell, failures and skips, and how to reproduce the result. `trials`: as returned by `load_tuning`. For each network
+    the `most` best settings (`leading.leading`) are ranked in full, drawn and listed run by run; the others are in a
+    collapsed table."""
     result, trials = Result.of(data), None if trials is None else Result.of(trials)
     attributes = result.data.attrs
     title = result.texts.get("name") or Path(str(attributes.get("path", ""))).stem or "Results"
@@ -106,7 +107,8 @@ def answered(result: Result) -> tuple[pd.DataFrame, int]:
 
 
 def ranking_part(result: Result, found: pd.DataFrame, frame: pd.DataFrame, pages: int, most: int) -> list[str]:
-    """A table for each network: its `most` best estimators by target and score at equal steps; empty if nothing was evaluated."""
+    """A table for each network: its `most` best estimators by target and score at equal steps; empty if nothing was
+    evaluated."""
     if not len(found):
         return []
     parts = ['<h2 id="ranking">Ranking</h2>']
@@ -188,7 +190,8 @@ def _tuning(result: Result, trials: Result | None) -> list[str]:
 
 
 def _numbers(result: Result, at: str | int, frame: pd.DataFrame, kept: np.ndarray) -> list[str]:
-    """Bias, variance, cost and scores of every setting; rows that are not `kept` follow in a collapsed table with only the columns of the ranking."""
+    """Bias, variance, cost and scores of every setting; rows that are not `kept` follow in a collapsed table with only
+    the columns of the ranking."""
     text = readable(frame)
     keys = keys_of(result, frame)
     text.insert(0, "network", [result.titles[task, model] for task, model, _ in keys])

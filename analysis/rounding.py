@@ -1,4 +1,5 @@
-"""Measured quantities for display: the exact value if it was recorded besides the sampled one, and 0 for a bias that rounding explains."""
+"""Measured quantities for display: the exact value if it was recorded besides the sampled one, and 0 for a bias that
+rounding explains."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ def _exactly(result: Result, name: str, step: Step) -> np.ndarray:
 
 
 def at_step(result: Result, name: str, step: Step) -> np.ndarray:
-    """[run] (intervals: [run, 2]) A measured quantity at a step. The exact value, if recorded, replaces the sampled one. A bias that
-    rounding explains is 0, and so is its interval."""
+    """[run] (intervals: [run, 2]) A measured quantity at a step. The exact value, if recorded, replaces the sampled
+    one. A bias that rounding explains is 0, and so is its interval."""
     def shown(values: np.ndarray, stem: str) -> np.ndarray:
         exact = _exactly(result, stem, step)
         known = np.isfinite(exact)
@@ -63,5 +64,6 @@ def unsupported(result: Result, step: Step) -> np.ndarray:
 
 
 def shown_unsupported(result: Result, name: str, step: Step) -> np.ndarray:
-    """[run] Whether a measured quantity is displayed with a question mark: it is sampled, and its replicates do not support it."""
+    """[run] Whether a measured quantity is displayed with a question mark: it is sampled, and its replicates do not
+    support it."""
     return unsupported(result, step) & ~np.isfinite(_exactly(result, name, step))

@@ -25,16 +25,16 @@ QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias
 
 
 def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = None) -> pd.DataFrame:
-    """One row per task, model and estimator (and other axes that vary), by target and then by the mean of the ranking quantity: `by`, or
-    the task's metric, or the held-out loss (`quantities.ranking_quantity`). `rank` is the place among the rows of the same target;
-    rows of one network that share one of the `letters` do not differ beyond noise (`statistics.ranked`). Settings that were overridden
-    for some runs are columns named by their paths (`train.learning_rate`).
+    """One row per task, model and estimator (and other axes that vary), by target and then by the mean of the ranking
+    quantity: `by`, or the task's metric, or the held-out loss (`quantities.ranking_quantity`). `rank` is the place
+    among the rows of the same target; rows of one network that share one of the `letters` do not differ beyond noise
+    (`statistics.ranked`). Settings that were overridden for some runs are columns named by their paths
+    (`train.learning_rate`).
 
-    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN for a single seed without an
-    interval of its own). Bias and variance are measured at step `at` of each network (`Result.step`). `unbiased`: this is
-    known (`measured.known_unbiased`). `<quantity>_unsupported` is true if some are sampled and their replicates do not support them. Failed
-    and skipped runs are counted, not averaged.
-    """
+    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN for a single
+    seed without an interval of its own). Bias and variance are measured at step `at` of each network (`Result.step`).
+    `unbiased`: this is known (`measured.known_unbiased`). `<quantity>_unsupported` is true if some are sampled and
+    their replicates do not support them. Failed and skipped runs are counted, not averaged. """
     result = Result.of(data)
     has_measurements = "measurement_step" in result.data.dims
     step = result.step(at) if has_measurements else Step(np.full(result.count, -1), "")
@@ -81,8 +81,8 @@ def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = N
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table as text for display, one column per quantity. Of the biases the relative one is shown if there is one; a bias within noise
-    of zero is an upper limit, unless the estimator is known to be unbiased."""
+    """The table as text for display, one column per quantity. Of the biases the relative one is shown if there is one;
+    a bias within noise of zero is an upper limit, unless the estimator is known to be unbiased."""
     fixed = ("task", "model", "target", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "metric_share", "ranked_by", "rank",
              "letters", "unbiased", "measured_at")
     others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high", "_unsupported"))]

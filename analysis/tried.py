@@ -14,11 +14,12 @@ from .statistics import pairwise_differences
 
 
 def tried(trials: xr.Dataset | Result) -> pd.DataFrame:
-    """One row per network, estimator, round of the search and setting. Columns: `task`, `model`, `estimator` (as the sweep names it),
-    `round`, `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`, `failed`, `score` (mean over the tuning
-    seeds, NaN if one failed), `quantity`, `kept` (it entered the next round, or was chosen), `difference` to the best of its round, and
-    its 95% interval `low`, `high`. Differences are paired over the tuning seeds; positive is worse. The intervals of a round hold
-    simultaneously (`statistics.pairwise_differences`); NaN with a single seed. `trials`: as returned by `load_tuning`.
+    """One row per network, estimator, round of the search and setting. Columns: `task`, `model`, `estimator` (as the
+    sweep names it), `round`, `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`,
+    `failed`, `score` (mean over the tuning seeds, NaN if one failed), `quantity`, `kept` (it entered the next round, or
+    was chosen), `difference` to the best of its round, and its 95% interval `low`, `high`. Differences are paired over
+    the tuning seeds; positive is worse. The intervals of a round hold simultaneously
+    (`statistics.pairwise_differences`); NaN with a single seed. `trials`: as returned by `load_tuning`.
 
     In every round the best settings come first: by the mean that chose; ties by lower number.
     """
@@ -69,9 +70,10 @@ def _to_first(part: pd.DataFrame, lower: bool) -> np.ndarray:
 
 
 def chosen(result: Result, trials: Result | None) -> pd.DataFrame | None:
-    """One row per network and estimator: the chosen `setting`, the numbers of `settings` and `rounds`, its `score` in the last round,
-    the number of trials that `failed`, and `edge`: values at the end of the range tried. `close` of the `others` in the last round do not
-    differ from it beyond noise. `next_setting` is the next best, by `difference` with its interval `low`, `high`. None without trials."""
+    """One row per network and estimator: the chosen `setting`, the numbers of `settings` and `rounds`, its `score` in
+    the last round, the number of trials that `failed`, and `edge`: values at the end of the range tried. `close` of the
+    `others` in the last round do not differ from it beyond noise. `next_setting` is the next best, by `difference` with
+    its interval `low`, `high`. None without trials."""
     if trials is None:
         return None
     frame = tried(trials)

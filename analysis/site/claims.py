@@ -1,4 +1,5 @@
-"""Published claims, tested on the committed results. `results/reference/claims.toml` states each of them as an order of numbers or a bound."""
+"""Published claims, tested on the committed results. `results/reference/claims.toml` states each of them as an order of
+numbers or a bound."""
 
 from __future__ import annotations
 
@@ -46,11 +47,12 @@ def claimed(path: Path) -> list[dict[str, Any]]:
 
 
 def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
-    """The verdict. An order holds from each estimator to the next: the first is better (of a score), or lower (of a variance or bias). It is reproduced
-    if every step is beyond noise in the claimed direction (differences paired over seeds, corrected for the number of steps, Dunn 1961; of too
-    few seeds, a measured quantity by its own intervals, which is a statement about these networks alone), not
-    reproduced if one is beyond noise in the other direction, otherwise undecided. A bound holds if the mean of each estimator keeps it. InputError if
-    the study lacks an estimator or a quantity of the claim."""
+    """The verdict. An order holds from each estimator to the next: the first is better (of a score), or lower (of a
+    variance or bias). It is reproduced if every step is beyond noise in the claimed direction (differences paired over
+    seeds, corrected for the number of steps, Dunn 1961; of too few seeds, a measured quantity by its own intervals,
+    which is a statement about these networks alone), not reproduced if one is beyond noise in the other direction,
+    otherwise undecided. A bound holds if the mean of each estimator keeps it. InputError if the study lacks an
+    estimator or a quantity of the claim."""
     where = f"claim {claim['name']}"
     study = next((one for one in studies if one.name == claim["study"] and not one.own), None)
     if study is None:
@@ -89,8 +91,8 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
 
 
 def _measured(result: Result, groups: list[Group], quantity: str, at: str | int, ratio: bool) -> list[Mean] | None:
-    """Of too few seeds for a test over seeds: the mean (with `ratio` of the logarithm) over the networks that were measured, with the error of the
-    measurements alone. None if the quantity has no interval of its own."""
+    """Of too few seeds for a test over seeds: the mean (with `ratio` of the logarithm) over the networks that were
+    measured, with the error of the measurements alone. None if the quantity has no interval of its own."""
     name = f"{quantity}_interval"
     if name not in result:
         return None

@@ -143,7 +143,8 @@ _WORDS = {"better": "Better than {} beyond noise on", "unclear": "Not distinguis
 
 
 def _wins(site: Site, name: str) -> list[str]:
-    """Its score on every network, and where it is better or worse, beyond noise, than the estimator that all are compared with."""
+    """Its score on every network, and where it is better or worse, beyond noise, than the estimator that all are
+    compared with."""
     rows: list[list[object]] = []
     places: dict[str, list[str]] = {}
     for study in site.studies:
@@ -222,8 +223,8 @@ def _deeper(parts: Iterable[str]) -> list[str]:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure, its text as text and its places to a hundredth of a point, without metadata; styles of several elements are classes: a tenth of the
-    size, and searchable."""
+    """The figure, its text as text and its places to a hundredth of a point, without metadata; styles of several
+    elements are classes: a tenth of the size, and searchable."""
     content = io.BytesIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}):
         figure.savefig(content, format="svg", metadata={"Date": None})
