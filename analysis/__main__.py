@@ -93,7 +93,8 @@ def _draw(arguments: argparse.Namespace) -> int:
 
 
 def _rows_of(whole: Result, result: Result, at: str) -> pd.DataFrame:
-    """The table's rows of the runs in `result`. Ranks and letters are those among all estimators of their networks in `whole`."""
+    """The table's rows of the runs in `result`. Ranks and letters are those among all estimators of their networks in
+    `whole`."""
     part = whole.of_runs(np.concatenate([runs_of(members) for panel, members in whole.panels.items() if panel in result.panels]))
     shown = set(result.values("run").tolist())
     kept = {(*group.panel, group.label) for group in part.groups if shown & set(part.values("run")[group.runs].tolist())}
@@ -209,21 +210,10 @@ def _count(text: str) -> int:
     return count
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; returns the exit status: 0, 1 (all runs of a network failed), 2 (bad usage or output place) or 3 (bad input)."""
-    parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+Add = Callable[..., argparse.ArgumentParser]  # name of a verb, its function, description, json
 
-    def add(name: str, run: Callable[[argparse.Namespace], int | None], text: str, json: bool = False) -> argparse.ArgumentParser:
-        verb = verbs.add_parser(name, help=text, description=text)
-        verb.set_defaults(run=run)
-        if json:
-            verb.add_argument("--json", action="store_true", help="print JSON")
-        return verb
 
-    def add_program(verb: argparse.ArgumentParser) -> None:
-        verb.add_argument("--hardgrad", metavar="PROGRAM", default=program(), help="the program (default: on the path, or in build/release)")
-
+def _add_pages(add: Add) -> None:
     for name, run, text, out in (
             ("report", _report, "write one self-contained HTML page", "file (default: beside the result)"),
             ("draw", _draw, "write figures as pictures, print the table", "folder (default: the result's name)")):
@@ -250,6 +240,9 @@ def main(arguments: list[str] | None = None) -> int:
                               help="of the figures, or latex: the table, in table.tex; may be repeated (default: png and svg)")
             verb.add_argument("--page", type=int, default=1, metavar="N",
                               help=f"page to draw, with {MOST_PANELS} networks each (default: 1)")
+
+
+def _add_rankings(add: Add) -> None:
     verb = add("answer", _answer, "rank the estimators: each at its best settings, at equal cost, with the uncertainty", json=True)
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", metavar="QUANTITY",
@@ -261,6 +254,12 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", default=TRAINING_LOSS, metavar="QUANTITY",
                       help="criterion for the choice; use a training quantity to keep held-out ones for evaluation (default: the last training losses)")
+
+
+def _add_others(add: Add) -> None:
+    def add_program(verb: argparse.ArgumentParser) -> None:
+        verb.add_argument("--hardgrad", metavar="PROGRAM", default=program(), help="the program (default: on the path, or in build/release)")
+
     verb = add("look", _look, "draw a network's attention: alignments, hops, glimpses, entropy")
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
     verb.add_argument("second", metavar="SECOND.h5", nargs="?",
@@ -283,6 +282,9 @@ def main(arguments: list[str] | None = None) -> int:
     add_program(verb)
     verb = add("tables", _tables, "make the tables of the reference pages anew from their files; print the pages that changed")
     verb.add_argument("folder", nargs="?", default=str(REFERENCE), metavar="DIR", help="folder of the pages, data/ and tables.toml (default: results/reference)")
+
+
+def _add_alignments(add: Add) -> None:
     verb = add("align", _align, "evaluate a network's attention as a word alignment, beside IBM Models 1 and 2", json=True)
     verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
     verb.add_argument("--agreed", action="store_true", help="without gold links: evaluate against the links on which the IBM models agree")
@@ -290,12 +292,33 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("--reverse", metavar="FOLDER", help="the same sentences by a network of the other direction: links of both, and of either")
     verb.add_argument("--iterations", type=int, default=5, metavar="N", choices=range(1, 1001),
                       help="iterations of expectation-maximisation for each model (default: 5)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def add(name: str, run: Callable[[argparse.Namespace], int | None], text: str, json: bool = False) -> argparse.ArgumentParser:
+        verb = verbs.add_parser(name, help=text, description=text)
+        verb.set_defaults(run=run)
+        if json:
+            verb.add_argument("--json", action="store_true", help="print JSON")
+        return verb
+
+    for group in (_add_pages, _add_rankings, _add_others, _add_alignments):
+        group(add)
     for verb in verbs.choices.values():
         verb.add_argument("--unverified", action="store_true",
                           help="also read files that another program has changed; their integrity is not checked")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command; returns the exit status: 0, 1 (all runs of a network failed), 2 (bad usage or output place) or 3
+    (bad input)."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # file names may not be UTF-8
-    parsed = parser.parse_args(arguments)
+    parsed = _parser().parse_args(arguments)
     warnings.simplefilter("ignore")  # library warnings are not actionable for a user
     warnings.simplefilter("always", Unverified)
     warnings.showwarning = lambda message, *_: complain(f"warning: {message}")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from .drawing import draw_panels, letters, set_symlog
+from .drawing import draw_panels, font_scale, set_symlog
 from .errors import NotApplicable
 from .groups import Group, Network
 from .measured import measurements, shown_bias
@@ -69,7 +69,7 @@ def against(data: xr.Dataset | Result, quantity: str, parameter: str, at: str | 
                 continue
             x, y = np.array([value for value, _ in points]), np.array([mean.mean for _, mean in points])
             style = look[family.label]
-            ax.plot(x, y, color=style.colour, linestyle=style.line, marker=style.marker, markersize=6 * letters(), linewidth=1.6 * letters(),
+            ax.plot(x, y, color=style.colour, linestyle=style.line, marker=style.marker, markersize=6 * font_scale(), linewidth=1.6 * font_scale(),
                     markeredgecolor="white", markeredgewidth=0.5, zorder=3)
             low, high = (np.array([getattr(mean, side) for _, mean in points]) for side in ("low", "high"))
             ax.fill_between(x, low, high, where=np.isfinite(low), color=style.colour, alpha=0.15, linewidth=0, zorder=2)

@@ -13,8 +13,9 @@ from .ibm import Links, Pair, ibm_models
 
 
 def alignment_errors(found: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]) -> dict[str, float]:
-    """Och & Ney (2003), sec. 6, over all sentences with gold links. With A the links found, S the sure links and P the possible links
-    (which include S): `error_rate` 1 - (|A & S| + |A & P|) / (|A| + |S|), `precision` |A & P| / |A|, `recall` |A & S| / |S|, `links` |A|."""
+    """Och & Ney (2003), sec. 6, over all sentences with gold links. With A the links found, S the sure links and P the
+    possible links (which include S): `error_rate` 1 - (|A & S| + |A & P|) / (|A| + |S|), `precision` |A & P| / |A|,
+    `recall` |A & S| / |S|, `links` |A|."""
     judged = [(a, s, p | s) for a, s, p in zip(found, sure, possible, strict=True) if p | s]
     links, wanted = sum(len(a) for a, _, _ in judged), sum(len(s) for _, s, _ in judged)
     right_sure, right = sum(len(a & s) for a, s, _ in judged), sum(len(a & p) for a, _, p in judged)
@@ -33,15 +34,15 @@ def diagonal(pair: Pair) -> Links:
 
 def align(folder: str | Path, training: str | Path | None = None, iterations: int = 5, agreed: bool = False,
           reverse: str | Path | None = None) -> pd.DataFrame:
-    """A row for each aligner, the best first: the network (`links.txt`), the diagonal, and IBM Models 1 and 2. The IBM models are trained
-    on the folder's pairs and those of a `training` folder. Columns are those of `alignment_errors`. Sentences without gold links are
-    not evaluated; pairs with an empty side are not trained on. If `agreed`, the links on which the IBM models agree replace those
-    of `gold.txt`; the IBM models then have no rows.
+    """A row for each aligner, the best first: the network (`links.txt`), the diagonal, and IBM Models 1 and 2. The IBM
+    models are trained on the folder's pairs and those of a `training` folder. Columns are those of `alignment_errors`.
+    Sentences without gold links are not evaluated; pairs with an empty side are not trained on. If `agreed`, the links
+    on which the IBM models agree replace those of `gold.txt`; the IBM models then have no rows.
 
-    `reverse`: a folder with pairs in the other direction, source and target exchanged, from a network trained in that direction; in
-    any order. Only pairs that are in both folders are then evaluated (`attrs`: their number `pairs`, of `all_pairs`). The network and
-    the IBM models have three further rows: the reverse links, the links that both directions have (`both`), and those that at least
-    one has (`either`); the symmetrization of Och & Ney 2003."""
+    `reverse`: a folder with pairs in the other direction, source and target exchanged, from a network trained in that
+    direction; in any order. Only pairs that are in both folders are then evaluated (`attrs`: their number `pairs`, of
+    `all_pairs`). The network and the IBM models have three further rows: the reverse links, the links that both
+    directions have (`both`), and those that at least one has (`either`); the symmetrization of Och & Ney 2003."""
     folder = Path(folder)
     pairs = read_pairs(folder)
     if not agreed:
@@ -86,7 +87,8 @@ def _ibm_links(pairs: Sequence[Pair], more: Sequence[Pair], iterations: int) -> 
 
 
 def _in_both(pairs: Sequence[Pair], turned: Sequence[Pair], folder: Path) -> list[tuple[int, int]]:
-    """The places in `pairs` and in `turned`, the pairs of `folder`, of those that are in both with source and target exchanged."""
+    """The places in `pairs` and in `turned`, the pairs of `folder`, of those that are in both with source and target
+    exchanged."""
     place = {(tuple(target), tuple(source)): c for c, (source, target) in reversed(list(enumerate(turned)))}
     both = [(b, place[key]) for b, (source, target) in enumerate(pairs) if (key := (tuple(source), tuple(target))) in place]
     if not both:

@@ -1,5 +1,5 @@
-"""Which estimator is best, or how each compares to a baseline: at its best settings, at equal cost, with the uncertainty. `answer_words`
-formats the answer."""
+"""Which estimator is best, or how each compares to a baseline: at its best settings, at equal cost, with the
+uncertainty. `answer_words` formats the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .budgets import at_budget, cost_so_far, reached
 from .errors import InputError
 from .frames import matches
 from .groups import Group, in_common, in_words, runs_of
-from .quantities import comparable, lost, lower_is_better, ranking_quantity
+from .quantities import comparable, lost, ranking_quantity
 from .result import Result
 from .statistics import Mean, Pairwise, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, ranked
 from .tuning import Near, at_edge, nearest, tuned
@@ -31,33 +31,37 @@ MANY, USUAL = 12, "rloo"
 def answer(data: xr.Dataset | Result, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0) -> pd.DataFrame:
     """The ranking: one row per task, model, budget and estimator, the best first.
 
-    Estimators are compared; other axes of the grid, such as learning rates, are tuned. Each estimator is shown at its best setting
-    (`setting`); `edge` names values at the end of the range tried. Each seed is scored at the setting that the other seeds chose
-    (`tuning.tuned`). If the sweep has a [tune] section, setting and edge come from it. `quantity` ranks, by its variable's name (default:
-    the task's metric, or the held-out loss: `quantities.ranking_quantity`). It is taken at a training cost of `at` steps, rows or
-    processor seconds: the largest cost that every run of the network reached.
+    Estimators are compared; other axes of the grid, such as learning rates, are tuned. Each estimator is shown at its
+    best setting (`setting`); `edge` names values at the end of the range tried. Each seed is scored at the setting that
+    the other seeds chose (`tuning.tuned`). If the sweep has a [tune] section, setting and edge come from it. `quantity`
+    ranks, by its variable's name (default: the task's metric, or the held-out loss: `quantities.ranking_quantity`). It
+    is taken at a training cost of `at` steps, rows or processor seconds: the largest cost that every run of the network
+    reached.
 
-    `score`, `low`, `high`: mean over seeds and its 95% interval, for each estimator alone. The best estimator was chosen by its score,
-    so its score is slightly optimistic. `difference`, `difference_low`, `difference_high`: difference to the `reference`, paired over
-    seeds, with a 95% interval; positive is worse. The reference is `baseline` (an estimator, as the sweep names it or by its bare name),
-    or without it the best estimator (of more than MANY estimators: leave-one-out, if there is one). `tests` is the size of the family: a network at one budget is one question. Against a baseline,
-    which is named before, it counts the other estimators; against the best, which the same numbers chose, all pairs. All intervals of a
-    question hold simultaneously (Dunn 1961, `statistics.pairwise_differences`). They include the uncertainty of a setting that the seeds
-    chose, but not of one that [tune] chose. `p_value` is that of the paired t test with the bounds of `statistics.noise`, `p_corrected` is
+    `score`, `low`, `high`: mean over seeds and its 95% interval, for each estimator alone. The best estimator was
+    chosen by its score, so its score is slightly optimistic. `difference`, `difference_low`, `difference_high`:
+    difference to the `reference`, paired over seeds, with a 95% interval; positive is worse. The reference is
+    `baseline` (an estimator, as the sweep names it or by its bare name), or without it the best estimator (of more than
+    MANY estimators: leave-one-out, if there is one). `tests` is the size of the family: a network at one budget is one
+    question. Against a baseline, which is named before, it counts the other estimators; against the best, which the
+    same numbers chose, all pairs. All intervals of a question hold simultaneously (Dunn 1961,
+    `statistics.pairwise_differences`). They include the uncertainty of a setting that the seeds chose, but not of one
+    that [tune] chose. `p_value` is that of the paired t test with the bounds of `statistics.noise`, `p_corrected` is
     corrected for the `tests`. Fewer than six seeds have no interval of 95% and no verdict.
 
-    `verdict`: best (or baseline); worse or better (the interval of the difference excludes 0); unclear (it does not); alone (no other
-    estimator has a number); none (no number at this cost). `matters`: the smallest difference that matters, in the unit of the quantity. With it,
-    worse and better are beyond this difference, and an interval within it is the verdict equivalent; so for the letters. `rank`: the place by score among the estimators of the same `target`.
-    Estimators of one network and budget that share one of the `letters` do not differ beyond noise, all pairs tested together.
-    `seeds_needed`: seeds at which an unclear difference would be found with 80% probability, if the true difference equals the estimate
-    (`statistics.pairs_needed`).
+    `verdict`: best (or baseline); worse or better (the interval of the difference excludes 0); unclear (it does not);
+    alone (no other estimator has a number); none (no number at this cost). `matters`: the smallest difference that
+    matters, in the unit of the quantity. With it, worse and better are beyond this difference, and an interval within
+    it is the verdict equivalent; so for the letters. `rank`: the place by score among the estimators of the same
+    `target`. Estimators of one network and budget that share one of the `letters` do not differ beyond noise, all pairs
+    tested together. `seeds_needed`: seeds at which an unclear difference would be found with 80% probability, if the
+    true difference equals the estimate (`statistics.pairs_needed`).
 
-    `failed` of `runs` failed at the chosen setting or had an infinite loss, `tried_failed` of `tried` at all settings. Such a run counts as
-    the worst score of the network. `steps`, `rows`: the mean cost of the runs at this budget. `settings_close` of an estimator's `settings` do not differ from the chosen one beyond noise. `next_setting` is the
-    next best; `next_difference`, `next_low`, `next_high` are its difference to the chosen one and the interval (`tuning.nearest`).
-    InputError if nothing was evaluated, or if no network has the baseline.
-    """
+    `failed` of `runs` failed at the chosen setting or had an infinite loss, `tried_failed` of `tried` at all settings.
+    Such a run counts as the worst score of the network. `steps`, `rows`: the mean cost of the runs at this budget.
+    `settings_close` of an estimator's `settings` do not differ from the chosen one beyond noise. `next_setting` is the
+    next best; `next_difference`, `next_low`, `next_high` are its difference to the chosen one and the interval
+    (`tuning.nearest`). InputError if nothing was evaluated, or if no network has the baseline. """
     return answer_and_pairs(Result.of(data), quantity, baseline, matters)[0]
 
 
@@ -92,11 +96,11 @@ def answer_and_pairs(result: Result, quantity: str | None = None, baseline: str 
         name = ranking_quantity(result, members, quantity)
         reference = _reference(baseline, members) if baseline is not None else _usual(members)
         if name is not None and (baseline is None or reference is not None):
-            lower = lower_is_better(result, name)
+            lower = result.lower_is_better(name)
             split = in_common(result.splits[runs_of(members)])
             targets = {group.estimator: in_common(result.targets[group.runs], "") for group in members}
             for section in _sections(result, members, name, lower, costs, targets):
-                rows += [{"task": task, "model": model, "quantity": name, "lower_is_better": lower, "split": split, **row}
+                rows += [{"task": task, "model": model, "quantity": name, "lower_is_better": lower, "share": result.is_share(name), "split": split, **row}
                          for row in section.rows(1 if lower else -1, reference, matters)]
                 pairs[task, model, section.budget] = Pairs(section.estimators, section.pairs, section.scores)
     names = dict.fromkeys(group.estimator for group in result.groups)
@@ -120,7 +124,8 @@ def unranked(result: Result, found: pd.DataFrame) -> list[str]:
 
 
 def _reference(wanted: str, members: list[Group]) -> str | None:
-    """The estimator meant by `wanted`: of this name, or the only one of this bare name; None if there is none. InputError if several match."""
+    """The estimator meant by `wanted`: of this name, or the only one of this bare name; None if there is none.
+    InputError if several match."""
     names = list(dict.fromkeys(group.estimator for group in members))
     found = [name for name in names if name == wanted] or [name for name in names if matches(wanted, name)]
     if len(found) > 1:
@@ -136,8 +141,8 @@ def _usual(members: list[Group]) -> str | None:
 
 
 def _costs(result: Result) -> dict[str, np.ndarray]:
-    """By budget, the training cost at each evaluation, [run, evaluation_step]. Omits costs that an earlier version did not record;
-    empty without evaluations."""
+    """By budget, the training cost at each evaluation, [run, evaluation_step]. Omits costs that an earlier version did
+    not record; empty without evaluations."""
     found: dict[str, np.ndarray] = {}
     for budget in BUDGETS if "evaluation_step" in result.data.dims else ():
         try:
@@ -200,7 +205,8 @@ class _Section:
         self.pairs = pairwise_differences(self.scores, level=1 - LEVEL, unsettled=self.unsettled)  # the family of the letters
 
     def rows(self, sign: int, reference: str | None, matters: float) -> list[dict[str, object]]:
-        """`sign`: -1 where the scores were negated. `reference`: the baseline; None: the best. `matters`: the smallest difference that matters."""
+        """`sign`: -1 where the scores were negated. `reference`: the baseline; None: the best. `matters`: the smallest
+        difference that matters."""
         known = np.isfinite(self.scores).any(axis=1)
         place = ranked(self.scores, self.targets, self.pairs, matters)
         to = int(place.order[0]) if reference is None else self.estimators.index(reference)

@@ -11,7 +11,6 @@ import pandas as pd
 from .answer import BUDGETS, MANY
 from .numbers_in_words import difference_in_words, p_value, quantity_name
 from .numbers_in_words import score as in_percent
-from .quantities import is_share
 from .statistics import fewest_pairs, least_p
 from .tried import said
 
@@ -35,7 +34,7 @@ def _reference(part: pd.DataFrame) -> pd.Series:
 
 
 def _with_score(row: pd.Series) -> str:
-    return in_percent(row["quantity"], row["score"], row["low"], row["high"])
+    return in_percent(row["share"], row["score"], row["low"], row["high"])
 
 
 #: Columns of `lines`.
@@ -62,7 +61,8 @@ def lines(found: pd.DataFrame) -> list[list[str]]:
 
 
 def sentences(found: pd.DataFrame) -> list[str]:
-    """The answer for one network in words, a sentence or two for each budget; against a baseline, all estimators with their differences."""
+    """The answer for one network in words, a sentence or two for each budget; against a baseline, all estimators with
+    their differences."""
     said = []
     for _, part in found.groupby("budget", sort=False):
         best = _reference(part)
@@ -180,7 +180,7 @@ def _shown(row: pd.Series) -> str:
 
 def difference(row: pd.Series) -> str:
     """The difference to the reference; of shares in percentage points."""
-    points = is_share(str(row["quantity"]))
+    points = bool(row["share"])
     here = (float(row[name]) * (100 if points else 1) for name in ("difference", "difference_low", "difference_high"))
     words = difference_in_words(*here)
     return words + " points" if points and np.isfinite(row["difference"]) else words
@@ -193,8 +193,8 @@ def _needed(row: pd.Series) -> str:
 
 
 def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None, matters: float = 0.0, missing: Sequence[str] = ()) -> str:
-    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen (`tried.chosen`). `matters`: as in `answer`.
-    `missing`: networks without an answer (`answer.unranked`)."""
+    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen
+    (`tried.chosen`). `matters`: as in `answer`. `missing`: networks without an answer (`answer.unranked`)."""
     blocks = []
     for (task, model), part in found.groupby(["task", "model"], sort=False):
         lines = [f"{task} · {model} · {subject(part)}"]

@@ -17,8 +17,8 @@ CERTAIN = 1e-3
 
 
 def collapsed(result: Result) -> dict[Network, list[str]]:
-    """By task and model, the estimators with collapsed attention: at the last evaluation of one of their runs nearly all words attend to
-    one position (`metric_positions_used` is below `COLLAPSED`). Empty if this was not evaluated."""
+    """By task and model, the estimators with collapsed attention: at the last evaluation of one of their runs nearly
+    all words attend to one position (`metric_positions_used` is below `COLLAPSED`). Empty if this was not evaluated."""
     if "metric_positions_used" not in result:
         return {}
     used = per_run(result, "metric_positions_used")
@@ -26,9 +26,9 @@ def collapsed(result: Result) -> dict[Network, list[str]]:
 
 
 def certain(result: Result) -> dict[Network, list[str]]:
-    """By task and model, the estimators with a practically deterministic policy: at the last measurement of one of their runs
-    `attention_entropy` is below `CERTAIN`. Choices of numbers have a differential entropy, which may be negative; they are excluded.
-    Empty if this was not measured."""
+    """By task and model, the estimators with a practically deterministic policy: at the last measurement of one of
+    their runs `attention_entropy` is below `CERTAIN`. Choices of numbers have a differential entropy, which may be
+    negative; they are excluded. Empty if this was not measured."""
     if "attention_entropy" not in result:
         return {}
     entropy = result.last("attention_entropy")

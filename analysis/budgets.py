@@ -12,9 +12,9 @@ COSTS = {"steps": "training step", "rows": "rows so far (samples of the whole ne
 
 
 def cost_so_far(result: Result, axis: str, cost: str) -> np.ndarray:
-    """Training cost at the points of `axis` (step, evaluation_step or measurement_step), [run, axis]; NaN beyond the end of a run.
-    Costs are recorded at every logged step and interpolated in between. They include the training of the network that a run started
-    from (`train.start`)."""
+    """Training cost at the points of `axis` (step, evaluation_step or measurement_step), [run, axis]; NaN beyond the
+    end of a run. Costs are recorded at every logged step and interpolated in between. They include the training of the
+    network that a run started from (`train.start`)."""
     steps = result.values(axis).astype(float)
     before = _start(result, cost)[:, None]
     if cost == "steps":
@@ -46,9 +46,10 @@ def reached(values: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def at_budget(values: np.ndarray, places: np.ndarray, budget: float) -> np.ndarray:
-    """The value of each run [run] at a cost of `budget`: an evaluation at this cost, or linear interpolation between the evaluations
-    before and after it. These must be close: their costs within a quarter, or their values within 2% of the range of the run's values.
-    Else NaN, since interpolation over the steep part of a curve would be wrong. Between a number and an infinite loss it is infinite."""
+    """The value of each run [run] at a cost of `budget`: an evaluation at this cost, or linear interpolation between
+    the evaluations before and after it. These must be close: their costs within a quarter, or their values within 2% of
+    the range of the run's values. Else NaN, since interpolation over the steep part of a curve would be wrong. Between
+    a number and an infinite loss it is infinite."""
     found = np.full(len(values), np.nan)
     for run, (row, at) in enumerate(zip(values, places)):
         there = ~np.isnan(row) & np.isfinite(at)

@@ -22,8 +22,8 @@ _PROVENANCE = ("version", "git_commit", "git_dirty", "compiler", "flags", "blas"
 
 
 class Comparison(NamedTuple):
-    """`cells`: one row per task, model, estimator and quantity in both results. `only_first`, `only_second`: estimators that only one
-    result has. `provenance`: attributes that differ, with both values."""
+    """`cells`: one row per task, model, estimator and quantity in both results. `only_first`, `only_second`: estimators
+    that only one result has. `provenance`: attributes that differ, with both values."""
 
     cells: pd.DataFrame
     only_first: list[tuple[str, str, str]]
@@ -34,12 +34,12 @@ class Comparison(NamedTuple):
 def compare(first: xr.Dataset | Result, second: xr.Dataset | Result, at: str | int = "first", level: float = 0.05) -> Comparison:
     """Second minus first, for the final held-out loss, the metric, and variance and squared bias at step `at`.
 
-    A measured quantity has an interval for each run. These intervals give the noise of the difference, over the seeds that both results
-    have (`propagated_difference`). A quantity of training is paired over these seeds (`paired_difference`). Without common seeds, the
-    two samples are independent (`welch_difference`). p-values are corrected for all rows together (Holm 1979) and then bounded by what so
-    few seeds can give. `verdict` is "changed" below `level`, "within noise" above, "same" if the numbers are equal up to rounding, "infinite" if
-    a number is, and "few seeds" if there are too few for a p-value below `level`. InputError if the results have nothing in common.
-    """
+    A measured quantity has an interval for each run. These intervals give the noise of the difference, over the seeds
+    that both results have (`propagated_difference`). A quantity of training is paired over these seeds
+    (`paired_difference`). Without common seeds, the two samples are independent (`welch_difference`). p-values are
+    corrected for all rows together (Holm 1979) and then bounded by what so few seeds can give. `verdict` is "changed"
+    below `level`, "within noise" above, "same" if the numbers are equal up to rounding, "infinite" if a number is, and
+    "few seeds" if there are too few for a p-value below `level`. InputError if the results have nothing in common. """
     first, second = Result.of(first), Result.of(second)
     sides = [{(g.task, g.model, g.label): g for g in one.groups} for one in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]

@@ -13,11 +13,11 @@ from matplotlib.ticker import PercentFormatter
 from scipy import stats
 
 from .budgets import COSTS, cost_so_far
-from .drawing import draw_panels, letters, readable_log
+from .drawing import draw_panels, font_scale, readable_log
 from .errors import InputError
 from .groups import Group, runs_of
 from .lettering import broken
-from .quantities import evaluation_names, is_share, most_common
+from .quantities import evaluation_names, most_common
 from .result import Result
 from .style import Look
 
@@ -27,9 +27,10 @@ _MARKS = 7  # of a long curve
 
 def curves(result: Result, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
            places: np.ndarray | None = None) -> bool:
-    """Mean over seeds with its 95% interval as a band (Student's, as in the tables), one curve per group. The axis shows the means and the
-    seeds; a band may go beyond it. With `log`, geometric means; groups at zero are named. `places` [run, axis] replaces the steps as
-    horizontal axis; a group is drawn at their mean over seeds. Of long runs evenly spaced points are drawn. False if there is nothing to draw."""
+    """Mean over seeds with its 95% interval as a band (Student's, as in the tables), one curve per group. The axis
+    shows the means and the seeds; a band may go beyond it. With `log`, geometric means; groups at zero are named.
+    `places` [run, axis] replaces the steps as horizontal axis; a group is drawn at their mean over seeds. Of long runs
+    evenly spaced points are drawn. False if there is nothing to draw."""
     zero, drawn, seen = [], False, []
     for place, group in enumerate(members):
         values = result.values(name)[group.runs]
@@ -55,7 +56,7 @@ def curves(result: Result, name: str, axis: str, log: bool, ax: Axes, members: l
         few = len(shown) <= 12
         ax.plot(x[shown], mean[shown], color=style.colour, linestyle=style.line, marker=style.marker,
                 markevery=1 if few else _marks(x[shown], places is not None, place / len(members)),
-                markersize=(6 if few else 5) * letters(), linewidth=1.6 * letters(), markeredgecolor="white", markeredgewidth=0.5, zorder=3)
+                markersize=(6 if few else 5) * font_scale(), linewidth=1.6 * font_scale(), markeredgecolor="white", markeredgewidth=0.5, zorder=3)
         ax.fill_between(x[shown], lower[shown], upper[shown], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
         seen += kept[:, there][np.isfinite(kept[:, there])].tolist()
         drawn = True
@@ -79,7 +80,8 @@ def curves(result: Result, name: str, axis: str, log: bool, ax: Axes, members: l
 
 
 def _marks(x: np.ndarray, log: bool, phase: float) -> list[int]:
-    """Positions of the markers of a curve: evenly spaced along the axis, whatever the curve does; `phase` in [0, 1) parts those of several curves."""
+    """Positions of the markers of a curve: evenly spaced along the axis, whatever the curve does; `phase` in [0, 1)
+    parts those of several curves."""
     at = np.log(x) if log else x
     wanted = at[0] + (at[-1] - at[0]) * (np.arange(_MARKS) + phase) / _MARKS
     return sorted(set(np.abs(at[:, None] - wanted).argmin(axis=0).tolist()))
@@ -95,8 +97,8 @@ def _band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _measured(data: xr.Dataset | Result, name: str, why: str, title: str, label: str, log: bool = False,
               finish: Callable[[Axes], object] = lambda ax: None) -> Figure:
-    """The variable `name` at the measured steps. `why` explains in the message why it may be missing; `finish` adjusts the axes of
-    panels with something drawn."""
+    """The variable `name` at the measured steps. `why` explains in the message why it may be missing; `finish` adjusts
+    the axes of panels with something drawn."""
     result = Result.of(data)
     result.need(name, why)
 
@@ -132,7 +134,8 @@ def entropy_over_training(data: xr.Dataset | Result) -> Figure:
 
 
 def loss_curves(data: xr.Dataset | Result, name: str = "train_loss", against: str = "steps") -> Figure:
-    """Training loss (or a held-out loss by its variable's name) against a cost of `COSTS`: mean over seeds, and its interval."""
+    """Training loss (or a held-out loss by its variable's name) against a cost of `COSTS`: mean over seeds, and its
+    interval."""
     result = Result.of(data)
     values = result.need(name, "nothing was trained: set train.steps in the sweep")
     axis = "step" if "step" in result.data[name].dims else "evaluation_step"
@@ -149,8 +152,8 @@ def loss_curves(data: xr.Dataset | Result, name: str = "train_loss", against: st
             ax.set_ylim(finite.min() / 1.2, finite.max() * 1.2)  # the limits of a linear axis may be negative
         if drawn and name == "train_loss" and len(aims := targets(result, runs)) > 1:
             words = "losses of different targets: " + ", ".join(aim.replace("_", " ") for aim in aims)
-            ax.text(0.98, 0.98, broken(words, 2.6 * letters(), 8.5 * letters()), transform=ax.transAxes, ha="right", va="top", zorder=4,
-                    fontsize=8.5 * letters(), color="#333333", bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5})
+            ax.text(0.98, 0.98, broken(words, 2.6 * font_scale(), 8.5 * font_scale()), transform=ax.transAxes, ha="right", va="top", zorder=4,
+                    fontsize=8.5 * font_scale(), color="#333333", bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5})
         return drawn
 
     return draw_panels(result.panels_with(name), f"{what} (mean over seeds; band: 95% interval)", panel, COSTS[against], "loss")
@@ -187,7 +190,7 @@ def metric_curves(data: xr.Dataset | Result, name: str | None = None, against: s
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
         metric = str(shown[members[0].panel])
         drawn = curves(result, metric, "evaluation_step", False, ax, members, look, places)
-        if is_share(metric):
+        if result.is_share(metric):
             ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
         ax.annotate(metric.removeprefix("metric_").replace("_", " "), (0, 1.0), xytext=(4, -4), xycoords="axes fraction",
                     textcoords="offset points", va="top", fontsize=9, color="#444444")

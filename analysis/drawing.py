@@ -55,15 +55,16 @@ FONT: dict[str, Any] = {**LETTERS, **_STROKES, "axes.spines.top": False, "axes.s
                         "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
 
 
-def letters() -> float:
+def font_scale() -> float:
     """The current font size of figures, relative to LETTERS."""
     return _size.get().letters
 
 
 def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
                 xlabel: str, ylabel: str, lines: bool = True, legend: bool = True) -> Figure:
-    """A grid of panels, one per task and model, above one legend. `found`: the items of each panel, with a `label`. `panel` draws them
-    and returns whether it drew anything. Panels without `legend` name their items and grow with their number. InputError beyond MOST_PANELS."""
+    """A grid of panels, one per task and model, above one legend. `found`: the items of each panel, with a `label`.
+    `panel` draws them and returns whether it drew anything. Panels without `legend` name their items and grow with
+    their number. InputError beyond MOST_PANELS."""
     if len(found) > MOST_PANELS:
         raise InputError(f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): select some")
     look = looks([group.label for members in found.values() for group in members])
@@ -115,7 +116,7 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
 
 def in_margin(label: str) -> str:
     """A label beside its row, in a panel without a legend, on as many lines as it needs."""
-    return broken(label, 2 * letters(), LETTERS["ytick.labelsize"] * letters())
+    return broken(label, 2 * font_scale(), LETTERS["ytick.labelsize"] * font_scale())
 
 
 def _legend(labels: list[str], width: float, size: float) -> tuple[list[str], int]:

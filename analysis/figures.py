@@ -51,8 +51,8 @@ FIGURES: dict[str, Drawing] = {
 
 def draw_all(result: Result, at: str | int = "half", names: Collection[str] | None = None,
              metric: str | None = None) -> Iterator[tuple[str, Figure | InputError]]:
-    """Name and figure of every applicable or named figure; an InputError in place of a figure that cannot be drawn. `metric`: the metric
-    that metric figures show, by its variable's name (default: the first one of each task)."""
+    """Name and figure of every applicable or named figure; an InputError in place of a figure that cannot be drawn.
+    `metric`: the metric that metric figures show, by its variable's name (default: the first one of each task)."""
     for name, draw in FIGURES.items():
         if names and name not in names:
             continue

@@ -11,7 +11,6 @@ import pandas as pd
 from .answer import Pairs, answer_and_pairs, unranked
 from .errors import InputError
 from .numbers_in_words import number, p_value, quantity_name, score
-from .quantities import is_share
 from .result import Result
 from .table import table
 
@@ -41,11 +40,12 @@ def _name(estimator: str) -> str:
 
 
 def findings(result: Result, at: str | int = "half") -> list[str]:
-    """At most five sentences: failed runs; of each network which estimators differ beyond noise (of many estimators: from leave-one-out); whether
-    another objective does better than the exact gradient; the score of a biased estimator; how far variances differ. A comparison of scores is
-    made after equal steps, and gives the costs, the number of seeds, and the scores at equal rows. Each p-value is corrected as in
-    `answer`. A sentence names a cause only if it alone differs. Without a difference beyond noise, that is the finding. Empty if nothing was
-    trained and nothing measured."""
+    """At most five sentences: failed runs; of each network which estimators differ beyond noise (of many estimators:
+    from leave-one-out); whether another objective does better than the exact gradient; the score of a biased estimator;
+    how far variances differ. A comparison of scores is made after equal steps, and gives the costs, the number of
+    seeds, and the scores at equal rows. Each p-value is corrected as in `answer`. A sentence names a cause only if it
+    alone differs. Without a difference beyond noise, that is the finding. Empty if nothing was trained and nothing
+    measured."""
     result, _ = result.page(1, _NETWORKS)
     frame = table(result, at)
     networks = {panel: name.split(" · ")[0] for panel, name in result.titles.items()}
@@ -82,7 +82,7 @@ def _chosen(every: list[_Finding]) -> list[_Finding]:
 
 def _shown(row: pd.Series) -> str:
     """"97.6%", "0.680"."""
-    return score(row["quantity"], row["score"]) if is_share(row["quantity"]) else f"{row['score']:#.3g}".rstrip(".")
+    return score(True, row["score"]) if row["share"] else f"{row['score']:#.3g}".rstrip(".")
 
 
 def _failures(network: str, part: pd.DataFrame) -> list[_Finding]:
@@ -106,8 +106,8 @@ class _Network(NamedTuple):
     row_pairs: Pairs | None
 
     def compared(self, first: pd.Series, second: pd.Series, p: float, of: tuple[str, str] = ("", "")) -> str:
-        """"after 600 steps rloo (241,000 rows) ends at 88.0% exact match, reinforce (60,300 rows) at 20.2% (p = .02, 8 seeds); at equal rows (60,300)
-        at 36.0% and 20.2% (p = .3)". `of`: a clause for each."""
+        """"after 600 steps rloo (241,000 rows) ends at 88.0% exact match, reinforce (60,300 rows) at 20.2% (p = .02, 8
+        seeds); at equal rows (60,300) at 36.0% and 20.2% (p = .3)". `of`: a clause for each."""
         ends = [self._costed(row) + words for row, words in zip((first, second), of)]
         return (f"after {first['at']:,.0f} steps {ends[0]} ends at {_shown(first)} {quantity_name(str(first['quantity']))}, {ends[1]} at {_shown(second)} "
                 f"({p_value(p)}, {self.pairs.seeds(first['estimator'], second['estimator'])} seeds){self._at_equal_rows(first, second)}")
@@ -189,7 +189,7 @@ def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding
 
     # A biased estimator beside the best sampled unbiased one of its target. They differ in their variance, too, so that the bias is no known cause.
     biased = {row["estimator"]: row["relative_bias"] for _, row in measured.iterrows()
-              if not row["unbiased"] and row["relative_bias_low"] > 0 and row["relative_bias"] > 0 and not row["relative_bias_doubtful"]}
+              if not row["unbiased"] and row["relative_bias_low"] > 0 and row["relative_bias"] > 0 and not row["relative_bias_unsupported"]}
     rows = own[own["estimator"].isin(biased)]
     for _, one in rows.iterrows() if len(sampled) else ():
         best = sampled.iloc[0]
@@ -218,15 +218,15 @@ def _noisier(best: pd.Series, worst: pd.Series, measured: pd.DataFrame) -> str:
 
 
 def _of_moments(network: str, measured: pd.DataFrame) -> Iterator[_Finding]:
-    """A finding about bias and variance of one network, without training: the noisiest and the quietest unbiased estimator of one target,
-    and the largest bias."""
+    """A finding about bias and variance of one network, without training: the noisiest and the quietest unbiased
+    estimator of one target, and the largest bias."""
     sampled = measured[measured["unbiased"] & (measured["variance"] > 0)]
     main = sampled["target"].value_counts().index[0] if len(sampled) else ""
     sampled = sampled[sampled["target"] == main].sort_values("variance")
     if len(sampled) < 2:
         return
     least, most = sampled.iloc[0], sampled.iloc[-1]
-    biased = measured[~measured["unbiased"] & (measured["relative_bias_low"] > 0) & ~measured["relative_bias_doubtful"]].sort_values("relative_bias")
+    biased = measured[~measured["unbiased"] & (measured["relative_bias_low"] > 0) & ~measured["relative_bias_unsupported"]].sort_values("relative_bias")
     if not _apart(most, least):
         return
     words = (f"On {network}, at step {most['measured_at']}, {_name(most['estimator'])} has {_times(most, least)} the variance of "

@@ -20,10 +20,9 @@ _AXES = ("measurement_step", "evaluation_step", "step", "run")
 def select(data: xr.Dataset, **wanted: Any) -> xr.Dataset:
     """The runs with these labels: `select(data, task="qa", estimator=["rloo", "nvil"], seed=1, status="ok")`.
 
-    A name selects every spec of that name ("rloo" also selects `rloo[samples=4]`); a full spec selects only itself; a list selects any
-    of its members. Labels are `status` and everything with one value per run: task, model, estimator, seed, other axes of the grid.
-    InputError if a label does not exist or no run remains.
-    """
+    A name selects every spec of that name ("rloo" also selects `rloo[samples=4]`); a full spec selects only itself; a
+    list selects any of its members. Labels are `status` and everything with one value per run: task, model, estimator,
+    seed, other axes of the grid. InputError if a label does not exist or no run remains. """
     result = Result(data)
     kept = np.ones(data.sizes["run"], dtype=bool)
     for name, value in wanted.items():
@@ -57,10 +56,9 @@ def tidy(data: xr.Dataset | Result, axis: str = "measurement_step") -> pd.DataFr
 
     Columns: run, task, model, estimator, seed and every other number or text with one value per run; `status` by name;
     `setting_<parameter>` for every parameter of the estimators, including defaults (missing if an estimator lacks it);
-    `train_<setting>` and `measure_<setting>` for all training and measurement settings of the run, including overrides and defaults;
-    every variable over the axis, intervals as `<quantity>_low` and `<quantity>_high`. Rows without a number, such as steps that a run
-    did not measure, are dropped. InputError if the result lacks the axis.
-    """
+    `train_<setting>` and `measure_<setting>` for all training and measurement settings of the run, including overrides
+    and defaults; every variable over the axis, intervals as `<quantity>_low` and `<quantity>_high`. Rows without a
+    number, such as steps that a run did not measure, are dropped. InputError if the result lacks the axis. """
     if axis not in _AXES:
         raise InputError(f"tidy: {axis} is not an axis (axes are: {', '.join(_AXES)})")
     result = Result.of(data)
@@ -100,9 +98,9 @@ def tidy(data: xr.Dataset | Result, axis: str = "measurement_step") -> pd.DataFr
 
 
 def per_run(result: Result, quantity: str, at: str | int = "first") -> np.ndarray:
-    """One number per run, NaN if it has none: a measured quantity at step `at` (`Result.step`), the last value of a quantity
-    logged or evaluated over training, or a scalar itself. A bias that rounding explains is 0. InputError if the variable does not
-    exist."""
+    """One number per run, NaN if it has none: a measured quantity at step `at` (`Result.step`), the last value of a
+    quantity logged or evaluated over training, or a scalar itself. A bias that rounding explains is 0. InputError if
+    the variable does not exist."""
     data = result.data
     if quantity not in data.data_vars or data[quantity].dtype.kind not in "fiu":
         numbers = [str(n) for n in data.data_vars if data[n].dtype.kind == "f" and data[n].dims[:1] == ("run",)]

@@ -33,8 +33,9 @@ def _why_not(result: Result, group: Group, step: Step) -> str:
 
 
 def heat_map(data: xr.Dataset | Result, at: str | int = "half", quantity: str = "work_normalised_variance") -> Figure:
-    """Estimators x tasks and networks: a measured quantity, as a multiple of the smallest positive value in its column, on a logarithmic
-    scale. Cells without a number are hatched, with a letter for the reason below. Blank: not in the sweep."""
+    """Estimators x tasks and networks: a measured quantity, as a multiple of the smallest positive value in its column,
+    on a logarithmic scale. Cells without a number are hatched, with a letter for the reason below. Blank: not in the
+    sweep."""
     result = Result.of(data)
     step = result.step(at)
     result.need(quantity, "set measure.at in the sweep")

@@ -1,8 +1,9 @@
-"""IBM Models 1 and 2 (Brown, Della Pietra, Della Pietra & Mercer 1993): word alignment without a network, as a baseline for attention.
+"""IBM Models 1 and 2 (Brown, Della Pietra, Della Pietra & Mercer 1993): word alignment without a network, as a baseline
+for attention.
 
-Each word of a target sentence is translated from one word of its source sentence or from none (NULL). Model 1: all are equally likely,
-p(t | s) = sum_i p(t | s_i) / (L + 1). Model 2: position i has a probability that depends on the target position j and on both
-lengths, a(i | j, L, T). Both are learned by expectation-maximisation."""
+Each word of a target sentence is translated from one word of its source sentence or from none (NULL). Model 1: all are
+equally likely, p(t | s) = sum_i p(t | s_i) / (L + 1). Model 2: position i has a probability that depends on the target
+position j and on both lengths, a(i | j, L, T). Both are learned by expectation-maximisation."""
 
 from __future__ import annotations
 
@@ -69,9 +70,9 @@ class Alignment:
 
 
 def ibm_models(pairs: Sequence[Pair], iterations: int = 5) -> tuple[Alignment, Alignment]:
-    """Models 1 and 2, trained on the pairs (none may be empty). Every target word is aligned with its most likely source word, or with
-    none. Model 2 starts from the translations of Model 1. Each runs `iterations` of expectation-maximisation, from uniform
-    probabilities."""
+    """Models 1 and 2, trained on the pairs (none may be empty). Every target word is aligned with its most likely
+    source word, or with none. Model 2 starts from the translations of Model 1. Each runs `iterations` of
+    expectation-maximisation, from uniform probabilities."""
     cells = _cells(pairs)
     translation = np.ones(len(cells.source_of))
     translation = _shares(translation, cells.source_of)

@@ -12,9 +12,9 @@ from .errors import InputError
 from .frames import per_run
 from .groups import Group, runs_of
 from .measured import biased_runs, measurements
-from .quantities import evaluation_names, lower_is_better, most_common
+from .quantities import evaluation_names, most_common
 from .result import Result
-from .rounding import at_step, doubtful
+from .rounding import at_step, unsupported
 from .statistics import (holm, interquartile_mean_interval, pairwise_differences, pareto_front, probability_of_improvement)
 from .steps import Step
 
@@ -22,9 +22,9 @@ FINAL_LOSS = "final_loss"  # placeholder for the held-out loss that ranks the ta
 
 
 def bias_tests(data: xr.Dataset | Result, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
-    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (along many directions, Bonferroni), and
-    the p-value corrected for the number of runs (Holm 1979). `biased` if it is below `level` and the replicates support it
-    (`supported`)."""
+    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (along many directions,
+    Bonferroni), and the p-value corrected for the number of runs (Holm 1979). `biased` if it is below `level` and the
+    replicates support it (`supported`)."""
     result = Result.of(data)
     result.need("bias_p_value", "set measure.at in the sweep")
     step = result.step(at)
@@ -33,7 +33,7 @@ def bias_tests(data: xr.Dataset | Result, at: str | int = "first", level: float 
     frame = pd.DataFrame({name: result.values(name)[there] for name in ("run", "task", "model", "estimator", "seed") if name in result})
     frame["squared_bias"] = at_step(result, "squared_bias", step)[there] if "squared_bias" in result else np.nan
     frame["p_value"], frame["p_holm"] = p[there], holm(p[there])
-    frame["supported"] = ~doubtful(result, step)[there]
+    frame["supported"] = ~unsupported(result, step)[there]
     frame["biased"] = biased_runs(result, step, level)[there]
     return frame
 
@@ -53,6 +53,11 @@ def _scores(result: Result, quantity: str, at: str | int) -> np.ndarray:
     return scores
 
 
+def _lower(result: Result, quantity: str) -> bool:
+    """Whether lower is better."""
+    return quantity == FINAL_LOSS or result.lower_is_better(quantity)
+
+
 def _strata(result: Result, scores: np.ndarray) -> dict[str, dict[tuple[str, str], np.ndarray]]:
     """By estimator's label and panel: the scores of its runs."""
     found: dict[str, dict[tuple[str, str], np.ndarray]] = {}
@@ -64,8 +69,9 @@ def _strata(result: Result, scores: np.ndarray) -> dict[str, dict[tuple[str, str
 
 
 def aggregates(data: xr.Dataset | Result, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
-    """Interquartile mean over the runs of all panels with a stratified bootstrap interval (Agarwal et al. 2021). Scores are scaled in
-    every panel: its lowest run is 0, its highest 1, as an infinite loss. Compare only estimators with the same number of `panels`."""
+    """Interquartile mean over the runs of all panels with a stratified bootstrap interval (Agarwal et al. 2021). Scores
+    are scaled in every panel: its lowest run is 0, its highest 1, as an infinite loss. Compare only estimators with the
+    same number of `panels`."""
     result = Result.of(data)
     scores = _scores(result, quantity, at).copy()
     for members in result.panels.values():
@@ -79,7 +85,7 @@ def aggregates(data: xr.Dataset | Result, quantity: str = FINAL_LOSS, at: str | 
         mean = interquartile_mean_interval(list(strata.values()))
         rows.append({"estimator": label, "iqm": mean.mean, "iqm_low": mean.low, "iqm_high": mean.high, "panels": len(strata),
                      "runs": mean.count})
-    return pd.DataFrame(rows).sort_values("iqm", ascending=lower_is_better(result, quantity), kind="stable", ignore_index=True)
+    return pd.DataFrame(rows).sort_values("iqm", ascending=_lower(result, quantity), kind="stable", ignore_index=True)
 
 
 def improvement_probabilities(data: xr.Dataset | Result, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
@@ -91,7 +97,7 @@ def improvement_probabilities(data: xr.Dataset | Result, quantity: str = FINAL_L
         shared = [panel for panel in strata[first] if panel in strata[second]]
         if shared:
             runs = [[strata[one][panel] for panel in shared] for one in (first, second)]
-            found = probability_of_improvement(runs[0], runs[1], lower_is_better(result, quantity))
+            found = probability_of_improvement(runs[0], runs[1], _lower(result, quantity))
             rows.append({"first": first, "second": second, "probability": found.mean, "probability_low": found.low,
                          "probability_high": found.high, "panels": len(shared)})
     return pd.DataFrame(rows, columns=["first", "second", "probability", "probability_low", "probability_high", "panels"])
@@ -100,10 +106,9 @@ def improvement_probabilities(data: xr.Dataset | Result, quantity: str = FINAL_L
 def pareto(data: xr.Dataset | Result, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
     """The Pareto front of |bias|, variance and cost (rows of one gradient), among estimators of the same panel and target.
 
-    Means over seeds, compared beyond noise. |bias| counts as zero unless `bias_tests` finds a bias in a run of the group, at `level`.
-    An estimator is off the front only if another is no worse in all three criteria beyond the 95% intervals of the differences
-    (paired over seeds; for too few seeds, by the intervals of the means).
-    """
+    Means over seeds, compared beyond noise. |bias| counts as zero unless `bias_tests` finds a bias in a run of the
+    group, at `level`. An estimator is off the front only if another is no worse in all three criteria beyond the 95%
+    intervals of the differences (paired over seeds; for too few seeds, by the intervals of the means). """
     result = Result.of(data)
     for name in ("squared_bias", "variance", "rows"):
         result.need(name, "set measure.at in the sweep")
@@ -134,8 +139,9 @@ def pareto(data: xr.Dataset | Result, at: str | int = "first", level: float = 0.
 
 
 def _upper_ends(result: Result, members: list[Group], name: str, step: Step, values: np.ndarray) -> np.ndarray:
-    """[groups, groups] upper end of the interval of each difference (row minus column) of `values` [run], the quantity at that step:
-    paired over seeds, or where these are too few, from the intervals of the means. Without an interval, the difference itself."""
+    """[groups, groups] upper end of the interval of each difference (row minus column) of `values` [run], the quantity
+    at that step: paired over seeds, or where these are too few, from the intervals of the means. Without an interval,
+    the difference itself."""
     found = pairwise_differences(result.by_seed(members, values)[0], tests=1)
     means = list(map(measurements(result, name, step), members))
     mean, half = np.array([m.mean for m in means]), np.array([(m.high - m.low) / 2 for m in means])

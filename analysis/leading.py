@@ -19,8 +19,8 @@ def keys_of(result: Result, frame: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 
 def leading(frame: pd.DataFrame, most: int = MOST_SETTINGS) -> np.ndarray:
-    """Mask [rows] of the table (`table.table`, best rows first): for each network the best row of every estimator, then the next best
-    rows, `most` in all."""
+    """Mask [rows] of the table (`table.table`, best rows first): for each network the best row of every estimator, then
+    the next best rows, `most` in all."""
     kept = np.zeros(len(frame), bool)
     places = pd.Series(np.arange(len(frame)))
     for _, part in places.groupby([frame["task"].to_numpy(), frame["model"].to_numpy()], sort=False):

@@ -26,9 +26,8 @@ def load(path: str | os.PathLike[str], unverified: bool = False, *, only: Iterab
     is missing, damaged, or not a result of this schema. `unverified`: also read files that another program has changed. Their
     integrity is unknown: the attribute `verified` records this, and a warning is issued.
 
-    A large result can be read in part: `only` these variables, beside the labels and statuses of the runs, and only the `runs` of a
-    slice, such as slice(0, 10_000). InputError if there is no variable of a name.
-    """
+    A large result can be read in part: `only` these variables, beside the labels and statuses of the runs, and only the
+    `runs` of a slice, such as slice(0, 10_000). InputError if there is no variable of a name. """
     path = Path(path)
     data = _open_verified(path, unverified, only, runs)
     _require(path, data, "result")
@@ -42,8 +41,8 @@ def load(path: str | os.PathLike[str], unverified: bool = False, *, only: Iterab
 
 
 def load_tuning(data: xr.Dataset) -> xr.Dataset | None:
-    """The tuning trials of a result (as returned by `load`): the group `tuning` of its file, with the axes of `load`. None if the sweep
-    had no [tune]. InputError if it cannot be read."""
+    """The tuning trials of a result (as returned by `load`): the group `tuning` of its file, with the axes of `load`.
+    None if the sweep had no [tune]. InputError if it cannot be read."""
     if "tuned_axes" not in data.attrs:
         return None
     path = Path(str(data.attrs["path"]))
@@ -60,8 +59,8 @@ def load_tuning(data: xr.Dataset) -> xr.Dataset | None:
 
 
 def load_gradient(path: str | os.PathLike[str], unverified: bool = False) -> tuple[xr.Dataset, xr.Dataset]:
-    """A file of `hardgrad gradient --out`: its root (choices, logits, ...) and its batch. Raises InputError, in one line, if it is
-    missing, damaged, or not such a file. `unverified`: as in `load`."""
+    """A file of `hardgrad gradient --out`: its root (choices, logits, ...) and its batch. Raises InputError, in one
+    line, if it is missing, damaged, or not such a file. `unverified`: as in `load`."""
     path = Path(path)
     data = _open_verified(path, unverified)
     _require(path, data, "gradient")
@@ -108,8 +107,8 @@ def _members(path: Path, group: h5py.Group) -> list[tuple[str, Any]]:
 
 
 def _others(path: Path, only: list[str]) -> list[str]:
-    """The variables that are neither wanted nor labels nor statuses. They are dropped at once: xarray of 2023 reads every text when it
-    opens a file (GH 6453)."""
+    """The variables that are neither wanted nor labels nor statuses. They are dropped at once: xarray of 2023 reads
+    every text when it opens a file (GH 6453)."""
     with h5py.File(path) as file:
         if unknown := [name for name in only if name not in file]:
             raise InputError(f"{path}: has no variable {', '.join(unknown)}")

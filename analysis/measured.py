@@ -8,7 +8,7 @@ import numpy as np
 
 from .groups import Group
 from .result import Result
-from .rounding import at_step, doubtful
+from .rounding import at_step, unsupported
 from .statistics import Mean, holm, mean_interval, propagated_mean
 from .steps import Step
 
@@ -16,9 +16,9 @@ from .steps import Step
 def measurements(result: Result, name: str, step: Step) -> Callable[[Group], Mean]:
     """By group: the mean of a measured quantity over its seeds; for a single seed, with the measurement's own interval.
 
-    A squared bias is averaged as it was estimated, without bias and possibly negative; its interval is the wider one of Student's over
-    the seeds and that of the measurements (`propagated_mean`). A relative bias is the root of the mean of squared bias over squared norm
-    of the gradient, cut at 0 after averaging, and so are the ends of its interval.
+    A squared bias is averaged as it was estimated, without bias and possibly negative; its interval is the wider one of
+    Student's over the seeds and that of the measurements (`propagated_mean`). A relative bias is the root of the mean
+    of squared bias over squared norm of the gradient, cut at 0 after averaging, and so are the ends of its interval.
     """
     if name in ("squared_bias", "relative_bias") and "squared_bias" in result:
         return _biases(result, name == "relative_bias", step)
@@ -60,27 +60,29 @@ def _biases(result: Result, relative: bool, step: Step) -> Callable[[Group], Mea
 
 
 def biased_runs(result: Result, step: Step, level: float = 0.05) -> np.ndarray:
-    """[run] Whether a bias was found: the p-value, corrected for the number of runs (Holm 1979), is below `level`, and the replicates
-    support it."""
+    """[run] Whether a bias was found: the p-value, corrected for the number of runs (Holm 1979), is below `level`, and
+    the replicates support it."""
     if "bias_p_value" not in result:
         return np.zeros(result.count, bool)
     with np.errstate(invalid="ignore"):
-        return (holm(at_step(result, "bias_p_value", step)) < level) & ~doubtful(result, step)
+        return (holm(at_step(result, "bias_p_value", step)) < level) & ~unsupported(result, step)
 
 
 def known_unbiased(result: Result, step: Step) -> np.ndarray:
-    """[run] Whether an estimator is known to be unbiased for its target: by its derivation (`known_unbiased`), unless a bias was found,
-    or by an exact squared bias of 0."""
+    """[run] Whether an estimator is known to be unbiased for its target: by its derivation (`known_unbiased`), unless a
+    bias was found, or by an exact squared bias of 0."""
     known = np.zeros(result.count, bool)
     if "known_unbiased" in result:
         known = (result.at("known_unbiased", step).astype(str) == "yes") & ~biased_runs(result, step)
-    if {"exact_squared_bias", "squared_bias"} <= set(result.data.variables):
-        known |= np.isfinite(result.at("exact_squared_bias", step)) & (at_step(result, "squared_bias", step) == 0)
+    twin = result.exact_twin("squared_bias")
+    if twin is not None:
+        known |= np.isfinite(result.at(twin, step)) & (at_step(result, "squared_bias", step) == 0)
     return known
 
 
 def shown_bias(result: Result, step: Step) -> Callable[[Group], Mean]:
-    """By group: the squared bias for a figure: 0, without an interval, where no bias is known (`known_unbiased`), else as measured."""
+    """By group: the squared bias for a figure: 0, without an interval, where no bias is known (`known_unbiased`), else
+    as measured."""
     known, of = known_unbiased(result, step), measurements(result, "squared_bias", step)
 
     def bias(group: Group) -> Mean:

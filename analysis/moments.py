@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
-from .drawing import draw_panels, letters, readable_log, set_symlog
+from .drawing import draw_panels, font_scale, readable_log, set_symlog
 from .groups import Group
 from .measured import measured, shown_bias
 from .result import Result
@@ -37,19 +37,19 @@ class _Point(NamedTuple):
 
 
 def _draw_points(ax: Axes, points: list[_Point], x_floor: float) -> None:
-    """Points with their intervals, on axes whose scales and limits are set. Overlapping points are drawn side by side, centred at their
-    common position."""
+    """Points with their intervals, on axes whose scales and limits are set. Overlapping points are drawn side by side,
+    centred at their common position."""
     for point, shift in zip(points, _side_by_side(ax, points)):
         moved = ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
         ax.errorbar([point.x.mean], [point.y.mean], xerr=_bar(point.x, x_floor), yerr=_bar(point.y, 0), fmt=point.style.marker,
-                    color=point.style.colour, markersize=_MARKER * letters(), markeredgecolor="white", markeredgewidth=0.6, elinewidth=1.3 * letters(),
+                    color=point.style.colour, markersize=_MARKER * font_scale(), markeredgecolor="white", markeredgewidth=0.6, elinewidth=1.3 * font_scale(),
                     capsize=2.5, zorder=3, transform=moved)
 
 
 def _side_by_side(ax: Axes, points: list[_Point]) -> list[float]:
     """Shift of each point to the right, in points; 0 unless another is closer than half a marker."""
     place = ax.transData.transform([(p.x.mean, p.y.mean) for p in points]) * 72 / ax.figure.dpi
-    left, shift, marker = set(range(len(points))), [0.0] * len(points), _MARKER * letters()
+    left, shift, marker = set(range(len(points))), [0.0] * len(points), _MARKER * font_scale()
     while left:
         first = min(left)
         together = [i for i in sorted(left) if np.hypot(*(place[i] - place[first])) < marker / 2]
@@ -66,8 +66,8 @@ def _extent(mean: Mean, floor: float) -> list[float]:
 def bias_variance(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
     """Variance against squared bias with 95% intervals, one point per estimator, a panel per task.
 
-    Both axes are linear around zero and logarithmic beyond. Estimators that are known to be unbiased stand at 0. The estimate of the squared bias of the
-    others is unbiased and may be negative; such points are drawn at their values.
+    Both axes are linear around zero and logarithmic beyond. Estimators that are known to be unbiased stand at 0. The
+    estimate of the squared bias of the others is unbiased and may be negative; such points are drawn at their values.
     """
     result = Result.of(data)
     step = result.step(at)
@@ -96,8 +96,8 @@ def bias_variance(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
 
 
 def variance_against_cost(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
-    """Variance against the rows of one gradient, with 95% intervals. Along a dotted line variance x rows is constant; lower lines are
-    better at any budget (Glynn & Whitt 1992)."""
+    """Variance against the rows of one gradient, with 95% intervals. Along a dotted line variance x rows is constant;
+    lower lines are better at any budget (Glynn & Whitt 1992)."""
     result = Result.of(data)
     step = result.step(at)
     result.need("variance", _REMEDY)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .quantities import is_share
-
 
 def number(value: float) -> str:
     """Three digits, or "infinite"; "–" without a number."""
@@ -13,7 +11,8 @@ def number(value: float) -> str:
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
-    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if asymmetric, "1.23" without an interval, "1.23457" without noise, "–" without a number."""
+    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if asymmetric, "1.23" without an interval, "1.23457" without noise, "–"
+    without a number."""
     if not np.isfinite(mean) or not (np.isfinite(low) and np.isfinite(high)):
         return number(mean)
     below, above = mean - low, high - mean
@@ -44,9 +43,9 @@ def _plus_minus(mean: float, half: float) -> str:
     return f"({text})e{shift:+03d}" if shift else text
 
 
-def score(quantity: str, mean: float, low: float = np.nan, high: float = np.nan) -> str:
-    """A score with its interval; shares as percentages: "97.6% ± 4.1%"."""
-    if not is_share(quantity) or not np.isfinite(mean):
+def score(share: bool, mean: float, low: float = np.nan, high: float = np.nan) -> str:
+    """A score with its interval; a share as a percentage: "97.6% ± 4.1%"."""
+    if not share or not np.isfinite(mean):
         return with_interval(mean, low, high)
     half = 50 * (high - low)
     digits = 0 if half >= 9.95 else 1

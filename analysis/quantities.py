@@ -7,10 +7,6 @@ import numpy as np
 from .groups import Group, runs_of
 from .result import Result
 
-# The held-out loss that ranks, if a task and model have several: the first one that most runs have. (The search for settings uses
-# the same order.)
-_LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo", "heldout_sampled_elbo",
-           "heldout_sampled_loss", "heldout_sampled_bound", "heldout_greedy_loss")
 # Metrics of success, in this order; a task may have several. Others follow by name.
 _METRICS = tuple("metric_" + name for name in ("exact_match", "accuracy", "solved", "word_error_rate", "symbol_error_rate", "error_rate",
                                                "bleu", "token_accuracy"))
@@ -19,26 +15,11 @@ _DESCRIPTIONS = tuple("metric_" + name for name in ("alignment_error_rate", "pos
                                                     "ink_seen", "well_formed", "gold_program", "steps", "steps_easier", "steps_harder"))
 
 
-def lower_is_better(result: Result, quantity: str) -> bool:
-    """Whether lower values are better, as the task declares (attribute `better`). Files of earlier versions do not say; there it follows from the
-    names of that version's metrics: error rates, steps and lengths. False for cosine and signal-to-noise ratio."""
-    declared = result.data[quantity].attrs.get("better", "") if quantity in result else ""
-    if declared:
-        return str(declared) == "lower"
-    lower = "error" in quantity or quantity.startswith("metric_steps") or quantity == "metric_length"
-    return quantity not in ("cosine", "snr") and (lower or not quantity.startswith("metric_"))
-
-
-def is_share(quantity: str) -> bool:
-    """Whether a quantity is a share from 0 to 1, displayed as a percentage."""
-    return quantity in _METRICS or quantity.startswith("metric_accuracy_")
-
-
 def evaluation_names(result: Result, prefix: str) -> list[str]:
-    """Variables `<prefix>_*` over evaluation steps, by preference."""
-    order = {name: place for place, name in enumerate([*_LOSSES, *_METRICS])} | {name: 99 for name in _DESCRIPTIONS}
+    """Variables `<prefix>_*` over evaluation steps, by preference: of losses as the file states it."""
+    order = {name: place for place, name in enumerate(_METRICS)} | {name: 99 for name in _DESCRIPTIONS}
     names = [str(n) for n in result.data.data_vars if str(n).startswith(prefix + "_") and "evaluation_step" in result.data[n].dims]
-    return sorted(names, key=lambda name: (order.get(name, 50), name))
+    return sorted(names, key=lambda name: (order.get(name, result.preference(name)), name))
 
 
 def most_common(result: Result, names: list[str], runs: np.ndarray) -> str | None:
@@ -49,8 +30,9 @@ def most_common(result: Result, names: list[str], runs: np.ndarray) -> str | Non
 
 
 def ranking_quantity(result: Result, members: list[Group], by: str | None = None) -> str | None:
-    """The quantity that ranks the estimators of a network: `by`, or the first that all of them have, of its metrics and then of its losses;
-    without such a quantity the one that most runs have. None if nothing was evaluated. InputError if `by` does not exist."""
+    """The quantity that ranks the estimators of a network: `by`, or the first that all of them have, of its metrics and
+    then of its losses; without such a quantity the one that most runs have. None if nothing was evaluated. InputError
+    if `by` does not exist."""
     losses, metrics = evaluation_names(result, "heldout"), evaluation_names(result, "metric")
     if by is not None:
         result.need(by, f"evaluated quantities are: {', '.join(losses + metrics)}")
@@ -69,8 +51,8 @@ def lost(group: Group, values: np.ndarray) -> np.ndarray:
 
 
 def comparable(result: Result, members: list[Group], values: np.ndarray, lower: bool) -> np.ndarray:
-    """Scores [groups, seeds] of one network from `values` [run], lower is better: negated if higher values are better. A run that is `lost` counts
-    as the worst score of the network; a skipped one has none."""
+    """Scores [groups, seeds] of one network from `values` [run], lower is better: negated if higher values are better.
+    A run that is `lost` counts as the worst score of the network; a skipped one has none."""
     scores = np.where(np.isfinite(values), values if lower else -values, np.nan)
     runs, gone = runs_of(members), np.concatenate([lost(group, values) for group in members])
     scores[runs[gone]] = np.nan

@@ -28,7 +28,7 @@ from .numbers_in_words import bare_p, quantity_name, score
 from .page import blocks_table, page, picture, rows_table, sortable_table
 from .quantities import evaluation_names, most_common
 from .result import Result
-from .rounding import marked
+from .rounding import shown_unsupported
 from .table import QUANTITIES, caption, readable, table
 from .tried import chosen, tried
 
@@ -37,9 +37,10 @@ MOST_SHOWN = 6  # tasks and models drawn within the page
 
 
 def report(data: xr.Dataset | Result, at: str | int = "half", trials: xr.Dataset | Result | None = None, most: int = MOST_SETTINGS) -> str:
-    """The page: findings, the ranking of each network, figures, the answer at equal cost, tuning, all numbers, every cell, failures and
-    skips, and how to reproduce the result. `trials`: as returned by `load_tuning`. For each network the `most` best settings
-    (`leading.leading`) are ranked in full, drawn and listed run by run; the others are in a collapsed table."""
+    """The page: findings, the ranking of each network, figures, the answer at equal cost, tuning, all numbers, every
+    cell, failures and skips, and how to reproduce the result. `trials`: as returned by `load_tuning`. For each network
+    the `most` best settings (`leading.leading`) are ranked in full, drawn and listed run by run; the others are in a
+    collapsed table."""
     result, trials = Result.of(data), None if trials is None else Result.of(trials)
     attributes = result.data.attrs
     title = result.texts.get("name") or Path(str(attributes.get("path", ""))).stem or "Results"
@@ -106,7 +107,8 @@ def answered(result: Result) -> tuple[pd.DataFrame, int]:
 
 
 def ranking_part(result: Result, found: pd.DataFrame, frame: pd.DataFrame, pages: int, most: int) -> list[str]:
-    """A table for each network: its `most` best estimators by target and score at equal steps; empty if nothing was evaluated."""
+    """A table for each network: its `most` best estimators by target and score at equal steps; empty if nothing was
+    evaluated."""
     if not len(found):
         return []
     parts = ['<h2 id="ranking">Ranking</h2>']
@@ -121,7 +123,7 @@ def ranking_part(result: Result, found: pd.DataFrame, frame: pd.DataFrame, pages
         targets = list(dict.fromkeys(part["target"]))
         for target in targets:
             rows = [[f"{row['rank']:.0f}" if np.isfinite(row["rank"]) else "–", str(row["estimator"]) + (f" ({row['setting']})" if row["setting"] else ""),
-                     score(row["quantity"], row["score"], row["low"], row["high"]), row["letters"],
+                     score(row["share"], row["score"], row["low"], row["high"]), row["letters"],
                      row["verdict"] if row["verdict"] in ("best", "baseline") else difference(row) if np.isfinite(row["difference"]) else "–",
                      bare_p(row["p_corrected"]), *measured.get((str(panel[0]), str(panel[1]), row["estimator"]), [""] * len(moments))]
                     for _, row in part[part["target"] == target].iterrows()]
@@ -188,7 +190,8 @@ def _tuning(result: Result, trials: Result | None) -> list[str]:
 
 
 def _numbers(result: Result, at: str | int, frame: pd.DataFrame, kept: np.ndarray) -> list[str]:
-    """Bias, variance, cost and scores of every setting; rows that are not `kept` follow in a collapsed table with only the columns of the ranking."""
+    """Bias, variance, cost and scores of every setting; rows that are not `kept` follow in a collapsed table with only
+    the columns of the ranking."""
     text = readable(frame)
     keys = keys_of(result, frame)
     text.insert(0, "network", [result.titles[task, model] for task, model, _ in keys])
@@ -246,8 +249,8 @@ def _cells(result: Result, at: str | int, others: int = 0) -> list[str]:
     for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value_plain", "p (unbiased)"),
                         ("bias_p_value", "p (corrected)")):
         if name in result and "measurement_step" in result.data[name].dims:
-            doubtful = marked(result, name, result.step(at)) & (name != "rows")
-            columns[title] = [_number(v) + (" ?" if mark else "") for v, mark in zip(per_run(result, name, at), doubtful)]
+            unsupported = shown_unsupported(result, name, result.step(at)) & (name != "rows")
+            columns[title] = [_number(v) + (" ?" if mark else "") for v, mark in zip(per_run(result, name, at), unsupported)]
     if "total_rows" in result:
         columns["rows in all"] = [_number(v) for v in per_run(result, "total_rows")]
     if "train_cpu_seconds" in result:  # wall time includes all concurrent runs

@@ -9,7 +9,7 @@ import xarray as xr
 from .errors import InputError
 from .frames import per_run
 from .groups import Group
-from .quantities import evaluation_names, lower_is_better, most_common
+from .quantities import evaluation_names, most_common
 from .result import Result
 
 TRAINING_LOSS = "train_loss"
@@ -17,8 +17,8 @@ _TAIL = 0.1  # share of the logged losses to average, since single batches are n
 
 
 def judged(result: Result, by: str = TRAINING_LOSS) -> np.ndarray:
-    """[run] Training score of each run: its mean training loss over the last tenth of the logged steps, or the last number of another
-    quantity. NaN without any."""
+    """[run] Training score of each run: its mean training loss over the last tenth of the logged steps, or the last
+    number of another quantity. NaN without any."""
     found = per_run(result, by)
     if by == TRAINING_LOSS:
         for run, losses in enumerate(result.values(by)):
@@ -30,7 +30,7 @@ def judged(result: Result, by: str = TRAINING_LOSS) -> np.ndarray:
 
 def _chosen(result: Result, scores: np.ndarray, by: str) -> list[tuple[Group, np.ndarray, int]]:
     """Every group with scores, its scored runs, and the best of these. InputError if there is none."""
-    sign, found = 1 if lower_is_better(result, by) else -1, []
+    sign, found = 1 if result.lower_is_better(by) else -1, []
     for group in result.groups:
         there = group.runs[np.isfinite(scores[group.runs])]
         if there.size:
@@ -41,16 +41,17 @@ def _chosen(result: Result, scores: np.ndarray, by: str) -> list[tuple[Group, np
 
 
 def restarts(data: xr.Dataset | Result, by: str = TRAINING_LOSS) -> xr.Dataset:
-    """The best run of each group of restarts (runs that differ only in their seed), chosen by a training quantity, not by the final
-    evaluation. `restarts` [run] is the number of runs in its group. InputError if no run has the quantity."""
+    """The best run of each group of restarts (runs that differ only in their seed), chosen by a training quantity, not
+    by the final evaluation. `restarts` [run] is the number of runs in its group. InputError if no run has the
+    quantity."""
     result = Result.of(data)
     chosen = _chosen(result, judged(result, by), by)
     return result.data.isel(run=[best for _, _, best in chosen]).assign_coords(restarts=("run", [there.size for _, there, _ in chosen]))
 
 
 def restart_table(data: xr.Dataset | Result, by: str = TRAINING_LOSS) -> pd.DataFrame:
-    """One row per group of restarts: `seed` and score of the best run by `by`, the number of `restarts`, its last held-out loss and
-    metric, and for each the mean over all restarts (`<name>_mean`)."""
+    """One row per group of restarts: `seed` and score of the best run by `by`, the number of `restarts`, its last
+    held-out loss and metric, and for each the mean over all restarts (`<name>_mean`)."""
     result = Result.of(data)
     scores = judged(result, by)
     names = [evaluation_names(result, prefix) for prefix in ("heldout", "metric")]

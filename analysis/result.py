@@ -44,7 +44,7 @@ class Result:
         """The number of runs."""
         return int(self.data.sizes["run"])
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self.data.variables
 
     def values(self, name: str) -> np.ndarray:
@@ -252,6 +252,36 @@ class Result:
             for run in group.runs:
                 matrix[i, every[self.seeds[run]]] = scores[run]
         return matrix, list(every)
+
+    # Facts of the quantities, which are attributes of their variables and of the file.
+
+    def lower_is_better(self, name: str) -> bool:
+        """Whether lower values of a quantity are better. InputError if it has no direction."""
+        better = self.data[name].attrs.get("better") if name in self else None
+        if better not in ("lower", "higher"):
+            raise InputError(f"{self.path}: {name} has no attribute better (lower or higher), so it cannot rank: the tasks of "
+                             "the file differ in it, or an earlier version wrote the file")
+        return str(better) == "lower"
+
+    def is_share(self, name: str) -> bool:
+        """Whether a quantity is a share from 0 to 1, displayed as a percentage."""
+        return bool(self.data[name].attrs.get("share", 0))
+
+    def preference(self, name: str) -> int:
+        """The place of a quantity among those that may rank, 0 is first."""
+        return int(self.data[name].attrs.get("preference", 50))
+
+    def exact_twin(self, name: str) -> str | None:
+        """The variable with the exact values of a sampled quantity; None if there is none."""
+        twin = str(self.data[name].attrs.get("exact_twin", "")) if name in self else ""
+        return twin if twin in self else None
+
+    def fact(self, name: str) -> float:
+        """A number that the file states of its measurements. InputError if it is missing."""
+        if name not in self.data.attrs:
+            raise InputError(f"{self.path}: has no attribute {name}, so what rounding explains is unknown: an earlier version "
+                             "wrote the file")
+        return float(self.data.attrs[name])
 
     # Measurements.
 

@@ -1,8 +1,8 @@
-"""Measured quantities for display: the exact value if it was recorded besides the sampled one, and 0 for a bias that rounding explains."""
+"""Measured quantities for display: the exact value if it was recorded besides the sampled one, and 0 for a bias that
+rounding explains."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -10,49 +10,38 @@ import numpy as np
 from .result import Result
 from .steps import Step
 
-_ULPS = 64  # relative to the gradient's norm; several times the observed error of gradient sums and quadratures
-_LEAST = 1e-30  # for a gradient of zero
-
-
-def precision(result: Result) -> float:
-    """The relative spacing of the numbers in which a result was measured, from its `configuration`; single precision by default."""
-    text = str(result.values("configuration")) if "configuration" in result else ""
-    double = re.search(r"precision\s*=?\s*['\"]?double", text) or re.match(r"# hardgrad measure .*--exact", text)
-    return float(np.finfo("float64" if double else "float32").eps)
-
-
 def rounding(result: Result, step: Step) -> np.ndarray:
-    """[run] The largest squared bias at a measured step that rounding explains: (64 eps)² (|gradient|² + variance), at least 1e-30."""
+    """[run] The largest squared bias at a measured step that rounding explains: (share lost to
+    rounding)² (|gradient|² + variance), at least a number for a gradient of zero. The file states both."""
     squares = np.zeros(result.count)
     for name, power in (("estimand_norm", 2), ("variance", 1)):
         if name in result and result.data[name].dims == ("run", "measurement_step"):
             squares += np.nan_to_num(result.at(name, step)) ** power
-    return np.maximum((_ULPS * precision(result)) ** 2 * squares, _LEAST)
+    return np.maximum(result.fact("rounding") ** 2 * squares, result.fact("least_squared_bias"))
 
 
-# Quantities that follow from exactly known numbers and from numbers without sampling noise.
-_EXACT: dict[str, tuple[tuple[str, ...], Callable[..., np.ndarray]]] = {
-    "variance": (("exact_variance",), lambda v: v),
-    "squared_bias": (("exact_squared_bias",), lambda b: b),
-    "cosine": (("exact_cosine",), lambda c: c),
-    "relative_bias": (("exact_squared_bias", "estimand_norm"), lambda b, norm: np.sqrt(b) / norm),
-    "mse": (("exact_variance", "exact_squared_bias"), lambda v, b: v + b),
-    "snr": (("estimand_norm", "exact_variance"), lambda norm, v: norm**2 / v),
-    "work_normalised_variance": (("exact_variance", "rows"), lambda v, rows: v * rows)}
+# Quantities that follow from others, which are replaced by their exact twins, if they have one.
+_FOLLOWS: dict[str, tuple[tuple[str, ...], Callable[..., np.ndarray]]] = {
+    "relative_bias": (("squared_bias", "estimand_norm"), lambda b, norm: np.sqrt(b) / norm),
+    "mse": (("variance", "squared_bias"), lambda v, b: v + b),
+    "snr": (("estimand_norm", "variance"), lambda norm, v: norm**2 / v),
+    "work_normalised_variance": (("variance", "rows"), lambda v, rows: v * rows)}
+_WITHOUT_NOISE = ("estimand_norm", "rows")
 
 
 def _exactly(result: Result, name: str, step: Step) -> np.ndarray:
     """[run] The exact value of a measured quantity, NaN if it is unknown."""
-    if name not in _EXACT or any(need not in result for need in _EXACT[name][0]):
+    needs, value = _FOLLOWS.get(name, ((name,), lambda own: own))
+    known = [need if need in _WITHOUT_NOISE and name in _FOLLOWS else result.exact_twin(need) for need in needs]
+    if not all(one in result for one in known):
         return np.full(result.count, np.nan)
-    needs, value = _EXACT[name]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return value(*(result.at(need, step) for need in needs))
+        return value(*(result.at(str(one), step) for one in known))
 
 
 def at_step(result: Result, name: str, step: Step) -> np.ndarray:
-    """[run] (intervals: [run, 2]) A measured quantity at a step. The exact value, if recorded, replaces the sampled one. A bias that
-    rounding explains is 0, and so is its interval."""
+    """[run] (intervals: [run, 2]) A measured quantity at a step. The exact value, if recorded, replaces the sampled
+    one. A bias that rounding explains is 0, and so is its interval."""
     def shown(values: np.ndarray, stem: str) -> np.ndarray:
         exact = _exactly(result, stem, step)
         known = np.isfinite(exact)
@@ -67,13 +56,14 @@ def at_step(result: Result, name: str, step: Step) -> np.ndarray:
     return np.where(tiny if values.ndim == 1 else tiny[:, None], 0.0, values)
 
 
-def doubtful(result: Result, step: Step) -> np.ndarray:
+def unsupported(result: Result, step: Step) -> np.ndarray:
     """[run] Whether the replicates do not support the estimates from them (`measurement_unsupported`)."""
     if "measurement_unsupported" not in result:
         return np.zeros(result.count, bool)
     return result.at("measurement_unsupported", step).astype(str) != ""
 
 
-def marked(result: Result, name: str, step: Step) -> np.ndarray:
-    """[run] Whether a measured quantity is displayed with a question mark: it is sampled, and its replicates do not support it."""
-    return doubtful(result, step) & ~np.isfinite(_exactly(result, name, step))
+def shown_unsupported(result: Result, name: str, step: Step) -> np.ndarray:
+    """[run] Whether a measured quantity is displayed with a question mark: it is sampled, and its replicates do not
+    support it."""
+    return unsupported(result, step) & ~np.isfinite(_exactly(result, name, step))

@@ -19,8 +19,8 @@ _SUPERBLOCK_END = {0: 40, 1: 44, 2: 28, 3: 28}  # by version, where the superblo
 
 
 def verify(path: Path, unverified: bool = False) -> str:
-    """The trust level of the file, in words: "by its seal" or "unverified: ...". Raises InputError if its seal does not match, or if a
-    former seal is missing; with `unverified`, a missing seal is accepted. The file is read in blocks."""
+    """The trust level of the file, in words: "by its seal" or "unverified: ...". Raises InputError if its seal does not
+    match, or if a former seal is missing; with `unverified`, a missing seal is accepted. The file is read in blocks."""
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):

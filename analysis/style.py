@@ -21,8 +21,9 @@ class Look(NamedTuple):
 
 
 def looks(labels: Collection[str]) -> dict[str, Look]:
-    """A look per label (an estimator's spec). A name prefers a colour of its own, in every file; where two prefer the same, one takes the
-    next free colour. So the colours of up to twelve labels differ; of more, the markers of a colour differ up to 132."""
+    """A look per label (an estimator's spec). A name prefers a colour of its own, in every file; where two prefer the
+    same, one takes the next free colour. So the colours of up to twelve labels differ; of more, the markers of a colour
+    differ up to 132."""
     result: dict[str, Look] = {}
     used = [0] * len(COLOURS)
     for label in sorted(set(labels), key=lambda text: (len(text), text)):  # bare names first: they keep their colours more often

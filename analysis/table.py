@@ -12,9 +12,9 @@ from .groups import in_common, runs_of
 from .measured import known_unbiased, measurements
 from .numbers_in_words import number, quantity_name, with_interval
 from .numbers_in_words import score as in_percent
-from .quantities import comparable, evaluation_names, lower_is_better, most_common, ranking_quantity
+from .quantities import comparable, evaluation_names, most_common, ranking_quantity
 from .result import Result
-from .rounding import marked
+from .rounding import shown_unsupported
 from .statistics import Mean, mean_interval, ranked
 from .steps import Step
 
@@ -25,23 +25,23 @@ QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias
 
 
 def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = None) -> pd.DataFrame:
-    """One row per task, model and estimator (and other axes that vary), by target and then by the mean of the ranking quantity: `by`, or
-    the task's metric, or the held-out loss (`quantities.ranking_quantity`). `rank` is the place among the rows of the same target;
-    rows of one network that share one of the `letters` do not differ beyond noise (`statistics.ranked`). Settings that were overridden
-    for some runs are columns named by their paths (`train.learning_rate`).
+    """One row per task, model and estimator (and other axes that vary), by target and then by the mean of the ranking
+    quantity: `by`, or the task's metric, or the held-out loss (`quantities.ranking_quantity`). `rank` is the place
+    among the rows of the same target; rows of one network that share one of the `letters` do not differ beyond noise
+    (`statistics.ranked`). Settings that were overridden for some runs are columns named by their paths
+    (`train.learning_rate`).
 
-    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN for a single seed without an
-    interval of its own). Bias and variance are measured at step `at` of each network (`Result.step`). `unbiased`: this is
-    known (`measured.known_unbiased`). `<quantity>_doubtful` is true if some are sampled and their replicates do not support them. Failed
-    and skipped runs are counted, not averaged.
-    """
+    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN for a single
+    seed without an interval of its own). Bias and variance are measured at step `at` of each network (`Result.step`).
+    `unbiased`: this is known (`measured.known_unbiased`). `<quantity>_unsupported` is true if some are sampled and
+    their replicates do not support them. Failed and skipped runs are counted, not averaged. """
     result = Result.of(data)
     has_measurements = "measurement_step" in result.data.dims
     step = result.step(at) if has_measurements else Step(np.full(result.count, -1), "")
     rows = []
     losses, metrics = evaluation_names(result, "heldout"), evaluation_names(result, "metric")
     of = {name: measurements(result, name, step) for name in MEASURED if has_measurements and name in result}
-    doubted = {name: marked(result, name, step) for name in of}
+    unsupported = {name: shown_unsupported(result, name, step) for name in of}
     known = known_unbiased(result, step) if has_measurements else np.zeros(result.count, bool)
     steps = result.values("measurement_step") if has_measurements else np.zeros(0, int)
     for (task, model), members in result.panels.items():
@@ -50,7 +50,7 @@ def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = N
         main = ranking_quantity(result, members, by)
         if main:
             loss, metric = (main, metric) if main in losses else (loss, main)
-        scores = comparable(result, members, result.last(main), lower_is_better(result, main)) if main else np.full((len(members), 1), np.nan)
+        scores = comparable(result, members, result.last(main), result.lower_is_better(main)) if main else np.full((len(members), 1), np.nan)
         aims = [in_common(result.targets[group.runs], "") for group in members]
         found = ranked(scores, aims)
         for i in found.in_blocks(aims):
@@ -68,11 +68,11 @@ def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = N
             nothing = Mean(np.nan, np.nan, np.nan, 0)
             for name in MEASURED:
                 put(name, of[name](group) if name in of else nothing)
-                row[name + "_doubtful"] = bool(name in of and doubted[name][group.runs].any())
+                row[name + "_unsupported"] = bool(name in of and unsupported[name][group.runs].any())
             row["split"] = in_common(result.splits[group.runs])
             row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
             put("final_loss", mean_interval(result.last(loss)[group.runs]) if loss else nothing)
-            row["metric_name"] = metric.removeprefix("metric_") if metric else ""
+            row["metric_name"], row["metric_share"] = (metric.removeprefix("metric_"), result.is_share(metric)) if metric else ("", False)
             put("metric", mean_interval(result.last(metric)[group.runs]) if metric else nothing)
             rows.append(row)
     frame = pd.DataFrame(rows)
@@ -81,11 +81,11 @@ def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = N
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table as text for display, one column per quantity. Of the biases the relative one is shown if there is one; a bias within noise
-    of zero is an upper limit, unless the estimator is known to be unbiased."""
-    fixed = ("task", "model", "target", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "ranked_by", "rank",
+    """The table as text for display, one column per quantity. Of the biases the relative one is shown if there is one;
+    a bias within noise of zero is an upper limit, unless the estimator is known to be unbiased."""
+    fixed = ("task", "model", "target", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "metric_share", "ranked_by", "rank",
              "letters", "unbiased", "measured_at")
-    others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high", "_doubtful"))]
+    others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high", "_unsupported"))]
     out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
                         "estimator": frame["estimator"], **{name: frame[name] for name in others}})
     if (frame["target"] != "").any():
@@ -95,11 +95,11 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
             continue
         numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
         noise = (frame[f"{name}_low"] <= 0) & (frame[f"{name}_high"] > 0)
-        of_bias, doubtful = name in ("squared_bias", "relative_bias"), frame.get(f"{name}_doubtful", pd.Series(False, frame.index))
-        out[title] = [in_percent(f"metric_{frame['metric_name'].iloc[i]}", *v) if name == "metric" else
+        of_bias, unsupported = name in ("squared_bias", "relative_bias"), frame.get(f"{name}_unsupported", pd.Series(False, frame.index))
+        out[title] = [in_percent(frame["metric_share"].iloc[i], *v) if name == "metric" else
                       ("unbiased" if of_bias and frame["unbiased"].iloc[i] and np.isfinite(v[0]) else
                        f"< {number(v[2])}" if of_bias and noise.iloc[i] and np.isfinite(v[2]) else with_interval(*v)) +
-                      (" ?" if doubtful.iloc[i] and not (of_bias and frame["unbiased"].iloc[i]) else "") for i, v in enumerate(numbers)]
+                      (" ?" if unsupported.iloc[i] and not (of_bias and frame["unbiased"].iloc[i]) else "") for i, v in enumerate(numbers)]
     if "metric" in out:
         out["metric"] = [f"{quantity_name(m)} {v}" if v != "–" else v for m, v in zip(frame["metric_name"], out["metric"])]
     if (frame["letters"] != "").any():
@@ -115,7 +115,7 @@ def caption(frame: pd.DataFrame) -> str:
     if step is not None:
         words += f"Bias (of the gradient's mean, relative to the true gradient's norm) and variance at {step}"
         words += ", where estimators that share a seed share their parameters. " if step == "step 0" else ". "
-    if any(frame[name].any() for name in frame if name.endswith("_doubtful")):
+    if any(frame[name].any() for name in frame if name.endswith("_unsupported")):
         words += "?: sampled, and its replicates do not support it (measurement_unsupported). "
     if frame["unbiased"].any():
         words += "“unbiased” is known, by derivation or by exact moments. "

@@ -9,17 +9,17 @@ import xarray as xr
 from .errors import InputError
 from .groups import in_words
 from .numbers_in_words import difference_in_words
-from .quantities import lower_is_better
 from .result import Result
 from .statistics import pairwise_differences
 
 
 def tried(trials: xr.Dataset | Result) -> pd.DataFrame:
-    """One row per network, estimator, round of the search and setting. Columns: `task`, `model`, `estimator` (as the sweep names it),
-    `round`, `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`, `failed`, `score` (mean over the tuning
-    seeds, NaN if one failed), `quantity`, `kept` (it entered the next round, or was chosen), `difference` to the best of its round, and
-    its 95% interval `low`, `high`. Differences are paired over the tuning seeds; positive is worse. The intervals of a round hold
-    simultaneously (`statistics.pairwise_differences`); NaN with a single seed. `trials`: as returned by `load_tuning`.
+    """One row per network, estimator, round of the search and setting. Columns: `task`, `model`, `estimator` (as the
+    sweep names it), `round`, `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`,
+    `failed`, `score` (mean over the tuning seeds, NaN if one failed), `quantity`, `kept` (it entered the next round, or
+    was chosen), `difference` to the best of its round, and its 95% interval `low`, `high`. Differences are paired over
+    the tuning seeds; positive is worse. The intervals of a round hold simultaneously
+    (`statistics.pairwise_differences`); NaN with a single seed. `trials`: as returned by `load_tuning`.
 
     In every round the best settings come first: by the mean that chose; ties by lower number.
     """
@@ -49,13 +49,14 @@ def tried(trials: xr.Dataset | Result) -> pd.DataFrame:
         raise InputError(f"{trials.path}: no trials were made")
     frame = pd.DataFrame(found)
     frame["steps"] = frame.groupby([*compared, "estimator", "round"])["steps"].transform("max")
-    frame["_order"] = [score if lower_is_better(trials, quantity) else -score for score, quantity in zip(frame["score"], frame["quantity"])]
+    lower = {quantity: not quantity or trials.lower_is_better(quantity) for quantity in set(frame["quantity"])}  # "": all trials failed
+    frame["_order"] = [score if lower[quantity] else -score for score, quantity in zip(frame["score"], frame["quantity"])]
     frame["_estimator"] = pd.Categorical(frame["estimator"], list(dict.fromkeys(frame["estimator"])))
     frame = frame.sort_values([*compared, "_estimator", "round", "_order", "number"], kind="stable", na_position="last")
     frame = frame.reset_index(drop=True)
     frame[["difference", "low", "high"]] = np.nan
     for _, part in frame.groupby([*compared, "estimator", "round"], sort=False):
-        frame.loc[part.index, ["difference", "low", "high"]] = _to_first(part, lower_is_better(trials, str(part["quantity"].iloc[0])))
+        frame.loc[part.index, ["difference", "low", "high"]] = _to_first(part, lower[part["quantity"].iloc[0]])
     return frame.drop(columns=["_order", "_estimator", "_by_seed"])
 
 
@@ -69,9 +70,10 @@ def _to_first(part: pd.DataFrame, lower: bool) -> np.ndarray:
 
 
 def chosen(result: Result, trials: Result | None) -> pd.DataFrame | None:
-    """One row per network and estimator: the chosen `setting`, the numbers of `settings` and `rounds`, its `score` in the last round,
-    the number of trials that `failed`, and `edge`: values at the end of the range tried. `close` of the `others` in the last round do not
-    differ from it beyond noise. `next_setting` is the next best, by `difference` with its interval `low`, `high`. None without trials."""
+    """One row per network and estimator: the chosen `setting`, the numbers of `settings` and `rounds`, its `score` in
+    the last round, the number of trials that `failed`, and `edge`: values at the end of the range tried. `close` of the
+    `others` in the last round do not differ from it beyond noise. `next_setting` is the next best, by `difference` with
+    its interval `low`, `high`. None without trials."""
     if trials is None:
         return None
     frame = tried(trials)

@@ -25,10 +25,9 @@ class Tuned(NamedTuple):
 def tuned(scores: np.ndarray) -> Tuned:
     """Scores [settings, seeds], lower is better, NaN for a missing run.
 
-    The best of several noisy numbers looks better than it is. So each seed is scored at the setting that the other seeds choose
-    (leave-one-out cross-validation: Stone 1974). With a single seed there are no others, and the score is that of the best setting. A
-    setting with missing runs is chosen only if all have some.
-    """
+    The best of several noisy numbers looks better than it is. So each seed is scored at the setting that the other
+    seeds choose (leave-one-out cross-validation: Stone 1974). With a single seed there are no others, and the score is
+    that of the best setting. A setting with missing runs is chosen only if all have some. """
     if np.isfinite(scores).sum() == 0:
         return Tuned(np.full(scores.shape[1], np.nan), 0)
 
@@ -57,8 +56,9 @@ class Near(NamedTuple):
 
 
 def nearest(scores: np.ndarray, chosen: int) -> Near:
-    """Scores [settings, seeds], lower is better, NaN for a missing run. Intervals hold simultaneously for all pairs of settings (Dunn
-    1961), since the chosen one is the best of the same numbers. With a single seed all others count as close."""
+    """Scores [settings, seeds], lower is better, NaN for a missing run. Intervals hold simultaneously for all pairs of
+    settings (Dunn 1961), since the chosen one is the best of the same numbers. With a single seed all others count as
+    close."""
     with np.errstate(invalid="ignore"):
         found = pairwise_differences(scores)
         others = np.flatnonzero(np.isfinite(found.difference[:, chosen]) & (np.arange(len(scores)) != chosen))

@@ -27,8 +27,8 @@ _PAGES = ("index.html", "data", "estimators", "networks", "claims", "figures")  
 
 
 def build(out: Path, hardgrad: str, own: Own | None = None, reference: Path = REFERENCE) -> Path:
-    """Writes the site into a folder, which it replaces if it holds an earlier site; returns its first page. `hardgrad`: the program, which describes its
-    estimators. `own`: a user's result, shown beside the committed ones."""
+    """Writes the site into a folder, which it replaces if it holds an earlier site; returns its first page. `hardgrad`:
+    the program, which describes its estimators. `own`: a user's result, shown beside the committed ones."""
     if out.exists() and (not out.is_dir() or any(out.iterdir()) and not (out / "index.html").exists()):
         raise OutputError(f"{out}: holds other files; name an empty folder or an earlier site")
     studies = committed(reference / "data") + ([own.study] if own else [])

@@ -17,6 +17,7 @@ def entries(hardgrad: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def head_of(source: Path) -> str:
-    """The comment at the head of a source file: equations, source, target, bias, departures from the paper. Empty if there is none."""
+    """The comment at the head of a source file: equations, source, target, bias, departures from the paper. Empty if
+    there is none."""
     found = re.match(r"(?://.*\n)+", source.read_text("utf-8")) if source.exists() else None
     return re.sub(r"^// ?", "", found[0], flags=re.M) if found else ""

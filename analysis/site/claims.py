@@ -1,4 +1,5 @@
-"""Published claims, tested on the committed results. `results/reference/claims.toml` states each of them as an order of numbers or a bound."""
+"""Published claims, tested on the committed results. `results/reference/claims.toml` states each of them as an order of
+numbers or a bound."""
 
 from __future__ import annotations
 
@@ -15,7 +16,6 @@ from ..groups import Group, Network
 from ..numbers_in_words import bare_p, number, quantity_name, score, with_interval
 from ..output import file_name
 from ..page import Html, link, rows_table
-from ..quantities import lower_is_better
 from ..result import Result
 from ..rounding import at_step
 from ..statistics import Mean, fewest_pairs, mean_interval, pairwise_differences, propagated_difference, propagated_mean
@@ -47,11 +47,12 @@ def claimed(path: Path) -> list[dict[str, Any]]:
 
 
 def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
-    """The verdict. An order holds from each estimator to the next: the first is better (of a score), or lower (of a variance or bias). It is reproduced
-    if every step is beyond noise in the claimed direction (differences paired over seeds, corrected for the number of steps, Dunn 1961; of too
-    few seeds, a measured quantity by its own intervals, which is a statement about these networks alone), not
-    reproduced if one is beyond noise in the other direction, otherwise undecided. A bound holds if the mean of each estimator keeps it. InputError if
-    the study lacks an estimator or a quantity of the claim."""
+    """The verdict. An order holds from each estimator to the next: the first is better (of a score), or lower (of a
+    variance or bias). It is reproduced if every step is beyond noise in the claimed direction (differences paired over
+    seeds, corrected for the number of steps, Dunn 1961; of too few seeds, a measured quantity by its own intervals,
+    which is a statement about these networks alone), not reproduced if one is beyond noise in the other direction,
+    otherwise undecided. A bound holds if the mean of each estimator keeps it. InputError if the study lacks an
+    estimator or a quantity of the claim."""
     where = f"claim {claim['name']}"
     study = next((one for one in studies if one.name == claim["study"] and not one.own), None)
     if study is None:
@@ -66,12 +67,12 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     if not np.isfinite(scores).any(axis=1).all():
         raise InputError(f"{where}: an estimator has no {quantity}")
     means = [mean_interval(row, log=quantity in _RATIOS and bool((row > 0).all())) for row in scores]
-    rows = [[name, score(quantity, *mean[:3]) if quantity.startswith("metric_") else with_interval(*mean[:3]), ", ".join(number(one) for one in row)]
+    rows = [[name, score(study.result.is_share(quantity), *mean[:3]), ", ".join(number(one) for one in row)]
             for name, mean, row in zip(names, means, scores)]
     if "order" not in claim:
         kept = all(mean.mean <= claim.get("at_most", np.inf) and mean.mean >= claim.get("at_least", -np.inf) for mean in means)
         return Tested(claim, study, networks[0], "reproduced" if kept else "not reproduced", rows, [])
-    ratio, lower = quantity in _RATIOS and bool((scores > 0).all()), lower_is_better(study.result, quantity)
+    ratio, lower = quantity in _RATIOS and bool((scores > 0).all()), study.result.lower_is_better(quantity)
     signed = np.log(scores) if ratio else scores if lower else -scores
     found = pairwise_differences(signed, tests=len(names) - 1)
     own = _measured(study.result, groups, quantity, claim.get("at", "first"), ratio) if len(seeds) < fewest_pairs() else None
@@ -90,8 +91,8 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
 
 
 def _measured(result: Result, groups: list[Group], quantity: str, at: str | int, ratio: bool) -> list[Mean] | None:
-    """Of too few seeds for a test over seeds: the mean (with `ratio` of the logarithm) over the networks that were measured, with the error of the
-    measurements alone. None if the quantity has no interval of its own."""
+    """Of too few seeds for a test over seeds: the mean (with `ratio` of the logarithm) over the networks that were
+    measured, with the error of the measurements alone. None if the quantity has no interval of its own."""
     name = f"{quantity}_interval"
     if name not in result:
         return None

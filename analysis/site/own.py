@@ -1,4 +1,5 @@
-"""A user's result beside the committed ones: is the file whole, does the estimator keep its promises, and what differs beyond noise."""
+"""A user's result beside the committed ones: is the file whole, does the estimator keep its promises, and what differs
+beyond noise."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Own(NamedTuple):
 
 
 def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
-    """A user's result. InputError unless `hardgrad check` finds it whole, or if the verdict is not the output of `hardgrad test --json`."""
+    """A user's result. InputError unless `hardgrad check` finds it whole, or if the verdict is not the output of
+    `hardgrad test --json`."""
     asked(hardgrad, "check", str(path))
     found: list[dict[str, object]] = []
     if verdict is not None:
@@ -47,7 +49,8 @@ def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
 
 
 def own_page(site: Site, own: Own) -> str:
-    """The checks, then for each network that a committed study has, too: changes of the same cells, and every new estimator against all others."""
+    """The checks, then for each network that a committed study has, too: changes of the same cells, and every new
+    estimator against all others."""
     study = own.study
     parts = [f"<p>{counted(study.result.count, 'run')} in {link(f'data/{study.path.name}', study.path.name)}; <code>hardgrad check</code>: whole.</p>",
              *_verdicts(own)]
@@ -84,7 +87,8 @@ _NO_EFFECT = ("train.log_every", "train.save_every", "train.save_seconds")
 
 
 def trained_differently(first: Result, second: Result, defaults: dict[str, object]) -> Settings:
-    """What differs between the settings of training. One that a result did not record, since its program did not have it, had the default."""
+    """What differs between the settings of training. One that a result did not record, since its program did not have
+    it, had the default."""
     sides, found = [one.run_settings for one in (first, second)], Settings([], [])
     for path in sorted({path for side in sides for one in side for path in one if path.startswith("train.")} - set(_NO_EFFECT)):
         if path not in defaults and any(path not in one for side in sides for one in side):
@@ -140,7 +144,7 @@ def _new(mine: Result, theirs: Result, name: str) -> list[str]:
 
 
 def _lines(found: pd.DataFrame) -> list[list[object]]:
-    return [[Html(f"<code>{escape(row['estimator'])}</code>"), score(row["quantity"], row["score"], row["low"], row["high"]),
+    return [[Html(f"<code>{escape(row['estimator'])}</code>"), score(row["share"], row["score"], row["low"], row["high"]),
              "yours" if row["verdict"] == "baseline" else difference(row) if np.isfinite(row["difference"]) else "–",
              bare_p(row["p_corrected"]),
              {"worse": "yours is better", "better": "yours is worse", "unclear": "not distinguishable"}.get(row["verdict"], "–")] for _, row in found.iterrows()]

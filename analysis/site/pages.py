@@ -143,7 +143,8 @@ _WORDS = {"better": "Better than {} beyond noise on", "unclear": "Not distinguis
 
 
 def _wins(site: Site, name: str) -> list[str]:
-    """Its score on every network, and where it is better or worse, beyond noise, than the estimator that all are compared with."""
+    """Its score on every network, and where it is better or worse, beyond noise, than the estimator that all are
+    compared with."""
     rows: list[list[object]] = []
     places: dict[str, list[str]] = {}
     for study in site.studies:
@@ -155,7 +156,7 @@ def _wins(site: Site, name: str) -> list[str]:
                 places.setdefault(_WORDS[row["verdict"]].format(row["reference"]), []).append(here)
             target = (found["task"] == network[0]) & (found["model"] == network[1]) & (found["target"] == row["target"]) & np.isfinite(found["rank"])
             rows.append([here, Html(f"<code>{escape(row['estimator'])}</code>"), row["setting"] or "–",
-                         f"{quantity_name(row['quantity'])} {score(row['quantity'], row['score'], row['low'], row['high'])}",
+                         f"{quantity_name(row['quantity'])} {score(row['share'], row['score'], row['low'], row['high'])}",
                          f"{row['rank']:.0f} of {int(target.sum())}" if np.isfinite(row["rank"]) else "–", row["target"].replace("_", " "), row["reference"],
                          difference(row) if np.isfinite(row["difference"]) and row["verdict"] in _WORDS else "–", bare_p(row["p_corrected"]),
                          study.name + (" (tuned)" if study.tuned else "")])
@@ -222,8 +223,8 @@ def _deeper(parts: Iterable[str]) -> list[str]:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure, its text as text and its places to a hundredth of a point, without metadata; styles of several elements are classes: a tenth of the
-    size, and searchable."""
+    """The figure, its text as text and its places to a hundredth of a point, without metadata; styles of several
+    elements are classes: a tenth of the size, and searchable."""
     content = io.BytesIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}):
         figure.savefig(content, format="svg", metadata={"Date": None})

@@ -76,7 +76,8 @@ def stage(share: float) -> str:
 
 
 def command(study: Study, task: str, model: str, estimator: str = "") -> str:
-    """The command that runs the cells of an entry again, from the sweep's file. It names the task or model only where the sweep has others."""
+    """The command that runs the cells of an entry again, from the sweep's file. It names the task or model only where
+    the sweep has others."""
     networks = list(study.result.panels)
     only = [f"task={_shortest(task, {one for one, _ in networks})}"] if len({one for one, _ in networks}) > 1 else []
     only += [f"model={_shortest(model, {one for other, one in networks if other == task})}"] if len({one for other, one in networks if other == task}) > 1 else []
@@ -96,8 +97,8 @@ def sweep_file(study: Study) -> str:
 
 
 def explored(study: Study) -> pd.DataFrame:
-    """The rows of `table` at every measured step: `step`, `share` (of the training; NaN without a measurement), `label` (the estimator with the other
-    axes that distinguish it), `spec` (the estimator as the sweep gives it)."""
+    """The rows of `table` at every measured step: `step`, `share` (of the training; NaN without a measurement), `label`
+    (the estimator with the other axes that distinguish it), `spec` (the estimator as the sweep gives it)."""
     result = study.result
     steps = {panel: max(int(result.run_settings[run].get("train.steps", 0)) for run in runs_of(members)) for panel, members in result.panels.items()}
     specs = {(*group.panel, group.label): str(result.values("estimator")[group.runs[0]]) for group in result.groups}

@@ -1,5 +1,6 @@
-"""The tables and numbers of `results/reference/*.md` that are made of the committed files: `python3 -m analysis tables` writes them. `tables.toml` says
-which numbers they hold; a page marks its place with `<!-- table NAME -->` or `<!-- number NAME -->`, and `<!-- end -->`."""
+"""The tables and numbers of `results/reference/*.md` that are made of the committed files: `python3 -m analysis tables`
+writes them. `tables.toml` says which numbers they hold; a page marks its place with `<!-- table NAME -->` or `<!--
+number NAME -->`, and `<!-- end -->`."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ _PLACE = re.compile(r"(<!-- (table|number) ([a-z0-9_]+) -->\n?).*?(<!-- end -->)
 
 
 class Specified(NamedTuple):
-    """What `tables.toml` says, by name. A table: `study`; `head`, the titles of the columns of words; `rows`, for each its words, the estimator (also the
-    last word, unless the words fill the head) and, if they distinguish it, other labels of the runs; `columns` (see `cell`). With `network`, a part of a
-    task or model, it has instead every estimator of this network, or those of `estimators`, and a column may also be the title of one in
+    """What `tables.toml` says, by name. A table: `study`; `head`, the titles of the columns of words; `rows`, for each
+    its words, the estimator (also the last word, unless the words fill the head) and, if they distinguish it, other
+    labels of the runs; `columns` (see `cell`). With `network`, a part of a task or model, it has instead every
+    estimator of this network, or those of `estimators`, and a column may also be the title of one in
     `table.readable`. A number: `study`, `of`, the labels of its runs, and a column."""
 
     table: dict[str, dict[str, Any]]
@@ -98,10 +100,11 @@ def _every(table: dict[str, Any], study: Study) -> list[list[str]]:
 
 
 def cell(study: Study, wanted: dict[str, str], column: dict[str, Any]) -> str:
-    """One cell: `quantity` at step `at` (default: first) of the runs with these labels, as `show`: each seed (default), mean, geometric mean, interval
-    (mean ± half of the 95% interval), or of all these runs, which may then belong to several rows, the least, the most or the range; in `form`, a format of
-    Python (default: three digits). Labels match as a whole, `model` and `task` also a part of them. InputError if no run matches, or if the runs belong to
-    several rows."""
+    """One cell: `quantity` at step `at` (default: first) of the runs with these labels, as `show`: each seed (default),
+    mean, geometric mean, interval (mean ± half of the 95% interval), or of all these runs, which may then belong to
+    several rows, the least, the most or the range; in `form`, a format of Python (default: three digits). Labels match
+    as a whole, `model` and `task` also a part of them. InputError if no run matches, or if the runs belong to several
+    rows."""
     result, show = study.result, column.get("show", "each")
     kept = np.ones(result.count, bool)
     for name, value in wanted.items():

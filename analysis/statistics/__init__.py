@@ -4,12 +4,11 @@ from .bootstrap import interquartile_mean, interquartile_mean_interval, probabil
 from .differences import Difference, holm, paired_difference, pairs_needed, propagated_difference, welch_difference
 from .letters import letters
 from .means import Mean, mean_interval, propagated_mean, scaled
-from .moments import Moments, gradient_moments
 from .noise import fewest_pairs, least_p
 from .pareto import pareto_front
 from .simultaneous import Pairwise, Ranked, error_factor, pairs_tested, pairwise_differences, ranked
 
-__all__ = ["Difference", "Mean", "Moments", "Pairwise", "Ranked", "error_factor", "fewest_pairs", "gradient_moments", "holm", "interquartile_mean",
-           "interquartile_mean_interval", "least_p", "letters", "mean_interval", "paired_difference", "pairs_needed", "pairs_tested", "pairwise_differences",
-           "pareto_front", "probability_of_improvement", "propagated_difference", "propagated_mean", "ranked", "scaled",
-           "stratified_bootstrap", "welch_difference"]
+__all__ = ["Difference", "Mean", "Pairwise", "Ranked", "error_factor", "fewest_pairs", "holm", "interquartile_mean",
+           "interquartile_mean_interval", "least_p", "letters", "mean_interval", "paired_difference", "pairs_needed", "pairs_tested",
+           "pairwise_differences", "pareto_front", "probability_of_improvement", "propagated_difference", "propagated_mean", "ranked",
+           "scaled", "stratified_bootstrap", "welch_difference"]

@@ -30,9 +30,8 @@ def stratified_bootstrap(strata: Strata, statistic: Callable[[list[np.ndarray]],
                          resamples: int = 2000, seed: int = 0) -> Mean:
     """A statistic of several tasks' runs with its percentile interval (Efron 1979). Runs are resampled within each task.
 
-    `statistic` maps a list of arrays [..., runs of a task] to [...]. NaN runs are omitted. Bounds are NaN if a task has a single run,
-    since resampling it would give zero width.
-    """
+    `statistic` maps a list of arrays [..., runs of a task] to [...]. NaN runs are omitted. Bounds are NaN if a task has
+    a single run, since resampling it would give zero width. """
     kept = _clean(strata)
     count = sum(stratum.size for stratum in kept)
     if not kept:
@@ -57,11 +56,12 @@ def interquartile_mean_interval(strata: Strata, level: float = 0.95, resamples: 
 
 def probability_of_improvement(first: Strata, second: Strata, lower_is_better: bool = True, level: float = 0.95,
                                resamples: int = 2000, seed: int = 0) -> Mean:
-    """Probability that a run of the first method beats one of the second on a task, averaged over tasks (Agarwal et al. 2021): the
-    statistic of Mann & Whitney 1947, ties count one half. Interval by stratified bootstrap of both methods' runs.
+    """Probability that a run of the first method beats one of the second on a task, averaged over tasks (Agarwal et al.
+    2021): the statistic of Mann & Whitney 1947, ties count one half. Interval by stratified bootstrap of both methods'
+    runs.
 
-    Both lists have the same tasks; tasks without a number for either method are omitted. ValueError if the lists differ in length.
-    """
+    Both lists have the same tasks; tasks without a number for either method are omitted. ValueError if the lists differ
+    in length. """
     if len(first) != len(second):
         raise ValueError("probability_of_improvement: both methods need the same tasks")
     cleaned = [(_clean([x]), _clean([y])) for x, y in zip(first, second)]

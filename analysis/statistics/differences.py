@@ -39,7 +39,8 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 
 def _tested(difference: float, error: float, degrees: float, least: float, level: float) -> tuple[float, float, float, float, float]:
-    """Low, high, p, unbounded p and its bound of a difference with this standard error. The ends are NaN where no p can be below 1 - level."""
+    """Low, high, p, unbounded p and its bound of a difference with this standard error. The ends are NaN where no p can
+    be below 1 - level."""
     p, half = float(difference == 0), 0.0
     if error > 0:
         p, half = float(2 * stats.t.sf(abs(difference) / error, degrees)), float(stats.t.ppf(0.5 + level / 2, degrees) * error)
@@ -51,9 +52,9 @@ def _tested(difference: float, error: float, degrees: float, least: float, level
 def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
     """Mean of first - second over pairs that share their random numbers (one per seed); pairs with a NaN are omitted.
 
-    Student's t interval and p-value of the differences (Student 1908) with the bounds of `noise`: for heavy-tailed noise, a variance of at
-    least the scores' rounding, and a p-value that so few pairs can give. Five pairs or fewer have no interval of 95%.
-    """
+    Student's t interval and p-value of the differences (Student 1908) with the bounds of `noise`: for heavy-tailed
+    noise, a variance of at least the scores' rounding, and a p-value that so few pairs can give. Five pairs or fewer
+    have no interval of 95%. """
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     there = np.isfinite(x - y)
     pairs, n = (x - y)[there], int(there.sum())
@@ -71,9 +72,9 @@ def _deviations(degrees: float, count: int) -> np.ndarray:
 
 def pairs_needed(difference: float, deviation: float, level: float = 0.05, tests: int = 1, power: float = 0.8, most: int = 1000,
                  pilot: float = np.inf) -> float:
-    """The number of pairs at which a paired difference (`paired_difference`, or one of `tests` that hold simultaneously) has an interval without 0
-    with probability `power`, if single differences are normal with this mean and standard deviation (noncentral t; Cohen 1988, ch. 2). inf
-    beyond `most`, NaN without numbers.
+    """The number of pairs at which a paired difference (`paired_difference`, or one of `tests` that hold
+    simultaneously) has an interval without 0 with probability `power`, if single differences are normal with this mean
+    and standard deviation (noncentral t; Cohen 1988, ch. 2). inf beyond `most`, NaN without numbers.
 
     `pilot`: the degrees of freedom of an estimated standard deviation. The power is then averaged over the error of this
     estimate (assurance: O'Hagan, Stevens & Campbell 2005, Assurance in clinical trial design).
@@ -101,8 +102,8 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, tests
 
 
 def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
-    """Difference of the means of two independent samples with unequal variances (Welch 1947), with the bounds of `noise`; the least p-value is
-    that of a permutation of both samples (Pitman 1937). NaN values are omitted."""
+    """Difference of the means of two independent samples with unequal variances (Welch 1947), with the bounds of
+    `noise`; the least p-value is that of a permutation of both samples (Pitman 1937). NaN values are omitted."""
     sides = [side[np.isfinite(side)] for side in (np.asarray(first, dtype=float).ravel(), np.asarray(second, dtype=float).ravel())]
     count = min(side.size for side in sides)
     if count == 0:

@@ -8,12 +8,11 @@ import numpy as np
 
 
 def letters(differs: np.ndarray) -> list[str]:
-    """A text of letters for each method: a greedy clique cover of the pairs that do not differ (Gramm, Guo, Hueffner & Niedermeier 2008,
-    Algorithms for compact letter displays: comparison and evaluation).
+    """A text of letters for each method: a greedy clique cover of the pairs that do not differ (Gramm, Guo, Hueffner &
+    Niedermeier 2008, Algorithms for compact letter displays: comparison and evaluation).
 
-    differs [methods, methods], symmetric: whether a pair differs beyond noise. Two methods share a letter if and only if they do not
-    differ. The first letters go to the first methods, so sort the methods by their means before.
-    """
+    differs [methods, methods], symmetric: whether a pair differs beyond noise. Two methods share a letter if and only
+    if they do not differ. The first letters go to the first methods, so sort the methods by their means before. """
     alike = ~np.asarray(differs, bool)
     np.fill_diagonal(alike, True)
     left = alike.copy()  # pairs without a common letter; a method without any pair is a pair with itself

@@ -13,8 +13,8 @@ from .noise import freedom, least_p, rounding_deviation
 
 
 class Pairwise(NamedTuple):
-    """Arrays [methods, methods]: the first (row) minus the second (column). NaN if a pair shares no seed; p-values are also NaN if it shares only
-    one, and intervals if it shares too few (`noise.fewest_pairs`)."""
+    """Arrays [methods, methods]: the first (row) minus the second (column). NaN if a pair shares no seed; p-values are
+    also NaN if it shares only one, and intervals if it shares too few (`noise.fewest_pairs`)."""
 
     difference: np.ndarray
     low: np.ndarray
@@ -30,15 +30,15 @@ def pairs_tested(scores: np.ndarray) -> int:
 
 
 def pairwise_differences(scores: np.ndarray, tests: int | None = None, level: float = 0.95, unsettled: np.ndarray | None = None) -> Pairwise:
-    """Mean differences of scores [methods, seeds] over common seeds, with simultaneous Student's t intervals (Dunn 1961, Multiple
-    comparisons among means) and the bounds of `noise`, as `paired_difference`. All intervals hold with probability `level`. So the
-    difference to a best method chosen by the same numbers is covered, too. A pair differs if and only if its interval excludes 0.
+    """Mean differences of scores [methods, seeds] over common seeds, with simultaneous Student's t intervals (Dunn
+    1961, Multiple comparisons among means) and the bounds of `noise`, as `paired_difference`. All intervals hold with
+    probability `level`. So the difference to a best method chosen by the same numbers is covered, too. A pair differs
+    if and only if its interval excludes 0.
 
-    `tests`: the number of differences to correct for (default: the pairs that share two seeds; 1 for uncorrected intervals).
-    `unsettled` [methods]: each seed was scored at a setting chosen by the other seeds, and these choices differ. Such scores are
-    dependent, so the standard error of their differences is that of the corrected resampled t test (Nadeau & Bengio 2003,
-    Inference for the generalization error; one seed is held out, n - 1 choose).
-    """
+    `tests`: the number of differences to correct for (default: the pairs that share two seeds; 1 for uncorrected
+    intervals). `unsettled` [methods]: each seed was scored at a setting chosen by the other seeds, and these choices
+    differ. Such scores are dependent, so the standard error of their differences is that of the corrected resampled t
+    test (Nadeau & Bengio 2003, Inference for the generalization error; one seed is held out, n - 1 choose). """
     x = np.asarray(scores, dtype=float)
     methods = len(x)
     mean, deviation, count = (np.full((methods, methods), np.nan) for _ in range(3))
@@ -66,8 +66,9 @@ def pairwise_differences(scores: np.ndarray, tests: int | None = None, level: fl
 
 
 def error_factor(count: np.ndarray | float, unsettled: np.ndarray | bool) -> np.ndarray:
-    """The squared standard error of a mean over `count` seeds, in units of the variance of one seed: 1/n, or 1/n + 1/(n - 1) if each
-    seed was scored at a setting chosen by the other n - 1 and these choices differ (Nadeau & Bengio 2003)."""
+    """The squared standard error of a mean over `count` seeds, in units of the variance of one seed: 1/n, or 1/n + 1/(n
+    - 1) if each seed was scored at a setting chosen by the other n - 1 and these choices differ (Nadeau & Bengio
+    2003)."""
     n = np.asarray(count, dtype=float)
     with np.errstate(divide="ignore"):
         return 1 / n + np.where(unsettled, 1 / (n - 1), 0)
@@ -89,9 +90,9 @@ class Ranked(NamedTuple):
 def ranked(scores: np.ndarray, blocks: Sequence[object] = (), found: Pairwise | None = None, matters: float = 0.0) -> Ranked:
     """Ranks of scores [methods, seeds], lower is better, by their means, and letters for the pairs that differ beyond noise.
 
-    Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores) excludes 0 and all differences up to `matters`. Letters join methods of all
-    blocks. `blocks` [methods]: ranks count the methods of the same block only. With a single seed there are no letters.
-    """
+    Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores) excludes 0 and all
+    differences up to `matters`. Letters join methods of all blocks. `blocks` [methods]: ranks count the methods of the
+    same block only. With a single seed there are no letters. """
     known = np.isfinite(scores).any(axis=1)
     with np.errstate(invalid="ignore"):
         total = np.where(np.isfinite(scores), scores, 0).sum(axis=1)

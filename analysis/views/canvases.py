@@ -18,7 +18,8 @@ _WINDOWS = 3  # drawn rows per example
 
 @view("pixel_attention")
 def windows_on_canvases(attention: Attention) -> Figure:
-    """One canvas per panel. Darker red: more probable positions; outlined: the windows of a few rows; dotted: the digit's true window."""
+    """One canvas per panel. Darker red: more probable positions; outlined: the windows of a few rows; dotted: the
+    digit's true window."""
     images, boxes = attention.need("image"), attention.need("box")
     side, grid = images.shape[1], round(attention.soft.shape[2] ** 0.5)
     shown = list(attention.shown)

@@ -27,13 +27,15 @@ def grid_of(cells: int, height: int, width: int) -> tuple[int, int]:
 
 @view("captioner")
 def words_over_cells(attention: Attention) -> Figure:
-    """One picture per word. Improbable cells fade into grey, the most probable one of a word is clear; outlined: the share of rows that chose the
-    cell (thicker is more), where cells were chosen; dotted: the true cell of the word, if it is known."""
+    """One picture per word. Improbable cells fade into grey, the most probable one of a word is clear; outlined: the
+    share of rows that chose the cell (thicker is more), where cells were chosen; dotted: the true cell of the word, if
+    it is known."""
     return _rows(attention)
 
 
 def soft_row_over_hard_row(first: Attention, second: Attention) -> Figure:
-    """The same pictures of two networks, those of the first in the row above: soft over hard attention, as in Xu et al. 2015, Fig. 2."""
+    """The same pictures of two networks, those of the first in the row above: soft over hard attention, as in Xu et al.
+    2015, Fig. 2."""
     return _rows(first, second)
 
 

@@ -31,8 +31,8 @@ def placed(tokens: list[str], width: int = _WIDTH) -> list[tuple[int, int]]:
 
 @view("attentive_reader")
 def marked_documents(attention: Attention) -> Figure:
-    """Each document as text. Shading: probability of the last read; numbers below a token: one row's reads of it; bold and red: the
-    sentence with the answer, if it is known."""
+    """Each document as text. Shading: probability of the last read; numbers below a token: one row's reads of it; bold
+    and red: the sentence with the answer, if it is known."""
     support, answers = attention.field("support"), attention.field("answer_text")
     lengths, shown = attention.need("question_length"), list(attention.shown)
     documents = {b: words(attention, "document", b) for b in shown}

@@ -25,7 +25,8 @@ def window(cell: int, grid: int, side: int, height: int, width: int) -> tuple[in
 
 
 def corner(place: np.ndarray, side: int, height: int, width: int) -> tuple[float, float]:
-    """First row and column of the window around a continuous place (row, column), the picture being [-1, 1]^2; may be fractional."""
+    """First row and column of the window around a continuous place (row, column), the picture being [-1, 1]^2; may be
+    fractional."""
     return (place[0] + 1) / 2 * height - side / 2, (place[1] + 1) / 2 * width - side / 2
 
 
@@ -39,7 +40,8 @@ def picture(ax: Axes, image: np.ndarray) -> None:
 
 @view("glimpse_reader")
 def glimpse_paths(attention: Attention) -> Figure:
-    """One example per row: the probabilities of every glimpse over the picture, then the paths of a few rows as ordered windows.
+    """One example per row: the probabilities of every glimpse over the picture, then the paths of a few rows as ordered
+    windows.
 
     A window is drawn at its finest scale. Readers with continuous places have ellipses instead of probabilities: mean and two
     standard deviations of each row's next place.

@@ -22,8 +22,8 @@ def _bits(ax: Axes, rows: np.ndarray, label: str) -> None:
 
 @view("turing_machine")
 def head_positions(attention: Attention) -> Figure:
-    """One example per column, steps across: input, wanted output, and for every head the cells' probabilities, with the cells that one
-    row chose."""
+    """One example per column, steps across: input, wanted output, and for every head the cells' probabilities, with the
+    cells that one row chose."""
     given, wanted, lengths = attention.need("input"), attention.need("answer"), attention.need("length")
     readers = int(attention.settings.get("reads", 1))
     heads = readers + int(attention.settings.get("writes", 1))

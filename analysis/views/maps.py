@@ -27,9 +27,9 @@ def show(ax: Axes, values: np.ndarray) -> None:
 
 def soft_above_hard(attention: Attention, title: str, columns: Callable[[int], Sequence[str]], steps: Callable[[int], Sequence[str]],
                     mark: Callable[[Axes, int, np.ndarray], None] | None = None, cell: float = 0.34) -> Figure:
-    """Steps x options for a few examples, side by side: probabilities above, choices below. `columns` and `steps` name the options and
-    steps of an example, as many as are drawn; `mark` adds to the panel of an example and of these values. Values are means over an example's
-    rows; for hard choices, the share of rows that made them."""
+    """Steps x options for a few examples, side by side: probabilities above, choices below. `columns` and `steps` name
+    the options and steps of an example, as many as are drawn; `mark` adds to the panel of an example and of these
+    values. Values are means over an example's rows; for hard choices, the share of rows that made them."""
     shown = list(attention.shown)
     kinds = [("soft", attention.soft)]
     if attention.hard is not None:

@@ -16,8 +16,9 @@ from .sentences import words
 
 @view("sentence_pair")
 def matching_matrices(attention: Attention) -> Figure:
-    """One example per column, words down: the first sentence above, the second below. Across: the words of the other sentence, or with
-    attention=top the units of a word's window. Shows the first block. Dots: choices of its rows (larger: more rows)."""
+    """One example per column, words down: the first sentence above, the second below. Across: the words of the other
+    sentence, or with attention=top the units of a word's window. Shows the first block. Dots: choices of its rows
+    (larger: more rows)."""
     top = attention.settings.get("attention", "bottom") == "top"
     label, shown = attention.field("label_text"), list(attention.shown)
     said = {b: (words(attention, "first", b), words(attention, "second", b)) for b in shown}

@@ -31,8 +31,8 @@ def asked(attention: Attention, b: int) -> str:
 
 @view("programmer")
 def programs(attention: Attention) -> Figure:
-    """One example per row: its table, with the cells of the answer shaded; the probabilities of operations and columns at each step.
-    Dots: choices of one row; outlined: the question's true program."""
+    """One example per row: its table, with the cells of the answer shaded; the probabilities of operations and columns
+    at each step. Dots: choices of one row; outlined: the question's true program."""
     shown, soft = list(attention.shown), attention.of_columns()
     operations, columns = attention.need("gold_operation"), attention.need("gold_column")
     names = {b: words_of_columns(attention, b) for b in shown}

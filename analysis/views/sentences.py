@@ -32,9 +32,9 @@ def read_at_once(values: np.ndarray) -> list[list[int]]:
 
 @view("translator")
 def alignments(attention: Attention) -> Figure:
-    """Target words down, source words across, followed by the null position if the network has one. Outlined: the true alignment, if it
-    is known. Dots: the source words that one target word reads at once, two or more with a share of at least `_AT_ONCE` each, as French
-    "l'" reads "the" and "man" (Bahdanau et al. 2015, sec. 5.2.1)."""
+    """Target words down, source words across, followed by the null position if the network has one. Outlined: the true
+    alignment, if it is known. Dots: the source words that one target word reads at once, two or more with a share of at
+    least `_AT_ONCE` each, as French "l'" reads "the" and "man" (Bahdanau et al. 2015, sec. 5.2.1)."""
     null = ["(none)"] if attention.settings.get("null") else []
     gold = attention.field("alignment")
 

@@ -17,8 +17,8 @@ _MOVES = np.array([0, 1, -1])  # stay, right, left
 
 
 def paths(attention: Attention, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For one row: positions of the input and memory heads before each of its steps [n + 1], not wrapped to the circle, and whether it
-    writes at each step [n]. The last step is not chosen: it writes the remainder."""
+    """For one row: positions of the input and memory heads before each of its steps [n + 1], not wrapped to the circle,
+    and whether it writes at each step [n]. The last step is not chosen: it writes the remainder."""
     if attention.choices is None:
         raise ValueError("paths need hard choices")
     example = int(attention.row_example[row * 3])

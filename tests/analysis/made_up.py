@@ -1,7 +1,30 @@
 """Small results with numbers that are easy to check by hand."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import xarray as xr
+
+
+#: Facts that the program states of its quantities, as attributes of their variables (experiments/measurement/quantities.hpp).
+FACTS = {"variance": {"better": "lower", "exact_twin": "exact_variance"}, "squared_bias": {"better": "lower", "exact_twin": "exact_squared_bias"},
+         "cosine": {"better": "higher", "exact_twin": "exact_cosine"}, "snr": {"better": "higher"}, "train_loss": {"better": "lower"},
+         "metric_exact_match": {"better": "higher", "share": 1}, "metric_accuracy": {"better": "higher", "share": 1},
+         "metric_positions_used": {"better": "higher"}, "metric_alignment_error_rate": {"better": "lower"}}
+_TABLE = (Path(__file__).resolve().parents[2] / "experiments/measurement/quantities.hpp").read_text("utf-8")
+FACTS |= {name: {"better": "lower", "preference": 1 + place} for place, name in enumerate(re.findall(r'\bloss\("(heldout_\w+)"\)', _TABLE))}
+assert "heldout_expected_loss" in FACTS, "the table has another form"
+
+
+def stated(data: xr.Dataset, precision: str = "float") -> xr.Dataset:
+    """The dataset with the attributes that the program states, of its variables and of a measurement in this precision."""
+    for name, facts in FACTS.items():
+        if name in data:
+            data[name].attrs.update(facts)
+    eps = {"float": np.finfo("float32").eps, "double": np.finfo("float64").eps}[precision]
+    data.attrs.update({"precision": precision, "rounding": 64 * float(eps), "least_squared_bias": 1e-30})
+    return data
 
 
 def made_up(**variables) -> xr.Dataset:
@@ -14,7 +37,7 @@ def made_up(**variables) -> xr.Dataset:
                      **variables},
                     coords={"measurement_step": [0, 5], "evaluation_step": [0, 5]})
     attrs = {name: {"grid_axis": name} for name in ("task", "model", "estimator", "seed")}
-    return ds.assign_coords(run=range(4), task=("run", ["t"] * 4, attrs["task"]), model=("run", ["m"] * 4, attrs["model"]),
+    return stated(ds).assign_coords(run=range(4), task=("run", ["t"] * 4, attrs["task"]), model=("run", ["m"] * 4, attrs["model"]),
                             estimator=("run", ["rloo", "rloo", "soft", "soft"], attrs["estimator"]),
                             seed=("run", [1, 2, 1, 2], attrs["seed"]))
 
@@ -37,7 +60,7 @@ def sweep(panels: int, estimators: list[str], seeds: int, effect: float = 1.0, n
                      "heldout_expected_loss": (("run", "evaluation_step"), loss[:, None])},
                     coords={"measurement_step": [0], "evaluation_step": [100], "run": range(n)})
     labels = zip(("task", "model", "estimator", "seed"), zip(*grid))
-    return ds.assign_coords({name: ("run", list(values), {"grid_axis": name}) for name, values in labels})
+    return stated(ds).assign_coords({name: ("run", list(values), {"grid_axis": name}) for name, values in labels})
 
 
 def repeated(data: xr.Dataset, times: int) -> xr.Dataset:

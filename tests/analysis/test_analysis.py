@@ -20,7 +20,7 @@ from analysis.result import Result
 from analysis.statistics import mean_interval
 from analysis.style import COLOURS, MARKERS, looks
 from analysis.table import with_interval
-from made_up import made_up, sweep
+from made_up import made_up, stated, sweep
 
 
 @pytest.fixture(scope="module")
@@ -189,9 +189,11 @@ def test_rounding_is_no_bias():
     assert "1e-34" not in format_table(table(data)) and tidy(data)["squared_bias"].iloc[0] == 3e-14  # the data are unchanged
     one = table(data.isel(run=[0]))
     assert one.loc[0, ["squared_bias", "squared_bias_low", "squared_bias_high"]].tolist() == [0, 0, 0]
-    for words in ("precision = 'double'", "# hardgrad measure --task bits --exact\n"):
-        precise = data.assign(configuration=((), words))
-        assert per_run(Result(precise), "squared_bias").tolist() == [3e-14, -2e-14, 1e-9, 0], words
+    precise = Result(stated(data, "double"))
+    assert per_run(precise, "squared_bias").tolist() == [3e-14, -2e-14, 1e-9, 0]
+    del data.attrs["rounding"]
+    with pytest.raises(InputError, match="^result: has no attribute rounding, so what rounding explains is unknown: an earlier version"):
+        table(data)
 
 
 def test_too_many_networks_are_refused_or_turned_over():

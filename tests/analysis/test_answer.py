@@ -20,7 +20,7 @@ from analysis.statistics import pairs_needed
 from analysis.statistics.noise import freedom, least_p
 from analysis.table import readable
 from analysis.tuning import at_edge, nearest, tuned
-from made_up import made_up, sweep
+from made_up import made_up, stated, sweep
 
 RATES = ("0.01", "0.1", "1")
 
@@ -43,7 +43,7 @@ def tuned_sweep(random, effects, seeds=6, noise=0.1, own=0.3, rows=(1,)) -> xr.D
                       coords={"evaluation_step": steps, "step": [50, 100], "run": range(n)})
     names = {"estimator": "estimator", "train_learning_rate": "train.learning_rate", "seed": "seed"}
     data = data.assign_coords({name: ("run", list(values), {"grid_axis": names[name]}) for name, values in zip(names, zip(*grid))})
-    return data.assign_coords({name: ("run", [name[0]] * n, {"grid_axis": name}) for name in ("task", "model")})
+    return stated(data.assign_coords({name: ("run", [name[0]] * n, {"grid_axis": name}) for name in ("task", "model")}))
 
 
 def test_a_seed_is_scored_at_what_the_other_seeds_choose():
@@ -114,6 +114,7 @@ def test_failed_runs_count_as_the_worst_and_are_said():
     loss = data["heldout_expected_loss"].values.copy()
     loss[status == 1, 1:] = np.nan  # at the first step
     data["heldout_expected_loss"] = (("run", "evaluation_step"), loss)
+    stated(data)
     found = answer(data)
     assert found["estimator"].iloc[0] == "e1[samples=2]", "an estimator with failed runs is not best"
     assert found["at"].tolist() == [100, 100, 100, 100], "failed runs do not limit the budget"
@@ -131,6 +132,7 @@ def test_what_ranks_is_a_number_that_all_have():
     data["heldout_soft"] = loss.where(xr.DataArray(second, dims="run"))
     data["heldout_expected_loss"] = loss.where(xr.DataArray(~second, dims="run"))
     data["metric_exact_match"] = 1 - 0.1 * loss
+    stated(data)
     assert set(answer(data)["quantity"]) == {"metric_exact_match"} and set(answer(data)["verdict"]) <= {"best", "worse", "unclear"}
     assert set(answer(data.drop_vars("metric_exact_match"))["quantity"]) == {"heldout_expected_loss"}
 
@@ -194,6 +196,7 @@ def test_the_tasks_metric_ranks_unless_another_quantity_is_asked_for():
     assert set(answer(data)["quantity"]) == {"heldout_expected_loss"}, "a description of attention does not rank"
     data["metric_exact_match"] = data["heldout_expected_loss"] / 10
     data["metric_alignment_error_rate"] = -data["heldout_expected_loss"]
+    stated(data)
     found = answer(data)
     assert set(found["quantity"]) == {"metric_exact_match"} and found["estimator"].tolist() == ["b", "a"] == table(data)["estimator"].tolist()
     assert answer(data, "heldout_expected_loss")["estimator"].tolist() == ["a", "b"] == table(data, by="heldout_expected_loss")["estimator"].tolist()

@@ -1,4 +1,4 @@
-"""Whether higher or lower is better: as the tasks declare it, as a result records it, and for files without this record."""
+"""Whether higher or lower is better, and which loss is preferred: as the program states it in a result."""
 
 import json
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis import load
-from analysis.answer import answer
-from analysis.quantities import lower_is_better
+from analysis import InputError, answer, load, restart_table
+from analysis.answer_words import format_answer
+from analysis.quantities import evaluation_names
 from analysis.result import Result
 from made_up import sweep
 
@@ -29,19 +29,38 @@ def declared() -> dict[str, bool]:
     return {name: lower for name, (lower,) in found.items()}
 
 
-def test_files_without_a_record_get_what_the_tasks_declare():
-    data, every = sweep(1, ["a"], 1), declared()
-    assert sum(every.values()) >= 8
-    assert {name: lower_is_better(Result(data), f"metric_{name}") for name in every} == every
-
-
-def test_a_record_decides_before_a_name():
+@pytest.mark.parametrize("name", ["metric_steps", "metric_length", "metric_regret", "metric_error", "heldout_odd"])
+def test_the_file_says_which_end_of_an_axis_is_better(name):
+    """Of tasks' metrics, of a plugin's, and of losses: no name decides."""
     data = sweep(1, ["a", "b"], 8, effect=1, noise=1e-3)
-    for better, best in (("lower", "a"), ("higher", "b")):
-        data["metric_odd"] = data["heldout_expected_loss"].assign_attrs(better=better)
-        assert lower_is_better(Result(data), "metric_odd") == (better == "lower")
-        found = answer(data, "metric_odd")
+    for better, best, end in (("lower", "a", np.min), ("higher", "b", np.max)):
+        data[name] = data["heldout_expected_loss"].assign_attrs(better=better)
+        assert Result(data).lower_is_better(name) == (better == "lower")
+        found = answer(data, name)
         assert found["estimator"].iloc[0] == best and set(found["lower_is_better"]) == {better == "lower"}
+        by = [data[name].values[data["estimator"].values == one] for one in "ab"]
+        assert restart_table(data, name)[name].tolist() == list(map(end, by))
+
+
+def test_a_quantity_without_a_direction_does_not_rank():
+    data = sweep(1, ["a", "b"], 8)
+    data["metric_error"] = data["heldout_expected_loss"].copy()
+    del data["metric_error"].attrs["better"]
+    for rank in (answer, restart_table):
+        with pytest.raises(InputError, match="^result: metric_error has no attribute better"):
+            rank(data, "metric_error")
+
+
+def test_the_file_says_which_loss_is_preferred_and_what_is_a_share():
+    data = sweep(1, ["a", "b"], 8)
+    for name, place in (("heldout_b", 1), ("heldout_a", 2)):
+        data[name] = data["heldout_expected_loss"].assign_attrs(preference=place)
+    data["heldout_expected_loss"].attrs["preference"] = 3
+    assert evaluation_names(Result(data), "heldout") == ["heldout_b", "heldout_a", "heldout_expected_loss"]
+    data["metric_odd"] = data["heldout_expected_loss"].assign_attrs(better="higher")
+    assert "%" not in format_answer(answer(data)).split("\n\n")[0]
+    data["metric_odd"].attrs["share"] = 1
+    assert "%" in format_answer(answer(data)).split("\n\n")[0]
 
 
 @pytest.mark.parametrize("task", ["puzzle", "glimpse", "transduce", "translation"])

@@ -10,7 +10,7 @@ from analysis.answer_words import format_answer
 from analysis.findings import MOST, findings
 from analysis.report import report
 from analysis.result import Result
-from made_up import sweep
+from made_up import stated, sweep
 
 AIMS = {"exact": "expected_loss", "rloo": "expected_loss", "reinforce": "expected_loss", "straight_through": "expected_loss",
         "exact_marginal": "marginal_likelihood"}
@@ -29,7 +29,7 @@ def trained(scores: dict[str, float], seeds: int = 6, noise: float = 0.01, task:
     data["variance"] = (at, np.array([[VARIANCE[n]] for n in names]) * (1 + 1e-3 * random.normal(size=(len(names), 1))))
     data["squared_bias"] = (at, np.array([[0.25 if n == "straight_through" else 0.0] for n in names]))
     data["relative_bias"], data["estimand_norm"] = np.sqrt(data["squared_bias"]), data["squared_bias"] * 0 + 1
-    return data.assign_coords(task=("run", [task] * len(names), data["task"].attrs))
+    return stated(data.assign_coords(task=("run", [task] * len(names), data["task"].attrs)))
 
 
 def test_each_finding_is_said_with_its_numbers():
@@ -55,8 +55,9 @@ def with_rows(data: xr.Dataset, rows: dict[str, float], half: dict[str, float]) 
     first = np.array([half[name] for name in names])[:, None] + scores - scores.mean()
     data = data.drop_vars(["metric_exact_match", "heldout_expected_loss", "evaluation_step"])
     spent = np.array([rows[name] for name in names])[:, None] * [0.5, 1.0]
-    return data.assign(metric_exact_match=(("run", "evaluation_step"), np.hstack([first, scores])), train_loss=(("run", "step"), spent * 0),
+    data = data.assign(metric_exact_match=(("run", "evaluation_step"), np.hstack([first, scores])), train_loss=(("run", "step"), spent * 0),
                        train_rows=(("run", "step"), spent)).assign_coords(evaluation_step=[50, 100], step=[50, 100])
+    return stated(data)
 
 
 def test_a_comparison_says_what_it_cost_and_how_it_ends_at_equal_rows():

@@ -98,7 +98,7 @@ def test_what_replicates_do_not_support_is_marked_and_finds_no_bias():
     assert "replicates do not support it" in " ".join(text.split())
     known = data.assign(exact_variance=(("run", "measurement_step"), [[2.5, 9], [3.5, 9], [np.nan, 9], [np.nan, 9]]))
     frame = table(known).set_index("estimator")
-    assert frame.loc["rloo", "variance"] == 3 and not frame.loc["rloo", "variance_doubtful"] and frame.loc["rloo", "squared_bias_doubtful"]
+    assert frame.loc["rloo", "variance"] == 3 and not frame.loc["rloo", "variance_unsupported"] and frame.loc["rloo", "squared_bias_unsupported"]
     assert frame.loc["soft", "variance"] == 0  # sampled
 
 

@@ -10,6 +10,7 @@ from scipy import stats
 
 from analysis.answer import answer
 from analysis.statistics import pairwise_differences
+from made_up import stated
 from planted_scores import ESTIMATORS, KINDS, wrong
 
 NOISE = 0.1
@@ -29,7 +30,7 @@ def planted(studies, effects, seeds, rates, seed):
                        "reason": ("run", np.array([""] * len(grid), object)),
                        "heldout_expected_loss": (("run", "evaluation_step"), loss.reshape(-1, 1))},
                       coords={"evaluation_step": [100], "run": range(len(grid))})
-    return data.assign_coords({name: ("run", list(column), {"grid_axis": axis}) for (name, axis), column in zip(names.items(), zip(*grid))})
+    return stated(data).assign_coords({name: ("run", list(column), {"grid_axis": axis}) for (name, axis), column in zip(names.items(), zip(*grid))})
 
 
 def least(trials, share):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis import InputError, restart_table, restarts
-from made_up import made_up
+from made_up import made_up, stated
 
 
 def trained():
@@ -33,7 +33,7 @@ def test_other_quantities_choose_by_what_is_better():
     with pytest.raises(InputError, match=r"no quantity train_los \(did you mean train_loss\?\)"):
         restarts(trained(), "train_los")
     with pytest.raises(InputError, match="no run has a value of train_loss"):
-        restarts(trained().assign(train_loss=trained()["train_loss"] * np.nan))
+        restarts(stated(trained().assign(train_loss=trained()["train_loss"] * np.nan)))
 
 
 def test_as_a_command(sample):

@@ -41,7 +41,7 @@ def test_an_order_is_judged_by_its_differences(order, effect, verdict):
 
 def test_ratios_of_variances_are_those_of_the_numbers():
     data = sweep(1, ["a", "b"], 8)
-    data["variance"] = data["variance"] * np.exp(0.01 * np.random.default_rng(1).normal(size=data["variance"].shape))
+    data["variance"].values *= np.exp(0.01 * np.random.default_rng(1).normal(size=data["variance"].shape))
     found = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
     middle = float(found.steps[0][1].split()[0])
     values = data["variance"].values[:, 0]

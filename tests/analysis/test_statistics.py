@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import (Mean, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, letters, mean_interval,
+from analysis.statistics import (Mean, holm, interquartile_mean, interquartile_mean_interval, letters, mean_interval,
                                  paired_difference, pairs_tested, pairwise_differences, pareto_front, probability_of_improvement, propagated_difference,
                                  propagated_mean, ranked, scaled, stratified_bootstrap, welch_difference)
 from analysis.statistics.noise import freedom
+from gradient_moments import gradient_moments
 
 
 def coverage_is(hits: np.ndarray, level: float) -> bool:

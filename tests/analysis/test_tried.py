@@ -10,7 +10,7 @@ from analysis.report import report
 from analysis.result import Result
 from analysis.table import readable, table
 from analysis.tried import chosen, said
-from made_up import sweep
+from made_up import stated, sweep
 
 FLAGS = {"flag_meanings": "ok failed skipped"}
 
@@ -36,13 +36,15 @@ def trials(scores) -> xr.Dataset:
                        "tuning_estimator": ("run", estimator), "tuning_setting": ("run", number), "tuning_round": ("run", rounds),
                        "tuning_score": ("run", score), "tuning_kept": ("run", np.array(kept, np.uint8)),
                        "tuning_quantity": ("run", ["heldout_expected_loss"] * n),
+                       "heldout_expected_loss": (("run", "evaluation_step"), [[s, s] for s in score]),
+                       "metric_accuracy": (("run", "evaluation_step"), [[np.nan, np.nan]] * n),
                        "evaluated": (("run", "evaluation_step"), [[r == 1, r == 2] for r in rounds])},
                       coords={"evaluation_step": [10, 50], "run": range(n)})
     labels = {"task": ["t0"] * n, "model": ["m"] * n, "estimator": estimator, "seed": seed,
               "train.learning_rate": [f"{0.01 * (k + 1):g}" for k in number]}
     data = data.assign_coords({name: ("run", values, {"grid_axis": name}) for name, values in labels.items()})
     data.attrs["tuned_axes"] = "train.learning_rate"  # a list of one text is read as that text
-    return data
+    return stated(data)
 
 
 SCORES = [[[1, 2], [3, 3], [9, np.nan]], [[2, 2], [1, 1], [4, 4]]]

@@ -8,10 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from gradient_moments import gradient_moments  # noqa: E402
 import hardgrad  # noqa: E402
 import hardgrad.torch  # noqa: E402
 from hardgrad._draw_many import REPLICATE, seed_of  # noqa: E402
-from hardgrad.analysis.statistics import gradient_moments  # noqa: E402
 from hardgrad.torch import Site, compare, episode, expectation  # noqa: E402
 
 torch.set_num_threads(1)

@@ -1,9 +1,9 @@
-"""The moments behind `hardgrad.torch.compare`: against explicit formulas, and against the second implementation in `analysis`."""
+"""The moments behind `hardgrad.torch.compare`: against explicit formulas, and against a second implementation in `tests/support`."""
 import numpy as np
 import pytest
 
+from gradient_moments import gradient_moments
 from hardgrad import UsageError, _core
-from hardgrad.analysis.statistics import gradient_moments
 
 P = 7
 

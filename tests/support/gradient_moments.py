@@ -1,4 +1,4 @@
-"""Bias and variance of a gradient estimator from its raw estimates."""
+"""Bias and variance of a gradient estimator from its raw estimates: the formulas of experiments/measurement, written anew."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Callable, NamedTuple
 import numpy as np
 from scipy import integrate, optimize, special, stats
 
-from .means import Mean
+
+class Mean(NamedTuple):
+    """A number with its interval."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
 
 
 class Moments(NamedTuple):
