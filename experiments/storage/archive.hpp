@@ -21,7 +21,7 @@ namespace hardgrad::storage {
 inline constexpr std::int64_t schema_version = 2;
 
 struct Archive {
-  std::string kind;       ///< result | gradient | checkpoint | unfinished; cell: in memory only
+  std::string kind;       ///< result | gradient | checkpoint | unfinished
   std::string note = {};  ///< further text in the seal: at most 400 bytes, no line break
   std::string status = "complete";
   struct Group {
@@ -35,7 +35,7 @@ struct Archive {
   std::string path = {};  ///< where it was read from
 };
 
-/// Writes it atomically. `compress`: chunks with shuffle, gzip and fletcher32. UsageError if the path cannot be written.
+/// Writes it atomically. `compress`: chunks with shuffle and gzip. UsageError if the path cannot be written.
 void write_archive(const std::string& path, Archive archive, bool compress);
 
 /// The same, compressed, for an archive that does not fit in memory. `archive` has no groups; `groups` are their names, the

@@ -1,11 +1,10 @@
-// A cell's complete result, and its form as labelled columns.
+// A cell's complete result.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
 
-#include "experiments/storage/archive.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::storage {
@@ -47,7 +46,7 @@ struct CellRecord {
   std::map<std::string, std::string> provenance;  ///< of this build and machine if it is empty when stored
 };
 
-/// The state of a stored cell, readable without its columns: enough for `status` and resuming.
+/// The state of a stored cell, readable without its numbers: enough for `status` and resuming.
 struct CellSummary {
   std::string plan_hash, cell_hash;
   CellStatus status = CellStatus::ok;
@@ -55,10 +54,6 @@ struct CellSummary {
   std::string checkpoint, checkpoint_hash;  ///< as in the record
 };
 
-/// Conversion to and from an archive. Mean gradients of more than 1,000 parameters are omitted. NaN in a map of numbers is read
-/// as absent, unless all values of its name are NaN. Storing and reading again therefore gives the same bytes.
-Archive archive_of(CellRecord record);
-CellRecord cell_of(const Archive& archive);
 /// The fault of a cell's checkpoint (if it has one) in its folder.
 struct CheckpointFault {
   std::string words;  ///< empty: it is complete

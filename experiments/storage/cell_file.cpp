@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/archive.hpp"
 #include "experiments/storage/packed.hpp"
 
 namespace hardgrad::storage {
@@ -49,7 +50,7 @@ std::optional<Head> head_of(std::string_view bytes) {
     if (to_string(status) == line.value("status")) head.cell.status = status, known = true;
   if (!number_in(line.value("version"), head.version) || !number_in(line.value("bytes"), head.bytes)) return {};
   const bool complete = known && number_in(line.value("attempt"), head.cell.attempt);
-  if (!complete && head.version <= record_version) return {};  // a later release may write another line
+  if (!complete && head.version == record_version) return {};  // another release may write another line
   return head;
 }
 
@@ -68,9 +69,9 @@ void with_data(std::string_view bytes, const std::string& path, F f) {
       bytes_hash(bytes.substr(head->line, head->bytes)) != head->data)
     throw InputError(path + ": damaged: the record of a cell does not match its checksum");
   const auto name = fmt::format("{} (cell {})", path, head->cell.cell_hash);
-  if (head->version > record_version)
-    throw InputError(fmt::format("{}: is of a newer release: records of version {}, this program reads {}", name, head->version,
-                                 record_version));
+  if (head->version != record_version)
+    throw InputError(fmt::format("{}: is of {} release: records of version {}, this program reads {}", name,
+                                 head->version > record_version ? "a newer" : "an older", head->version, record_version));
   try {
     f(name, bytes.substr(head->line, head->bytes));
   } catch (const InputError& error) {
@@ -81,9 +82,7 @@ void with_data(std::string_view bytes, const std::string& path, F f) {
 }  // namespace
 
 std::string cell_bytes(const CellRecord& record, int attempt) {
-  auto archive = archive_of(record);
-  make_valid(archive.groups.front().data);
-  const auto data = packed(archive.groups.front().data);
+  const auto data = packed(record);
   auto bytes = fmt::format("{}version={} plan={} hash={} status={} attempt={}", mark, record_version, record.plan_hash,
                            record.cell_hash, to_string(record.status), attempt);
   if (!record.checkpoint_hash.empty())
@@ -95,12 +94,9 @@ std::string cell_bytes(const CellRecord& record, int attempt) {
 }
 
 CellRecord cell_in(std::string_view bytes, const std::string& path) {
-  Archive archive{.kind = "cell"};
-  with_data(bytes, path, [&](const std::string& name, std::string_view data) {
-    archive.path = name;
-    archive.groups.push_back({"", unpacked(data)});
-  });
-  return cell_of(archive);
+  CellRecord record;
+  with_data(bytes, path, [&](const auto&, std::string_view data) { record = unpacked(data); });
+  return record;
 }
 
 void require_form(std::string_view bytes, const std::string& path) {

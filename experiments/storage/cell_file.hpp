@@ -1,4 +1,4 @@
-// The bytes of a file of cells (`*.cells`): one record after another, each a line of text and a packed dataset.
+// The bytes of a file of cells (`*.cells`): one record after another, each a line of text and a packed record.
 //   HARDGRAD-CELL version=<n> plan=<hash> hash=<hash> status=<ok|failed|skipped> attempt=<n> [checkpoint=<file> checkpoint_hash=<hash>]
 //                 bytes=<n> data=<hash of the n bytes> xxh3:<hash of the line so far>
 //   <n bytes> and a line break
@@ -14,14 +14,13 @@
 namespace hardgrad::storage {
 
 inline constexpr std::string_view cells_ending = ".cells";
-/// Of the records that this program writes; it reads no later ones.
-inline constexpr int record_version = 1;
+/// Of the records that this program writes; it reads no others.
+inline constexpr int record_version = 2;
 
 /// A record's bytes. Mean gradients of more than 1,000 parameters are omitted. `attempt`: of several records of a cell, the one
 /// with the largest counts.
 std::string cell_bytes(const CellRecord& record, int attempt);
-/// The inverse; InputError (with `path`) if the bytes are not one whole record. NaN in a map of numbers is read as absent,
-/// unless all values of its name are NaN.
+/// The inverse; InputError (with `path`) if the bytes are not one whole record.
 CellRecord cell_in(std::string_view bytes, const std::string& path);
 /// InputError, as of `cell_in`, if the bytes are not one whole record of a known version, or their data are no packed items.
 void require_form(std::string_view bytes, const std::string& path);
@@ -30,7 +29,7 @@ struct CellPlace {
   CellSummary cell;
   std::size_t at = 0, size = 0;  ///< of its record, with the line break at its end
   bool sound = true;             ///< its bytes match their hash
-  int version = record_version;  ///< later than record_version: of a newer release, which alone reads it
+  int version = record_version;  ///< not record_version: of another release, which alone reads it
 };
 struct CellScan {
   std::vector<CellPlace> cells;

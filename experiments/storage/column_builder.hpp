@@ -15,12 +15,11 @@ namespace hardgrad::storage {
 
 using Records = std::vector<CellRecord>;
 
-/// A dataset under construction; one row per run, or a single row without the axis run.
+/// A dataset under construction; one row per run.
 class ColumnBuilder {
  public:
-  ColumnBuilder() = default;
   /// The runs from `first` on.
-  ColumnBuilder(std::size_t runs, std::size_t first) : runs_(runs), with_runs_(true) {
+  ColumnBuilder(std::size_t runs, std::size_t first) : runs_(runs) {
     auto numbers = count_up(runs);
     for (auto& number : numbers) number += static_cast<std::int64_t>(first);
     data_.axes.push_back({"run", std::move(numbers), {{"long_name", "number of the run, in the plan's order"}}});
@@ -47,7 +46,7 @@ class ColumnBuilder {
       if (!found) return nullptr;
       count *= found->size();
     }
-    if (with_runs_) inner.insert(inner.begin(), "run");
+    inner.insert(inner.begin(), "run");
     data_.variables.push_back({name, std::move(inner), std::vector<V>(count, fill), std::move(attributes)});
     return &std::get<std::vector<V>>(data_.variables.back().values);
   }
@@ -66,8 +65,7 @@ class ColumnBuilder {
   Dataset take() { return std::move(data_); }
 
  private:
-  std::size_t runs_ = 1;
-  bool with_runs_ = false;
+  std::size_t runs_;
   Dataset data_;
 };
 
@@ -83,7 +81,7 @@ inline Attributes flags_of(const std::string& variable, const std::vector<std::s
   return flags(text(facts(variable), "long_name"), meanings);
 }
 
-/// The attributes and, for reading, the map and key that the column belongs to.
+/// The attributes, and the map and key that the column belongs to.
 inline Attributes keyed(Attributes attributes, const std::string& family, const std::string& key) {
   attributes.emplace_back("family", family);
   attributes.emplace_back("key", key);

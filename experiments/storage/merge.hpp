@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/storage/archive.hpp"
 #include "experiments/storage/cell.hpp"
 
 namespace hardgrad::storage {
@@ -27,7 +28,7 @@ Archive merge(const std::vector<CellRecord>& records, const MergeSettings& setti
 
 /// f(record) for each cell, the same ones each time that it is called.
 using EachCell = std::function<void(const std::function<void(CellRecord&&)>&)>;
-/// Writes the same result atomically, chunked with shuffle, gzip and fletcher32. The cells are read twice, and only a block
+/// Writes the same result atomically, chunked with shuffle and gzip. The cells are read twice, and only a block
 /// of them is in memory at a time. Returns their number.
 std::size_t write_merged(const std::string& path, const EachCell& cells, const MergeSettings& settings = {});
 std::size_t write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings = {});

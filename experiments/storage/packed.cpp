@@ -3,87 +3,207 @@
 #include <zlib.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/seed.hpp"
 
 namespace hardgrad::storage {
 namespace {
 
 using Json = nlohmann::json;
+using measurement::LogPoint, measurement::Measurement;
 static_assert(std::endian::native == std::endian::little);
 
-// RFC 8746, section 2.1.
-template <class V>
-constexpr std::uint8_t tag_of() {
-  if constexpr (std::is_same_v<V, double>) return 86;
-  if constexpr (std::is_same_v<V, float>) return 85;
-  if constexpr (std::is_same_v<V, std::int64_t>) return 79;
-  if constexpr (std::is_same_v<V, std::int32_t>) return 78;
-  if constexpr (std::is_same_v<V, std::uint8_t>) return 64;
-}
-
-template <class V>
-Json json_of(const V& value) {
-  return value;
-}
-template <class V>
-requires std::is_arithmetic_v<V> Json json_of(const std::vector<V>& values) {
-  std::vector<std::uint8_t> bytes(values.size() * sizeof(V));
-  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return Json::binary(std::move(bytes), tag_of<V>());
-}
-template <class... V>
-Json json_of(const std::variant<V...>& value) {
-  return std::visit([](const auto& v) { return json_of(v); }, value);
-}
+constexpr std::size_t largest_mean = 1000;  // parameters whose mean gradient is kept
+constexpr std::uint8_t doubles = 86;        // the tag of a list of them: RFC 8746, section 2.1
 
 void require(bool holds) {
-  if (!holds) throw InputError("its content is not a packed dataset");
+  if (!holds) throw InputError("its content is not a packed cell");
 }
 
-const std::string& string_of(const Json& json) {
-  require(json.is_string());
-  return json.get_ref<const std::string&>();
+// The members that are stored: f(name, member) for each, of a record to write or to read.
+template <class R, class F>
+requires std::same_as<std::remove_const_t<R>, CellRecord>
+void members(R& r, const F& f) {
+  f("axes", r.axes), f("identity", r.identity), f("plan_hash", r.plan_hash), f("cell_hash", r.cell_hash);
+  f("task_settings", r.task_settings), f("model_settings", r.model_settings), f("run_settings", r.run_settings);
+  f("estimator_settings", r.estimator_settings), f("target_settings", r.target_settings), f("data_hash", r.data_hash);
+  f("precision", r.precision), f("status", r.status), f("reason", r.reason), f("log", r.log);
+  f("checkpoint", r.checkpoint), f("checkpoint_hash", r.checkpoint_hash), f("costs", r.costs), f("provenance", r.provenance);
+  f("result", r.result);
 }
-std::vector<std::string> strings_of(const Json& json) {
-  require(json.is_array());
-  std::vector<std::string> result;
-  for (const auto& word : json) result.push_back(string_of(word));
-  return result;
+template <class R, class F>
+requires std::same_as<std::remove_const_t<R>, training::TrainResult>
+void members(R& r, const F& f) {
+  f("log", r.log), f("evaluations", r.evaluations), f("measurements", r.measurements), f("metrics", r.metrics);
+  f("seconds", r.seconds), f("rows", r.rows), f("attention_values", r.attention_values);
+  f("target", r.target), f("ended_by", r.ended_by);
+}
+template <class R, class F>
+requires std::same_as<std::remove_const_t<R>, training::MetricFacts>
+void members(R& r, const F& f) { f("unit", r.unit), f("higher_is_better", r.higher_is_better), f("share", r.share); }
+template <class R, class F>
+requires std::same_as<std::remove_const_t<R>, training::EvaluationPoint>
+void members(R& r, const F& f) { f("step", r.step), f("losses", r.losses), f("metrics", r.metrics); }
+template <class R, class F>
+requires std::same_as<std::remove_const_t<R>, training::MeasurementPoint>
+void members(R& r, const F& f) {
+  auto& m = r.measurement;
+  f("step", r.step), f("estimator", m.estimator), f("target", m.target), f("known_unbiased", m.known_unbiased);
+  f("status", m.status), f("reason", m.reason), f("why_unreliable", m.why_unreliable), f("intervals", m.intervals);
+  f("mean", m.mean), f("variances", m.variances);
+  f("numbers", m);  // of the table of quantities
+}
+
+template <class T>
+concept Struct = requires(const T& value) {
+  members(value, [](const char*, const auto&) {});
+};
+
+Json json_of(const std::vector<double>& values) {
+  std::vector<std::uint8_t> bytes(values.size() * sizeof(double));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return Json::binary(std::move(bytes), doubles);
+}
+// By the names of the table.
+Json json_of(const Measurement& m) {
+  auto json = Json::object();
+  for (const auto& row : measurement::quantities()) {
+    if (row.measured) json[std::string(row.name)] = m.*row.measured;
+    if (row.measured_by) json[std::string(row.name)] = Json(m.*row.measured_by);
+  }
+  return json;
+}
+// Numbers of all points in a row, as there may be many, and their names.
+Json json_of(const std::vector<LogPoint>& points) {
+  auto names = Json::array();
+  for (const auto& row : measurement::quantities())
+    if (row.logged) names.push_back(std::string(row.name));
+  std::vector<double> numbers;
+  for (const auto& point : points) {
+    numbers.push_back(point.step);
+    for (const auto& row : measurement::quantities())
+      if (row.logged) numbers.push_back(point.*row.logged);
+  }
+  return Json::array({std::move(names), json_of(numbers)});
 }
 template <class V>
-std::vector<V> numbers_of(const Json::binary_t& bytes) {
-  require(bytes.size() % sizeof(V) == 0);
-  std::vector<V> values(bytes.size() / sizeof(V));
-  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
+Json json_of(const std::map<std::string, V>& values);
+template <Struct T>
+Json json_of(const std::vector<T>& values);
+template <class T>
+Json json_of(const T& value) {
+  if constexpr (Struct<T>) {
+    auto json = Json::object();
+    members(value, [&](const char* name, const auto& member) { json[name] = json_of(member); });
+    return json;
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<int>(value);
+  } else {
+    return value;
+  }
+}
+template <class V>
+Json json_of(const std::map<std::string, V>& values) {
+  auto json = Json::object();
+  for (const auto& [name, value] : values) json[name] = json_of(value);
+  return json;
+}
+template <Struct T>
+Json json_of(const std::vector<T>& values) {
+  auto json = Json::array();
+  for (const auto& value : values) json.push_back(json_of(value));
+  return json;
 }
 
-// Of `Values` or `Attribute`, whatever type the bytes have.
-template <class Variant>
-Variant list_of(const Json& json) {
-  if (json.is_array()) return strings_of(json);
-  require(json.is_binary() && json.get_binary().has_subtype());
-  const auto& bytes = json.get_binary();
-  switch (bytes.subtype()) {
-    case tag_of<double>(): return numbers_of<double>(bytes);
-    case tag_of<std::int64_t>(): return numbers_of<std::int64_t>(bytes);
-    case tag_of<std::uint8_t>(): return numbers_of<std::uint8_t>(bytes);
-    default: break;
-  }
-  if constexpr (std::is_same_v<Variant, Values>) {
-    if (bytes.subtype() == tag_of<float>()) return numbers_of<float>(bytes);
-    if (bytes.subtype() == tag_of<std::int32_t>()) return numbers_of<std::int32_t>(bytes);
-  }
-  throw InputError("its content has numbers of an unknown type");
+void read(const Json& json, std::string& value) {
+  require(json.is_string());
+  value = json.get_ref<const std::string&>();
 }
-Attribute attribute_of(const Json& json) {
-  if (json.is_string()) return string_of(json);
-  if (json.is_number_float()) return json.get<double>();
-  if (json.is_number_integer()) return json.get<std::int64_t>();
-  return list_of<Attribute>(json);
+template <class V>
+requires std::is_arithmetic_v<V>
+void read(const Json& json, V& value) {
+  require(std::same_as<V, bool> ? json.is_boolean() : json.is_number());
+  value = json.get<V>();
+}
+void read(const Json& json, CellStatus& value) {
+  require(json.is_number_unsigned() && json.get<std::uint64_t>() <= 2);
+  value = static_cast<CellStatus>(json.get<int>());
+}
+void read(const Json& json, std::array<double, 2>& ends) {
+  require(json.is_array() && json.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) read(json[i], ends[i]);
+}
+void read(const Json& json, std::vector<double>& values) {
+  require(json.is_binary() && json.get_binary().has_subtype() && json.get_binary().subtype() == doubles);
+  const auto& bytes = json.get_binary();
+  require(bytes.size() % sizeof(double) == 0);
+  values.resize(bytes.size() / sizeof(double));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+}
+template <class V>
+void read(const Json& json, std::map<std::string, V>& values);
+void read(const Json& json, Measurement& m) {
+  require(json.is_object());
+  for (const auto& row : measurement::quantities()) {
+    const auto it = json.find(std::string(row.name));
+    if (it == json.end()) continue;
+    if (row.measured) read(*it, m.*row.measured);
+    if (row.measured_by) read(*it, m.*row.measured_by);
+  }
+}
+void read(const Json& json, std::vector<LogPoint>& points) {
+  require(json.is_array() && json.size() == 2 && json[0].is_array());
+  std::vector<double LogPoint::*> fields;
+  for (const auto& name : json[0]) {
+    require(name.is_string());
+    const auto* row = measurement::find_quantity(name.get_ref<const std::string&>());
+    fields.push_back(row ? row->logged : nullptr);
+  }
+  std::vector<double> numbers;
+  read(json[1], numbers);
+  const auto width = fields.size() + 1;
+  require(numbers.size() % width == 0);
+  for (std::size_t at = 0; at < numbers.size(); at += width) {
+    const auto nan = measurement::not_a_number;
+    auto& point = points.emplace_back(LogPoint{static_cast<int>(numbers[at]), nan, nan, nan});
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      if (fields[i]) point.*fields[i] = numbers[at + 1 + i];
+  }
+}
+template <Struct T>
+void read(const Json& json, T& value);
+template <Struct T>
+void read(const Json& json, std::vector<T>& values) {
+  require(json.is_array());
+  for (const auto& one : json) read(one, values.emplace_back());
+}
+template <class V>
+void read(const Json& json, std::map<std::string, V>& values) {
+  require(json.is_object());
+  for (const auto& [name, value] : json.items()) read(value, values[name]);
+}
+template <Struct T>
+void read(const Json& json, T& value) {
+  require(json.is_object());
+  members(value, [&](const char* name, auto& member) {
+    const auto it = json.find(name);
+    require(it != json.end());
+    read(*it, member);
+  });
+}
+
+// Sorted by step; of several points at one step, the last.
+template <class Point>
+void put_in_order(std::vector<Point>& points) {
+  std::map<int, Point> by_step;
+  for (auto& point : points) by_step.insert_or_assign(point.step, std::move(point));
+  points.clear();
+  for (auto& [step, point] : by_step) points.push_back(std::move(point));
 }
 
 std::string deflated(const std::vector<std::uint8_t>& bytes) {
@@ -151,22 +271,15 @@ std::vector<std::uint8_t> inflated(std::string_view bytes) {
 
 }  // namespace
 
-std::string packed(const Dataset& data) {
-  data.validate();
-  auto axes = Json::array(), variables = Json::array();
-  auto attributes = Json::object();
-  for (const auto& axis : data.axes) axes.push_back(Json::array({axis.name, json_of(axis.labels)}));
-  for (const auto& v : data.variables) {
-    auto entry = Json::array({v.name, v.axes, json_of(v.values)});
-    if (const auto family = text(v.attributes, "family"); !family.empty()) {
-      entry.push_back(family);
-      entry.push_back(text(v.attributes, "key"));
-    }
-    variables.push_back(std::move(entry));
-  }
-  for (const auto& [name, value] : data.attributes) attributes[name] = json_of(value);
-  const auto cbor =
-      Json::to_cbor({{"axes", std::move(axes)}, {"variables", std::move(variables)}, {"attributes", std::move(attributes)}});
+std::string packed(CellRecord record) {
+  put_in_order(record.result.log);
+  put_in_order(record.result.evaluations);
+  put_in_order(record.result.measurements);
+  for (auto& point : record.result.measurements)
+    if (point.measurement.mean.size() > largest_mean) point.measurement.mean.clear(), point.measurement.variances.clear();
+  if (record.provenance.empty()) record.provenance = provenance();
+  if (const auto it = record.axes.find("seed"); it != record.axes.end()) parse_seed(it->second);
+  const auto cbor = Json::to_cbor(json_of(record));
   if (cbor.size() > most_bytes)
     throw UsageError("a record of a cell would have more than 256 MB: log, evaluate or measure less often");
   return deflated(cbor);
@@ -174,30 +287,12 @@ std::string packed(const Dataset& data) {
 
 void require_items(std::string_view bytes) { check_items(inflated(bytes)); }
 
-Dataset unpacked(std::string_view bytes) {
+CellRecord unpacked(std::string_view bytes) {
   const auto cbor = inflated(bytes);
   check_items(cbor);
-  const auto json = Json::from_cbor(cbor, true, false, Json::cbor_tag_handler_t::store);
-  require(json.is_object() && json.contains("axes") && json.contains("variables") && json.contains("attributes") &&
-          json["axes"].is_array() && json["variables"].is_array() && json["attributes"].is_object());
-  Dataset data;
-  for (const auto& axis : json["axes"]) {
-    require(axis.is_array() && axis.size() == 2);
-    data.axes.push_back({string_of(axis[0]), list_of<Values>(axis[1])});
-  }
-  for (const auto& entry : json["variables"]) {
-    require(entry.is_array() && (entry.size() == 3 || entry.size() == 5));
-    Variable variable{string_of(entry[0]), strings_of(entry[1]), list_of<Values>(entry[2])};
-    if (entry.size() == 5) variable.attributes = {{"family", string_of(entry[3])}, {"key", string_of(entry[4])}};
-    data.variables.push_back(std::move(variable));
-  }
-  for (const auto& [name, value] : json["attributes"].items()) data.attributes.emplace_back(name, attribute_of(value));
-  try {
-    data.validate();
-  } catch (const Bug& error) {
-    throw InputError(error.what());
-  }
-  return data;
+  CellRecord record;
+  read(Json::from_cbor(cbor, true, false, Json::cbor_tag_handler_t::store), record);
+  return record;
 }
 
 }  // namespace hardgrad::storage

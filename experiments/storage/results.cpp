@@ -49,9 +49,8 @@ void Labels::add(const CellRecord& record) {
   }
 }
 
-namespace {
-
-Dataset filled(ColumnBuilder b, const Records& records, const Labels& labels) {
+Dataset columns(const std::vector<CellRecord>& records, const Labels& labels, std::size_t first) {
+  ColumnBuilder b(records.size(), first);
   b.axis("step", labels.steps, "training step");
   b.axis("evaluation_step", labels.evaluations, "training steps done before the evaluation");
   b.axis("measurement_step", labels.measurements, "training steps done before the measurement");
@@ -64,18 +63,6 @@ Dataset filled(ColumnBuilder b, const Records& records, const Labels& labels) {
   add_evaluations(b, records, labels);
   add_measurements(b, records, labels);
   return b.take();
-}
-
-}  // namespace
-
-Dataset columns(const std::vector<CellRecord>& records, const Labels& labels, std::size_t first) {
-  return filled(ColumnBuilder(records.size(), first), records, labels);
-}
-
-Dataset columns(const CellRecord& record) {
-  Labels labels;
-  labels.add(record);
-  return filled(ColumnBuilder(), {record}, labels);
 }
 
 }  // namespace hardgrad::storage

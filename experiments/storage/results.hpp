@@ -1,4 +1,4 @@
-// Shared by cells and merged results: names of fields, and conversion between points and columns.
+// The columns of results.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,5 @@ struct Labels {
 /// parameter_group, target, bound; the records are runs from `first` on. Axes without labels are omitted, with the variables
 /// over them.
 Dataset columns(const std::vector<CellRecord>& records, const Labels& labels, std::size_t first = 0);
-/// Of one record: the same without the axis run.
-Dataset columns(const CellRecord& record);
-/// The record of columns without runs: the inverse of the above, without labels and hashes.
-training::TrainResult from_columns(const Dataset& data);
 
 }  // namespace hardgrad::storage

@@ -1,8 +1,10 @@
-// An unfinished cell: the variables of a cell in the root, the groups of a checkpoint, and the state of training as attributes
-// of the group `training`.
+// An unfinished cell: its packed record as the axis `record` of the root, the groups of a checkpoint, and the state of training
+// as attributes of the group `training`.
 #include "experiments/storage/unfinished.hpp"
 
 #include "core/support/error.hpp"
+#include "experiments/storage/archive.hpp"
+#include "experiments/storage/packed.hpp"
 
 namespace hardgrad::storage {
 namespace {
@@ -41,9 +43,11 @@ const Field fields[] = {FIELD("cpu_seconds", cpu_seconds),
 void write_unfinished(const std::string& path, const Unfinished& unfinished) {
   auto record = unfinished.record;
   record.result = unfinished.so_far.result;
-  auto archive = archive_of(std::move(record));
-  archive.kind = "unfinished";
-  archive.note = "unfinished hash=" + unfinished.record.cell_hash + " step=" + std::to_string(unfinished.checkpoint.step);
+  const auto bytes = packed(std::move(record));
+  Archive archive{
+      .kind = "unfinished",
+      .note = "unfinished hash=" + unfinished.record.cell_hash + " step=" + std::to_string(unfinished.checkpoint.step)};
+  archive.groups.push_back({"", {.axes = {{"record", std::vector<std::uint8_t>(bytes.begin(), bytes.end())}}}});
   auto groups = groups_of(unfinished.checkpoint, "training");
   auto& attributes = groups.front().data.attributes;
   for (const auto& field : fields) attributes.emplace_back(field.name, field.get(unfinished.so_far));
@@ -57,7 +61,14 @@ void write_unfinished(const std::string& path, const Unfinished& unfinished) {
 Unfinished read_unfinished(const std::string& path) {
   const auto archive = read_archive(path, "unfinished");
   Unfinished unfinished;
-  unfinished.record = cell_of(archive);
+  const auto* axis = archive.group("").axis("record");
+  const auto* bytes = axis ? std::get_if<std::vector<std::uint8_t>>(&axis->labels) : nullptr;
+  if (!bytes) throw InputError(path + ": has no record");
+  try {
+    unfinished.record = unpacked({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  } catch (const InputError& error) {
+    throw InputError(path + ": " + error.what());
+  }
   unfinished.so_far.result = unfinished.record.result;
   unfinished.checkpoint = checkpoint_of(archive, "training");
   unfinished.best = arrays_of(archive.group("best_parameters"), archive.path);

@@ -53,7 +53,6 @@ Id File::make_array(hid_t group, const std::string& name, const std::vector<std:
             H5Pset_chunk(create, static_cast<int>(extent.size()), chunk.data());
             H5Pset_shuffle(create);
             H5Pset_deflate(create, 4);
-            H5Pset_fletcher32(create);
             // Room for all chunks along the first rows, so that each is compressed once when rows are written in blocks.
             auto band = chunk[0] * sizeof(E);
             for (std::size_t i = 1; i < extent.size(); ++i) band *= (extent[i] + chunk[i] - 1) / chunk[i] * chunk[i];

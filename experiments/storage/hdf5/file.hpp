@@ -72,7 +72,7 @@ class File {
   /// Names of the groups below the root, in order of creation.
   std::vector<std::string> groups();
 
-  /// Writes axes (as dimension scales), variables and attributes. `compress`: numbers in chunks with shuffle, gzip, fletcher32.
+  /// Writes axes (as dimension scales), variables and attributes. `compress`: numbers in chunks with shuffle and gzip.
   void write(hid_t group, const Dataset& data, bool compress);
   /// Reads the output of `write`; InputError for anything else. Without `values`, those of its variables are left out.
   Dataset read(hid_t group, bool values = true);

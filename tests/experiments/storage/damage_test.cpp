@@ -147,7 +147,7 @@ TEST_CASE("an intact record behind a torn one is kept, wherever it was torn") {
   CHECK(slurp(sample.path) == first + sample.whole.substr(sample.ends[1]));
 }
 
-TEST_CASE("a record of a newer release, or of an unknown form, is neither damaged nor deleted, and is computed again") {
+TEST_CASE("a record of another release, or of an unknown form, is neither damaged nor deleted, and is computed again") {
   // The record with other words in its line, or other data, sealed again.
   const auto sealed = [](std::string line, const std::string& data) {
     line = line.substr(0, line.rfind(" bytes=")) + " bytes=" + std::to_string(data.size()) + " data=" + bytes_hash(data) +
@@ -158,14 +158,17 @@ TEST_CASE("a record of a newer release, or of an unknown form, is neither damage
   const auto bytes = cell_bytes(record, 1);
   const auto line = bytes.substr(0, bytes.find('\n')), data = bytes.substr(line.size() + 1, bytes.size() - line.size() - 2);
   auto later = line;
-  later.replace(later.find("version=1"), 9, "version=2");
+  later.replace(later.find("version=2"), 9, "version=3");
+  auto earlier = line;
+  earlier.replace(earlier.find("version=2"), 9, "version=1");
   auto other = later;
   other.replace(other.find("status=ok"), 9, "status=resting");
   std::size_t tried = 0;
   for (const auto& [bytes, why] :
-       {std::pair{sealed(later, data), "is of a newer release: records of version 2, this program reads 1"},
+       {std::pair{sealed(later, data), "is of a newer release: records of version 3, this program reads 2"},
+        {sealed(earlier, data), "is of an older release: records of version 1, this program reads 2"},
         {sealed(other, "nothing known"), "is of a newer release"},
-        {sealed(line, "nothing known"), "its content is not a packed dataset"}}) {
+        {sealed(line, "nothing known"), "its content is not a packed cell"}}) {
     CAPTURE(why);
     Folder folder;
     const auto path = folder / (name_of_the_dead() + ".0.cells");
@@ -189,7 +192,7 @@ TEST_CASE("a record of a newer release, or of an unknown form, is neither damage
     CHECK(slurp(path) == bytes);
     ++tried;
   }
-  CHECK(tried == 3);
+  CHECK(tried == 4);
 }
 
 TEST_CASE("content that would exhaust the stack or the memory is refused") {
