@@ -1,18 +1,22 @@
 """hardgrad.torch.compare: figures against brute force, exact moments and known biases; bad input."""
 import re
 import resource
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from gradient_moments import gradient_moments  # noqa: E402
 import hardgrad  # noqa: E402
 import hardgrad.torch  # noqa: E402
 from hardgrad._draw_many import REPLICATE, seed_of  # noqa: E402
 from hardgrad.torch import Site, compare, episode, expectation  # noqa: E402
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "support"))
+from gradient_moments import gradient_moments  # noqa: E402
 
 torch.set_num_threads(1)
 

@@ -1,9 +1,14 @@
 """The moments behind `hardgrad.torch.compare`: against explicit formulas, and against a second implementation in `tests/support`."""
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from gradient_moments import gradient_moments
 from hardgrad import UsageError, _core
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "support"))
+from gradient_moments import gradient_moments  # noqa: E402
 
 P = 7
 
