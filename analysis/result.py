@@ -11,7 +11,7 @@ import xarray as xr
 
 from .errors import InputError
 from .groups import Group, Network, in_common, names_samples, runs_of, titles, with_samples
-from .steps import NAMED, Step, chosen_step
+from .steps import NAMED, Step, chosen_step, measured
 from .toml import tomllib
 
 _GRID = ("task", "model", "estimator", "seed")
@@ -31,8 +31,6 @@ class Result:
     def of(cls, data: xr.Dataset | Result) -> Result:
         """The result of a dataset; a result as it is."""
         return data if isinstance(data, Result) else cls(data)
-
-    # The dataset.
 
     @property
     def path(self) -> str:
@@ -168,8 +166,6 @@ class Result:
                 found[path] = values
         return found
 
-    # The splits of the evaluations.
-
     @cached_property
     def splits(self) -> np.ndarray:
         """[run] The split of the last evaluation: "held-out", "test", or "evaluated" for any other."""
@@ -268,7 +264,7 @@ class Result:
         return bool(self.data[name].attrs.get("share", 0))
 
     def preference(self, name: str) -> int:
-        """The place of a quantity among those that may rank, 0 is first."""
+        """The place of a quantity among those that may rank; 1 is first."""
         return int(self.data[name].attrs.get("preference", 50))
 
     def exact_twin(self, name: str) -> str | None:
@@ -295,20 +291,8 @@ class Result:
             if at not in NAMED and not (key.lstrip("-").isdigit() and int(at) in steps):
                 raise InputError(f"{self.path}: nothing was measured at step {at} "
                                  f"(there are: first, half, last, {', '.join(map(str, steps))})")
-            self._steps[key] = chosen_step(steps, self._measured(), [runs_of(members) for members in self.panels.values()], at)
+            self._steps[key] = chosen_step(steps, measured(self.data), list(map(runs_of, self.panels.values())), at)
         return self._steps[key]
-
-    def _measured(self) -> np.ndarray:
-        """[run, measurement_step] Whether a run was measured, or the measurement was skipped for a reason."""
-        there = np.zeros((self.count, self.data.sizes["measurement_step"]), bool)
-        for name in self.data.data_vars:
-            if self.data[name].dims == ("run", "measurement_step"):
-                values = self.data[name].values
-                if values.dtype.kind == "f":
-                    there |= np.isfinite(values)
-                elif values.dtype.kind == "O":
-                    there |= values.astype(str) != ""
-        return there
 
     def at(self, name: str, step: Step) -> np.ndarray:
         """[run, ...] The values of a variable over [run, measurement_step, ...] at a step; NaN or "" where a run has none."""

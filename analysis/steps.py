@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import xarray as xr
 
 NAMED = ("first", "last", "half")
 
@@ -22,6 +23,19 @@ class Step(NamedTuple):
         found = found.astype(float) if values.dtype.kind in "fiu" else found.copy()
         found[self.places < 0] = np.nan if found.dtype.kind == "f" else ""
         return found
+
+
+def measured(data: xr.Dataset) -> np.ndarray:
+    """[run, measurement_step] Whether a run was measured, or the measurement was skipped for a reason."""
+    there = np.zeros((data.sizes["run"], data.sizes["measurement_step"]), bool)
+    for name in data.data_vars:
+        if data[name].dims == ("run", "measurement_step"):
+            values = data[name].values
+            if values.dtype.kind == "f":
+                there |= np.isfinite(values)
+            elif values.dtype.kind == "O":
+                there |= values.astype(str) != ""
+    return there
 
 
 def chosen_step(steps: np.ndarray, measured: np.ndarray, networks: list[np.ndarray], at: str | int) -> Step:
