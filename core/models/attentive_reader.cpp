@@ -39,28 +39,44 @@
 namespace hardgrad::models::attentive_reader {
 namespace {
 
+enum class Kind { attentive, impatient, uniform };
+constexpr Named<Kind> kinds[] = {{"attentive", Kind::attentive}, {"impatient", Kind::impatient}, {"uniform", Kind::uniform}};
+
+struct Config {
+  Kind kind = Kind::attentive;
+  int picks = 1, embedding = 32, hidden = 32;
+  double dropout = 0;
+
+  void declare(Fields& field) {
+    field(kind, "kind", kinds, "one read, one per token of the question, or the mean of all tokens");
+    field(picks, "picks", 1, 1000, "tokens that are read at once; their states are averaged");
+    field(embedding, "embedding", 1, 4096, "width of the word embeddings");
+    field(hidden, "hidden", 1, 4096, "units of each direction of the encoders");
+    field(dropout, "dropout", 0, 1, "share of the entries of g dropped in training").below();
+  }
+};
+
 template <class T>
 class AttentiveReader final : public Model<T>, public Dreams {
  public:
-  explicit AttentiveReader(const Blueprint& b)
-      : impatient_(b.settings.text("kind") == "impatient"),
-        attends_(b.settings.text("kind") != "uniform"),
-        picks_(b.settings.integer("picks")) {
-    if (picks_ > 1 && !attends_) throw UsageError("attentive_reader: kind=uniform picks no token: drop picks");
-    const auto& [settings, dimensions, init, posterior] = b;
-    const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden");
+  AttentiveReader(const Config& config, const Blueprint& b) : kind_(config.kind), picks_(config.picks) {
+    if (picks_ > 1 && kind_ == Kind::uniform) throw UsageError("attentive_reader: kind=uniform picks no token: drop picks");
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
+    const std::size_t E = config.embedding, H = config.hidden;
     const std::size_t V = dimensions.at("vocabulary"), A = dimensions.at("answers");
-    dropout_ = {"readout", 0, settings.real("dropout"), H};
+    dropout_ = {"readout", 0, config.dropout, H};
     auto& set = this->parameters_;
     words_ = {set, "embedding", V, E, init};
     document_ = {set, "document", E, H, init};
     question_ = {set, "question", E, H, init};
-    if (attends_) {
+    if (kind_ != Kind::uniform) {
       ask_document_ = {set, "attention.document", 2 * H, H, init, false};
       ask_question_ = {set, "attention.question", 2 * H, H, init, false};
       score_ = &uniform_vector(set, "attention.score.weight", H, init);
     }
-    if (impatient_) {
+    if (kind_ == Kind::impatient) {
       ask_read_ = {set, "attention.read", 2 * H, H, init, false};
       initial_ = &uniform_vector(set, "read.initial", 2 * H, init);
       recurrent_ = {set, "read.recurrent", 2 * H, 2 * H, init, false};
@@ -70,7 +86,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
     answer_entity_ = {set, "answer.entity", H, A, init, false};
     if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(A);
-    if (!attends_) return;
+    if (kind_ == Kind::uniform) return;
     if (posterior) {
       posterior_document_ = {set, "posterior.document", 2 * H, H, init};
       posterior_state_ = {set, "posterior.state", H, H, init, false};
@@ -80,7 +96,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
     structure_.sites = {{.name = "token",
                          .options = dimensions.at("document_length"),
                          .picks = picks_,
-                         .times = impatient_ ? dimensions.at("question_length") : 1,
+                         .times = kind_ == Kind::impatient ? dimensions.at("question_length") : 1,
                          .state_width = static_cast<int>(H),
                          .reach = Reach::later_choices,
                          .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
@@ -89,7 +105,8 @@ class AttentiveReader final : public Model<T>, public Dreams {
 
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {{batch.ints("document_length").data[example]}, impatient_ ? batch.ints("question_length").data[example] : 1};
+    return {{batch.ints("document_length").data[example]},
+            kind_ == Kind::impatient ? batch.ints("question_length").data[example] : 1};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
   std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
@@ -119,7 +136,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
   Texts read(Tape<T>& tape, const Batch& data) const;
 
   Structure structure_;
-  bool impatient_, attends_;
+  Kind kind_;
   int picks_;
   Dropout dropout_{};
   Embedding<T> words_, posterior_answer_;
@@ -139,11 +156,11 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
 
   States<T> states(episode, distinct);
   Var<T> r;
-  if (impatient_) r = Sum<T>(tape.parameter(*initial_), std::vector<int>(states.size(), 0));  // r(0)
+  if (kind_ == Kind::impatient) r = Sum<T>(tape.parameter(*initial_), std::vector<int>(states.size(), 0));  // r(0)
   const auto read_token = [&](int i) {
     // m(i,t) = tanh(W_ym y_d(t) + W_um y_q(i) + W_rm r(i-1)), t_i ~ softmax_t(w . m(i,t))
     const Sum<T> question(x.queries, states.each([&](int b) { return x.asked.row(b, i); }));
-    const Var<T> query = impatient_ ? question + states.after(ask_read_(r)) : question;
+    const Var<T> query = kind_ == Kind::impatient ? question + states.after(ask_read_(r)) : question;
     ItemSite<T> site{.name = "token",
                      .logits = additive_scores(query, x.keys, tape.parameter(*score_), states.example(), x.tokens),
                      .items = x.tokens,
@@ -161,11 +178,11 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     return states.choose(site);
   };
   for (int i = 0; states.size() > 0; ++i) {
-    const auto t = attends_ ? read_token(i) : states.next_step();
+    const auto t = kind_ != Kind::uniform ? read_token(i) : states.next_step();
     // r(i) = y_d(t_i) + tanh(W_rr r(i-1))
-    r = !attends_    ? Sum<T>(x.mean, states.example())
-        : impatient_ ? t.read(x.values) + t.after(tanh(recurrent_(states.after(r))))
-                     : t.read(x.values);
+    r = kind_ == Kind::uniform     ? Sum<T>(x.mean, states.example())
+        : kind_ == Kind::impatient ? t.read(x.values) + t.after(tanh(recurrent_(states.after(r))))
+                                   : t.read(x.values);
 
     // g = tanh(W_rg r + W_ug u), -log softmax(W_a g)[answer], of the states after their last read
     const auto done = t.next_step().only([&](int b) { return i + 1 == x.reads(b); });
@@ -193,13 +210,13 @@ auto AttentiveReader<T>::read(Tape<T>& tape, const Batch& data) const -> Texts {
   Texts x;
   x.tokens = Items(data.ints("document_length").data);
   const Items of_question(data.ints("question_length").data);
-  x.asked = impatient_ ? of_question : Items(of_question.examples(), 1);
+  x.asked = kind_ == Kind::impatient ? of_question : Items(of_question.examples(), 1);
   x.states = document_(tape, words_, document, x.tokens).states;
   const auto [y_q, u] = question_(tape, words_, question, of_question);
-  if (attends_) {
+  if (kind_ != Kind::uniform) {
     x.keys = ask_document_(x.states);
     x.values = shares(x.states, x.tokens, picks_);
-    x.queries = ask_question_(impatient_ ? y_q : u);
+    x.queries = ask_question_(kind_ == Kind::impatient ? y_q : u);
   } else {
     x.mean = means(x.states, x.tokens);
   }
@@ -213,12 +230,7 @@ const ModelEntry entry = {
     .paper = "Hermann, Kocisky, Grefenstette, Espeholt, Kay, Suleyman & Blunsom 2015, Teaching machines to read and comprehend",
     .dependence = "one choice (kind=attentive), sequential (kind=impatient), no choice (kind=uniform)",
     .kinds = "categorical, subset (picks>1)",
-    .parameters = {ParameterInfo::choice("kind", "attentive", {"attentive", "impatient", "uniform"},
-                                         "one read, one per token of the question, or the mean of all tokens"),
-                   ParameterInfo::integer("picks", 1, 1, 1000, "tokens that are read at once; their states are averaged"),
-                   ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
-                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of each direction of the encoders"),
-                   ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of g dropped in training").below()},
+    .parameters = declared<Config>(),
     .needs = {"vocabulary", "answers", "document_length", "question_length"},
 };
 HARDGRAD_MODEL(AttentiveReader, entry)

@@ -68,20 +68,36 @@ class Map {
   std::vector<Linear<T>> layers_;
 };
 
+struct Config {
+  int layers = 1, units = 200, options = 2;
+  std::size_t hidden_layers = 0, hidden = 200;
+  bool conditional = false;
+
+  void declare(Fields& field) {
+    field(layers, "layers", 1, 3, "layers L of choices");
+    field(units, "units", 1, 10000, "choices D of a layer, made at once");
+    field(options, "options", 2, 1000, "options S of each choice; 2: bits");
+    field(hidden_layers, "hidden_layers", 0, 4, "deterministic layers in each map; 0: linear");
+    field(hidden, "hidden", 1, 10000, "leaky rectified units in each hidden layer");
+    field(conditional, "conditional", "predict the lower half of an image from the upper half");
+  }
+};
+
 template <class T>
 class BeliefNetwork final : public Model<T>, public Dreams {
  public:
-  explicit BeliefNetwork(const Blueprint& b)
-      : units_(b.settings.integer("units")),
-        options_(b.settings.integer("options")),
+  BeliefNetwork(const Config& config, const Blueprint& b)
+      : units_(config.units),
+        options_(config.options),
         pixels_(static_cast<std::size_t>(b.dimensions.at("height")) * b.dimensions.at("width")),
-        prior_(b.settings.integer("layers")) {
+        prior_(config.layers) {
     auto& set = this->parameters_;
-    const auto& [settings, dimensions, init, posterior] = b;
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
     const std::size_t L = prior_.size(), U = shown_width();
-    const typename Map<T>::Hidden hidden{static_cast<std::size_t>(settings.integer("hidden_layers")),
-                                         static_cast<std::size_t>(settings.integer("hidden"))};
-    if (settings.flag("conditional")) {
+    const typename Map<T>::Hidden hidden{config.hidden_layers, config.hidden};
+    if (config.conditional) {
       given_ = static_cast<std::size_t>(dimensions.at("height") / 2) * dimensions.at("width");
       if (given_ == 0) throw UsageError("belief_network: conditional=true needs images of at least two rows of pixels");
       prior_[0] = {set, "prior.layer1", given_, hidden, U, init};
@@ -197,12 +213,7 @@ const ModelEntry entry = {
         "learning in belief networks",
     .dependence = "joint cost (layers=1), sequential (layers>1)",
     .kinds = "binary (options=2), categorical",
-    .parameters = {ParameterInfo::integer("layers", 1, 1, 3, "layers L of choices"),
-                   ParameterInfo::integer("units", 200, 1, 10000, "choices D of a layer, made at once"),
-                   ParameterInfo::integer("options", 2, 2, 1000, "options S of each choice; 2: bits"),
-                   ParameterInfo::integer("hidden_layers", 0, 0, 4, "deterministic layers in each map; 0: linear"),
-                   ParameterInfo::integer("hidden", 200, 1, 10000, "leaky rectified units in each hidden layer"),
-                   ParameterInfo::flag("conditional", false, "predict the lower half of an image from the upper half")},
+    .parameters = declared<Config>(),
     .needs = {"height", "width", "levels"},
 };
 HARDGRAD_MODEL(BeliefNetwork, entry)

@@ -27,6 +27,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
 #include "core/models/parts/outcome_table.hpp"
+#include "core/models/parts/reduction.hpp"
 #include "core/nn/layers.hpp"
 #include "core/random/randomness.hpp"
 #include "core/support/log_gamma.hpp"
@@ -34,40 +35,70 @@
 namespace hardgrad::models::bits {
 namespace {
 
+enum class Function { square, norm, linear, table };
+constexpr Named<Function> functions[] = {
+    {"square", Function::square}, {"norm", Function::norm}, {"linear", Function::linear}, {"table", Function::table}};
+
+struct Config {
+  int bits = 1, options = 2;
+  std::vector<double> t = {0.45};
+  std::vector<double> logit = {0};
+  double dirichlet = 0;
+  bool shared_logit = false;
+  Reduce reduce = Reduce::sum;
+  Function function = Function::square;
+  double power = 1.5;
+  std::vector<double> coefficients = {0};
+  int table_seed = 1;
+
+  void declare(Fields& field) {
+    field(bits, "bits", 1, 100000, "number of choices D");
+    field(options, "options", 2, 10000, "options per choice S");
+    field(t, "t", "targets t_d: one for all, or one each", "bits");
+    field(logit, "logit", "initial logits: one number for all, those of one choice, or those of all choices");
+    field(dirichlet, "dirichlet", 0, 1e6,
+          "a > 0: draw the initial probabilities from Dirichlet(a, ..., a) instead; 0: use `logit`");
+    field(shared_logit, "shared_logit", "all choices share one logit (or vector of logits)");
+    field(reduce, "reduce", reductions, "sum or mean of the choices' costs");
+    field(function, "function", functions, "the cost f");
+    field(power, "power", 0, 100, "exponent p of function=norm").above();
+    field(coefficients, "coefficients", "c of function=linear, bits x options numbers; 0: drawn");
+    field(table_seed, "table_seed", 0, 1e9, "seed of the numbers of function=linear and table");
+  }
+};
+
 template <class T>
 class Bits final : public Model<T> {
  public:
-  explicit Bits(const Blueprint& b)
-      : bits_(b.settings.integer("bits")),
-        options_(b.settings.integer("options")),
-        shared_(b.settings.flag("shared_logit")),
-        function_(b.settings.text("function")),
-        power_(b.settings.real("power")),
-        share_(b.settings.text("reduce") == "mean" ? 1.0 / bits_ : 1.0),
-        target_(b.settings.reals("t", "bits")) {
-    const auto& [settings, dimensions, init, posterior] = b;
-    const bool tabled = function_ == "table";
+  Bits(const Config& config, const Blueprint& b)
+      : bits_(config.bits),
+        options_(config.options),
+        shared_(config.shared_logit),
+        function_(config.function),
+        power_(config.power),
+        share_(share_of_each(config.reduce, bits_)),
+        target_(config.t) {
+    const bool tabled = function_ == Function::table;
     structure_ = {.sites = {{.name = "bit",
                              .options = options_,
                              .state_width = 1,
                              .reach = tabled ? Reach::own_costs : Reach::own_column,
                              .columns = bits_}},
-                  .posterior = posterior};
+                  .posterior = b.posterior};
     const bool inside = std::any_of(target_.begin(), target_.end(), [](double t) { return t > 0 && t < 1; });
-    if (function_ == "norm" && inside) structure_.steepest = std::min(0.0, power_ - 1);
-    const auto start = [&, &settings = settings, &init = init](const std::string& name) {
-      const double alpha = settings.real("dirichlet");
-      return add_logits(name, alpha > 0 ? dirichlet(alpha, init / name) : settings.reals("logit"));
+    if (function_ == Function::norm && inside) structure_.steepest = std::min(0.0, power_ - 1);
+    const auto start = [&](const std::string& name) {
+      return add_logits(name, config.dirichlet > 0 ? dirichlet(config.dirichlet, b.init / name) : config.logit);
     };
     logits_ = start("bits.logits");
     if (structure_.posterior) posterior_ = start("posterior.logits");
-    make_table(settings, tabled);
+    make_table(config, tabled);
   }
 
   const Structure& structure() const override { return structure_; }
   std::vector<std::pair<std::string, Array<double>>> constants() const override {
     if (table_.empty()) return {};
-    if (function_ == "table") return {{"bits.table", {{table_.size()}, table_}}};
+    if (function_ == Function::table) return {{"bits.table", {{table_.size()}, table_}}};
     return {{"bits.coefficients", {{table_.size() / options_, static_cast<std::size_t>(options_)}, table_}}};
   }
 
@@ -83,9 +114,9 @@ class Bits final : public Model<T> {
     site.state = tape.constant(rows->size(), 1, T{1});
     if (posterior_) site.posterior = [&] { return prior->with(logits(tape, *posterior_, rows->size())); };
     const auto choice = episode.choose(std::move(site));
-    episode.cost(choice.rows, function_ == "table"    ? entry_of_table(tape, choice)
-                              : function_ == "linear" ? affine(linear(tape, choice), static_cast<T>(share_))
-                                                      : affine(distances(tape, choice), static_cast<T>(share_)));
+    episode.cost(choice.rows, function_ == Function::table    ? entry_of_table(tape, choice)
+                              : function_ == Function::linear ? affine(linear(tape, choice), static_cast<T>(share_))
+                                                              : affine(distances(tape, choice), static_cast<T>(share_)));
   }
 
  private:
@@ -154,7 +185,7 @@ class Bits final : public Model<T> {
       difference = reshape(add(mean, tape.constant(MatrixView<const T>{t.data(), cells, 1})), bits_);
     }
     const auto squared = square(difference);
-    return function_ == "square" ? squared : exp(affine(log(squared), static_cast<T>(power_ / 2)));
+    return function_ == Function::square ? squared : exp(affine(log(squared), static_cast<T>(power_ / 2)));
   }
 
   /// c_d . onehot(b_d) [R, D].
@@ -172,19 +203,19 @@ class Bits final : public Model<T> {
     return entries_of_tables(tape, choice, {table_.data(), 1, table_.size()}, std::span(the_one), bits_, options_);
   }
 
-  void make_table(const Settings& settings, bool joint) {
-    KeyedRandomness random(Key(settings.integer("table_seed")) / "bits.table");
+  void make_table(const Config& config, bool joint) {
+    KeyedRandomness random(Key(config.table_seed) / "bits.table");
     if (joint) {
       const double outcomes = std::pow(options_, bits_);
       if (outcomes > 1 << 20) throw UsageError("bits: a table of options^bits outcomes may have at most 1048576");
       for (std::uint32_t i = 0; i < outcomes; ++i) table_.push_back(random.uniform({.index = i}));
-    } else if (const auto& given = settings.reals("coefficients"); function_ == "linear" && given != std::vector<double>{0}) {
+    } else if (const auto& given = config.coefficients; function_ == Function::linear && given != std::vector<double>{0}) {
       const std::size_t own = static_cast<std::size_t>(bits_) * options_;
       if (given.size() != own)
         throw UsageError("bits: coefficients must be 0 or " + std::to_string(own) + " numbers, got " +
                          std::to_string(given.size()));
       table_ = given;
-    } else if (function_ == "linear") {
+    } else if (function_ == Function::linear) {
       for (int i = 0; i < bits_; ++i) {  // Dirichlet(1, ..., 1): normalised exponentials
         std::vector<double> c(options_);
         for (int o = 0; o < options_; ++o)
@@ -197,7 +228,7 @@ class Bits final : public Model<T> {
 
   int bits_, options_;
   bool shared_;
-  std::string function_;
+  Function function_;
   double power_, share_;
   std::vector<double> target_, table_;
   const Parameter<T>* logits_ = nullptr;
@@ -213,20 +244,7 @@ const ModelEntry entry = {
     .paper = "Tucker et al. 2017, REBAR, sec. 5.1; Kool et al. 2020, Estimating gradients for discrete random variables",
     .dependence = "factorised (square, norm, linear), joint cost (table), one choice (bits=1)",
     .kinds = "binary (options=2), categorical",
-    .parameters = {ParameterInfo::integer("bits", 1, 1, 100000, "number of choices D"),
-                   ParameterInfo::integer("options", 2, 2, 10000, "options per choice S"),
-                   ParameterInfo::reals("t", {0.45}, "targets t_d: one for all, or one each"),
-                   ParameterInfo::reals("logit", {0},
-                                        "initial logits: one number for all, those of one choice, or those of all choices"),
-                   ParameterInfo::real(
-                       "dirichlet", 0, 0, 1e6,
-                       "a > 0: draw the initial probabilities from Dirichlet(a, ..., a) instead; 0: use `logit`"),
-                   ParameterInfo::flag("shared_logit", false, "all choices share one logit (or vector of logits)"),
-                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "sum or mean of the choices' costs"),
-                   ParameterInfo::choice("function", "square", {"square", "norm", "linear", "table"}, "the cost f"),
-                   ParameterInfo::real("power", 1.5, 0, 100, "exponent p of function=norm").above(),
-                   ParameterInfo::reals("coefficients", {0}, "c of function=linear, bits x options numbers; 0: drawn"),
-                   ParameterInfo::integer("table_seed", 1, 0, 1e9, "seed of the numbers of function=linear and table")},
+    .parameters = declared<Config>(),
     .needs = {"bits"},
 };
 HARDGRAD_MODEL(Bits, entry)

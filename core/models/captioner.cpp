@@ -56,17 +56,40 @@ namespace {
 
 constexpr std::size_t colours = 3, first_side = 4, second_side = 2, cell_side = first_side * second_side;
 
+struct Config {
+  int embedding = 32, hidden = 64, channels = 16, features = 32, picks = 1;
+  bool gate = false;
+  double doubly_stochastic = 0;
+  TargetPart posterior = TargetPart::word;
+  WordsConfig words;
+  double dropout = 0;
+
+  void declare(Fields& field) {
+    field(embedding, "embedding", 1, 4096, "width of the word embeddings");
+    field(hidden, "hidden", 1, 4096, "units of the decoder");
+    field(channels, "channels", 1, 4096, "channels of the encoder's first convolution (images)");
+    field(features, "features", 1, 4096, "numbers per cell (images)");
+    field(picks, "picks", 1, 1000, "cells that a step chooses; their contexts are averaged");
+    field(gate, "gate", "scale the context by beta, a function of the state");
+    field(doubly_stochastic, "doubly_stochastic", 0, 1000,
+          "weight lambda of the penalty for cells that are not attended to exactly once");
+    target_part_field(field, posterior);
+    words.declare(field);
+    field(dropout, "dropout", 0, 1, "share of the entries before the output layer dropped in training").below();
+  }
+};
+
 template <class T>
 class Captioner final : public Model<T>, public Dreams {
  public:
-  explicit Captioner(const Blueprint& b)
+  Captioner(const Config& config, const Blueprint& b)
       : cells_(b.dimensions.at("cells")),
-        picks_(b.settings.integer("picks")),
-        gated_(b.settings.flag("gate")),
-        writes_(b.settings.text("words") == "sampled"),
-        reward_(b.settings.text("reward")),
+        picks_(config.picks),
+        gated_(config.gate),
+        writes_(config.words.words == WordSource::sampled),
+        reward_(*config.words.reward),
         longest_(b.dimensions.at("target_length")),
-        penalty_(static_cast<T>(b.settings.real("doubly_stochastic"))),
+        penalty_(static_cast<T>(config.doubly_stochastic)),
         bos_(b.dimensions.at("bos")),
         eos_(b.dimensions.at("eos")) {
     if (picks_ > 1 && writes_) throw UsageError("captioner: words=sampled chooses one cell beside a word; give picks=1");
@@ -74,14 +97,16 @@ class Captioner final : public Model<T>, public Dreams {
       throw UsageError(fmt::format("captioner: picks={} is more than the {} cells there are", picks_, cells_));
     if (picks_ > 1 && penalty_ > 0)
       throw UsageError("captioner: doubly_stochastic counts one cell a word: give picks=1, or drop it");
-    const auto& [settings, dimensions, init, posterior] = b;
-    const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden"), C = settings.integer("channels");
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
+    const std::size_t E = config.embedding, H = config.hidden, C = config.channels;
     const std::size_t V = dimensions.at("target_vocabulary");
     if (writes_ && penalty_ > 0)
       throw UsageError("captioner: doubly_stochastic is for the given caption: take doubly_stochastic=0 or words=given");
-    dropout_ = {"readout", 0, settings.real("dropout"), E};
+    dropout_ = {"readout", 0, config.dropout, E};
     const auto given = dimensions.find("features");
-    const std::size_t D = given != dimensions.end() ? given->second : settings.integer("features");
+    const std::size_t D = given != dimensions.end() ? given->second : config.features;
     auto& set = this->parameters_;
     if (given == dimensions.end()) {
       height_ = dimensions.at("height");
@@ -104,7 +129,7 @@ class Captioner final : public Model<T>, public Dreams {
     readout_state_ = {set, "readout.state", H, E, init, false};
     readout_context_ = {set, "readout.context", D, E, init, false};
     output_ = {set, "output", E, V, init};
-    if (posterior && !writes_) posterior_ = {set, "cell", D, V, E, H, init, settings.text("posterior") == "sentence"};
+    if (posterior && !writes_) posterior_ = {set, "cell", D, V, E, H, init, config.posterior};
     structure_.sites = {{.name = "cell",
                          .options = static_cast<int>(cells_),
                          .picks = picks_,
@@ -170,6 +195,13 @@ class Captioner final : public Model<T>, public Dreams {
     return gated_ ? Sum<T>(scale_rows(Var<T>(z), Var<T>(i.after(sigmoid(gate_(h)))))) : z;
   }
 
+  // h_t, c_t and the sum before the output layer, after the choice i and the word y_{t-1}, given as T_y y and as y
+  Sum<T> step(const Picture& x, const States<T>& i, Sum<T> to_gates, Sum<T> y, LstmState<T>& s) const {
+    const auto h = s.h;  // h_{t-1}
+    s = lstm_step(decoder_, i, std::move(to_gates) + seen(i, h, x.to_gates), s);
+    return std::move(y) + readout_state_(s.h) + seen(i, h, x.to_readout);
+  }
+
   // y_{t-1} of all steps, or of one step if they are not known beforehand.
   struct Previous {
     Words<T> words;
@@ -185,7 +217,7 @@ class Captioner final : public Model<T>, public Dreams {
   std::size_t cells_, height_ = 0, width_ = 0;
   int picks_;
   bool gated_, writes_;
-  std::string reward_;
+  const Reward& reward_;
   int longest_;
   Dropout dropout_{};
   T penalty_;
@@ -230,10 +262,8 @@ void Captioner<T>::read(const Batch& batch, Episode<T>& episode) const {
     const auto i = states.choose(site);
 
     const auto spoken = i.each(word);
-    const auto h = s.h;  // h_{t-1}
-    s = lstm_step(decoder_, i, Sum<T>(y.to_gates, spoken) + seen(i, h, x.to_gates), s);
-    const auto after = i.next_step();  // the same states, one step later
-    readouts.add(t, Sum<T>(y.words.rows, spoken) + readout_state_(s.h) + seen(i, h, x.to_readout), after);
+    const Var<T> u = step(x, i, Sum<T>(y.to_gates, spoken), Sum<T>(y.words.rows, spoken), s);
+    readouts.add(t, u, i.next_step());  // the same states, one step later
 
     if (penalty_ > 0 && sentences.known() && !episode.observer()) {
       // lambda sum_i (1 - sum_t softmax(e_t)_i)^2, at the last word of a caption
@@ -280,10 +310,8 @@ void Captioner<T>::write(const Batch& batch, Episode<T>& episode) const {
                                   .state = s.h,
                                   .options = words.limited(std::vector<int>(states.size(), static_cast<int>(cells_)))});
     words.follow(i);
-    const auto h = s.h;  // h_{t-1}
     y = i.after(y);
-    s = lstm_step(decoder_, i, Sum<T>(decoder_.project(y)) + seen(i, h, x.to_gates), s);
-    const Var<T> u = Sum<T>(y) + readout_state_(s.h) + seen(i, h, x.to_readout);
+    const Var<T> u = step(x, i, Sum<T>(decoder_.project(y)), Sum<T>(y), s);
     const auto of = i.each([](int b) { return b; });
     const auto w = words.choose(  // y_t ~ softmax(L_o u_t + b_o)
         t, i, {.name = word_site_name, .logits = output_(dropout_(u, data, of)), .items = words.items(), .state = s.h});
@@ -340,17 +368,7 @@ const ModelEntry entry = {
         "generation with visual attention",
     .dependence = "sequential",
     .kinds = "categorical, subset (picks>1)",
-    .parameters =
-        {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
-         ParameterInfo::integer("hidden", 64, 1, 4096, "units of the decoder"),
-         ParameterInfo::integer("channels", 16, 1, 4096, "channels of the encoder's first convolution (images)"),
-         ParameterInfo::integer("features", 32, 1, 4096, "numbers per cell (images)"),
-         ParameterInfo::integer("picks", 1, 1, 1000, "cells that a step chooses; their contexts are averaged"),
-         ParameterInfo::flag("gate", false, "scale the context by beta, a function of the state"),
-         ParameterInfo::real("doubly_stochastic", 0, 0, 1000,
-                             "weight lambda of the penalty for cells that are not attended to exactly once"),
-         target_reading_parameter(), words_parameter(), reward_parameter(),
-         ParameterInfo::real("dropout", 0, 0, 1, "share of the entries before the output layer dropped in training").below()},
+    .parameters = declared<Config>(),
     .needs = {"cells", "target_vocabulary", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Captioner, entry)

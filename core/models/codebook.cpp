@@ -26,6 +26,7 @@
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/models/model.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/replicates.hpp"
 #include "core/nn/layers.hpp"
@@ -33,18 +34,32 @@
 namespace hardgrad::models::codebook {
 namespace {
 
+struct Config {
+  int vectors = 8, codes = 32, width = 8, hidden = 200;
+  double temperature = 1, commitment = 0.25;
+
+  void declare(Fields& field) {
+    field(vectors, "vectors", 1, 1000, "vectors D of an image, a code for each");
+    field(codes, "codes", 2, 10000, "codes S");
+    field(width, "width", 1, 1000, "numbers d of a code");
+    field(hidden, "hidden", 1, 10000, "hidden units of the encoder, and of the decoder");
+    field.temperature(temperature, "temperature", "of the softmax of the distances");
+    field(commitment, "commitment", 0, 1e6, "weight of the distances in the loss");
+  }
+};
+
 template <class T>
 class Codebook final : public Model<T> {
  public:
-  explicit Codebook(const Blueprint& b)
-      : vectors_(b.settings.integer("vectors")),
-        width_(b.settings.integer("width")),
-        codes_(b.settings.integer("codes")),
-        temperature_(b.settings.real("temperature")),
-        commitment_(b.settings.real("commitment")) {
+  Codebook(const Config& config, const Blueprint& b)
+      : vectors_(config.vectors),
+        width_(config.width),
+        codes_(config.codes),
+        temperature_(config.temperature),
+        commitment_(config.commitment) {
     auto& set = this->parameters_;
     const auto pixels = static_cast<std::size_t>(b.dimensions.at("height")) * b.dimensions.at("width");
-    const std::size_t H = b.settings.integer("hidden"), wide = vectors_ * width_;
+    const std::size_t H = config.hidden, wide = vectors_ * width_;
     encoder_hidden_ = {set, "encoder.hidden", pixels, H, b.init};
     encoder_ = {set, "encoder", H, wide, b.init};
     table_ = {set, "codes", static_cast<std::size_t>(codes_), width_, b.init, 0.3};
@@ -116,12 +131,7 @@ const ModelEntry entry = {
     .paper = "Van den Oord, Vinyals & Kavukcuoglu 2017, Neural discrete representation learning",
     .dependence = "joint cost",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("vectors", 8, 1, 1000, "vectors D of an image, a code for each"),
-                   ParameterInfo::integer("codes", 32, 2, 10000, "codes S"),
-                   ParameterInfo::integer("width", 8, 1, 1000, "numbers d of a code"),
-                   ParameterInfo::integer("hidden", 200, 1, 10000, "hidden units of the encoder, and of the decoder"),
-                   ParameterInfo::temperature("temperature", 1, "of the softmax of the distances"),
-                   ParameterInfo::real("commitment", 0.25, 0, 1e6, "weight of the distances in the loss")},
+    .parameters = declared<Config>(),
     .needs = {"height", "width", "levels"},
 };
 HARDGRAD_MODEL(Codebook, entry)

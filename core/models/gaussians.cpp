@@ -15,23 +15,42 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/choice/normal.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/reduction.hpp"
 
 namespace hardgrad::models::gaussians {
 namespace {
 
+enum class Function { quadratic, cosine };
+constexpr Named<Function> functions[] = {{"quadratic", Function::quadratic}, {"cosine", Function::cosine}};
+
+struct Config {
+  int columns = 1;
+  Function function = Function::quadratic;
+  std::vector<double> k = {1};
+  std::vector<double> mean = {0};
+  std::vector<double> log_scale = {0};
+  Reduce reduce = Reduce::sum;
+
+  void declare(Fields& field) {
+    field(columns, "columns", 1, 100000, "numbers D chosen at once");
+    field(function, "function", functions, "the cost f");
+    field(k, "k", "k of (z - k)^2 or cos(k z): one for all, or one each", "columns");
+    field(mean, "mean", "initial means: one for all, or one each", "columns");
+    field(log_scale, "log_scale", "initial logarithms of the standard deviations: one for all, or one each", "columns");
+    field(reduce, "reduce", reductions, "sum or mean of the columns' costs");
+  }
+};
+
 template <class T>
 class Gaussians final : public Model<T> {
  public:
-  explicit Gaussians(const Blueprint& b)
-      : columns_(b.settings.integer("columns")),
-        cosine_(b.settings.text("function") == "cosine"),
-        share_(b.settings.text("reduce") == "mean" ? 1.0 / columns_ : 1.0),
-        k_(b.settings.reals("k", "columns")) {
+  Gaussians(const Config& config, const Blueprint& b)
+      : columns_(config.columns), function_(config.function), share_(share_of_each(config.reduce, columns_)), k_(config.k) {
     structure_ = {
         .sites = {{.name = "z", .state_width = 1, .reach = Reach::own_column, .kind = SiteKind::normal, .columns = columns_}},
         .posterior = b.posterior};
-    prior_ = add("gaussians", b.settings);
-    if (b.posterior) posterior_ = add("posterior", b.settings);
+    prior_ = add("gaussians", config);
+    if (b.posterior) posterior_ = add("posterior", config);
   }
 
   const Structure& structure() const override { return structure_; }
@@ -45,7 +64,7 @@ class Gaussians final : public Model<T> {
     const auto k = tape.constant(z.rows->size(), columns_);
     for (std::size_t i = 0; i < z.rows->size() * columns_; ++i)
       tape.mutable_value(k).data[i] = static_cast<T>(k_[i % columns_]);
-    const auto f = cosine_ ? cos(multiply(z.value(), k)) : square(subtract(z.value(), k));
+    const auto f = function_ == Function::cosine ? cos(multiply(z.value(), k)) : square(subtract(z.value(), k));
     episode.cost(z.rows, affine(f, static_cast<T>(share_)));  // [R, D]: each column has its own cost
   }
 
@@ -59,9 +78,9 @@ class Gaussians final : public Model<T> {
     std::copy(values.begin(), values.end(), parameter.value.data.begin());
     return &parameter;
   }
-  Parameters add(const std::string& group, const Settings& settings) {
-    const auto* mean = add(group + ".mean", settings.reals("mean", "columns"));
-    return {mean, add(group + ".log_scale", settings.reals("log_scale", "columns"))};
+  Parameters add(const std::string& group, const Config& config) {
+    const auto* mean = add(group + ".mean", config.mean);
+    return {mean, add(group + ".log_scale", config.log_scale)};
   }
   DistributionPtr<T> distribution(Tape<T>& tape, const Parameters& parameters, std::size_t rows) const {
     const std::vector<int> same(rows, 0);
@@ -70,7 +89,7 @@ class Gaussians final : public Model<T> {
   }
 
   int columns_;
-  bool cosine_;
+  Function function_;
   double share_;
   std::vector<double> k_;
   Parameters prior_, posterior_;
@@ -85,13 +104,7 @@ const ModelEntry entry = {
     .paper = "Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 3",
     .dependence = "one choice (columns=1), factorised",
     .kinds = "Normal",
-    .parameters = {ParameterInfo::integer("columns", 1, 1, 100000, "numbers D chosen at once"),
-                   ParameterInfo::choice("function", "quadratic", {"quadratic", "cosine"}, "the cost f"),
-                   ParameterInfo::reals("k", {1}, "k of (z - k)^2 or cos(k z): one for all, or one each"),
-                   ParameterInfo::reals("mean", {0}, "initial means: one for all, or one each"),
-                   ParameterInfo::reals("log_scale", {0},
-                                        "initial logarithms of the standard deviations: one for all, or one each"),
-                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "sum or mean of the columns' costs")},
+    .parameters = declared<Config>(),
     .needs = {"gaussians"},
 };
 HARDGRAD_MODEL(Gaussians, entry)

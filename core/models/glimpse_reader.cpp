@@ -55,70 +55,117 @@
 namespace hardgrad::models::glimpse_reader {
 namespace {
 
+enum class Core { rnn, lstm };
+constexpr Named<Core> cores[] = {{"rnn", Core::rnn}, {"lstm", Core::lstm}};
+
+enum class Policy { grid, gaussian };
+constexpr Named<Policy> policies[] = {{"grid", Policy::grid}, {"gaussian", Policy::gaussian}};
+
+enum class Reward { none, correct };
+constexpr Named<Reward> rewards[] = {{"none", Reward::none}, {"correct", Reward::correct}};
+
+enum class First { learned, random };
+constexpr Named<First> firsts[] = {{"learned", First::learned}, {"random", First::random}};
+
+struct Config {
+  int grid = 6, patch = 8, scales = 1, glimpses = 6, features = 128, hidden = 128;
+  Core core = Core::rnn;
+  Policy policy = Policy::grid;
+  double scale = 0.2;
+  Reward reward = Reward::none;
+  bool detached = false;
+  int locator_units = 0;
+  First first = First::learned;
+  bool clamped = false;
+  std::size_t place_units = 0;
+
+  void declare(Fields& field) {
+    field(grid, "grid", 1, 64, "cells per side of the grid of centres");
+    field(patch, "patch", 1, 64, "pixels per side of a patch");
+    field(scales, "scales", 1, 4, "patches per glimpse, each twice as wide as the previous one");
+    field(glimpses, "glimpses", 1, 32, "glimpses before each answer");
+    field(features, "features", 1, 4096, "width of a patch's representation");
+    field(hidden, "hidden", 1, 4096, "units of the core");
+    field(core, "core", cores, "the recurrent core");
+    field(policy, "policy", policies, "place of a glimpse: a cell of the grid, or Normal coordinates");
+    field(scale, "scale", 0, 10, "standard deviation of policy=gaussian; the image is [-1, 1]^2").above();
+    field(reward, "reward", rewards,
+          "none: the cost is the cross-entropy; correct: 1 if the answer is wrong, which places learn from, "
+          "while the rest learns from the cross-entropy");
+    field(detached, "detached", "the locator reads the state without a derivative");
+    field(locator_units, "locator_units", 0, 4096, "units of the locator's hidden layer; 0: none");
+    field(first, "first", firsts, "the first place is chosen as the others, or uniform");
+    field(clamped, "clamped", "policy=gaussian: places are clamped to the image when they are seen");
+    field(place_units, "place_units", 0, 4096,
+          "policy=gaussian: units of the hidden layer through which a glimpse's place is read; 0: none");
+  }
+};
+
 template <class T>
 class GlimpseReader final : public Model<T>, public Dreams, public StopsGradients {
  public:
-  explicit GlimpseReader(const Blueprint& b)
-      : sensor_{b.settings.integer("grid"), b.settings.integer("patch"), b.settings.integer("scales"),
-                b.dimensions.at("height"), b.dimensions.at("width")},
-        glimpses_(b.settings.integer("glimpses")),
+  GlimpseReader(const Config& config, const Blueprint& b)
+      : sensor_{config.grid, config.patch, config.scales, b.dimensions.at("height"), b.dimensions.at("width")},
+        glimpses_(config.glimpses),
         answers_(b.dimensions.contains("labels_in_a_row") ? b.dimensions.at("labels_in_a_row") : 1),
-        lstm_(b.settings.text("core") == "lstm"),
-        anywhere_(b.settings.text("policy") == "gaussian"),
-        rewarded_(b.settings.text("reward") == "correct"),
-        detached_(b.settings.flag("detached")),
-        random_first_(b.settings.text("first") == "random"),
+        kind_(config.core),
+        policy_(config.policy),
+        reward_(config.reward),
+        detached_(config.detached),
+        first_(config.first),
         gaze_{.patch = sensor_.patch,
               .scales = sensor_.scales,
-              .scale = b.settings.real("scale"),
-              .clamped = b.settings.flag("clamped"),
-              .place_units = static_cast<std::size_t>(b.settings.integer("place_units"))} {
-    if (!anywhere_ && (gaze_.clamped || gaze_.place_units > 0))
+              .scale = config.scale,
+              .clamped = config.clamped,
+              .place_units = config.place_units} {
+    if (policy_ == Policy::grid && (gaze_.clamped || gaze_.place_units > 0))
       throw UsageError("glimpse_reader: clamped and place_units are for places anywhere: take policy=gaussian or drop them");
-    if (random_first_ && glimpses_ * answers_ == 1)
+    if (first_ == First::random && glimpses_ * answers_ == 1)
       throw UsageError("glimpse_reader: first=random leaves no place to choose: take glimpses=2 or more");
     auto& set = this->parameters_;
-    const auto& [settings, dimensions, init, posterior] = b;
-    const std::size_t H = settings.integer("hidden"), D = settings.integer("features");
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
+    const std::size_t H = config.hidden, D = config.features;
     const std::size_t cells = sensor_.cells(), classes = dimensions.at("classes");
     const double bound = 1 / std::sqrt(double(H));
     patch_ = {set, "glimpse.patch", sensor_.values(), D, init};
     what_ = {set, "glimpse.what", D, H, init};
-    if (anywhere_)
+    if (policy_ == Policy::gaussian)
       gaze_.add_where(set, H, init);
     else
       where_ = {set, "glimpse.where", cells, H, init};
     initial_ = &uniform_parameter(set, "core.initial", {1, H}, bound, init);
-    if (lstm_) {
+    if (kind_ == Core::lstm) {
       core_ = {set, "core.lstm", H, H, init};
     } else {
       recurrent_ = {set, "core.recurrent", H, H, init, false};
       input_ = {set, "core.input", H, H, init};
     }
-    const std::size_t units = settings.integer("locator_units");
+    const std::size_t units = config.locator_units;
     if (units > 0) locator_hidden_ = {set, "locator.hidden", H, units, init};
-    locator_ = {set, "locator", units > 0 ? units : H, anywhere_ ? 2 : cells, init};
+    locator_ = {set, "locator", units > 0 ? units : H, policy_ == Policy::gaussian ? 2 : cells, init};
     classifier_ = {set, "classifier", H, classes, init};
 
     structure_.sites = {{.name = "place",
-                         .options = anywhere_ ? 0 : static_cast<int>(cells),
+                         .options = policy_ == Policy::gaussian ? 0 : static_cast<int>(cells),
                          .times = glimpses_ * answers_,
                          .state_width = static_cast<int>(H),
                          .reach = Reach::later_choices,
-                         .kind = anywhere_ ? SiteKind::normal : SiteKind::categorical,
-                         .columns = anywhere_ ? 2 : 1}};
+                         .kind = policy_ == Policy::gaussian ? SiteKind::normal : SiteKind::categorical,
+                         .columns = policy_ == Policy::gaussian ? 2 : 1}};
     structure_.posterior = posterior;
     structure_.dreams = this;
-    if (rewarded_) structure_.no_likelihood = "reward=correct";
-    if (rewarded_)
+    if (reward_ == Reward::correct) structure_.no_likelihood = "reward=correct";
+    if (reward_ == Reward::correct)
       stopped = "reward=correct: the cost of an answer has the derivative of its cross-entropy";
     else if (detached_)
       stopped = "detached=true: the locator's input has no derivative";
     labels = static_cast<int>(classes);
     places = answers_;
     if (answers_ > 1) last_label = labels - 1;
-    if (structure_.posterior && anywhere_) gaze_.add_posterior(set, H, D, classes, init);
-    if (structure_.posterior && !anywhere_) {
+    if (structure_.posterior && policy_ == Policy::gaussian) gaze_.add_posterior(set, H, D, classes, init);
+    if (structure_.posterior && policy_ == Policy::grid) {
       posterior_state_ = {set, "posterior.state", H, D, init, false};
       posterior_label_ = {set, "posterior.label", classes, D, init};
       posterior_patch_ = {set, "posterior.patch", sensor_.values(), D, init};
@@ -131,7 +178,8 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
 
   typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
     auto asked = Model<T>::asked(batch, site, example);
-    if (!anywhere_) asked.times = glimpses_ * count(batch.ints("label").row(example));  // all numbers are drawn, used or not
+    if (policy_ == Policy::grid)
+      asked.times = glimpses_ * count(batch.ints("label").row(example));  // all numbers are drawn, used or not
     return asked;
   }
 
@@ -146,17 +194,17 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
 
     auto states = States<T>::unseen(episode, distinct);
     auto h = tape.parameter(*initial_);
-    auto c = lstm_ ? tape.constant(1, h.cols()) : Var<T>{};
+    auto c = kind_ == Core::lstm ? tape.constant(1, h.cols()) : Var<T>{};
     std::vector<char> over(distinct.size());
     for (int k = 0; k < answers_; ++k) {
       const auto next = [&](int b) { return label.row(b)[k]; };
       for (int t = 1; t <= glimpses_; ++t) {
-        const bool random = random_first_ && k == 0 && t == 1;
+        const bool random = first_ == First::random && k == 0 && t == 1;
         auto place = choose(states, h, seen, clues, random, next);  // c_t ~ softmax(W_l h_{t-1} + b_l)
         // The recurrent product needs only the states before the choice, which are fewer.
-        const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
+        const auto recurrent = kind_ == Core::lstm ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
         Sum<T> gates = place.after(recurrent) + look(tape, place, seen, random);
-        if (lstm_) {
+        if (kind_ == Core::lstm) {
           const auto state = lstm_cell<T>(gates, Var<T>(place.after(c)));
           h = state.h;
           c = state.c;
@@ -179,7 +227,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
       if (std::all_of(over.begin(), over.end(), [](char is) { return is != 0; })) return;
       states = states.next_step().only([&](int b) { return !over[b]; });
       h = states.after(h);
-      if (lstm_) c = states.after(c);
+      if (kind_ == Core::lstm) c = states.after(c);
     }
   }
 
@@ -217,7 +265,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
   template <class F>
   States<T> choose(const States<T>& states, Var<T> h, Seen& seen, Var<T>& clues, bool random, F next) const {
     auto& tape = *h.tape;
-    if (random && anywhere_) return states.choose(gaze_.random_site(states, h, structure_.posterior));
+    if (random && policy_ == Policy::gaussian) return states.choose(gaze_.random_site(states, h, structure_.posterior));
     if (random) {
       const auto even = [&](std::size_t n) { return tape.constant(n, sensor_.cells()); };
       ItemSite<T> site{.name = "place", .logits = even(h.rows()), .items = seen.cells, .state = h};
@@ -226,7 +274,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
     }
     if (detached_) h = tape.detach(h);
     const auto located = locator_(locator_hidden_.weight ? relu(locator_hidden_(h)) : h);
-    if (anywhere_) return states.choose(gaze_.site(states, h, located, structure_.posterior, next));
+    if (policy_ == Policy::gaussian) return states.choose(gaze_.site(states, h, located, structure_.posterior, next));
     return states.choose(site(states, h, located, seen, clues, next));
   }
   template <class F>
@@ -249,11 +297,11 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
   // The core's input from a glimpse: a product with g = relu(W_x d + b_x + E), d = relu(W_p x + b_p).
   Var<T> input(Var<T> x, Sum<T> E) const {
     const auto g = relu(what_(relu(patch_(x))) + std::move(E));
-    return lstm_ ? core_.project(g) : input_(g);
+    return kind_ == Core::lstm ? core_.project(g) : input_(g);
   }
   // A glimpse depends only on the image and the cell. With more states than cells, all cells are computed once.
   Sum<T> look(Tape<T>& tape, const States<T>& place, Seen& seen, bool random) const {
-    if (anywhere_) {
+    if (policy_ == Policy::gaussian) {
       const auto l = gaze_.at(place, random);
       return input(gaze_.look(seen.image, place, l), gaze_.placed(l));
     }
@@ -267,7 +315,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
 
   /// reward=correct: the loss is 1 where the label is not the `right` one, with the derivative of the cross-entropy.
   Classified<T> rewarded(Classified<T> answer, const std::vector<int>& right) const {
-    if (!rewarded_) return answer;
+    if (reward_ == Reward::none) return answer;
     auto& tape = *answer.loss.tape;
     const auto ahead = tape.constant(right.size(), 1);  // [wrong] - CE
     const auto to = tape.mutable_value(ahead);
@@ -280,7 +328,11 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
   Structure structure_;
   Sensor sensor_;
   int glimpses_, answers_;
-  bool lstm_, anywhere_, rewarded_, detached_, random_first_;
+  Core kind_;
+  Policy policy_;
+  Reward reward_;
+  bool detached_;
+  First first_;
   Gaze<T> gaze_;  // policy=gaussian
   Linear<T> patch_, what_, recurrent_, input_, locator_hidden_, locator_, classifier_, posterior_state_, posterior_patch_;
   Embedding<T> where_, posterior_label_, posterior_where_;
@@ -296,28 +348,7 @@ const ModelEntry entry = {
     .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (policy=grid: places on a grid)",
     .dependence = "one choice (glimpses=1), sequential (glimpses>1, or several labels)",
     .kinds = "categorical, Normal (policy=gaussian)",
-    .parameters =
-        {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),
-         ParameterInfo::integer("patch", 8, 1, 64, "pixels per side of a patch"),
-         ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the previous one"),
-         ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before each answer"),
-         ParameterInfo::integer("features", 128, 1, 4096, "width of a patch's representation"),
-         ParameterInfo::integer("hidden", 128, 1, 4096, "units of the core"),
-         ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core"),
-         ParameterInfo::choice("policy", "grid", {"grid", "gaussian"},
-                               "place of a glimpse: a cell of the grid, or Normal coordinates"),
-         ParameterInfo::real("scale", 0.2, 0, 10, "standard deviation of policy=gaussian; the image is [-1, 1]^2").above(),
-         ParameterInfo::choice(
-             "reward", "none", {"none", "correct"},
-             "none: the cost is the cross-entropy; correct: 1 if the answer is wrong, which places learn from, "
-             "while the rest learns from the cross-entropy"),
-         ParameterInfo::flag("detached", false, "the locator reads the state without a derivative"),
-         ParameterInfo::integer("locator_units", 0, 0, 4096, "units of the locator's hidden layer; 0: none"),
-         ParameterInfo::choice("first", "learned", {"learned", "random"},
-                               "the first place is chosen as the others, or uniform"),
-         ParameterInfo::flag("clamped", false, "policy=gaussian: places are clamped to the image when they are seen"),
-         ParameterInfo::integer("place_units", 0, 0, 4096,
-                                "policy=gaussian: units of the hidden layer through which a glimpse's place is read; 0: none")},
+    .parameters = declared<Config>(),
     .needs = {"height", "width", "classes"},
 };
 HARDGRAD_MODEL(GlimpseReader, entry)

@@ -35,31 +35,62 @@
 namespace hardgrad::models::memory_reader {
 namespace {
 
+enum class Tying { adjacent, free_answers, layerwise };
+constexpr Named<Tying> tyings[] = {
+    {"adjacent", Tying::adjacent}, {"free_answers", Tying::free_answers}, {"layerwise", Tying::layerwise}};
+
+enum class BetweenHops { none, relu };
+constexpr Named<BetweenHops> all_between_hops[] = {{"none", BetweenHops::none}, {"relu", BetweenHops::relu}};
+
+struct Config {
+  int embedding = 20, hops = 3, picks = 1;
+  bool position_encoding = true, temporal = true;
+  Tying tying = Tying::adjacent;
+  BetweenHops between_hops = BetweenHops::none;
+  double dropout = 0;
+
+  void declare(Fields& field) {
+    field(embedding, "embedding", 1, 4096, "width of the memories");
+    field(hops, "hops", 1, 6, "hops; each reads one sentence");
+    field(picks, "picks", 1, 1000, "sentences that a hop reads at once; their memories are added");
+    field(position_encoding, "position_encoding", "weight words by their place in the sentence");
+    field(temporal, "temporal", "add a learned vector for the age of a sentence");
+    field(tying, "tying", tyings,
+          "adjacent: each hop's output table is the next one's input table, and the last one has "
+          "the answers' weights; free_answers: adjacent, with answer weights of their own; "
+          "layerwise: all hops share two tables");
+    field(between_hops, "between_hops", all_between_hops, "nonlinearity between hops");
+    field(dropout, "dropout", 0, 1, "share of the entries of u_K dropped in training").below();
+  }
+};
+
 template <class T>
 class MemoryReader final : public Model<T>, public Dreams {
  public:
-  explicit MemoryReader(const Blueprint& b)
-      : hops_(b.settings.integer("hops")),
-        picks_(b.settings.integer("picks")),
-        width_(b.settings.integer("embedding")),
-        position_encoding_(b.settings.flag("position_encoding")),
-        temporal_(b.settings.flag("temporal")),
-        layerwise_(b.settings.text("tying") == "layerwise"),
-        rectified_(b.settings.text("between_hops") == "relu") {
+  MemoryReader(const Config& config, const Blueprint& b)
+      : hops_(config.hops),
+        picks_(config.picks),
+        width_(config.embedding),
+        position_encoding_(config.position_encoding),
+        temporal_(config.temporal),
+        tying_(config.tying),
+        between_hops_(config.between_hops) {
     auto& set = this->parameters_;
-    const auto& [settings, dimensions, init, posterior] = b;
-    dropout_ = {"readout", 0, settings.real("dropout"), width_};
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
+    dropout_ = {"readout", 0, config.dropout, width_};
     const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
-    const int tables = layerwise_ ? 2 : hops_ + 1;
+    const int tables = tying_ == Tying::layerwise ? 2 : hops_ + 1;
     for (int k = 0; k < tables; ++k) memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
     ages_.resize(tables);
     if (temporal_)
       for (int k = 0; k < tables; ++k) ages_[k] = {set, "temporal." + std::to_string(k), N, width_, init};
-    if (layerwise_) {
+    if (tying_ == Tying::layerwise) {
       question_ = {set, "question", V, width_, init};
       hop_ = {set, "hop", width_, width_, init, false};
     }
-    if (settings.text("tying") == "adjacent") {
+    if (tying_ == Tying::adjacent) {
       if (!dimensions.contains("answer_word"))
         throw UsageError("memory_reader: tying=adjacent: the task declares no answer_word: take tying=free_answers");
       for (std::size_t a = 0; a < A; ++a) answer_words_.push_back(dimensions.at("answer_word") + static_cast<int>(a));
@@ -129,14 +160,16 @@ class MemoryReader final : public Model<T>, public Dreams {
                    Var<T> u) const;
 
   /// Indices of the tables A_k and C_k of hop k.
-  std::size_t looks(int k) const { return layerwise_ ? 0 : k - 1; }
-  std::size_t reads(int k) const { return layerwise_ ? 1 : k; }
+  std::size_t looks(int k) const { return tying_ == Tying::layerwise ? 0 : k - 1; }
+  std::size_t reads(int k) const { return tying_ == Tying::layerwise ? 1 : k; }
 
   Structure structure_;
   int hops_, picks_;
   std::size_t width_;
   Dropout dropout_{};
-  bool position_encoding_, temporal_, layerwise_, rectified_;
+  bool position_encoding_, temporal_;
+  Tying tying_;
+  BetweenHops between_hops_;
   std::vector<Embedding<T>> memory_, ages_;  // E_k, T_k
   Embedding<T> question_;                    // B with tying=layerwise
   Linear<T> hop_;                            // H
@@ -165,9 +198,9 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
                      .state = u,
                      .picks = picks_};
     if (structure_.posterior) site.posterior = [&] { return posterior(story, clues, answer, states, k, u); };
-    auto i = states.choose(site);                                               // i_k ~ softmax(e_k)
-    next = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
-    if (rectified_ && k < hops_) next = relu(next);
+    auto i = states.choose(site);                                                               // i_k ~ softmax(e_k)
+    next = i.after(tying_ == Tying::layerwise ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
+    if (between_hops_ == BetweenHops::relu && k < hops_) next = relu(next);
     states = std::move(i);
   }
   if (dropout_.in(distinct.batch())) next = dropout_(Var<T>(next), distinct.batch(), states.example());
@@ -209,7 +242,7 @@ auto MemoryReader<T>::read(Tape<T>& tape, const Batch& data) const -> Story {
   story.texts = Texts<T>(sentences, story.sentences, sentences.extent(2), width_, position_encoding_);
   for (std::size_t k = 0; k < memory_.size(); ++k) story.memory.push_back(memory(tape, story, memory_[k], ages_[k]));
   const Texts<T> questions(question, Items(count.size(), 1), question.extent(1), width_, position_encoding_);
-  story.asked = questions.sums(tape, layerwise_ ? question_ : memory_[0]);
+  story.asked = questions.sums(tape, tying_ == Tying::layerwise ? question_ : memory_[0]);
   return story;
 }
 
@@ -219,18 +252,7 @@ const ModelEntry entry = {
     .paper = "Sukhbaatar, Szlam, Weston & Fergus 2015, End-to-end memory networks",
     .dependence = "one choice (hops=1), sequential (hops>1)",
     .kinds = "categorical, subset (picks>1)",
-    .parameters = {ParameterInfo::integer("embedding", 20, 1, 4096, "width of the memories"),
-                   ParameterInfo::integer("hops", 3, 1, 6, "hops; each reads one sentence"),
-                   ParameterInfo::integer("picks", 1, 1, 1000, "sentences that a hop reads at once; their memories are added"),
-                   ParameterInfo::flag("position_encoding", true, "weight words by their place in the sentence"),
-                   ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence"),
-                   ParameterInfo::choice(
-                       "tying", "adjacent", {"adjacent", "free_answers", "layerwise"},
-                       "adjacent: each hop's output table is the next one's input table, and the last one has "
-                       "the answers' weights; free_answers: adjacent, with answer weights of their own; "
-                       "layerwise: all hops share two tables"),
-                   ParameterInfo::choice("between_hops", "none", {"none", "relu"}, "nonlinearity between hops"),
-                   ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of u_K dropped in training").below()},
+    .parameters = declared<Config>(),
     .needs = {"vocabulary", "answers", "sentences", "words"},
 };
 HARDGRAD_MODEL(MemoryReader, entry)

@@ -15,17 +15,29 @@
 namespace hardgrad::models::not_gate {
 namespace {
 
+struct Config {
+  double w0 = 0.5, b0 = -0.25, w1 = 0.3, b1 = 0.1;
+
+  void declare(Fields& field) {
+    field(w0, "w0", -1e6, 1e6, "weight of the gate");
+    field(b0, "b0", -1e6, 1e6, "bias of the gate");
+    field(w1, "w1", -1e6, 1e6, "weight of the output");
+    field(b1, "b1", -1e6, 1e6, "bias of the output");
+  }
+};
+
 template <class T>
 class NotGate final : public Model<T> {
  public:
-  explicit NotGate(const Blueprint& b) {
-    const auto& [settings, dimensions, init, posterior] = b;
+  NotGate(const Config& config, const Blueprint& b) {
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
     structure_ = {.sites = {{.name = "gate", .options = 2, .state_width = 1, .reach = Reach::own_costs}},
                   .posterior = posterior};
-    w0_ = number("gate.weight", {1, 1}, settings.real("w0"));
-    b0_ = number("gate.bias", {1}, settings.real("b0"));
-    w1_ = number("output.weight", {1, 1}, settings.real("w1"));
-    b1_ = number("output.bias", {1}, settings.real("b1"));
+    w0_ = number("gate.weight", {1, 1}, config.w0);
+    b0_ = number("gate.bias", {1}, config.b0);
+    w1_ = number("output.weight", {1, 1}, config.w1);
+    b1_ = number("output.bias", {1}, config.b1);
     if (structure_.posterior) posterior_ = Linear<T>(this->parameters_, "posterior", 2, 1, init);
   }
 
@@ -65,10 +77,7 @@ const ModelEntry entry = {
     .paper = "none: the smallest network with a stochastic unit, four parameters",
     .dependence = "one choice",
     .kinds = "binary",
-    .parameters = {ParameterInfo::real("w0", 0.5, -1e6, 1e6, "weight of the gate"),
-                   ParameterInfo::real("b0", -0.25, -1e6, 1e6, "bias of the gate"),
-                   ParameterInfo::real("w1", 0.3, -1e6, 1e6, "weight of the output"),
-                   ParameterInfo::real("b1", 0.1, -1e6, 1e6, "bias of the output")},
+    .parameters = declared<Config>(),
     .needs = {"not_gate"},
 };
 HARDGRAD_MODEL(NotGate, entry)

@@ -79,18 +79,32 @@ class Scorer {
   Linear<T> place_;
 };
 
+struct Config {
+  int grid = 0, layers = 4, channels = 7, hidden = 256, code = 5;
+  double beta = 1, background = 1e-8;
+
+  void declare(Fields& field) {
+    field(grid, "grid", 0, 256, "places per side; 0: every pixel of the canvas");
+    field(layers, "layers", 1, 16, "convolutions before the scores");
+    field(channels, "channels", 1, 1024, "channels of all convolutions but the last");
+    field(hidden, "hidden", 1, 4096, "hidden units of the encoder and of the decoder");
+    field(code, "code", 1, 1024, "width of the code");
+    field(beta, "beta", 0, 1e6, "weight of the divergence of the places from the uniform distribution");
+    field(background, "background", 0, 1, "probability of ink outside the window").above().below();
+  }
+};
+
 template <class T>
 class PixelAttention final : public Model<T> {
  public:
-  explicit PixelAttention(const Blueprint& b)
-      : beta_(static_cast<T>(b.settings.real("beta"))), background_(b.settings.real("background")) {
+  PixelAttention(const Config& config, const Blueprint& b)
+      : beta_(static_cast<T>(config.beta)), background_(config.background) {
     auto& set = this->parameters_;
-    const auto& settings = b.settings;
     const auto& dimensions = b.dimensions;
     const Key init = b.init;
     const int height = dimensions.at("height"), width = dimensions.at("width"), window = dimensions.at("window");
-    const int every = settings.integer("grid"), layers = settings.integer("layers");
-    code_ = settings.integer("code");
+    const int every = config.grid, layers = config.layers;
+    code_ = config.code;
     noise_ = dimensions.at("noise");
     if (height != width) throw UsageError(fmt::format("pixel_attention: the canvas must be square, got {}x{}", height, width));
     if (height <= 2 * layers)
@@ -103,7 +117,7 @@ class PixelAttention final : public Model<T> {
                       "the task noise={} (noise=0: a code without noise)",
                       code_, noise_, noise_, code_));
     sensor_ = {every ? every : height, window, 1, height, width};
-    const std::size_t C = settings.integer("channels"), h = settings.integer("hidden");
+    const std::size_t C = config.channels, h = config.hidden;
     attention_ = {set, "attention", static_cast<std::size_t>(layers), C, sensor_, init};
     encoder_[0] = {set, "encoder.1", sensor_.values(), h, init};
     encoder_[1] = {set, "encoder.2", h, 2 * code_, init};
@@ -222,14 +236,7 @@ const ModelEntry entry = {
         "Liu, Regier, Tripuraneni, Jordan & McAuliffe 2019, Rao-Blackwellized stochastic gradients for discrete distributions",
     .dependence = "one choice",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("grid", 0, 0, 256, "places per side; 0: every pixel of the canvas"),
-                   ParameterInfo::integer("layers", 4, 1, 16, "convolutions before the scores"),
-                   ParameterInfo::integer("channels", 7, 1, 1024, "channels of all convolutions but the last"),
-                   ParameterInfo::integer("hidden", 256, 1, 4096, "hidden units of the encoder and of the decoder"),
-                   ParameterInfo::integer("code", 5, 1, 1024, "width of the code"),
-                   ParameterInfo::real("beta", 1, 0, 1e6,
-                                       "weight of the divergence of the places from the uniform distribution"),
-                   ParameterInfo::real("background", 1e-8, 0, 1, "probability of ink outside the window").above().below()},
+    .parameters = declared<Config>(),
     .needs = {"height", "width", "window", "noise"},
 };
 HARDGRAD_MODEL(PixelAttention, entry)

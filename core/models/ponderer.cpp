@@ -60,29 +60,31 @@ Var<T> on(const std::vector<int>& row, Var<T> x) {
 template <class T>
 class Ponderer final : public Model<T> {
  public:
-  explicit Ponderer(const Blueprint& b)
-      : most_(b.settings.integer("steps")),
+  Ponderer(const Config& config, const Blueprint& b)
+      : most_(config.steps),
         longest_(b.dimensions.contains("puzzle_steps") ? b.dimensions.at("puzzle_steps") : 1),
         positions_(b.dimensions.at("positions")),
         classes_(b.dimensions.at("labels")),
-        act_(b.settings.text("law") == "act"),
-        at_once_(b.settings.text("ask") == "step"),
-        prior_(b.settings.real("prior")),
-        beta_(b.settings.real("beta")),
-        tau_(b.settings.real("tau")) {
+        law_(config.law),
+        ask_(config.ask),
+        prior_(config.prior),
+        beta_(config.beta),
+        tau_(config.tau) {
     auto& set = this->parameters_;
-    const auto& [settings, dimensions, init, posterior] = b;
-    const std::size_t H = settings.integer("hidden"), answers = positions_ * classes_;
-    think_ = {set, b};
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
+    const std::size_t H = config.hidden, answers = positions_ * classes_;
+    think_ = {set, config, b};
     answer_ = {set, "answer", H, answers, init};
     if (posterior) think_.add_posterior(set, answers, init);
-    structure_.sites = {{.name = at_once_ ? "stop" : "halt",
-                         .options = at_once_ ? most_ : 2,
-                         .times = longest_ * (at_once_ ? 1 : most_ - 1),
+    structure_.sites = {{.name = ask_ == Ask::step ? "stop" : "halt",
+                         .options = ask_ == Ask::step ? most_ : 2,
+                         .times = longest_ * (ask_ == Ask::step ? 1 : most_ - 1),
                          .state_width = static_cast<int>(H),
-                         .reach = at_once_ && longest_ == 1 ? Reach::own_costs : Reach::later_choices}};
+                         .reach = ask_ == Ask::step && longest_ == 1 ? Reach::own_costs : Reach::later_choices}};
     structure_.posterior = posterior;
-    if (tau_ > 0 || (beta_ > 0 && !act_)) structure_.no_likelihood = act_ ? "tau above 0" : "beta or tau above 0";
+    if (tau_ > 0 || (beta_ > 0 && law_ == Law::geometric))
+      structure_.no_likelihood = law_ == Law::act ? "tau above 0" : "beta or tau above 0";
   }
 
   const Structure& structure() const override { return structure_; }
@@ -125,7 +127,8 @@ class Ponderer final : public Model<T> {
   Structure structure_;
   int most_, longest_;  // N, T
   std::size_t positions_, classes_;
-  bool act_, at_once_;
+  Law law_;
+  Ask ask_;
   double prior_, beta_, tau_;
   Thinker<T> think_;
   Linear<T> answer_;
@@ -136,13 +139,13 @@ void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Distinct distinct(batch);
   const auto& data = distinct.batch();
   const auto length = lengths(data);
-  const Items options(distinct.size(), at_once_ ? most_ : 2);
+  const Items options(distinct.size(), ask_ == Ask::step ? most_ : 2);
   States<T> states(episode, distinct);
   LstmState<T> s;  // 0
   for (int t = 0; states.size() > 0; ++t) {
     const auto x = think(episode.tape(), states, data, t, s);
-    if (act_) pay(states, tau_, x.law.ponder_cost());
-    auto halted = at_once_ ? stop(states, x, options) : halt_or_go_on(states, x, options);
+    if (law_ == Law::act) pay(states, tau_, x.law.ponder_cost());
+    auto halted = ask_ == Ask::step ? stop(states, x, options) : halt_or_go_on(states, x, options);
     const auto h = x.mean(halted.w, halted.from, x.s.h);
     answer(halted.states, data, t, h);
     const auto steps = x.law.mean_steps();
@@ -173,7 +176,7 @@ template <class T>
 auto Ponderer<T>::stop(const States<T>& states, const Thought<T>& x, const Items& steps) const -> Halted {
   const auto log_p = x.law.log_p();
   auto& tape = *log_p.tape;
-  if (!act_) {  // beta KL(p || geometric)
+  if (law_ == Law::geometric) {  // beta KL(p || geometric)
     std::vector<double> geometric;
     for (int n = 0; n < most_; ++n) geometric.push_back(n * std::log1p(-prior_) + (n + 1 < most_ ? std::log(prior_) : 0));
     pay(states, beta_, kl_divergence(log_p, constant(tape, states.size(), geometric)));
@@ -186,7 +189,7 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought<T>& x, const Items
   const auto w = n.weights();
   std::vector<double> count;
   for (int step = 1; step <= most_; ++step) count.push_back(step);
-  if (!act_) pay(n, tau_, row_sums(multiply(w, constant(tape, w.rows(), count))));  // tau n
+  if (law_ == Law::geometric) pay(n, tau_, row_sums(multiply(w, constant(tape, w.rows(), count))));  // tau n
   const auto& from = n.histories().parent;
   return {n, from, w};
 }
@@ -202,7 +205,7 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, co
   std::vector<Var<T>> halts;                           // w_n, of the states after choice n
   std::vector<std::vector<int>> place;                 // the present states' rows of each w_n
   Var<T> divergence;                                   // KL(lambda_n || prior) of every inner step [M N, 1]
-  if (!act_) {
+  if (law_ == Law::geometric) {
     const auto rate = constant(tape, x.s.h.rows(), {std::log(prior_), std::log1p(-prior_)});
     divergence = kl_divergence(x.law.log_lambda(), rate);
   }
@@ -210,7 +213,7 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, co
     const auto at = x.at(n, from);
     ItemSite<T> site{.name = "halt", .logits = on(at, x.law.logits()), .items = both, .state = on(at, x.s.h)};
     for (std::size_t m = 0; m < from.size(); ++m) site.options.push_back(asked[m] && n < x.law.end()[from[m]] ? 2 : 1);
-    if (!act_) {  // tau + beta KL(lambda_n || prior), of the states that reach step n
+    if (law_ == Law::geometric) {  // tau + beta KL(lambda_n || prior), of the states that reach step n
       pay(states, tau_, reach);
       pay(states, beta_, multiply(on(at, divergence), reach));
     }
@@ -230,7 +233,7 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, co
     asked = std::move(next);
     states = z.next_step();
   }
-  if (!act_) pay(states, tau_, reach);
+  if (law_ == Law::geometric) pay(states, tau_, reach);
   halts.push_back(reach);
   place.push_back(range(from.size()));
   std::vector<int> row;  // of w_n for each state, in the stack of all w_n
@@ -273,19 +276,7 @@ const ModelEntry entry = {
     .paper = "Banino, Balaguer & Blundell 2021, PonderNet; Graves 2016, Adaptive computation time (law=act)",
     .dependence = "sequential, one choice (ask=step, one input)",
     .kinds = "binary, categorical (ask=step)",
-    .parameters =
-        {ParameterInfo::integer("hidden", 64, 1, 4096, "units of the core"),
-         ParameterInfo::integer("steps", 10, 2, 1000, "largest number N of inner steps"),
-         ParameterInfo::choice("law", "geometric", {"geometric", "act"},
-                               "halting unit: probability of halting at a step once it is reached, or in total (act)"),
-         ParameterInfo::choice("ask", "bits", {"bits", "step"}, "choices: a bit after each step, or the last step at once"),
-         ParameterInfo::flag("first_flag", false, "the input also tells whether the inner step is the first"),
-         ParameterInfo::real("epsilon", 0.01, 0, 1, "law=act: it halts where at most this probability is left").above().below(),
-         ParameterInfo::real("prior", 0.2, 0, 1, "rate of the geometric prior of the halting step (law=geometric)")
-             .above()
-             .below(),
-         ParameterInfo::real("beta", 0.01, 0, 1e6, "weight of the divergence from this prior (law=geometric)"),
-         ParameterInfo::real("tau", 0, 0, 1e6, "cost per step; law=act: weight of the ponder cost")},
+    .parameters = declared<Config>(),
     .needs = {"puzzle_width", "positions", "labels"},
 };
 HARDGRAD_MODEL(Ponderer, entry)

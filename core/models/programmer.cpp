@@ -49,17 +49,31 @@ namespace {
 constexpr std::size_t operations = table_operations.size();
 constexpr double least_probability = 0.01;  // k
 
+struct Config {
+  int steps = 4, hidden = 32, embedding = 32;
+  double delta = 1;
+
+  void declare(Fields& field) {
+    field(steps, "steps", 1, 16, "instructions T of a program");
+    field(hidden, "hidden", 1, 4096, "units H of the question's two LSTMs and of the history");
+    field(embedding, "embedding", 1, 4096, "width E of words, operations and column names");
+    field(delta, "delta", 0, 1e6, "error beyond which the loss of a number is linear").above();
+  }
+};
+
 template <class T>
 class Programmer final : public Model<T> {
  public:
-  explicit Programmer(const Blueprint& b) : steps_(b.settings.integer("steps")), delta_(b.settings.real("delta")) {
+  Programmer(const Config& config, const Blueprint& b) : steps_(config.steps), delta_(config.delta) {
     auto& set = this->parameters_;
-    const auto& [settings, dimensions, init, posterior] = b;
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
     if (const int longest = dimensions.at("program_steps"); steps_ < longest)
       throw UsageError(
           fmt::format("programmer: the longest program has {} steps, but steps is {}; give steps={} or shorter programs",
                       longest, steps_, longest));
-    const std::size_t H = settings.integer("hidden"), E = settings.integer("embedding");
+    const std::size_t H = config.hidden, E = config.embedding;
     words_ = {set, "embedding", static_cast<std::size_t>(dimensions.at("vocabulary")), E, init};
     question_ = {set, "question", E, H, init};
     operation_ = {set, "operation", operations, E, init};
@@ -322,10 +336,7 @@ const ModelEntry entry = {
     .paper = "Neelakantan, Le & Sutskever 2016, Neural Programmer (soft: nearly as published)",
     .dependence = "joint cost (steps=1), sequential (steps>1)",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("steps", 4, 1, 16, "instructions T of a program"),
-                   ParameterInfo::integer("hidden", 32, 1, 4096, "units H of the question's two LSTMs and of the history"),
-                   ParameterInfo::integer("embedding", 32, 1, 4096, "width E of words, operations and column names"),
-                   ParameterInfo::real("delta", 1, 0, 1e6, "error beyond which the loss of a number is linear").above()},
+    .parameters = declared<Config>(),
     .needs = {"vocabulary", "table_columns", "program_steps"},
 };
 HARDGRAD_MODEL(Programmer, entry)

@@ -35,25 +35,40 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/autodiff/subsets.hpp"
+#include "core/models/model.hpp"
 #include "core/models/parts/states.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad::models::router {
 namespace {
 
+enum class Gate { probability, none };
+constexpr Named<Gate> gates[] = {{"probability", Gate::probability}, {"none", Gate::none}};
+
+struct Config {
+  int experts = 4, picks = 1, hidden = 8;
+  double balance = 0;
+  Gate gate = Gate::probability;
+
+  void declare(Fields& field) {
+    field(experts, "experts", 1, 1000, "experts n");
+    field(picks, "picks", 1, 1000, "experts k that answer");
+    field(hidden, "hidden", 1, 4096, "hidden units of an expert");
+    field(balance, "balance", 0, 1e6, "weight of the load-balancing loss");
+    field(gate, "gate", gates, "weigh an expert's output with its probability, or not");
+  }
+};
+
 template <class T>
 class Router final : public Model<T> {
  public:
-  explicit Router(const Blueprint& b)
-      : picks_(b.settings.integer("picks")),
-        experts_(b.settings.integer("experts")),
-        balance_(b.settings.real("balance")),
-        gated_(b.settings.text("gate") == "probability") {
+  Router(const Config& config, const Blueprint& b)
+      : picks_(config.picks), experts_(config.experts), balance_(config.balance), weighing_(config.gate) {
     if (picks_ > experts_)
       throw UsageError(fmt::format("router: picks={} is more than experts={}: pick at most all of them", picks_, experts_));
     auto& set = this->parameters_;
     const std::size_t d = static_cast<std::size_t>(b.dimensions.at("features")) * b.dimensions.at("feature_width"),
-                      n = experts_, H = b.settings.integer("hidden"), C = b.dimensions.at("labels");
+                      n = experts_, H = config.hidden, C = b.dimensions.at("labels");
     gate_ = {set, "gate", d, n, b.init};
     for (int i = 1; i <= experts_; ++i) expert_.emplace_back(set, fmt::format("expert.{}", i), d, H, b.init);
     readout_ = {set, "readout", H, C, b.init};
@@ -84,7 +99,7 @@ class Router final : public Model<T> {
     ItemSite<T> site{.name = "expert", .logits = e, .items = items, .state = x, .picks = picks_};
     if (structure_.posterior)
       site.posterior = [&] { return add(posterior_gate_(x), posterior_label_(tape, std::span<const int>(label))); };
-    const auto pi = gated_ || balance_ > 0 ? picked(e) : Var<T>{};
+    const auto pi = weighing_ == Gate::probability || balance_ > 0 ? picked(e) : Var<T>{};
     if (balance_ > 0) episode.cost(episode.root(), load(gather_rows(pi, std::span<const int>(distinct.index))));
     const auto S = states.choose(site);
     const Var<T> o = S.read(answers(x, pi));  // sum_{i in S} c_i E_i(x)
@@ -113,12 +128,12 @@ class Router final : public Model<T> {
     std::vector<int> by_example(B * n);
     for (std::size_t r = 0; r < by_example.size(); ++r) by_example[r] = static_cast<int>(r % n * B + r / n);
     const auto all = gather_rows(std::span<const Var<T>>(of_expert), std::span<const int>(by_example));
-    return gated_ ? scale_rows(all, reshape(pi, 1)) : all;
+    return weighing_ == Gate::probability ? scale_rows(all, reshape(pi, 1)) : all;
   }
 
   int picks_, experts_;
   double balance_;
-  bool gated_;
+  Gate weighing_;
   Linear<T> gate_, readout_, posterior_gate_;
   std::vector<Linear<T>> expert_;
   Embedding<T> posterior_label_;
@@ -131,12 +146,7 @@ const ModelEntry entry = {
     .paper = "Shazeer et al. 2017, Outrageously large neural networks; Fedus, Zoph & Shazeer 2022, Switch transformers",
     .dependence = "one choice",
     .kinds = "categorical, subset (picks>1)",
-    .parameters = {ParameterInfo::integer("experts", 4, 1, 1000, "experts n"),
-                   ParameterInfo::integer("picks", 1, 1, 1000, "experts k that answer"),
-                   ParameterInfo::integer("hidden", 8, 1, 4096, "hidden units of an expert"),
-                   ParameterInfo::real("balance", 0, 0, 1e6, "weight of the load-balancing loss"),
-                   ParameterInfo::choice("gate", "probability", {"probability", "none"},
-                                         "weigh an expert's output with its probability, or not")},
+    .parameters = declared<Config>(),
     .needs = {"features", "feature_width", "labels"},
 };
 HARDGRAD_MODEL(Router, entry)

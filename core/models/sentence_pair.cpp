@@ -43,21 +43,37 @@
 namespace hardgrad::models::sentence_pair {
 namespace {
 
+enum class Attention { bottom, top, both, none };
+constexpr Named<Attention> attentions[] = {
+    {"bottom", Attention::bottom}, {"top", Attention::top}, {"both", Attention::both}, {"none", Attention::none}};
+
+struct Config {
+  Attention attention = Attention::bottom;
+  int layers = 1, width = 32, window = 3;
+
+  void declare(Fields& field) {
+    field(attention, "attention", attentions, "bottom: features of the convolution's input; top: weights of its pooled output");
+    field(layers, "layers", 1, 8, "blocks of convolution and pooling");
+    field(width, "width", 1, 4096, "width of a token; filters of a block");
+    field(window, "window", 1, 16, "tokens per unit of the convolution, and units per pooled token");
+  }
+};
+
 template <class T>
 class SentencePair final : public Model<T>, public Dreams {
  public:
-  explicit SentencePair(const Blueprint& b)
+  SentencePair(const Config& config, const Blueprint& b)
       : columns_(b.dimensions.at("first_length") + b.dimensions.at("second_length")),
-        width_(b.settings.integer("width")),
-        window_(b.settings.integer("window")) {
-    const auto& [settings, dimensions, init, posterior] = b;
-    const auto attention = settings.text("attention");
-    bottom_ = attention == "bottom" || attention == "both";
-    top_ = attention == "top" || attention == "both";
+        width_(config.width),
+        window_(config.window) {
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
+    bottom_ = config.attention == Attention::bottom || config.attention == Attention::both;
+    top_ = config.attention == Attention::top || config.attention == Attention::both;
     auto& set = this->parameters_;
     const std::size_t D = width_, C = dimensions.at("classes"), w = window_;
-    const int layers = settings.integer("layers"),
-              longest = std::max(dimensions.at("first_length"), dimensions.at("second_length"));
+    const int layers = config.layers, longest = std::max(dimensions.at("first_length"), dimensions.at("second_length"));
     words_ = {set, "embedding", static_cast<std::size_t>(dimensions.at("vocabulary")), D, init};
     if (bottom_) places_ = {set, "attention.place", static_cast<std::size_t>(longest), D, init};
     for (int k = 1; k <= layers; ++k) blocks_.emplace_back(set, fmt::format("block{}", k), w * (bottom_ ? 2 : 1) * D, D, init);
@@ -290,12 +306,7 @@ const ModelEntry entry = {
         "Yin, Schuetze, Xiang & Zhou 2016, ABCNN: attention-based convolutional neural network for modeling sentence pairs",
     .dependence = "joint cost (attention=bottom or top), sequential (attention=both, layers>1), no choice (attention=none)",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::choice("attention", "bottom", {"bottom", "top", "both", "none"},
-                                         "bottom: features of the convolution's input; top: weights of its pooled output"),
-                   ParameterInfo::integer("layers", 1, 1, 8, "blocks of convolution and pooling"),
-                   ParameterInfo::integer("width", 32, 1, 4096, "width of a token; filters of a block"),
-                   ParameterInfo::integer("window", 3, 1, 16,
-                                          "tokens per unit of the convolution, and units per pooled token")},
+    .parameters = declared<Config>(),
     .needs = {"vocabulary", "first_length", "second_length", "classes"},
 };
 HARDGRAD_MODEL(SentencePair, entry)

@@ -25,22 +25,55 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/subsets.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/reduction.hpp"
 #include "core/random/randomness.hpp"
 
 namespace hardgrad::models::subsets {
 namespace {
 
+enum class Function { square, linear, pairs };
+constexpr Named<Function> functions[] = {
+    {"square", Function::square}, {"linear", Function::linear}, {"pairs", Function::pairs}};
+
+struct Config {
+  int options = 10;
+  std::vector<double> picks = {5};
+  SubsetLaw law = SubsetLaw::conditional_poisson;
+  int columns = 1;
+  Function function = Function::square;
+  std::vector<double> logit = {0};
+  double logit_spread = 0;
+  std::vector<double> t = {0};
+  double t_spread = 1;
+  Reduce reduce = Reduce::sum;
+  int table_seed = 1;
+
+  void declare(Fields& field) {
+    field(options, "options", 1, 100000, "options n of each subset");
+    field(picks, "picks", "options k that are picked: one number, or one for each column", "columns");
+    field(law, "law", subset_laws, "the distribution of the subsets");
+    field(columns, "columns", 1, 100000, "subsets D chosen at once");
+    field(function, "function", functions, "the cost f");
+    field(logit, "logit", "initial logits of every subset: one number, or one for each option", "options");
+    field(logit_spread, "logit_spread", 0, 1e6, "standard deviation of numbers added to the initial logits");
+    field(t, "t", "t of function=square and linear: one number, or one for each option", "options");
+    field(t_spread, "t_spread", 0, 1e6, "standard deviation of numbers added to t");
+    field(reduce, "reduce", reductions, "sum or mean of the columns' costs");
+    field(table_seed, "table_seed", 0, 1e9, "seed of the numbers in f");
+  }
+};
+
 template <class T>
 class SubsetsToy final : public Model<T> {
  public:
-  explicit SubsetsToy(const Blueprint& b)
-      : columns_(b.settings.integer("columns")),
-        options_(b.settings.integer("options")),
-        picks_(picks_of(b.settings)),
-        law_(b.settings.text("law") == "plackett_luce" ? SubsetLaw::plackett_luce : SubsetLaw::conditional_poisson),
-        function_(b.settings.text("function")),
-        share_(b.settings.text("reduce") == "mean" ? 1.0 / columns_ : 1.0),
-        t_(b.settings.reals("t", "options")) {
+  SubsetsToy(const Config& config, const Blueprint& b)
+      : columns_(config.columns),
+        options_(config.options),
+        picks_(picks_of(config)),
+        law_(config.law),
+        function_(config.function),
+        share_(share_of_each(config.reduce, columns_)),
+        t_(config.t) {
     const auto [least, most] = std::minmax_element(picks_.begin(), picks_.end());
     if (*most > options_)
       throw UsageError(fmt::format("subsets: picks={} is more than options={}: pick at most all of them", *most, options_));
@@ -53,16 +86,16 @@ class SubsetsToy final : public Model<T> {
                              .columns = columns_,
                              .fewer = *least < *most}},
                   .posterior = b.posterior};
-    const auto start = [&](const std::string& name) { return add_logits(name, b.settings, b.init / name); };
+    const auto start = [&](const std::string& name) { return add_logits(name, config, b.init / name); };
     logits_ = start("subsets.logits");
     if (b.posterior) posterior_ = start("posterior.logits");
-    make_tables(b.settings);
+    make_tables(config);
   }
 
   const Structure& structure() const override { return structure_; }
   std::vector<std::pair<std::string, Array<double>>> constants() const override {
     const auto n = static_cast<std::size_t>(options_);
-    if (function_ == "pairs") return {{"subsets.q", {{n, n}, q_}}};
+    if (function_ == Function::pairs) return {{"subsets.q", {{n, n}, q_}}};
     return {{"subsets.t", {{n}, t_}}};
   }
 
@@ -78,9 +111,9 @@ class SubsetsToy final : public Model<T> {
 
  private:
   /// k of each column.
-  static std::vector<int> picks_of(const Settings& settings) {
+  static std::vector<int> picks_of(const Config& config) {
     std::vector<int> picks;
-    for (double k : settings.reals("picks", "columns")) {
+    for (double k : config.picks) {
       if (k < 1 || k != std::round(k) || k > 1e9)
         throw UsageError(fmt::format("subsets: picks={}: a subset has a whole number of options, at least 1", k));
       picks.push_back(static_cast<int>(k));
@@ -88,10 +121,10 @@ class SubsetsToy final : public Model<T> {
     return picks;
   }
 
-  const Parameter<T>* add_logits(const std::string& name, const Settings& settings, Key key) {
+  const Parameter<T>* add_logits(const std::string& name, const Config& config, Key key) {
     auto& parameter = this->parameters_.add(name, {static_cast<std::size_t>(columns_), static_cast<std::size_t>(options_)});
-    const auto& start = settings.reals("logit", "options");
-    const double spread = settings.real("logit_spread");
+    const auto& start = config.logit;
+    const double spread = config.logit_spread;
     KeyedRandomness random(key);
     for (std::size_t i = 0; i < parameter.value.data.size(); ++i)
       parameter.value.data[i] = static_cast<T>(
@@ -99,11 +132,11 @@ class SubsetsToy final : public Model<T> {
     return &parameter;
   }
 
-  void make_tables(const Settings& settings) {
-    KeyedRandomness random(Key(settings.integer("table_seed")) / "subsets.table");
-    const double spread = settings.real("t_spread");
+  void make_tables(const Config& config) {
+    KeyedRandomness random(Key(config.table_seed) / "subsets.table");
+    const double spread = config.t_spread;
     for (int i = 0; i < options_; ++i) t_[i] += spread * random.normal({.step = 0, .column = static_cast<std::uint32_t>(i)});
-    if (function_ != "pairs") return;
+    if (function_ != Function::pairs) return;
     q_.resize(static_cast<std::size_t>(options_) * options_);
     for (int i = 0; i < options_; ++i)
       for (int j = 0; j < i; ++j)
@@ -126,15 +159,15 @@ class SubsetsToy final : public Model<T> {
         tape.mutable_value(x).data[i] = static_cast<T>(numbers[i % numbers.size()]);
       return x;
     };
-    if (function_ == "pairs") return row_sums(multiply(w, matmul(w, constant(q_, options_))));
+    if (function_ == Function::pairs) return row_sums(multiply(w, matmul(w, constant(q_, options_))));
     const auto t = constant(t_, w.rows());
-    return row_sums(function_ == "linear" ? multiply(w, t) : square(subtract(w, t)));
+    return row_sums(function_ == Function::linear ? multiply(w, t) : square(subtract(w, t)));
   }
 
   int columns_, options_;
   std::vector<int> picks_;
   SubsetLaw law_;
-  std::string function_;
+  Function function_;
   double share_;
   std::vector<double> t_, q_;
   const Parameter<T>* logits_ = nullptr;
@@ -150,18 +183,7 @@ const ModelEntry entry = {
     .paper = "Ahmed et al. 2023, SIMPLE: a gradient estimator for k-subset sampling, sec. 5.1",
     .dependence = "one choice (columns=1), factorised",
     .kinds = "subset",
-    .parameters = {ParameterInfo::integer("options", 10, 1, 100000, "options n of each subset"),
-                   ParameterInfo::reals("picks", {5}, "options k that are picked: one number, or one for each column"),
-                   ParameterInfo::choice("law", "conditional_poisson", {"conditional_poisson", "plackett_luce"},
-                                         "the distribution of the subsets"),
-                   ParameterInfo::integer("columns", 1, 1, 100000, "subsets D chosen at once"),
-                   ParameterInfo::choice("function", "square", {"square", "linear", "pairs"}, "the cost f"),
-                   ParameterInfo::reals("logit", {0}, "initial logits of every subset: one number, or one for each option"),
-                   ParameterInfo::real("logit_spread", 0, 0, 1e6, "standard deviation of numbers added to the initial logits"),
-                   ParameterInfo::reals("t", {0}, "t of function=square and linear: one number, or one for each option"),
-                   ParameterInfo::real("t_spread", 1, 0, 1e6, "standard deviation of numbers added to t"),
-                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "sum or mean of the columns' costs"),
-                   ParameterInfo::integer("table_seed", 1, 0, 1e9, "seed of the numbers in f")},
+    .parameters = declared<Config>(),
     .needs = {"subsets"},
 };
 HARDGRAD_MODEL(SubsetsToy, entry)

@@ -45,27 +45,49 @@ namespace {
 constexpr std::size_t moves = 3, actions = 2 * moves + 2;  // of a head; a_t of a step
 constexpr int columns = 3;                                 // input head, memory head, output
 
+enum class Controller { lstm, direct };
+constexpr Named<Controller> controllers[] = {{"lstm", Controller::lstm}, {"direct", Controller::direct}};
+
+enum class InputMoves { both, forward };
+constexpr Named<InputMoves> all_input_moves[] = {{"both", InputMoves::both}, {"forward", InputMoves::forward}};
+
+struct Config {
+  int cells = 64, width = 8, hidden = 64;
+  double time = 1;
+  Controller controller = Controller::lstm;
+  InputMoves input = InputMoves::both;
+
+  void declare(Fields& field) {
+    field(cells, "cells", 3, 4096, "cells of each circular tape");
+    field(width, "width", 1, 1024, "width of a memory cell");
+    field(hidden, "hidden", 1, 4096, "units of the controller");
+    field(time, "time", 1, 100, "step limit, in units of the sequence's length (shown and wanted steps)");
+    field(controller, "controller", controllers,
+          "direct: inputs and memory are also copied to memory and output, with learned weights");
+    field(input, "input", all_input_moves, "directions of the head of the input tape");
+  }
+};
+
 template <class T>
 class TapeMachine final : public Model<T> {
  public:
-  explicit TapeMachine(const Blueprint& b)
-      : cells_(b.settings.integer("cells")),
-        width_(b.settings.integer("width")),
-        time_(b.settings.real("time")),
-        forward_(b.settings.text("input") == "forward") {
+  TapeMachine(const Config& config, const Blueprint& b)
+      : cells_(config.cells), width_(config.width), time_(config.time), input_(config.input) {
     auto& set = this->parameters_;
-    const auto& [settings, dimensions, init, posterior] = b;
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
     if (const int shown = dimensions.at("shown_steps"); static_cast<int>(cells_) < shown)
       throw UsageError(
           fmt::format("tape_machine: the longest sequence takes {} cells of the input tape, but a tape has {}; give cells={} "
                       "or shorter sequences",
                       shown, cells_, shown));
-    const std::size_t C = settings.integer("hidden"), I = dimensions.at("input_width"), O = dimensions.at("answer_width");
+    const std::size_t C = config.hidden, I = dimensions.at("input_width"), O = dimensions.at("answer_width");
     controller_ = {set, "controller", I + width_ + actions, C, init};
     move_ = {set, "move", C, actions, init};
     write_ = {set, "write", C, 2 * width_, init};
     output_ = {set, "output", C, O, init};
-    if (settings.text("controller") == "direct") {
+    if (config.controller == Controller::direct) {
       direct_ = {set, "direct", C, 4, init};
       input_to_memory_ = {set, "direct.input_to_memory", I, width_, init, false};
       input_to_output_ = {set, "direct.input_to_output", I, O, init, false};
@@ -99,7 +121,7 @@ class TapeMachine final : public Model<T> {
     }
   };
   int steps(int length) const { return static_cast<int>(std::ceil(time_ * length)); }
-  int input_moves() const { return forward_ ? 2 : static_cast<int>(moves); }
+  int input_moves() const { return input_ == InputMoves::forward ? 2 : static_cast<int>(moves); }
   Machine start(Tape<T>& tape, std::size_t examples, std::size_t symbols) const;
   /// The scores (W_i s + b_i, W_j s + b_j, W_o s + b_o) [n, 8] -> [n 3, 3], one row per column of the site.
   static Var<T> of_columns(Var<T> scores) {
@@ -119,7 +141,7 @@ class TapeMachine final : public Model<T> {
   Structure structure_;
   std::size_t cells_, width_;
   double time_;
-  bool forward_;
+  InputMoves input_;
   Lstm<T> controller_;
   Linear<T> move_, write_, output_, posterior_;
   Linear<T> direct_, input_to_memory_, input_to_output_, memory_to_output_;  // controller=direct
@@ -211,15 +233,7 @@ const ModelEntry entry = {
     .paper = "Zaremba & Sutskever 2015, Reinforcement learning neural Turing machines",
     .dependence = "sequential",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("cells", 64, 3, 4096, "cells of each circular tape"),
-                   ParameterInfo::integer("width", 8, 1, 1024, "width of a memory cell"),
-                   ParameterInfo::integer("hidden", 64, 1, 4096, "units of the controller"),
-                   ParameterInfo::real("time", 1, 1, 100,
-                                       "step limit, in units of the sequence's length (shown and wanted steps)"),
-                   ParameterInfo::choice(
-                       "controller", "lstm", {"lstm", "direct"},
-                       "direct: inputs and memory are also copied to memory and output, with learned weights"),
-                   ParameterInfo::choice("input", "both", {"both", "forward"}, "directions of the head of the input tape")},
+    .parameters = declared<Config>(),
     .needs = {"input_width", "answer_width", "steps", "shown_steps"},
 };
 HARDGRAD_MODEL(TapeMachine, entry)

@@ -41,11 +41,7 @@
 //   start=backward   s_0 = tanh(W_init b_1 + b_init)
 //   encoder=forward  a_i = f_i, C = H, and f_L replaces [f_L; b_1].
 //   encoder=none     a_i = E_x x_i, the word's embedding, C = E, and the mean of a_1..a_L replaces [f_L; b_1].
-//   readout=context  u_t = tanh(W_z z_t + b_z): a word depends on the chosen position only, as in the IBM models (Brown et al.
-//                    1993), whose translation table this network and whose distortion the attention replaces.
-//   readout=state    Without W_y E_y y_{t-1}.
-//   readout=maxout   u_t = the larger of each two neighbours of the sum, H / 2 numbers, in place of its tanh. The state is the
-//                    one that e_t reads: s_{t-1} with order=context_first.
+//   readout=R        Terms and activation of u_t: translator/readout.hpp.
 //   source=reversed  The encoder reads x_L..x_1 (Sutskever, Vinyals & Le 2014).
 //   source=twice     The encoder reads x_1..x_L x_1..x_L (Zaremba & Sutskever 2014).
 //                    In either order a_i is the state at the last reading of x_i; f_L is the state at the last word read.
@@ -93,12 +89,12 @@ namespace {
 template <class T>
 class Translator final : public Model<T>, public Dreams {
  public:
-  explicit Translator(const Blueprint& b) : net_(this->parameters_, Setup(b), b.init), is_(net_.is) {
+  Translator(const Config& config, const Blueprint& b) : net_(this->parameters_, Setup(config, b), b.init), is_(net_.is) {
     labels = static_cast<int>(is_.target_vocabulary);
     places = is_.longest;
     last_label = is_.eos;
     const int H = static_cast<int>(is_.H);
-    const bool later = is_.feed == "sampled" || is_.feed == "attentional" || is_.writes;
+    const bool later = is_.feed == Feed::sampled || is_.feed == Feed::attentional || is_.writes;
     if (is_.attends)
       structure_.sites = {{.name = is_.heads == 1 ? "position" : "head",
                            .options = is_.positions + is_.null,
@@ -109,12 +105,12 @@ class Translator final : public Model<T>, public Dreams {
                            .kind = is_.picks > 1 ? SiteKind::subsets : SiteKind::categorical,
                            .columns = is_.heads}};
     if (is_.writes) {
-      structure_.sites.push_back(word_site(labels, is_.longest, H, is_.reward));
+      structure_.sites.push_back(word_site(labels, is_.longest, H, *is_.words.reward));
       structure_.no_posterior = "its words are choices";
       structure_.rewards = true;
       structure_.no_likelihood = rewards_as_losses;
     }
-    structure_.posterior = is_.posterior;
+    structure_.posterior = is_.inferred;
     if (is_.picks == 1) structure_.dreams = this;  // dreams replay single options
   }
 
@@ -168,7 +164,7 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
         tape, example.size(), is_.attends ? readouts.read(x.to_readout) : Sum<T>(x.to_readout, example),
         [&](const Linear<T>& W_s) { return readouts.after(W_s(readouts.state())); },
         [&] { return Sum<T>(y.to_readout, readouts.each([&](int b, int t) { return y.row(b, t); })); });
-    if (is_.feed == "attentional") fed = net_.fed(u);
+    if (is_.feed == Feed::attentional) fed = net_.fed(u);
     const Var<T> kept = net_.drop_readout(u, distinct.batch(), example);
     // loss_t = -log softmax(W_o u_t + b_o)[y_t]
     return readouts.classify(kept, net_.readout.output(), readouts.each([&](int b, int t) { return sentences.label(b, t); }));
@@ -202,8 +198,8 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
     }
     // The states whose context the state reads: z_t, its mean, u_t or none.
     const auto read = [&] {
-      if (!is_.attends || is_.feed == "none") return states.next_step();
-      return is_.feed == "soft" ? states.expecting(i) : is_.feed == "sampled" ? i : i.next_step();
+      if (!is_.attends || is_.feed == Feed::none) return states.next_step();
+      return is_.feed == Feed::soft ? states.expecting(i) : is_.feed == Feed::sampled ? i : i.next_step();
     };
     std::optional<States<T>> next;
     if (is_.context_first) {
@@ -211,12 +207,12 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
       s = step(*next);
       next = next->next_step();
     }
-    if (is_.context_first && is_.feed == "sampled" && !net_.readout.maxout())
+    if (is_.context_first && is_.feed == Feed::sampled && !net_.readout.reads_scored())
       readouts.add_after(t, s.h, i);
     else
-      readouts.add(t, net_.readout.maxout() ? scored : s.h, i);
+      readouts.add(t, net_.readout.reads_scored() ? scored : s.h, i);
 
-    if (!sentences.known() || is_.feed == "attentional") {
+    if (!sentences.known() || is_.feed == Feed::attentional) {
       auto words = emit();
       readouts.clear();
       if (!sentences.known()) {
@@ -225,7 +221,7 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
       }
     }
     if (t + 1 == sentences.steps()) break;
-    if (is_.feed == "attentional") s = net_.decoder.after(i, s);  // as u_t
+    if (is_.feed == Feed::attentional) s = net_.decoder.after(i, s);  // as u_t
     if (!next) next = read();
     states = std::move(*next).as_observed().only(sentences.have(t + 1));
   }
@@ -243,8 +239,8 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
   auto s = net_.decoder.start(x.first_state);
   Var<T> y = net_.target_words(tape, std::span<const int>(first)), z;
   if (!is_.attends && x.to_gates) z = x.to_gates;  // of every step
-  WordChoices<T> words(tape, sentence_rewards<T>(is_.reward, answers_of(data), is_.eos, is_.longest), distinct.size(), labels,
-                       is_.eos);
+  WordChoices<T> words(tape, sentence_rewards<T>(*is_.words.reward, answers_of(data), is_.eos, is_.longest), distinct.size(),
+                       labels, is_.eos);
 
   States<T> states(episode, distinct);
   for (int t = 1; t <= is_.longest; ++t) {
@@ -269,8 +265,8 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
                                     .columns = is_.heads,
                                     .options = words.limited(std::move(count))});
       words.follow(i);
-      if (is_.feed == "sampled") z = i.read(x.to_gates);
-      if (is_.feed == "soft") z = i.after(Var<T>(states.expecting(i).read(x.to_gates)));
+      if (is_.feed == Feed::sampled) z = i.read(x.to_gates);
+      if (is_.feed == Feed::soft) z = i.after(Var<T>(states.expecting(i).read(x.to_gates)));
     } else if (z) {
       z = i.after(states.after(z));
     }
@@ -282,9 +278,9 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
 
     const auto u = net_.readout(
         tape, i.size(), is_.attends ? i.read(x.to_readout) : Sum<T>(x.to_readout, i.example()),
-        [&](const Linear<T>& W_s) { return net_.readout.maxout() ? i.after(W_s(scored)) : Sum<T>(W_s(s.h)); },
+        [&](const Linear<T>& W_s) { return net_.readout.reads_scored() ? i.after(W_s(scored)) : Sum<T>(W_s(s.h)); },
         [&] { return net_.readout.project(y); });
-    if (is_.feed == "attentional") z = net_.fed(u);
+    if (is_.feed == Feed::attentional) z = net_.fed(u);
     const auto of = i.each([](int b) { return b; });
     const auto w = words.choose(  // y_t ~ softmax(W_o u_t + b_o)
         t, i,
@@ -310,7 +306,7 @@ const ModelEntry entry = {
     .dependence =
         "factorised (feed=none|soft), sequential (feed=sampled|attentional or words=sampled), no choice (attention=none)",
     .kinds = "categorical, subset (picks>1)",
-    .parameters = parameters(),
+    .parameters = declared<Config>(),
     .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Translator, entry)

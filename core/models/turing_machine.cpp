@@ -31,26 +31,47 @@
 namespace hardgrad::models::turing_machine {
 namespace {
 
+enum class Controller { lstm, feedforward };
+constexpr Named<Controller> controllers[] = {{"lstm", Controller::lstm}, {"feedforward", Controller::feedforward}};
+
+struct Config {
+  int cells = 128, width = 20, reads = 1, writes = 1, shifts = 1;
+  Controller controller = Controller::lstm;
+  int hidden = 100;
+
+  void declare(Fields& field) {
+    field(cells, "cells", 2, 4096, "cells of the memory");
+    field(width, "width", 1, 1024, "width of a cell");
+    field(reads, "reads", 1, 16, "heads that read");
+    field(writes, "writes", 1, 16, "heads that write");
+    field(shifts, "shifts", 0, 100, "cells that a head may shift by, to either side");
+    field(controller, "controller", controllers, "network that controls the heads");
+    field(hidden, "hidden", 1, 4096, "units of the controller");
+  }
+};
+
 template <class T>
 class TuringMachine final : public Model<T> {
  public:
-  explicit TuringMachine(const Blueprint& b)
-      : cells_(b.settings.integer("cells")),
-        width_(b.settings.integer("width")),
-        readers_(b.settings.integer("reads")),
-        heads_(readers_ + b.settings.integer("writes")),
-        shifts_(2 * b.settings.integer("shifts") + 1),
-        recurrent_(b.settings.text("controller") == "lstm") {
+  TuringMachine(const Config& config, const Blueprint& b)
+      : cells_(config.cells),
+        width_(config.width),
+        readers_(config.reads),
+        heads_(readers_ + config.writes),
+        shifts_(2 * config.shifts + 1),
+        kind_(config.controller) {
     auto& set = this->parameters_;
-    const auto& [settings, dimensions, init, posterior] = b;
+    const auto& dimensions = b.dimensions;
+    const auto& init = b.init;
+    const bool posterior = b.posterior;
     if (const int vectors = dimensions.at("vectors"); static_cast<int>(cells_) < vectors)
       throw UsageError(
           fmt::format("turing_machine: the longest sequence has {} vectors to keep, but the memory has {} cells; "
                       "give cells={} or shorter sequences",
                       vectors, cells_, vectors));
-    const std::size_t C = settings.integer("hidden"), I = dimensions.at("input_width"), O = dimensions.at("answer_width");
+    const std::size_t C = config.hidden, I = dimensions.at("input_width"), O = dimensions.at("answer_width");
     initial_ = &normal_parameter(set, "memory.initial.weight", {1, width_}, 0.5, init);
-    if (recurrent_)
+    if (kind_ == Controller::lstm)
       lstm_ = {set, "controller", I + readers_ * width_, C, init};
     else
       controller_ = {set, "controller", I + readers_ * width_, C, init};
@@ -95,7 +116,7 @@ class TuringMachine final : public Model<T> {
 
   Structure structure_;
   std::size_t cells_, width_, readers_, heads_, shifts_;  // shifts_: 2 S + 1
-  bool recurrent_;
+  Controller kind_;
   const Parameter<T>* initial_ = nullptr;
   Lstm<T> lstm_;
   Linear<T> controller_, address_, write_, output_, posterior_;
@@ -112,7 +133,8 @@ void TuringMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto m = start(tape, distinct.size()).after(states);
   for (std::size_t t = 0; t < given.steps(); ++t) {
     const auto input = concat_columns({given.x(tape, states.example(), t), m.r});
-    m.s = recurrent_ ? lstm_.step(lstm_.project(input), m.s) : LstmState<T>{tanh(controller_(input)), {}};  // s_t
+    m.s =
+        kind_ == Controller::lstm ? lstm_.step(lstm_.project(input), m.s) : LstmState<T>{tanh(controller_(input)), {}};  // s_t
     ItemSite<T> site{.name = "heads",
                      .logits = addressed(m),  // e
                      .items = items,
@@ -141,7 +163,7 @@ auto TuringMachine<T>::start(Tape<T>& tape, std::size_t examples) const -> Machi
   const auto C = static_cast<std::size_t>(structure_.state_width());
   Machine m;
   m.s.h = tape.constant(examples, C);
-  if (recurrent_) m.s.c = tape.constant(examples, C);
+  if (kind_ == Controller::lstm) m.s.c = tape.constant(examples, C);
   m.M = {gather_rows(tape.parameter(*initial_), std::span<const int>(same)), cells_};
   const auto first = tape.constant(examples * heads_, cells_);
   for (std::size_t h = 0; h < examples * heads_; ++h) tape.mutable_value(first)(h, 0) = 1;
@@ -186,13 +208,7 @@ const ModelEntry entry = {
     .paper = "Graves, Wayne & Danihelka 2014, Neural Turing machines (soft: as published)",
     .dependence = "sequential",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("cells", 128, 2, 4096, "cells of the memory"),
-                   ParameterInfo::integer("width", 20, 1, 1024, "width of a cell"),
-                   ParameterInfo::integer("reads", 1, 1, 16, "heads that read"),
-                   ParameterInfo::integer("writes", 1, 1, 16, "heads that write"),
-                   ParameterInfo::integer("shifts", 1, 0, 100, "cells that a head may shift by, to either side"),
-                   ParameterInfo::choice("controller", "lstm", {"lstm", "feedforward"}, "network that controls the heads"),
-                   ParameterInfo::integer("hidden", 100, 1, 4096, "units of the controller")},
+    .parameters = declared<Config>(),
     .needs = {"input_width", "answer_width", "steps", "vectors"},
 };
 HARDGRAD_MODEL(TuringMachine, entry)

@@ -64,37 +64,61 @@ struct Weights {
   Var<T> project(Var<T> x) const { return linear(x, input, input_bias); }
 };
 
+enum class PolicyKind { gru, attention, table };
+constexpr Named<PolicyKind> policy_kinds[] = {
+    {"gru", PolicyKind::gru}, {"attention", PolicyKind::attention}, {"table", PolicyKind::table}};
+
+enum class Reference { none, uniform, initial };
+constexpr Named<Reference> references[] = {
+    {"none", Reference::none}, {"uniform", Reference::uniform}, {"initial", Reference::initial}};
+
+struct Config {
+  PolicyKind policy = PolicyKind::gru;
+  int hidden = 32, embedding = 16;
+  double scale = 1;
+  const Reward* reward = &exact_reward;
+  double drift = 0;
+  Reference reference = Reference::none;
+  double away = 0;
+
+  void declare(Fields& field) {
+    field(policy, "policy", policy_kinds, "a recurrent network, a causal layer of attention, or free logits for each prefix");
+    field(hidden, "hidden", 1, 4096, "units of the GRU; width of attention");
+    field(embedding, "embedding", 1, 4096, "policy=gru: width of symbols and words");
+    field(scale, "scale", 0, 1e3, "standard deviation of the initial logits of policy=table");
+    reward_field(field, reward, "of tasks with a right answer");
+    field(drift, "drift", 0, 1e3, "distance of the behaviour policy, in standard deviations of the initial parameters");
+    field(reference, "reference", references, "the reference policy");
+    field(away, "away", 0, 1e3, "distance of reference=initial from the start, in the same units");
+  }
+};
+
 template <class T>
 class Writer final : public Model<T> {
  public:
-  explicit Writer(const Blueprint& b)
+  Writer(const Config& config, const Blueprint& b)
       : numbers_{static_cast<std::size_t>(b.dimensions.at("words")), b.dimensions.at("longest")},
-        tabular_(b.settings.text("policy") == "table"),
-        attends_(b.settings.text("policy") == "attention"),
+        config_(config),
         tabled_(b.dimensions.contains("reward_table")),
         expressions_(b.dimensions.contains("expressions")),
-        prompted_(b.dimensions.contains("prompt_symbols")),
-        reward_(b.settings.text("reward")),
-        drift_(b.settings.real("drift")),
-        away_(b.settings.real("away")),
-        reference_(b.settings.text("reference")) {
-    const auto& [settings, dimensions, init, posterior] = b;
-    if (const double rows = numbers_.count(numbers_.longest - 1); tabular_ && rows > most_prefixes)
+        prompted_(b.dimensions.contains("prompt_symbols")) {
+    const auto& init = b.init;
+    if (const double rows = numbers_.count(numbers_.longest - 1); config_.policy == PolicyKind::table && rows > most_prefixes)
       throw UsageError(
           fmt::format("writer: policy=table has a row for each prefix, at most {:.0f}, but there are {:.6g}: take "
                       "fewer words, shorter sequences, or policy=gru",
                       most_prefixes, rows));
-    width_ = tabular_ ? 1 : settings.integer("hidden");
+    width_ = config_.policy == PolicyKind::table ? 1 : config.hidden;
     add_parameters(this->parameters_, b, init);
-    if (drift_ > 0) add_parameters(delta_, b, init / "behaviour");
-    if (reference_ == "initial") add_parameters(initial_, b, init);
-    if (reference_ == "initial" && away_ > 0) add_parameters(away_by_, b, init / "reference");
-    structure_.sites = {
-        word_site(static_cast<int>(options()), numbers_.longest, static_cast<int>(width_), tabled_ ? "exact" : reward_)};
+    if (config_.drift > 0) add_parameters(delta_, b, init / "behaviour");
+    if (config_.reference == Reference::initial) add_parameters(initial_, b, init);
+    if (config_.reference == Reference::initial && config_.away > 0) add_parameters(away_by_, b, init / "reference");
+    structure_.sites = {word_site(static_cast<int>(options()), numbers_.longest, static_cast<int>(width_),
+                                  tabled_ ? exact_reward : *config_.reward)};
     if (expressions_) structure_.sites[0].kind.relaxable = false;
     structure_.no_posterior = "its words are the answer";
-    structure_.behaviour = drift_ > 0;
-    structure_.reference = reference_ != "none";
+    structure_.behaviour = config_.drift > 0;
+    structure_.reference = config_.reference != Reference::none;
     structure_.no_likelihood = rewards_as_losses;
     structure_.rewards = !tabled_ || b.dimensions.contains("rewards_from_0");
   }
@@ -139,24 +163,22 @@ class Writer final : public Model<T> {
 
   Structure structure_;
   SequenceNumbers numbers_;
-  bool tabular_, attends_, tabled_, expressions_, prompted_;
-  std::string reward_;
-  double drift_, away_;
-  std::string reference_;
+  Config config_;
+  bool tabled_, expressions_, prompted_;
   std::size_t width_;
   ParameterSet<T> delta_, initial_, away_by_;
 };
 
 template <class T>
 void Writer<T>::add_parameters(ParameterSet<T>& set, const Blueprint& b, Key init) const {
-  if (tabular_) {
-    normal_parameter(set, "table.logits", {numbers_.first(numbers_.longest), options()}, b.settings.real("scale"), init);
+  if (config_.policy == PolicyKind::table) {
+    normal_parameter(set, "table.logits", {numbers_.first(numbers_.longest), options()}, config_.scale, init);
     return;
   }
-  const std::size_t H = b.settings.integer("hidden"), E = attends_ ? H : b.settings.integer("embedding");
+  const std::size_t H = config_.hidden, E = config_.policy == PolicyKind::attention ? H : config_.embedding;
   if (prompted_) Embedding<T>(set, "prompt", b.dimensions.at("prompt_symbols"), E, init, 1);
-  Embedding<T>(set, "word", numbers_.words + (attends_ ? 1 : 0), E, init, 1);
-  if (attends_)
+  Embedding<T>(set, "word", numbers_.words + (config_.policy == PolicyKind::attention ? 1 : 0), E, init, 1);
+  if (config_.policy == PolicyKind::attention)
     CausalAttention<T>::add_parameters(set, "core", H, init);
   else
     Gru<T>(set, "core", E, H, init);
@@ -169,16 +191,17 @@ Weights<T> Writer<T>::weights(const ParameterSet<T>& set, F value) const {
   auto each = set.begin();
   const auto next = [&] { return value(*each++); };
   Weights<T> of;
-  if (tabular_) {
+  if (config_.policy == PolicyKind::table) {
     of.table = next();
     return of;
   }
   if (prompted_) of.prompt = next();
   of.word = next();
   auto& attention = of.attention;
-  const auto core = attends_ ? std::vector{&attention.query,      &attention.key,   &attention.value,     &attention.inner,
-                                           &attention.inner_bias, &attention.outer, &attention.outer_bias}
-                             : std::vector{&of.input, &of.input_bias, &of.recurrent, &of.recurrent_bias};
+  const auto core = config_.policy == PolicyKind::attention
+                        ? std::vector{&attention.query,      &attention.key,   &attention.value,     &attention.inner,
+                                      &attention.inner_bias, &attention.outer, &attention.outer_bias}
+                        : std::vector{&of.input, &of.input_bias, &of.recurrent, &of.recurrent_bias};
   for (auto* weight : core) *weight = next();
   of.output = next();
   of.output_bias = next();
@@ -195,7 +218,7 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
   std::vector<Policy> policies;  // its own, then those of behaviour and reference, if any
   const auto add_policy = [&](const Weights<T>& of) {
     policies.push_back({of, start(tape, data, of)});
-    if (!tabular_ && !attends_) policies.back().words = of.project(of.word);
+    if (config_.policy == PolicyKind::gru) policies.back().words = of.project(of.word);
   };
   add_policy(weights(this->parameters_, [&](const Parameter<T>& p) { return tape.parameter(p); }));
   // The values `at` of a set, and further ones times `by`.
@@ -205,10 +228,10 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
       return by > 0 ? add(at(p), affine(constant(*next++), static_cast<T>(by))) : at(p);
     };
   };
-  if (drift_ > 0)
-    add_policy(weights(this->parameters_,
-                       displaced(delta_, drift_, [&](const Parameter<T>& p) { return tape.detach(tape.parameter(p)); })));
-  if (!initial_.empty()) add_policy(weights(initial_, displaced(away_by_, away_, constant)));
+  if (config_.drift > 0)
+    add_policy(weights(this->parameters_, displaced(delta_, config_.drift,
+                                                    [&](const Parameter<T>& p) { return tape.detach(tape.parameter(p)); })));
+  if (!initial_.empty()) add_policy(weights(initial_, displaced(away_by_, config_.away, constant)));
 
   WordChoices<T> words(tape, rewards(data), distinct.size(), options(), static_cast<int>(numbers_.words));
   States<T> states(episode, distinct);
@@ -220,10 +243,10 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
     ItemSite<T> site{.name = word_site_name,
                      .logits = logits(policies[0], own, t),
                      .items = words.items(),
-                     .state = tabular_ ? tape.constant(states.size(), 1, T{1}) : own};
-    if (drift_ > 0) site.behaviour = logits_of(policies[1]);
+                     .state = config_.policy == PolicyKind::table ? tape.constant(states.size(), 1, T{1}) : own};
+    if (config_.drift > 0) site.behaviour = logits_of(policies[1]);
     if (!initial_.empty()) site.reference = logits_of(policies.back());
-    if (reference_ == "uniform") site.reference = tape.constant(states.size(), options());
+    if (config_.reference == Reference::uniform) site.reference = tape.constant(states.size(), options());
     const auto i = words.choose(t, states, site);  // y_t
     if (t == numbers_.longest) break;              // the last word leads nowhere
     states = words.go_on(i);
@@ -235,8 +258,8 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
 template <class T>
 Var<T> Writer<T>::start(Tape<T>& tape, const Batch& data, const Weights<T>& of) const {
   const std::size_t B = data.examples();
-  if (tabular_) return tape.constant(B, 1, T{1});
-  if (attends_) return start_attending(tape, data, of);
+  if (config_.policy == PolicyKind::table) return tape.constant(B, 1, T{1});
+  if (config_.policy == PolicyKind::attention) return start_attending(tape, data, of);
   auto h = tape.constant(B, width_);
   if (!prompted_) return h;
   const auto& prompt = data.ints("prompt");
@@ -277,7 +300,7 @@ Var<T> Writer<T>::start_attending(Tape<T>& tape, const Batch& data, const Weight
 
 template <class T>
 Var<T> Writer<T>::state(const Policy& policy, int t, std::span<const int> length) const {
-  if (!attends_) return policy.s;
+  if (config_.policy != PolicyKind::attention) return policy.s;
   std::vector<int> tokens;
   for (const int n : length) tokens.push_back(n + t);
   return policy.of.attention.read(policy.s, tokens);
@@ -285,7 +308,7 @@ Var<T> Writer<T>::state(const Policy& policy, int t, std::span<const int> length
 
 template <class T>
 Var<T> Writer<T>::logits(const Policy& policy, Var<T> state, int t) const {
-  if (!tabular_) return linear(state, policy.of.output, policy.of.output_bias);
+  if (config_.policy != PolicyKind::table) return linear(state, policy.of.output, policy.of.output_bias);
   std::vector<int> rows(state.cols());
   std::iota(rows.begin(), rows.end(), static_cast<int>(numbers_.first(t - 1)));
   return matmul(state, gather_rows(policy.of.table, std::span<const int>(rows)));
@@ -300,11 +323,11 @@ Var<T> Writer<T>::after(const Policy& policy, const States<T>& i, const States<T
   };
   const Var<T> s = Sum<T>(policy.s, of_next(i.histories().parent));
   const auto mixture = [&] { return Var<T>(next.after(slice_columns(i.weights(), 0, numbers_.words))); };
-  if (tabular_) return longer_prefixes(s, mixture());
+  if (config_.policy == PolicyKind::table) return longer_prefixes(s, mixture());
   std::vector<int> word;  // any, where no state writes on
   if (i.hard())
     for (const int y : of_next(i.options())) word.push_back(std::min(y, static_cast<int>(numbers_.words) - 1));
-  if (!attends_) {
+  if (config_.policy != PolicyKind::attention) {
     if (i.hard()) return policy.of.step(policy.words, s, word);
     return policy.of.step(policy.of.project(matmul(mixture(), policy.of.word)), s);
   }
@@ -321,7 +344,7 @@ std::unique_ptr<SequenceRewards<T>> Writer<T>::rewards(const Batch& data) const 
   if (tabled_) return std::make_unique<TabledRewards<T>>(data, numbers_);
   const int end = static_cast<int>(numbers_.words);
   if (expressions_) return std::make_unique<MetricReward<T>>(data.ints("wanted"), end, numbers_.longest, solves);
-  return sentence_rewards<T>(reward_, data.ints("answer"), end, numbers_.longest);
+  return sentence_rewards<T>(*config_.reward, data.ints("answer"), end, numbers_.longest);
 }
 
 const ModelEntry entry = {
@@ -332,16 +355,7 @@ const ModelEntry entry = {
         "Cho et al. 2014 (the GRU); Vaswani et al. 2017 (attention)",
     .dependence = "sequential",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::choice("policy", "gru", {"gru", "attention", "table"},
-                                         "a recurrent network, a causal layer of attention, or free logits for each prefix"),
-                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of the GRU; width of attention"),
-                   ParameterInfo::integer("embedding", 16, 1, 4096, "policy=gru: width of symbols and words"),
-                   ParameterInfo::real("scale", 1, 0, 1e3, "standard deviation of the initial logits of policy=table"),
-                   reward_parameter("exact", "of tasks with a right answer"),
-                   ParameterInfo::real("drift", 0, 0, 1e3,
-                                       "distance of the behaviour policy, in standard deviations of the initial parameters"),
-                   ParameterInfo::choice("reference", "none", {"none", "uniform", "initial"}, "the reference policy"),
-                   ParameterInfo::real("away", 0, 0, 1e3, "distance of reference=initial from the start, in the same units")},
+    .parameters = declared<Config>(),
     .needs = {"words", "longest"},
 };
 HARDGRAD_MODEL(Writer, entry)

@@ -30,9 +30,9 @@ struct BiLstm {
 
   BiLstm() = default;
   BiLstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init, bool both = true,
-         bool gated = false)
-      : forward(set, name + ".forward", in, hidden, init, gated) {
-    if (both) backward = {set, name + ".backward", in, hidden, init, gated};
+         UnitKind unit = UnitKind::lstm)
+      : forward(set, name + ".forward", in, hidden, init, unit) {
+    if (both) backward = {set, name + ".backward", in, hidden, init, unit};
   }
 
   /// tokens [B, >= S]; sequence b consists of the first words.count(b) >= 1 of them.

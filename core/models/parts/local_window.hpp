@@ -16,24 +16,30 @@
 
 #include <cmath>
 #include <span>
-#include <string>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/nn/layers.hpp"
-#include "core/registry/settings.hpp"
+#include "core/registry/fields.hpp"
 
 namespace hardgrad {
 
-inline ParameterInfo local_parameter() {
-  return ParameterInfo::choice("local", "none", {"none", "monotonic", "predictive"},
-                               "positions that have probability: all, a window that moves on with each word (local-m), or a "
-                               "window at a predicted place (local-p)");
-}
-inline ParameterInfo window_parameter() {
-  return ParameterInfo::integer("window", 10, 1, 1000, "local: positions on either side of the window's place");
-}
+enum class Local { none, monotonic, predictive };
+inline constexpr Named<Local> locals[] = {
+    {"none", Local::none}, {"monotonic", Local::monotonic}, {"predictive", Local::predictive}};
+
+struct WindowConfig {
+  Local local = Local::none;
+  int window = 10;
+
+  void declare(Fields& field) {
+    field(local, "local", locals,
+          "positions that have probability: all, a window that moves on with each word (local-m), or a "
+          "window at a predicted place (local-p)");
+    field(window, "window", 1, 1000, "local: positions on either side of the window's place");
+  }
+};
 
 template <class T>
 class LocalWindow {
@@ -42,9 +48,9 @@ class LocalWindow {
   LocalWindow() = default;
   /// For `heads` heads of a network of `hidden` units. local=predictive: parameters attention.place.weight (W_p) [H, H],
   /// attention.place.score.weight (v_p of each head) [heads, H].
-  LocalWindow(ParameterSet<T>& set, const std::string& kind, int window, std::size_t hidden, int heads, Key init)
-      : heads_(heads), window_(kind == "none" ? 0 : window) {
-    if (kind != "predictive") return;
+  LocalWindow(ParameterSet<T>& set, const WindowConfig& config, std::size_t hidden, int heads, Key init)
+      : heads_(heads), window_(config.local == Local::none ? 0 : config.window) {
+    if (config.local != Local::predictive) return;
     place_ = {set, "attention.place", hidden, hidden, init, false};
     score_ = {set, "attention.place.score", hidden, static_cast<std::size_t>(heads), init, false};
   }

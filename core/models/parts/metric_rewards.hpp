@@ -13,7 +13,7 @@
 
 #include "core/choice/structure.hpp"
 #include "core/models/parts/sequence_rewards.hpp"
-#include "core/registry/settings.hpp"
+#include "core/registry/fields.hpp"
 #include "core/support/bleu.hpp"
 #include "core/support/edit_distance.hpp"
 #include "core/support/ngrams.hpp"
@@ -66,26 +66,44 @@ class MetricReward final : public SequenceRewards<T> {
   Metric metric_;
 };
 
-/// Whether a decoder's words are choices.
-inline ParameterInfo words_parameter() {
-  return ParameterInfo::choice("words", "given", {"given", "sampled"},
-                               "given: the loss is the target's likelihood; sampled: words are choices, too, and a sentence is "
-                               "rewarded as a whole");
-}
+struct Reward {
+  const char* name;
+  double (*metric)(std::span<const int> said, std::span<const int> right);  // of hard words; null: RightAnswer
+  bool all_or_nothing = false;                                              // of RightAnswer
+  /// True if relaxed words have a reward that is differentiable in their weights.
+  constexpr bool of_weights() const { return !metric; }
+};
+inline constexpr Reward all_rewards[] = {{"bleu", sentence_bleu},  {"chrf", chrf},  {"edit", edit_similarity},
+                                         {"exact", nullptr, true}, {"f1", word_f1}, {"share", nullptr}};
+inline constexpr const Reward& bleu_reward = all_rewards[0];
+inline constexpr const Reward& exact_reward = all_rewards[3];
+
 /// The setting `reward` of decoders whose words are choices. `of`: where it applies.
-inline ParameterInfo reward_parameter(const std::string& fallback = "bleu",
-                                      const std::string& of = "words=sampled, of a sentence") {
-  return ParameterInfo::choice("reward", fallback, {"bleu", "chrf", "edit", "exact", "f1", "share"},
-                               of +
-                                   ": smoothed BLEU, F of n-grams, 1 - relative edit distance, 1 if all is right, F1 of words, "
-                                   "or the share of right words");
+inline void reward_field(Fields& field, const Reward*& reward, const std::string& of) {
+  field(reward, "reward", all_rewards,
+        of + ": smoothed BLEU, F of n-grams, 1 - relative edit distance, 1 if all is right, F1 of words, "
+             "or the share of right words");
 }
-/// True if relaxed words have a reward that is differentiable in their weights.
-inline bool rewards_weights(const std::string& reward) { return reward == "exact" || reward == "share"; }
+
+enum class WordSource { given, sampled };
+inline constexpr Named<WordSource> word_sources[] = {{"given", WordSource::given}, {"sampled", WordSource::sampled}};
+
+/// Whether a decoder's words are choices, and what they earn.
+struct WordsConfig {
+  WordSource words = WordSource::given;
+  const Reward* reward = &bleu_reward;
+
+  void declare(Fields& field) {
+    field(words, "words", word_sources,
+          "given: the loss is the target's likelihood; sampled: words are choices, too, and a sentence is "
+          "rewarded as a whole");
+    reward_field(field, reward, "words=sampled, of a sentence");
+  }
+};
 /// The site of words that are choices.
-inline SiteDeclaration word_site(int options, int longest, int state_width, const std::string& reward) {
+inline SiteDeclaration word_site(int options, int longest, int state_width, const Reward& reward) {
   auto kind = SiteKind::categorical;
-  kind.relaxable = rewards_weights(reward);
+  kind.relaxable = reward.of_weights();
   return {.name = "word",
           .options = options,
           .times = longest,
@@ -95,10 +113,9 @@ inline SiteDeclaration word_site(int options, int longest, int state_width, cons
 }
 /// The rule of a reward. Right answers [B, A] as in RightAnswer.
 template <class T>
-std::unique_ptr<SequenceRewards<T>> sentence_rewards(const std::string& reward, Array<int> answer, int end, int longest) {
-  if (rewards_weights(reward)) return std::make_unique<RightAnswer<T>>(std::move(answer), end, longest, reward == "exact");
-  const auto metric = reward == "bleu" ? sentence_bleu : reward == "chrf" ? chrf : reward == "f1" ? word_f1 : edit_similarity;
-  return std::make_unique<MetricReward<T>>(std::move(answer), end, longest, metric);
+std::unique_ptr<SequenceRewards<T>> sentence_rewards(const Reward& reward, Array<int> answer, int end, int longest) {
+  if (!reward.metric) return std::make_unique<RightAnswer<T>>(std::move(answer), end, longest, reward.all_or_nothing);
+  return std::make_unique<MetricReward<T>>(std::move(answer), end, longest, reward.metric);
 }
 
 }  // namespace hardgrad

@@ -19,12 +19,12 @@ template <class T>
 class PosteriorScores {
  public:
   PosteriorScores() = default;
-  /// V target words, embedded by E numbers. `sentence`: r_t reads the whole target.
+  /// V target words, embedded by E numbers. `part`: what r_t reads of the target.
   PosteriorScores(ParameterSet<T>& set, const std::string& key, std::size_t C, std::size_t V, std::size_t E, std::size_t H,
-                  Key init, bool sentence)
+                  Key init, TargetPart part)
       : key_(set, "posterior." + key, C, H, init),
         state_(set, "posterior.state", H, H, init, false),
-        target_(set, "posterior", V, E, H, init, sentence),
+        target_(set, "posterior", V, E, H, init, part),
         vector_(&uniform_vector(set, "posterior.score.weight", H, init)) {}
 
   /// Values of a batch that do not depend on choices.

@@ -3,21 +3,25 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/support/array.hpp"
+#include "core/support/named.hpp"
 
 namespace hardgrad {
 
+enum class ReadingOrder { forward, reversed, twice };
+inline constexpr Named<ReadingOrder> reading_orders[] = {
+    {"forward", ReadingOrder::forward}, {"reversed", ReadingOrder::reversed}, {"twice", ReadingOrder::twice}};
+
 class Reading {
  public:
-  /// Reads sentences [B, >= L] of `length` [B] words; `order` is forward, reversed or twice.
-  Reading(const Array<int>& sentences, const std::vector<int>& length, std::string_view order) : length_(length) {
-    const bool reversed = order == "reversed";
-    const int times = order == "twice" ? 2 : 1;
+  /// Reads sentences [B, >= L] of `length` [B] words.
+  Reading(const Array<int>& sentences, const std::vector<int>& length, ReadingOrder order) : length_(length) {
+    const bool reversed = order == ReadingOrder::reversed;
+    const int times = order == ReadingOrder::twice ? 2 : 1;
     auto count = length;
     for (int& n : count) n *= times;
     count_ = Items(count);

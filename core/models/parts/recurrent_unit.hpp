@@ -17,22 +17,21 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/models/parts/states.hpp"
 #include "core/nn/layers.hpp"
-#include "core/registry/settings.hpp"
+#include "core/registry/fields.hpp"
 
 namespace hardgrad {
 
-inline ParameterInfo unit_parameter() {
-  return ParameterInfo::choice("unit", "lstm", {"lstm", "gated"}, "recurrent unit of encoder and decoder");
-}
+enum class UnitKind { lstm, gated };
+inline constexpr Named<UnitKind> unit_kinds[] = {{"lstm", UnitKind::lstm}, {"gated", UnitKind::gated}};
 
 /// States are those of an LSTM; gated units leave c empty.
 template <class T>
 class RecurrentUnit {
  public:
   RecurrentUnit() = default;
-  RecurrentUnit(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init, bool gated)
+  RecurrentUnit(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init, UnitKind kind)
       : hidden_(hidden) {
-    if (!gated) {
+    if (kind == UnitKind::lstm) {
       lstm_ = {set, name, in, hidden, init};
       return;
     }

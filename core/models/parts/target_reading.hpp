@@ -15,10 +15,13 @@
 
 namespace hardgrad {
 
+enum class TargetPart { word, sentence };
+inline constexpr Named<TargetPart> target_parts[] = {{"word", TargetPart::word}, {"sentence", TargetPart::sentence}};
+
 /// The setting `posterior` of a model with such a posterior.
-inline ParameterInfo target_reading_parameter() {
-  return ParameterInfo::choice("posterior", "word", {"word", "sentence"},
-                               "a learned posterior reads the target's word of the step, or the whole sentence by a BiLSTM");
+inline void target_part_field(Fields& field, TargetPart& part) {
+  field(part, "posterior", target_parts,
+        "a learned posterior reads the target's word of the step, or the whole sentence by a BiLSTM");
 }
 
 template <class T>
@@ -26,8 +29,9 @@ class TargetReading {
  public:
   TargetReading() = default;
   TargetReading(ParameterSet<T>& set, const std::string& name, std::size_t vocabulary, std::size_t embedding,
-                std::size_t hidden, Key init, bool sentence)
+                std::size_t hidden, Key init, TargetPart part)
       : words_(set, name + ".embedding", vocabulary, embedding, init) {
+    const bool sentence = part == TargetPart::sentence;
     if (sentence) sentence_ = {set, name + ".sentence", embedding, hidden, init};
     product_ = {set, name + ".word", sentence ? 2 * hidden : embedding, hidden, init, false};
   }

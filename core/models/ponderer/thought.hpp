@@ -16,6 +16,32 @@
 
 namespace hardgrad::models::ponderer {
 
+enum class Law { geometric, act };
+inline constexpr Named<Law> laws[] = {{"geometric", Law::geometric}, {"act", Law::act}};
+
+enum class Ask { bits, step };
+inline constexpr Named<Ask> asks[] = {{"bits", Ask::bits}, {"step", Ask::step}};
+
+struct Config {
+  int hidden = 64, steps = 10;
+  Law law = Law::geometric;
+  Ask ask = Ask::bits;
+  bool first_flag = false;
+  double epsilon = 0.01, prior = 0.2, beta = 0.01, tau = 0;
+
+  void declare(Fields& field) {
+    field(hidden, "hidden", 1, 4096, "units of the core");
+    field(steps, "steps", 2, 1000, "largest number N of inner steps");
+    field(law, "law", laws, "halting unit: probability of halting at a step once it is reached, or in total (act)");
+    field(ask, "ask", asks, "choices: a bit after each step, or the last step at once");
+    field(first_flag, "first_flag", "the input also tells whether the inner step is the first");
+    field(epsilon, "epsilon", 0, 1, "law=act: it halts where at most this probability is left").above().below();
+    field(prior, "prior", 0, 1, "rate of the geometric prior of the halting step (law=geometric)").above().below();
+    field(beta, "beta", 0, 1e6, "weight of the divergence from this prior (law=geometric)");
+    field(tau, "tau", 0, 1e6, "cost per step; law=act: weight of the ponder cost");
+  }
+};
+
 /// The inner steps of the M states in which an outer step begins.
 template <class T>
 struct Thought {
@@ -39,10 +65,10 @@ template <class T>
 class Thinker {
  public:
   Thinker() = default;
-  Thinker(ParameterSet<T>& set, const Blueprint& b)
-      : most_(b.settings.integer("steps")), first_flag_(b.settings.flag("first_flag")) {
-    const std::size_t H = b.settings.integer("hidden"), I = b.dimensions.at("puzzle_width");
-    if (b.settings.text("law") == "act") epsilon_ = b.settings.real("epsilon");
+  Thinker(ParameterSet<T>& set, const Config& config, const Blueprint& b)
+      : most_(config.steps), first_flag_(config.first_flag) {
+    const std::size_t H = config.hidden, I = b.dimensions.at("puzzle_width");
+    if (config.law == Law::act) epsilon_ = config.epsilon;
     core_ = {set, "core", I + first_flag_, H, b.init};
     halt_ = {set, "halt", H, 1, b.init};
   }

@@ -11,10 +11,9 @@
 #include "core/models/parts/heads.hpp"
 #include "core/models/parts/means.hpp"
 #include "core/models/parts/posterior_scores.hpp"
-#include "core/models/parts/reading.hpp"
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/words.hpp"
-#include "core/models/translator/readout.hpp"
+#include "core/models/translator/setup.hpp"
 
 namespace hardgrad::models::translator {
 
@@ -43,23 +42,25 @@ struct Encoded {
 template <class T>
 struct Network {
   Network(ParameterSet<T>& set, const Setup& setup, Key init) : is(setup) {
+    const std::size_t read = is.H / is.readout->pooled;  // numbers of u_t
     drop_annotation = {"annotation", 0, is.dropout, is.C};
-    drop_readout = {"readout", 1, is.dropout, is.read};
+    drop_readout = {"readout", 1, is.dropout, read};
     source_words = {set, "encoder.embedding", is.source_vocabulary, is.E, init};
-    if (is.encoder != "none") encoder = {set, "encoder", is.E, is.H, init, is.encoder == "bidirectional", is.gated};
+    if (is.encoder != Directions::none)
+      encoder = {set, "encoder", is.E, is.H, init, is.encoder == Directions::bidirectional, is.unit};
     if (is.attends) {
       const std::size_t M = is.heads;
       position_scores = {set, is.score, is.C, is.H, static_cast<std::size_t>(is.positions), M, init};
-      window = {set, is.local, is.window, is.H, is.heads, init};
+      window = {set, is.window, is.H, is.heads, init};
       if (is.null) null_vector = &uniform_vector(set, "attention.null.weight", is.C, init);
     }
     target_words = {set, "decoder.embedding", is.target_vocabulary, is.E, init};
     initial = {set, "decoder.initial", is.C - begins_from(), is.H, init};
-    decoder = {set, is.gated ? "decoder.gated" : "decoder.lstm", is.E, is.H, init, is.gated};
-    if (is.feed != "none")
-      fed = {set, "decoder.context", is.feed == "attentional" ? is.read : is.heads * is.C, decoder.gates(), init, false};
-    readout = {set, is, init};
-    if (is.posterior) q = {set, "key", is.C, is.target_vocabulary, is.E, is.H, init, is.posterior_sentence};
+    decoder = {set, is.unit == UnitKind::gated ? "decoder.gated" : "decoder.lstm", is.E, is.H, init, is.unit};
+    if (is.feed != Feed::none)
+      fed = {set, "decoder.context", is.feed == Feed::attentional ? read : is.heads * is.C, decoder.gates(), init, false};
+    readout = {set, *is.readout, is.H, is.heads * is.C, is.E, is.target_vocabulary, init};
+    if (is.inferred) q = {set, "key", is.C, is.target_vocabulary, is.E, is.H, init, is.posterior};
   }
 
   /// Of the batch, computed once; `y` is null if the words are choices.
@@ -93,7 +94,9 @@ struct Network {
   PosteriorScores<T> q;
 
  private:
-  std::size_t begins_from() const { return is.backward_start ? is.H : 0; }  // s_0 reads the end's numbers from here on
+  std::size_t begins_from() const {
+    return is.start == Start::backward ? is.H : 0;
+  }  // s_0 reads the end's numbers from here on
   Encoded<T> encode(Tape<T>& tape, const Batch& data, const Sentences* y) const;
   Var<T> in_window(const Encoded<T>& x, const States<T>& states, Var<T> e, Var<T> s, int t) const {
     return window ? window(e, s, states.each([&](int b) { return x.length[b]; }), t) : e;
@@ -124,14 +127,14 @@ Encoded<T> Network<T>::encode(Tape<T>& tape, const Batch& data, const Sentences*
   x.length = data.ints("source_length").data;
   x.dropped = dropped(data);
   if (y && y->known()) x.target = y->target();
-  const Reading reads(x.source, x.length, is.reading);
+  const Reading reads(x.source, x.length, is.source);
   const auto [a, ends] = encoder.forward ? encoder(tape, source_words, reads.words(), reads.count())
                                          : word_states(tape, source_words, reads.words(), reads.count());
   x.first_state = tanh(initial(begins_from() ? slice_columns(ends, begins_from(), ends.cols() - begins_from()) : ends));
   if (y) x.previous = previous(tape, x.length.size(), y->before(is.bos));
   if (!is.attends) {
     x.to_readout = linear(ends, tape.parameter(*readout.context().weight));
-    if (is.feed != "none") x.to_gates = fed(ends);
+    if (is.feed != Feed::none) x.to_gates = fed(ends);
     return x;
   }
   auto count = x.length;
@@ -146,7 +149,7 @@ Encoded<T> Network<T>::encode(Tape<T>& tape, const Batch& data, const Sentences*
   };
   x.to_readout = values(readout.context());
   x.keys = position_scores.keys(x.heads, x.states);
-  if (is.feed == "soft" || is.feed == "sampled") x.to_gates = values(fed);
+  if (is.feed == Feed::soft || is.feed == Feed::sampled) x.to_gates = values(fed);
   return x;
 }
 
