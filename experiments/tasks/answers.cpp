@@ -13,18 +13,35 @@
 namespace hardgrad::tasks::answers {
 namespace {
 
+enum class Kind { copy, reverse, sort, sum };
+constexpr Named<Kind> kinds[] = {{"copy", Kind::copy}, {"reverse", Kind::reverse}, {"sort", Kind::sort}, {"sum", Kind::sum}};
+
+struct Config {
+  Kind kind = Kind::copy;
+  int symbols = 4, least = 1, size = 3;
+  SplitSizes sizes{.examples = 10000, .heldout = 500, .test = 500};
+
+  void declare(Fields& field) {
+    field(kind, "kind", kinds, "the right answer");
+    field(symbols, "symbols", 2, 10000, "symbols of a prompt; the base of kind=sum");
+    field(least, "least", 1, 1000, "fewest symbols of a prompt");
+    field(size, "size", 1, 1000, "most symbols of a prompt");
+    sizes.declare(field, "prompts", "prompts held out for the test");
+  }
+};
+
 /// Fields: "prompt" [B, size] and "answer" [B, longest], -1 pads. Words of answers are the prompt's symbols. Made on demand.
 class Answers final : public OnDemand {
  public:
-  Answers(const Settings& settings, Key key)
-      : OnDemand(settings),
+  Answers(const Config& config, Key key)
+      : OnDemand(config.sizes),
         key_(key),
-        kind_(settings.text("kind")),
-        symbols_(settings.integer("symbols")),
-        least_(settings.integer("least")),
-        size_(settings.integer("size")) {
+        kind_(config.kind),
+        symbols_(config.symbols),
+        least_(config.least),
+        size_(config.size) {
     if (least_ > size_) throw UsageError(fmt::format("answers: least must be at most size, {}, got {}", size_, least_));
-    longest_ = kind_ == "sum" ? digits_of(size_ * (symbols_ - 1)).size() : size_;
+    longest_ = kind_ == Kind::sum ? digits_of(size_ * (symbols_ - 1)).size() : size_;
   }
   Dimensions dimensions() const override {
     return {{"words", symbols_}, {"longest", static_cast<int>(longest_)}, {"prompt_symbols", symbols_}};
@@ -71,9 +88,9 @@ class Answers final : public OnDemand {
     return prompt;
   }
   std::vector<int> answer_to(std::vector<int> prompt) const {
-    if (kind_ == "reverse") std::reverse(prompt.begin(), prompt.end());
-    if (kind_ == "sort") std::sort(prompt.begin(), prompt.end());
-    return kind_ == "sum" ? digits_of(std::accumulate(prompt.begin(), prompt.end(), 0)) : prompt;
+    if (kind_ == Kind::reverse) std::reverse(prompt.begin(), prompt.end());
+    if (kind_ == Kind::sort) std::sort(prompt.begin(), prompt.end());
+    return kind_ == Kind::sum ? digits_of(std::accumulate(prompt.begin(), prompt.end(), 0)) : prompt;
   }
   std::vector<int> digits_of(int number) const {
     std::vector<int> digits;
@@ -84,25 +101,17 @@ class Answers final : public OnDemand {
   }
 
   Key key_;
-  std::string kind_;
+  Kind kind_;
   int symbols_, least_, size_;
   std::size_t longest_;
 };
-
-using P = ParameterInfo;
 
 const TaskEntry entry = {
     .name = "answers",
     .summary = "prompts with one right answer to write: copies, sorted lists, sums",
     .data = "generated",
     .default_model = "writer",
-    .parameters = {P::choice("kind", "copy", {"copy", "reverse", "sort", "sum"}, "the right answer"),
-                   P::integer("symbols", 4, 2, 10000, "symbols of a prompt; the base of kind=sum"),
-                   P::integer("least", 1, 1, 1000, "fewest symbols of a prompt"),
-                   P::integer("size", 3, 1, 1000, "most symbols of a prompt"),
-                   P::integer("examples", 10000, 1, 1e8, "training prompts, made on demand"),
-                   P::integer("heldout", 500, 1, 1e6, "prompts held out for validation"),
-                   P::integer("test", 500, 1, 1e6, "prompts held out for the test")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Answers, entry)
 

@@ -10,16 +10,26 @@
 namespace hardgrad::tasks::canvas {
 namespace {
 
+struct Config {
+  DigitConfig digits;
+  std::size_t canvas = 68, noise = 5;
+
+  void declare(Fields& field) {
+    digits.declare(field);
+    field(canvas, "canvas", 8, 256, "side of the empty canvas of a digit, in pixels");
+    field(noise, "noise", 0, 1024, "standard normal numbers per image, for a model's reparameterised code");
+  }
+};
+
 /// Fields: reals "image" [B, C, C] of zeros and ones, "noise" [B, noise] standard normal (if noise > 0); "box" [B, 4] of the
 /// digit's square: first row, first column, last row + 1, last column + 1. The place, the bits (a grey value v is 1 with
 /// probability v / 255) and the noise are drawn anew in every training epoch; `batch` draws them from the example's id.
 class Canvas final : public DigitTask {
  public:
-  Canvas(const Settings& settings, Key key)
-      : DigitTask(read_digits("canvas", settings, key, false), static_cast<std::size_t>(settings.integer("limit")),
-                  key / "canvas"),
-        side_(static_cast<std::size_t>(settings.integer("canvas"))),
-        noise_(static_cast<std::size_t>(settings.integer("noise"))) {
+  Canvas(const Config& config, Key key)
+      : DigitTask(read_digits("canvas", config.digits, key, false), config.digits.limit, key / "canvas"),
+        side_(config.canvas),
+        noise_(config.noise) {
     const auto& train = of(Split::train).images;
     if (train.rows != train.cols)
       throw InputError(fmt::format("{}: images of {}x{}; they must be square", provenance_, train.rows, train.cols));
@@ -91,20 +101,12 @@ class Canvas final : public DigitTask {
   std::size_t digit_ = 0;  // side of a digit
 };
 
-std::vector<ParameterInfo> parameters() {
-  using P = ParameterInfo;
-  auto all = digit_parameters();
-  all.push_back(P::integer("canvas", 68, 8, 256, "side of the empty canvas of a digit, in pixels"));
-  all.push_back(P::integer("noise", 5, 0, 1024, "standard normal numbers per image, for a model's reparameterised code"));
-  return all;
-}
-
 const TaskEntry entry = {
     .name = "canvas",
     .summary = "a digit at a random place of a canvas, to find and encode",
     .data = "drawn digits, or a folder with MNIST's idx files (plain or .gz)",
     .default_model = "pixel_attention",
-    .parameters = parameters(),
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Canvas, entry)
 

@@ -17,19 +17,38 @@
 namespace hardgrad::tasks::caption {
 namespace {
 
+struct Config {
+  std::string path, features;
+  std::size_t vocabulary = 10000;
+  SplitShares shares{.heldout = 0.1, .test = 0.1};
+  int examples = 1000, grid = 4, objects = 3;
+  double noise = 0.1;
+
+  void declare(Fields& field) {
+    field.file(path, "path", "captions, one per line: number of the picture, tab, caption; empty: generated scenes");
+    field.file(features, "features", "float array [pictures, cells, numbers], or [pictures, rows, columns, numbers] (.npy)");
+    field(vocabulary, "vocabulary", 5, 1e6, "entries, including 4 special ones; rarer words are unknown");
+    shares.declare(field, "share of the pictures held out for validation", "share of the pictures held out for the test");
+    field(examples, "examples", 1, 1e5, "scenes to generate");
+    field(grid, "grid", 1, 16, "cells of 8 x 8 pixels per side (generated)");
+    field(objects, "objects", 1, 16, "most objects in a scene (generated)");
+    field(noise, "noise", 0, 1, "uniform noise from 0 to this on every number (generated)");
+  }
+};
+
 /// Fields: "image" [B, H, W, 3] of generated scenes, or "features" [B, L, D] from a file; "target" [B, T] words with the final
 /// end mark and "target_length" [B]; "gold" [B, T] the cell of the object that a word describes, -1: none or unknown.
 class Caption final : public Listed {
  public:
   /// The vocabulary is that of the training split, or of `like`, the task that a network was trained on.
-  Caption(const Settings& settings, Key key, const Caption* like) {
-    require_shares("caption", settings);
-    const auto path = find_input(settings.text("path")), features = find_input(settings.text("features"));
+  Caption(const Config& config, Key key, const Caption* like) {
+    require_shares("caption", config.shares);
+    const auto path = find_input(config.path), features = find_input(config.features);
     if (path.empty() != features.empty())
       throw UsageError(
           "caption: path (captions) and features (an array of the pictures) need each other; give both or neither");
     if (path.empty())
-      paint({settings.integer("grid"), settings.integer("objects"), settings.real("noise")}, settings.integer("examples"), key);
+      paint({config.grid, config.objects, config.noise}, config.examples, key);
     else
       read(path, features);
 
@@ -38,13 +57,13 @@ class Caption final : public Listed {
       groups.push_back(std::to_string(example.picture));
       texts.push_back(fmt::format("{}\t{}", groups.back(), fmt::join(example.words, " ")));
     }
-    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    const auto splits = split_by_group(groups, config.shares.heldout, config.shares.test, key / "split");
     part(texts, splits, key / "order", "no caption is left to train on; give more, or heldout=0,test=0");
     if (like) {
       vocabulary_ = like->vocabulary_;
     } else {
       for (int i : of(Split::train)) vocabulary_.count(examples_[i].words);
-      vocabulary_.close(4, static_cast<std::size_t>(settings.integer("vocabulary")));
+      vocabulary_.close(4, config.vocabulary);
     }
     for (auto& example : examples_) {
       example.target = vocabulary_.indices(example.words);
@@ -182,22 +201,12 @@ class Caption final : public Listed {
   std::vector<Example> examples_;
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "caption",
     .summary = "captions of pictures, word by word, with attention to the pictures' cells",
     .data = "generated scenes of coloured shapes, or captions with an array of features (.npy; plain or .gz)",
     .default_model = "captioner",
-    .parameters = {P::file("path", "captions, one per line: number of the picture, tab, caption; empty: generated scenes"),
-                   P::file("features", "float array [pictures, cells, numbers], or [pictures, rows, columns, numbers] (.npy)"),
-                   P::integer("vocabulary", 10000, 5, 1e6, "entries, including 4 special ones; rarer words are unknown"),
-                   P::real("heldout", 0.1, 0, 1, "share of the pictures held out for validation").below(),
-                   P::real("test", 0.1, 0, 1, "share of the pictures held out for the test").below(),
-                   P::integer("examples", 1000, 1, 1e5, "scenes to generate"),
-                   P::integer("grid", 4, 1, 16, "cells of 8 x 8 pixels per side (generated)"),
-                   P::integer("objects", 3, 1, 16, "most objects in a scene (generated)"),
-                   P::real("noise", 0.1, 0, 1, "uniform noise from 0 to this on every number (generated)")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Caption, entry)
 

@@ -15,6 +15,26 @@
 namespace hardgrad::tasks::cloze {
 namespace {
 
+struct Config {
+  std::string path;
+  std::size_t limit = 0, length = 2000, vocabulary = 0;
+  SplitShares shares{.heldout = 0.1, .test = 0.1};
+  int questions = 1000, facts = 6, entities = 6, relations = 4;
+
+  void declare(Fields& field) {
+    field.file(path, "path", "a folder with training/, validation/ and test/ of question files; empty: generated");
+    field(limit, "limit", 0, 1e9, "most files read of each folder, the first ones; 0: all");
+    field(length, "length", 1, 1e6, "most tokens read of a document, the first ones");
+    field(vocabulary, "vocabulary", 0, 1e6, "most words, not counting entities; 0: all of the training split");
+    shares.declare(field, "share of the reports held out for validation (generated)",
+                   "share of the reports held out for the test (generated)");
+    field(questions, "questions", 1, 1e6, "questions to generate, each with its own report");
+    field(facts, "facts", 1, 200, "sentences per report (generated)");
+    field(entities, "entities", 3, 500, "possible entities of a report (generated)");
+    field(relations, "relations", 1, newsroom_relations(), "kinds of facts (generated)");
+  }
+};
+
 /// Fields: "document" [B, N] and "document_length" [B]; "question" [B, Q] and "question_length" [B]; "answer" [B] the number of
 /// an entity; "support" [B, N] 1 for the tokens of the sentence with the answer, all 0 if it is unknown.
 ///
@@ -23,25 +43,25 @@ namespace {
 /// A entities. With `like`, the task that a network was trained on, words and A are those of that task.
 class Cloze final : public Listed {
  public:
-  Cloze(const Settings& settings, Key key, const Cloze* like) : longest_(static_cast<std::size_t>(settings.integer("length"))) {
-    const auto path = find_input(settings.text("path"));
+  Cloze(const Config& config, Key key, const Cloze* like) : longest_(config.length) {
+    const auto path = find_input(config.path);
     std::vector<ClozeQuestion> questions;
     std::vector<Split> splits;
     if (path.empty()) {
-      require_shares("cloze", settings);
-      const Newsroom newsroom{settings.integer("facts"), settings.integer("entities"), settings.integer("relations")};
+      require_shares("cloze", config.shares);
+      const Newsroom newsroom{config.facts, config.entities, config.relations};
       std::vector<std::string> reports;
-      for (int i = 0; i < settings.integer("questions"); ++i) {
+      for (int i = 0; i < config.questions; ++i) {
         questions.push_back(newsroom.report(key / "report" / static_cast<std::uint64_t>(i)));
         reports.emplace_back();
         for (const auto& token : questions.back().document) reports.back() += token + " ";
       }
-      splits = split_by_group(reports, settings.real("heldout"), settings.real("test"), key / "split");
+      splits = split_by_group(reports, config.shares.heldout, config.shares.test, key / "split");
     } else {
-      read_files(path, static_cast<std::size_t>(settings.integer("limit")), questions, splits);
+      read_files(path, config.limit, questions, splits);
       provenance_ = path;
     }
-    add(questions, splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "names", like);
+    add(questions, splits, config.vocabulary, key / "names", like);
     part(texts_of_kept_, splits_of_kept_, key / "order",
          "no question is left to train on; give more questions, or a larger length");
     provenance_ += fmt::format(
@@ -202,23 +222,12 @@ class Cloze final : public Listed {
   std::vector<std::string> texts_of_kept_;
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "cloze",
     .summary = "the anonymised entity that is missing in a sentence about a report",
     .data = "generated, or CNN / Daily Mail question files (plain or .gz)",
     .default_model = "attentive_reader",
-    .parameters = {P::file("path", "a folder with training/, validation/ and test/ of question files; empty: generated"),
-                   P::integer("limit", 0, 0, 1e9, "most files read of each folder, the first ones; 0: all"),
-                   P::integer("length", 2000, 1, 1e6, "most tokens read of a document, the first ones"),
-                   P::integer("vocabulary", 0, 0, 1e6, "most words, not counting entities; 0: all of the training split"),
-                   P::real("heldout", 0.1, 0, 1, "share of the reports held out for validation (generated)").below(),
-                   P::real("test", 0.1, 0, 1, "share of the reports held out for the test (generated)").below(),
-                   P::integer("questions", 1000, 1, 1e6, "questions to generate, each with its own report"),
-                   P::integer("facts", 6, 1, 200, "sentences per report (generated)"),
-                   P::integer("entities", 6, 3, 500, "possible entities of a report (generated)"),
-                   P::integer("relations", 4, 1, newsroom_relations(), "kinds of facts (generated)")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Cloze, entry)
 

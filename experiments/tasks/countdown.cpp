@@ -9,16 +9,24 @@
 namespace hardgrad::tasks::countdown {
 namespace {
 
+struct Config {
+  int numbers = 2, largest = 4, most = 20;
+  SplitSizes sizes{.examples = 10000, .heldout = 500, .test = 500};
+
+  void declare(Fields& field) {
+    field(numbers, "numbers", 2, 8, "numbers of a prompt");
+    field(largest, "largest", 1, 1000, "largest number, from 1");
+    field(most, "most", 1, 100000, "largest target, from 0");
+    sizes.declare(field, "prompts", "prompts held out for the test");
+  }
+};
+
 /// Fields: "prompt" [B, n + 1] the numbers less 1, then the target plus the largest number; "wanted" [B, n + 1] the target, then
 /// the numbers' words. Made on demand, each from an expression that solves it.
 class Countdown final : public OnDemand {
  public:
-  Countdown(const Settings& settings, Key key)
-      : OnDemand(settings),
-        key_(key),
-        numbers_(settings.integer("numbers")),
-        largest_(settings.integer("largest")),
-        most_(settings.integer("most")) {
+  Countdown(const Config& config, Key key)
+      : OnDemand(config.sizes), key_(key), numbers_(config.numbers), largest_(config.largest), most_(config.most) {
     if (most_ < largest_) throw UsageError("countdown: most must be at least largest, or a prompt may have no target");
   }
   Dimensions dimensions() const override {
@@ -86,19 +94,12 @@ class Countdown final : public OnDemand {
   int numbers_, largest_, most_;
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "countdown",
     .summary = "numbers and a target: an expression of all numbers, with + - *, that has the target's value",
     .data = "generated",
     .default_model = "writer",
-    .parameters = {P::integer("numbers", 2, 2, 8, "numbers of a prompt"),
-                   P::integer("largest", 4, 1, 1000, "largest number, from 1"),
-                   P::integer("most", 20, 1, 100000, "largest target, from 0"),
-                   P::integer("examples", 10000, 1, 1e8, "training prompts, made on demand"),
-                   P::integer("heldout", 500, 1, 1e6, "prompts held out for validation"),
-                   P::integer("test", 500, 1, 1e6, "prompts held out for the test")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Countdown, entry)
 

@@ -54,22 +54,12 @@ Digits split(const LabelledImages& train, LabelledImages test, std::size_t heldo
 
 }  // namespace
 
-std::vector<ParameterInfo> digit_parameters() {
-  using P = ParameterInfo;
-  return {P::file("path", "folder of MNIST's four files, or of Fashion-MNIST's; empty: drawn digits"),
-          P::integer("size", 28, 8, 256, "height and width of drawn digits, in pixels"),
-          P::integer("examples", 2000, 10, 1e6, "drawn digits for training; validation and test have a quarter each"),
-          P::integer("heldout", 5000, 0, 1e7, "last images of the training file, held out for validation (path)"),
-          P::integer("limit", 0, 0, 1e7, "most training images: the first ones; 0: all")};
-}
-
-Digits read_digits(const std::string& task, const Settings& settings, Key key, bool labelled) {
-  const auto path = find_input(settings.text("path"));
+Digits read_digits(const std::string& task, const DigitConfig& config, Key key, bool labelled) {
+  const auto path = find_input(config.path);
   if (path.empty()) {
-    const auto examples = static_cast<std::size_t>(settings.integer("examples"));
-    const auto heldout = std::max<std::size_t>(1, examples / 4);
-    return split(drawn(examples + heldout, settings.integer("size"), key / "train"),
-                 drawn(heldout, settings.integer("size"), key / "test"), heldout, "generated");
+    const auto heldout = std::max<std::size_t>(1, config.examples / 4);
+    return split(drawn(config.examples + heldout, config.size, key / "train"), drawn(heldout, config.size, key / "test"),
+                 heldout, "generated");
   }
   if (path_kind(path) != PathKind::folder)
     throw InputError(
@@ -78,7 +68,7 @@ Digits read_digits(const std::string& task, const Settings& settings, Key key, b
                     path));
   const auto train = read_mnist(path, "train", labelled);
   auto test = read_mnist(path, "t10k", labelled);
-  const auto heldout = static_cast<std::size_t>(settings.integer("heldout"));
+  const auto heldout = config.heldout;
   if (train.images.rows != test.images.rows || train.images.cols != test.images.cols)
     throw InputError(fmt::format("{}: training images are {}x{}, but test images {}x{}", path, train.images.rows,
                                  train.images.cols, test.images.rows, test.images.cols));

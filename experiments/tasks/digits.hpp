@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/random/key.hpp"
-#include "core/registry/settings.hpp"
+#include "core/registry/fields.hpp"
 #include "experiments/tasks/loaders/idx.hpp"
 #include "experiments/tasks/task.hpp"
 
@@ -27,10 +27,23 @@ struct Digits {
 
 constexpr int digit_classes = 10;
 
-/// The settings of a task that `read_digits` reads: path, size, examples, heldout; and limit, most images to train on.
-std::vector<ParameterInfo> digit_parameters();
-/// Reads or draws digits by a task's settings. InputError; UsageError in the name of `task`.
-Digits read_digits(const std::string& task, const Settings& settings, Key key, bool labelled);
+/// What `read_digits` reads, and the most images to train on.
+struct DigitConfig {
+  std::string path;
+  int size = 28;
+  std::size_t examples = 2000, heldout = 5000, limit = 0;
+
+  void declare(Fields& field,
+               const std::string& of_path = "folder of MNIST's four files, or of Fashion-MNIST's; empty: drawn digits") {
+    field.file(path, "path", of_path);
+    field(size, "size", 8, 256, "height and width of drawn digits, in pixels");
+    field(examples, "examples", 10, 1e6, "drawn digits for training; validation and test have a quarter each");
+    field(heldout, "heldout", 0, 1e7, "last images of the training file, held out for validation (path)");
+    field(limit, "limit", 0, 1e7, "most training images: the first ones; 0: all");
+  }
+};
+/// Reads or draws digits. InputError; UsageError in the name of `task`.
+Digits read_digits(const std::string& task, const DigitConfig& config, Key key, bool labelled);
 
 /// Base of tasks over images whose bits, places or noise are drawn from a key: in training, anew in every epoch.
 class DigitTask : public Task {

@@ -21,18 +21,36 @@
 namespace hardgrad::tasks::features {
 namespace {
 
+enum class Kind { exclusive_or, orange_skin, additive, switched, regimes };
+constexpr Named<Kind> kinds[] = {{"xor", Kind::exclusive_or},
+                                 {"orange_skin", Kind::orange_skin},
+                                 {"additive", Kind::additive},
+                                 {"switch", Kind::switched},
+                                 {"regimes", Kind::regimes}};
+
+struct Config {
+  Kind kind = Kind::exclusive_or;
+  int features = 10;
+  bool sure = false;
+  SplitSizes sizes{.examples = 100000, .heldout = 1000, .test = 1000};
+
+  void declare(Fields& field) {
+    field(kind, "kind", kinds, "how the label depends on them");
+    field(features, "features", 2, 10000, "numbers n of an example");
+    field(sure, "sure", "the more probable label instead of a draw");
+    sizes.declare(field, "examples");
+  }
+};
+
 /// Fields: reals "x" [B, n]; integers "label" [B] and "planted" [B, n], 1 for the features that the label depends on.
 class Features final : public OnDemand {
  public:
-  Features(const Settings& settings, Key key)
-      : OnDemand(settings),
-        key_(key / "features"),
-        kind_(settings.text("kind")),
-        sure_(settings.flag("sure")),
-        features_(settings.integer("features")) {
-    const std::size_t least = kind_ == "xor" ? 2 : kind_ == "switch" ? 10 : kind_ == "regimes" ? 6 : 4;
+  Features(const Config& config, Key key)
+      : OnDemand(config.sizes), key_(key / "features"), kind_(config.kind), sure_(config.sure), features_(config.features) {
+    const std::size_t least = kind_ == Kind::exclusive_or ? 2 : kind_ == Kind::switched ? 10 : kind_ == Kind::regimes ? 6 : 4;
     if (features_ < least)
-      throw UsageError(fmt::format("features: kind={} needs at least {} features, got {}", kind_, least, features_));
+      throw UsageError(
+          fmt::format("features: kind={} needs at least {} features, got {}", name_of(kind_, kinds), least, features_));
   }
 
   Dimensions dimensions() const override {
@@ -72,44 +90,36 @@ class Features final : public OnDemand {
       return -100 * std::sin(2 * z[0]) + 2 * std::abs(z[1]) + z[2] + std::exp(-z[3]);
     };
     double log_odds = 0;
-    if (kind_ == "xor") {
+    if (kind_ == Kind::exclusive_or) {
       const auto z = plant(0, 2);
       log_odds = z[0] * z[1];
-    } else if (kind_ == "switch") {
+    } else if (kind_ == Kind::switched) {
       const bool first = random.uniform({.example = id, .step = 1}) < 0.5;
       plant(9, 10)[0] += first ? 3 : -3;
       log_odds = first ? skin(plant(0, 4)) : sum(plant(4, 8));
-    } else if (kind_ == "regimes") {
+    } else if (kind_ == Kind::regimes) {
       const std::size_t j = 2 + 2 * (x[0] > 0) + (x[1] > 0);
       plant(0, 2);
       log_odds = 5 * plant(j, j + 1)[0];
     } else {
-      log_odds = kind_ == "additive" ? sum(plant(0, 4)) : skin(plant(0, 4));
+      log_odds = kind_ == Kind::additive ? sum(plant(0, 4)) : skin(plant(0, 4));
     }
     const double limit = sure_ ? 0.5 : random.uniform({.example = id, .step = 2});
     return limit < 1 / (1 + std::exp(-log_odds));
   }
 
   Key key_;
-  std::string kind_;
+  Kind kind_;
   bool sure_;
   std::size_t features_;
 };
-
-using P = ParameterInfo;
 
 const TaskEntry entry = {
     .name = "features",
     .summary = "numbers with a label that depends on a few of them",
     .data = "generated",
     .default_model = "selector",
-    .parameters = {P::choice("kind", "xor", {"xor", "orange_skin", "additive", "switch", "regimes"},
-                             "how the label depends on them"),
-                   P::integer("features", 10, 2, 10000, "numbers n of an example"),
-                   P::flag("sure", false, "the more probable label instead of a draw"),
-                   P::integer("examples", 100000, 1, 1e8, "training examples, made on demand"),
-                   P::integer("heldout", 1000, 1, 1e6, "examples held out for validation"),
-                   P::integer("test", 1000, 1, 1e6, "test examples")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Features, entry)
 

@@ -11,19 +11,37 @@
 namespace hardgrad::tasks::glimpse {
 namespace {
 
+struct Config {
+  DigitConfig source;
+  std::size_t digits = 1, canvas = 0;
+  int clutter = 0;
+  std::size_t clutter_size = 8;
+  double noise = 0;
+
+  void declare(Fields& field) {
+    source.declare(field);
+    field(digits, "digits", 1, 8, "most digits per image; several are read from left to right, then the end class");
+    field(canvas, "canvas", 0, 1024,
+          "side of the canvas, on which a digit has a random place; 0: the digit's own size (times the number of digits)");
+    field(clutter, "clutter", 0, 64, "pieces of other digits on the canvas");
+    field(clutter_size, "clutter_size", 1, 256, "side of a piece of clutter, in pixels");
+    field(noise, "noise", 0, 1, "uniform noise from 0 to this on every pixel");
+  }
+};
+
 /// Fields: reals "image" [B, H, W] in [0, 1]; "label" [B]; "box" [B, 4] of the digit's ink: first row, first
 /// column, last row + 1, last column + 1. With several digits (Ba, Mnih & Kavukcuoglu 2015, sec. 4.1), from left to right and
 /// never above each other: "label" [B, digits + 1] ends with the end class, "box" [B, 4 digits]; -1 pads. Images are stored as
 /// bytes. Places, clutter and noise are drawn from the example's id; in training, anew in every epoch.
 class Glimpse final : public DigitTask {
  public:
-  Glimpse(const Settings& settings, Key key)
-      : DigitTask(read_digits("glimpse", settings, key, true), static_cast<std::size_t>(settings.integer("limit")), key),
-        digits_(static_cast<std::size_t>(settings.integer("digits"))),
-        canvas_(static_cast<std::size_t>(settings.integer("canvas"))),
-        clutter_(settings.integer("clutter")),
-        piece_(static_cast<std::size_t>(settings.integer("clutter_size"))),
-        noise_(settings.real("noise")) {
+  Glimpse(const Config& config, Key key)
+      : DigitTask(read_digits("glimpse", config.source, key, true), config.source.limit, key),
+        digits_(config.digits),
+        canvas_(config.canvas),
+        clutter_(config.clutter),
+        piece_(config.clutter_size),
+        noise_(config.noise) {
     const auto& [count, rows, cols, pixels] = of(Split::train).images;
     rows_ = canvas_ ? canvas_ : digits_ * rows;
     cols_ = canvas_ ? canvas_ : digits_ * cols;
@@ -167,26 +185,12 @@ class Glimpse final : public DigitTask {
   std::size_t rows_ = 0, cols_ = 0;
 };
 
-std::vector<ParameterInfo> parameters() {
-  using P = ParameterInfo;
-  auto all = digit_parameters();
-  all.push_back(
-      P::integer("digits", 1, 1, 8, "most digits per image; several are read from left to right, then the end class"));
-  all.push_back(P::integer(
-      "canvas", 0, 0, 1024,
-      "side of the canvas, on which a digit has a random place; 0: the digit's own size (times the number of digits)"));
-  all.push_back(P::integer("clutter", 0, 0, 64, "pieces of other digits on the canvas"));
-  all.push_back(P::integer("clutter_size", 8, 1, 256, "side of a piece of clutter, in pixels"));
-  all.push_back(P::real("noise", 0, 0, 1, "uniform noise from 0 to this on every pixel"));
-  return all;
-}
-
 const TaskEntry entry = {
     .name = "glimpse",
     .summary = "one or several digits, to read by a few small glimpses",
     .data = "drawn digits, or a folder with MNIST's four idx files (plain or .gz)",
     .default_model = "glimpse_reader",
-    .parameters = parameters(),
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Glimpse, entry)
 

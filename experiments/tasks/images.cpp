@@ -39,23 +39,44 @@ Digits read_amat(const std::string& folder) {
   return digits;
 }
 
-Digits read(const Settings& settings, Key key) {
-  const auto path = find_input(settings.text("path"));
-  return !path.empty() && !amat_file(path, "train").empty() ? read_amat(path) : read_digits("images", settings, key, false);
+Digits read(const DigitConfig& config, Key key) {
+  const auto path = find_input(config.path);
+  return !path.empty() && !amat_file(path, "train").empty() ? read_amat(path) : read_digits("images", config, key, false);
 }
+
+enum class Binarise { dynamic, once, thresholded };
+constexpr Named<Binarise> binarisations[] = {
+    {"dynamic", Binarise::dynamic}, {"static", Binarise::once}, {"thresholded", Binarise::thresholded}};
+
+struct Config {
+  DigitConfig digits;
+  Binarise binarise = Binarise::dynamic;
+  double threshold = 0.5;
+  int bound_samples = 100;
+
+  void declare(Fields& field) {
+    digits.declare(
+        field,
+        "folder of MNIST's or Fashion-MNIST's files, or of binarized_mnist_{train,valid,test}.amat; empty: drawn digits");
+    field(binarise, "binarise", binarisations,
+          "bits drawn in every epoch, or once, with the greys as probabilities; or by the threshold");
+    field(threshold, "threshold", 0, 1, "binarise=thresholded: brighter pixels, from 0 to 1, become 1").below();
+    field(bound_samples, "bound_samples", 0, 1e6, "samples of the bound in the last evaluation; 0: none");
+  }
+};
 
 /// Field: reals "image" [B, H, W] of zeros and ones. A grey value v becomes 1 with probability v / 255, drawn once from the
 /// example's id (static) or anew in every training epoch (dynamic); or it becomes 1 if v / 255 exceeds a threshold.
 class Images final : public DigitTask {
  public:
-  Images(const Settings& settings, Key key)
-      : DigitTask(read(settings, key), static_cast<std::size_t>(settings.integer("limit")), key / "bits"),
-        dynamic_(settings.text("binarise") == "dynamic"),
-        thresholded_(settings.text("binarise") == "thresholded"),
-        threshold_(settings.real("threshold")),
-        bound_samples_(settings.integer("bound_samples")) {
+  Images(const Config& config, Key key)
+      : DigitTask(read(config.digits, key), config.digits.limit, key / "bits"),
+        binarise_(config.binarise),
+        threshold_(config.threshold),
+        bound_samples_(config.bound_samples) {
     const auto& train = of(Split::train).images;
-    provenance_ += fmt::format("{}, binarisation {}", counts("images", train.rows, train.cols), settings.text("binarise"));
+    provenance_ +=
+        fmt::format("{}, binarisation {}", counts("images", train.rows, train.cols), name_of(binarise_, binarisations));
   }
 
   Dimensions dimensions() const override {
@@ -68,7 +89,7 @@ class Images final : public DigitTask {
     for (std::size_t b = 0; b < batch.id.size(); ++b) count_options(seen.choices.row(b), metrics[0]);
   }
   Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
-    return drawn(Split::train, indices, dynamic_ ? epoch : key_);
+    return drawn(Split::train, indices, binarise_ == Binarise::dynamic ? epoch : key_);
   }
 
  private:
@@ -83,7 +104,7 @@ class Images final : public DigitTask {
       const auto image = bits.row(b);
       for (std::size_t p = 0; p < image.size(); ++p) {
         const double v = grey[p] / 255.0;
-        if (thresholded_)
+        if (binarise_ == Binarise::thresholded)
           image[p] = v > threshold_;
         else
           image[p] =
@@ -94,29 +115,17 @@ class Images final : public DigitTask {
     return batch;
   }
 
-  bool dynamic_, thresholded_;
+  Binarise binarise_;
   double threshold_;
   int bound_samples_;
 };
-
-std::vector<ParameterInfo> parameters() {
-  using P = ParameterInfo;
-  auto all = digit_parameters();
-  all[0].help =
-      "folder of MNIST's or Fashion-MNIST's files, or of binarized_mnist_{train,valid,test}.amat; empty: drawn digits";
-  all.push_back(P::choice("binarise", "dynamic", {"dynamic", "static", "thresholded"},
-                          "bits drawn in every epoch, or once, with the greys as probabilities; or by the threshold"));
-  all.push_back(P::real("threshold", 0.5, 0, 1, "binarise=thresholded: brighter pixels, from 0 to 1, become 1").below());
-  all.push_back(P::integer("bound_samples", 100, 0, 1e6, "samples of the bound in the last evaluation; 0: none"));
-  return all;
-}
 
 const TaskEntry entry = {
     .name = "images",
     .summary = "binary images for density models",
     .data = "drawn digits, or a folder with MNIST's idx files or with the fixed binarisation's .amat files (plain or .gz)",
     .default_model = "belief_network",
-    .parameters = parameters(),
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Images, entry)
 

@@ -8,9 +8,8 @@
 
 namespace hardgrad::tasks {
 
-void Listed::require_shares(const std::string& task, const Settings& settings) {
-  if (settings.real("heldout") + settings.real("test") >= 1)
-    throw UsageError(task + ": heldout and test together must be below 1");
+void Listed::require_shares(const std::string& task, const SplitShares& shares) {
+  if (shares.heldout + shares.test >= 1) throw UsageError(task + ": heldout and test together must be below 1");
 }
 
 void Listed::part(const std::vector<std::string>& texts, const std::vector<Split>& splits, Key order,

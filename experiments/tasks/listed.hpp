@@ -32,6 +32,16 @@ Padded padded(const std::vector<std::uint32_t>& id, const std::vector<Example>& 
   return result;
 }
 
+/// The shares of the splits beside training.
+struct SplitShares {
+  double heldout, test;
+
+  void declare(Fields& field, const std::string& of_heldout, const std::string& of_test) {
+    field(heldout, "heldout", 0, 1, of_heldout).below();
+    field(test, "test", 0, 1, of_test).below();
+  }
+};
+
 /// An example's id is its index in the list.
 class Listed : public Task {
  public:
@@ -40,8 +50,8 @@ class Listed : public Task {
   std::vector<std::uint64_t> contents(Split split) const override;
 
  protected:
-  /// Checks the settings `heldout` and `test`, shares of the examples: UsageError unless their sum is below 1.
-  static void require_shares(const std::string& task, const Settings& settings);
+  /// UsageError unless the sum of the shares is below 1.
+  static void require_shares(const std::string& task, const SplitShares& shares);
   /// Assigns the examples to splits, in a keyed random order; `texts` identify them (Task::contents), whatever their case.
   /// InputError `<provenance>: <none left>` if none is trained on.
   void part(const std::vector<std::string>& texts, const std::vector<Split>& splits, Key order, const std::string& none_left);

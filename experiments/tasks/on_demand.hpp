@@ -26,10 +26,6 @@ class OnDemand : public Task {
   std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
 
  protected:
-  explicit OnDemand(const Settings& settings) {
-    for (std::size_t i = 0; const char* name : {"examples", "heldout", "test"})
-      sizes_[i++] = static_cast<std::size_t>(settings.integer(name));
-  }
   explicit OnDemand(const SplitSizes& sizes) : sizes_{sizes.examples, sizes.heldout, sizes.test} {}
   /// The id of an example, unique over all splits.
   std::uint32_t id_of(Split split, int index) const {

@@ -18,28 +18,56 @@
 namespace hardgrad::tasks::pairs {
 namespace {
 
+constexpr Named<PhrasePairs::Kind> kinds[] = {{"phrase", PhrasePairs::Kind::phrase},
+                                              {"paraphrase", PhrasePairs::Kind::paraphrase},
+                                              {"entailment", PhrasePairs::Kind::entailment}};
+
+enum class Together { pair, first, either };
+constexpr Named<Together> all_together[] = {{"pair", Together::pair}, {"first", Together::first}, {"either", Together::either}};
+
+struct Config {
+  std::string path;
+  PhrasePairs::Kind kind = PhrasePairs::Kind::paraphrase;
+  int examples = 2000, words = 8;
+  std::size_t limit = 0, max_length = 40, vocabulary = 0;
+  bool lower_case = true;
+  Together together = Together::either;
+  SplitShares shares{.heldout = 0.1, .test = 0.1};
+
+  void declare(Fields& field) {
+    field.file(path, "path", "a file of labelled pairs; empty: generated");
+    field(kind, "kind", kinds, "paraphrases of noun phrases or of sentences, or entailment of the second (generated)");
+    field(examples, "examples", 1, 1e6, "pairs to generate");
+    field(words, "words", 2, 1000, "number of nouns, of adjectives and of verbs (generated)");
+    field(limit, "limit", 0, 1e9, "most pairs, the first ones; 0: all");
+    field(max_length, "max_length", 1, 1000, "most tokens of a sentence; pairs with a longer one are left out");
+    field(vocabulary, "vocabulary", 0, 1e6, "most words; 0: all of the training split");
+    field(lower_case, "lower_case", "fold to lower case (path)");
+    field(together, "together", all_together,
+          "pairs that stay in one split: one pair, all with the same first sentence, or all that are "
+          "connected by shared sentences (path; generated: one pair)");
+    shares.declare(field, "share of the groups of `together` held out for validation",
+                   "share of the groups held out for the test");
+  }
+};
+
 /// Fields: words "first" [B, N] and "first_length" [B], "second" and "second_length" likewise; "label" [B]. Labels are numbered
 /// in the order of their bytes; words are those of the training split. With `like`, the task that a network was trained on,
 /// both are those of that task, and so are the longest sentences.
 class Pairs final : public Listed {
  public:
-  Pairs(const Settings& settings, Key key, const Pairs* like) {
-    require_shares("pairs", settings);
-    const auto path = find_input(settings.text("path"));
+  Pairs(const Config& config, Key key, const Pairs* like) {
+    require_shares("pairs", config.shares);
+    const auto path = find_input(config.path);
     std::array<std::size_t, 2> longest;
-    longest.fill(static_cast<std::size_t>(settings.integer("max_length")));
+    longest.fill(config.max_length);
     for (std::size_t side = 0; like && side < 2; ++side) longest[side] = std::min(longest[side], like->longest_[side]);
     std::vector<LabelledPair> pairs;
     if (path.empty()) {
-      const auto& kind = settings.text("kind");
-      using Kind = PhrasePairs::Kind;
-      const PhrasePairs phrases{settings.integer("words"), kind == "phrase"       ? Kind::phrase
-                                                           : kind == "paraphrase" ? Kind::paraphrase
-                                                                                  : Kind::entailment};
-      for (int i = 0; i < settings.integer("examples"); ++i)
-        pairs.push_back(phrases.generate(key / "pair" / static_cast<std::uint64_t>(i)));
+      const PhrasePairs phrases{config.words, config.kind};
+      for (int i = 0; i < config.examples; ++i) pairs.push_back(phrases.generate(key / "pair" / static_cast<std::uint64_t>(i)));
     } else {
-      const bool lower = settings.flag("lower_case");
+      const bool lower = config.lower_case;
       for (auto& [label, first, second] : read_labelled_pairs(path))
         pairs.push_back({std::move(label), tokenize(first, lower), tokenize(second, lower)});
       provenance_ = path;
@@ -48,10 +76,10 @@ class Pairs final : public Listed {
     std::erase_if(pairs, [&](const LabelledPair& pair) {
       return pair.first.empty() || pair.second.empty() || pair.first.size() > longest[0] || pair.second.size() > longest[1];
     });
-    const auto limit = static_cast<std::size_t>(settings.integer("limit"));
+    const auto limit = config.limit;
     const auto left_out = all - pairs.size();
     if (limit > 0 && pairs.size() > limit) pairs.resize(limit);
-    number(pairs, settings, key, like);
+    number(pairs, config, key, like);
     if (labels_.size() < 2)
       throw InputError(fmt::format("{}: all pairs have the label \"{}\"; there is nothing to learn", provenance_, labels_[0]));
     provenance_ += fmt::format(
@@ -109,17 +137,16 @@ class Pairs final : public Listed {
 
   /// Names of the groups that splits keep together. Generated pairs have so few words that shared sentences would connect them
   /// all; there a group is a pair.
-  static std::vector<std::string> groups(const Sides& first, const Sides& second, const Settings& settings) {
-    const auto& together = settings.text("together");
-    const bool generated = settings.text("path").empty();
-    if (!generated && together == "either") return groups_by_either(first, second);
-    if (!generated && together == "first") return first;
+  static std::vector<std::string> groups(const Sides& first, const Sides& second, const Config& config) {
+    const bool generated = config.path.empty();
+    if (!generated && config.together == Together::either) return groups_by_either(first, second);
+    if (!generated && config.together == Together::first) return first;
     auto both = first;
     for (std::size_t i = 0; i < both.size(); ++i) both[i] += '\t' + second[i] + '\t';
     return both;
   }
 
-  void number(const std::vector<LabelledPair>& pairs, const Settings& settings, Key key, const Pairs* like) {
+  void number(const std::vector<LabelledPair>& pairs, const Config& config, Key key, const Pairs* like) {
     std::array<Sides, 2> sides;  // in lower case: splits do not depend on it
     std::vector<std::string> texts;
     std::set<std::string> labels;
@@ -131,8 +158,8 @@ class Pairs final : public Listed {
       texts.push_back(fmt::format("{}\t{}\t{}", pair.label, sides[0].back(), sides[1].back()));
       labels.insert(pair.label);
     }
-    const auto together = groups(sides[0], sides[1], settings);
-    const auto splits = split_by_group(together, settings.real("heldout"), settings.real("test"), key / "split");
+    const auto together = groups(sides[0], sides[1], config);
+    const auto splits = split_by_group(together, config.shares.heldout, config.shares.test, key / "split");
     overlap_ = overlap(sides[0], sides[1], together, splits);
     if (like) {
       labels_ = like->labels_;
@@ -143,7 +170,7 @@ class Pairs final : public Listed {
       for (std::size_t i = 0; i < pairs.size(); ++i)
         for (const auto* sentence : {&pairs[i].first, &pairs[i].second})
           if (splits[i] == Split::train) vocabulary_.count(*sentence);
-      vocabulary_.close(2, static_cast<std::size_t>(settings.integer("vocabulary")));
+      vocabulary_.close(2, config.vocabulary);
     }
     for (const auto& pair : pairs) {
       const auto label = std::lower_bound(labels_.begin(), labels_.end(), pair.label);
@@ -168,27 +195,12 @@ class Pairs final : public Listed {
   std::vector<Example> examples_;
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "pairs",
     .summary = "relation of two sentences: paraphrase or not, entailment or contradiction",
     .data = "generated paraphrases or entailment, or a file of lines \"label TAB sentence TAB sentence\" (plain or .gz)",
     .default_model = "sentence_pair",
-    .parameters = {P::file("path", "a file of labelled pairs; empty: generated"),
-                   P::choice("kind", "paraphrase", {"phrase", "paraphrase", "entailment"},
-                             "paraphrases of noun phrases or of sentences, or entailment of the second (generated)"),
-                   P::integer("examples", 2000, 1, 1e6, "pairs to generate"),
-                   P::integer("words", 8, 2, 1000, "number of nouns, of adjectives and of verbs (generated)"),
-                   P::integer("limit", 0, 0, 1e9, "most pairs, the first ones; 0: all"),
-                   P::integer("max_length", 40, 1, 1000, "most tokens of a sentence; pairs with a longer one are left out"),
-                   P::integer("vocabulary", 0, 0, 1e6, "most words; 0: all of the training split"),
-                   P::flag("lower_case", true, "fold to lower case (path)"),
-                   P::choice("together", "either", {"pair", "first", "either"},
-                             "pairs that stay in one split: one pair, all with the same first sentence, or all that are "
-                             "connected by shared sentences (path; generated: one pair)"),
-                   P::real("heldout", 0.1, 0, 1, "share of the groups of `together` held out for validation").below(),
-                   P::real("test", 0.1, 0, 1, "share of the groups held out for the test").below()},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Pairs, entry)
 

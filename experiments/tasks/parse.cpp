@@ -13,25 +13,46 @@
 namespace hardgrad::tasks::parse {
 namespace {
 
+struct Config {
+  std::string path;
+  int examples = 2000, words = 8, phrases = 2;
+  double ambiguity = 0;
+  std::size_t vocabulary = 10000, max_length = 40;
+  SplitShares shares{.heldout = 0.05, .test = 0.05};
+  bool lower_case = true;
+
+  void declare(Fields& field) {
+    field.file(path, "path", "trees like (S (NP (DT the) (NN dog)) (VP (VBZ barks))); empty: generated");
+    field(examples, "examples", 1, 1e7, "sentences to generate");
+    field(words, "words", 1, 1e5, "number of nouns, of verbs and of adjectives (generated)");
+    field(phrases, "phrases", 0, 20, "most prepositional phrases after the verb (generated)");
+    field(ambiguity, "ambiguity", 0, 1, "share of the ambiguous phrases whose attachment contradicts their words (generated)");
+    field(vocabulary, "vocabulary", 5, 1e6, "entries per side, including 4 special ones; rarer words are unknown");
+    field(max_length, "max_length", 1, 1000, "most words of a sentence");
+    shares.declare(field, "share of sentences held out for validation", "share of sentences held out for the test");
+    field(lower_case, "lower_case", "fold words to lower case");
+  }
+};
+
 class Parsing final : public SequenceTask {
  public:
-  Parsing(const Settings& settings, Key key, const Parsing* trained) {
-    require_shares("parse", settings);
-    const auto path = find_input(settings.text("path"));
+  Parsing(const Config& config, Key key, const Parsing* trained) {
+    require_shares("parse", config.shares);
+    const auto path = find_input(config.path);
     std::vector<SequencePair> pairs;
     if (path.empty()) {
-      const TreeGrammar grammar{settings.integer("words"), settings.integer("phrases"), settings.real("ambiguity")};
-      for (int i = 0; i < settings.integer("examples"); ++i)
+      const TreeGrammar grammar{config.words, config.phrases, config.ambiguity};
+      for (int i = 0; i < config.examples; ++i)
         pairs.push_back(grammar.generate(key / "sentence" / static_cast<std::uint64_t>(i)));
     } else {
       provenance_ = path;
       for (auto& [words, row] : read_bracketed_trees(path)) {
-        if (settings.flag("lower_case"))
+        if (config.lower_case)
           for (auto& word : words) word = lower_case(word);
         pairs.push_back({std::move(words), std::move(row)});
       }
     }
-    const auto all = pairs.size(), longest = static_cast<std::size_t>(settings.integer("max_length"));
+    const auto all = pairs.size(), longest = config.max_length;
     const auto too_long = std::erase_if(pairs, [&](const SequencePair& pair) { return pair.source.size() > longest; });
     if (pairs.empty())
       throw InputError(
@@ -39,8 +60,8 @@ class Parsing final : public SequenceTask {
     std::vector<std::string> groups;
     groups.reserve(pairs.size());
     for (const auto& pair : pairs) groups.push_back(lower_case(joined(pair.source)));  // splits do not depend on lower_case
-    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
-    take(std::move(pairs), splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "order",
+    const auto splits = split_by_group(groups, config.shares.heldout, config.shares.test, key / "split");
+    take(std::move(pairs), splits, config.vocabulary, key / "order",
          "no tree is left to train on; give more trees, or heldout=0,test=0", trained);
     provenance_ +=
         fmt::format(": {} trees read; left out: {} of more than {} words; kept: {}", all, too_long, longest, counts());
@@ -77,25 +98,12 @@ class Parsing final : public SequenceTask {
   }
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "parse",
     .summary = "parsing of sentences into trees, written as rows of brackets, with attention to the words",
     .data = "generated, with attachment decided by the words, or trees in the Penn Treebank's brackets (plain or .gz)",
     .default_model = "translator",
-    .parameters = {P::file("path", "trees like (S (NP (DT the) (NN dog)) (VP (VBZ barks))); empty: generated"),
-                   P::integer("examples", 2000, 1, 1e7, "sentences to generate"),
-                   P::integer("words", 8, 1, 1e5, "number of nouns, of verbs and of adjectives (generated)"),
-                   P::integer("phrases", 2, 0, 20, "most prepositional phrases after the verb (generated)"),
-                   P::real("ambiguity", 0, 0, 1,
-                           "share of the ambiguous phrases whose attachment contradicts their words (generated)"),
-                   P::integer("vocabulary", 10000, 5, 1e6,
-                              "entries per side, including 4 special ones; rarer words are unknown"),
-                   P::integer("max_length", 40, 1, 1000, "most words of a sentence"),
-                   P::real("heldout", 0.05, 0, 1, "share of sentences held out for validation").below(),
-                   P::real("test", 0.05, 0, 1, "share of sentences held out for the test").below(),
-                   P::flag("lower_case", true, "fold words to lower case")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Parsing, entry)
 

@@ -7,13 +7,22 @@
 namespace hardgrad::tasks::patches {
 namespace {
 
+struct Config {
+  DigitConfig digits;
+  std::size_t patch = 4;
+
+  void declare(Fields& field) {
+    digits.declare(field);
+    field(patch, "patch", 1, 256, "height and width of a patch, in pixels");
+  }
+};
+
 /// Fields: reals "x" [B, n g], the n patches from left to right and from top to bottom, g greys in [0, 1] each; integers
 /// "label" [B].
 class Patches final : public DigitTask {
  public:
-  Patches(const Settings& settings, Key key)
-      : DigitTask(read_digits("patches", settings, key, true), static_cast<std::size_t>(settings.integer("limit")), key),
-        patch_(static_cast<std::size_t>(settings.integer("patch"))) {
+  Patches(const Config& config, Key key)
+      : DigitTask(read_digits("patches", config.digits, key, true), config.digits.limit, key), patch_(config.patch) {
     const auto& [count, rows, cols, pixels] = of(Split::train).images;
     if (rows % patch_ != 0 || cols % patch_ != 0)
       throw UsageError(fmt::format("patches: patch={} does not divide images of {}x{}: take a divisor", patch_, rows, cols));
@@ -62,18 +71,12 @@ class Patches final : public DigitTask {
   std::size_t patch_, down_ = 0, across_ = 0;
 };
 
-std::vector<ParameterInfo> parameters() {
-  auto all = digit_parameters();
-  all.push_back(ParameterInfo::integer("patch", 4, 1, 256, "height and width of a patch, in pixels"));
-  return all;
-}
-
 const TaskEntry entry = {
     .name = "patches",
     .summary = "digits as square patches, to tell from a few of them",
     .data = "drawn digits, or a folder with MNIST's idx files",
     .default_model = "selector",
-    .parameters = parameters(),
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Patches, entry)
 

@@ -28,6 +28,24 @@ constexpr std::array<std::array<int, 4>, 10> gates{{{0, 0, 0, 1},    // NOR
                                                     {1, 1, 0, 1},    // if Q then P
                                                     {1, 1, 1, 0}}};  // OR
 
+enum class Kind { parity, addition, sort, logic, sums };
+constexpr Named<Kind> kinds[] = {
+    {"parity", Kind::parity}, {"addition", Kind::addition}, {"sort", Kind::sort}, {"logic", Kind::logic}, {"sums", Kind::sums}};
+
+struct Config {
+  Kind kind = Kind::parity;
+  int least = 1, size = 8, length = 1;
+  SplitSizes sizes{.examples = 100000, .heldout = 1000, .test = 1000};
+
+  void declare(Fields& field) {
+    field(kind, "kind", kinds, "kind of puzzle");
+    field(least, "least", 1, 1000, "least difficulty: nonzero elements, digits per number, numbers to sort, or gates");
+    field(size, "size", 1, 1000, "largest difficulty: elements, digits per number, numbers to sort, or gates");
+    field(length, "length", 1, 100, "kind=logic and sums: most inputs of a sequence");
+    sizes.declare(field, "puzzles");
+  }
+};
+
 /// Fields: "x" [B, I]; "label" [B, P], -1: no label; "difficulty" [B]. Examples are made on demand.
 ///   parity    x: 1 or -1 in `difficulty` of I = size places, 0 in the others; label: 1 if the number of ones is odd
 ///   addition  x: one-hot digits of two numbers of `difficulty` digits each, the last digit first, I = 2 size 11 (the eleventh:
@@ -42,24 +60,25 @@ constexpr std::array<std::array<int, 4>, 10> gates{{{0, 0, 0, 1},    // NOR
 ///             the sum so far, the last first, 10 beyond its first digit; none for the first input
 class Puzzle final : public OnDemand {
  public:
-  Puzzle(const Settings& settings, Key key)
-      : OnDemand(settings),
+  Puzzle(const Config& config, Key key)
+      : OnDemand(config.sizes),
         key_(key),
-        kind_(settings.text("kind")),
-        least_(settings.integer("least")),
-        size_(settings.integer("size")),
-        length_(settings.integer("length")) {
+        kind_(config.kind),
+        least_(config.least),
+        size_(config.size),
+        length_(config.length) {
     if (least_ > size_) throw UsageError(fmt::format("puzzle: least must be at most size, {}, got {}", size_, least_));
     if (!sequence() && length_ > 1)
-      throw UsageError(fmt::format("puzzle: kind={} has one input: drop length, or take kind=logic or kind=sums", kind_));
+      throw UsageError(
+          fmt::format("puzzle: kind={} has one input: drop length, or take kind=logic or kind=sums", name_of(kind_, kinds)));
   }
 
   Dimensions dimensions() const override {
     const int n = static_cast<int>(size_), T = static_cast<int>(length_);
-    if (kind_ == "parity") return {{"puzzle_width", n}, {"positions", 1}, {"labels", 2}};
-    if (kind_ == "addition") return {{"puzzle_width", 2 * n * (digits + 1)}, {"positions", n + 1}, {"labels", digits}};
-    if (kind_ == "sort") return {{"puzzle_width", 2 * n}, {"positions", n}, {"labels", n}};
-    if (kind_ == "logic")
+    if (kind_ == Kind::parity) return {{"puzzle_width", n}, {"positions", 1}, {"labels", 2}};
+    if (kind_ == Kind::addition) return {{"puzzle_width", 2 * n * (digits + 1)}, {"positions", n + 1}, {"labels", digits}};
+    if (kind_ == Kind::sort) return {{"puzzle_width", 2 * n}, {"positions", n}, {"labels", n}};
+    if (kind_ == Kind::logic)
       return {{"puzzle_width", 2 + static_cast<int>(gates.size()) * n}, {"positions", 1}, {"labels", 2}, {"puzzle_steps", T}};
     const int carried = static_cast<int>(std::ceil(std::log10(T)));  // T numbers of n digits are below T 10^n
     return {{"puzzle_width", digits * n}, {"positions", n + carried}, {"labels", digits + 1}, {"puzzle_steps", T}};
@@ -128,7 +147,7 @@ class Puzzle final : public OnDemand {
   int set(std::uint32_t id, std::span<double> x, std::span<int> label) const {
     Draws numbers(key_ / "puzzle", id);
     const std::size_t n = least_ + numbers.below(size_ - least_ + 1);
-    if (kind_ == "parity") {
+    if (kind_ == Kind::parity) {
       std::vector<std::size_t> place(size_);
       std::iota(place.begin(), place.end(), 0);
       std::size_t ones = 0;
@@ -139,7 +158,7 @@ class Puzzle final : public OnDemand {
         ones += one;
       }
       label[0] = static_cast<int>(ones % 2);
-    } else if (kind_ == "addition") {
+    } else if (kind_ == Kind::addition) {
       std::size_t carry = 0;
       for (std::size_t k = 0; k < size_; ++k) {
         std::size_t sum = carry;
@@ -165,7 +184,7 @@ class Puzzle final : public OnDemand {
     return static_cast<int>(n);
   }
 
-  bool sequence() const { return kind_ == "logic" || kind_ == "sums"; }
+  bool sequence() const { return kind_ == Kind::logic || kind_ == Kind::sums; }
   /// The number of inputs.
   int set_sequence(std::uint32_t id, std::span<double> x, std::span<int> label, std::span<int> difficulty) const {
     Draws numbers(key_ / "puzzle", id);
@@ -177,7 +196,7 @@ class Puzzle final : public OnDemand {
       const auto wanted = label.subspan(t * P, P);
       const std::size_t n = least_ + numbers.below(size_ - least_ + 1);
       difficulty[t] = static_cast<int>(n);
-      if (kind_ == "logic") {
+      if (kind_ == Kind::logic) {
         int before = static_cast<int>(numbers.below(2)), now = t == 0 ? static_cast<int>(numbers.below(2)) : last;
         input[0] = before;
         if (t == 0) input[1] = now;
@@ -204,25 +223,16 @@ class Puzzle final : public OnDemand {
   }
 
   Key key_;
-  std::string kind_;
+  Kind kind_;
   std::size_t least_, size_, length_;
 };
-
-using P = ParameterInfo;
 
 const TaskEntry entry = {
     .name = "puzzle",
     .summary = "parity, addition, sorting, or sequences of logic gates or sums, some examples harder than others",
     .data = "generated",
     .default_model = "ponderer",
-    .parameters = {P::choice("kind", "parity", {"parity", "addition", "sort", "logic", "sums"}, "kind of puzzle"),
-                   P::integer("least", 1, 1, 1000,
-                              "least difficulty: nonzero elements, digits per number, numbers to sort, or gates"),
-                   P::integer("size", 8, 1, 1000, "largest difficulty: elements, digits per number, numbers to sort, or gates"),
-                   P::integer("length", 1, 1, 100, "kind=logic and sums: most inputs of a sequence"),
-                   P::integer("examples", 100000, 1, 1e8, "training puzzles, made on demand"),
-                   P::integer("heldout", 1000, 1, 1e6, "puzzles held out for validation"),
-                   P::integer("test", 1000, 1, 1e6, "test puzzles")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Puzzle, entry)
 

@@ -50,6 +50,32 @@ std::vector<std::string> training_files(const std::string& folder) {
   return files;
 }
 
+enum class Facts { one, two };
+constexpr Named<Facts> all_facts[] = {{"1", Facts::one}, {"2", Facts::two}};
+
+struct Config {
+  std::string path, test_path;
+  std::size_t memory = 50;
+  double time_noise = 0;
+  SplitShares shares{.heldout = 0.1, .test = 0.1};
+  Facts supporting_facts = Facts::one;
+  int stories = 200, questions = 5, people = 4, places = 6;
+
+  void declare(Fields& field) {
+    field.file(path, "path", "a bAbI training file, or a folder of them, learned jointly; empty: generated stories");
+    field.file(test_path, "test_path", "its test file; empty: the same name with test instead of train");
+    field(memory, "memory", 1, 10000, "most sentences in memory, the last ones");
+    field(time_noise, "time_noise", 0, 1, "probability of an empty sentence before each one, in training only").below();
+    shares.declare(field, "share of the training stories held out for validation",
+                   "share of the stories held out for the test (generated)");
+    field(supporting_facts, "supporting_facts", all_facts, "1: where is Mary; 2: where is the football (generated)");
+    field(stories, "stories", 1, 1e6, "stories to generate");
+    field(questions, "questions", 1, 100, "questions per story (generated)");
+    field(people, "people", 1, 8, "people in the stories (generated)");
+    field(places, "places", 2, 8, "places in the stories (generated)");
+  }
+};
+
 /// Fields: "story" [B, N, W] sentences, oldest first, and "story_length" [B]; "question" [B, W]; "answer" [B]; "support" [B, N]
 /// 1 for supporting facts. W is the same in all batches. In the vocabulary, answers come first after <pad> and <unk>, in the
 /// order of their classes.
@@ -57,11 +83,11 @@ std::vector<std::string> training_files(const std::string& folder) {
 /// Several files are learned jointly: they share words and answers, and the file of a question is not an input.
 class QuestionAnswering final : public Listed {
  public:
-  QuestionAnswering(const Settings& settings, Key key, const QuestionAnswering* like)
-      : memory_(static_cast<std::size_t>(settings.integer("memory"))), time_noise_(settings.real("time_noise")) {
+  QuestionAnswering(const Config& config, Key key, const QuestionAnswering* like)
+      : memory_(config.memory), time_noise_(config.time_noise) {
     if (like) memory_ = std::min(memory_, like->sentences_in_memory_);
-    const auto path = find_input(settings.text("path"));
-    const auto test_path = find_input(settings.text("test_path"));
+    const auto path = find_input(config.path);
+    const auto test_path = find_input(config.test_path);
     std::vector<BabiStories> all;
     std::vector<Split> splits;
     const auto take = [&](BabiStories stories, const std::vector<Split>& parts) {
@@ -70,12 +96,11 @@ class QuestionAnswering final : public Listed {
     };
     if (path.empty()) {
       if (!test_path.empty()) throw UsageError("qa: test_path is given without path; give the training file with path=FILE");
-      require_shares("qa", settings);
-      const StoryWorld world{settings.integer("stories"), settings.integer("questions"),
-                             std::stoi(settings.text("supporting_facts")), settings.integer("people"),
-                             settings.integer("places")};
+      require_shares("qa", config.shares);
+      const StoryWorld world{config.stories, config.questions, config.supporting_facts == Facts::two ? 2 : 1, config.people,
+                             config.places};
       auto stories = parse_babi(world.tell(key / "story"));
-      const auto parts = split_by_group(groups_of(stories), settings.real("heldout"), settings.real("test"), key / "split");
+      const auto parts = split_by_group(groups_of(stories), config.shares.heldout, config.shares.test, key / "split");
       take(std::move(stories), parts);
     } else {
       const bool folder = path_kind(path) == PathKind::folder;
@@ -84,7 +109,7 @@ class QuestionAnswering final : public Listed {
       for (const auto& file : folder ? training_files(path) : std::vector{path}) {
         if (folder) files_.push_back(short_name(file));
         auto train = parse_babi(read_text(file));
-        const auto parts = split_by_group(groups_of(train), settings.real("heldout"), 0, key / "split");
+        const auto parts = split_by_group(groups_of(train), config.shares.heldout, 0, key / "split");
         take(std::move(train), parts);
         const auto test_file = test_path.empty() ? test_file_of(file) : test_path;
         auto test = parse_babi(read_text(test_file));
@@ -277,24 +302,12 @@ class QuestionAnswering final : public Listed {
   std::vector<std::string> files_;  // short names of a folder's files
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "qa",
     .summary = "questions about short stories, with attention to sentences",
     .data = "generated, or bAbI files, one task's or all of them (plain or .gz)",
     .default_model = "memory_reader",
-    .parameters = {P::file("path", "a bAbI training file, or a folder of them, learned jointly; empty: generated stories"),
-                   P::file("test_path", "its test file; empty: the same name with test instead of train"),
-                   P::integer("memory", 50, 1, 10000, "most sentences in memory, the last ones"),
-                   P::real("time_noise", 0, 0, 1, "probability of an empty sentence before each one, in training only").below(),
-                   P::real("heldout", 0.1, 0, 1, "share of the training stories held out for validation").below(),
-                   P::real("test", 0.1, 0, 1, "share of the stories held out for the test (generated)").below(),
-                   P::choice("supporting_facts", "1", {"1", "2"}, "1: where is Mary; 2: where is the football (generated)"),
-                   P::integer("stories", 200, 1, 1e6, "stories to generate"),
-                   P::integer("questions", 5, 1, 100, "questions per story (generated)"),
-                   P::integer("people", 4, 1, 8, "people in the stories (generated)"),
-                   P::integer("places", 6, 2, 8, "places in the stories (generated)")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(QuestionAnswering, entry)
 

@@ -26,16 +26,30 @@ constexpr std::array neutral = {"the",   "a",      "film",  "scene", "actor",  "
                                 "story", "camera", "later", "first", "second", "there", "about", "evening"};
 constexpr int words = sentiment.size() + neutral.size();
 
+struct Config {
+  int shortest = 4;
+  std::size_t longest = 16;
+  bool sure = false;
+  SplitSizes sizes{.examples = 100000, .heldout = 1000, .test = 1000};
+
+  void declare(Fields& field) {
+    field(shortest, "shortest", 1, 10000, "words of the shortest review");
+    field(longest, "longest", 1, 10000, "words of the longest review");
+    field(sure, "sure", "the more probable label instead of a draw");
+    sizes.declare(field, "examples");
+  }
+};
+
 /// Fields, for S = `longest`: reals "x" [B, S words], the words one-hot, 0 beyond a review's; integers "word" [B, S], -1 beyond;
 /// "length", "label" [B]; "planted" [B, S], 1 for sentiment words.
 class Reviews final : public OnDemand {
  public:
-  Reviews(const Settings& settings, Key key)
-      : OnDemand(settings),
+  Reviews(const Config& config, Key key)
+      : OnDemand(config.sizes),
         key_(key / "reviews"),
-        sure_(settings.flag("sure")),
-        shortest_(settings.integer("shortest")),
-        longest_(static_cast<std::size_t>(settings.integer("longest"))) {
+        sure_(config.sure),
+        shortest_(config.shortest),
+        longest_(config.longest) {
     if (static_cast<std::size_t>(shortest_) > longest_)
       throw UsageError(fmt::format("reviews: shortest={} is more than longest={}: no length is possible", shortest_, longest_));
   }
@@ -99,19 +113,12 @@ class Reviews final : public OnDemand {
   std::size_t longest_;
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "reviews",
     .summary = "short reviews with a verdict that depends on planted words",
     .data = "generated",
     .default_model = "selector[maps=shared,share=0.25]",
-    .parameters = {P::integer("shortest", 4, 1, 10000, "words of the shortest review"),
-                   P::integer("longest", 16, 1, 10000, "words of the longest review"),
-                   P::flag("sure", false, "the more probable label instead of a draw"),
-                   P::integer("examples", 100000, 1, 1e8, "training examples, made on demand"),
-                   P::integer("heldout", 1000, 1, 1e6, "examples held out for validation"),
-                   P::integer("test", 1000, 1, 1e6, "test examples")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Reviews, entry)
 

@@ -13,11 +13,27 @@ namespace {
 
 constexpr double most_sequences = 1 << 20;
 
+enum class RewardLaw { normal, binary };
+constexpr Named<RewardLaw> reward_laws[] = {{"normal", RewardLaw::normal}, {"binary", RewardLaw::binary}};
+
+struct Config {
+  std::size_t words = 2;
+  int longest = 4;
+  RewardLaw rewards = RewardLaw::normal;
+  double success = 0.3;
+
+  void declare(Fields& field) {
+    field(words, "words", 1, 10000, "words V beside the end mark");
+    field(longest, "longest", 1, 1000, "most words of a sequence; 1: a bandit");
+    field(rewards, "rewards", reward_laws, "standard normal, or 0 and 1");
+    field(success, "success", 0, 1, "probability of the reward 1 of rewards=binary");
+  }
+};
+
 /// One example. Field: "rewards" [B, sequences], numbered as in core/models/parts/sequence_rewards.hpp.
 class Sequences final : public Task {
  public:
-  Sequences(const Settings& settings, Key key)
-      : numbers_{static_cast<std::size_t>(settings.integer("words")), settings.integer("longest")} {
+  Sequences(const Config& config, Key key) : numbers_{config.words, config.longest} {
     const double count = numbers_.count(numbers_.longest);
     if (count > most_sequences)
       throw UsageError(
@@ -26,9 +42,9 @@ class Sequences final : public Task {
                       count, most_sequences));
     KeyedRandomness random(key / "rewards");
     for (std::uint32_t i = 0; i < count; ++i)
-      rewards_.push_back(settings.text("rewards") == "normal"
+      rewards_.push_back(config.rewards == RewardLaw::normal
                              ? random.normal({.index = i})
-                             : static_cast<double>(random.uniform({.index = i}) < settings.real("success")));
+                             : static_cast<double>(random.uniform({.index = i}) < config.success));
   }
   Dimensions dimensions() const override {
     Dimensions all{{"words", static_cast<int>(numbers_.words)},
@@ -57,10 +73,7 @@ const TaskEntry entry = {
     .summary = "every sequence of words has a random reward: a toy that can be enumerated",
     .data = "generated",
     .default_model = "writer[policy=table]",
-    .parameters = {ParameterInfo::integer("words", 2, 1, 10000, "words V beside the end mark"),
-                   ParameterInfo::integer("longest", 4, 1, 1000, "most words of a sequence; 1: a bandit"),
-                   ParameterInfo::choice("rewards", "normal", {"normal", "binary"}, "standard normal, or 0 and 1"),
-                   ParameterInfo::real("success", 0.3, 0, 1, "probability of the reward 1 of rewards=binary")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Sequences, entry)
 

@@ -53,12 +53,6 @@ std::vector<Split> split_by_group(const std::vector<std::string>& groups, double
   return result;
 }
 
-double share_of(Split split, const Settings& settings) {
-  for (const auto& [given, prefix] : given_splits)
-    if (given == split && !settings.text(std::string(prefix) + "_path").empty()) return 0;
-  return settings.real(to_string(split));
-}
-
 std::vector<std::string> groups_by_either(const Sides& first, const Sides& second) {
   // Union-find over the pairs: each points to another of its group, the leader to itself.
   std::vector<std::size_t> leader(first.size());

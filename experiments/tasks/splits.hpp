@@ -3,11 +3,9 @@
 
 #include <array>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/random/key.hpp"
-#include "core/registry/settings.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad::tasks {
@@ -23,10 +21,8 @@ std::vector<Split> split_by_group(const std::vector<std::string>& groups, double
 using Sides = std::vector<std::string>;
 std::vector<std::string> groups_by_either(const Sides& first, const Sides& second);
 
-/// The settings `dev_path` and `test_path`, files of their own: the split, and the prefix of its settings.
-inline constexpr std::pair<Split, const char*> given_splits[] = {{Split::heldout, "dev"}, {Split::test, "test"}};
-/// The share of the training file for a split: 0 if it has a file of its own, else the setting `heldout` or `test`.
-double share_of(Split split, const Settings& settings);
+/// The share of the training file for a split: 0 if it has a `file` of its own.
+inline double share_without(const std::string& file, double share) { return file.empty() ? share : 0; }
 
 /// A text with the number of held-out and test pairs that share a side with training, and the largest group.
 std::string overlap(const Sides& first, const Sides& second, const std::vector<std::string>& groups,

@@ -38,6 +38,25 @@ std::vector<std::string> csv_files(const std::string& path) {
   return files;
 }
 
+struct Config {
+  int steps = 2, columns = 0, min_rows = 3, max_rows = 8, range = 10;
+  bool lists = true, shuffle = false;
+  std::string path;
+  SplitSizes sizes{.examples = 100000, .heldout = 1000, .test = 1000};
+
+  void declare(Fields& field) {
+    field(steps, "steps", 1, 4, "most instructions of a program: 1, 2 or 4 (\"where\" takes 2, \"where ... and\" 4)");
+    field(columns, "columns", 0, 1000, "columns of a table, the first ones; 0: 3 if generated, all of a file");
+    field(min_rows, "min_rows", 1, 1000, "fewest rows of a table");
+    field(max_rows, "max_rows", 1, 1000, "most rows of a table; each question samples rows from a larger file");
+    field(range, "range", 1, 1000000, "generated numbers are integers from -range to range");
+    field(lists, "lists", "some questions ask for the cells of a column");
+    field(shuffle, "shuffle", "shuffle the columns of each question's table");
+    field.file(path, "path", "a CSV file, or a folder of them; empty: generated tables");
+    sizes.declare(field, "questions");
+  }
+};
+
 /// Fields:
 ///   question, question_length      [B, W] words, [B]
 ///   number, numbers, number_place  [B, 2] the question's numbers, [B] their count, [B, 2] their places among the words
@@ -51,18 +70,18 @@ std::vector<std::string> csv_files(const std::string& path) {
 /// those of that task.
 class Tables final : public OnDemand {
  public:
-  Tables(const Settings& settings, Key key, const Tables* like)
-      : OnDemand(settings),
+  Tables(const Config& config, Key key, const Tables* like)
+      : OnDemand(config.sizes),
         key_(key),
-        steps_(settings.integer("steps")),
-        columns_(settings.integer("columns")),
-        least_(settings.integer("min_rows")),
-        most_(settings.integer("max_rows")),
-        range_(settings.integer("range")),
-        lists_(settings.flag("lists")),
-        shuffle_(settings.flag("shuffle")) {
+        steps_(config.steps),
+        columns_(config.columns),
+        least_(config.min_rows),
+        most_(config.max_rows),
+        range_(config.range),
+        lists_(config.lists),
+        shuffle_(config.shuffle) {
     if (least_ > most_) throw UsageError(fmt::format("tables: min_rows must be at most max_rows, {}, got {}", most_, least_));
-    if (const auto path = find_input(settings.text("path")); !path.empty())
+    if (const auto path = find_input(config.path); !path.empty())
       read(path);
     else
       generate();
@@ -241,25 +260,12 @@ class Tables final : public OnDemand {
   std::string provenance_;
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "tables",
     .summary = "questions about tables of numbers, each with the program that answers it",
     .data = "generated, or CSV files of numbers below a line of names (path=)",
     .default_model = "programmer",
-    .parameters = {P::integer("steps", 2, 1, 4,
-                              "most instructions of a program: 1, 2 or 4 (\"where\" takes 2, \"where ... and\" 4)"),
-                   P::integer("columns", 0, 0, 1000, "columns of a table, the first ones; 0: 3 if generated, all of a file"),
-                   P::integer("min_rows", 3, 1, 1000, "fewest rows of a table"),
-                   P::integer("max_rows", 8, 1, 1000, "most rows of a table; each question samples rows from a larger file"),
-                   P::integer("range", 10, 1, 1000000, "generated numbers are integers from -range to range"),
-                   P::flag("lists", true, "some questions ask for the cells of a column"),
-                   P::flag("shuffle", false, "shuffle the columns of each question's table"),
-                   P::file("path", "a CSV file, or a folder of them; empty: generated tables"),
-                   P::integer("examples", 100000, 1, 1e8, "training questions, made on demand"),
-                   P::integer("heldout", 1000, 1, 1e6, "questions held out for validation"),
-                   P::integer("test", 1000, 1, 1e6, "test questions")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Tables, entry)
 

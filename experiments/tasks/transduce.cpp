@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <tuple>
 
 #include "core/support/edit_distance.hpp"
 #include "core/support/error.hpp"
@@ -18,18 +19,49 @@
 namespace hardgrad::tasks::transduce {
 namespace {
 
+enum class Data { generated, cmudict, inflection, pronunciation };
+constexpr Named<Data> all_data[] = {{"generated", Data::generated},
+                                    {"cmudict", Data::cmudict},
+                                    {"inflection", Data::inflection},
+                                    {"pronunciation", Data::pronunciation}};
+
+struct Config {
+  Data data = Data::generated;
+  std::string path, dev_path, test_path;
+  int examples = 2000, syllables = 3;
+  std::size_t max_length = 40, limit = 0;
+  SplitShares shares{.heldout = 0.05, .test = 0.05};
+  bool variants = true, stress = false;
+
+  void declare(Fields& field) {
+    field(data, "data", all_data,
+          "format: lines of lemma, form and features (inflection), or of word and sounds (pronunciation)");
+    field.file(path, "path", "the data file");
+    field.file(dev_path, "dev_path", "a file of the development split, used whole; replaces the share heldout");
+    field.file(test_path, "test_path", "a file of the test split, used whole; replaces the share test");
+    field(examples, "examples", 1, 1e7, "words to generate (data=generated)");
+    field(syllables, "syllables", 1, 8, "most syllables of a word (data=generated)");
+    field(max_length, "max_length", 1, 1000, "most symbols of a word and of its answer");
+    field(limit, "limit", 0, 1e8, "most words, drawn by a hash; 0: all");
+    shares.declare(field, "share held out for validation, of groups of words with a common answer (data=generated: of words)",
+                   "share held out for the test, of the same groups");
+    field(variants, "variants", "also read further pronunciations, word(2) (data=cmudict)");
+    field(stress, "stress", "keep the vowels' stress digits (data=cmudict)");
+  }
+};
+
 /// Training uses all answers (pronunciations) of a word. A held-out word occurs once and is scored against the closest of its
 /// answers, as is usual on CMUdict.
 class Transduction final : public SequenceTask {
  public:
-  Transduction(const Settings& settings, Key key, const Transduction* trained) {
-    require_shares("transduce", settings);
-    auto pairs = read(settings, key);
+  Transduction(const Config& config, Key key, const Transduction* trained) {
+    require_shares("transduce", config.shares);
+    auto pairs = read(config, key);
     auto all = pairs.size();
-    const auto longest = static_cast<std::size_t>(settings.integer("max_length"));
+    const auto longest = config.max_length;
     const auto too_long = std::erase_if(
         pairs, [&](const SequencePair& pair) { return pair.source.size() > longest || pair.target.size() > longest; });
-    const auto beyond = cut(pairs, static_cast<std::size_t>(settings.integer("limit")), key / "limit");
+    const auto beyond = cut(pairs, config.limit, key / "limit");
     if (pairs.empty())
       throw InputError(fmt::format("{}: nothing left: {} of {} words are longer than max_length={}; raise it", provenance_,
                                    too_long, all, longest));
@@ -40,13 +72,14 @@ class Transduction final : public SequenceTask {
     }
     // A quarter of CMUdict's words sound like another one, and many inflected forms serve several cases. Groups keep these
     // together.
-    auto groups = settings.text("data") == "generated" ? words : groups_by_either(words, answers);
-    auto splits = split_by_group(groups, share_of(Split::heldout, settings), share_of(Split::test, settings), key / "split");
-    for (const auto& [split, prefix] : given_splits) {
-      const auto path = settings.text(std::string(prefix) + "_path");
+    auto groups = config.data == Data::generated ? words : groups_by_either(words, answers);
+    auto splits = split_by_group(groups, share_without(config.dev_path, config.shares.heldout),
+                                 share_without(config.test_path, config.shares.test), key / "split");
+    for (const auto& [split, name, path] :
+         {std::tuple{Split::heldout, "dev", config.dev_path}, {Split::test, "test", config.test_path}}) {
       if (path.empty()) continue;
-      provenance_ += fmt::format(", {}: {}", prefix, find_input(path));
-      for (auto& pair : read_file(settings, find_input(path))) {
+      provenance_ += fmt::format(", {}: {}", name, find_input(path));
+      for (auto& pair : read_file(config, find_input(path))) {
         words.push_back(joined(pair.source));
         answers.push_back(joined(pair.target));
         groups.push_back("given " + words.back());
@@ -90,37 +123,37 @@ class Transduction final : public SequenceTask {
   }
 
  private:
-  std::vector<SequencePair> read(const Settings& settings, Key key) {
-    const auto& data = settings.text("data");
-    const auto path = find_input(settings.text("path"));
-    for (const auto* name : {"path", "dev_path", "test_path"})
-      if (data == "generated" && !settings.text(name).empty())
+  std::vector<SequencePair> read(const Config& config, Key key) {
+    const auto path = find_input(config.path);
+    for (const auto& [name, file] :
+         {std::pair{"path", config.path}, {"dev_path", config.dev_path}, {"test_path", config.test_path}})
+      if (config.data == Data::generated && !file.empty())
         throw UsageError(fmt::format(
             "transduce: {} is given, but data=generated; give its format: data=cmudict, inflection or pronunciation", name));
-    if (data != "generated" && path.empty()) throw UsageError(fmt::format("transduce: data={} needs path=FILE", data));
+    if (config.data != Data::generated && path.empty())
+      throw UsageError(fmt::format("transduce: data={} needs path=FILE", name_of(config.data, all_data)));
     std::vector<SequencePair> pairs;
-    if (data == "generated") {
-      const Spelling spelling{settings.integer("syllables")};
-      for (int i = 0; i < settings.integer("examples"); ++i)
+    if (config.data == Data::generated) {
+      const Spelling spelling{config.syllables};
+      for (int i = 0; i < config.examples; ++i)
         pairs.push_back(spelling.generate(key / "word" / static_cast<std::uint64_t>(i)));
       return pairs;
     }
     provenance_ = path;
-    return read_file(settings, path);
+    return read_file(config, path);
   }
 
-  static std::vector<SequencePair> read_file(const Settings& settings, const std::string& path) {
-    const auto& data = settings.text("data");
+  static std::vector<SequencePair> read_file(const Config& config, const std::string& path) {
     std::vector<SequencePair> pairs;
-    if (data == "cmudict") {
+    if (config.data == Data::cmudict) {
       for (auto& entry : read_cmudict(path)) {
-        if (entry.variant > 1 && !settings.flag("variants")) continue;
-        if (!settings.flag("stress"))
+        if (entry.variant > 1 && !config.variants) continue;
+        if (!config.stress)
           for (auto& phoneme : entry.phonemes)
             if (std::isdigit(static_cast<unsigned char>(phoneme.back()))) phoneme.pop_back();
         pairs.push_back({characters(lower_case(entry.word)), std::move(entry.phonemes)});
       }
-    } else if (data == "inflection") {
+    } else if (config.data == Data::inflection) {
       for (auto& [lemma, form, features] : read_inflections(path)) {
         pairs.push_back({characters(lemma), characters(form)});
         for (const auto& feature : features) pairs.back().source.push_back("<" + feature + ">");  // distinct from all letters
@@ -151,28 +184,12 @@ class Transduction final : public SequenceTask {
   std::vector<const std::vector<std::uint32_t>*> same_;        // the same, by example
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "transduce",
     .summary = "transduction of letters into sounds, or of lemmas into inflected forms, with attention to the letters",
     .data = "generated, CMUdict, or SIGMORPHON's files of inflections or pronunciations (all plain or .gz)",
     .default_model = "translator",
-    .parameters = {P::choice("data", "generated", {"generated", "cmudict", "inflection", "pronunciation"},
-                             "format: lines of lemma, form and features (inflection), or of word and sounds (pronunciation)"),
-                   P::file("path", "the data file"),
-                   P::file("dev_path", "a file of the development split, used whole; replaces the share heldout"),
-                   P::file("test_path", "a file of the test split, used whole; replaces the share test"),
-                   P::integer("examples", 2000, 1, 1e7, "words to generate (data=generated)"),
-                   P::integer("syllables", 3, 1, 8, "most syllables of a word (data=generated)"),
-                   P::integer("max_length", 40, 1, 1000, "most symbols of a word and of its answer"),
-                   P::integer("limit", 0, 0, 1e8, "most words, drawn by a hash; 0: all"),
-                   P::real("heldout", 0.05, 0, 1,
-                           "share held out for validation, of groups of words with a common answer (data=generated: of words)")
-                       .below(),
-                   P::real("test", 0.05, 0, 1, "share held out for the test, of the same groups").below(),
-                   P::flag("variants", true, "also read further pronunciations, word(2) (data=cmudict)"),
-                   P::flag("stress", false, "keep the vowels' stress digits (data=cmudict)")},
+    .parameters = declared<Config>(),
 };
 HARDGRAD_TASK(Transduction, entry)
 

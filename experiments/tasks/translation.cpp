@@ -15,32 +15,34 @@ namespace {
 
 class Translation final : public SequenceTask {
  public:
-  Translation(const Settings& settings, Key key, const Translation* trained) : letters_(settings.text("symbols") == "letters") {
+  Translation(const TranslationConfig& config, Key key, const Translation* trained)
+      : letters_(config.symbols == Symbols::letters) {
     if (trained && trained->letters_ != letters_)
       throw UsageError(
           fmt::format("translation: the network was trained on {0}; symbols={0}", trained->letters_ ? "letters" : "words"));
-    if (settings.integer("min_length") > settings.integer("max_length"))
-      throw UsageError(fmt::format("translation: min_length must be at most max_length={}, got {}",
-                                   settings.integer("max_length"), settings.integer("min_length")));
-    require_shares("translation", settings);
-    auto corpus = read_translation_corpus(settings, key);
+    if (config.min_length > config.max_length)
+      throw UsageError(
+          fmt::format("translation: min_length must be at most max_length={}, got {}", config.max_length, config.min_length));
+    require_shares("translation", config.shares);
+    auto corpus = read_translation_corpus(config, key);
     provenance_ = corpus.origin;
     const auto &sources = corpus.sources, &targets = corpus.targets;
     // In real corpora a sentence has several translations, and a decoder can memorise one. Groups keep them together. Generated
     // sentences share translations by design, so there only equal sources are grouped.
     const auto drawn = static_cast<std::ptrdiff_t>(sources.size() - corpus.given.size());  // the last pairs have their split
     const Sides first(sources.begin(), sources.begin() + drawn), second(targets.begin(), targets.begin() + drawn);
-    auto groups = settings.text("data") == "generated" ? first : groups_by_either(first, second);
-    auto splits = split_by_group(groups, share_of(Split::heldout, settings), share_of(Split::test, settings), key / "split");
+    auto groups = config.data == TextFormat::generated ? first : groups_by_either(first, second);
+    auto splits = split_by_group(groups, share_without(config.dev.path, config.shares.heldout),
+                                 share_without(config.test.path, config.shares.test), key / "split");
     for (auto source = sources.begin() + drawn; source != sources.end(); ++source) groups.push_back("given " + *source);
     splits.insert(splits.end(), corpus.given.begin(), corpus.given.end());
-    take(std::move(corpus.pairs), splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "order",
+    take(std::move(corpus.pairs), splits, config.vocabulary, key / "order",
          "no sentence is left to train on; give more text, or heldout=0,test=0", trained);
     provenance_ += fmt::format(
         ": {} pairs read; left out: {} with an empty side, {} by length, {} beyond the limit; kept: {}; {:.2f}% of target "
         "{} unknown; {}",
         corpus.read, corpus.blank, corpus.wrong_length, corpus.beyond_limit, counts(), 100 * unknown(),
-        settings.text("symbols"), overlap(sources, targets, groups, splits));
+        name_of(config.symbols, all_symbols), overlap(sources, targets, groups, splits));
   }
 
  protected:
@@ -77,39 +79,12 @@ class Translation final : public SequenceTask {
   bool letters_;
 };
 
-using P = ParameterInfo;
-
 const TaskEntry entry = {
     .name = "translation",
     .summary = "translation of sentences, word by word, with attention to the source",
     .data = "generated, a Tatoeba/Anki tab file, or two parallel texts, optionally with links (all plain or .gz)",
     .default_model = "translator",
-    .parameters = {P::choice("data", "generated", {"generated", "tatoeba", "text"}, "format of the data"),
-                   P::file("path", "file of pairs (data=tatoeba) or of source sentences (data=text)"),
-                   P::file("target_path", "file of target sentences (data=text)"),
-                   P::file("dev_path", "the same of the development split, used whole; replaces the share heldout"),
-                   P::file("dev_target_path", "its target sentences (data=text)"),
-                   P::file("test_path", "the same of the test split; replaces the share test"),
-                   P::file("test_target_path", "its target sentences (data=text)"),
-                   P::file("links",
-                           "gold links between words, which are split at blanks (data=text): lines of 0-0 1?2, or of sentence, "
-                           "source, target, S or P"),
-                   P::choice("symbols", "words", {"words", "letters"},
-                             "symbols of source and target; lengths are always in words, and letters have no links"),
-                   P::integer("source_column", 2, 1, 2,
-                              "the tab file's column to translate from; 2: German to English (data=tatoeba)"),
-                   P::integer("examples", 2000, 1, 1e7, "sentences to generate (data=generated)"),
-                   P::integer("words", 8, 1, 1e5, "number of nouns, of verbs and of adjectives (data=generated)"),
-                   P::integer("vocabulary", 2000, 5, 1e6,
-                              "entries per side, including 4 special ones; rarer words are unknown"),
-                   P::integer("min_length", 1, 1, 1000, "fewest words of a source sentence"),
-                   P::integer("max_length", 10, 1, 1000, "most words of a sentence, without the end mark"),
-                   P::integer("limit", 0, 0, 1e8, "most pairs, drawn by a hash; 0: all"),
-                   P::real("heldout", 0.05, 0, 1,
-                           "share held out for validation, of groups of pairs with a common sentence (data=generated: source)")
-                       .below(),
-                   P::real("test", 0.05, 0, 1, "share held out for the test, of the same groups").below(),
-                   P::flag("lower_case", true, "fold to lower case")},
+    .parameters = declared<TranslationConfig>(),
 };
 HARDGRAD_TASK(Translation, entry)
 

@@ -9,14 +9,27 @@
 using namespace hardgrad;
 using namespace hardgrad::tasks;
 
+struct LampListConfig {
+  int lamps = 4, examples = 40;
+  std::string path;
+  SplitShares shares{.heldout = 0.2, .test = 0.2};
+
+  void declare(Fields& field) {
+    field(lamps, "lamps", 2, 1000, "lamps S");
+    field.file(path, "path", "a file with the lit lamp of each example, from 1, in a line; empty: drawn");
+    field(examples, "examples", 3, 1e6, "drawn examples");
+    shares.declare(field, "held-out share", "test share");
+  }
+};
+
 /// Field: reals "light" [B, S], one-hot.
 class LampList final : public Listed {
  public:
-  LampList(const Settings& settings, Key key) : lamps_(settings.integer("lamps")) {
-    require_shares("lamp_list", settings);
-    if (const auto path = find_input(settings.text("path")); path.empty()) {
+  LampList(const LampListConfig& config, Key key) : lamps_(config.lamps) {
+    require_shares("lamp_list", config.shares);
+    if (const auto path = find_input(config.path); path.empty()) {
       Draws draws(key / "lit");
-      for (int i = 0; i < settings.integer("examples"); ++i) lit_.push_back(draws.below(lamps_));
+      for (int i = 0; i < config.examples; ++i) lit_.push_back(draws.below(lamps_));
     } else {
       provenance_ = path;
       const auto text = read_text(path);
@@ -28,7 +41,7 @@ class LampList final : public Listed {
     }
     std::vector<std::string> groups;
     for (std::size_t i = 0; i < lit_.size(); ++i) groups.push_back(std::to_string(i));
-    part(groups, split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split"), key / "order",
+    part(groups, split_by_group(groups, config.shares.heldout, config.shares.test, key / "split"), key / "order",
          "no lamp is lit");
     provenance_ += ": " + counts();
   }
@@ -55,10 +68,6 @@ const TaskEntry task = {
     .summary = "one lamp is lit in each example: find it",
     .data = "drawn, or a file of numbers",
     .default_model = "lamp_reader",
-    .parameters = {ParameterInfo::integer("lamps", 4, 2, 1000, "lamps S"),
-                   ParameterInfo::file("path", "a file with the lit lamp of each example, from 1, in a line; empty: drawn"),
-                   ParameterInfo::integer("examples", 40, 3, 1e6, "drawn examples"),
-                   ParameterInfo::real("heldout", 0.2, 0, 1, "held-out share"),
-                   ParameterInfo::real("test", 0.2, 0, 1, "test share")},
+    .parameters = declared<LampListConfig>(),
 };
 HARDGRAD_TASK(LampList, task)
