@@ -137,6 +137,15 @@ class Translator final : public Model<T>, public Dreams {
   }
 
  private:
+  /// The question for i_t ~ softmax(e_t) of states h at step t = 1 ..
+  ItemSite<T> positions(const Encoded<T>& x, const States<T>& states, Var<T> h, int t) const {
+    return {.name = structure_.sites[0].name,
+            .logits = net_.scores(x, states, h, t),
+            .items = x.heads.items(),
+            .state = h,
+            .columns = is_.heads,
+            .picks = is_.picks};
+  }
   void read(const Batch& batch, Episode<T>& episode) const;
   void write(const Batch& batch, Episode<T>& episode) const;
 
@@ -182,13 +191,8 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
     const auto scored = s.h;
 
     auto i = states.next_step();
-    if (is_.attends) {  // i_t ~ softmax(e_t)
-      ItemSite<T> site{.name = structure_.sites[0].name,
-                       .logits = net_.scores(x, states, s.h, t + 1),
-                       .items = x.heads.items(),
-                       .state = s.h,
-                       .columns = is_.heads,
-                       .picks = is_.picks};
+    if (is_.attends) {
+      auto site = positions(x, states, s.h, t + 1);
       if (structure_.posterior)
         site.posterior = [&] {
           if (!q) q = net_.q.read(x.heads, x.states, distinct.batch());
@@ -255,15 +259,11 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
     const auto scored = s.h;
 
     auto i = states.next_step();
-    if (is_.attends) {  // i_t ~ softmax(e_t)
-      std::vector<int> count;
-      for (int head : x.heads.of(states.example())) count.push_back(x.heads.items().count(head));
-      i = states.choose(ItemSite<T>{.name = structure_.sites[0].name,
-                                    .logits = net_.scores(x, states, s.h, t),
-                                    .items = x.heads.items(),
-                                    .state = s.h,
-                                    .columns = is_.heads,
-                                    .options = words.limited(std::move(count))});
+    if (is_.attends) {
+      auto site = positions(x, states, s.h, t);
+      for (int head : x.heads.of(states.example())) site.options.push_back(x.heads.items().count(head));
+      site.options = words.limited(std::move(site.options));
+      i = states.choose(site);
       words.follow(i);
       if (is_.feed == Feed::sampled) z = i.read(x.to_gates);
       if (is_.feed == Feed::soft) z = i.after(Var<T>(states.expecting(i).read(x.to_gates)));

@@ -88,7 +88,7 @@ inline void reward_field(Fields& field, const Reward*& reward, const std::string
 enum class WordSource { given, sampled };
 inline constexpr Named<WordSource> word_sources[] = {{"given", WordSource::given}, {"sampled", WordSource::sampled}};
 
-/// Whether a decoder's words are choices, and what they earn.
+/// Whether a decoder's words are choices, and their reward.
 struct WordsConfig {
   WordSource words = WordSource::given;
   const Reward* reward = &bleu_reward;
