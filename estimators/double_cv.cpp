@@ -34,7 +34,7 @@ class DoubleCv final : public Estimator<T> {
  public:
   DoubleCv(const Config& config, const Structure& structure, Key)
       : config_(config), apart_(structure.steps_apart()), alpha_(this->own_.add("double_cv.alpha", {1})) {
-    alpha_.value.data[0] = static_cast<T>(config.alpha);
+    alpha_.value.flat(0) = static_cast<T>(config.alpha);
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
@@ -43,11 +43,11 @@ class DoubleCv final : public Estimator<T> {
     const auto& score = samples.choices().score();  // z - p
     const auto d = mean_of_others(samples.slope(), config_.samples);
     const auto f = samples.returns(config_.credit), b = credited(samples, dot(d, score));
-    const double alpha = alpha_.value.data[0];
+    const double alpha = alpha_.value.flat(0);
 
     const auto first = leave_one_out(f, config_.samples) * score;
-    const auto second = leave_one_out(b, config_.samples) * score - through_softmax(p, d);
-    const auto g = first + alpha * second;
+    const AtLogits second = leave_one_out(b, config_.samples) * score - through_softmax(p, d);
+    const AtLogits g = first + alpha * second;
 
     Estimate<T> estimate{.surrogate = samples.surrogate(g), .loss = samples.run().mean_loss()};
     if (problem.learning) estimate.own_loss = sum(problem.tape.parameter(alpha_), 2 * samples.product(g, second));

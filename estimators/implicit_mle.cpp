@@ -66,15 +66,15 @@ class ImplicitMle final : public Estimator<T> {
     DifferentiatedSamples<T> samples(problem, K, by_noise_ ? static_cast<Handler<T>&>(noisy) : plain);
     const auto lambda = steps(samples);
     const auto moved = [&](double by) {  // z after a step of the logits
-      const auto move = by * (lambda * samples.slope());
+      const AtLogits move = by * (lambda * samples.slope());
       return by_noise_ ? moved_with_noise(samples, noisy.perturbed(), move) : moved_given(samples, problem, K, move);
     };
-    auto g = config_.central ? 0.5 * (moved(1) - moved(-1)) : samples.choices().one_hot() - moved(-1);
+    const AtLogits g = config_.central ? AtLogits(0.5 * (moved(1) - moved(-1))) : samples.choices().one_hot() - moved(-1);
     std::vector<double> observed;
     if (config_.adaptive) observed = {changes(g)};
     auto inverse = lambda;
     for (double& v : inverse.value) v = v > 0 ? 1 / v : 0;
-    auto surrogate = samples.surrogate(inverse * std::move(g));
+    auto surrogate = samples.surrogate(inverse * g);
     const double loss = samples.run().mean_loss();
     return {.surrogate = surrogate, .episode = samples.run().release(), .loss = loss, .observed = std::move(observed)};
   }

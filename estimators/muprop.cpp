@@ -49,8 +49,8 @@ class MuProp final : public Estimator<T> {
     baseline_ = {this->own_, "baseline", structure, static_cast<std::size_t>(config.hidden), init};
     learned_a_ = &this->own_.add("muprop.level", {1});
     learned_b_ = &this->own_.add("muprop.slope", {1});
-    learned_a_->value.data[0] = static_cast<T>(config_.level);
-    learned_b_->value.data[0] = static_cast<T>(config_.slope);
+    learned_a_->value.flat(0) = static_cast<T>(config_.level);
+    learned_b_->value.flat(0) = static_cast<T>(config_.slope);
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
@@ -65,11 +65,11 @@ class MuProp final : public Estimator<T> {
     const auto term = dot(slope, z - m);  // f'_u . (z_u - m_u)
     const auto taken = config_.credit == Credit::reward_to_go ? sampled.sum_of_own_step(term)
                                                               : sum(term, independent_ ? Along::all : Along::so_far);
-    const double a = learned_a_ ? learned_a_->value.data[0] : config_.level,
-                 b = learned_b_ ? learned_b_->value.data[0] : config_.slope;
-    auto signal = f - a * f_m - b * taken;
+    const double a = learned_a_ ? learned_a_->value.flat(0) : config_.level,
+                 b = learned_b_ ? learned_b_->value.flat(0) : config_.slope;
+    PerChoice signal = f - a * f_m - b * taken;
     const auto own_loss = learned_a_ ? with_baseline(signal, sampled, f_m, taken) : Var<T>();
-    const auto g = signal * choices.score() + b * through_softmax(choices.p(), slope);
+    const AtLogits g = signal * choices.score() + b * through_softmax(choices.p(), slope);
 
     Estimate<T> estimate{
         .surrogate = add(sampled.path(), choices.surrogate(g)), .own_loss = own_loss, .loss = sampled.mean_loss()};

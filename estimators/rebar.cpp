@@ -52,21 +52,21 @@ class Rebar final : public AveragingEstimator<T> {
         config_(config),
         eta_(this->own_.add("rebar.eta", {1})),
         log_temperature_(this->own_.add("rebar.log_temperature", {1})) {
-    eta_.value.data[0] = static_cast<T>(config.eta);
-    log_temperature_.value.data[0] = static_cast<T>(std::log(config.temperature));
+    eta_.value.flat(0) = static_cast<T>(config.eta);
+    log_temperature_.value.flat(0) = static_cast<T>(std::log(config.temperature));
   }
   bool exchangeable() const override { return false; }
   int copies() const override { return config_.samples; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    const double eta = eta_.value.data[0], temperature = std::exp(log_temperature());
+    const double eta = eta_.value.flat(0), temperature = std::exp(log_temperature());
     const bool tuning = problem.learning && config_.tune;
     std::vector<double> temperatures = {temperature};
     if (tuning) temperatures = {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
     RelaxedRun<T> run(problem, problem.one_copy ? 1 : config_.samples, config_.coupled, temperatures);
-    const auto f = run.losses(config_.credit), a = this->average(f.of),
-               centred = run.relaxed_losses(0, config_.credit) - a;  // f(w~) - a
-    auto signal = f - a;
+    const PerChoice f = run.losses(config_.credit), a = this->average(f.of),
+                    centred = run.relaxed_losses(0, config_.credit) - a;  // f(w~) - a
+    PerChoice signal = f - a;
     signal.add(centred, -eta);
     const auto g = run.gradient(0, signal, eta);
 
@@ -86,7 +86,7 @@ class Rebar final : public AveragingEstimator<T> {
 
  private:
   double log_temperature() const {  // bounded, in case tuning diverges; outside, only rounding changes
-    return std::clamp(static_cast<double>(log_temperature_.value.data[0]), -6.0, 6.0);
+    return std::clamp(static_cast<double>(log_temperature_.value.flat(0)), -6.0, 6.0);
   }
   static constexpr double difference = 0.02;  // of the log temperature
   Config config_;

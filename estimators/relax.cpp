@@ -58,15 +58,15 @@ class Relax final : public Estimator<T> {
     if (!config.relaxed_model) return;
     eta_ = &this->own_.add("relax.eta", {1});
     log_temperature_ = &this->own_.add("relax.log_temperature", {1});
-    eta_->value.data[0] = static_cast<T>(config.eta);
-    log_temperature_->value.data[0] = static_cast<T>(std::log(config_.temperature));
+    eta_->value.flat(0) = static_cast<T>(config.eta);
+    log_temperature_->value.flat(0) = static_cast<T>(std::log(config_.temperature));
   }
   bool exchangeable() const override { return false; }
   int copies() const override { return config_.samples; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     const bool learning = problem.learning;
-    const double eta = eta_ ? eta_->value.data[0] : 0;
+    const double eta = eta_ ? eta_->value.flat(0) : 0;
     RelaxedRun<T> run(problem, problem.one_copy ? 1 : config_.samples, true, temperatures(learning));
     const auto& choices = run.choices();
     const auto c = control_network(problem.tape, run);
@@ -81,7 +81,7 @@ class Relax final : public Estimator<T> {
     if (learning) {  // the gradient of |g|^2, averaged over the samples
       auto& tape = problem.tape;
       const double share = 1 / static_cast<double>(run.run().groups());
-      const auto in_value = -2 * share * dot(g, run.run().choices().score());
+      const PerChoice in_value = -2 * share * dot(g, run.run().choices().score());
       estimate.own_loss = add(weighted_sum(c.values, std::span<const double>(in_value.value)),
                               slope_along(c, choices.direction(config_.temperature, g), 2 * share));
       if (eta_) {
@@ -114,7 +114,7 @@ class Relax final : public Estimator<T> {
   std::vector<double> temperatures(bool learning) const {
     if (!eta_) return {};
     // Bounded, in case tuning diverges; outside, only rounding changes.
-    const double temperature = std::exp(std::clamp(static_cast<double>(log_temperature_->value.data[0]), -6.0, 6.0));
+    const double temperature = std::exp(std::clamp(static_cast<double>(log_temperature_->value.flat(0)), -6.0, 6.0));
     if (!learning) return {temperature};
     return {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
   }

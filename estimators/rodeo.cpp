@@ -43,8 +43,8 @@ class Rodeo final : public Estimator<T> {
         visible_(structure.independent() ? Along::all : Along::so_far),
         alpha_(this->own_.add("rodeo.alpha", {1})),
         beta_(this->own_.add("rodeo.beta", {1})) {
-    alpha_.value.data[0] = static_cast<T>(config.alpha);
-    beta_.value.data[0] = static_cast<T>(config.beta);
+    alpha_.value.flat(0) = static_cast<T>(config.alpha);
+    beta_.value.flat(0) = static_cast<T>(config.beta);
     const auto width = static_cast<std::size_t>(config.hidden);
     hidden_ = Linear<T>(this->own_, "surrogate.hidden", 2, width, init);
     out_ = Linear<T>(this->own_, "surrogate.out", width, 2, init);
@@ -57,16 +57,16 @@ class Rodeo final : public Estimator<T> {
     const auto f = spread(samples.layout(), samples.run().losses());
     const auto H = surrogates(samples, f);  // [logits, 2] h and h' with a choice replaced by each of its options
     const auto h = column(samples, H, 0), h2 = column(samples, H, 1);
-    const double alpha = alpha_.value.data[0], beta = beta_.value.data[0];
+    const double alpha = alpha_.value.flat(0), beta = beta_.value.flat(0);
 
     // (A h)(z) = sum over the choices of w . h, with w = (p - z) / T: the operator replaces a choice by each option and
     // subtracts h(z).
-    const auto w = steps_share(samples) * (-1.0 * score);
+    const AtLogits w = steps_share(samples) * (-1.0 * score);
     const auto Ah = sum(dot(w, h), Along::all), Ah2 = sum(dot(w, h2), Along::all);
     // (A h' grad log p)(z): where a choice is replaced by y, its score changes to that of y, by y - z.
-    const auto stein = Ah2 * score + times(w, h2) - dot(w, h2) * z;
-    const auto others = mean_of_others(Ah, config_.samples) * score;
-    const auto g = leave_one_out(f, config_.samples) * score - alpha * others + beta * stein;
+    const AtLogits stein = Ah2 * score + times(w, h2) - dot(w, h2) * z;
+    const AtLogits others = mean_of_others(Ah, config_.samples) * score;
+    const AtLogits g = leave_one_out(f, config_.samples) * score - alpha * others + beta * stein;
 
     Estimate<T> estimate{.surrogate = samples.surrogate(g), .loss = samples.run().mean_loss()};
     if (problem.learning) {
@@ -92,7 +92,7 @@ class Rodeo final : public Estimator<T> {
     const auto& z = samples.choices().one_hot();
     const auto d = mean_of_others(samples.slope(), config_.samples);
     const auto own = dot(d, z), of_others = mean_of_others(dot(samples.slope(), z), config_.samples);
-    const auto rest = sum(own - of_others, visible_) - own;  // contribution of the other choices, and of the z_j
+    const PerChoice rest = sum(own - of_others, visible_) - own;  // contribution of the other choices, and of the z_j
     const auto level = mean_of_others(f, config_.samples);
     const auto& layout = *samples.layout();
     auto input = samples.run().episode().tape().constant(layout.logits(), 2);
@@ -117,8 +117,8 @@ class Rodeo final : public Estimator<T> {
     const auto own = dot(at, samples.choices().one_hot());
     const auto along = sum(dot(at, samples.choices().score()), Along::all);  // <g, grad log p(z)>
     // Each k has the mean of A h_j over its others j. Summed over k, that is the same mean for each j.
-    const auto in_h = -scale * static_cast<double>(alpha_.value.data[0]) * (mean_of_others(along, config_.samples) * w);
-    const auto in_h2 = scale * static_cast<double>(beta_.value.data[0]) * (times(w, at) + (along - own) * w);
+    const AtLogits in_h = -scale * static_cast<double>(alpha_.value.flat(0)) * (mean_of_others(along, config_.samples) * w);
+    const AtLogits in_h2 = scale * static_cast<double>(beta_.value.flat(0)) * (times(w, at) + (along - own) * w);
     std::vector<double> weight(2 * w.value.size());
     for (std::size_t i = 0; i < w.value.size(); ++i) {
       weight[2 * i] = in_h.value[i];

@@ -30,7 +30,7 @@ Between first_point(double place, int extent, int window) {
 template <class T>
 Var<T> bilinear_patches(const Array<double>& images, std::span<const int> example, Var<T> place, int patch, int scales) {
   require_shapes(place.cols() == 2 && place.rows() == example.size(), "bilinear_patches", {place});
-  const int height = static_cast<int>(images.extent(1)), width = static_cast<int>(images.extent(2));
+  const int height = static_cast<int>(extent(images, 1)), width = static_cast<int>(extent(images, 2));
   const std::size_t values = static_cast<std::size_t>(scales) * patch * patch;
   auto& tape = *place.tape;
   auto y = tape.output(example.size(), values, {place});
@@ -39,7 +39,7 @@ Var<T> bilinear_patches(const Array<double>& images, std::span<const int> exampl
   const auto slopes = tape.template scratch<T>(tape.needs_gradient(place) ? 2 * out.size() : 0);
   T* slope = slopes.data();
   for (std::size_t r = 0; r < example.size(); ++r) {
-    const double* image = images.row(example[r]).data();
+    const double* image = row_of(images, example[r]).data();
     const auto pixel = [&](int i, int j) { return i >= 0 && i < height && j >= 0 && j < width ? image[i * width + j] : 0.0; };
     T* to = out.row(r);
     if (std::isnan(at(r, 0)) || std::isnan(at(r, 1))) {  // NaN must stay visible

@@ -18,8 +18,8 @@ struct Parameter {
   Array<T> value;        ///< rank 1 ([n], read as [1, n] by the tape) or rank 2
   std::size_t offset{};  ///< offset of its first entry in the set's flat gradient
 
-  std::size_t rows() const { return value.shape.size() == 2 ? value.shape[0] : 1; }
-  std::size_t cols() const { return value.shape.back(); }
+  std::size_t rows() const { return value.dimension() == 2 ? value.shape()[0] : 1; }
+  std::size_t cols() const { return value.shape().back(); }
   /// The part of the name before the first dot; variance is reported by group.
   std::string group() const { return name.substr(0, name.find('.')); }
 };
@@ -30,7 +30,7 @@ class ParameterSet {
  public:
   Parameter<T>& add(std::string name, std::vector<std::size_t> shape) {
     if (find(name)) throw Bug("parameter " + name + " added twice");
-    parameters_.push_back({std::move(name), Array<T>(std::move(shape)), size_});
+    parameters_.push_back({std::move(name), zeros<T>(std::move(shape)), size_});
     size_ += parameters_.back().value.size();
     return parameters_.back();
   }

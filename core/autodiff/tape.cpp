@@ -86,7 +86,7 @@ Var<T> Tape<T>::parameter(const Parameter<T>& parameter) {
   for (const auto& [known, id] : parameters_)
     if (known == &parameter) return {this, id};
   // The tape never writes to a leaf; the cast avoids a second pointer type in Node.
-  auto x = leaf({const_cast<T*>(parameter.value.data.data()), parameter.rows(), parameter.cols()},
+  auto x = leaf({const_cast<T*>(parameter.value.data()), parameter.rows(), parameter.cols()},
                 logits_only_ || fixed_ ? none : parameters);
   parameters_.emplace_back(&parameter, x.id);
   return x;

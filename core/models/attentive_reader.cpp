@@ -105,8 +105,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
 
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {{batch.ints("document_length").data[example]},
-            kind_ == Kind::impatient ? batch.ints("question_length").data[example] : 1};
+    return {{batch.ints("document_length")(example)}, kind_ == Kind::impatient ? batch.ints("question_length")(example) : 1};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
   std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
@@ -117,7 +116,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     auto result = batch;
-    result.integers.at("answer").data = drawn.at(0);
+    result.integers.at("answer").storage() = drawn.at(0);
     return result;
   }
 
@@ -150,7 +149,7 @@ template <class T>
 void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
-  const auto& answer = distinct.batch().ints("answer").data;
+  const auto& answer = distinct.batch().ints("answer").storage();
   const Texts& x = texts(tape, distinct.batch());  // y_d, y_q, u
   Var<T> posterior_keys, posterior_answers;
 
@@ -208,8 +207,8 @@ template <class T>
 auto AttentiveReader<T>::read(Tape<T>& tape, const Batch& data) const -> Texts {
   const auto &document = data.ints("document"), &question = data.ints("question");
   Texts x;
-  x.tokens = Items(data.ints("document_length").data);
-  const Items of_question(data.ints("question_length").data);
+  x.tokens = Items(data.ints("document_length").storage());
+  const Items of_question(data.ints("question_length").storage());
   x.asked = kind_ == Kind::impatient ? of_question : Items(of_question.examples(), 1);
   x.states = document_(tape, words_, document, x.tokens).states;
   const auto [y_q, u] = question_(tape, words_, question, of_question);

@@ -1,5 +1,7 @@
 #include "core/models/batch.hpp"
 
+#include <algorithm>
+
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -14,14 +16,10 @@ const Array<T>& field_of(const std::map<std::string, Array<T>>& fields, const st
 
 template <class T>
 Array<T> rows_of(const Array<T>& all, const std::vector<int>& positions) {
-  Array<T> result;
-  result.shape = all.shape;
-  result.shape[0] = positions.size();
-  result.data.reserve(positions.size() * all.stride());
-  for (int p : positions) {
-    auto row = all.row(p);
-    result.data.insert(result.data.end(), row.begin(), row.end());
-  }
+  auto shape = all.shape();
+  shape[0] = positions.size();
+  Array<T> result = zeros<T>(shape);
+  for (std::size_t i = 0; i < positions.size(); ++i) std::ranges::copy(row_of(all, positions[i]), row_of(result, i).begin());
   return result;
 }
 

@@ -167,7 +167,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     auto result = batch;
     for (std::size_t p = 0; p < drawn.size(); ++p)
-      for (std::size_t b = 0; b < drawn[p].size(); ++b) result.reals.at("image").row(b)[given_ + p] = drawn[p][b];
+      for (std::size_t b = 0; b < drawn[p].size(); ++b) row_of(result.reals.at("image"), b)[given_ + p] = drawn[p][b];
     return result;
   }
 

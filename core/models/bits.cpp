@@ -98,8 +98,8 @@ class Bits final : public Model<T> {
   const Structure& structure() const override { return structure_; }
   std::vector<std::pair<std::string, Array<double>>> constants() const override {
     if (table_.empty()) return {};
-    if (function_ == Function::table) return {{"bits.table", {{table_.size()}, table_}}};
-    return {{"bits.coefficients", {{table_.size() / options_, static_cast<std::size_t>(options_)}, table_}}};
+    if (function_ == Function::table) return {{"bits.table", shaped<double>({table_.size()}, table_)}};
+    return {{"bits.coefficients", shaped<double>({table_.size() / options_, static_cast<std::size_t>(options_)}, table_)}};
   }
 
   void run(const Batch&, Episode<T>& episode) const override {
@@ -150,7 +150,7 @@ class Bits final : public Model<T> {
       throw UsageError("bits: logit must have 1 or " + std::to_string(sites * width) + " numbers, got " +
                        std::to_string(values.size()));
     auto& parameter = this->parameters_.add(name, {sites, width});
-    std::copy(values.begin(), values.end(), parameter.value.data.begin());
+    std::copy(values.begin(), values.end(), parameter.value.begin());
     return &parameter;
   }
 

@@ -154,7 +154,7 @@ class Captioner final : public Model<T>, public Dreams {
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
     if (writes_) return asked_for_words<T>(structure_, site, static_cast<double>(cells_));
-    return {{static_cast<int>(cells_)}, batch.ints("target_length").data[example]};
+    return {{static_cast<int>(cells_)}, batch.ints("target_length")(example)};
   }
   void run(const Batch& batch, Episode<T>& episode) const override {
     if (writes_ && episode.feeding() == Feeding::teacher_forced)
@@ -342,7 +342,7 @@ Var<T> Captioner<T>::encode(Tape<T>& tape, const Batch& data) const {
 template <class T>
 auto Captioner<T>::look(Tape<T>& tape, const Batch& data) const -> Picture {
   Picture x;
-  x.given = data.numbers(place_.weight ? "image" : "features").data;
+  x.given = data.numbers(place_.weight ? "image" : "features").storage();
   x.cells = Items(data.examples(), cells_);
   x.a = encode(tape, data);
   x.keys = cell_(x.a);
@@ -356,7 +356,7 @@ auto Captioner<T>::look(Tape<T>& tape, const Batch& data) const -> Picture {
 template <class T>
 auto Captioner<T>::picture(Tape<T>& tape, const Batch& data) const -> const Picture& {
   return tape.template shared<Picture>(
-      this, [&](const Picture& known) { return known.given == data.numbers(place_.weight ? "image" : "features").data; },
+      this, [&](const Picture& known) { return known.given == data.numbers(place_.weight ? "image" : "features").storage(); },
       [&] { return look(tape, data); });
 }
 

@@ -75,7 +75,7 @@ class Gaussians final : public Model<T> {
 
   const Parameter<T>* add(const std::string& name, const std::vector<double>& values) {
     auto& parameter = this->parameters_.add(name, {1, values.size()});
-    std::copy(values.begin(), values.end(), parameter.value.data.begin());
+    std::copy(values.begin(), values.end(), parameter.value.begin());
     return &parameter;
   }
   Parameters add(const std::string& group, const Config& config) {

@@ -179,7 +179,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
   typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
     auto asked = Model<T>::asked(batch, site, example);
     if (policy_ == Policy::grid)
-      asked.times = glimpses_ * count(batch.ints("label").row(example));  // all numbers are drawn, used or not
+      asked.times = glimpses_ * count(row_of(batch.ints("label"), example));  // all numbers are drawn, used or not
     return asked;
   }
 
@@ -197,7 +197,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
     auto c = kind_ == Core::lstm ? tape.constant(1, h.cols()) : Var<T>{};
     std::vector<char> over(distinct.size());
     for (int k = 0; k < answers_; ++k) {
-      const auto next = [&](int b) { return label.row(b)[k]; };
+      const auto next = [&](int b) { return row_of(label, b)[k]; };
       for (int t = 1; t <= glimpses_; ++t) {
         const bool random = first_ == First::random && k == 0 && t == 1;
         auto place = choose(states, h, seen, clues, random, next);  // c_t ~ softmax(W_l h_{t-1} + b_l)
@@ -222,7 +222,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
         states.cost(rewarded(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
                                                   std::span<const int>(right)),
                              right));
-        for (std::size_t b = 0; b < over.size(); ++b) over[b] = count(label.row(b)) <= k + 1;
+        for (std::size_t b = 0; b < over.size(); ++b) over[b] = count(row_of(label, b)) <= k + 1;
       }
       if (std::all_of(over.begin(), over.end(), [](char is) { return is != 0; })) return;
       states = states.next_step().only([&](int b) { return !over[b]; });
@@ -235,7 +235,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
     auto result = batch;
     auto& label = result.integers.at("label");
     for (std::size_t b = 0; b < batch.id.size(); ++b)
-      for (std::size_t k = 0; k < label.row(b).size(); ++k) label.row(b)[k] = k < drawn.size() ? drawn[k][b] : -1;
+      for (std::size_t k = 0; k < row_of(label, b).size(); ++k) row_of(label, b)[k] = k < drawn.size() ? drawn[k][b] : -1;
     return result;
   }
 
@@ -285,7 +285,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
         auto& tape = *h.tape;
         if (!clues)
           clues = posterior_patch_(patches(tape, seen)) +
-                  Sum<T>(tape.parameter(*posterior_where_.weight), every_cell(seen.image.extent(0)));
+                  Sum<T>(tape.parameter(*posterior_where_.weight), every_cell(extent(seen.image, 0)));
         const auto by_example = states.by_example();
         const Var<T> query =
             by_example.after(posterior_state_(h)) + Sum<T>(tape.parameter(*posterior_label_.weight), by_example.each(next));
@@ -309,7 +309,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
     if (!place.hard()) return input(place.read(patches(tape, seen)), place.of_table(E));
     if (!seen.inputs && place.size() < seen.cells.total())
       return input(sensor_.patches(tape, seen.image, place.example(), place.options()), place.of_table(E));
-    if (!seen.inputs) seen.inputs = input(patches(tape, seen), {E, every_cell(seen.image.extent(0))});
+    if (!seen.inputs) seen.inputs = input(patches(tape, seen), {E, every_cell(extent(seen.image, 0))});
     return place.read(seen.inputs);
   }
 

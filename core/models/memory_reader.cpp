@@ -120,7 +120,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   const Structure& structure() const override { return structure_; }
 
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {{std::max(batch.ints("story_length").data[example], 1)}, hops_};
+    return {{std::max(batch.ints("story_length")(example), 1)}, hops_};
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override;
@@ -132,7 +132,7 @@ class MemoryReader final : public Model<T>, public Dreams {
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     auto result = batch;
-    result.integers.at("answer").data = drawn.at(0);
+    result.integers.at("answer").storage() = drawn.at(0);
     return result;
   }
 
@@ -183,7 +183,7 @@ template <class T>
 void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
-  const auto& answer = distinct.batch().ints("answer").data;
+  const auto& answer = distinct.batch().ints("answer").storage();
   const Story& story = this->story(tape, distinct.batch());
   Clues clues;
 
@@ -233,15 +233,15 @@ template <class T>
 auto MemoryReader<T>::read(Tape<T>& tape, const Batch& data) const -> Story {
   const auto &sentences = data.ints("story"), &question = data.ints("question");
   Story story;
-  const auto& length = data.ints("story_length").data;
+  const auto& length = data.ints("story_length").storage();
   auto count = length;
   for (int& n : count) n = std::max(n, 1);
   story.sentences = Items(count);
   for (std::size_t b = 0; b < count.size(); ++b)
     for (int i = 0; i < count[b]; ++i) story.age.push_back(length[b] - 1 - i);
-  story.texts = Texts<T>(sentences, story.sentences, sentences.extent(2), width_, position_encoding_);
+  story.texts = Texts<T>(sentences, story.sentences, extent(sentences, 2), width_, position_encoding_);
   for (std::size_t k = 0; k < memory_.size(); ++k) story.memory.push_back(memory(tape, story, memory_[k], ages_[k]));
-  const Texts<T> questions(question, Items(count.size(), 1), question.extent(1), width_, position_encoding_);
+  const Texts<T> questions(question, Items(count.size(), 1), extent(question, 1), width_, position_encoding_);
   story.asked = questions.sums(tape, tying_ == Tying::layerwise ? question_ : memory_[0]);
   return story;
 }

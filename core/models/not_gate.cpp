@@ -61,7 +61,7 @@ class NotGate final : public Model<T> {
  private:
   const Parameter<T>* number(const std::string& name, std::vector<std::size_t> shape, double value) {
     auto& parameter = this->parameters_.add(name, std::move(shape));
-    parameter.value.data[0] = static_cast<T>(value);
+    parameter.value.flat(0) = static_cast<T>(value);
     return &parameter;
   }
   const Parameter<T>*w0_, *b0_, *w1_, *b1_;

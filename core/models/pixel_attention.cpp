@@ -175,7 +175,7 @@ class PixelAttention final : public Model<T> {
   };
   // Values that depend on no choice: computed once for all runs on the tape over equal canvases.
   const Canvas& seen(Tape<T>& tape, const Batch& data) const {
-    const auto& image = data.numbers("image").data;
+    const auto& image = data.numbers("image").storage();
     return tape.template shared<Canvas>(
         this, [&](const Canvas& known) { return known.of == image; },
         [&] {

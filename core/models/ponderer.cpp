@@ -103,7 +103,7 @@ class Ponderer final : public Model<T> {
   };
   /// [B] outer steps of each example.
   std::vector<int> lengths(const Batch& batch) const {
-    return longest_ == 1 ? std::vector<int>(batch.examples(), 1) : batch.ints("length").data;
+    return longest_ == 1 ? std::vector<int>(batch.examples(), 1) : batch.ints("length").storage();
   }
   /// The inner steps of outer step t.
   Thought<T> think(Tape<T>& tape, const States<T>& states, const Batch& data, int t, const LstmState<T>& before) const;
@@ -162,10 +162,10 @@ template <class T>
 Thought<T> Ponderer<T>::think(Tape<T>& tape, const States<T>& states, const Batch& data, int t,
                               const LstmState<T>& before) const {
   const auto& field = data.numbers("x");  // [B, I] or [B, T, I]
-  const auto I = field.extent(field.shape.size() - 1);
+  const auto I = extent(field, field.dimension() - 1);
   const auto x = tape.constant(states.size(), I);
   for (std::size_t m = 0; m < states.size(); ++m) {
-    const auto from = field.row(states.example()[m]).subspan(t * I, I);
+    const auto from = row_of(field, states.example()[m]).subspan(t * I, I);
     std::transform(from.begin(), from.end(), tape.mutable_value(x).row(m), [](double v) { return static_cast<T>(v); });
   }
   return think_(x, before, structure_.posterior ? one_hot(states, tape, data, t) : Var<T>{});
@@ -265,7 +265,7 @@ Var<T> Ponderer<T>::one_hot(const States<T>& states, Tape<T>& tape, const Batch&
   const auto all = tape.constant(states.size(), positions_ * classes_);
   for (std::size_t n = 0; n < states.size(); ++n)
     for (std::size_t i = 0; i < positions_; ++i)
-      if (const int a = data.ints("label").row(states.example()[n])[t * positions_ + i]; a >= 0)
+      if (const int a = row_of(data.ints("label"), states.example()[n])[t * positions_ + i]; a >= 0)
         tape.mutable_value(all)(n, i * classes_ + a) = 1;
   return all;
 }

@@ -94,7 +94,7 @@ class Programmer final : public Model<T> {
 
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {{static_cast<int>(operations), batch.ints("table_columns").data[example]}, steps_};
+    return {{static_cast<int>(operations), batch.ints("table_columns")(example)}, steps_};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
 
@@ -119,8 +119,8 @@ class Programmer final : public Model<T> {
   Table table(Tape<T>& tape, const Batch& data) const;
   /// f [B, 2]
   static Var<T> told(Tape<T>& tape, const Batch& data) {
-    const auto& y = data.numbers("answer").data;
-    const auto& cells = data.ints("asks_cells").data;
+    const auto& y = data.numbers("answer").storage();
+    const auto& cells = data.ints("asks_cells").storage();
     const auto f = tape.constant(y.size(), 2);
     for (std::size_t b = 0; b < y.size(); ++b) {
       tape.mutable_value(f)(b, 0) = static_cast<T>(std::copysign(std::log1p(std::abs(y[b])), y[b]));
@@ -198,11 +198,11 @@ void Programmer<T>::run(const Batch& batch, Episode<T>& episode) const {
 template <class T>
 auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
   const auto &cell = data.numbers("table"), &number = data.numbers("number");
-  const auto &rows = data.ints("table_rows").data, &columns = data.ints("table_columns").data,
-             &numbers = data.ints("numbers").data;
+  const auto &rows = data.ints("table_rows").storage(), &columns = data.ints("table_columns").storage(),
+             &numbers = data.ints("numbers").storage();
   const auto &name = data.ints("column_name"), &place = data.ints("number_place");
-  const Items question_words(data.ints("question_length").data);
-  const auto B = columns.size(), R = cell.extent(1), C = cell.extent(2), N = number.extent(1);
+  const Items question_words(data.ints("question_length").storage());
+  const auto B = columns.size(), R = extent(cell, 1), C = extent(cell, 2), N = extent(number, 1);
   Table x;
   x.columns = Items(columns);
   x.rows = R;
@@ -210,7 +210,7 @@ auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
   for (std::size_t b = 0; b < B; ++b) {
     options.insert(options.end(), {static_cast<int>(operations), columns[b]});
     for (int j = 0; j < columns[b]; ++j) {
-      names.push_back(name.row(b)[j]);
+      names.push_back(name(b, j));
       whose.push_back(static_cast<int>(b));
     }
   }
@@ -226,7 +226,7 @@ auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
   for (std::size_t b = 0; b < B; ++b) {
     among.push_back(std::max(numbers[b], 1));
     for (std::size_t n = 0; n < N; ++n)
-      places.push_back(static_cast<int>(n) < numbers[b] ? question_words.row(static_cast<int>(b), place.row(b)[n]) : -1);
+      places.push_back(static_cast<int>(n) < numbers[b] ? question_words.row(static_cast<int>(b), place(b, n)) : -1);
   }
   const auto asked =
       linear(pivot_(gather_rows(encoded.states, std::span<const int>(places))), tape.parameter(*operation_.weight));
@@ -238,9 +238,9 @@ auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
       for (std::size_t k = 0; k < whose.size(); ++k) {
         const auto b = static_cast<std::size_t>(whose[k]);
         if (static_cast<int>(n) >= numbers[b]) continue;
-        const double v = number.row(b)[n];
+        const double v = number(b, n);
         for (int i = 0; i < rows[b]; ++i) {
-          const double value = cell.row(b)[i * C + (k - x.columns.row(whose[k], 0))];
+          const double value = row_of(cell, b)[i * C + (k - x.columns.row(whose[k], 0))];
           tape.mutable_value(met)(k, i) = operation == TableOperation::greater ? value > v : value < v;
         }
       }
@@ -252,7 +252,7 @@ auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
   const auto values = tape.constant(whose.size(), R);
   for (std::size_t k = 0; k < whose.size(); ++k)
     for (int i = 0; i < rows[whose[k]]; ++i)
-      tape.mutable_value(values)(k, i) = static_cast<T>(cell.row(whose[k])[i * C + (k - x.columns.row(whose[k], 0))]);
+      tape.mutable_value(values)(k, i) = static_cast<T>(row_of(cell, whose[k])[i * C + (k - x.columns.row(whose[k], 0))]);
   x.cells = concat_columns({values, compared(TableOperation::greater), compared(TableOperation::lesser)});
   return x;
 }
@@ -288,8 +288,8 @@ template <class T>
 void Programmer<T>::answer(const States<T>& states, const Batch& data, Var<T> s, Var<T> marked, Var<T> c) const {
   auto& tape = *s.tape;
   const auto& wanted = data.ints("wanted");
-  const auto &y = data.numbers("answer").data, &unit = data.numbers("unit").data;
-  const auto &cells = data.ints("asks_cells").data, &rows = data.ints("table_rows").data;
+  const auto &y = data.numbers("answer").storage(), &unit = data.numbers("unit").storage();
+  const auto &cells = data.ints("asks_cells").storage(), &rows = data.ints("table_rows").storage();
   const auto example = states.example();
   const auto n = states.size(), R = marked.cols(), C = c.cols();
   const auto filled = [&](std::size_t columns, auto f) {
@@ -303,7 +303,7 @@ void Programmer<T>::answer(const States<T>& states, const Batch& data, Var<T> s,
     const T least = static_cast<T>(least_probability);
     auto of_cells = tape.constant(n, 1);
     for (std::size_t j = 0; j < C; ++j) {
-      const auto is = [&](int b, std::size_t i) { return wanted.row(b)[i] == static_cast<int>(j) + 1; };
+      const auto is = [&](int b, std::size_t i) { return wanted(b, i) == static_cast<int>(j) + 1; };
       const auto sign = filled(R, [&](int b, std::size_t i) { return is(b, i) ? 1 : -1; });
       const auto base = filled(R, [&](int b, std::size_t i) { return is(b, i) ? 0 : 1; });
       const auto p = add(multiply(scale_rows(marked, slice_columns(c, j, 1)), sign), base);

@@ -91,7 +91,7 @@ class Router final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
     const Distinct distinct(batch);
-    const auto& label = distinct.batch().ints("label").data;
+    const auto& label = distinct.batch().ints("label").storage();
     const auto x = constant_of(tape, distinct.batch(), "x");
     const Items items(distinct.size(), experts_);
     const auto e = gate_(x);

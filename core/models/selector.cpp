@@ -97,7 +97,7 @@ class Selector final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
     const Distinct distinct(batch);
-    const auto& label = distinct.batch().ints("label").data;
+    const auto& label = distinct.batch().ints("label").storage();
     const auto x = constant_of(tape, distinct.batch(), "x");
     const auto length = lengths(distinct.batch());
     const Items items = shared_ ? Items(length) : Items(distinct.size(), features_);
@@ -128,7 +128,7 @@ class Selector final : public Model<T> {
   int share_of(int features) const { return static_cast<int>(std::ceil(share_ * features - 1e-9)); }
   /// The features of each example.
   std::vector<int> lengths(const Batch& batch) const {
-    if (batch.integers.contains("length")) return batch.ints("length").data;
+    if (batch.integers.contains("length")) return batch.ints("length").storage();
     return std::vector<int>(batch.examples(), features_);
   }
 

@@ -111,13 +111,13 @@ class SentencePair final : public Model<T>, public Dreams {
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     auto result = batch;
-    result.integers.at("label").data = drawn.at(0);
+    result.integers.at("label").storage() = drawn.at(0);
     return result;
   }
 
  private:
   static std::array<std::span<const int>, 2> lengths(const Batch& data) {
-    return {data.ints("first_length").data, data.ints("second_length").data};
+    return {data.ints("first_length").storage(), data.ints("second_length").storage()};
   }
   /// Options of a column: the tokens of the other sentence, or the units of the token's window; 1 if it has no token.
   int options_of(const Batch& data, bool unit, int example, int column) const {
@@ -143,7 +143,7 @@ class SentencePair final : public Model<T>, public Dreams {
       std::vector<int> word;
       for (int b = 0; b < data.examples(); ++b)
         for (const auto* side : {"first", "second"}) {
-          const auto row = data.ints(side).row(b);
+          const auto row = row_of(data.ints(side), b);
           word.insert(word.end(), row.begin(), row.begin() + tokens.count(2 * b + (side[0] == 's')));
         }
       const auto x = words_(tape, std::span<const int>(word));
@@ -187,7 +187,7 @@ void SentencePair<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
   const Batch& data = distinct.batch();
-  Reading now{States<T>(episode, distinct), lengths(data), data.ints("label").data};
+  Reading now{States<T>(episode, distinct), lengths(data), data.ints("label").storage()};
   now.tokens = now.sentences();
   const Read& words = read(tape, data, now.tokens);
   const Items partners = options_of(data, false), units_of_window = options_of(data, true);

@@ -95,8 +95,8 @@ class SubsetsToy final : public Model<T> {
   const Structure& structure() const override { return structure_; }
   std::vector<std::pair<std::string, Array<double>>> constants() const override {
     const auto n = static_cast<std::size_t>(options_);
-    if (function_ == Function::pairs) return {{"subsets.q", {{n, n}, q_}}};
-    return {{"subsets.t", {{n}, t_}}};
+    if (function_ == Function::pairs) return {{"subsets.q", shaped<double>({n, n}, q_)}};
+    return {{"subsets.t", shaped<double>({n}, t_)}};
   }
 
   void run(const Batch&, Episode<T>& episode) const override {
@@ -126,8 +126,8 @@ class SubsetsToy final : public Model<T> {
     const auto& start = config.logit;
     const double spread = config.logit_spread;
     KeyedRandomness random(key);
-    for (std::size_t i = 0; i < parameter.value.data.size(); ++i)
-      parameter.value.data[i] = static_cast<T>(
+    for (std::size_t i = 0; i < parameter.value.size(); ++i)
+      parameter.value.flat(i) = static_cast<T>(
           start[i % options_] + (spread > 0 ? spread * random.normal({.index = static_cast<std::uint32_t>(2 * i)}) : 0));
     return &parameter;
   }

@@ -105,7 +105,7 @@ class TapeMachine final : public Model<T> {
 
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {{input_moves(), static_cast<int>(moves), 2}, steps(batch.ints("length").data[example]) - 1};
+    return {{input_moves(), static_cast<int>(moves), 2}, steps(batch.ints("length")(example)) - 1};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
 
@@ -152,7 +152,7 @@ void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
   std::vector<int> most;  // T of each example
-  for (int length : distinct.batch().ints("length").data) most.push_back(steps(length));
+  for (int length : distinct.batch().ints("length")) most.push_back(steps(length));
   const InputTape<T> input(tape, distinct.batch(), cells_);
   const OutputTape<T> output(tape, distinct.batch(), most);
   const Items items(distinct.size() * columns, moves);

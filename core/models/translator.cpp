@@ -116,8 +116,8 @@ class Translator final : public Model<T>, public Dreams {
 
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
-    const int positions = is_.attends ? batch.ints("source_length").data[example] + is_.null : 1;
-    if (!is_.writes) return {std::vector<int>(is_.heads, positions), batch.ints("target_length").data[example]};
+    const int positions = is_.attends ? batch.ints("source_length")(example) + is_.null : 1;
+    if (!is_.writes) return {std::vector<int>(is_.heads, positions), batch.ints("target_length")(example)};
     return asked_for_words<T>(structure_, site, std::pow(positions, is_.heads));
   }
   void run(const Batch& batch, Episode<T>& episode) const override {

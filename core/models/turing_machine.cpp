@@ -92,7 +92,7 @@ class TuringMachine final : public Model<T> {
   const Structure& structure() const override { return structure_; }
 
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {std::vector<int>(heads_, static_cast<int>(cells_)), batch.ints("length").data[example]};
+    return {std::vector<int>(heads_, static_cast<int>(cells_)), batch.ints("length")(example)};
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override;

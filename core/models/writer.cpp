@@ -131,7 +131,7 @@ class Writer final : public Model<T> {
   std::vector<std::pair<std::string, Array<double>>> constants() const override {
     std::vector<std::pair<std::string, Array<double>>> all;
     const auto add = [&](const std::string& whose, const ParameterSet<T>& set) {
-      for (const auto& p : set) all.push_back({whose + p.name, {p.value.shape, {p.value.data.begin(), p.value.data.end()}}});
+      for (const auto& p : set) all.push_back({whose + p.name, p.value});
     };
     add("behaviour.", delta_);
     add("initial.", initial_);
@@ -213,7 +213,7 @@ void Writer<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
   const auto& data = distinct.batch();
-  const auto constant = [&](const Parameter<T>& p) { return tape.constant({p.value.data.data(), p.rows(), p.cols()}); };
+  const auto constant = [&](const Parameter<T>& p) { return tape.constant({p.value.data(), p.rows(), p.cols()}); };
 
   std::vector<Policy> policies;  // its own, then those of behaviour and reference, if any
   const auto add_policy = [&](const Weights<T>& of) {
@@ -264,12 +264,12 @@ Var<T> Writer<T>::start(Tape<T>& tape, const Batch& data, const Weights<T>& of) 
   if (!prompted_) return h;
   const auto& prompt = data.ints("prompt");
   const auto symbols = of.project(of.prompt);
-  for (std::size_t i = 0; i < prompt.extent(1); ++i) {
+  for (std::size_t i = 0; i < extent(prompt, 1); ++i) {
     std::vector<int> symbol(B);
     const auto reads = tape.constant(B, 1), waits = tape.constant(B, 1);
     bool all_read = true;
     for (std::size_t b = 0; b < B; ++b) {
-      const int x = prompt.row(b)[i];
+      const int x = prompt(b, i);
       symbol[b] = std::max(x, 0);
       tape.mutable_value(x < 0 ? waits : reads)(b, 0) = 1;
       all_read &= x >= 0;
@@ -287,9 +287,9 @@ Var<T> Writer<T>::start_attending(Tape<T>& tape, const Batch& data, const Weight
   auto tokens = of.attention.nothing(tape, B);
   if (prompted_) {
     const auto& prompt = data.ints("prompt");
-    for (std::size_t i = prompt.extent(1); i-- > 0;) {
+    for (std::size_t i = extent(prompt, 1); i-- > 0;) {
       std::vector<int> symbol(B);
-      for (std::size_t b = 0; b < B; ++b) symbol[b] = prompt.row(b)[i];  // -1: zeros, which nothing reads
+      for (std::size_t b = 0; b < B; ++b) symbol[b] = prompt(b, i);  // -1: zeros, which nothing reads
       tokens =
           of.attention.with(tokens, add_row(gather_rows(of.prompt, std::span<const int>(symbol)), place_row(tape, i, width_)));
     }

@@ -17,7 +17,7 @@ struct LayerNorm {
   LayerNorm() = default;
   LayerNorm(ParameterSet<T>& set, const std::string& name, std::size_t width) {
     auto& one = set.add(name + ".gain", {width});
-    std::fill(one.value.data.begin(), one.value.data.end(), T{1});
+    std::fill(one.value.begin(), one.value.end(), T{1});
     gain = &one;
     bias = &set.add(name + ".bias", {width});
   }

@@ -16,7 +16,7 @@ Parameter<T>& drawn(ParameterSet<T>& set, std::string name, std::vector<std::siz
   KeyedRandomness randomness(init / name);
   auto& parameter = set.add(std::move(name), std::move(shape));
   std::uint32_t index = 0;
-  for (T& x : parameter.value.data) x = static_cast<T>(draw(randomness, Draw{.index = index++}));
+  for (T& x : parameter.value) x = static_cast<T>(draw(randomness, Draw{.index = index++}));
   return parameter;
 }
 
@@ -76,7 +76,7 @@ Lstm<T>::Lstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std
   input = &uniform(set, name + ".input.weight", {4 * hidden, in}, bound, init);
   recurrent = &uniform(set, name + ".recurrent.weight", {4 * hidden, hidden}, bound, init);
   auto& b = uniform(set, name + ".bias", {4 * hidden}, bound, init);
-  std::fill_n(b.value.data.begin() + static_cast<std::ptrdiff_t>(hidden), hidden, T{1});  // initially keep the cell state
+  std::fill_n(b.value.begin() + static_cast<std::ptrdiff_t>(hidden), hidden, T{1});  // initially keep the cell state
   bias = &b;
 }
 

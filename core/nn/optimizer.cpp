@@ -60,10 +60,10 @@ class Rule : public Optimizer<T> {
       const T keep = static_cast<T>(1 - rate * settings_.weight_decay);
       for (auto& p : set)
         if (takes(p.name))
-          for (T& x : p.value.data) x *= keep;
+          for (T& x : p.value) x *= keep;
     }
     for (auto& p : set)
-      if (takes(p.name)) update(p.value.data, gradient.subspan(p.offset, p.value.size()), p.offset, rate);
+      if (takes(p.name)) update(p.value.storage(), gradient.subspan(p.offset, p.value.size()), p.offset, rate);
   }
 
   std::vector<double> state() const final {

@@ -38,9 +38,9 @@ void gradient(benchmark::State& state, int layers, const std::string& spec) {
   const auto model = make_model<float>(Spec::parse(fmt::format("belief_network[layers={},units={}]", layers, units)),
                                        {{"height", side}, {"width", side}, {"levels", 2}}, Key(1));
   Batch batch;
-  auto& image = batch.reals["image"] = Array<double>({batch_size, side, side});
+  auto& image = batch.reals["image"] = zeros<double>({batch_size, side, side});
   for (std::uint32_t b = 0; b < batch_size; ++b) batch.id.push_back(b);
-  for (std::size_t i = 0; i < image.size(); ++i) image.data[i] = i % 3 == 0;
+  for (std::size_t i = 0; i < image.size(); ++i) image.flat(i) = i % 3 == 0;
   const auto estimator = make_estimator<float>(Spec::parse(spec), model->structure(), Key(2));
   // Hard choices need no gradient: each product is computed forward and for its weights.
   const double flop = 2.0 * batch_size * samples * 2 * ((layers - 1.0) * units * units + static_cast<double>(units) * pixels);

@@ -35,11 +35,11 @@ namespace {
 using Matrix = Array<float>;
 
 Matrix numbers(std::size_t rows, std::size_t cols) {
-  Matrix x({rows, cols});
-  for (std::size_t i = 0; i < x.size(); ++i) x.data[i] = std::sin(static_cast<float>(i));
+  Matrix x = zeros<float>({rows, cols});
+  for (std::size_t i = 0; i < x.size(); ++i) x.flat(i) = std::sin(static_cast<float>(i));
   return x;
 }
-Var<float> on(Tape<float>& tape, const Matrix& x) { return tape.input({x.data.data(), x.shape[0], x.shape[1]}); }
+Var<float> on(Tape<float>& tape, const Matrix& x) { return tape.input({x.data(), x.shape()[0], x.shape()[1]}); }
 
 template <class F>
 void time_operation(benchmark::State& state, const std::vector<Matrix>& inputs, F operation) {
@@ -113,11 +113,11 @@ void add_products() {
                                    const auto a = numbers(m, k), b = numbers(n, k);
                                    auto c = numbers(m, n);
                                    const auto view = [](const Matrix& x) {
-                                     return MatrixView<const float>{x.data.data(), x.shape[0], x.shape[1]};
+                                     return MatrixView<const float>{x.data(), x.shape()[0], x.shape()[1]};
                                    };
                                    for (auto _ : state) {
-                                     gemm<float>(view(a), false, view(b), true, MatrixView<float>{c.data.data(), m, n});
-                                     benchmark::DoNotOptimize(c.data.data());
+                                     gemm<float>(view(a), false, view(b), true, MatrixView<float>{c.data(), m, n});
+                                     benchmark::DoNotOptimize(c.data());
                                      benchmark::ClobberMemory();
                                    }
                                    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * m * n * k));
@@ -144,14 +144,14 @@ struct Scene {
                                {"eos", 3}},
                               Key(1));
     const std::size_t B = n.batch, L = n.options, T = n.steps;
-    Array<int> source({B, L}), target({B, T});
-    for (std::size_t i = 0; i < source.size(); ++i) source.data[i] = 4 + static_cast<int>(7 * i % (words - 4));
-    for (std::size_t i = 0; i < target.size(); ++i) target.data[i] = 4 + static_cast<int>(5 * i % (words - 4));
+    Array<int> source = zeros<int>({B, L}), target = zeros<int>({B, T});
+    for (std::size_t i = 0; i < source.size(); ++i) source.flat(i) = 4 + static_cast<int>(7 * i % (words - 4));
+    for (std::size_t i = 0; i < target.size(); ++i) target.flat(i) = 4 + static_cast<int>(5 * i % (words - 4));
     for (std::size_t b = 0; b < B; ++b) batch.id.push_back(static_cast<std::uint32_t>(b));
     batch.integers = {{"source", std::move(source)},
                       {"target", std::move(target)},
-                      {"source_length", Array<int>({B}, n.options)},
-                      {"target_length", Array<int>({B}, n.steps)}};
+                      {"source_length", full<int>({B}, n.options)},
+                      {"target_length", full<int>({B}, n.steps)}};
   }
 };
 

@@ -49,14 +49,14 @@ std::size_t write_alignments(const std::string& folder, const tasks::Task& task,
     const auto choices = training::most_probable(model, target, batch, settings.attention).choices;
     const auto of_word = static_cast<std::size_t>(sites[0].columns) * sites[0].picks;  // heads, and picks of each
     for (int b = 0; b < batch.examples(); ++b) {
-      const auto S = static_cast<std::size_t>(batch.ints("source_length").data[b]);
-      const auto n = static_cast<std::size_t>(batch.ints("target_length").data[b]) - 1;
+      const auto S = static_cast<std::size_t>(batch.ints("source_length")(b));
+      const auto n = static_cast<std::size_t>(batch.ints("target_length")(b)) - 1;
       auto& line = lines[batch.id[b]];
-      line.source = words_of(task, "source", batch.ints("source").row(b).first(S));
-      line.target = words_of(task, "target", batch.ints("target").row(b).first(n));
+      line.source = words_of(task, "source", row_of(batch.ints("source"), b).first(S));
+      line.target = words_of(task, "target", row_of(batch.ints("target"), b).first(n));
       std::set<tasks::Link> links;
       for (std::size_t i = 0; i < n * of_word; ++i)
-        if (const int from = choices.row(b)[i]; from >= 0 && static_cast<std::size_t>(from) < S)
+        if (const int from = choices(b, i); from >= 0 && static_cast<std::size_t>(from) < S)
           links.emplace(from, static_cast<int>(i / of_word));
       line.links = text_of(links);
       const auto& known = sequences->gold(batch.id[b]);

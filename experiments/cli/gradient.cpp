@@ -69,10 +69,9 @@ Timing time_gradient(int repeat, const Estimator<T>& estimator, const Scene<T>& 
 std::map<std::string, Array<std::string>> words_of(const tasks::Task& task, const Batch& batch) {
   std::map<std::string, Array<std::string>> words;
   for (const auto& [name, field] : batch.integers) {
-    Array<std::string> text(field.shape);
-    for (std::size_t i = 0; i < field.size(); ++i) text.data[i] = task.word(name, field.data[i]);
-    if (std::any_of(text.data.begin(), text.data.end(), [](const auto& word) { return !word.empty(); }))
-      words[name] = std::move(text);
+    Array<std::string> text = zeros<std::string>(field.shape());
+    for (std::size_t i = 0; i < field.size(); ++i) text.flat(i) = task.word(name, field.flat(i));
+    if (std::any_of(text.begin(), text.end(), [](const auto& word) { return !word.empty(); })) words[name] = std::move(text);
   }
   return words;
 }
@@ -100,8 +99,8 @@ int dump_gradient(const GradientArguments& options) {
   storage::GradientDump<T> dump;
   for (const auto& p : scene.model->parameters()) {
     dump.parameters.push_back({p.name, p.value});
-    Array<T> g(p.value.shape);
-    for (std::size_t i = 0; i < g.size(); ++i) g.data[i] = static_cast<T>(gradient[p.offset + i]);
+    Array<T> g = zeros<T>(p.value.shape());
+    for (std::size_t i = 0; i < g.size(); ++i) g.flat(i) = static_cast<T>(gradient[p.offset + i]);
     dump.gradient.push_back({p.name, std::move(g)});
   }
   for (const auto& [name, value] : scene.model->constants()) dump.constants.push_back({name, value});

@@ -47,12 +47,12 @@ struct Cells {
 template <class T>
 bool describe_losses(const Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
   const auto R = final_rows->size();
-  dump.loss = Array<T>({episode.costs().size(), R});
+  dump.loss = zeros<T>({episode.costs().size(), R});
   for (std::size_t c = 0; c < episode.costs().size(); ++c) {
     const auto& cost = episode.costs()[c];
     const auto at = ancestors(final_rows, cost.rows);
     if (!at) return false;
-    for (std::size_t r = 0; r < R; ++r) dump.loss.data[c * R + r] = cost.loss.value().data[(*at)[r]];
+    for (std::size_t r = 0; r < R; ++r) dump.loss.flat(c * R + r) = cost.loss.value().data[(*at)[r]];
   }
   return true;
 }
@@ -66,8 +66,8 @@ bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, storage::G
   for (const auto& step : steps) D = std::max<std::size_t>(D, step.question.site.columns);
   const auto put = [&](const std::string& name, std::size_t t, MatrixView<const T> x, auto&& row) {
     auto array = std::find_if(dump.numbers.begin(), dump.numbers.end(), [&](const auto& known) { return known.name == name; });
-    if (array == dump.numbers.end()) array = dump.numbers.insert(array, {name, Array<T>({steps.size(), R, D})});
-    for (std::size_t r = 0; r < R; ++r) std::copy_n(x.row(row(r)), x.cols, &array->value.data[(t * R + r) * D]);
+    if (array == dump.numbers.end()) array = dump.numbers.insert(array, {name, zeros<T>({steps.size(), R, D})});
+    for (std::size_t r = 0; r < R; ++r) std::copy_n(x.row(row(r)), x.cols, &array->value.flat((t * R + r) * D));
   };
   const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
   for (std::size_t t = 0; t < steps.size(); ++t) {
@@ -104,13 +104,13 @@ bool describe_options(Episode<T>& episode, const RowsPtr& final_rows, storage::G
   }
   const Cells place(steps, R);
   constexpr T none = -std::numeric_limits<T>::infinity();
-  dump.logits = Array<T>(place.shape(S), none);
-  if (weighted) dump.weights = Array<T>(place.shape(S));
-  if (!weighted) dump.choices = Array<int>(place.shape(), -1);
-  if (!relaxed) dump.log_prob = Array<T>(place.shape());
+  dump.logits = full<T>(place.shape(S), none);
+  if (weighted) dump.weights = zeros<T>(place.shape(S));
+  if (!weighted) dump.choices = full<int>(place.shape(), -1);
+  if (!relaxed) dump.log_prob = zeros<T>(place.shape());
   const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
-  if (posterior) dump.posterior_logits = Array<T>(place.shape(S), none);
-  if (posterior && !relaxed) dump.posterior_log_prob = Array<T>(place.shape());
+  if (posterior) dump.posterior_logits = full<T>(place.shape(S), none);
+  if (posterior && !relaxed) dump.posterior_log_prob = zeros<T>(place.shape());
   for (std::size_t t = 0; t < steps.size(); ++t) {
     const auto& [question, choice] = steps[t];
     const auto at = ancestors(final_rows, choice.rows);
@@ -126,18 +126,18 @@ bool describe_options(Episode<T>& episode, const RowsPtr& final_rows, storage::G
         const auto asked = static_cast<std::size_t>(choice.rows->parent[row]) * D + d;
         const auto options = static_cast<std::size_t>(question.distribution->options()[asked]);
         const auto to = place(t, r, d);
-        std::copy_n(logits.row(asked), options, &dump.logits.data[to * S]);
-        if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.data[to * S]);
+        std::copy_n(logits.row(asked), options, &dump.logits.flat(to * S));
+        if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.flat(to * S));
         if (weighted && choice.hard()) {
           for (int option : std::span(choice.picked()).subspan(cell * picks, picks))
-            if (option >= 0) dump.weights.data[to * S + static_cast<std::size_t>(option)] = 1;
+            if (option >= 0) dump.weights.flat(to * S + static_cast<std::size_t>(option)) = 1;
         } else if (weighted) {
-          std::copy_n(choice.weights().value().row(cell), choice.weights().cols(), &dump.weights.data[to * S]);
+          std::copy_n(choice.weights().value().row(cell), choice.weights().cols(), &dump.weights.flat(to * S));
         } else if (options > 1) {
-          dump.choices.data[to] = choice.option()[cell];
+          dump.choices.flat(to) = choice.option()[cell];
         }
-        if (!relaxed) dump.log_prob.data[to] = log_prior(row, d);
-        if (!relaxed && posterior) dump.posterior_log_prob.data[to] = log_posterior(row, d);
+        if (!relaxed) dump.log_prob.flat(to) = log_prior(row, d);
+        if (!relaxed && posterior) dump.posterior_log_prob.flat(to) = log_posterior(row, d);
       }
   }
   return true;
@@ -155,13 +155,13 @@ bool describe_examples(const Episode<T>& episode, storage::GradientDump<T>& dump
   }
   dump.row_example = episode.root()->example;
   const Cells place(steps, B);
-  dump.logits = Array<T>(place.shape(S), -std::numeric_limits<T>::infinity());
+  dump.logits = full<T>(place.shape(S), -std::numeric_limits<T>::infinity());
   for (std::size_t t = 0; t < steps.size(); ++t) {
     const auto& site = steps[t].question.site;
     const auto& prior = *site.prior;
     for (std::size_t cell = 0; cell < prior.options().size(); ++cell)
       std::copy_n(prior.logits().value().row(cell), prior.options()[cell],
-                  &dump.logits.data[place(t, cell / site.columns, cell % site.columns) * S]);
+                  &dump.logits.flat(place(t, cell / site.columns, cell % site.columns) * S));
   }
   return true;
 }

@@ -52,7 +52,7 @@ py::tuple learned_arrays(HeldEstimator& estimator, bool wide) {
     py::list parameters;
     auto value = found.parameters.begin();
     for (const auto& parameter : held->estimator->own_parameters()) {
-      const auto& shape = parameter.value.shape;
+      const auto& shape = parameter.value.shape();
       parameters.append(
           py::make_tuple(parameter.name, array_of<double>(*value++, std::vector<py::ssize_t>(shape.begin(), shape.end()))));
     }

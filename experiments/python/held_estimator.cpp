@@ -86,7 +86,7 @@ template <class T>
 Learned learned(const Held<T>& held) {
   Learned result{.averages = held.estimator->state()};
   for (const auto& parameter : held.estimator->own_parameters())
-    result.parameters.emplace_back(parameter.value.data.begin(), parameter.value.data.end());
+    result.parameters.emplace_back(parameter.value.begin(), parameter.value.end());
   if (held.optimizer) result.optimizer = held.optimizer->state();
   return result;
 }
@@ -100,7 +100,7 @@ void restore(Held<T>& held, const Learned& learned) {
     throw UsageError("the learned state is that of another estimator, or of other sites");
   auto from = learned.parameters.begin();
   for (auto& parameter : own) {
-    std::copy(from->begin(), from->end(), parameter.value.data.begin());
+    std::copy(from->begin(), from->end(), parameter.value.begin());
     ++from;
   }
   held.estimator->restore(learned.averages);

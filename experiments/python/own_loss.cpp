@@ -60,31 +60,31 @@ OwnLoss<T>::OwnLoss(GivenLogits<T> given, std::vector<T> state, Loss loss, std::
                            .kind = given_.picks > 0 ? SiteKind::subsets : SiteKind::categorical,
                            .columns = static_cast<int>(given_.columns)}}};
   auto& parameter = this->parameters_.add("logits", {given_.examples * given_.columns, given_.options});
-  parameter.value.data = given_.value;
+  parameter.value.storage() = given_.value;
   logits_ = &parameter;
 }
 
 template <class T>
 Batch OwnLoss<T>::batch(std::vector<std::uint32_t> ids) const {
   Batch batch;
-  Array<int> example({given_.examples});
-  std::iota(example.data.begin(), example.data.end(), 0);
+  Array<int> example = zeros<int>({given_.examples});
+  std::iota(example.begin(), example.end(), 0);
   batch.id = std::move(ids);
-  if (batch.id.empty()) batch.id.assign(example.data.begin(), example.data.end());
+  if (batch.id.empty()) batch.id.assign(example.begin(), example.end());
   batch.integers["example"] = std::move(example);
   return batch;
 }
 
 template <class T>
 typename Model<T>::Asked OwnLoss<T>::asked(const Batch& batch, std::size_t, int example) const {
-  const auto first = given_.count.begin() + static_cast<std::ptrdiff_t>(batch.ints("example").data[example] * given_.columns);
+  const auto first = given_.count.begin() + static_cast<std::ptrdiff_t>(batch.ints("example")(example) * given_.columns);
   return {{first, first + static_cast<std::ptrdiff_t>(given_.columns)}, 1};
 }
 
 template <class T>
 void OwnLoss<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
-  const auto& of = batch.ints("example").data;
+  const auto& of = batch.ints("example").storage();
   const std::size_t D = given_.columns, width = state_.size() / given_.examples;
   std::vector<int> cells(of.size() * D), count(cells.size());
   for (std::size_t c = 0; c < cells.size(); ++c) {

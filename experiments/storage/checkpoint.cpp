@@ -30,7 +30,7 @@ std::vector<NamedArray<double>> arrays_of(const Dataset& data, const std::string
   for (const auto& v : data.variables) {
     auto* values = std::get_if<std::vector<double>>(&v.values);
     if (!values) throw InputError(path + ": parameter " + v.name + " is not in double");
-    result.push_back({v.name, Array<double>(data.shape(v), *values)});
+    result.push_back({v.name, shaped<double>(data.shape(v), *values)});
   }
   return result;
 }
@@ -101,8 +101,7 @@ Checkpoint checkpoint_of(const Archive& archive, const std::string& root_name) {
 template <class T>
 std::vector<NamedArray<double>> save_parameters(const ParameterSet<T>& set) {
   std::vector<NamedArray<double>> result;
-  for (const auto& p : set)
-    result.push_back({p.name, Array<double>(p.value.shape, {p.value.data.begin(), p.value.data.end()})});
+  for (const auto& p : set) result.push_back({p.name, p.value});
   return result;
 }
 
@@ -116,10 +115,10 @@ void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterS
       if (a.name == p.name) found = &a;
     const auto start = where + ": parameter \"" + p.name + "\" ";
     if (!found) throw InputError(start + "is missing: the checkpoint is of another model or estimator");
-    if (found->value.shape != p.value.shape)
-      throw InputError(start + "has shape " + shape_text(found->value.shape) + ", the model needs " +
-                       shape_text(p.value.shape));
-    for (double x : found->value.data)
+    if (found->value.shape() != p.value.shape())
+      throw InputError(start + "has shape " + shape_text(found->value.shape()) + ", the model needs " +
+                       shape_text(p.value.shape()));
+    for (double x : found->value)
       if (!std::isfinite(x)) throw InputError(start + "has a non-finite value");
   }
   if (saved.size() != wanted)
@@ -128,7 +127,7 @@ void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterS
         throw InputError(where + ": parameter \"" + a.name + "\" is unknown: the checkpoint is of another model or estimator");
   for (const auto& a : saved) {
     auto* p = set.find(a.name);
-    for (std::size_t i = 0; i < a.value.size(); ++i) p->value.data[i] = static_cast<T>(a.value.data[i]);
+    for (std::size_t i = 0; i < a.value.size(); ++i) p->value.flat(i) = static_cast<T>(a.value.flat(i));
   }
 }
 

@@ -13,18 +13,17 @@ template <class V>
 void add(Dataset& data, const std::string& name, const Array<V>& array, std::vector<std::string> axes, const std::string& units,
          const std::string& long_name) {
   if (array.size() == 0) return;
-  if (axes.size() != array.shape.size()) throw Bug("gradient file: " + name + " is of another rank than its axes");
+  if (axes.size() != array.dimension()) throw Bug("gradient file: " + name + " is of another rank than its axes");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto* known = data.axis(axes[i]);
     if (!known)
-      data.axes.push_back({axes[i], count_up(array.shape[i])});
-    else if (known->size() != array.shape[i])
-      throw Bug("gradient file: " + name + " has " + std::to_string(array.shape[i]) + " along " + axes[i] + ", others have " +
+      data.axes.push_back({axes[i], count_up(array.shape()[i])});
+    else if (known->size() != array.shape()[i])
+      throw Bug("gradient file: " + name + " has " + std::to_string(array.shape()[i]) + " along " + axes[i] + ", others have " +
                 std::to_string(known->size()));
   }
   using Kept = std::conditional_t<std::is_same_v<V, int>, std::int32_t, V>;
-  data.variables.push_back(
-      {name, std::move(axes), std::vector<Kept>(array.data.begin(), array.data.end()), described(units, long_name)});
+  data.variables.push_back({name, std::move(axes), std::vector<Kept>(array.begin(), array.end()), described(units, long_name)});
 }
 
 // "rows_64", "columns_32", "axis2_7": axes of the same position and length share a name, so that few scales are needed.
@@ -38,7 +37,7 @@ std::vector<std::string> axes_by_length(const std::vector<std::size_t>& shape) {
 // An array with one row per example.
 template <class V>
 void add_by_example(Dataset& data, const std::string& name, const Array<V>& array, const std::string& long_name) {
-  auto axes = axes_by_length(array.shape);
+  auto axes = axes_by_length(array.shape());
   if (!axes.empty()) axes[0] = "example";
   add(data, name, array, axes, "1", long_name);
 }
@@ -61,7 +60,7 @@ void lift_axes(Dataset& group, Dataset& root) {
 template <class T>
 Dataset named_dataset(const std::vector<NamedArray<T>>& arrays) {
   Dataset data;
-  for (const auto& [name, value] : arrays) add(data, name, value, axes_by_length(value.shape), "1", name);
+  for (const auto& [name, value] : arrays) add(data, name, value, axes_by_length(value.shape()), "1", name);
   return data;
 }
 
@@ -83,12 +82,12 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
       {"precision", std::is_same_v<T, float> ? "float" : "double"},
       {"surrogate", dump.surrogate}};
   add_provenance(root.attributes, provenance());
-  const auto steps = dump.choices.size()    ? dump.choices.extent(0)
-                     : dump.logits.size()   ? dump.logits.extent(0)
+  const auto steps = dump.choices.size()    ? extent(dump.choices, 0)
+                     : dump.logits.size()   ? extent(dump.logits, 0)
                      : dump.numbers.empty() ? 0
-                                            : dump.numbers[0].value.extent(0);
-  const bool aligned = steps == 0 || dump.loss.extent(0) == steps;
-  const bool columns = dump.logits.shape.size() == 4;  // a query asks for several choices
+                                            : extent(dump.numbers[0].value, 0);
+  const bool aligned = steps == 0 || extent(dump.loss, 0) == steps;
+  const bool columns = dump.logits.dimension() == 4;  // a query asks for several choices
   const auto of_choices = columns ? std::vector<std::string>{"step", "row", "column"} : std::vector<std::string>{"step", "row"};
   auto of_options = of_choices;
   of_options.emplace_back("option");
@@ -107,10 +106,10 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
         : log_density   ? "log-density of the number chosen"
                         : name + " of its distribution");
   }
-  add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the query in the model");
+  add(root, "site", shaped<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the query in the model");
   add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat",
       "loss incurred at the step; divergences of target=elbo are losses, too");
-  add(root, "row_example", Array<int>({dump.row_example.size()}, dump.row_example), {"row"}, "1",
+  add(root, "row_example", shaped<int>({dump.row_example.size()}, dump.row_example), {"row"}, "1",
       "position in the batch of the row's example");
 
   if (!dump.batch.id.empty()) {

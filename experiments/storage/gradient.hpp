@@ -27,12 +27,13 @@ struct GradientDump {
   Batch batch;
   /// The words of the batch's integer fields that encode words, in the field's shape; empty for padding.
   std::map<std::string, Array<std::string>> words;
-  Array<int> choices;  ///< [T, R] option; -1 where the row had no choice. Empty if relaxed or a subset
-  Array<T> weights;    ///< [T, R, S] relaxed weights, or 1 at a subset's options. Empty if one option is chosen
-  Array<T> log_prob;   ///< [T, R] log-probability of the choice under the prior
-  Array<T> loss;       ///< [T, R]; another first length than the choices' is allowed
-  Array<T> logits;     ///< [T, R, S] of the prior
-  Array<T> posterior_log_prob, posterior_logits;  ///< the same of the posterior, if choices are drawn from it
+  Array<int> choices = zeros<int>({0});  ///< [T, R] option; -1 where the row had no choice. Empty if relaxed or a subset
+  Array<T> weights = zeros<T>({0});   ///< [T, R, S] relaxed weights, or 1 at a subset's options. Empty if one option is chosen
+  Array<T> log_prob = zeros<T>({0});  ///< [T, R] log-probability of the choice under the prior
+  Array<T> loss = zeros<T>({0});      ///< [T, R]; another first length than the choices' is allowed
+  Array<T> logits = zeros<T>({0});    ///< [T, R, S] of the prior
+  Array<T> posterior_log_prob = zeros<T>({0}),
+           posterior_logits = zeros<T>({0});  ///< the same of the posterior, if choices are drawn from it
   /// For continuous choices, [T, R, D] each: `value`, and by name the parameters and log-densities of their distribution.
   std::vector<NamedArray<T>> numbers;
   std::vector<std::string> sites;      ///< [T] the site of the query

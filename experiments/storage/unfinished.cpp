@@ -99,7 +99,7 @@ void put_away(const training::Training<T>& training, Unfinished& unfinished) {
   if (training.best_values.empty()) return;
   unfinished.best = save_parameters(std::as_const(*training.model).parameters());
   for (std::size_t i = 0; i < unfinished.best.size(); ++i)
-    unfinished.best[i].value.data.assign(training.best_values[i].begin(), training.best_values[i].end());
+    unfinished.best[i].value.storage().assign(training.best_values[i].begin(), training.best_values[i].end());
 }
 
 template <class T>
@@ -108,7 +108,7 @@ void take_up(const Unfinished& unfinished, training::Training<T>& training, cons
   training.best_values.clear();
   if (!unfinished.best.empty()) {  // through the network, which has the names and shapes
     restore_parameters(unfinished.best, training.model->parameters(), where);
-    for (const auto& p : training.model->parameters()) training.best_values.push_back(p.value.data);
+    for (const auto& p : training.model->parameters()) training.best_values.push_back(p.value.storage());
   }
   if (training.older) restore_parameters(unfinished.older, training.older->parameters(), where);
   restore(unfinished.checkpoint, training, where);

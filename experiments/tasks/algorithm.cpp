@@ -69,8 +69,8 @@ class Algorithm final : public OnDemand, public Graded {
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &answer = batch.ints("answer"), &longer = batch.ints("longer");
     for (int b = 0; b < batch.examples(); ++b) {
-      const auto wanted = answer.row(b);
-      const auto labels = seen.predictions.row(b);
+      const auto wanted = row_of(answer, b);
+      const auto labels = row_of(seen.predictions, b);
       std::vector<int> said;  // the predicted bits in order, at whatever step
       std::copy_if(labels.begin(), labels.end(), std::back_inserter(said), [](int bit) { return bit >= 0; });
       double wrong = 0;
@@ -80,7 +80,7 @@ class Algorithm final : public OnDemand, public Graded {
         wrong += count >= said.size() || said[count] != bit;
         ++count;
       }
-      auto* const of = &metrics[longer.data[b] ? 2 : 0];
+      auto* const of = &metrics[longer(b) ? 2 : 0];
       of[0].add(wrong, static_cast<double>(count));
       of[1].add(wrong == 0);
     }
@@ -94,20 +94,20 @@ class Algorithm final : public OnDemand, public Graded {
     std::vector<Script> scripts;
     std::size_t T = 0;
     const auto B = indices.size();
-    Array<int> length({B}), longer({B});
+    Array<int> length = zeros<int>({B}), longer = zeros<int>({B});
     for (std::size_t b = 0; b < B; ++b) {
       const auto i = static_cast<std::size_t>(indices[b]);
       batch.id.push_back(id_of(split, indices[b]));
       scripts.push_back(written(split, i, batch.id[b], longest, epoch));
       T = std::max(T, scripts[b].steps);
-      length.data[b] = static_cast<int>(scripts[b].steps);
-      longer.data[b] = is_longer(split, i);
+      length(b) = static_cast<int>(scripts[b].steps);
+      longer(b) = is_longer(split, i);
     }
-    Array<double> input({B, T, inputs()});
-    Array<int> answer({B, T, outputs()}, -1);
+    Array<double> input = zeros<double>({B, T, inputs()});
+    Array<int> answer = full<int>({B, T, outputs()}, -1);
     for (std::size_t b = 0; b < B; ++b) {
-      std::copy(scripts[b].input.begin(), scripts[b].input.end(), input.row(b).begin());
-      std::copy(scripts[b].answer.begin(), scripts[b].answer.end(), answer.row(b).begin());
+      std::copy(scripts[b].input.begin(), scripts[b].input.end(), row_of(input, b).begin());
+      std::copy(scripts[b].answer.begin(), scripts[b].answer.end(), row_of(answer, b).begin());
     }
     batch.reals = {{"input", std::move(input)}};
     batch.integers = {{"answer", std::move(answer)}, {"length", std::move(length)}, {"longer", std::move(longer)}};

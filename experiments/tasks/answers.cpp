@@ -49,12 +49,12 @@ class Answers final : public OnDemand {
   Batch batch(Split split, const std::vector<int>& indices) const override {
     const std::size_t B = indices.size();
     Batch batch;
-    Array<int> prompt({B, static_cast<std::size_t>(size_)}, -1), answer({B, longest_}, -1);
+    Array<int> prompt = full<int>({B, static_cast<std::size_t>(size_)}, -1), answer = full<int>({B, longest_}, -1);
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
       const auto symbols = prompt_of(batch.id[b]), words = answer_to(symbols);
-      std::copy(symbols.begin(), symbols.end(), prompt.row(b).begin());
-      std::copy(words.begin(), words.end(), answer.row(b).begin());
+      std::copy(symbols.begin(), symbols.end(), row_of(prompt, b).begin());
+      std::copy(words.begin(), words.end(), row_of(answer, b).begin());
     }
     batch.integers = {{"prompt", std::move(prompt)}, {"answer", std::move(answer)}};
     return batch;
@@ -71,8 +71,8 @@ class Answers final : public OnDemand {
   /// exact_match: share of answers that are right, with their end. length: words written.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (int b = 0; b < batch.examples(); ++b) {
-      const auto wanted = batch.ints("answer").row(b);
-      const auto said = seen.predictions.row(b);
+      const auto wanted = row_of(batch.ints("answer"), b);
+      const auto said = row_of(seen.predictions, b);
       const auto written = std::find_if(said.begin(), said.end(), [&](int w) { return w < 0 || w >= symbols_; });
       const auto right = std::find(wanted.begin(), wanted.end(), -1);
       metrics[0].add(std::equal(said.begin(), written, wanted.begin(), right));

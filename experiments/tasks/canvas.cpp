@@ -53,13 +53,13 @@ class Canvas final : public DigitTask {
     const auto C = static_cast<int>(side_), window = static_cast<int>(digit_);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       int place = -1;
-      for (int predicted : seen.predictions.row(b))
+      for (int predicted : row_of(seen.predictions, b))
         if (predicted >= 0) place = predicted;
       if (place < 0) continue;
-      const auto box = batch.ints("box").row(b);
+      const auto box = row_of(batch.ints("box"), b);
       const int before = (window - 1) / 2, top = place / C - before, left = place % C - before;
       metrics[0].add(std::hypot(top - box[0], left - box[1]));
-      const auto image = batch.numbers("image").row(b);
+      const auto image = row_of(batch.numbers("image"), b);
       double all = 0, inside = 0;
       for (int y = 0; y < C; ++y)
         for (int x = 0; x < C; ++x) {
@@ -75,21 +75,22 @@ class Canvas final : public DigitTask {
     const auto B = indices.size(), D = digit_;
     KeyedRandomness bits(key / "bits"), places(key / "place"), numbers(key / "noise");
     Batch batch;
-    Array<double> image({B, side_, side_}), noise({B, noise_});
-    Array<int> box({B, 4});
+    Array<double> image = zeros<double>({B, side_, side_}), noise = zeros<double>({B, noise_});
+    Array<int> box = zeros<int>({B, 4});
     for (std::size_t b = 0; b < B; ++b) {
       const auto id = id_of(split, indices[b]);
       batch.id.push_back(id);
       const auto bound = static_cast<std::uint32_t>(side_ - D + 1);
       const std::size_t top = places.below(bound, {.example = id}), left = places.below(bound, {.example = id, .step = 1});
       const std::size_t corners[] = {top, left, top + D, left + D};
-      std::transform(std::begin(corners), std::end(corners), box.row(b).begin(), [](auto x) { return static_cast<int>(x); });
+      std::transform(std::begin(corners), std::end(corners), row_of(box, b).begin(),
+                     [](auto x) { return static_cast<int>(x); });
       const auto* grey = of(split).images.image(static_cast<std::size_t>(indices[b]));
       for (std::size_t p = 0; p < D * D; ++p)
-        image.row(b)[(top + p / D) * side_ + left + p % D] =
+        image(b, top + p / D, left + p % D) =
             bits.uniform({.example = id, .index = static_cast<std::uint32_t>(p)}) < grey[p] / 255.0;
       for (std::size_t n = 0; n < noise_; ++n)
-        noise.row(b)[n] = numbers.standard(Standard::normal, {.example = id, .index = static_cast<std::uint32_t>(n)});
+        noise(b, n) = numbers.standard(Standard::normal, {.example = id, .index = static_cast<std::uint32_t>(n)});
     }
     batch.reals["image"] = std::move(image);
     if (noise_ > 0) batch.reals["noise"] = std::move(noise);

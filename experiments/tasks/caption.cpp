@@ -83,7 +83,7 @@ class Caption final : public Listed {
     if (side_ > 0)
       known["height"] = known["width"] = static_cast<int>(side_);
     else
-      known["features"] = static_cast<int>(features_.shape[2]);
+      known["features"] = static_cast<int>(features_.shape()[2]);
     return known;
   }
 
@@ -92,15 +92,15 @@ class Caption final : public Listed {
     batch.id = ids(split, indices);
     auto target = padded(batch.id, examples_, &Example::target);
     const auto B = indices.size();
-    Array<double> picture(side_ > 0 ? std::vector{B, side_, side_, std::size_t{3}}
-                                    : std::vector{B, cells_, features_.shape[2]});
-    Array<int> gold(target.values.shape, -1);
+    Array<double> picture =
+        zeros<double>(side_ > 0 ? std::vector{B, side_, side_, std::size_t{3}} : std::vector{B, cells_, features_.shape()[2]});
+    Array<int> gold = full<int>(target.values.shape(), -1);
     for (std::size_t b = 0; b < B; ++b) {
       const auto& example = examples_[batch.id[b]];
-      const auto to = picture.row(b);
+      const auto to = row_of(picture, b);
       for (std::size_t i = 0; i < to.size(); ++i)
-        to[i] = side_ > 0 ? images_[example.picture * to.size() + i] / 255.0 : features_.row(example.picture)[i];
-      std::copy(example.gold.begin(), example.gold.end(), gold.row(b).begin());
+        to[i] = side_ > 0 ? images_[example.picture * to.size() + i] / 255.0 : row_of(features_, example.picture)[i];
+      std::copy(example.gold.begin(), example.gold.end(), row_of(gold, b).begin());
     }
     batch.reals[side_ > 0 ? "image" : "features"] = std::move(picture);
     batch.integers = {
@@ -123,12 +123,12 @@ class Caption final : public Listed {
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &target = batch.ints("target"), &gold = batch.ints("gold"), &length = batch.ints("target_length");
     for (std::size_t b = 0; b < length.size(); ++b) {
-      const auto n = static_cast<std::size_t>(length.data[b]);
+      const auto n = static_cast<std::size_t>(length(b));
       for (std::size_t t = 0; t < n; ++t) {
-        metrics[0].add(seen.predictions.row(b)[t] == target.row(b)[t]);
-        const auto chosen = seen.choices.row(b).subspan(t * seen.picks, seen.picks);
-        if (gold.row(b)[t] < 0 || chosen.front() < 0) continue;
-        metrics[3].add(std::find(chosen.begin(), chosen.end(), gold.row(b)[t]) != chosen.end());
+        metrics[0].add(seen.predictions(b, t) == target(b, t));
+        const auto chosen = row_of(seen.choices, b).subspan(t * seen.picks, seen.picks);
+        if (gold(b, t) < 0 || chosen.front() < 0) continue;
+        metrics[3].add(std::find(chosen.begin(), chosen.end(), gold(b, t)) != chosen.end());
       }
     }
   }
@@ -136,8 +136,8 @@ class Caption final : public Listed {
   void score_decoded(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &target = batch.ints("target"), &length = batch.ints("target_length");
     for (std::size_t b = 0; b < length.size(); ++b) {
-      const auto reference = target.row(b).first(static_cast<std::size_t>(length.data[b]) - 1);
-      const auto answer = before_end(seen.predictions.row(b), Vocabulary::end);
+      const auto reference = row_of(target, b).first(static_cast<std::size_t>(length(b)) - 1);
+      const auto answer = before_end(row_of(seen.predictions, b), Vocabulary::end);
       add_bleu(answer, reference, Vocabulary::unknown, metrics[1].sums);
       metrics[2].add(std::equal(answer.begin(), answer.end(), reference.begin(), reference.end()));
     }
@@ -162,8 +162,9 @@ class Caption final : public Listed {
 
   void read(const std::string& path, const std::string& features) {
     features_ = read_npy(features);
-    auto& shape = features_.shape;
+    auto shape = features_.shape();
     if (shape.size() == 4) shape = {shape[0], shape[1] * shape[2], shape[3]};  // a grid of cells
+    features_.reshape(shape);
     if (shape.size() != 3)
       throw InputError(
           fmt::format("{}: has {} axes; expected pictures x cells x numbers, or pictures x rows x columns x numbers", features,

@@ -82,10 +82,10 @@ class Cloze final : public Listed {
     Batch batch;
     batch.id = ids(split, indices);
     auto document = padded(batch.id, examples_, &Example::document), question = padded(batch.id, examples_, &Example::question);
-    Array<int> answer({batch.id.size()}), support(document.values.shape);
+    Array<int> answer = zeros<int>({batch.id.size()}), support = zeros<int>(document.values.shape());
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
-      for (auto token : examples_[batch.id[b]].support) support.row(b)[token] = 1;
-      answer.data[b] = examples_[batch.id[b]].answer;
+      for (auto token : examples_[batch.id[b]].support) support(b, token) = 1;
+      answer(b) = examples_[batch.id[b]].answer;
     }
     batch.integers = {{"document", std::move(document.values)},
                       {"document_length", std::move(document.length)},
@@ -121,17 +121,17 @@ class Cloze final : public Listed {
     };
     const auto& lengths = batch.ints("question_length");
     for (std::size_t b = 0; b < answer.size(); ++b) {
-      metrics[0].add(last_of(seen.predictions.row(b)) == answer.data[b]);
+      metrics[0].add(last_of(row_of(seen.predictions, b)) == answer(b));
       // An impatient reader reads once per token of the question; later entries are padding.
       const auto reads =
-          seen.choices.row(b).first(std::min<std::size_t>(seen.choices.row(b).size(), lengths.data[b] * seen.picks));
+          row_of(seen.choices, b).first(std::min<std::size_t>(row_of(seen.choices, b).size(), lengths(b) * seen.picks));
       const auto read = last_read(reads, seen.picks);
       if (read.empty()) continue;
       const auto any = [&](auto&& hit) {
         return std::any_of(read.begin(), read.end(), [&](int i) { return i >= 0 && hit(i); });
       };
-      metrics[1].add(any([&](int i) { return document.row(b)[i] == placeholder_token() + 1 + answer.data[b]; }));
-      const auto sentence = support.row(b);
+      metrics[1].add(any([&](int i) { return document(b, i) == placeholder_token() + 1 + answer(b); }));
+      const auto sentence = row_of(support, b);
       if (std::count(sentence.begin(), sentence.end(), 1) == 0) continue;
       metrics[2].add(any([&](int i) { return sentence[i] == 1; }));
     }

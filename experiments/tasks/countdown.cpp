@@ -38,16 +38,16 @@ class Countdown final : public OnDemand {
   Batch batch(Split split, const std::vector<int>& indices) const override {
     const std::size_t B = indices.size(), width = static_cast<std::size_t>(numbers_) + 1;
     Batch batch;
-    Array<int> prompt({B, width}), wanted({B, width});
+    Array<int> prompt = zeros<int>({B, width}), wanted = zeros<int>({B, width});
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
       const auto [words, target] = made(batch.id[b]);
       for (int i = 0; i < numbers_; ++i) {
-        prompt.row(b)[i] = words[i] - expression_operators;
-        wanted.row(b)[i + 1] = words[i];
+        prompt(b, i) = words[i] - expression_operators;
+        wanted(b, i + 1) = words[i];
       }
-      prompt.row(b)[numbers_] = largest_ + target;
-      wanted.row(b)[0] = target;
+      prompt(b, numbers_) = largest_ + target;
+      wanted(b, 0) = target;
     }
     batch.integers = {{"prompt", std::move(prompt)}, {"wanted", std::move(wanted)}};
     return batch;
@@ -64,10 +64,10 @@ class Countdown final : public OnDemand {
   /// solved: share of expressions that have the target's value and all numbers.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (int b = 0; b < batch.examples(); ++b) {
-      const auto said = seen.predictions.row(b);
+      const auto said = row_of(seen.predictions, b);
       const auto end =
           std::find_if(said.begin(), said.end(), [&](int w) { return w < 0 || w >= expression_operators + largest_; });
-      metrics[0].add(solves(said.first(end - said.begin()), batch.ints("wanted").row(b)));
+      metrics[0].add(solves(said.first(end - said.begin()), row_of(batch.ints("wanted"), b)));
     }
   }
 

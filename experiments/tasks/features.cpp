@@ -60,11 +60,11 @@ class Features final : public OnDemand {
   Batch batch(Split split, const std::vector<int>& indices) const override {
     const auto B = indices.size();
     Batch batch;
-    Array<double> x({B, features_});
-    Array<int> label({B}), planted({B, features_});
+    Array<double> x = zeros<double>({B, features_});
+    Array<int> label = zeros<int>({B}), planted = zeros<int>({B, features_});
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
-      label.data[b] = set(batch.id[b], x.row(b), planted.row(b));
+      label(b) = set(batch.id[b], row_of(x, b), row_of(planted, b));
     }
     batch.reals = {{"x", std::move(x)}};
     batch.integers = {{"label", std::move(label)}, {"planted", std::move(planted)}};

@@ -79,9 +79,9 @@ class Glimpse final : public DigitTask {
       return all;
     };
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
-      auto said = given(seen.predictions.row(b));
+      auto said = given(row_of(seen.predictions, b));
       if (digits_ == 1 && said.size() > 1) said = {said.back()};
-      const bool right = said == given(label.row(b));
+      const bool right = said == given(row_of(label, b));
       metrics[0].add(!right);
       metrics[1].add(right);
     }
@@ -96,19 +96,19 @@ class Glimpse final : public DigitTask {
   Batch drawn(Split split, const std::vector<int>& indices, Key key) const override {
     const auto B = indices.size();
     Batch batch;
-    Array<double> image({B, rows_, cols_});
-    Array<int> label = digits_ == 1 ? Array<int>({B}) : Array<int>({B, digits_ + 1}, -1), box({B, 4 * digits_}, -1);
+    Array<double> image = zeros<double>({B, rows_, cols_});
+    Array<int> label = digits_ == 1 ? zeros<int>({B}) : full<int>({B, digits_ + 1}, -1), box = full<int>({B, 4 * digits_}, -1);
     for (std::size_t b = 0; b < B; ++b) {
       const auto& set = of(split);
       const auto id = id_of(split, indices[b]);
       batch.id.push_back(id);
       const auto digits = placed(split, static_cast<std::size_t>(indices[b]), id, key);
       for (std::size_t k = 0; k < digits.size(); ++k) {
-        label.row(b)[k] = static_cast<unsigned char>(set.labels[digits[k].image]);
-        bound(set.images.image(digits[k].image), digits[k], box.row(b).subspan(4 * k, 4));
+        row_of(label, b)[k] = static_cast<unsigned char>(set.labels[digits[k].image]);
+        bound(set.images.image(digits[k].image), digits[k], row_of(box, b).subspan(4 * k, 4));
       }
-      if (digits_ > 1) label.row(b)[digits.size()] = digit_classes;
-      paint(set.images, digits, id, key, image.row(b));
+      if (digits_ > 1) row_of(label, b)[digits.size()] = digit_classes;
+      paint(set.images, digits, id, key, row_of(image, b));
     }
     batch.reals = {{"image", std::move(image)}};
     batch.integers = {{"label", std::move(label)}, {"box", std::move(box)}};

@@ -86,7 +86,7 @@ class Images final : public DigitTask {
   int bound_samples() const override { return bound_samples_; }
   std::vector<Metric> metrics() const override { return {options_used()}; }
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
-    for (std::size_t b = 0; b < batch.id.size(); ++b) count_options(seen.choices.row(b), metrics[0]);
+    for (std::size_t b = 0; b < batch.id.size(); ++b) count_options(row_of(seen.choices, b), metrics[0]);
   }
   Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
     return drawn(Split::train, indices, binarise_ == Binarise::dynamic ? epoch : key_);
@@ -97,11 +97,11 @@ class Images final : public DigitTask {
     const auto& images = of(split).images;
     KeyedRandomness random(key);
     Batch batch;
-    Array<double> bits({indices.size(), images.rows, images.cols});
+    Array<double> bits = zeros<double>({indices.size(), images.rows, images.cols});
     for (std::size_t b = 0; b < indices.size(); ++b) {
       batch.id.push_back(id_of(split, indices[b]));
       const auto* grey = images.image(indices[b]);
-      const auto image = bits.row(b);
+      const auto image = row_of(bits, b);
       for (std::size_t p = 0; p < image.size(); ++p) {
         const double v = grey[p] / 255.0;
         if (binarise_ == Binarise::thresholded)

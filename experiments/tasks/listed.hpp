@@ -23,11 +23,11 @@ template <class Example, class F>
 Padded padded(const std::vector<std::uint32_t>& id, const std::vector<Example>& examples, F sequence) {
   std::size_t most = 0;
   for (auto i : id) most = std::max(most, std::invoke(sequence, examples[i]).size());
-  Padded result{Array<int>({id.size(), most}, Vocabulary::pad), Array<int>({id.size()})};
+  Padded result{full<int>({id.size(), most}, Vocabulary::pad), zeros<int>({id.size()})};
   for (std::size_t b = 0; b < id.size(); ++b) {
     const std::vector<int>& values = std::invoke(sequence, examples[id[b]]);
-    std::copy(values.begin(), values.end(), result.values.row(b).begin());
-    result.length.data[b] = static_cast<int>(values.size());
+    std::copy(values.begin(), values.end(), row_of(result.values, b).begin());
+    result.length(b) = static_cast<int>(values.size());
   }
   return result;
 }

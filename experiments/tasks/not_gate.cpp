@@ -12,14 +12,12 @@ class NotGate final : public Task {
   std::size_t size(Split) const override { return 2; }
   Batch batch(Split, const std::vector<int>& indices) const override {
     Batch batch;
-    batch.reals["x"] = Array<double>({indices.size()});
-    batch.reals["target"] = Array<double>({indices.size()});
-    for (std::size_t b = 0; b < indices.size(); ++b) {
-      if (indices[b] < 0 || indices[b] > 1) throw Bug("not_gate has two examples");
-      batch.id.push_back(static_cast<std::uint32_t>(indices[b]));
-      batch.reals["x"].data[b] = indices[b];
-      batch.reals["target"].data[b] = 1 - indices[b];
+    for (int i : indices) {
+      if (i < 0 || i > 1) throw Bug("not_gate has two examples");
+      batch.id.push_back(static_cast<std::uint32_t>(i));
     }
+    const Array<double> x = xt::adapt(indices);
+    batch.reals = {{"x", x}, {"target", 1 - x}};
     return batch;
   }
 };

@@ -38,15 +38,15 @@ inline std::vector<Metric> planted_metrics() {
 }
 inline void score_planted(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) {
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
-    const auto said = seen.predictions.row(b);
-    metrics[0].add(!said.empty() && said.front() == batch.ints("label").data[b]);
-    const auto planted = batch.ints("planted").row(b);
-    for (int option : seen.choices.row(b)) {
+    const auto said = row_of(seen.predictions, b);
+    metrics[0].add(!said.empty() && said.front() == batch.ints("label")(b));
+    const auto planted = row_of(batch.ints("planted"), b);
+    for (int option : row_of(seen.choices, b)) {
       if (option < 0) continue;
       const auto i = static_cast<std::size_t>(option);
       metrics[1].add(i < planted.size() && planted[i] == 1);
     }
-    count_options(seen.choices.row(b), metrics[2]);
+    count_options(row_of(seen.choices, b), metrics[2]);
   }
 }
 

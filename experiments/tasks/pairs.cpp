@@ -104,8 +104,8 @@ class Pairs final : public Listed {
       batch.integers[names[side]] = std::move(sentence.values);
       batch.integers[std::string(names[side]) + "_length"] = std::move(sentence.length);
     }
-    Array<int> label({batch.id.size()});
-    for (std::size_t b = 0; b < batch.id.size(); ++b) label.data[b] = examples_[batch.id[b]].label;
+    Array<int> label = zeros<int>({batch.id.size()});
+    for (std::size_t b = 0; b < batch.id.size(); ++b) label(b) = examples_[batch.id[b]].label;
     batch.integers["label"] = std::move(label);
     return batch;
   }
@@ -122,9 +122,9 @@ class Pairs final : public Listed {
     const auto& label = batch.ints("label");
     for (std::size_t b = 0; b < label.size(); ++b) {
       int answer = -1;
-      for (int predicted : seen.predictions.row(b))
+      for (int predicted : row_of(seen.predictions, b))
         if (predicted >= 0) answer = predicted;
-      metrics[0].add(answer == label.data[b]);
+      metrics[0].add(answer == label(b));
     }
   }
 

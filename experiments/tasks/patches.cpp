@@ -39,9 +39,9 @@ class Patches final : public DigitTask {
   std::vector<Metric> metrics() const override { return {{.name = "accuracy", .unit = "1", .share = true}, options_used()}; }
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
-      const auto said = seen.predictions.row(b);
-      metrics[0].add(!said.empty() && said.front() == batch.ints("label").data[b]);
-      count_options(seen.choices.row(b), metrics[1]);
+      const auto said = row_of(seen.predictions, b);
+      metrics[0].add(!said.empty() && said.front() == batch.ints("label")(b));
+      count_options(row_of(seen.choices, b), metrics[1]);
     }
   }
 
@@ -50,13 +50,13 @@ class Patches final : public DigitTask {
     const auto& set = of(split);
     const auto B = indices.size(), side = patch_;
     Batch batch;
-    Array<double> x({B, down_ * across_ * side * side});
-    Array<int> label({B});
+    Array<double> x = zeros<double>({B, down_ * across_ * side * side});
+    Array<int> label = zeros<int>({B});
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
-      label.data[b] = static_cast<unsigned char>(set.labels[static_cast<std::size_t>(indices[b])]);
+      label(b) = static_cast<unsigned char>(set.labels[static_cast<std::size_t>(indices[b])]);
       const auto* grey = set.images.image(static_cast<std::size_t>(indices[b]));
-      const auto to = x.row(b);
+      const auto to = row_of(x, b);
       for (std::size_t r = 0; r < down_ * side; ++r)
         for (std::size_t c = 0; c < across_ * side; ++c) {
           const auto patch = r / side * across_ + c / side, within = r % side * side + c % side;

@@ -90,15 +90,16 @@ class Puzzle final : public OnDemand {
     const auto I = static_cast<std::size_t>(needs["puzzle_width"]), P = static_cast<std::size_t>(needs["positions"]);
     Batch batch;
     using Shape = std::vector<std::size_t>;
-    Array<double> x(sequence() ? Shape{B, T, I} : Shape{B, I});
-    Array<int> label(sequence() ? Shape{B, T, P} : Shape{B, P}, -1), difficulty(sequence() ? Shape{B, T} : Shape{B}, -1);
-    Array<int> length({B}, 1);
+    Array<double> x = zeros<double>(sequence() ? Shape{B, T, I} : Shape{B, I});
+    Array<int> label = full<int>(sequence() ? Shape{B, T, P} : Shape{B, P}, -1),
+               difficulty = full<int>(sequence() ? Shape{B, T} : Shape{B}, -1);
+    Array<int> length = full<int>({B}, 1);
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
       if (sequence())
-        length.data[b] = set_sequence(batch.id[b], x.row(b), label.row(b), difficulty.row(b));
+        length(b) = set_sequence(batch.id[b], row_of(x, b), row_of(label, b), row_of(difficulty, b));
       else
-        difficulty.data[b] = set(batch.id[b], x.row(b), label.row(b));
+        difficulty(b) = set(batch.id[b], row_of(x, b), row_of(label, b));
     }
     batch.reals = {{"x", std::move(x)}};
     batch.integers = {{"label", std::move(label)}, {"difficulty", std::move(difficulty)}};
@@ -122,9 +123,9 @@ class Puzzle final : public OnDemand {
     const auto &label = batch.ints("label"), &difficulty = batch.ints("difficulty");
     const std::size_t P = label.size() / difficulty.size();
     for (int b = 0; b < batch.examples(); ++b) {
-      const auto said = seen.predictions.row(b);
-      for (std::size_t t = 0; t < length_ && difficulty.row(b)[t] >= 0; ++t) {
-        const auto wanted = label.row(b).subspan(t * P, P);
+      const auto said = row_of(seen.predictions, b);
+      for (std::size_t t = 0; t < length_ && row_of(difficulty, b)[t] >= 0; ++t) {
+        const auto wanted = row_of(label, b).subspan(t * P, P);
         const std::size_t at = t * (P + 1);  // of its predictions
         double right = 0, count = 0;
         for (std::size_t i = 0; i < P; ++i) {
@@ -132,7 +133,7 @@ class Puzzle final : public OnDemand {
           ++count;
           right += at + i < said.size() && said[at + i] == wanted[i];
         }
-        const bool harder = 2 * static_cast<std::size_t>(difficulty.row(b)[t]) > least_ + size_;
+        const bool harder = 2 * static_cast<std::size_t>(row_of(difficulty, b)[t]) > least_ + size_;
         if (count > 0) {
           metrics[0].add(right, count);
           for (auto* metric : {&metrics[1], &metrics[harder ? 3 : 2]}) metric->add(right == count);

@@ -185,12 +185,12 @@ class QuestionAnswering final : public Listed {
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &answer = batch.ints("answer"), &support = batch.ints("support");
     for (std::size_t b = 0; b < answer.size(); ++b) {
-      const auto predicted = seen.predictions.row(b);
-      const bool right = !predicted.empty() && predicted.front() == answer.data[b];
+      const auto predicted = row_of(seen.predictions, b);
+      const bool right = !predicted.empty() && predicted.front() == answer(b);
       metrics[0].add(right);
       if (!files_.empty()) metrics[2 + questions_[batch.id[b]].file].add(right);
-      const auto facts = support.row(b);
-      const auto chosen = seen.choices.row(b);
+      const auto facts = row_of(support, b);
+      const auto chosen = row_of(seen.choices, b);
       const auto known = [](int choice) { return choice >= 0; };
       if (std::count(facts.begin(), facts.end(), 1) == 0 || std::none_of(chosen.begin(), chosen.end(), known)) continue;
       metrics[1].add(std::any_of(chosen.begin(), chosen.end(), [&](int choice) {
@@ -214,7 +214,7 @@ class QuestionAnswering final : public Listed {
     batch.id = std::move(id);
     const auto B = batch.id.size();
     std::vector<std::vector<std::size_t>> place(B);  // of each sentence
-    Array<int> length({B});
+    Array<int> length = zeros<int>({B});
     std::size_t N = 0;
     for (std::size_t b = 0; b < B; ++b) {
       const auto& asked = questions_[batch.id[b]];
@@ -223,18 +223,19 @@ class QuestionAnswering final : public Listed {
         next += !empty.empty() && empty[b][s];
         place[b].push_back(next++);
       }
-      length.data[b] = static_cast<int>(next);
+      length(b) = static_cast<int>(next);
       N = std::max(N, next);
     }
-    Array<int> story({B, N, words_}), question({B, words_}), answer({B}), support({B, N});
+    Array<int> story = zeros<int>({B, N, words_}), question = zeros<int>({B, words_}), answer = zeros<int>({B}),
+               support = zeros<int>({B, N});
     for (std::size_t b = 0; b < B; ++b) {
       const auto& asked = questions_[batch.id[b]];
       for (auto s = asked.first; s < asked.end; ++s)
         std::copy(sentences_[s].begin(), sentences_[s].end(),
-                  story.row(b).begin() + static_cast<std::ptrdiff_t>(place[b][s - asked.first] * words_));
-      std::copy(asked.words.begin(), asked.words.end(), question.row(b).begin());
-      for (auto s : asked.support) support.row(b)[place[b][s - asked.first]] = 1;
-      answer.data[b] = asked.answer;
+                  row_of(story, b).begin() + static_cast<std::ptrdiff_t>(place[b][s - asked.first] * words_));
+      std::copy(asked.words.begin(), asked.words.end(), row_of(question, b).begin());
+      for (auto s : asked.support) support(b, place[b][s - asked.first]) = 1;
+      answer(b) = asked.answer;
     }
     batch.integers = {{"story", std::move(story)},
                       {"story_length", std::move(length)},

@@ -66,24 +66,24 @@ class Reviews final : public OnDemand {
   Batch batch(Split split, const std::vector<int>& indices) const override {
     const auto B = indices.size();
     Batch batch;
-    Array<double> x({B, longest_ * words});
-    Array<int> word({B, longest_}, -1), length({B}), label({B}), planted({B, longest_});
+    Array<double> x = zeros<double>({B, longest_ * words});
+    Array<int> word = full<int>({B, longest_}, -1), length = zeros<int>({B}), label = zeros<int>({B}),
+               planted = zeros<int>({B, longest_});
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
       Draws draws(key_, batch.id[b]);
-      const auto n =
-          static_cast<std::size_t>(length.data[b] = shortest_ + draws.below(static_cast<int>(longest_) - shortest_ + 1));
-      plant(draws, planted.row(b).first(n));
+      const auto n = static_cast<std::size_t>(length(b) = shortest_ + draws.below(static_cast<int>(longest_) - shortest_ + 1));
+      plant(draws, row_of(planted, b).first(n));
       int total = 0;
       for (std::size_t i = 0; i < n; ++i) {
-        int& of = word.row(b)[i];
-        if (planted.row(b)[i] == 1)
+        int& of = word(b, i);
+        if (planted(b, i) == 1)
           total += strength.at(static_cast<std::size_t>(of = draws.below(static_cast<int>(sentiment.size()))));
         else
           of = static_cast<int>(sentiment.size()) + draws.below(static_cast<int>(neutral.size()));
-        x.row(b)[i * words + static_cast<std::size_t>(of)] = 1;
+        x(b, i * words + static_cast<std::size_t>(of)) = 1;
       }
-      label.data[b] = (sure_ ? 0.5 : draws.between(0, 1)) <= 1 / (1 + std::exp(-2.0 * total));
+      label(b) = (sure_ ? 0.5 : draws.between(0, 1)) <= 1 / (1 + std::exp(-2.0 * total));
     }
     batch.reals = {{"x", std::move(x)}};
     batch.integers = {

@@ -63,10 +63,10 @@ Batch SequenceTask::batch(Split split, const std::vector<int>& indices) const {
   batch.id = ids(split, indices);
   auto source = padded(batch.id, examples_, &Example::source), target = padded(batch.id, examples_, &Example::target);
   if (has_gold_) {
-    auto& alignment = batch.integers["alignment"] = Array<int>(target.values.shape, -1);
+    auto& alignment = batch.integers["alignment"] = full<int>(target.values.shape(), -1);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       const auto& gold = examples_[batch.id[b]].alignment;
-      std::copy(gold.begin(), gold.end(), alignment.row(b).begin());
+      std::copy(gold.begin(), gold.end(), row_of(alignment, b).begin());
     }
   }
   batch.integers["source"] = std::move(source.values);
@@ -94,12 +94,11 @@ std::vector<Metric> SequenceTask::metrics() const {
 
 void SequenceTask::score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const {
   const auto &target = batch.ints("target"), &length = batch.ints("target_length");
-  const auto steps = [](const Array<int>& array) { return array.shape.size() < 2 ? 0 : array.shape[1]; };
+  const auto steps = [](const Array<int>& array) { return array.dimension() < 2 ? 0 : array.shape()[1]; };
   for (std::size_t b = 0; b < length.size(); ++b) {
-    const auto n = static_cast<std::size_t>(length.data[b]);
+    const auto n = static_cast<std::size_t>(length(b));
     std::size_t right = 0;
-    for (std::size_t t = 0; t < std::min(n, steps(seen.predictions)); ++t)
-      right += seen.predictions.row(b)[t] == target.row(b)[t];
+    for (std::size_t t = 0; t < std::min(n, steps(seen.predictions)); ++t) right += seen.predictions(b, t) == target(b, t);
     metrics[token_accuracy].add(static_cast<double>(right), static_cast<double>(n));
     metrics[exact_match].add(right == n);
     if (steps(seen.choices) == 0) continue;
@@ -111,7 +110,7 @@ void SequenceTask::score(const Batch& batch, const Observation& seen, std::vecto
       std::set<Link> found;
       std::set<int> positions;
       for (std::size_t t = 0; t + 1 < n && (t * heads + h) * picks < steps(seen.choices); ++t)
-        for (int i : seen.choices.row(b).subspan((t * heads + h) * picks, picks)) {
+        for (int i : row_of(seen.choices, b).subspan((t * heads + h) * picks, picks)) {
           positions.insert(i);
           if (i >= 0 && static_cast<std::size_t>(i) < example.source.size()) found.emplace(i, static_cast<int>(t));
         }
@@ -129,7 +128,7 @@ void SequenceTask::score_decoded(const Batch& batch, const Observation& seen, st
   std::vector<Metric> own(metrics.end() - static_cast<std::ptrdiff_t>(own_metrics().size()), metrics.end());
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
     const auto right = reference(batch.id[b]);
-    const auto answer = before_end(seen.predictions.row(b), Vocabulary::end);
+    const auto answer = before_end(row_of(seen.predictions, b), Vocabulary::end);
     metrics[exact_match_decoded].add(std::equal(answer.begin(), answer.end(), right.begin(), right.end()));
     judge(batch.id[b], answer, own);
   }

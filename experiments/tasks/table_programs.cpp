@@ -50,14 +50,14 @@ struct Meaning {
 }  // namespace
 
 TableAnswer execute(const TableProgram& program, const Array<double>& cells, double greater_than, double less_than) {
-  const auto R = cells.extent(0);
+  const auto R = extent(cells, 0);
   std::vector<char> rows(R, 1), before(R, 1);
   std::vector<double> number(3, 0);  // s_{t-3}, s_{t-2}, s_{t-1}
   TableAnswer answer;
   answer.wanted.assign(R, 0);
   for (std::size_t t = 0; t < program.size(); ++t) {
     const auto& [operation, column] = program[t];
-    const auto x = [&, &column = column](std::size_t i) { return cells.row(i)[static_cast<std::size_t>(column)]; };
+    const auto x = [&, &column = column](std::size_t i) { return cells(i, static_cast<std::size_t>(column)); };
     std::vector<char> next(R, 0);
     double s = 0;
     for (std::size_t i = 0; i < R; ++i) {
@@ -120,7 +120,7 @@ TableQuestion draw_question(const std::vector<std::string>& names, const Array<d
 
   const auto condition = [&](bool is_greater) {
     const int of = draw_column();
-    const double value = cells.row(below(cells.extent(0)))[static_cast<std::size_t>(of)];
+    const double value = cells(below(extent(cells, 0)), static_cast<std::size_t>(of));
     say({name(of), "is", is_greater ? "greater" : "less", "than"});
     question.places.push_back(static_cast<int>(question.words.size()));
     question.numbers.push_back(value);

@@ -121,32 +121,37 @@ class Tables final : public OnDemand {
       batch.id.push_back(id_of(split, index));
       examples.push_back(drawn(batch.id.back()));
       W = std::max(W, examples.back().question.words.size());
-      R = std::max(R, examples.back().cells.extent(0));
+      R = std::max(R, extent(examples.back().cells, 0));
       C = std::max(C, examples.back().names.size());
     }
-    Array<int> question({B, W}), length({B}), numbers({B}), place({B, most_numbers}), rows({B}), columns({B}), name({B, C});
-    Array<int> asks_cells({B}), wanted({B, R}), operation({B, T}, static_cast<int>(TableOperation::reset)), column({B, T}, -1);
-    Array<double> number({B, most_numbers}), cells({B, R, C}), answer({B}), unit({B});
+    Array<int> question = zeros<int>({B, W}), length = zeros<int>({B}), numbers = zeros<int>({B}),
+               place = zeros<int>({B, most_numbers}), rows = zeros<int>({B}), columns = zeros<int>({B}),
+               name = zeros<int>({B, C});
+    Array<int> asks_cells = zeros<int>({B}), wanted = zeros<int>({B, R}),
+               operation = full<int>({B, T}, static_cast<int>(TableOperation::reset)), column = full<int>({B, T}, -1);
+    Array<double> number = zeros<double>({B, most_numbers}), cells = zeros<double>({B, R, C}), answer = zeros<double>({B}),
+                  unit = zeros<double>({B});
     for (std::size_t b = 0; b < B; ++b) {
       const auto& [names, table, one, asked] = examples[b];
       const auto result = execute(asked.program, table, asked.greater_than, asked.less_than);
-      for (std::size_t w = 0; w < asked.words.size(); ++w) question.row(b)[w] = vocabulary_.index(asked.words[w]);
-      for (std::size_t j = 0; j < names.size(); ++j) name.row(b)[j] = vocabulary_.index(names[j]);
-      for (std::size_t i = 0; i < table.extent(0); ++i)
-        std::copy(table.row(i).begin(), table.row(i).end(), cells.row(b).begin() + static_cast<std::ptrdiff_t>(i * C));
-      std::copy(asked.numbers.begin(), asked.numbers.end(), number.row(b).begin());
-      std::copy(asked.places.begin(), asked.places.end(), place.row(b).begin());
-      std::copy(result.wanted.begin(), result.wanted.end(), wanted.row(b).begin());
-      length.data[b] = static_cast<int>(asked.words.size());
-      numbers.data[b] = static_cast<int>(asked.numbers.size());
-      rows.data[b] = static_cast<int>(table.extent(0));
-      columns.data[b] = static_cast<int>(names.size());
-      asks_cells.data[b] = asked.program.back().operation == TableOperation::assign;
-      answer.data[b] = result.number;
-      unit.data[b] = one;
+      for (std::size_t w = 0; w < asked.words.size(); ++w) question(b, w) = vocabulary_.index(asked.words[w]);
+      for (std::size_t j = 0; j < names.size(); ++j) name(b, j) = vocabulary_.index(names[j]);
+      for (std::size_t i = 0; i < extent(table, 0); ++i)
+        std::copy(row_of(table, i).begin(), row_of(table, i).end(),
+                  row_of(cells, b).begin() + static_cast<std::ptrdiff_t>(i * C));
+      std::copy(asked.numbers.begin(), asked.numbers.end(), row_of(number, b).begin());
+      std::copy(asked.places.begin(), asked.places.end(), row_of(place, b).begin());
+      std::copy(result.wanted.begin(), result.wanted.end(), row_of(wanted, b).begin());
+      length(b) = static_cast<int>(asked.words.size());
+      numbers(b) = static_cast<int>(asked.numbers.size());
+      rows(b) = static_cast<int>(extent(table, 0));
+      columns(b) = static_cast<int>(names.size());
+      asks_cells(b) = asked.program.back().operation == TableOperation::assign;
+      answer(b) = result.number;
+      unit(b) = one;
       for (std::size_t t = 0, from = T - asked.program.size(); t < asked.program.size(); ++t) {
-        operation.row(b)[from + t] = static_cast<int>(asked.program[t].operation);
-        column.row(b)[from + t] = asked.program[t].column;
+        operation(b, from + t) = static_cast<int>(asked.program[t].operation);
+        column(b, from + t) = asked.program[t].column;
       }
     }
     batch.integers = {
@@ -165,19 +170,19 @@ class Tables final : public OnDemand {
   /// accuracy: the number is right (to half a unit, or to a relative 1e-6), or exactly the wanted cells are given.
   /// gold_program: the program has the meaning of the question's own.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
-    const auto &rows = batch.ints("table_rows").data, &asks_cells = batch.ints("asks_cells").data;
+    const auto &rows = batch.ints("table_rows").storage(), &asks_cells = batch.ints("asks_cells").storage();
     for (int b = 0; b < batch.examples(); ++b) {
-      const auto said = seen.predictions.row(b);
-      const auto wanted = batch.ints("wanted").row(b);
-      const double number = std::round(batch.numbers("answer").data[b] / batch.numbers("unit").data[b]);
+      const auto said = row_of(seen.predictions, b);
+      const auto wanted = row_of(batch.ints("wanted"), b);
+      const double number = std::round(batch.numbers("answer")(b) / batch.numbers("unit")(b));
       bool right = said.size() > static_cast<std::size_t>(rows[b]) &&
                    std::equal(wanted.begin(), wanted.begin() + rows[b], said.begin() + 1);
       if (right && asks_cells[b] == 0) right = std::abs(said[0] - number) <= 1e-6 * std::abs(number);
-      const auto chosen = seen.choices.row(b);
+      const auto chosen = row_of(seen.choices, b);
       TableProgram program, gold;
       for (std::size_t c = 0; c + 1 < chosen.size() && chosen[c] >= 0; c += 2)
         program.push_back({static_cast<TableOperation>(chosen[c]), chosen[c + 1]});
-      const auto operation = batch.ints("gold_operation").row(b), column = batch.ints("gold_column").row(b);
+      const auto operation = row_of(batch.ints("gold_operation"), b), column = row_of(batch.ints("gold_column"), b);
       for (std::size_t t = 0; t < operation.size(); ++t) gold.push_back({static_cast<TableOperation>(operation[t]), column[t]});
       metrics[0].add(right);
       metrics[1].add(!program.empty() && meaning(program) == meaning(gold));
@@ -197,7 +202,7 @@ class Tables final : public OnDemand {
       throw UsageError(
           fmt::format("tables: generated tables have at most {} columns, got columns={}", generated_names.size(), columns_));
     const auto count = static_cast<std::ptrdiff_t>(columns_ > 0 ? columns_ : 3);
-    tables_ = {{.names = {generated_names.begin(), generated_names.begin() + count}, .cells = {}}};
+    tables_ = {{.names = {generated_names.begin(), generated_names.begin() + count}, .cells = zeros<double>({0, 0})}};
     provenance_ = "generated";
   }
 
@@ -206,19 +211,19 @@ class Tables final : public OnDemand {
     std::size_t rows = 0;
     for (const auto& file : csv_files(path)) {
       auto table = read_csv_table(file);
-      const auto R = table.cells.extent(0), C = table.cells.extent(1);
+      const auto R = extent(table.cells, 0), C = extent(table.cells, 1);
       if (columns_ > C)
         refuse_input(file, 0, 0, fmt::format("columns={} exceeds the table's {}; give columns={} or fewer", columns_, C, C));
       if (R < least_)
         refuse_input(file, 0, 0, fmt::format("min_rows={} exceeds the table's {}; give min_rows={} or less", least_, R, R));
       if (const auto kept = columns_ > 0 ? columns_ : C; kept < C) {
-        Array<double> cells({R, kept});
-        for (std::size_t i = 0; i < R; ++i) std::copy_n(table.cells.row(i).begin(), kept, cells.row(i).begin());
+        Array<double> cells = zeros<double>({R, kept});
+        for (std::size_t i = 0; i < R; ++i) std::copy_n(row_of(table.cells, i).begin(), kept, row_of(cells, i).begin());
         table.cells = std::move(cells);
         table.names.resize(kept);
       }
       const double unit = std::pow(10.0, -table.decimals);
-      for (double x : table.cells.data)
+      for (double x : table.cells)
         if (std::abs(x) / unit * static_cast<double>(std::min(most_, R)) > 1e9)
           refuse_input(
               file, 0, 0,
@@ -235,19 +240,19 @@ class Tables final : public OnDemand {
     const auto below = [&](std::size_t bound) { return draw.below(bound); };
     const auto& table = tables_[tables_.size() > 1 ? below(tables_.size()) : 0];
     const bool generated = table.cells.size() == 0;
-    const auto C = table.names.size(), R = generated ? most_ : std::min(most_, table.cells.extent(0));
+    const auto C = table.names.size(), R = generated ? most_ : std::min(most_, extent(table.cells, 0));
     const auto n = least_ + below(R - least_ + 1);
-    std::vector<std::size_t> column(C), row(generated ? 0 : table.cells.extent(0));
+    std::vector<std::size_t> column(C), row(generated ? 0 : extent(table.cells, 0));
     std::iota(column.begin(), column.end(), 0);
     std::iota(row.begin(), row.end(), 0);
     for (std::size_t j = 0; shuffle_ && j + 1 < C; ++j) std::swap(column[j], column[j + below(C - j)]);
     for (std::size_t i = 0; !generated && i < n; ++i) std::swap(row[i], row[i + below(row.size() - i)]);
-    Example example{.names = {}, .cells = Array<double>({n, C}), .unit = std::pow(10.0, -table.decimals), .question = {}};
+    Example example{.names = {}, .cells = zeros<double>({n, C}), .unit = std::pow(10.0, -table.decimals), .question = {}};
     for (auto j : column) example.names.push_back(table.names[j]);
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < C; ++j)
-        example.cells.row(i)[j] = generated ? static_cast<double>(below(2 * range_ + 1)) - static_cast<double>(range_)
-                                            : table.cells.row(row[i])[column[j]];
+        example.cells(i, j) = generated ? static_cast<double>(below(2 * range_ + 1)) - static_cast<double>(range_)
+                                        : table.cells(row[i], column[j]);
     example.question = draw_question(example.names, example.cells, steps_, lists_, below);
     return example;
   }

@@ -20,7 +20,7 @@ template <class T>
 std::unique_ptr<Estimator<T>> copied(const Spec& spec, const Estimator<T>& estimator, const Structure& structure) {
   auto copy = make_estimator<T>(spec, structure, Key(0));
   auto from = estimator.own_parameters().begin();
-  for (auto& parameter : copy->own_parameters()) parameter.value.data = (from++)->value.data;
+  for (auto& parameter : copy->own_parameters()) parameter.value.storage() = (from++)->value.storage();
   copy->restore(estimator.state());
   return copy;
 }

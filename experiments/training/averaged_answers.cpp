@@ -35,9 +35,9 @@ class Average final : public Observer<T> {
     return answer;
   }
   Array<int> answers() const {
-    Array<int> all({examples_, said_.size()});
+    Array<int> all = zeros<int>({examples_, said_.size()});
     for (std::size_t b = 0; b < examples_; ++b)
-      for (std::size_t p = 0; p < said_.size(); ++p) all.row(b)[p] = said_[p][b];
+      for (std::size_t p = 0; p < said_.size(); ++p) all(b, p) = said_[p][b];
     return all;
   }
 

@@ -42,9 +42,9 @@ tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& ba
   const auto found = beam_search(model, batch, *handler, settings.beam, tape, 1, tasks::Vocabulary::marks());
   std::size_t longest = 0;
   for (const auto& sentences : found) longest = std::max(longest, sentences.front().labels.size());
-  tasks::Observation seen{Array<int>({found.size(), longest}, -1), Array<int>({found.size(), 0}, -1)};
+  tasks::Observation seen{full<int>({found.size(), longest}, -1), full<int>({found.size(), 0}, -1)};
   for (std::size_t b = 0; b < found.size(); ++b)
-    std::copy(found[b].front().labels.begin(), found[b].front().labels.end(), seen.predictions.row(b).begin());
+    std::copy(found[b].front().labels.begin(), found[b].front().labels.end(), row_of(seen.predictions, b).begin());
   return seen;
 }
 
@@ -61,13 +61,13 @@ Array<int> averaged(Tape<T>& tape, const Model<T>& model, const Batch& batch, co
     std::iota(some.begin(), some.end(), first);
     KeyedRandomness random(noise);
     parts.push_back(averaged_answers(model, batch.select(some), settings.average, tape, random));
-    places = std::max(places, parts.back().extent(1));
+    places = std::max(places, extent(parts.back(), 1));
   }
-  Array<int> all({static_cast<std::size_t>(B), places}, -1);
-  for (std::size_t b = 0; b < all.extent(0); ++b) {
+  Array<int> all = full<int>({static_cast<std::size_t>(B), places}, -1);
+  for (std::size_t b = 0; b < extent(all, 0); ++b) {
     const auto& part = parts[b / together];
-    const auto predicted = part.row(b % together);
-    std::copy(predicted.begin(), predicted.end(), all.row(b).begin());
+    const auto predicted = row_of(part, b % together);
+    std::copy(predicted.begin(), predicted.end(), row_of(all, b).begin());
   }
   return all;
 }
@@ -197,13 +197,13 @@ tasks::Observation observe(const Episode<T>& episode) {
     choices += static_cast<std::size_t>(step.question.site.columns) * step.choice.picks();
     picks = std::max(picks, step.choice.picks());
   }
-  tasks::Observation seen{Array<int>({examples, predictions.size()}, -1), Array<int>({examples, choices}, -1), picks};
+  tasks::Observation seen{full<int>({examples, predictions.size()}, -1), full<int>({examples, choices}, -1), picks};
   std::size_t first = 0;
   for (const auto& [question, choice] : steps) {
     if (!counts(question)) continue;
     const std::size_t picks = choice.picks(), of_row = question.site.columns * picks;
     for (std::size_t cell = 0; cell < examples * question.site.columns && !choice.numbers(); ++cell) {
-      const auto to = seen.choices.row(cell * picks / of_row).subspan(first + cell * picks % of_row, picks);
+      const auto to = row_of(seen.choices, cell * picks / of_row).subspan(first + cell * picks % of_row, picks);
       if (choice.hard())
         std::copy_n(choice.picked().begin() + static_cast<std::ptrdiff_t>(cell * picks), picks, to.begin());
       else
@@ -212,7 +212,7 @@ tasks::Observation observe(const Episode<T>& episode) {
     first += of_row;
   }
   for (std::size_t p = 0; p < predictions.size(); ++p)
-    for (std::size_t b = 0; b < examples; ++b) seen.predictions.row(b)[p] = predictions[p].label[b];
+    for (std::size_t b = 0; b < examples; ++b) seen.predictions(b, p) = predictions[p].label[b];
   return seen;
 }
 
@@ -250,7 +250,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
       tape.clear();
       task.score_decoded(batch,
                          settings.average > 0 ? tasks::Observation{averaged(tape, model, batch, settings, noise / "average"),
-                                                                   Array<int>({batch.id.size(), 0}, -1)}
+                                                                   full<int>({batch.id.size(), 0}, -1)}
                                               : decoded(tape, model, batch, target, settings),
                          metrics);
     }

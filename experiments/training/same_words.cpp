@@ -15,7 +15,7 @@ void require_same_words(const tasks::Task& trained, const tasks::Task& task, con
   std::map<std::string, std::set<int>> seen;  // indices of each field
   for_each_batch(task, settings, [&](const Batch& batch) {
     for (const auto& [field, values] : batch.integers)
-      for (int number : values.data) {
+      for (int number : values) {
         if (number < 0 || !seen[field].insert(number).second) continue;
         const auto here = task.word(field, number);
         if (here.empty()) continue;

@@ -21,13 +21,13 @@ namespace {
 template <class T>
 std::vector<std::vector<T>> copy_values(const ParameterSet<T>& set) {
   std::vector<std::vector<T>> values;
-  for (const auto& p : set) values.push_back(p.value.data);
+  for (const auto& p : set) values.push_back(p.value.storage());
   return values;
 }
 template <class T>
 void put_values(ParameterSet<T>& set, const std::vector<std::vector<T>>& values) {
   std::size_t i = 0;
-  for (auto& p : set) p.value.data = values[i++];
+  for (auto& p : set) p.value.storage() = values[i++];
 }
 
 /// The value that ranks evaluations: the loss of the estimator's target if it was computed.

@@ -42,8 +42,8 @@ class Drift final : public Model<T> {
   static Batch batch() {
     Batch batch;
     batch.id = {4, 7};
-    batch.reals["x"] = Array<double>({2, 2}, std::vector<double>{0.3, -0.2, 0.4, 0.1});
-    batch.reals["target"] = Array<double>({2}, std::vector<double>{0.5, -0.3});
+    batch.reals["x"] = shaped<double>({2, 2}, {0.3, -0.2, 0.4, 0.1});
+    batch.reals["target"] = shaped<double>({2}, {0.5, -0.3});
     return batch;
   }
 

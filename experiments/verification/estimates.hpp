@@ -61,7 +61,7 @@ void stir(Estimator<T>& estimator) {
   if (!state.empty()) estimator.restore(state);
   int i = 0;
   for (auto& parameter : estimator.own_parameters())
-    for (auto& value : parameter.value.data) value += static_cast<T>(0.5 * std::sin(++i));
+    for (auto& value : parameter.value) value += static_cast<T>(0.5 * std::sin(++i));
 }
 
 }  // namespace hardgrad::verification

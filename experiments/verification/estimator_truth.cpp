@@ -32,13 +32,13 @@ class Moved {
   Moved(ParameterSet<double>& parameters, const std::vector<double>& along, double by) : parameters_(parameters) {
     std::size_t i = 0;
     for (auto& parameter : parameters_) {
-      held_.push_back(parameter.value.data);
-      for (double& x : parameter.value.data) x += by * along[i++];
+      held_.push_back(parameter.value.storage());
+      for (double& x : parameter.value) x += by * along[i++];
     }
   }
   Moved(const Moved&) = delete;
   ~Moved() {
-    for (std::size_t k = 0; auto& parameter : parameters_) parameter.value.data = std::move(held_[k++]);
+    for (std::size_t k = 0; auto& parameter : parameters_) parameter.value.storage() = std::move(held_[k++]);
   }
 
  private:

@@ -93,7 +93,7 @@ std::string check_padding(const ModelScene& scene, std::string& detail) {
     const auto trimmed = scene.examples({scene.index[b]});
     const auto differs = [&](const auto& fields, const auto& whole) {
       return std::any_of(fields.begin(), fields.end(),
-                         [&](const auto& field) { return field.second.stride() != whole.at(field.first).stride(); });
+                         [&](const auto& field) { return row_size(field.second) != row_size(whole.at(field.first)); });
     };
     shorter += differs(trimmed.integers, scene.batch.integers) || differs(trimmed.reals, scene.batch.reals);
     const auto alone = traces_of(*scene.model, trimmed, answers);

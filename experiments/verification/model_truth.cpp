@@ -42,7 +42,7 @@ std::string against_differences(Model<double>& model, const Batch& batch, const 
   KeyedRandomness random(Key(29));
   std::uint32_t n = 0;
   for (auto& parameter : model.parameters()) {
-    const auto kept = parameter.value.data;
+    const auto kept = parameter.value.storage();
     std::vector<double> direction(kept.size());
     double slope = 0;
     for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -50,7 +50,7 @@ std::string against_differences(Model<double>& model, const Batch& batch, const 
       slope += direction[i] * gradient[parameter.offset + i];
     }
     const auto at = [&](double step) {
-      for (std::size_t i = 0; i < kept.size(); ++i) parameter.value.data[i] = kept[i] + step * direction[i];
+      for (std::size_t i = 0; i < kept.size(); ++i) parameter.value.flat(i) = kept[i] + step * direction[i];
       return value().item();
     };
     double best = std::numeric_limits<double>::infinity(), differences = 0;
@@ -59,7 +59,7 @@ std::string against_differences(Model<double>& model, const Batch& batch, const 
       if (off < best) best = off, differences = found;
       if (best < slope_error) break;
     }
-    parameter.value.data = kept;
+    parameter.value.storage() = kept;
     worst = std::max(worst, best);
     if (!(best < slope_error))
       return fmt::format("{}, parameter {}: backward gives {:.6g} along a direction, differences give {:.6g}", how.name,

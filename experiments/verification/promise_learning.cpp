@@ -48,7 +48,7 @@ Finding descends_square(const Trial& trial) {
   std::size_t which = 0;
   std::vector<double> means, wanted;
   for (auto& parameter : estimator.own_parameters())
-    for (auto& value : parameter.value.data) {
+    for (auto& value : parameter.value) {
       const double at = value, h = 1e-4;
       value = at + h;
       const double above = square();

@@ -21,7 +21,7 @@ void learn(const Trial& trial) {
     differentiate(estimate.own_loss, own, g);
     std::size_t k = 0;
     for (auto& parameter : own)
-      for (auto& value : parameter.value.data) value -= 0.01 * g[k++];
+      for (auto& value : parameter.value) value -= 0.01 * g[k++];
   }
 }
 

@@ -68,7 +68,7 @@ Finding advantages(const Promise& promise, const Trial& trial) {
   const std::size_t B = trial.estimator->couples_examples() ? 4 : 1, K = settings.integer("samples");
   const auto batch = examples(B);
   for (auto& parameter : trial.estimator->own_parameters())
-    for (auto& value : parameter.value.data) value = 0;
+    for (auto& value : parameter.value) value = 0;
   const auto before = learnt_from(trial, batch);
   if (!before.empty() && trial.model->structure().most_columns() > 1) return {};
   const auto around = measurement::exact_truth(trial.estimator->target(), *trial.model, batch, trial_outcome_cap).of_example;

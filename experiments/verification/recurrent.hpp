@@ -47,17 +47,17 @@ class Recurrent final : public Model<T> {
   static Batch batch(int most = 3) {
     Batch batch;
     batch.id = {4, 7, 9};
-    batch.reals["x"] = Array<double>({3, 2}, std::vector<double>{0.3, -0.2, 0.8, 0.1, -0.5, 0.4});
-    batch.reals["target"] = Array<double>({3}, std::vector<double>{0.5, -0.3, 0.2});
-    batch.integers["length"] = Array<int>({3}, std::vector<int>{3, 2, 1});
-    batch.integers["options"] = Array<int>({3}, std::vector<int>{2, most, most});
+    batch.reals["x"] = shaped<double>({3, 2}, {0.3, -0.2, 0.8, 0.1, -0.5, 0.4});
+    batch.reals["target"] = shaped<double>({3}, {0.5, -0.3, 0.2});
+    batch.integers["length"] = shaped<int>({3}, {3, 2, 1});
+    batch.integers["options"] = shaped<int>({3}, {2, most, most});
     return batch;
   }
 
   const Structure& structure() const override { return structure_; }
   using Asked = typename Model<T>::Asked;
   Asked asked(const Batch& batch, std::size_t, int example) const override {
-    Asked asked{{}, batch.ints("length").data[example]};
+    Asked asked{{}, batch.ints("length")(example)};
     for (int d = 0; d < columns_; ++d) asked.options.push_back(options_of(batch, example, d));
     return asked;
   }
@@ -72,7 +72,7 @@ class Recurrent final : public Model<T> {
     for (int t = 0; t < longest; ++t) {
       std::vector<int> allowed;
       for (int b : rows->example)
-        for (int d = 0; d < columns_; ++d) allowed.push_back(t < batch.ints("length").data[b] ? options_of(batch, b, d) : 1);
+        for (int d = 0; d < columns_; ++d) allowed.push_back(t < batch.ints("length")(b) ? options_of(batch, b, d) : 1);
       const auto prior = categorical(reshape(scores_(h), options_), allowed, columns_);
       Site<T> site{"step", rows, prior, h};
       site.posterior = [&, h, rows] {
@@ -88,7 +88,7 @@ class Recurrent final : public Model<T> {
       for (std::size_t i = 0; i < seeing; ++i) {
         row[i] = choice.rows->parent[i / each];
         whose[i] = example[i / each];
-        tape.mutable_value(weight).data[i] = t < batch.ints("length").data[whose[i]] ? static_cast<T>(i % each + 1) : 0;
+        tape.mutable_value(weight).data[i] = t < batch.ints("length")(whose[i]) ? static_cast<T>(i % each + 1) : 0;
       }
       const std::span<const int> parent(row), of(whose);
       const auto chosen = matmul(reshape(choice.one_hot(tape, options_), unshared_ ? options_ : options_ * columns_),
@@ -109,7 +109,7 @@ class Recurrent final : public Model<T> {
 
  private:
   static int options_of(const Batch& batch, int example, int column) {
-    const int options = batch.ints("options").data[example];
+    const int options = batch.ints("options")(example);
     return column == 0 ? options : std::max(options - column, 2);
   }
   bool feeding_, unshared_;

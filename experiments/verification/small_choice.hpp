@@ -43,7 +43,7 @@ class SmallModel final : public Model<T> {
     if (posterior) posterior_ = add("posterior.logits", spread, alike ? 0 : 0.6);
     if (!loss.path) return;
     auto& scale = this->parameters_.add("scale", {1, 1});
-    scale.value.data[0] = 1;
+    scale.value.flat(0) = 1;
     scale_ = &scale;
   }
 
@@ -52,9 +52,9 @@ class SmallModel final : public Model<T> {
   /// Draws by a behaviour policy, whose logits differ by up to `off`.
   void draw_by(double off) {
     auto other = std::make_shared<SmallModel>(options_, columns_, loss_, 0, false);
-    auto& logits = other->parameters_.begin()->value.data;
+    auto& logits = other->parameters_.begin()->value.storage();
     for (std::size_t i = 0; i < logits.size(); ++i)
-      logits[i] = logits_->value.data[i] + static_cast<T>(off * std::sin(2.0 * static_cast<double>(i) + 1));
+      logits[i] = logits_->value.flat(i) + static_cast<T>(off * std::sin(2.0 * static_cast<double>(i) + 1));
     this->set_policies({.behaviour = std::move(other)});
   }
 
@@ -89,9 +89,9 @@ class SmallModel final : public Model<T> {
     };
     const auto a = row(SmallLoss::a), b = row(SmallLoss::b);
     SmallChoice at;
-    at.logits = SmallChoice::Vector(logits_->value.data.data() + column * S, S);
+    at.logits = SmallChoice::Vector(logits_->value.data() + column * S, S);
     if (const auto& other = this->policies().behaviour)
-      at.behaviour = SmallChoice::Vector(other->parameters().begin()->value.data.data() + column * S, S);
+      at.behaviour = SmallChoice::Vector(other->parameters().begin()->value.data() + column * S, S);
     at.loss = [a, b, f = loss_](const auto& w) {
       return f.level + f.linear * (a * w).sum() + f.curved * std::pow((b * w).sum(), 3);
     };
@@ -104,9 +104,9 @@ class SmallModel final : public Model<T> {
  private:
   const Parameter<T>* add(const std::string& name, double spread, double off) {
     auto& parameter = this->parameters_.add(name, {static_cast<std::size_t>(columns_), static_cast<std::size_t>(options_)});
-    for (std::size_t i = 0; i < parameter.value.data.size(); ++i) {
+    for (std::size_t i = 0; i < parameter.value.size(); ++i) {
       const auto at = static_cast<double>(i);
-      parameter.value.data[i] = static_cast<T>(spread * std::sin(2.1 * at + 0.5) + off * std::sin(at + 1));
+      parameter.value.flat(i) = static_cast<T>(spread * std::sin(2.1 * at + 0.5) + off * std::sin(at + 1));
     }
     return &parameter;
   }

@@ -22,13 +22,13 @@ TestModel recurrent(Reach reach, int options, int columns = 1) {
 TestModel toy(const std::string& spec) {
   Batch batch;
   batch.id = {0};
-  batch.reals["image"] = {{1, 2, 1}, {1, 0}};
+  batch.reals["image"] = shaped<double>({1, 2, 1}, {1, 0});
   auto model = make_model<double>(Spec::parse(spec),
                                   {{"bits", 1}, {"gaussians", 1}, {"height", 2}, {"width", 1}, {"levels", 2}}, Key(3), true);
   int i = 0;
   for (auto& parameter : model->parameters())  // makes the posterior differ from the prior
     if (parameter.group() == "posterior")
-      for (double& value : parameter.value.data) value += 0.6 * std::sin(++i);
+      for (double& value : parameter.value) value += 0.6 * std::sin(++i);
   return {spec, std::move(model), std::move(batch)};
 }
 

@@ -55,7 +55,7 @@ ModelScene made(const Pair& pair) {
     for (auto& parameter : model->parameters()) {
       KeyedRandomness random(key / "moved" / parameter.name);
       std::uint32_t n = 0;
-      for (double& x : parameter.value.data) x += 0.6 * random.uniform({.index = n++}) - 0.3;
+      for (double& x : parameter.value) x += 0.6 * random.uniform({.index = n++}) - 0.3;
     }
     return model;
   };
@@ -64,8 +64,7 @@ ModelScene made(const Pair& pair) {
   scene.narrow = make_model<float>(pair.model, dimensions, key / "init");
   auto to = scene.narrow->parameters().begin();
   for (const auto& from : scene.model->parameters())
-    std::transform(from.value.data.begin(), from.value.data.end(), (to++)->value.data.begin(),
-                   [](double x) { return static_cast<float>(x); });
+    std::transform(from.value.begin(), from.value.end(), (to++)->value.begin(), [](double x) { return static_cast<float>(x); });
   return scene;
 }
 

@@ -49,11 +49,11 @@ std::string misplaced(const Batch& alone, std::size_t i, const Batch& among, std
   if (alone.id[i] != among.id[j]) return "its id differs";
   return of_fields(alone, [&](const std::string& name, const auto& values) -> std::string {
     const auto* padded = field(among, name, values);
-    if (!padded || padded->shape.size() != values.shape.size()) return "field " + name + " is missing, or has another rank";
-    const auto &from = values.shape, &to = padded->shape;
+    if (!padded || padded->dimension() != values.dimension()) return "field " + name + " is missing, or has another rank";
+    const auto &from = values.shape(), &to = padded->shape();
     for (std::size_t axis = 1; axis < from.size(); ++axis)
       if (from[axis] > to[axis]) return "field " + name + " is longer alone";
-    const auto small = values.row(i), large = padded->row(j);
+    const auto small = row_of(values, i), large = row_of(*padded, j);
     for (std::size_t at = 0; at < small.size(); ++at) {
       std::size_t rest = at, place = 0, stride = 1;
       for (std::size_t axis = from.size(); axis-- > 1; rest /= from[axis], stride *= to[axis])
@@ -81,8 +81,8 @@ std::vector<int> first(std::size_t count) {
 std::string content(const Batch& one) {
   std::string bytes;
   of_fields(one, [&](const std::string& name, const auto& values) {
-    bytes += fmt::format("{} [{}]:", name, fmt::join(values.shape, ", "));
-    bytes.append(reinterpret_cast<const char*>(values.data.data()), values.data.size() * sizeof(values.data[0]));
+    bytes += fmt::format("{} [{}]:", name, fmt::join(values.shape(), ", "));
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values.flat(0)));
     return std::string();
   });
   return bytes;
@@ -140,12 +140,10 @@ class TaskVerifier {
       return fmt::format("{} examples were requested, {} ids returned", index.size(), batch.id.size());
     std::vector<std::string> names;
     auto wrong = of_fields(batch, [&](const std::string& name, const auto& values) -> std::string {
-      names.push_back(fmt::format("{} [{}]", name, fmt::join(values.shape, ", ")));
-      if (values.shape.empty() || values.shape[0] != index.size())
-        return fmt::format("field {} has the shape [{}] for {} examples", name, fmt::join(values.shape, ", "), index.size());
-      if (values.data.size() != values.count(values.shape))
-        return fmt::format("field {} has {} numbers, its shape {}", name, values.data.size(), values.count(values.shape));
-      for (double x : values.data)
+      names.push_back(fmt::format("{} [{}]", name, fmt::join(values.shape(), ", ")));
+      if (values.shape().empty() || values.shape()[0] != index.size())
+        return fmt::format("field {} has the shape [{}] for {} examples", name, fmt::join(values.shape(), ", "), index.size());
+      for (double x : values)
         if (!std::isfinite(x)) return fmt::format("field {} has a number that is {}", name, x);
       return "";
     });

@@ -44,7 +44,7 @@ std::unique_ptr<Model<double>> toy_of(const std::string& spec) {
   auto model = model_of(spec, true);
   for (auto& p : model->parameters())
     if (p.name == "posterior.logits")
-      for (std::size_t i = 0; i < p.value.size(); ++i) p.value.data[i] += 0.5 - 0.7 * static_cast<double>(i % 3);
+      for (std::size_t i = 0; i < p.value.size(); ++i) p.value.flat(i) += 0.5 - 0.7 * static_cast<double>(i % 3);
   return model;
 }
 
@@ -181,7 +181,7 @@ struct TwoBits {
   std::unique_ptr<Model<double>> model = model_of("bits[bits=2,t=0.3;0.8,logit=0.4;-0.7]", true);
   TwoBits() {
     for (auto& p : model->parameters())
-      if (p.name == "posterior.logits") std::copy(psi, psi + 2, p.value.data.begin());
+      if (p.name == "posterior.logits") std::copy(psi, psi + 2, p.value.begin());
   }
   static double bernoulli(double logit, int bit) { return 1 / (1 + std::exp(bit ? -logit : logit)); }
   double q(int z) const { return bernoulli(psi[0], z & 1) * bernoulli(psi[1], z >> 1); }
@@ -458,7 +458,7 @@ TEST_CASE("measure: bounds are compared with their target, with others, or with 
 TEST_CASE("with a nearly certain posterior, bounds and slopes are finite") {
   auto model = model_of("bits[t=0.3]", true);
   for (auto& p : model->parameters())
-    if (p.name == "posterior.logits") p.value.data[0] = 900;
+    if (p.name == "posterior.logits") p.value.flat(0) = 900;
   const double log_w = std::log(0.5) - 0.49;  // for the bit that is nearly always drawn
   for (const Target target : {"importance_bound[samples=3]", "thermodynamic[partition=0;0.2;1]"}) {
     const auto truth = exact_truth(target, *model, one_example(), 100);

@@ -24,7 +24,7 @@ struct Path {
 /// Every set of choices of the batch's only example, each in a separate run. Column d of a question has options - d options, at
 /// least two.
 std::vector<Path> every_path(const Model<double>& model, const Batch& batch, int columns) {
-  const int length = batch.ints("length").data[0], options = batch.ints("options").data[0];
+  const int length = batch.ints("length").flat(0), options = batch.ints("options").flat(0);
   std::vector<int> most;  // number of options, for every choice
   for (int t = 0; t < Recurrent<double>::longest; ++t)
     for (int d = 0; d < columns; ++d) most.push_back(t >= length ? 1 : d == 0 ? options : std::max(options - d, 2));

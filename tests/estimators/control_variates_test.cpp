@@ -148,7 +148,7 @@ struct Own final : Estimator<double> {
     const auto score = choices.score();
     const auto of = [&](const AtLogits& x) { return own ? x : mean_of_others(x, 2); };  // with two samples, the other one
     const auto signal = leave_one_out(spread(samples.layout(), samples.run().losses()), 2);
-    auto g = signal * score;
+    AtLogits g = signal * score;
     if (taylor) {
       const auto slope = of(samples.slope());
       g += dot(slope, score) * score - through_softmax(choices.p(), slope);
@@ -348,7 +348,7 @@ void check_own_gradient(const std::string& spec, const Model<double>& model, dou
   };
   int which = 0;
   for (auto& parameter : estimator->own_parameters())
-    for (auto& value : parameter.value.data) {
+    for (auto& value : parameter.value) {
       const double expected = mean_own_gradient(*estimator, which++, model, batch), at = value, h = 1e-4;
       value = at + h;
       const double above = second_moment();
@@ -375,7 +375,7 @@ TEST_CASE("the learned parts of muprop descend the mean squared signal") {
   int which = 0, found = 0;
   for (auto& parameter : estimator->own_parameters()) {
     if (parameter.name.find("baseline.out") == 0)  // C: its bias alone
-      std::fill(parameter.value.data.begin(), parameter.value.data.end(), parameter.name == "baseline.out.bias" ? C : 0);
+      std::fill(parameter.value.begin(), parameter.value.end(), parameter.name == "baseline.out.bias" ? C : 0);
   }
   for (auto& parameter : estimator->own_parameters()) {
     const double expected = parameter.name == "muprop.level"        ? in_a
@@ -387,7 +387,7 @@ TEST_CASE("the learned parts of muprop descend the mean squared signal") {
       CHECK(mean_own_gradient(*estimator, which, *model, one_example()) == doctest::Approx(expected).epsilon(1e-10));
       ++found;
     }
-    which += static_cast<int>(parameter.value.data.size());
+    which += static_cast<int>(parameter.value.size());
   }
   CHECK(found == 3);
 }

@@ -153,7 +153,7 @@ TEST_CASE("the mean of swaps is the gradient within its standard error") {
 
 TEST_CASE("swaps are exact if all choices have two of three options") {
   auto batch = Recurrent<double>::batch().select({1});
-  batch.integers["options"].data[0] = 2;
+  batch.integers["options"].flat(0) = 2;
   for (const auto* spec : {"ars", "arsm", "arsm[reward_to_go=true]"})
     for (bool feeding : {false, true}) {
       CAPTURE(spec);

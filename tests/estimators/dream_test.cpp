@@ -27,10 +27,10 @@ std::vector<Case> cases(int most_heads = 1) {
   std::vector<Case> all;
   Batch story;
   story.id = {3, 8};
-  story.integers["story"] = {{2, 3, 2}, std::vector<int>{1, 2, 3, 4, 2, 1, 4, 4, 2, 3, 0, 0}};
-  story.integers["story_length"] = {{2}, std::vector<int>{3, 2}};
-  story.integers["question"] = {{2, 2}, std::vector<int>{2, 4, 1, 3}};
-  story.integers["answer"] = {{2}, std::vector<int>{1, 0}};
+  story.integers["story"] = shaped<int>({2, 3, 2}, {1, 2, 3, 4, 2, 1, 4, 4, 2, 3, 0, 0});
+  story.integers["story_length"] = shaped<int>({2}, {3, 2});
+  story.integers["question"] = shaped<int>({2, 2}, {2, 4, 1, 3});
+  story.integers["answer"] = shaped<int>({2}, {1, 0});
   for (const auto* hops : {"1", "2"})
     all.push_back(
         {std::string("memory_reader, hops ") + hops,
@@ -39,9 +39,9 @@ std::vector<Case> cases(int most_heads = 1) {
          story});
   Batch image;
   image.id = {1, 2};
-  image.reals["image"] = Array<double>({2, 4, 4});
-  for (std::size_t i = 0; i < 32; ++i) image.reals["image"].data[i] = 0.1 * static_cast<double>((7 * i) % 11);
-  image.integers["label"] = {{2}, std::vector<int>{2, 0}};
+  image.reals["image"] = zeros<double>({2, 4, 4});
+  for (std::size_t i = 0; i < 32; ++i) image.reals["image"].flat(i) = 0.1 * static_cast<double>((7 * i) % 11);
+  image.integers["label"] = shaped<int>({2}, {2, 0});
   for (const auto* core : {"rnn", "lstm"})
     all.push_back(
         {std::string("glimpse_reader, ") + core,
@@ -49,18 +49,18 @@ std::vector<Case> cases(int most_heads = 1) {
                          {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
          image});
   auto several = image;  // up to two labels; the last label, 2, marks the end
-  several.integers["label"] = {{2, 2}, std::vector<int>{1, 2, 2, -1}};
+  several.integers["label"] = shaped<int>({2, 2}, {1, 2, 2, -1});
   all.push_back({"glimpse_reader, several",
                  testing::lively("glimpse_reader[grid=2,patch=2,glimpses=1,features=3,hidden=3]",
                                  {{"height", 4}, {"width", 4}, {"classes", 3}, {"answers", 2}}, true),
                  several});
   Batch report;
   report.id = {6, 7};
-  report.integers["document"] = {{2, 3}, std::vector<int>{1, 3, 2, 4, 2, 0}};
-  report.integers["document_length"] = {{2}, std::vector<int>{3, 2}};
-  report.integers["question"] = {{2, 2}, std::vector<int>{4, 2, 3, 0}};
-  report.integers["question_length"] = {{2}, std::vector<int>{2, 1}};
-  report.integers["answer"] = {{2}, std::vector<int>{1, 2}};
+  report.integers["document"] = shaped<int>({2, 3}, {1, 3, 2, 4, 2, 0});
+  report.integers["document_length"] = shaped<int>({2}, {3, 2});
+  report.integers["question"] = shaped<int>({2, 2}, {4, 2, 3, 0});
+  report.integers["question_length"] = shaped<int>({2}, {2, 1});
+  report.integers["answer"] = shaped<int>({2}, {1, 2});
   for (const auto* kind : {"attentive", "impatient"})
     all.push_back({std::string("attentive_reader, ") + kind,
                    testing::lively(std::string("attentive_reader[embedding=2,hidden=2,kind=") + kind + "]",
@@ -68,10 +68,10 @@ std::vector<Case> cases(int most_heads = 1) {
                    report});
   Batch picture;
   picture.id = {2, 9};
-  picture.reals["features"] = Array<double>({2, 2, 2});
-  for (std::size_t i = 0; i < 8; ++i) picture.reals["features"].data[i] = 0.2 * static_cast<double>((5 * i) % 7) - 0.6;
-  picture.integers["target"] = {{2, 2}, std::vector<int>{3, 2, 2, 0}};
-  picture.integers["target_length"] = {{2}, std::vector<int>{2, 1}};
+  picture.reals["features"] = zeros<double>({2, 2, 2});
+  for (std::size_t i = 0; i < 8; ++i) picture.reals["features"].flat(i) = 0.2 * static_cast<double>((5 * i) % 7) - 0.6;
+  picture.integers["target"] = shaped<int>({2, 2}, {3, 2, 2, 0});
+  picture.integers["target_length"] = shaped<int>({2}, {2, 1});
   all.push_back(
       {"captioner",
        testing::lively("captioner[embedding=2,hidden=2,gate=true]",
@@ -80,7 +80,7 @@ std::vector<Case> cases(int most_heads = 1) {
        picture});
   Batch bits;
   bits.id = {6, 7};
-  bits.reals["image"] = {{2, 2, 1}, {1, 0, 1, 1}};
+  bits.reals["image"] = shaped<double>({2, 2, 1}, {1, 0, 1, 1});
   for (const auto* settings : {"units=2", "layers=2,units=1", "units=2,conditional=true"})
     all.push_back(
         {std::string("belief_network, ") + settings,
@@ -88,10 +88,10 @@ std::vector<Case> cases(int most_heads = 1) {
          bits});
   Batch text;
   text.id = {4, 5};
-  text.integers["source"] = {{2, 2}, std::vector<int>{3, 2, 4, 0}};
-  text.integers["source_length"] = {{2}, std::vector<int>{2, 1}};
-  text.integers["target"] = {{2, 2}, std::vector<int>{3, 2, 2, 0}};
-  text.integers["target_length"] = {{2}, std::vector<int>{2, 1}};
+  text.integers["source"] = shaped<int>({2, 2}, {3, 2, 4, 0});
+  text.integers["source_length"] = shaped<int>({2}, {2, 1});
+  text.integers["target"] = shaped<int>({2, 2}, {3, 2, 2, 0});
+  text.integers["target_length"] = shaped<int>({2}, {2, 1});
   for (int heads = 1; heads <= most_heads; ++heads)
     for (const auto* feed : {"none", "soft", "sampled"})
       all.push_back({"translator, heads " + std::to_string(heads) + ", feed " + feed,

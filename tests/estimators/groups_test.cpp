@@ -128,7 +128,7 @@ class RightOrWrong final : public Model<double> {
  public:
   RightOrWrong() {
     logits_ = &this->parameters_.add("logits", {1, 3});
-    logits_->value.data = {-0.4, 0.5, 0.2};
+    logits_->value.storage() = {-0.4, 0.5, 0.2};
   }
   const Structure& structure() const override { return structure_; }
   void run(const Batch&, Episode<double>& episode) const override {

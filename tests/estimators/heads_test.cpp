@@ -27,10 +27,10 @@ std::unique_ptr<Model<double>> translator(const std::string& score, const std::s
 Batch one_sentence() {
   Batch batch;
   batch.id = {4};
-  batch.integers["source"] = {{1, positions}, std::vector<int>{3, 2, 4}};
-  batch.integers["source_length"] = {{1}, std::vector<int>{positions}};
-  batch.integers["target"] = {{1, words}, std::vector<int>{3, 2}};
-  batch.integers["target_length"] = {{1}, std::vector<int>{words}};
+  batch.integers["source"] = shaped<int>({1, positions}, {3, 2, 4});
+  batch.integers["source_length"] = shaped<int>({1}, {positions});
+  batch.integers["target"] = shaped<int>({1, words}, {3, 2});
+  batch.integers["target_length"] = shaped<int>({1}, {words});
   return batch;
 }
 

@@ -11,10 +11,10 @@ TEST_CASE("a linear start lasts for the given number of learning steps, and 0 st
                                      {{"vocabulary", 7}, {"answers", 4}, {"answer_word", 2}, {"sentences", 4}, {"words", 2}});
   Batch batch;
   batch.id = {1};
-  batch.integers["story"] = {{1, 3, 2}, std::vector<int>{1, 2, 3, 4, 5, 0}};
-  batch.integers["story_length"] = {{1}, std::vector<int>{3}};
-  batch.integers["question"] = {{1, 2}, std::vector<int>{6, 2}};
-  batch.integers["answer"] = {{1}, std::vector<int>{2}};
+  batch.integers["story"] = shaped<int>({1, 3, 2}, {1, 2, 3, 4, 5, 0});
+  batch.integers["story_length"] = shaped<int>({1}, {3});
+  batch.integers["question"] = shaped<int>({1, 2}, {6, 2});
+  batch.integers["answer"] = shaped<int>({1}, {2});
   const auto make = [&](const std::string& spec) {
     return make_estimator<double>(Spec::parse(spec), model->structure(), Key(1));
   };

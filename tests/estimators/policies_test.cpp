@@ -23,15 +23,15 @@ Batch one_of(const Dimensions& dimensions) {
   Batch batch;
   batch.id = {3};
   if (dimensions.contains("words")) {
-    batch.integers["prompt"] = {{1, 2}, std::vector<int>{1, 0}};
-    batch.integers["answer"] = {{1, 2}, std::vector<int>{1, 0}};
+    batch.integers["prompt"] = shaped<int>({1, 2}, {1, 0});
+    batch.integers["answer"] = shaped<int>({1, 2}, {1, 0});
     return batch;
   }
-  batch.integers["source"] = {{1, 2}, std::vector<int>{3, 4}};
-  batch.integers["source_length"] = {{1}, std::vector<int>{2}};
-  batch.integers["target"] = {{1, 2}, std::vector<int>{1, 2}};
-  batch.integers["target_length"] = {{1}, std::vector<int>{2}};
-  if (dimensions.contains("features")) batch.reals["features"] = Array<double>({1, 2, 2}, {0.3, -0.2, 0.5, 0.1});
+  batch.integers["source"] = shaped<int>({1, 2}, {3, 4});
+  batch.integers["source_length"] = shaped<int>({1}, {2});
+  batch.integers["target"] = shaped<int>({1, 2}, {1, 2});
+  batch.integers["target_length"] = shaped<int>({1}, {2});
+  if (dimensions.contains("features")) batch.reals["features"] = shaped<double>({1, 2, 2}, {0.3, -0.2, 0.5, 0.1});
   return batch;
 }
 
@@ -42,7 +42,7 @@ struct Case {
     auto network = lively(model, dimensions);
     int i = 0;
     for (auto& p : network->parameters())
-      for (double& x : p.value.data) x += 0.4 * std::sin(key * ++i);
+      for (double& x : p.value) x += 0.4 * std::sin(key * ++i);
     return network;
   }
 };
@@ -144,11 +144,11 @@ TEST_CASE("policies: another network is as the writer's own policy with the same
   for (const auto& [name, value] : own->constants()) {
     const auto parameter = name.substr(name.find('.') + 1);
     for (std::size_t i = 0; i < value.size(); ++i) {
-      auto &b = behaviour->parameters().find(parameter)->value.data[i],
-           &r = reference->parameters().find(parameter)->value.data[i];
-      if (name.starts_with("behaviour.")) b = own->parameters().find(parameter)->value.data[i] + 0.5 * value.data[i];
-      if (name.starts_with("initial.")) r = value.data[i];
-      if (name.starts_with("away.")) r += 0.7 * value.data[i];
+      auto &b = behaviour->parameters().find(parameter)->value.flat(i),
+           &r = reference->parameters().find(parameter)->value.flat(i);
+      if (name.starts_with("behaviour.")) b = own->parameters().find(parameter)->value.flat(i) + 0.5 * value.flat(i);
+      if (name.starts_with("initial.")) r = value.flat(i);
+      if (name.starts_with("away.")) r += 0.7 * value.flat(i);
     }
   }
   others->set_policies({.behaviour = behaviour, .reference = reference});

@@ -16,8 +16,8 @@ const Dimensions prompts{{"words", 2}, {"longest", 3}, {"prompt_symbols", 2}};
 Batch two_prompts() {
   Batch batch;
   batch.id = {3, 4};
-  batch.integers["prompt"] = {{2, 2}, std::vector<int>{1, 0, 0, -1}};
-  batch.integers["answer"] = {{2, 3}, std::vector<int>{1, 0, 1, 0, -1, -1}};
+  batch.integers["prompt"] = shaped<int>({2, 2}, {1, 0, 0, -1});
+  batch.integers["answer"] = shaped<int>({2, 3}, {1, 0, 1, 0, -1, -1});
   return batch;
 }
 std::unique_ptr<Model<double>> writer(Key key = Key(5)) {
@@ -29,7 +29,7 @@ std::pair<std::vector<double>, std::vector<double>> drawn(const std::string& spe
   const auto model = writer();
   const auto estimator = make_estimator<double>(Spec::parse(spec), model->structure(), Key(2));
   for (auto& parameter : estimator->own_parameters())
-    for (double& x : parameter.value.data) x = value;
+    for (double& x : parameter.value) x = value;
   Tape<double> tape;
   KeyedRandomness random(Key(9));
   const auto batch = two_prompts();

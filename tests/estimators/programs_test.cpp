@@ -23,12 +23,13 @@ using V = Var<double>;
 Batch examples(std::size_t count, std::size_t x, std::size_t y) {
   Batch batch;
   KeyedRandomness random(Key(31));
-  batch.reals["x"] = Array<double>({count, x});
-  batch.reals["y"] = Array<double>({count, y});
+  batch.reals["x"] = zeros<double>({count, x});
+  batch.reals["y"] = zeros<double>({count, y});
   for (std::uint32_t b = 0; b < count; ++b) {
     batch.id.push_back(b);
-    for (std::uint32_t i = 0; i < x; ++i) batch.reals["x"].row(b)[i] = random.uniform({.example = b, .index = i}) - 0.5;
-    for (std::uint32_t i = 0; i < y; ++i) batch.reals["y"].row(b)[i] = random.uniform({.example = b, .step = 1, .index = i});
+    for (std::uint32_t i = 0; i < x; ++i) row_of(batch.reals["x"], b)[i] = random.uniform({.example = b, .index = i}) - 0.5;
+    for (std::uint32_t i = 0; i < y; ++i)
+      row_of(batch.reals["y"], b)[i] = random.uniform({.example = b, .step = 1, .index = i});
   }
   return batch;
 }

@@ -232,7 +232,7 @@ TEST_CASE("straight_through's derivatives through later choices agree with finit
         loss_of(model, batch, handler);
         std::size_t i = 0;
         for (auto& parameter : model.parameters())
-          for (auto& value : parameter.value.data) {
+          for (auto& value : parameter.value) {
             const double at = value, h = 1e-5;
             value = at + h;
             const double above = loss_of(model, batch, handler);

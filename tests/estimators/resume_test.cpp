@@ -43,7 +43,7 @@ const Case cases[] = {{"bits", "bits[bits=2,t=0.3;0.499]"},
 template <class Set>
 std::vector<double> values(const Set& set) {
   std::vector<double> all;
-  for (const auto& p : set) all.insert(all.end(), p.value.data.begin(), p.value.data.end());
+  for (const auto& p : set) all.insert(all.end(), p.value.begin(), p.value.end());
   return all;
 }
 

@@ -167,7 +167,7 @@ TEST_CASE("nvil: its baseline's objective, and its state: a mean for every colum
   const auto batch = one_example();
   auto estimator = estimator_of("nvil[samples=2,reward_to_go=true]", *model);
   for (auto& parameter : estimator->own_parameters())
-    for (auto& value : parameter.value.data) value = 0;  // so that it predicts 0
+    for (auto& value : parameter.value) value = 0;  // so that it predicts 0
   Tape<double> tape;
   KeyedRandomness random(Key(1));
   Sampled<double> sampled({tape, *model, batch, random}, 2);

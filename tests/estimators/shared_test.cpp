@@ -66,8 +66,8 @@ TEST_CASE("the values are indeed shared: changed parameters have no effect on th
   const auto estimator = make_estimator<double>(Spec::parse("rloo"), scene.model->structure(), Key(4));
   Tape<double> tape;
   const auto before = gradient(tape, *estimator, scene, 0, 0);
-  scene.model->parameters().find("encoder.embedding.weight")->value.data[0] += 0.5;
-  scene.model->parameters().find("attention.key.weight")->value.data[0] += 0.5;
+  scene.model->parameters().find("encoder.embedding.weight")->value.flat(0) += 0.5;
+  scene.model->parameters().find("attention.key.weight")->value.flat(0) += 0.5;
   Tape<double> fresh;
   const auto after = gradient(fresh, *estimator, scene, 0, 0);
   tape.rewind();

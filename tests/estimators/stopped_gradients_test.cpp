@@ -14,8 +14,8 @@ std::string reader(const std::string& more) {
 /// A network whose answers depend on the places.
 std::unique_ptr<Model<double>> seeing(const std::string& more) {
   auto model = lively(reader(more), two_images_dimensions);
-  for (double& w : model->parameters().find("glimpse.where.weight")->value.data) w *= 6;
-  for (double& b : model->parameters().find("classifier.bias")->value.data) b = 0;
+  for (double& w : model->parameters().find("glimpse.where.weight")->value) w *= 6;
+  for (double& b : model->parameters().find("classifier.bias")->value) b = 0;
   return model;
 }
 /// The gradient in the parameters whose name starts with `group`.
@@ -35,7 +35,7 @@ TEST_CASE("hybrid loss: places learn from the expected error, answers from the e
   auto batch = two_images();
   measurement::Truth truth;
   for (int label = 0; label < 9; ++label) {  // labels that the places decide whether it answers
-    batch.integers["label"] = {{2}, std::vector<int>{label / 3, label % 3}};
+    batch.integers["label"] = shaped<int>({2}, {label / 3, label % 3});
     truth = measurement::exact_truth({}, *hybrid, batch, 1e6);
     if (std::abs(truth.value - 0.5) < 0.45 && std::abs(truth.value - 0.5) > 1e-3) break;
   }

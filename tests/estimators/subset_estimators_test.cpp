@@ -26,7 +26,7 @@ TEST_CASE("gumbel_top_k: at fixed noise the estimate is the derivative of the re
     const auto model = model_of(five);
     const Drawn drawn(spec, *model);
     const auto gradient = gradient_of(drawn, *model);
-    auto& logits = model->parameters().find("subsets.logits")->value.data;
+    auto& logits = model->parameters().find("subsets.logits")->value.storage();
     for (std::size_t i = 0; i < logits.size(); ++i) {
       const double at = logits[i], step = 1e-5;
       logits[i] = at + step;

@@ -105,7 +105,7 @@ TEST_CASE("vargrad: draw by draw it equals leave-one-out minus the mean score of
 TEST_CASE("vargrad: at the true posterior it has no variance, while leave-one-out has") {
   // One bit: p(z | y) has the logit phi - (f(1) - f(0)).
   const auto model = model_of("bits[t=0.3,logit=0.6]", true);
-  model->parameters().find("posterior.logits")->value.data[0] = 0.6 - (0.49 - 0.09);
+  model->parameters().find("posterior.logits")->value.flat(0) = 0.6 - (0.49 - 0.09);
   const auto variance = [&](const char* spec) {
     return exact_moments(*estimator_of(spec, *model), *model, one_example(), {std::vector<double>(2)}, 1e6, true).covariance[3];
   };

@@ -77,6 +77,7 @@ def test_right_plugin_passes(built, hardgrad):
     assert "median_baseline" in [e["name"] for e in listed]
     assert "median_baseline" not in hardgrad("list", "estimators").stdout
     assert "median_baseline: passed" in hardgrad("test", "--plugin", library(built, "my")).stdout
+    assert "array_baseline: passed" in hardgrad("test", "--plugin", library(built, "array")).stdout
     assert "example" in hardgrad("--plugin", library(built, "my"), "describe", "median_baseline").stdout
     measured = json.loads(hardgrad("measure", "--task", "bits", "--estimator", "median_baseline[samples=3]", "--exact", "--json",
                                    "--plugin", library(built, "my")).stdout)["results"][0]

@@ -12,7 +12,7 @@ template <class Value>
 std::vector<double> central_slopes(ParameterSet<double>& set, const Value& value) {
   std::vector<double> slopes;
   for (auto& p : set)
-    for (auto& x : p.value.data) {
+    for (auto& x : p.value) {
       const double at = x, h = 1e-5;
       x = at + h;
       const double above = value();

@@ -44,7 +44,7 @@ inline std::vector<double> finite_differences(const Target& target, Model<double
                                               double step = 1e-5) {
   std::vector<double> result;
   for (auto& p : model.parameters())
-    for (auto& value : p.value.data) {
+    for (auto& value : p.value) {
       const double at = value;
       value = at + step;
       const double above = measurement::exact_truth(target, model, batch, 1e6).value;
@@ -78,7 +78,7 @@ struct TabledBits {
   std::array<double, 4> f;  ///< [2 first bit + second bit]
 
   explicit TabledBits(std::array<double, 2> q) : posterior(q) {
-    std::copy(q.begin(), q.end(), model->parameters().find("posterior.logits")->value.data.begin());
+    std::copy(q.begin(), q.end(), model->parameters().find("posterior.logits")->value.begin());
     for (int z = 0; z < 4; ++z) {  // f is read from the model, with nearly certain bits
       const auto spec =
           std::string("bits[bits=2,function=table,logit=") + (z / 2 ? "200;" : "-200;") + (z % 2 ? "200]" : "-200]");

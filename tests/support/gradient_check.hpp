@@ -18,10 +18,10 @@ using Matrix = Array<double>;
 
 /// Uniform random numbers in [low, high], a function of the arguments.
 inline Matrix random_matrix(std::size_t rows, std::size_t cols, std::uint64_t seed, double low = -1.5, double high = 1.5) {
-  Matrix x({rows, cols});
+  Matrix x = zeros<double>({rows, cols});
   KeyedRandomness randomness{Key(seed)};
   std::uint32_t index = 0;
-  for (double& v : x.data) v = low + (high - low) * randomness.uniform({.index = index++});
+  for (double& v : x) v = low + (high - low) * randomness.uniform({.index = index++});
   return x;
 }
 
@@ -29,8 +29,8 @@ template <class T>
 std::vector<Var<T>> place(Tape<T>& tape, const std::vector<Matrix>& inputs) {
   std::vector<Var<T>> placed;
   for (const auto& x : inputs) {
-    const std::vector<T> values(x.data.begin(), x.data.end());
-    placed.push_back(tape.input({values.data(), x.shape[0], x.shape[1]}));
+    const std::vector<T> values(x.begin(), x.end());
+    placed.push_back(tape.input({values.data(), x.shape()[0], x.shape()[1]}));
   }
   return placed;
 }
@@ -77,7 +77,7 @@ std::string gradient_error(F f, std::vector<Matrix> inputs, double tolerance = 1
   std::size_t at = 0;
   for (std::size_t k = 0; k < inputs.size(); ++k)
     for (std::size_t i = 0; i < inputs[k].size(); ++i, ++at) {
-      double& x = inputs[k].data[i];
+      double& x = inputs[k].flat(i);
       if (!std::isfinite(x)) {
         if (gradient[at] != 0) return "gradient " + std::to_string(gradient[at]) + " at an infinite input";
         continue;
@@ -104,7 +104,7 @@ template <class F>
 std::string precision_error(F f, const std::vector<Matrix>& inputs, double tolerance = 2e-5) {
   std::vector<Matrix> rounded = inputs;
   for (auto& x : rounded)
-    for (double& v : x.data) v = static_cast<float>(v);
+    for (double& v : x) v = static_cast<float>(v);
   const auto single = evaluate<float>(f, rounded), exact = evaluate<double>(f, rounded);
   const auto compare = [&](const std::vector<double>& a, const std::vector<double>& b, const char* what) {
     double scale = 1;

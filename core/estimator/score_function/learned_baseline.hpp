@@ -23,7 +23,7 @@ class LearnedBaseline {
   /// [R, columns] C at the rows of a step's choice; columns: 1, or D if columns have separate costs.
   Var<T> at(const typename Episode<T>::Step& step, std::size_t columns) const {
     const auto state =
-        gather_rows(state_of(step.question, hidden_.weight->value.shape[1]), std::span<const int>(step.choice.rows->parent));
+        gather_rows(state_of(step.question, hidden_.weight->value.shape()[1]), std::span<const int>(step.choice.rows->parent));
     const auto value = out_(tanh(hidden_(state)));
     return columns < value.cols() ? slice_columns(value, 0, columns) : value;
   }

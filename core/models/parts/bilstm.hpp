@@ -49,8 +49,8 @@ struct BiLstm {
       for (int b : order) {
         const int n = words.count(b), place = static_cast<int>(ahead.size());
         if (i >= n) break;
-        ahead.push_back(tokens.row(b)[i]);
-        reversed.push_back(tokens.row(b)[n - 1 - i]);
+        ahead.push_back(tokens(b, i));
+        reversed.push_back(tokens(b, n - 1 - i));
         forth[words.row(b, i)] = back[words.row(b, n - 1 - i)] = place;
         if (i == n - 1) end[b] = place;
         ++taking.back();

@@ -20,11 +20,11 @@ namespace hardgrad {
 /// Adds the field integers "dropout" [B, 2]: the halves of each example's key, derived from `key` and its id. Training batches
 /// have it.
 inline void add_dropout(Batch& batch, Key key) {
-  Array<int> halves({batch.id.size(), 2});
+  Array<int> halves = zeros<int>({batch.id.size(), 2});
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
     const auto bits = (key / std::uint64_t{batch.id[b]}).value();
-    halves.row(b)[0] = static_cast<int>(static_cast<std::uint32_t>(bits));
-    halves.row(b)[1] = static_cast<int>(static_cast<std::uint32_t>(bits >> 32));
+    halves(b, 0) = static_cast<int>(static_cast<std::uint32_t>(bits));
+    halves(b, 1) = static_cast<int>(static_cast<std::uint32_t>(bits >> 32));
   }
   batch.integers["dropout"] = std::move(halves);
 }
@@ -37,7 +37,7 @@ Var<T> dropout(Var<T> x, double rate, const Batch& batch, std::span<const int> e
   if (rate == 0 || field == batch.integers.end()) return x;
   std::vector<Draw> draws(example.size());
   for (std::size_t n = 0; n < draws.size(); ++n) {
-    const auto halves = field->second.row(example[n]);
+    const auto halves = row_of(field->second, example[n]);
     draws[n] = {
         .example = static_cast<std::uint32_t>(halves[0]), .replica = static_cast<std::uint32_t>(halves[1]), .step = place};
   }
@@ -66,8 +66,8 @@ struct Dropout {
     std::vector<int> every(batch.id.size());
     std::iota(every.begin(), every.end(), 0);
     const auto kept = (*this)(tape.constant(every.size(), width, T{1}), batch, every).value();
-    factors.emplace_back(name, Array<double>({every.size(), width}));
-    std::copy_n(kept.data, every.size() * width, factors.back().second.data.begin());
+    factors.emplace_back(name, zeros<double>({every.size(), width}));
+    std::copy_n(kept.data, every.size() * width, factors.back().second.begin());
   }
 };
 

@@ -16,8 +16,7 @@ Var<T> constant_of(Tape<T>& tape, const Batch& batch, const std::string& field) 
   const auto& values = batch.numbers(field);
   const auto rows = static_cast<std::size_t>(batch.examples());
   const auto x = tape.constant(rows, rows ? values.size() / rows : 0);
-  std::transform(values.data.begin(), values.data.end(), tape.mutable_value(x).data,
-                 [](double v) { return static_cast<T>(v); });
+  std::transform(values.begin(), values.end(), tape.mutable_value(x).data, [](double v) { return static_cast<T>(v); });
   return x;
 }
 
@@ -31,13 +30,13 @@ const X& shared_for(Tape<T>& tape, const void* owner, const Batch& batch, const 
   };
   const auto same = [&](const Made& made) {
     return std::equal(fields.begin(), fields.end(), made.of.begin(), made.of.end(),
-                      [&](const char* field, const auto& values) { return batch.ints(field).data == values; });
+                      [&](const char* field, const auto& values) { return batch.ints(field).storage() == values; });
   };
   return tape
       .template shared<Made>(owner, same,
                              [&] {
                                Made made{{}, make()};
-                               for (const char* field : fields) made.of.push_back(batch.ints(field).data);
+                               for (const char* field : fields) made.of.push_back(batch.ints(field).storage());
                                return made;
                              })
       .what;

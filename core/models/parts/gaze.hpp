@@ -43,7 +43,7 @@ struct Gaze {
     posterior_label = {set, "posterior.label", classes, features, init};
     posterior_mean = {set, "posterior.mean", features, 2, init};
     auto& log_scale_q = set.add("posterior.log_scale", {1, 2});
-    for (T& value : log_scale_q.value.data) value = static_cast<T>(std::log(scale));
+    for (T& value : log_scale_q.value) value = static_cast<T>(std::log(scale));
     posterior_log_scale = &log_scale_q;
   }
 

@@ -25,10 +25,10 @@ class Reading {
     auto count = length;
     for (int& n : count) n *= times;
     count_ = Items(count);
-    words_ = Array<int>({length.size(), count_.most()});
+    words_ = zeros<int>({length.size(), count_.most()});
     for (std::size_t b = 0; b < length.size(); ++b) {
       const int n = length[b];
-      for (int i = 0; i < count[b]; ++i) words_.row(b)[i] = sentences.row(b)[reversed ? n - 1 - i : i % n];
+      for (int i = 0; i < count[b]; ++i) words_(b, i) = sentences(b, reversed ? n - 1 - i : i % n);
       for (int i = 0; i < n; ++i) last_.push_back(count_.row(static_cast<int>(b), reversed ? n - 1 - i : (times - 1) * n + i));
     }
     as_it_stands_ = !reversed && times == 1;

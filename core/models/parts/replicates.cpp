@@ -12,14 +12,14 @@ Batch repeated(const Batch& batch, int copies) {
   }
   auto result = batch.select(position);
   std::iota(result.id.begin(), result.id.end(), 0u);
-  result.integers["same_as"] = Array<int>({same.size()}, same);
+  result.integers["same_as"] = shaped<int>({same.size()}, same);
   return result;
 }
 
 Distinct::Distinct(const Batch& batch) : index(batch.examples()), whole_(batch) {
   const auto same = batch.integers.find("same_as");
   for (int b = 0; b < batch.examples(); ++b) {
-    const int source = same == batch.integers.end() ? b : same->second.data[b];
+    const int source = same == batch.integers.end() ? b : same->second(b);
     if (source == b) first.push_back(b);
     index[b] = source == b ? static_cast<int>(first.size()) - 1 : index[source];
   }

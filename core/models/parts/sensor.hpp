@@ -25,14 +25,14 @@ struct Sensor {
   Var<T> patches(Tape<T>& tape, const Array<double>& images, std::span<const int> example, std::span<const int> cell) const {
     auto out = tape.output(example.size(), values(), {});
     const auto to = tape.mutable_value(out);
-    for (std::size_t r = 0; r < example.size(); ++r) glimpse(images.row(example[r]).data(), cell[r], to.row(r));
+    for (std::size_t r = 0; r < example.size(); ++r) glimpse(row_of(images, example[r]).data(), cell[r], to.row(r));
     return out;
   }
 
   /// The glimpses at all cells of all images: [B cells(), values()].
   template <class T>
   Var<T> every_patch(Tape<T>& tape, const Array<double>& images) const {
-    std::vector<int> example(images.extent(0) * cells()), cell(example.size());
+    std::vector<int> example(extent(images, 0) * cells()), cell(example.size());
     for (std::size_t n = 0; n < example.size(); ++n) {
       example[n] = static_cast<int>(n / cells());
       cell[n] = static_cast<int>(n % cells());

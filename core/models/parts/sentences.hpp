@@ -18,7 +18,7 @@ class Sentences {
       : known_(episode.feeding() == Feeding::teacher_forced),
         last_(last),
         target_(distinct.batch().ints("target")),
-        length_(distinct.batch().ints("target_length").data),
+        length_(distinct.batch().ints("target_length").storage()),
         steps_(known_ ? *std::max_element(length_.begin(), length_.end()) : most),
         over_(distinct.size(), false) {
     if (!known_ && !distinct.all()) throw Bug("equal examples can be merged only if they are fed with the truth");
@@ -37,11 +37,11 @@ class Sentences {
     const std::size_t D = length_.size();
     std::vector<int> words((known_ ? steps_ : 1) * D, first);
     for (std::size_t t = 1; t * D < words.size(); ++t)
-      for (std::size_t b = 0; b < D; ++b) words[t * D + b] = target_.row(b)[t - 1];
+      for (std::size_t b = 0; b < D; ++b) words[t * D + b] = target_(b, t - 1);
     return words;
   }
   /// The label at step t; -1 if there is none.
-  int label(int example, int t) const { return known_ ? target_.row(example)[t] : -1; }
+  int label(int example, int t) const { return known_ ? target_(example, t) : -1; }
   /// Records the decoder's words of a step [D], -1 for ended sentences, and replaces -1 by `last`. True if all sentences have
   /// ended.
   bool over(std::vector<int>& words) {
@@ -66,7 +66,7 @@ class Sentences {
 inline Array<int> answers_of(const Batch& batch) {
   auto words = batch.ints("target");
   for (std::size_t b = 0; b < batch.ints("target_length").size(); ++b)
-    std::fill(words.row(b).begin() + batch.ints("target_length").data[b] - 1, words.row(b).end(), -1);
+    std::fill(row_of(words, b).begin() + batch.ints("target_length")(b) - 1, row_of(words, b).end(), -1);
   return words;
 }
 
@@ -74,13 +74,13 @@ inline Array<int> answers_of(const Batch& batch) {
 /// For Dreams::with_observations.
 inline Batch with_sentences(const Batch& batch, const std::vector<std::vector<int>>& drawn, int last) {
   auto result = batch;
-  auto& length = result.integers.at("target_length").data;
-  Array<int> target({length.size(), drawn.size()});
+  auto& length = result.integers.at("target_length").storage();
+  Array<int> target = zeros<int>({length.size(), drawn.size()});
   for (std::size_t b = 0; b < length.size(); ++b) {
     length[b] = 0;
     for (std::size_t t = 0; t < drawn.size(); ++t) {
       length[b] += drawn[t][b] >= 0;
-      target.row(b)[t] = drawn[t][b] >= 0 ? drawn[t][b] : last;
+      target(b, t) = drawn[t][b] >= 0 ? drawn[t][b] : last;
     }
   }
   result.integers.at("target") = std::move(target);

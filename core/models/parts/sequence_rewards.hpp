@@ -44,7 +44,7 @@ Var<T> longer_prefixes(Var<T> prefixes, Var<T> word) {
 
 /// The words of example b's right answer, of answers [B, A] padded with -1.
 inline std::span<const int> answer_of(const Array<int>& answers, int b) {
-  const auto words = answers.row(b);
+  const auto words = row_of(answers, b);
   return words.first(std::find(words.begin(), words.end(), -1) - words.begin());
 }
 
@@ -94,7 +94,7 @@ class TabledRewards final : public SequenceRewards<T> {
     const auto reward = tape.constant(prefixes.rows(), prefixes.cols());
     for (std::size_t r = 0; r < prefixes.rows(); ++r)
       for (std::size_t p = 0; p < prefixes.cols(); ++p)
-        tape.mutable_value(reward)(r, p) = static_cast<T>(rewards_.row(example[r])[numbers_.first(n) + p]);
+        tape.mutable_value(reward)(r, p) = static_cast<T>(rewards_(example[r], numbers_.first(n) + p));
     return row_sums(multiply(prefixes, reward));
   }
   const Array<double>& rewards_;

@@ -20,7 +20,7 @@ template <class T>
 class Sequences {
  public:
   explicit Sequences(const Batch& batch)
-      : input_(batch.numbers("input")), answer_(batch.ints("answer")), length_(batch.ints("length").data) {}
+      : input_(batch.numbers("input")), answer_(batch.ints("answer")), length_(batch.ints("length").storage()) {}
 
   /// Steps of the longest example.
   std::size_t steps() const { return length_.empty() ? 0 : *std::max_element(length_.begin(), length_.end()); }
@@ -40,7 +40,7 @@ class Sequences {
   /// Passes to the episode the losses - sum_o log Bernoulli(y_to; sig(logit_o)) of the states with an answer at step t, and the
   /// predicted bits: O labels per step, -1 without an answer. logits [n, O].
   void answer(const States<T>& states, std::size_t t, Var<T> logits) const {
-    const auto due = states.each([&](int b) { return answer_.row(b)[t * logits.cols()] >= 0; });
+    const auto due = states.each([&](int b) { return row_of(answer_, b)[t * logits.cols()] >= 0; });
     for (std::size_t o = 0; o < logits.cols(); ++o) {
       std::vector<int> bit(states.size());
       for (std::size_t n = 0; n < bit.size(); ++n) bit[n] = due[n] ? logits.value()(n, o) > 0 : -1;
@@ -56,10 +56,10 @@ class Sequences {
  private:
   template <class X, class F>
   static Var<T> rows_of(Tape<T>& tape, const Array<X>& field, std::span<const int> example, std::size_t t, F f) {
-    const std::size_t width = field.extent(2);
+    const std::size_t width = extent(field, 2);
     const auto out = tape.constant(example.size(), width);
     for (std::size_t n = 0; n < example.size(); ++n) {
-      const auto from = field.row(example[n]).subspan(t * width, width);
+      const auto from = row_of(field, example[n]).subspan(t * width, width);
       std::transform(from.begin(), from.end(), tape.mutable_value(out).row(n), f);
     }
     return out;

@@ -26,12 +26,12 @@ class InputTape {
   InputTape(Tape<T>& tape, const Batch& batch, std::size_t cells) : cells_(static_cast<std::size_t>(batch.examples()), cells) {
     const auto& input = batch.numbers("input");
     const auto& answer = batch.ints("answer");
-    const auto I = input.extent(2), O = answer.extent(2);
+    const auto I = extent(input, 2), O = extent(answer, 2);
     shown_ = tape.constant(cells_.total(), I);
     for (int b = 0; b < batch.examples(); ++b)
-      for (int t = 0, k = 0; t < batch.ints("length").data[b]; ++t)
-        if (answer.row(b)[t * O] < 0)
-          std::copy_n(input.row(b).begin() + static_cast<std::ptrdiff_t>(t * I), I,
+      for (int t = 0, k = 0; t < batch.ints("length")(b); ++t)
+        if (row_of(answer, b)[t * O] < 0)
+          std::copy_n(row_of(input, b).begin() + static_cast<std::ptrdiff_t>(t * I), I,
                       tape.mutable_value(shown_).row(cells_.row(b, k++)));
   }
   /// The cells under the heads: [n, I]
@@ -50,12 +50,12 @@ class OutputTape {
   /// `steps` [B]: T of each example.
   OutputTape(Tape<T>& tape, const Batch& batch, std::vector<int> steps) : steps_(std::move(steps)) {
     const auto& answer = batch.ints("answer");
-    const auto O = answer.extent(2);
+    const auto O = extent(answer, 2);
     std::vector<int> count(steps_.size());
     std::vector<T> bits;
     for (std::size_t b = 0; b < count.size(); ++b)
-      for (int t = 0; t < batch.ints("length").data[b]; ++t)
-        if (const auto y = answer.row(b).subspan(t * O, O); y[0] >= 0) {
+      for (int t = 0; t < batch.ints("length")(b); ++t)
+        if (const auto y = row_of(answer, b).subspan(t * O, O); y[0] >= 0) {
           ++count[b];
           bits.insert(bits.end(), y.begin(), y.end());
         }

@@ -46,7 +46,7 @@ class TargetReading {
   /// From the fields `target` [B, T] and `target_length` [B].
   Read operator()(Tape<T>& tape, const Batch& data) const {
     const auto& target = data.ints("target");
-    Read read{{}, Items(data.ints("target_length").data), {}};
+    Read read{{}, Items(data.ints("target_length").storage()), {}};
     if (sentence_.forward) {
       read.index.resize(read.words.total());
       std::iota(read.index.begin(), read.index.end(), 0);

@@ -23,7 +23,7 @@ class Texts {
       : words_(W), width_(D) {
     for (std::size_t b = 0; b < count.examples(); ++b)
       for (std::size_t i = 0; i < count.count(static_cast<int>(b)) * W; ++i) {
-        const int token = tokens.row(b)[i];
+        const int token = row_of(tokens, b)[i];
         token_.push_back(token == 0 ? -1 : token);
       }
     if (position_encoding) encode_places();

@@ -37,7 +37,7 @@ struct Words {
   static std::vector<int> flat(const Array<int>& sentences, const Items& items) {
     std::vector<int> tokens;
     for (int b = 0; b < static_cast<int>(items.examples()); ++b) {
-      const auto sentence = sentences.row(b).first(items.count(b));
+      const auto sentence = row_of(sentences, b).first(items.count(b));
       tokens.insert(tokens.end(), sentence.begin(), sentence.end());
     }
     return tokens;

@@ -29,11 +29,11 @@ struct Previous {
 /// Values that depend on the sentences only. Equal examples are encoded once; D examples are distinct.
 template <class T>
 struct Encoded {
-  Array<int> source, target;    // target: empty unless fed with the truth
-  std::vector<int> length;      // of the source
-  std::vector<int> dropped;     // keys of dropout
-  Heads heads;                  // the positions of every head
-  Var<T> states, keys;          // a_i [positions, C], k_i
+  Array<int> source, target = zeros<int>({0});  // target: empty unless fed with the truth
+  std::vector<int> length;                      // of the source
+  std::vector<int> dropped;                     // keys of dropout
+  Heads heads;                                  // the positions of every head
+  Var<T> states, keys;                          // a_i [positions, C], k_i
   Var<T> to_gates, to_readout;  // W_ctx a_i (if a context is fed), W_z a_i; attention=none: [D, .], of the fixed vector
   Var<T> first_state;           // [D, H] s_0
   Previous<T> previous;
@@ -102,7 +102,7 @@ struct Network {
     return window ? window(e, s, states.each([&](int b) { return x.length[b]; }), t) : e;
   }
   std::vector<int> dropped(const Batch& data) const {
-    return drop_readout.in(data) ? data.ints("dropout").data : std::vector<int>{};
+    return drop_readout.in(data) ? data.ints("dropout").storage() : std::vector<int>{};
   }
 };
 
@@ -113,9 +113,9 @@ const Encoded<T>& Network<T>::encoded(Tape<T>& tape, const Batch& data, const Se
   return tape.template shared<Encoded<T>>(
       this,
       [&](const Encoded<T>& x) {
-        return x.source.data == data.ints("source").data && x.dropped == dropped(data) &&
-               x.length == data.ints("source_length").data && x.previous.words.index.size() == words &&
-               (known ? x.target.data == y->target().data : x.target.data.empty());
+        return x.source == data.ints("source") && x.dropped == dropped(data) &&
+               x.length == data.ints("source_length").storage() && x.previous.words.index.size() == words &&
+               (known ? x.target == y->target() : x.target.size() == 0);
       },
       [&] { return encode(tape, data, y); });
 }
@@ -124,7 +124,7 @@ template <class T>
 Encoded<T> Network<T>::encode(Tape<T>& tape, const Batch& data, const Sentences* y) const {
   Encoded<T> x;
   x.source = data.ints("source");
-  x.length = data.ints("source_length").data;
+  x.length = data.ints("source_length").storage();
   x.dropped = dropped(data);
   if (y && y->known()) x.target = y->target();
   const Reading reads(x.source, x.length, is.source);

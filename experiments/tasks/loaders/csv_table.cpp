@@ -99,7 +99,7 @@ CsvTable read_csv_table(const std::string& path) {
     ++rows;
   }
   if (rows == 0) refuse_input(path, 0, 0, "holds no row of numbers below a line of names");
-  table.cells = {{rows, table.names.size()}, std::move(numbers)};
+  table.cells = shaped<double>({rows, table.names.size()}, std::move(numbers));
   return table;
 }
 

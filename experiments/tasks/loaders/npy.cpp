@@ -85,23 +85,22 @@ Array<double> read_npy(const std::string& path) {
   if (entry(file, header, "fortran_order") != "False") refuse(file, "is in Fortran order; save numpy.ascontiguousarray of it");
   const auto text = entry(file, header, "shape");
   if (!text.starts_with('(')) refuse(file, fmt::format("the shape {} is not a tuple; is the header damaged?", shown(text)));
-  Array<double> result;
-  result.shape = shape_in(file, text);
+  const auto shape = shape_in(file, text);
   std::size_t size = 1;
-  for (auto extent : result.shape) size *= extent;
+  for (auto extent : shape) size *= extent;
   const auto bytes = file.read(size * (single ? 4 : 8));
   if (bytes.size() < size * (single ? 4 : 8))
     refuse(file, fmt::format("truncated: the header promises {} numbers, but only {} bytes follow; get a complete copy", size,
                              bytes.size()));
   if (!file.read(1).empty()) refuse(file, fmt::format("the header promises {} numbers, but more bytes follow", size));
-  result.data.resize(size);
+  Array<double> result = zeros<double>(shape);
   for (std::size_t i = 0; i < size; ++i) {
     float number = 0;
     if (single)
-      std::memcpy(&number, bytes.data() + 4 * i, 4), result.data[i] = static_cast<double>(number);
+      std::memcpy(&number, bytes.data() + 4 * i, 4), result.flat(i) = static_cast<double>(number);
     else
-      std::memcpy(&result.data[i], bytes.data() + 8 * i, 8);
-    if (!std::isfinite(result.data[i])) refuse(file, fmt::format("number {} of {} is not finite", i + 1, size));
+      std::memcpy(&result.flat(i), bytes.data() + 8 * i, 8);
+    if (!std::isfinite(result.flat(i))) refuse(file, fmt::format("number {} of {} is not finite", i + 1, size));
   }
   return result;
 }

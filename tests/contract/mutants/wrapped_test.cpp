@@ -23,7 +23,7 @@ class Wrapped final : public Estimator<T> {
     else
       right_ = entry.make_double(settings, structure, init);
     this->own_ = std::move(right_->own_parameters());  // their addresses stay the same
-    if (fault_("sign of the first own parameter")) this->own_.begin()->value.data[0] *= -1;
+    if (fault_("sign of the first own parameter")) this->own_.begin()->value.flat(0) *= -1;
   }
   bool exchangeable() const override { return right_->exchangeable(); }
   int copies() const override { return right_->copies(); }

@@ -11,17 +11,17 @@ namespace hardgrad::testing::bilinear_test {
 namespace {
 
 Array<double> images() {
-  Array<double> x({2, 5, 7});
+  Array<double> x = zeros<double>({2, 5, 7});
   for (std::size_t i = 0; i < x.size(); ++i)
-    x.data[i] = std::sin(1.7 * static_cast<double>(i)) + 0.1 * static_cast<double>(i % 11);
+    x.flat(i) = std::sin(1.7 * static_cast<double>(i)) + 0.1 * static_cast<double>(i % 11);
   return x;
 }
 // Some inside, one at the rim, one outside; no point is at a pixel's centre, where there is a kink.
-Matrix places() { return Matrix({5, 2}, std::vector<double>{0.13, -0.31, -0.77, 0.52, 0.95, 0.91, 0.02, 0.04, -1.7, 0.3}); }
+Matrix places() { return shaped<double>({5, 2}, {0.13, -0.31, -0.77, 0.52, 0.95, 0.91, 0.02, 0.04, -1.7, 0.3}); }
 const std::vector<int> shown = {0, 1, 1, 0, 1};
 
 double pixel(const Array<double>& x, int image, int i, int j) {
-  return i >= 0 && i < 5 && j >= 0 && j < 7 ? x.data[(image * 5 + i) * 7 + j] : 0;
+  return i >= 0 && i < 5 && j >= 0 && j < 7 ? x(image, i, j) : 0;
 }
 /// The image at a point, in pixels: hat functions around every pixel's centre.
 double at(const Array<double>& x, int image, double i, double j) {
@@ -37,7 +37,7 @@ TEST_CASE("a patch is the average over its blocks of points interpolated between
   const auto where = places();
   Tape<double> tape;
   const int P = 3, S = 2;
-  const auto y = bilinear_patches(x, std::span<const int>(shown), tape.input({where.data.data(), 5, 2}), P, S).value();
+  const auto y = bilinear_patches(x, std::span<const int>(shown), tape.input({where.data(), 5, 2}), P, S).value();
   REQUIRE(y.cols == S * P * P);
   for (int r = 0; r < 5; ++r)
     for (int s = 0; s < S; ++s)
@@ -47,8 +47,8 @@ TEST_CASE("a patch is the average over its blocks of points interpolated between
           double expected = 0;
           for (int u = 0; u < block; ++u)
             for (int v = 0; v < block; ++v)
-              expected += at(x, shown[r], (where.data[2 * r] + 1) / 2 * 5 - P * block / 2.0 + i * block + u,
-                             (where.data[2 * r + 1] + 1) / 2 * 7 - P * block / 2.0 + j * block + v) /
+              expected += at(x, shown[r], (where(r, 0) + 1) / 2 * 5 - P * block / 2.0 + i * block + u,
+                             (where(r, 1) + 1) / 2 * 7 - P * block / 2.0 + j * block + v) /
                           (block * block);
           CHECK(y(r, (s * P + i) * P + j) == doctest::Approx(expected).epsilon(1e-12));
         }

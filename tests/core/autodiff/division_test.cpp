@@ -15,14 +15,14 @@ TEST_CASE("quotients entry by entry and by row, also of a matrix with itself") {
     expect_gradient([](auto&, const auto& x) { return divide(x[1], x[1]); }, ab);
   }
   Tape<double> tape;
-  const auto x = place(tape, {Matrix({2, 2}, std::vector<double>{1, 2, 3, 4}), Matrix({2, 1}, std::vector<double>{2, -8})});
+  const auto x = place(tape, {shaped<double>({2, 2}, {1, 2, 3, 4}), shaped<double>({2, 1}, {2, -8})});
   const auto y = divide_rows(x[0], x[1]).value();
   CHECK(std::vector<double>(y.data, y.data + 4) == std::vector<double>{0.5, 1, -0.375, -0.5});
 }
 
 TEST_CASE("an unused entry takes no gradient, even if it is divided by 0") {
   Tape<double> tape;
-  const auto x = place(tape, {Matrix({1, 2}, std::vector<double>{1, 3}), Matrix({1, 2}, std::vector<double>{0, 2})});
+  const auto x = place(tape, {shaped<double>({1, 2}, {1, 3}), shaped<double>({1, 2}, {0, 2})});
   const auto y = divide(x[0], x[1]);
   const std::vector<double> cotangent{0, 1};
   tape.backward(y, {cotangent.data(), 1, 2});

@@ -51,18 +51,18 @@ TEST_CASE("unary operations") {
 
 TEST_CASE("infinite log probabilities do not enter gradients") {
   const double inf = std::numeric_limits<double>::infinity();
-  const std::vector<Matrix> a{Matrix({1, 3}, std::vector<double>{-inf, 0.5, -2})};
+  const std::vector<Matrix> a{shaped<double>({1, 3}, {-inf, 0.5, -2})};
   expect_gradient([](auto&, const auto& x) { return exp(x[0]); }, a);
   expect_gradient([](auto&, const auto& x) { return affine(x[0], {0}, {2}); }, a);
   Tape<double> tape;
-  auto x = place(tape, {Matrix({2, 1}, std::vector<double>{0.0, 0.5})});
+  auto x = place(tape, {shaped<double>({2, 1}, {0.0, 0.5})});
   auto y = log(x[0]);
   const std::vector<double> cotangent{0, 1};
   tape.backward(y, {cotangent.data(), 2, 1});
   CHECK(tape.gradient(x[0]).data[0] == 0);
   CHECK(tape.gradient(x[0]).data[1] == 2);
   tape.clear();  // a dead row of -inf with weight 0
-  x = place(tape, {Matrix({2, 1}, std::vector<double>{-inf, 0.5}), Matrix({2, 1}, std::vector<double>{0, 3})});
+  x = place(tape, {shaped<double>({2, 1}, {-inf, 0.5}), shaped<double>({2, 1}, {0, 3})});
   y = scale_rows(x[0], x[1]);
   CHECK(y.value().data[0] == 0);
   CHECK(y.value().data[1] == 1.5);
@@ -78,7 +78,7 @@ TEST_CASE("NaN is never hidden") {
 
 TEST_CASE("softplus neither overflows nor loses precision") {
   Tape<double> tape;
-  auto x = place(tape, {Matrix({1, 4}, std::vector<double>{-800, -40, 0, 800})});
+  auto x = place(tape, {shaped<double>({1, 4}, {-800, -40, 0, 800})});
   const auto y = softplus(x[0]);
   const std::vector<double> expected{0, 4.248354255291589e-18, 0.6931471805599453, 800},
       slope{0, 4.248354255291589e-18, 0.5, 1};
@@ -108,7 +108,7 @@ TEST_CASE("affine_column: one column of a table, in rows") {
       Tape<double> tape;
       const auto y = of_column(tape, place(tape, {x}));
       CHECK(y.rows() == 2);
-      for (std::size_t i = 0; i < 6; ++i) CHECK(y.value().data[i] == 2 * x.row(i)[column] - 1);
+      for (std::size_t i = 0; i < 6; ++i) CHECK(y.value().data[i] == 2 * x(i, column) - 1);
       CHECK_THROWS_AS(affine_column(place(tape, {x})[0], S, 3, 1.0), Bug);
       CHECK_THROWS_AS(affine_column(place(tape, {x})[0], column, 4, 1.0), Bug);
     }

@@ -40,8 +40,8 @@ TEST_CASE("gru_cell: the input's part from rows of a table is that of the gather
 
 TEST_CASE("gru_cell equals its formula") {
   Tape<double> tape;
-  const auto v = place(tape, {Matrix({1, 3}, std::vector<double>{0.1, -0.2, 0.3}),
-                              Matrix({1, 3}, std::vector<double>{0.4, 0.7, -0.6}), Matrix({1, 1}, 0.5)});
+  const auto v =
+      place(tape, {shaped<double>({1, 3}, {0.1, -0.2, 0.3}), shaped<double>({1, 3}, {0.4, 0.7, -0.6}), Matrix({1, 1}, 0.5)});
   const auto sig = [](double x) { return 1 / (1 + std::exp(-x)); };
   const double r = sig(0.5), z = sig(0.5), n = std::tanh(0.3 - 0.6 * r);
   CHECK(gru_cell(v[0], v[1], v[2]).item() == doctest::Approx((1 - z) * n + z * 0.5).epsilon(1e-14));

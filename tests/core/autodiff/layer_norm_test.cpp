@@ -19,8 +19,8 @@ TEST_CASE("layer_norm: gradients of rows, gain and bias") {
 
 TEST_CASE("layer_norm equals its formula, and ignores the position and scale of a row") {
   Tape<double> tape;
-  const auto x = place(tape, {Matrix({3, 2}, std::vector<double>{1, 3, 1001, 1003, -10, 30}),
-                              Matrix({1, 2}, std::vector<double>{2, 0.5}), Matrix({1, 2}, std::vector<double>{0.1, -0.1})});
+  const auto x = place(tape, {shaped<double>({3, 2}, {1, 3, 1001, 1003, -10, 30}), shaped<double>({1, 2}, {2, 0.5}),
+                              shaped<double>({1, 2}, {0.1, -0.1})});
   const auto y = layer_norm(x[0], x[1], x[2], 0.0).value();
   for (std::size_t r = 0; r < 3; ++r) {
     CHECK(y(r, 0) == doctest::Approx(-1.9).epsilon(1e-12));

@@ -44,7 +44,7 @@ TEST_CASE("lstm_cell reuses the memory of gates that an operation computed") {
 
 TEST_CASE("lstm_cell equals its formula") {
   Tape<double> tape;
-  const auto v = place(tape, {Matrix({1, 4}, std::vector<double>{0.1, -0.2, 0.3, 0.4}), Matrix({1, 1}, 0.5)});
+  const auto v = place(tape, {shaped<double>({1, 4}, {0.1, -0.2, 0.3, 0.4}), Matrix({1, 1}, 0.5)});
   const auto s = lstm_cell(v[0], v[1]);
   const auto sig = [](double x) { return 1 / (1 + std::exp(-x)); };
   const double c = sig(-0.2) * 0.5 + sig(0.1) * std::tanh(0.3);

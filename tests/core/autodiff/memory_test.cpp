@@ -28,8 +28,7 @@ TEST_CASE("cosines of heads and the cells of their row") {
         {random_matrix(rows * heads, width, 1), random_matrix(rows * cells, width, 2)});
   expect_gradient([](auto&, const auto& x) { return cosines(x[0], x[0], own(3), 1, {1e-3f}); }, {random_matrix(3, 4, 3)});
   Tape<double> tape;  // two rows, each of one head and two cells
-  const auto x = place(
-      tape, {Matrix({2, 2}, std::vector<double>{3, 4, 1, 0}), Matrix({4, 2}, std::vector<double>{6, 8, -4, 3, 0, 0, -1, 1})});
+  const auto x = place(tape, {shaped<double>({2, 2}, {3, 4, 1, 0}), shaped<double>({4, 2}, {6, 8, -4, 3, 0, 0, -1, 1})});
   const auto y = cosines(x[0], x[1], own(2), 2, 1e-30);
   const std::vector<double> expected{1, 0, 0, -std::sqrt(0.5)};
   for (int i = 0; i < 4; ++i) CHECK(y.value().data[i] == doctest::Approx(expected[i]));
@@ -40,8 +39,8 @@ TEST_CASE("a shift is a circular convolution") {
     expect_gradient([](auto&, const auto& x) { return circular_shift(x[0], x[1]); },
                     {random_matrix(rows, cells, 2), random_matrix(rows, shifts, 3)});
   Tape<double> tape;
-  const auto x = place(tape, {Matrix({3, 3}, std::vector<double>{1, 2, 3, 1, 2, 3, 1, 2, 3}),
-                              Matrix({3, 3}, std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1})});  // one back, stay, one on
+  const auto x = place(tape, {shaped<double>({3, 3}, {1, 2, 3, 1, 2, 3, 1, 2, 3}),
+                              shaped<double>({3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1})});  // one back, stay, one on
   const auto y = circular_shift(x[0], x[1]);
   const std::vector<double> expected{2, 3, 1, 1, 2, 3, 3, 1, 2};
   CHECK(std::equal(expected.begin(), expected.end(), y.value().data));
@@ -99,7 +98,7 @@ TEST_CASE("rows share memories, skip some, or take them out of order") {
 }
 
 TEST_CASE("a hard head changes only its cell, and gradients reflect that") {
-  const Matrix one_hot({2, 3}, std::vector<double>{0, 1, 0, 0, 0, 1});
+  const Matrix one_hot = shaped<double>({2, 3}, {0, 1, 0, 0, 0, 1});
   const std::vector<Matrix> inputs{random_matrix(3, 2, 5), random_matrix(2, 2, 6, 0.1, 0.9), random_matrix(2, 2, 7)};
   const auto write = [&](auto& tape, const auto& x) {
     auto w = tape.constant(2, 3);
@@ -111,9 +110,9 @@ TEST_CASE("a hard head changes only its cell, and gradients reflect that") {
   const auto x = place(tape, inputs);
   const auto y = write(tape, x).value();
   for (int j = 0; j < 2; ++j) {
-    CHECK(y(0, j) == inputs[0].row(0)[j]);
-    CHECK(y(1, j) == doctest::Approx(inputs[0].row(1)[j] * (1 - inputs[1].row(0)[j]) + inputs[2].row(0)[j]));
-    CHECK(y(2, j) == doctest::Approx(inputs[0].row(2)[j] * (1 - inputs[1].row(1)[j]) + inputs[2].row(1)[j]));
+    CHECK(y(0, j) == inputs[0](0, j));
+    CHECK(y(1, j) == doctest::Approx(inputs[0](1, j) * (1 - inputs[1](0, j)) + inputs[2](0, j)));
+    CHECK(y(2, j) == doctest::Approx(inputs[0](2, j) * (1 - inputs[1](1, j)) + inputs[2](1, j)));
   }
 }
 

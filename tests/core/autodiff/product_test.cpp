@@ -9,7 +9,7 @@ namespace {
 
 /// The first `cols` columns of a matrix.
 Block<const double> columns(const Matrix& x, std::size_t cols) {
-  return {MatrixView<const double>{x.data.data(), x.shape[0], x.shape[1]}, cols};
+  return {MatrixView<const double>{x.data(), x.shape()[0], x.shape()[1]}, cols};
 }
 
 void expect_triple_loop(std::size_t m, std::size_t n, std::size_t k) {
@@ -21,18 +21,17 @@ void expect_triple_loop(std::size_t m, std::size_t n, std::size_t k) {
           const std::size_t p = (ta ? m : k) + more, q = (tb ? k : n) + more, s = n + more;
           const auto a = random_matrix(ta ? k : m, p, 1), b = random_matrix(tb ? n : k, q, 2);
           // If the product replaces the output, the old content must not matter.
-          Matrix c({m, s}, beta == 0 ? std::nan("") : 0.25);
-          for (std::size_t i = 0; i < m; ++i) std::fill(&c.data[i * s + n], &c.data[i * s] + s, 7.0);
-          gemm<double>(columns(a, p - more), ta, columns(b, q - more), tb, {MatrixView<double>{c.data.data(), m, s}, n}, beta,
-                       2.0);
+          Matrix c = full<double>({m, s}, beta == 0 ? std::nan("") : 0.25);
+          for (std::size_t i = 0; i < m; ++i) std::fill(&c.flat(i * s + n), &c.flat(i * s) + s, 7.0);
+          gemm<double>(columns(a, p - more), ta, columns(b, q - more), tb, {MatrixView<double>{c.data(), m, s}, n}, beta, 2.0);
           for (std::size_t i = 0; i < m; ++i) {
             for (std::size_t j = 0; j < n; ++j) {
               double sum = 0;
               for (std::size_t l = 0; l < k; ++l)
-                sum += (ta ? a.data[l * p + i] : a.data[i * p + l]) * (tb ? b.data[j * q + l] : b.data[l * q + j]);
-              CHECK(c.data[i * s + j] == doctest::Approx(2 * sum + beta * 0.25));
+                sum += (ta ? a.flat(l * p + i) : a.flat(i * p + l)) * (tb ? b.flat(j * q + l) : b.flat(l * q + j));
+              CHECK(c.flat(i * s + j) == doctest::Approx(2 * sum + beta * 0.25));
             }
-            for (std::size_t j = n; j < s; ++j) CHECK(c.data[i * s + j] == 7);
+            for (std::size_t j = n; j < s; ++j) CHECK(c.flat(i * s + j) == 7);
           }
         }
       }
@@ -76,13 +75,13 @@ TEST_CASE("linear, add_linear, matmul") {
 TEST_CASE("rows without a cotangent do not enter a product's gradient, even if they are not finite") {
   Tape<double> tape;
   auto rows = random_matrix(5, 4, 1);
-  std::fill_n(&rows.data[4], 4, INFINITY);
+  std::fill_n(&rows.flat(4), 4, INFINITY);
   const auto v = place(tape, {rows, random_matrix(70, 4, 2), random_matrix(1, 70, 3)});
   const auto w = place(tape, {random_matrix(5, 4, 1), random_matrix(70, 4, 2), random_matrix(1, 70, 3)});
   auto cotangent = random_matrix(5, 70, 4);
-  for (std::size_t row : {1, 3}) std::fill_n(&cotangent.data[row * 70], 70, 0.0);
-  std::fill_n(&cotangent.data[2 * 70], 69, 0.0);  // the last entry is not 0
-  const MatrixView<const double> g{cotangent.data.data(), 5, 70};
+  for (std::size_t row : {1, 3}) std::fill_n(&cotangent.flat(row * 70), 70, 0.0);
+  std::fill_n(&cotangent.flat(2 * 70), 69, 0.0);  // the last entry is not 0
+  const MatrixView<const double> g{cotangent.data(), 5, 70};
   const auto y = linear(v[0], v[1], v[2]), whole = linear(w[0], w[1], w[2]);
   tape.backward(y, g);
   std::vector<double> of_x(20), of_w(280), of_b(70);

@@ -110,7 +110,7 @@ TEST_CASE("bag: repeated and missing words, with and without weights") {
     expect_gradient(
         [&](auto& tape, const auto& x) {
           using T = Number<decltype(tape)>;
-          const std::vector<T> weights(u.data.begin(), u.data.end());  // destroyed before the backward pass
+          const std::vector<T> weights(u.begin(), u.end());  // destroyed before the backward pass
           return bag(x[0], std::span<const int>(tokens), words, BagWeights<T>{{weights.data(), 4, 3}, weight});
         },
         {table});
@@ -118,20 +118,20 @@ TEST_CASE("bag: repeated and missing words, with and without weights") {
   for (std::size_t D = 1; D < 40; ++D) {  // whole and incomplete registers
     const auto wide = random_matrix(5, D, 3), factors = random_matrix(4, D, 4);
     Tape<double> tape;
-    const MatrixView<const double> rows{factors.data.data(), 4, D};
+    const MatrixView<const double> rows{factors.data(), 4, D};
     const auto y = bag(place(tape, {wide})[0], std::span<const int>(tokens), 4, BagWeights<double>{rows, weight}).value();
     for (std::size_t n = 0; n < 3; ++n)
       for (std::size_t d = 0; d < D; ++d) {
         double sum = 0;
         for (std::size_t i = 4 * n; i < 4 * n + 4; ++i)
-          if (tokens[i] >= 0) sum += factors.row(weight[i])[d] * wide.row(tokens[i])[d];
+          if (tokens[i] >= 0) sum += factors(weight[i], d) * wide(tokens[i], d);
         CHECK(y(n, d) == doctest::Approx(sum).epsilon(1e-14));
       }
   }
   Tape<double> tape;
   const auto x = tape.constant(5, 3);
   const std::vector<int> outside(tokens.size(), 4);
-  const MatrixView<const double> rows{u.data.data(), 4, 3};
+  const MatrixView<const double> rows{u.data(), 4, 3};
   CHECK_THROWS_AS(bag(x, std::span<const int>(tokens), 3, BagWeights<double>{rows, outside}), Bug);
   CHECK_THROWS_AS(bag(x, std::span<const int>(tokens), 3, BagWeights<double>{rows, std::span(weight).first(3)}), Bug);
 }

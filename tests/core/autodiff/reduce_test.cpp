@@ -10,7 +10,7 @@ namespace hardgrad::testing::reduce_test {
 TEST_CASE("sums") {
   for (auto [r, c] : {std::pair<std::size_t, std::size_t>{1, 1}, {1, 40}, {6, 3}}) {
     const std::vector<Matrix> x{random_matrix(r, c, 1)};
-    const auto weight = random_matrix(r, c, 2).data;
+    const auto weight = random_matrix(r, c, 2).storage();
     expect_gradient([&](auto&, const auto& v) { return weighted_sum(v[0], std::span<const double>(weight)); }, x);
     expect_gradient([](auto&, const auto& v) { return sum(v[0]); }, x);
     expect_gradient([](auto&, const auto& v) { return sum(v[0], -0.3); }, x);
@@ -46,7 +46,7 @@ TEST_CASE("sums are accumulated in double") {
 
 TEST_CASE("a weight of 0 removes an infinite entry") {
   Tape<double> tape;
-  auto x = place(tape, {Matrix({2, 1}, std::vector<double>{-INFINITY, 2})})[0];
+  auto x = place(tape, {shaped<double>({2, 1}, {-INFINITY, 2})})[0];
   const std::vector<double> weight{0, 3};
   auto y = weighted_sum(x, std::span<const double>(weight));
   CHECK(y.item() == 6);
@@ -61,9 +61,9 @@ TEST_CASE("segment_logsumexp") {
     const auto f = [&](auto&, const auto& v) { return segment_logsumexp(v[0], std::span<const int>(group), groups); };
     expect_gradient(f, {x});
     if (group.size() < 5) continue;
-    x.data[1] = -INFINITY;
+    x.flat(1) = -INFINITY;
     expect_gradient(f, {x});
-    x.data[2] = x.data[3] = -INFINITY;  // a whole group of the third case
+    x.flat(2) = x.flat(3) = -INFINITY;  // a whole group of the third case
     expect_gradient(f, {x});
   }
 }
@@ -71,10 +71,10 @@ TEST_CASE("segment_logsumexp") {
 TEST_CASE("sums_of_others: of one entry 0, and small ones beside a large one are kept") {
   expect_gradient([](auto&, const auto& v) { return sums_of_others(v[0]); }, {random_matrix(3, 4, 5)});
   Tape<double> tape;
-  const auto y = sums_of_others(place(tape, {Matrix({2, 3}, std::vector<double>{1e-20, 1, 1e-21, 1, 2, 4})})[0]).value();
+  const auto y = sums_of_others(place(tape, {shaped<double>({2, 3}, {1e-20, 1, 1e-21, 1, 2, 4})})[0]).value();
   const double expected[] = {1 + 1e-21, 1e-20 + 1e-21, 1 + 1e-20, 6, 5, 3};
   for (std::size_t i = 0; i < 6; ++i) CHECK(y.data[i] == doctest::Approx(expected[i]).epsilon(1e-15));
-  CHECK(*sums_of_others(place(tape, {Matrix({1, 1}, std::vector<double>{3})})[0]).value().data == 0);
+  CHECK(*sums_of_others(place(tape, {shaped<double>({1, 1}, {3})})[0]).value().data == 0);
 }
 
 TEST_CASE("segment_sums: sums of rows by group, in any order, also of none") {
@@ -86,16 +86,16 @@ TEST_CASE("segment_sums: sums of rows by group, in any order, also of none") {
   const auto y = f(tape, place(tape, {x})).value();
   REQUIRE(y.rows == 5);
   for (std::size_t i = 0; i < 3; ++i) {
-    CHECK(y(0, i) == x.row(1)[i]);
+    CHECK(y(0, i) == x(1, i));
     CHECK(y(1, i) == 0);
-    CHECK(y(2, i) == doctest::Approx(x.row(0)[i] + x.row(2)[i] + x.row(4)[i]).epsilon(1e-15));
+    CHECK(y(2, i) == doctest::Approx(x(0, i) + x(2, i) + x(4, i)).epsilon(1e-15));
     CHECK(y(4, i) == 0);
   }
 }
 
 TEST_CASE("segment_logsumexp: large values, empty input, bad groups") {
   Tape<double> tape;
-  auto x = place(tape, {Matrix({3, 1}, std::vector<double>{1000, 1000, -INFINITY})})[0];
+  auto x = place(tape, {shaped<double>({3, 1}, {1000, 1000, -INFINITY})})[0];
   const std::vector<int> group{0, 0, 1}, unordered{0, 1, 0}, gap{0, 0, 2};
   auto y = segment_logsumexp(x, std::span<const int>(group), 2);
   CHECK(y.value().data[0] == doctest::Approx(1000 + std::log(2.0)));
@@ -103,7 +103,7 @@ TEST_CASE("segment_logsumexp: large values, empty input, bad groups") {
   CHECK_THROWS_AS(segment_logsumexp(x, std::span<const int>(unordered), 2), Bug);
   CHECK_THROWS_AS(segment_logsumexp(x, std::span<const int>(gap), 3), Bug);
   tape.clear();
-  x = place(tape, {Matrix({2, 1}, std::vector<double>{NAN, -INFINITY})})[0];
+  x = place(tape, {shaped<double>({2, 1}, {NAN, -INFINITY})})[0];
   CHECK(std::isnan(segment_logsumexp(x, std::span<const int>(std::vector<int>{0, 0}), 1).item()));
 }
 

@@ -76,10 +76,10 @@ TEST_CASE_TEMPLATE("the logarithm of a probability near 1 has full precision", T
 TEST_CASE("infinite logits: an impossible option, extreme differences") {
   const std::vector<int> options{3, 3};
   const std::span<const int> o(options);
-  const std::vector<Matrix> x{Matrix({2, 3}, std::vector<double>{-INFINITY, 0.3, -0.8, 900, -900, 899})};
+  const std::vector<Matrix> x{shaped<double>({2, 3}, {-INFINITY, 0.3, -0.8, 900, -900, 899})};
   expect_gradient([&](auto&, const auto& v) { return log_softmax(v[0], o); }, x);
   expect_gradient([&](auto&, const auto& v) { return entropy(log_softmax(v[0], o)); }, x);
-  const auto q = Matrix({2, 3}, std::vector<double>{-INFINITY, 0.1, 0.2, 1, -INFINITY, 2});
+  const auto q = shaped<double>({2, 3}, {-INFINITY, 0.1, 0.2, 1, -INFINITY, 2});
   expect_gradient([&](auto&, const auto& v) { return kl_divergence(log_softmax(v[1], o), log_softmax(v[0], o)); }, {x[0], q});
   Tape<double> tape;
   const auto all = place(tape, {Matrix({1, 2}, -INFINITY)})[0];
@@ -91,8 +91,8 @@ TEST_CASE("infinite logits: an impossible option, extreme differences") {
 TEST_CASE_TEMPLATE("many rows of two options have the same values and gradients as within three columns", T, float, double) {
   constexpr std::size_t rows = 1300;  // more than one batch of rows, and not a multiple of a register
   auto pairs = random_matrix(rows, 2, 5, -9, 9), three = Matrix({rows, 3}, 0.5);
-  pairs.data[7] = pairs.data[1500] = pairs.data[2000] = -INFINITY;
-  for (std::size_t i = 0; i < 2 * rows; ++i) three.data[i / 2 * 3 + i % 2] = pairs.data[i];
+  pairs.flat(7) = pairs.flat(1500) = pairs.flat(2000) = -INFINITY;
+  for (std::size_t i = 0; i < 2 * rows; ++i) three(i / 2, i % 2) = pairs.flat(i);
   const std::vector<int> options(rows, 2);
   const auto log_p = [&](auto&, const auto& v) {
     return slice_columns(log_softmax(v[0], std::span<const int>(options)), 0, 2);

@@ -23,12 +23,12 @@ TEST_CASE("sparsemax is the nearest distribution: the projection's conditions ho
     double total = 0, tau = 0;
     for (std::size_t j = 0; j < 5; ++j) {
       total += y(r, j);
-      if (y(r, j) > 0) tau = x.row(r)[j] - y(r, j);
+      if (y(r, j) > 0) tau = x(r, j) - y(r, j);
     }
     CHECK(total == doctest::Approx(1).epsilon(1e-14));
     for (std::size_t j = 0; j < 5; ++j) {  // on the support x - y = tau, off it x <= tau
-      if (y(r, j) > 0) CHECK(x.row(r)[j] - y(r, j) == doctest::Approx(tau).epsilon(1e-13));
-      if (y(r, j) == 0) CHECK(x.row(r)[j] <= tau + 1e-14);
+      if (y(r, j) > 0) CHECK(x(r, j) - y(r, j) == doctest::Approx(tau).epsilon(1e-13));
+      if (y(r, j) == 0) CHECK(x(r, j) <= tau + 1e-14);
       zeros += y(r, j) == 0;
     }
     CHECK(y(r, 5) == 0);

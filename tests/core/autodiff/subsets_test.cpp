@@ -101,9 +101,9 @@ TEST_CASE("subsets: one of n options is a softmax, all of n are certain") {
   const auto one = subset_marginals(logits, of(options), 1).value(), all = subset_marginals(logits, of(options), 6).value();
   for (std::size_t r = 0; r < 3; ++r) {
     double total = 0;
-    for (std::size_t i = 0; i < 6; ++i) total += std::exp(x.row(r)[i]);
+    for (std::size_t i = 0; i < 6; ++i) total += std::exp(x(r, i));
     for (std::size_t i = 0; i < 6; ++i) {
-      CHECK(one(r, i) == doctest::Approx(std::exp(x.row(r)[i]) / total).epsilon(1e-13));
+      CHECK(one(r, i) == doctest::Approx(std::exp(x(r, i)) / total).epsilon(1e-13));
       CHECK(all(r, i) == 1);
     }
     CHECK(subset_entropy(logits, of(options), 6).value().data[r] == 0);
@@ -160,7 +160,7 @@ TEST_CASE("subsets: many options of many sizes, against logarithms of elementary
       const auto x = random_matrix(1, n, 5, -spread, spread);
       std::vector<double> log_e(k + 1, -INFINITY);  // of the options so far
       log_e[0] = 0;
-      for (double v : x.data)
+      for (double v : x)
         for (int j = k; j > 0; --j) {
           const double a = log_e[j], b = log_e[j - 1] + v, most = std::max(a, b);
           if (most > -INFINITY) log_e[j] = most + std::log1p(std::exp(std::min(a, b) - most));

@@ -18,7 +18,7 @@ template <class T>
 Parameter<T>& filled(ParameterSet<T>& set, const char* name, std::size_t rows, std::size_t cols, std::uint64_t seed) {
   auto& p = set.add(name, {rows, cols});
   const auto values = random_matrix(rows, cols, seed);
-  p.value.data.assign(values.data.begin(), values.data.end());
+  p.value.storage().assign(values.begin(), values.end());
   return p;
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("the network's gradient is the gradient of its parameters") {
   auto gradient = network(tape, set);
   for (auto& p : set)
     for (std::size_t i = 0; i < p.value.size(); i += 3) {
-      double& x = p.value.data[i];
+      double& x = p.value.flat(i);
       const double centre = x, h = 1e-5;
       x = centre + h;
       tape.clear();
@@ -104,7 +104,7 @@ TEST_CASE("detach: the value passes, the gradient does not") {
 
 TEST_CASE("an input used several times, and an unused one") {
   Tape<double> tape;
-  const auto x = place(tape, {Matrix({1, 2}, std::vector<double>{2, 5}), Matrix({1, 2}, 1.0)});
+  const auto x = place(tape, {shaped<double>({1, 2}, {2, 5}), Matrix({1, 2}, 1.0)});
   auto y = sum(add(multiply(x[0], x[0]), add(x[0], affine(x[0], 3.0))));
   tape.backward(y);
   CHECK(tape.gradient(x[0]).data[0] == 8);
@@ -136,7 +136,7 @@ TEST_CASE("parameters: one leaf each, gradients in the set's order, of this set 
   std::vector<double> gradient(4, 1);
   tape.add_gradient(set, std::span<double>(gradient), 2.0);
   CHECK(gradient[0] == 1);
-  CHECK(gradient[2] == doctest::Approx(1 + 2 * (2 * b.value.data[0] + c.value.data[0])));
+  CHECK(gradient[2] == doctest::Approx(1 + 2 * (2 * b.value.flat(0) + c.value.flat(0))));
   CHECK_THROWS_AS(tape.add_gradient(other, std::span<double>(gradient)), Bug);
   CHECK_THROWS_AS(tape.backward(tape.parameter(a)), Bug);
 }
@@ -207,7 +207,7 @@ TEST_CASE("a pass to inputs omits parameters, and a pass to parameters omits inp
   auto &w = filled(set, "w", 3, 3, 1), &v = filled(set, "v", 2, 3, 2);
   const auto x0 = random_matrix(2, 3, 3);
   Tape<double> tape;
-  const auto x = tape.input({x0.data.data(), 2, 3});
+  const auto x = tape.input({x0.data(), 2, 3});
   const auto of_parameters = tanh(linear(tape.parameter(v), tape.parameter(w)));
   const std::vector<Var<double>> both{of_parameters, square(x)};
   const std::vector<int> order{3, 0, 1, 2};

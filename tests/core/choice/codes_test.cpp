@@ -18,11 +18,11 @@ Matrix at_points(Gradient of, const Matrix& point, const Matrix& code, const Mat
   Tape<double> tape;
   const auto placed = place(tape, {point, code});
   const auto y = of(placed[0], placed[1]);
-  for (std::size_t i = 0; i < g.data.size(); ++i) CHECK(y.value().data[i] == code.data[i]);
-  tape.backward(y, MatrixView<const double>{g.data.data(), g.extent(0), g.extent(1)});
+  for (std::size_t i = 0; i < g.size(); ++i) CHECK(y.value().data[i] == code.data[i]);
+  tape.backward(y, MatrixView<const double>{g.data(), extent(g, 0), extent(g, 1)});
   auto result = g;
   const auto found = tape.gradient(placed[0]);
-  std::copy_n(found.data, found.size(), result.data.begin());
+  std::copy_n(found.data, found.size(), result.begin());
   return result;
 }
 
@@ -30,7 +30,7 @@ Matrix row(std::vector<double> x) { return {{1, x.size()}, std::move(x)}; }
 
 double dot(const Matrix& x, const Matrix& y) {
   double sum = 0;
-  for (std::size_t i = 0; i < x.data.size(); ++i) sum += x.data[i] * y.data[i];
+  for (std::size_t i = 0; i < x.size(); ++i) sum += x.flat(i) * y.flat(i);
   return sum;
 }
 
@@ -38,7 +38,7 @@ double dot(const Matrix& x, const Matrix& y) {
 
 TEST_CASE("codes: a copied gradient is the codes' own") {
   const auto point = random_matrix(3, 4, 1), code = random_matrix(3, 4, 2), g = random_matrix(3, 4, 3);
-  CHECK(at_points(copied_gradient<double>, point, code, g).data == g.data);
+  CHECK(at_points(copied_gradient<double>, point, code, g) == g);
 }
 
 TEST_CASE("codes: a rotated gradient keeps its angle with the code, its part outside the plane, and its scaled length") {
@@ -52,7 +52,7 @@ TEST_CASE("codes: a rotated gradient keeps its angle with the code, its part out
     auto outside = g;  // less its parts in the plane of h and q
     const double hh = dot(h, h), hq = dot(h, q), qq = dot(q, q), determinant = hh * qq - hq * hq;
     const double a = (dot(g, h) * qq - dot(g, q) * hq) / determinant, b = (dot(g, q) * hh - dot(g, h) * hq) / determinant;
-    for (std::size_t i = 0; i < 5; ++i) outside.data[i] -= a * h.data[i] + b * q.data[i];
+    for (std::size_t i = 0; i < 5; ++i) outside.flat(i) -= a * h.flat(i) + b * q.flat(i);
     CHECK(dot(back, outside) == doctest::Approx(scale * dot(outside, outside)));
   }
 }
@@ -60,16 +60,16 @@ TEST_CASE("codes: a rotated gradient keeps its angle with the code, its part out
 TEST_CASE("codes: a rotation is a factor where point and code have one direction, and is left out where none exists") {
   const auto g = row({0.3, -0.7});
   const auto doubled = at_points(rotated_gradient<double>, row({1, 2}), row({2, 4}), g);
-  CHECK(doubled.data[0] == doctest::Approx(0.6));
-  CHECK(doubled.data[1] == doctest::Approx(-1.4));
+  CHECK(doubled.flat(0) == doctest::Approx(0.6));
+  CHECK(doubled.flat(1) == doctest::Approx(-1.4));
   for (const auto& [point, code] :
        {std::pair{row({0, 0}), row({1, 2})}, std::pair{row({1, 2}), row({0, 0})}, std::pair{row({1, 0}), row({-3, 0})}})
-    CHECK(at_points(rotated_gradient<double>, point, code, g).data == g.data);
+    CHECK(at_points(rotated_gradient<double>, point, code, g) == g);
 }
 
 TEST_CASE("codes: of an answer they are the handler's, those of its options, or their mixture") {
   Tape<double> tape;
-  const auto table = place(tape, {Matrix{{2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6}}})[0];
+  const auto table = place(tape, {shaped<double>({2, 3}, {1, 2, 3, 4, 5, 6})})[0];
   Choice<double> choice{{}, ChosenOptions{{1, 0}}};
   const auto of = [&] {
     const auto v = codes_of(choice, table).value();

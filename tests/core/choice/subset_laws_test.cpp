@@ -66,7 +66,7 @@ struct Scene {
   }
   std::map<std::vector<int>, double> exact(std::size_t c, SubsetLaw law, bool other = false) const {
     const auto& of = other ? second : first;
-    return listed({of.row(c).begin(), of.row(c).begin() + options[c]}, picks[c], law);
+    return listed({row_of(of, c).begin(), row_of(of, c).begin() + options[c]}, picks[c], law);
   }
 };
 
@@ -138,7 +138,7 @@ TEST_CASE("subset laws: scores and gradients, k by choice") {
       const auto score = p->score(of, picked);
       for (std::size_t i = 0; i < score.size(); ++i) {
         const auto at = [&](double by) {
-          std::vector<double> x(scene.first.row(of).begin(), scene.first.row(of).begin() + scene.options[of]);
+          std::vector<double> x(row_of(scene.first, of).begin(), row_of(scene.first, of).begin() + scene.options[of]);
           x[i] += by;
           return std::log(listed(x, scene.picks[of], law).at(subset(all, c)));
         };

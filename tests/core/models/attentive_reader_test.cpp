@@ -13,11 +13,11 @@ Batch three_documents(int garbage = 0) {
   const int g = garbage;
   Batch batch;
   batch.id = {4, 5, 6};
-  batch.integers["document"] = {{3, 4}, std::vector<int>{1, 5, 2, 6, 7, 3, g, g, 2, 6, 5, g}};
-  batch.integers["document_length"] = {{3}, std::vector<int>{4, 2, 3}};
-  batch.integers["question"] = {{3, 3}, std::vector<int>{4, 2, g, 3, g, g, 1, 4, 6}};
-  batch.integers["question_length"] = {{3}, std::vector<int>{2, 1, 3}};
-  batch.integers["answer"] = {{3}, std::vector<int>{1, 2, 0}};
+  batch.integers["document"] = shaped<int>({3, 4}, {1, 5, 2, 6, 7, 3, g, g, 2, 6, 5, g});
+  batch.integers["document_length"] = shaped<int>({3}, {4, 2, 3});
+  batch.integers["question"] = shaped<int>({3, 3}, {4, 2, g, 3, g, g, 1, 4, 6});
+  batch.integers["question_length"] = shaped<int>({3}, {2, 1, 3});
+  batch.integers["answer"] = shaped<int>({3}, {1, 2, 0});
   return batch;
 }
 

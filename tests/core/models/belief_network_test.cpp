@@ -13,7 +13,7 @@ const Dimensions dimensions{{"height", 3}, {"width", 2}, {"levels", 2}};
 Batch three_images() {
   Batch batch;
   batch.id = {4, 7, 9};
-  batch.reals["image"] = {{3, 3, 2}, {1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0}};
+  batch.reals["image"] = shaped<double>({3, 3, 2}, {1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0});
   return batch;
 }
 
@@ -54,8 +54,8 @@ TEST_CASE("belief_network: the likelihoods of all images sum to one, and those o
     for (int image = 0; image < 64; ++image) {
       Batch batch;
       batch.id = {0};
-      batch.reals["image"] = Array<double>({1, 3, 2});
-      for (int p = 0; p < 6; ++p) batch.reals["image"].data[p] = image >> p & 1;
+      batch.reals["image"] = zeros<double>({1, 3, 2});
+      for (int p = 0; p < 6; ++p) batch.reals["image"].flat(p) = image >> p & 1;
       Tape<double> tape;
       EnumerateHandler<double> handler;
       Episode<double> episode(tape, handler, 1);

@@ -38,7 +38,7 @@ TEST_CASE("a linear cost with given coefficients") {
 /// A model's initial logits, [choices, S]; of bits (0, phi).
 std::vector<std::vector<double>> logits(const Model<double>& model, std::size_t options) {
   std::vector<std::vector<double>> all;
-  const auto& value = (*model.parameters().begin()).value.data;
+  const auto& value = (*model.parameters().begin()).value.storage();
   for (std::size_t i = 0; i < value.size(); i += options == 2 ? 1 : options)
     all.push_back(options == 2 ? std::vector<double>{0, value[i]}
                                : std::vector<double>(value.begin() + static_cast<std::ptrdiff_t>(i),

@@ -16,11 +16,11 @@ Batch three_pictures(bool images, int garbage = 0) {
   Batch batch;
   batch.id = {4, 5, 6};
   KeyedRandomness random(Key(9));
-  Array<double> picture(images ? std::vector<std::size_t>{3, 8, 16, 3} : std::vector<std::size_t>{3, 3, 2});
-  for (std::uint32_t i = 0; i < picture.size(); ++i) picture.data[i] = random.uniform({.index = i}) - (images ? 0 : 0.5);
+  Array<double> picture = zeros<double>(images ? std::vector<std::size_t>{3, 8, 16, 3} : std::vector<std::size_t>{3, 3, 2});
+  for (std::uint32_t i = 0; i < picture.size(); ++i) picture.flat(i) = random.uniform({.index = i}) - (images ? 0 : 0.5);
   batch.reals[images ? "image" : "features"] = picture;
-  batch.integers["target"] = {{3, 3}, std::vector<int>{3, 4, 2, 4, 2, garbage, 3, 3, 2}};
-  batch.integers["target_length"] = {{3}, std::vector<int>{3, 2, 3}};
+  batch.integers["target"] = shaped<int>({3, 3}, {3, 4, 2, 4, 2, garbage, 3, 3, 2});
+  batch.integers["target_length"] = shaped<int>({3}, {3, 2, 3});
   return batch;
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each
     double expected = 0;
     for (std::size_t i = 0; i < 3; ++i) {
       double covered = 0;
-      for (int t = 0; t < batch.ints("target_length").data[r / 2]; ++t)  // the first question has one row for each example
+      for (int t = 0; t < batch.ints("target_length").flat(r / 2); ++t)  // the first question has one row for each example
         covered += std::exp(episode.steps()[t].question.categories().log_p().value()(t == 0 ? r / 2 : r, i));
       expected += 0.7 * (1 - covered) * (1 - covered);
     }
@@ -79,7 +79,7 @@ TEST_CASE("captioner: a cell sees only its pixels, and its position") {
   const auto model = lively("captioner[embedding=2,hidden=2,channels=2,features=3]", from_images);
   const auto batch = three_pictures(true).select({0});
   auto right = batch;  // the pixels of the left and the right cell swapped
-  auto& image = right.reals.at("image").data;
+  auto& image = right.reals.at("image").storage();
   for (int i = 0; i < 8; ++i)
     for (int j = 0; j < 8 * 3; ++j) std::swap(image[i * 48 + j], image[i * 48 + 24 + j]);
   auto& place = model->parameters().find("encoder.place.weight")->value;
@@ -88,7 +88,7 @@ TEST_CASE("captioner: a cell sees only its pixels, and its position") {
     return losses(*model, picture, handler)[0];
   };
   CHECK(look(batch, 0) != doctest::Approx(look(right, 1)).epsilon(1e-6));
-  for (std::size_t d = 0; d < 3; ++d) place.row(1)[d] = place.row(0)[d];
+  for (std::size_t d = 0; d < 3; ++d) row_of(place, 1)[d] = row_of(place, 0)[d];
   CHECK(look(batch, 0) == doctest::Approx(look(right, 1)).epsilon(1e-12));
   CHECK(look(batch, 0) != doctest::Approx(look(batch, 1)).epsilon(1e-6));
 }

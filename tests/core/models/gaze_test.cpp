@@ -93,7 +93,7 @@ TEST_CASE(
     }
   };
   auto same_label = batch;
-  same_label.integers["label"] = {{2}, std::vector<int>{1, 1}};
+  same_label.integers["label"] = shaped<int>({2}, {1, 1});
   At away(-7), centre(0.1);
   const auto blind = losses(*model, same_label, away), seeing = losses(*model, same_label, centre);
   CHECK(blind[0] == blind[1]);

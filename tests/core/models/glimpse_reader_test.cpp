@@ -28,7 +28,7 @@ TEST_CASE("glimpse_reader: several labels, each after separate glimpses, an imag
   auto several = dimensions;
   several["labels_in_a_row"] = 2;
   auto batch = two_images();
-  batch.integers["label"] = {{2, 2}, std::vector<int>{0, 2, 2, -1}};
+  batch.integers["label"] = shaped<int>({2, 2}, {0, 2, 2, -1});
   const Options choices{{3, 1}, {0, 0}};  // the second image has no choices left
   for (const auto* core : {"rnn", "lstm"}) {
     const auto spec = std::string("glimpse_reader[grid=2,patch=2,glimpses=1,features=3,hidden=4,core=") + core + "]";
@@ -41,7 +41,7 @@ TEST_CASE("glimpse_reader: several labels, each after separate glimpses, an imag
     const auto one = lively(spec, dimensions);
     auto alone = two_images().select({1});
     ForcedHandler<double> both(choices), own(Options{{1}});
-    alone.integers["label"] = {{1}, std::vector<int>{2}};
+    alone.integers["label"] = shaped<int>({1}, {2});
     Tape<double> tape;
     Episode<double> episode(tape, both, 2);
     model->run(batch, episode);
@@ -55,10 +55,10 @@ TEST_CASE("glimpse_reader: all images may have fewer labels than the limit") {
   const auto of = [&](int limit, const std::string& policy) {
     auto dimensions = two_images_dimensions;
     dimensions["labels_in_a_row"] = limit;
-    batch.integers["label"] = {{2, std::size_t(limit)}, std::vector<int>(2 * limit, -1)};
+    batch.integers["label"] = shaped<int>({2, std::size_t(limit)}, std::vector<int>(2 * limit, -1));
     auto& label = batch.integers["label"];
-    label.row(0)[0] = label.row(1)[1] = 2;  // the first image has one label, the second two
-    label.row(1)[0] = 0;
+    row_of(label, 0)[0] = row_of(label, 1)[1] = 2;  // the first image has one label, the second two
+    row_of(label, 1)[0] = 0;
     const auto model =
         lively("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=4,policy=" + policy + "]", dimensions);
     KeyedRandomness random(Key(5));

@@ -15,10 +15,10 @@ Batch three_sentences(int padding = 0) {
   const int p = padding;
   Batch batch;
   batch.id = {4, 5, 6};
-  batch.integers["source"] = {{3, 3}, std::vector<int>{3, 4, 5, 4, 1, p, 5, 3, 3}};
-  batch.integers["source_length"] = {{3}, std::vector<int>{3, 2, 3}};
-  batch.integers["target"] = {{3, 2}, std::vector<int>{3, 2, 2, p, 4, 2}};
-  batch.integers["target_length"] = {{3}, std::vector<int>{2, 1, 2}};
+  batch.integers["source"] = shaped<int>({3, 3}, {3, 4, 5, 4, 1, p, 5, 3, 3});
+  batch.integers["source_length"] = shaped<int>({3}, {3, 2, 3});
+  batch.integers["target"] = shaped<int>({3, 2}, {3, 2, 2, p, 4, 2});
+  batch.integers["target_length"] = shaped<int>({3}, {2, 1, 2});
   return batch;
 }
 const Options forced{{2, 0, 1, 0, 0, 2}, {1, 2, 0, 0, 2, 1}};  // two heads of three examples
@@ -71,9 +71,9 @@ TEST_CASE("heads: with a second head that is not read, the network equals that w
       // [O, 2H] -> [O, 2H, 0] for reading; [H, 2H] -> [H + H, 2H] for scoring: the second head keeps nonzero parameters.
       for (std::size_t i = 0; i < p.value.size(); ++i)
         if (read)
-          p.value.data[i] = i % 16 < 8 ? from.value.data[i / 16 * 8 + i % 16] : 0;
+          p.value.flat(i) = i % 16 < 8 ? from.value.flat(i / 16 * 8 + i % 16) : 0;
         else if (i < from.value.size())
-          p.value.data[i] = from.value.data[i];
+          p.value.flat(i) = from.value.flat(i);
     }
     Options first;
     for (const auto& step : forced) {

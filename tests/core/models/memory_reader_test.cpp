@@ -26,10 +26,10 @@ Batch three_stories(int garbage = 0, bool wider = false) {
     story = padded;
     W = 4;
   }
-  batch.integers["story"] = {{3, 4, W}, story};
-  batch.integers["story_length"] = {{3}, std::vector<int>{4, 2, 3}};
-  batch.integers["question"] = {{3, 2}, std::vector<int>{1, 4, 5, 0, 2, 6}};
-  batch.integers["answer"] = {{3}, std::vector<int>{2, 0, 3}};
+  batch.integers["story"] = shaped<int>({3, 4, W}, story);
+  batch.integers["story_length"] = shaped<int>({3}, {4, 2, 3});
+  batch.integers["question"] = shaped<int>({3, 2}, {1, 4, 5, 0, 2, 6});
+  batch.integers["answer"] = shaped<int>({3}, {2, 0, 3});
   return batch;
 }
 const Options forced{{3, 1, 0}, {1, 0, 2}};

@@ -34,13 +34,13 @@ class ForcedWeights final : public Handler<double> {
     auto hard = forced_.choose(tape, question);
     const std::size_t S = question.categories().log_p().cols();
     const auto cells = question.parent_choices(*hard.rows);
-    Array<double> weights({cells.size(), S});
+    Array<double> weights = zeros<double>({cells.size(), S});
     for (std::size_t c = 0; c < cells.size(); ++c) {
       const int n = question.categories().options()[cells[c]];
-      for (int i = 0; i < n; ++i) weights.row(c)[i] = (1 - sharpness_) / n;
-      weights.row(c)[hard.option()[c]] += sharpness_;
+      for (int i = 0; i < n; ++i) weights(c, i) = (1 - sharpness_) / n;
+      weights(c, hard.option()[c]) += sharpness_;
     }
-    return {hard.rows, Relaxed<double>{{}, tape.constant(MatrixView<const double>{weights.data.data(), cells.size(), S})}};
+    return {hard.rows, Relaxed<double>{{}, tape.constant(MatrixView<const double>{weights.data(), cells.size(), S})}};
   }
 
  private:
@@ -53,10 +53,10 @@ inline const Dimensions two_images_dimensions{{"height", 6}, {"width", 5}, {"cla
 inline Batch two_images() {
   Batch batch;
   batch.id = {8, 9};
-  batch.reals["image"] = Array<double>({2, 6, 5});
+  batch.reals["image"] = zeros<double>({2, 6, 5});
   KeyedRandomness random(Key(5));
-  for (std::uint32_t i = 0; i < 60; ++i) batch.reals["image"].data[i] = random.uniform({i});
-  batch.integers["label"] = {{2}, std::vector<int>{2, 0}};
+  for (std::uint32_t i = 0; i < 60; ++i) batch.reals["image"].flat(i) = random.uniform({i});
+  batch.integers["label"] = shaped<int>({2}, {2, 0});
   return batch;
 }
 
@@ -66,7 +66,7 @@ inline std::unique_ptr<Model<double>> lively(const std::string& spec, const Dime
   KeyedRandomness random(Key(11));
   std::uint32_t n = 0;
   for (auto& p : model->parameters())
-    for (auto& x : p.value.data) x = 1.4 * random.uniform({n++}) - 0.7;
+    for (auto& x : p.value) x = 1.4 * random.uniform({n++}) - 0.7;
   return model;
 }
 
@@ -115,12 +115,12 @@ inline std::pair<double, std::string> gradient_error(Model<double>& model, const
   std::pair<double, std::string> worst{0, ""};
   for (auto& p : model.parameters())
     for (std::size_t i = 0; i < p.value.size(); ++i) {
-      const double kept = p.value.data[i], step = 1e-5;
-      p.value.data[i] = kept + step;
+      const double kept = p.value.flat(i), step = 1e-5;
+      p.value.flat(i) = kept + step;
       const double above = value(true).item();
-      p.value.data[i] = kept - step;
+      p.value.flat(i) = kept - step;
       const double below = value(true).item();
-      p.value.data[i] = kept;
+      p.value.flat(i) = kept;
       const double numeric = (above - below) / (2 * step);
       const double error = std::abs(analytic[p.offset + i] - numeric) / (1 + std::abs(numeric));
       if (!(error <= worst.first)) worst = {error, p.name + "[" + std::to_string(i) + "]"};
@@ -231,10 +231,10 @@ inline void check_dropout(const std::string& spec, const Dimensions& dimensions,
   std::set<std::string> dropped;
   for (const auto& [name, factors] : model->dropout_factors(keyed)) {
     CAPTURE(name);
-    CHECK(factors.extent(0) == batch.id.size());
-    const auto gone = std::count(factors.data.begin(), factors.data.end(), 0.0);
+    CHECK(extent(factors, 0) == batch.id.size());
+    const auto gone = std::count(factors.begin(), factors.end(), 0.0);
     CHECK((gone > 0 && static_cast<std::size_t>(gone) < factors.size()));
-    for (double x : factors.data) CHECK((x == 0 || x == doctest::Approx(1 / 0.6).epsilon(1e-12)));
+    for (double x : factors) CHECK((x == 0 || x == doctest::Approx(1 / 0.6).epsilon(1e-12)));
     dropped.insert(name);
   }
   CHECK(dropped == names);

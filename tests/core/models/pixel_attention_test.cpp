@@ -13,10 +13,10 @@ Batch two_canvases(int noise) {
   Batch batch;
   batch.id = {3, 8};
   KeyedRandomness random(Key(5));
-  batch.reals["image"] = Array<double>({2, 6, 6});
-  for (std::uint32_t i = 0; i < 72; ++i) batch.reals["image"].data[i] = random.uniform({i}) < 0.4;
-  if (noise > 0) batch.reals["noise"] = Array<double>({2, static_cast<std::size_t>(noise)});
-  for (int i = 0; i < 2 * noise; ++i) batch.reals["noise"].data[i] = 1.5 * random.uniform({100u + i}) - 0.7;
+  batch.reals["image"] = zeros<double>({2, 6, 6});
+  for (std::uint32_t i = 0; i < 72; ++i) batch.reals["image"].flat(i) = random.uniform({i}) < 0.4;
+  if (noise > 0) batch.reals["noise"] = zeros<double>({2, static_cast<std::size_t>(noise)});
+  for (int i = 0; i < 2 * noise; ++i) batch.reals["noise"].flat(i) = 1.5 * random.uniform({100u + i}) - 0.7;
   return batch;
 }
 
@@ -47,13 +47,13 @@ TEST_CASE("pixel_attention: gradients, copies of rows and all outcomes") {
 TEST_CASE("pixel_attention: with all parameters zero the loss is that of even odds in the window, and of ink outside") {
   // All parameters zero: l = 0, m = s = 0, e = 0; so log 2 a pixel of the window, both divergences zero.
   auto model = make_model<double>(Spec::parse(spec("layers=2")), dimensions(2), Key(1));
-  for (auto& p : model->parameters()) std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
+  for (auto& p : model->parameters()) std::fill(p.value.begin(), p.value.end(), 0.0);
   const auto batch = two_canvases(2);
   for (int place : {0, 14, 35}) {  // the first one's window lies partly beyond the edge
     ForcedHandler<double> handler(Options{{place, place}});
     const auto loss = losses(*model, batch, handler);
     for (int b = 0; b < 2; ++b) {
-      const auto image = batch.numbers("image").row(b);
+      const auto image = row_of(batch.numbers("image"), b);
       double inked = 0, empty = 0;
       for (int p = 0; p < 36; ++p)
         if (std::abs(p / 6 - place / 6) > 1 || std::abs(p % 6 - place % 6) > 1) (image[p] ? inked : empty) += 1;
@@ -64,9 +64,9 @@ TEST_CASE("pixel_attention: with all parameters zero the loss is that of even od
 
 TEST_CASE("pixel_attention: under weights, the pixels outside are counted as the mean over the windows") {
   auto model = make_model<double>(Spec::parse(spec("layers=2")), dimensions(0), Key(1));
-  for (auto& p : model->parameters()) std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
+  for (auto& p : model->parameters()) std::fill(p.value.begin(), p.value.end(), 0.0);
   auto batch = two_canvases(0);
-  std::fill(batch.reals["image"].data.begin(), batch.reals["image"].data.end(), 0.0);  // no ink: only empty pixels cost
+  std::fill(batch.reals["image"].begin(), batch.reals["image"].end(), 0.0);  // no ink: only empty pixels cost
   ExpectedHandler<double> uniform;
   double outside = 0;  // mean over the 36 places: a window covers 2 or 3 rows and columns
   for (int place = 0; place < 36; ++place) {
@@ -82,14 +82,14 @@ TEST_CASE("pixel_attention: divergences equal their definitions") {
   const auto batch = two_canvases(3).select({0});
   for (auto& p : model->parameters())  // m = (0.4, -1), s = (0.2, -0.5), for any input; e = (0, .., 0, 2)
     if (p.name == "encoder.2.weight" || p.name == "attention.place.weight" || p.name == "decoder.2.weight")
-      std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
-  model->parameters().find("encoder.2.bias")->value.data = {0.4, -1, 0.2, -0.5};
-  std::fill_n(model->parameters().find("attention.place.bias")->value.data.begin(), 9, 0.0);
-  model->parameters().find("attention.place.bias")->value.data[8] = 2;
+      std::fill(p.value.begin(), p.value.end(), 0.0);
+  model->parameters().find("encoder.2.bias")->value.storage() = {0.4, -1, 0.2, -0.5};
+  std::fill_n(model->parameters().find("attention.place.bias")->value.begin(), 9, 0.0);
+  model->parameters().find("attention.place.bias")->value.flat(8) = 2;
   const auto loss = [&](double beta, int noise) {
     auto other =
         make_model<double>(Spec::parse(spec("layers=2,grid=3,beta=" + std::to_string(beta))), dimensions(noise), Key(1));
-    for (auto& p : other->parameters()) p.value.data = model->parameters().find(p.name)->value.data;
+    for (auto& p : other->parameters()) p.value.storage() = model->parameters().find(p.name)->value.storage();
     ForcedHandler<double> handler(Options{{4}});
     return losses(*other, two_canvases(noise).select({0}), handler)[0];
   };
@@ -140,7 +140,7 @@ TEST_CASE("mean_window: the mean of all cells' windows under their weights, and 
     const auto images = [&](auto& tape) {
       using U = std::remove_cvref_t<decltype(tape.constant(1, 1).value().data[0])>;
       const auto y = tape.constant(2, 36);
-      for (int i = 0; i < 72; ++i) tape.mutable_value(y).data[i] = static_cast<U>(batch.numbers("image").data[i]);
+      for (int i = 0; i < 72; ++i) tape.mutable_value(y).data[i] = static_cast<U>(batch.numbers("image").flat(i));
       return y;
     };
     const auto weights = testing::random_matrix(3, sensor.cells(), 4);

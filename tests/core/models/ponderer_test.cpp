@@ -12,8 +12,8 @@ const Dimensions dimensions{{"puzzle_width", 3}, {"positions", 2}, {"labels", 3}
 Batch two_puzzles() {
   Batch batch;
   batch.id = {3, 4};
-  batch.reals["x"] = {{2, 3}, std::vector<double>{1, -0.5, 0, 0.3, 0.2, -1}};
-  batch.integers["label"] = {{2, 2}, std::vector<int>{2, 0, 1, -1}};
+  batch.reals["x"] = shaped<double>({2, 3}, {1, -0.5, 0, 0.3, 0.2, -1});
+  batch.integers["label"] = shaped<int>({2, 2}, {2, 0, 1, -1});
   return batch;
 }
 
@@ -35,7 +35,7 @@ std::vector<std::string> specs() {
 std::unique_ptr<Model<double>> patient(const std::string& text, const Dimensions& of = dimensions, bool posterior = false) {
   auto model = lively(text, of, posterior);
   for (auto& p : model->parameters())
-    if (p.name == "halt.bias" || p.name == "posterior.halt.bias") p.value.data[0] = -1.3;
+    if (p.name == "halt.bias" || p.name == "posterior.halt.bias") p.value.flat(0) = -1.3;
   return model;
 }
 
@@ -44,9 +44,9 @@ const Dimensions sequences{{"puzzle_width", 2}, {"positions", 1}, {"labels", 3},
 Batch two_sequences() {
   Batch batch;
   batch.id = {3, 4};
-  batch.reals["x"] = {{2, 3, 2}, std::vector<double>{1, -0.5, 0, 0.3, 0.2, -1, 0.7, 0.1, 0, 0, 0, 0}};
-  batch.integers["label"] = {{2, 3, 1}, std::vector<int>{2, 0, 1, 1, -1, -1}};
-  batch.integers["length"] = {{2}, std::vector<int>{3, 1}};
+  batch.reals["x"] = shaped<double>({2, 3, 2}, {1, -0.5, 0, 0.3, 0.2, -1, 0.7, 0.1, 0, 0, 0, 0});
+  batch.integers["label"] = shaped<int>({2, 3, 1}, {2, 0, 1, 1, -1, -1});
+  batch.integers["length"] = shaped<int>({2}, {3, 1});
   return batch;
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("ponderer: a law that ends early has the gradient of its remainder") {
   for (const auto* ask : {"ask=bits", "ask=step"}) {
     auto model = lively(spec("law=act," + std::string(ask)), dimensions);
     for (auto& p : model->parameters())
-      if (p.name == "halt.bias") p.value.data[0] = 0.6;  // sig is about 0.65: the rest is certain to halt at the second step
+      if (p.name == "halt.bias") p.value.flat(0) = 0.6;  // sig is about 0.65: the rest is certain to halt at the second step
     check_gradient("expected", *model, two_puzzles(), [] { return std::make_unique<ExpectedHandler<double>>(); });
     check_gradient("enumerated", *model, two_puzzles(), [] { return std::make_unique<EnumerateHandler<double>>(); });
     Tape<double> tape;
@@ -137,9 +137,9 @@ TEST_CASE("ponderer: the halting probabilities equal the law's closed form") {
   for (const auto& law : laws) {
     auto model = lively(spec(law + ",ask=bits"), dimensions);
     for (auto& p : model->parameters())
-      if (p.name == "halt.weight") std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
+      if (p.name == "halt.weight") std::fill(p.value.begin(), p.value.end(), 0.0);
     const double unit = 0.22;  // at every step
-    model->parameters().find("halt.bias")->value.data[0] = std::log(unit / (1 - unit));
+    model->parameters().find("halt.bias")->value.flat(0) = std::log(unit / (1 - unit));
     Tape<double> tape;
     EnumerateHandler<double> handler;
     Episode<double> episode(tape, handler, 1);
@@ -165,9 +165,9 @@ TEST_CASE(
       CAPTURE(prior_unit);
       auto model = lively(spec("law=act," + std::string(ask)), dimensions, true);
       for (const auto& [name, unit] : {std::pair{"halt", prior_unit}, std::pair{"posterior.halt", posterior_unit}}) {
-        auto& weight = model->parameters().find(name + std::string(".weight"))->value.data;
+        auto& weight = model->parameters().find(name + std::string(".weight"))->value.storage();
         std::fill(weight.begin(), weight.end(), 0.0);
-        model->parameters().find(name + std::string(".bias"))->value.data[0] = std::log(unit / (1 - unit));
+        model->parameters().find(name + std::string(".bias"))->value.flat(0) = std::log(unit / (1 - unit));
       }
       std::vector<double> expected;
       double reached = 1, left = 1, rest = 1;

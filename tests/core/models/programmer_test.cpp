@@ -20,19 +20,19 @@ Batch two_questions(double garbage = 0) {
   batch.id = {3, 4};
   const double g = garbage;
   const int w = garbage != 0 ? 6 : 0;
-  batch.reals["table"] = {{2, 3, 3}, std::vector<double>{2, -1, g, 0.5, 3, g, -2, 1, g, 1, 4, -3, 2, -1, 0.5, g, -g, g}};
-  batch.reals["number"] = {{2, 2}, std::vector<double>{0, 2, g, g}};
-  batch.reals["answer"] = {{2}, std::vector<double>{4, 0}};
-  batch.reals["unit"] = {{2}, std::vector<double>{0.5, 1}};
-  batch.integers["question"] = {{2, 5}, std::vector<int>{1, 2, 3, 4, 2, 4, 5, 1, w, w}};
-  batch.integers["question_length"] = {{2}, std::vector<int>{5, 3}};
-  batch.integers["numbers"] = {{2}, std::vector<int>{2, 0}};
-  batch.integers["number_place"] = {{2, 2}, std::vector<int>{1, 4, w, w}};
-  batch.integers["table_rows"] = {{2}, std::vector<int>{3, 2}};
-  batch.integers["table_columns"] = {{2}, std::vector<int>{2, 3}};
-  batch.integers["column_name"] = {{2, 3}, std::vector<int>{5, 6, w, 6, 1, 5}};
-  batch.integers["asks_cells"] = {{2}, std::vector<int>{0, 1}};
-  batch.integers["wanted"] = {{2, 3}, std::vector<int>{0, 0, 0, 2, 0, 0}};
+  batch.reals["table"] = shaped<double>({2, 3, 3}, {2, -1, g, 0.5, 3, g, -2, 1, g, 1, 4, -3, 2, -1, 0.5, g, -g, g});
+  batch.reals["number"] = shaped<double>({2, 2}, {0, 2, g, g});
+  batch.reals["answer"] = shaped<double>({2}, {4, 0});
+  batch.reals["unit"] = shaped<double>({2}, {0.5, 1});
+  batch.integers["question"] = shaped<int>({2, 5}, {1, 2, 3, 4, 2, 4, 5, 1, w, w});
+  batch.integers["question_length"] = shaped<int>({2}, {5, 3});
+  batch.integers["numbers"] = shaped<int>({2}, {2, 0});
+  batch.integers["number_place"] = shaped<int>({2, 2}, {1, 4, w, w});
+  batch.integers["table_rows"] = shaped<int>({2}, {3, 2});
+  batch.integers["table_columns"] = shaped<int>({2}, {2, 3});
+  batch.integers["column_name"] = shaped<int>({2, 3}, {5, 6, w, 6, 1, 5});
+  batch.integers["asks_cells"] = shaped<int>({2}, {0, 1});
+  batch.integers["wanted"] = shaped<int>({2, 3}, {0, 0, 0, 2, 0, 0});
   return batch;
 }
 

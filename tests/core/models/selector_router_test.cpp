@@ -21,9 +21,9 @@ Batch batch_of(std::size_t numbers) {
   Batch batch;
   batch.id = {4, 5, 6, 5};
   auto x = random_matrix(4, numbers, 8);
-  std::copy_n(x.row(1).begin(), numbers, x.row(3).begin());
+  std::copy_n(row_of(x, 1).begin(), numbers, row_of(x, 3).begin());
   batch.reals = {{"x", x}};
-  batch.integers = {{"label", {{4}, {0, 2, 1, 2}}}};
+  batch.integers = {{"label", shaped<int>({4}, {0, 2, 1, 2})}};
   return batch;
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("router: the balance is n times the sum of the squared mean shares, an
       double w[3], total = 0;
       for (std::size_t i = 0; i < 3; ++i) {
         double e = g.data[i];
-        for (std::size_t j = 0; j < 5; ++j) e += W.row(i)[j] * batch.numbers("x").row(b)[j];
+        for (std::size_t j = 0; j < 5; ++j) e += W(i, j) * row_of(batch.numbers("x"), b)[j];
         w[i] = std::exp(picks == "1" ? e : -e);  // of two of three, one is left out
         total += w[i];
       }
@@ -70,7 +70,7 @@ TEST_CASE("router: the balance is n times the sum of the squared mean shares, an
     std::size_t at = 0;
     double largest = 0;
     for (auto& parameter : model->parameters())
-      for (double& x : parameter.value.data) {
+      for (double& x : parameter.value) {
         const double before = x;
         x = before + 1e-5;
         const double above = balance(*model, batch).first;
@@ -89,7 +89,7 @@ TEST_CASE("router: the balance is n times the sum of the squared mean shares, an
 
 TEST_CASE("selector: k is a share of each example's own features") {
   auto batch = batch_of(8 * 2);
-  batch.integers["length"] = {{4}, {8, 3, 1, 3}};
+  batch.integers["length"] = shaped<int>({4}, {8, 3, 1, 3});
   for (const std::string maps : {"own", "shared"})
     for (const std::string law : {"conditional_poisson", "plackett_luce"}) {
       const auto model = make("selector[share=0.3,hidden=4,maps=" + maps + ",law=" + law + "]", 8, 2);
@@ -109,7 +109,7 @@ TEST_CASE("selector: k is a share of each example's own features") {
         int picked = 0;
         for (int k = 0; k < choice.picks(); ++k)
           if (const int i = choice.picked()[r * choice.picks() + k]; i >= 0) {
-            CHECK(i < batch.ints("length").data[b]);
+            CHECK(i < batch.ints("length")(b));
             ++picked;
           }
         CHECK(picked == (b == 0 ? 3 : 1));

@@ -11,11 +11,11 @@ const Dimensions dimensions{{"vocabulary", 6}, {"first_length", 3}, {"second_len
 Batch three_pairs() {
   Batch batch;
   batch.id = {2, 5, 6};
-  batch.integers["first"] = {{3, 3}, std::vector<int>{2, 3, 4, 5, 0, 0, 3, 4, 0}};
-  batch.integers["first_length"] = {{3}, std::vector<int>{3, 1, 2}};
-  batch.integers["second"] = {{3, 2}, std::vector<int>{3, 5, 2, 4, 4, 0}};
-  batch.integers["second_length"] = {{3}, std::vector<int>{2, 2, 1}};
-  batch.integers["label"] = {{3}, std::vector<int>{2, 0, 1}};
+  batch.integers["first"] = shaped<int>({3, 3}, {2, 3, 4, 5, 0, 0, 3, 4, 0});
+  batch.integers["first_length"] = shaped<int>({3}, {3, 1, 2});
+  batch.integers["second"] = shaped<int>({3, 2}, {3, 5, 2, 4, 4, 0});
+  batch.integers["second_length"] = shaped<int>({3}, {2, 2, 1});
+  batch.integers["label"] = shaped<int>({3}, {2, 0, 1});
   return batch;
 }
 
@@ -46,8 +46,8 @@ TEST_CASE("sentence_pair: gradients, padding, copies of rows and all outcomes") 
     auto alone = all.select({b});
     for (const auto* side : {"first", "second"}) {
       auto& words = alone.integers.at(side);
-      const auto length = static_cast<std::size_t>(alone.ints(std::string(side) + "_length").data[0]);
-      words = {{1, length}, std::vector<int>(words.data.begin(), words.data.begin() + length)};
+      const auto length = static_cast<std::size_t>(alone.ints(std::string(side) + "_length").flat(0));
+      words = shaped<int>({1, length}, {words.begin(), words.begin() + length});
     }
     return alone;
   };
@@ -77,8 +77,8 @@ TEST_CASE("sentence_pair: relaxed to its mean it equals the published network, w
   for (int b = 0; b < 3; ++b) {
     std::array<Sentence, 2> x, input, f, next;
     for (int side = 0; side < 2; ++side)
-      for (int i = 0; i < batch.ints(side ? "second_length" : "first_length").data[b]; ++i) {
-        const auto row = of("embedding.weight").row(batch.ints(side ? "second" : "first").row(b)[i]);
+      for (int i = 0; i < batch.ints(side ? "second_length" : "first_length")(b); ++i) {
+        const auto row = row_of(of("embedding.weight"), row_of(batch.ints(side ? "second" : "first"), b)[i]);
         x[side].push_back({row[0], row[1]});
       }
     for (int side = 0; side < 2; ++side) {
@@ -86,15 +86,14 @@ TEST_CASE("sentence_pair: relaxed to its mean it equals the published network, w
         input[side].push_back({word[0], word[1], 0, 0});
         for (std::size_t j = 0; j < x[!side].size(); ++j)
           for (int k = 0; k < 2; ++k)
-            input[side].back()[2 + k] += match(word, x[!side][j]) * of("attention.place.weight").row(j)[k];
+            input[side].back()[2 + k] += match(word, x[!side][j]) * of("attention.place.weight")(j, k);
       }
       for (std::size_t u = 0; u < x[side].size() + 1; ++u) {
-        f[side].push_back({of("block1.bias").data[0], of("block1.bias").data[1]});
+        f[side].push_back({of("block1.bias")(0), of("block1.bias")(1)});
         for (int k = 0; k < 2; ++k) {
           for (int o = 0; o < 2; ++o)  // the word before, the word itself
             if (u + o >= 1 && u + o - 1 < x[side].size())
-              for (int c = 0; c < 4; ++c)
-                f[side].back()[k] += of("block1.weight").row(k)[4 * o + c] * input[side][u + o - 1][c];
+              for (int c = 0; c < 4; ++c) f[side].back()[k] += of("block1.weight")(k, 4 * o + c) * input[side][u + o - 1][c];
           f[side].back()[k] = std::tanh(f[side].back()[k]);
         }
       }
@@ -119,10 +118,10 @@ TEST_CASE("sentence_pair: relaxed to its mean it equals the published network, w
     }
     double all = 0, own = 0;
     for (int c = 0; c < 3; ++c) {
-      double e = of("classifier.bias").data[c];
-      for (std::size_t k = 0; k < features.size(); ++k) e += of("classifier.weight").row(c)[k] * features[k];
+      double e = of("classifier.bias")(c);
+      for (std::size_t k = 0; k < features.size(); ++k) e += of("classifier.weight")(c, k) * features[k];
       all += std::exp(e);
-      if (c == batch.ints("label").data[b]) own = e;
+      if (c == batch.ints("label")(b)) own = e;
     }
     CHECK(loss[b] == doctest::Approx(std::log(all) - own).epsilon(1e-12));
   }

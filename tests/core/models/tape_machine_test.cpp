@@ -20,9 +20,9 @@ Batch two_sequences(double garbage = 0) {
   batch.id = {3, 4};
   const double g = garbage;
   const int a = g != 0 ? 1 : -1;
-  batch.reals["input"] = {{2, 4, 2}, std::vector<double>{1, 0, 0.5, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, g, -g}};
-  batch.integers["answer"] = {{2, 4, 2}, std::vector<int>{-1, -1, -1, -1, 1, 0, 0, 1, -1, -1, 1, 1, 0, 1, a, a}};
-  batch.integers["length"] = {{2}, std::vector<int>{4, 3}};
+  batch.reals["input"] = shaped<double>({2, 4, 2}, {1, 0, 0.5, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, g, -g});
+  batch.integers["answer"] = shaped<int>({2, 4, 2}, {-1, -1, -1, -1, 1, 0, 0, 1, -1, -1, 1, 1, 0, 1, a, a});
+  batch.integers["length"] = shaped<int>({2}, {4, 3});
   return batch;
 }
 

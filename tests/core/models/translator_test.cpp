@@ -18,10 +18,10 @@ Batch three_sentences(int padding = 0) {
   const int p = padding;
   Batch batch;
   batch.id = {4, 5, 6};
-  batch.integers["source"] = {{3, 4}, std::vector<int>{3, 4, 5, 2, 4, 1, p, p, 5, 3, 3, p}};
-  batch.integers["source_length"] = {{3}, std::vector<int>{4, 2, 3}};
-  batch.integers["target"] = {{3, 3}, std::vector<int>{3, 4, 2, 2, p, p, 4, 2, p}};
-  batch.integers["target_length"] = {{3}, std::vector<int>{3, 1, 2}};
+  batch.integers["source"] = shaped<int>({3, 4}, {3, 4, 5, 2, 4, 1, p, p, 5, 3, 3, p});
+  batch.integers["source_length"] = shaped<int>({3}, {4, 2, 3});
+  batch.integers["target"] = shaped<int>({3, 3}, {3, 4, 2, 2, p, p, 4, 2, p});
+  batch.integers["target_length"] = shaped<int>({3}, {3, 1, 2});
   return batch;
 }
 const Options forced{{2, 1, 0}, {3, 0, 2}, {0, 0, 0}};
@@ -116,11 +116,11 @@ TEST_CASE("translator: teacher forcing with its own answers repeats a free run")
     const auto free = decode(true);
     REQUIRE(!free.empty());
     REQUIRE(free.size() <= 4);
-    Array<int> target({3, free.size()}), length({3});
+    Array<int> target = zeros<int>({3, free.size()}), length = zeros<int>({3});
     for (int b = 0; b < 3; ++b)
       for (std::size_t t = 0; t < free.size(); ++t) {
-        target.row(b)[t] = std::max(free[t][b], 0);
-        length.data[b] += free[t][b] >= 0;
+        row_of(target, b)[t] = std::max(free[t][b], 0);
+        length(b) += free[t][b] >= 0;
       }
     batch.integers["target"] = target;
     batch.integers["target_length"] = length;
@@ -153,7 +153,7 @@ std::vector<double> sampled_gradient(Model<double>& model, const Batch& batch, C
   KeyedRandomness random(Key(3));
   Sampled<double> sampled({tape, model, batch, random}, 6, claimed);
   const auto surrogate = means ? sampled.path() : mixture(sampled.episode());
-  auto& bias = model.parameters().find("output.bias")->value.data;
+  auto& bias = model.parameters().find("output.bias")->value.storage();
   const auto kept = bias;
   if (meddle) bias[0] += 1;
   tape.backward_to_leaves(surrogate);
@@ -186,13 +186,13 @@ namespace {
 Batch written(const Batch& batch, bool backwards) {
   auto result = batch;
   const auto& source = batch.ints("source");
-  const std::size_t B = source.shape[0], L = source.shape[1];
-  Array<int> changed({B, 2 * L});
+  const std::size_t B = source.shape()[0], L = source.shape()[1];
+  Array<int> changed = zeros<int>({B, 2 * L});
   for (std::size_t b = 0; b < B; ++b) {
-    int& n = result.integers["source_length"].data[b];
+    int& n = result.integers["source_length"](b);
     for (int i = 0; i < n; ++i) {
-      changed.row(b)[i] = source.row(b)[backwards ? n - 1 - i : i];
-      if (!backwards) changed.row(b)[n + i] = source.row(b)[i];
+      changed(b, i) = source(b, backwards ? n - 1 - i : i);
+      if (!backwards) changed(b, n + i) = source(b, i);
     }
     if (!backwards) n *= 2;
   }
@@ -240,7 +240,7 @@ TEST_CASE("translator: a position is a word of the source, in any reading order"
   const auto reversed = losses(*lively(spec + "reversed]", dimensions), batch, here);
   auto mirrored = forced;
   for (auto& step : mirrored)
-    for (int b = 0; b < 3; ++b) step[b] = std::max(batch.ints("source_length").data[b] - 1 - step[b], 0);
+    for (int b = 0; b < 3; ++b) step[b] = std::max(batch.ints("source_length")(b) - 1 - step[b], 0);
   ForcedHandler<double> there(mirrored);
   const auto backwards = losses(*lively(spec + "forward]", dimensions), written(batch, true), there);
   CHECK(reversed[0] == doctest::Approx(backwards[0]).epsilon(1e-12));
@@ -257,7 +257,7 @@ TEST_CASE("translator: the null position is an additional choice, after the last
     const Options null{{4, 2, 0}, {3, 0, 3}, {4, 0, 0}};
     check_gradient("forced", *model, three_sentences(), [&] { return std::make_unique<ForcedHandler<double>>(null); });
     auto moved = lively(spec, dimensions);
-    for (double& x : moved->parameters().find("attention.null.weight")->value.data) x += 0.1;
+    for (double& x : moved->parameters().find("attention.null.weight")->value) x += 0.1;
     for (auto* options : {&null, &forced}) {
       ForcedHandler<double> one(*options), other(*options);
       const auto a = losses(*model, three_sentences(), one), b = losses(*moved, three_sentences(), other);
@@ -279,7 +279,7 @@ TEST_CASE("translator: with order=context_first the first word's attention does 
         return episode.log_probability(0).value().data[0];
       };
       const auto model = testing::lively(spec, dimensions), moved = testing::lively(spec, dimensions);
-      for (double& x : moved->parameters().find("decoder.embedding.weight")->value.row(1)) x += 0.5;  // bos
+      for (double& x : row_of(moved->parameters().find("decoder.embedding.weight")->value, 1)) x += 0.5;  // bos
       CHECK((std::abs(log_p(*model) - log_p(*moved)) < 1e-12) == (order == "context_first"));
     }
   CHECK_THROWS_WITH_AS(testing::lively("translator[" + sizes + "order=context_first]", dimensions),

@@ -13,9 +13,9 @@ Batch two_sequences(double garbage = 0) {
   Batch batch;
   batch.id = {3, 4};
   const double g = garbage;
-  batch.reals["input"] = {{2, 3, 2}, std::vector<double>{1, 0, 0, 1, 0, 0, 0.5, 1, 0, 0, g, -g}};
-  batch.integers["answer"] = {{2, 3, 2}, std::vector<int>{-1, -1, 1, 0, 0, 1, -1, -1, 1, 1, garbage != 0 ? 1 : -1, -1}};
-  batch.integers["length"] = {{2}, std::vector<int>{3, 2}};
+  batch.reals["input"] = shaped<double>({2, 3, 2}, {1, 0, 0, 1, 0, 0, 0.5, 1, 0, 0, g, -g});
+  batch.integers["answer"] = shaped<int>({2, 3, 2}, {-1, -1, 1, 0, 0, 1, -1, -1, 1, 1, garbage != 0 ? 1 : -1, -1});
+  batch.integers["length"] = shaped<int>({2}, {3, 2});
   return batch;
 }
 

@@ -16,15 +16,15 @@ constexpr int end_mark = 2;
 Batch two_prompts() {
   Batch batch;
   batch.id = {3, 4};
-  batch.integers["prompt"] = {{2, 2}, std::vector<int>{1, 0, 0, -1}};
-  batch.integers["answer"] = {{2, 2}, std::vector<int>{1, 0, 0, -1}};
+  batch.integers["prompt"] = shaped<int>({2, 2}, {1, 0, 0, -1});
+  batch.integers["answer"] = shaped<int>({2, 2}, {1, 0, 0, -1});
   return batch;
 }
 Batch rewarded() {
   Batch batch;
   batch.id = {5};
-  batch.reals["rewards"] = Array<double>({1, 31});
-  for (int i = 0; i < 31; ++i) batch.reals["rewards"].data[i] = 100 + i;
+  batch.reals["rewards"] = zeros<double>({1, 31});
+  for (int i = 0; i < 31; ++i) batch.reals["rewards"].flat(i) = 100 + i;
   return batch;
 }
 const Options right{{1, 0}, {0, end_mark}};
@@ -58,16 +58,16 @@ TEST_CASE("writer: attention reads the prompt without its padding, and no word b
   };
   auto batch = two_prompts().select({1});
   const auto before = log_p(batch, {{0}, {1}});
-  batch.integers["prompt"] = {{1, 4}, std::vector<int>{0, -1, -1, -1}};
+  batch.integers["prompt"] = shaped<int>({1, 4}, {0, -1, -1, -1});
   CHECK(log_p(batch, {{0}, {1}}) == before);
   const auto other_word = log_p(batch, {{1}, {1}});  // known from the second question on
   CHECK(std::equal(before.begin(), before.begin() + 3, other_word.begin()));
   CHECK(std::abs(before[3] - other_word[3]) > 1e-3);
-  batch.integers["prompt"] = {{1, 2}, std::vector<int>{1, -1}};
+  batch.integers["prompt"] = shaped<int>({1, 2}, {1, -1});
   CHECK(std::abs(log_p(batch, {{0}, {1}})[0] - before[0]) > 1e-3);
-  batch.integers["prompt"] = {{1, 2}, std::vector<int>{0, 1}};
+  batch.integers["prompt"] = shaped<int>({1, 2}, {0, 1});
   const auto in_order = log_p(batch, {{0}, {1}});
-  batch.integers["prompt"] = {{1, 2}, std::vector<int>{1, 0}};
+  batch.integers["prompt"] = shaped<int>({1, 2}, {1, 0});
   CHECK(std::abs(log_p(batch, {{0}, {1}})[0] - in_order[0]) > 1e-3);  // places matter
 }
 

@@ -17,13 +17,13 @@ const Dimensions pictures{{"cells", 2},         {"features", 2}, {"target_vocabu
 Batch two_examples(const Dimensions& dimensions) {
   Batch batch;
   batch.id = {4, 5};
-  batch.integers["source"] = {{2, 3}, std::vector<int>{3, 4, 5, 4, 1, 0}};
-  batch.integers["source_length"] = {{2}, std::vector<int>{3, 2}};
-  batch.integers["target"] = {{2, 3}, std::vector<int>{3, 1, eos, 3, eos, 0}};
-  batch.integers["target_length"] = {{2}, std::vector<int>{3, 2}};
+  batch.integers["source"] = shaped<int>({2, 3}, {3, 4, 5, 4, 1, 0});
+  batch.integers["source_length"] = shaped<int>({2}, {3, 2});
+  batch.integers["target"] = shaped<int>({2, 3}, {3, 1, eos, 3, eos, 0});
+  batch.integers["target_length"] = shaped<int>({2}, {3, 2});
   if (dimensions.contains("features")) {
-    batch.reals["features"] = Array<double>({2, 2, 2});
-    batch.reals["features"].data = {0.3, -0.2, 0.5, 0.1, -0.4, 0.6, 0.2, -0.1};
+    batch.reals["features"] = zeros<double>({2, 2, 2});
+    batch.reals["features"].storage() = {0.3, -0.2, 0.5, 0.1, -0.4, 0.6, 0.2, -0.1};
   }
   return batch;
 }
@@ -53,13 +53,13 @@ std::vector<Case> cases() {
 Options of_targets(const Case& of, const Batch& batch) {
   Options all;
   for (int t = 0; t < 3; ++t) {
-    const auto writes = [&](int b) { return t < batch.ints("target_length").data[b]; };
+    const auto writes = [&](int b) { return t < batch.ints("target_length")(b); };
     std::vector<int> seen;
     for (int b = 0; b < 2; ++b)
       for (int d = 0; d < of.columns; ++d) seen.push_back(writes(b) ? (t + b + d) % 2 : 0);
     if (of.columns > 0) all.push_back(seen);
     all.emplace_back();
-    for (int b = 0; b < 2; ++b) all.back().push_back(writes(b) ? batch.ints("target").row(b)[t] : 0);
+    for (int b = 0; b < 2; ++b) all.back().push_back(writes(b) ? row_of(batch.ints("target"), b)[t] : 0);
   }
   return all;
 }

@@ -11,19 +11,19 @@ TEST_CASE("a GRU has PyTorch's names, shapes and range, and steps with its cell"
   std::vector<std::string> names;
   for (const auto& p : set) {
     names.push_back(p.name);
-    for (double x : p.value.data) CHECK(std::abs(x) < 0.5);
+    for (double x : p.value) CHECK(std::abs(x) < 0.5);
   }
   CHECK(names == std::vector<std::string>{"reader.input.weight", "reader.input.bias", "reader.recurrent.weight",
                                           "reader.recurrent.bias"});
-  CHECK(set.begin()->value.shape == std::vector<std::size_t>{12, 5});
-  CHECK(gru.recurrent.weight->value.shape == std::vector<std::size_t>{12, 4});
+  CHECK(set.begin()->value.shape() == std::vector<std::size_t>{12, 5});
+  CHECK(gru.recurrent.weight->value.shape() == std::vector<std::size_t>{12, 4});
   Tape<double> tape;
   const auto x = place(tape, {random_matrix(3, 5, 1), random_matrix(3, 4, 2)});
   const auto h = gru.step(gru.project(x[0]), x[1]).value();
   // The first unit of the first row, computed explicitly.
   const auto gate = [&](const Linear<double>& layer, const Matrix& in, std::size_t row) {
-    double sum = layer.bias->value.data[row];
-    for (std::size_t i = 0; i < in.shape[1]; ++i) sum += layer.weight->value.row(row)[i] * in.data[i];
+    double sum = layer.bias->value.flat(row);
+    for (std::size_t i = 0; i < in.shape()[1]; ++i) sum += layer.weight->value(row, i) * in.flat(i);
     return sum;
   };
   const auto in = random_matrix(3, 5, 1), last = random_matrix(3, 4, 2);

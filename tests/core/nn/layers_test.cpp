@@ -19,16 +19,16 @@ TEST_CASE("parameters have the documented names, shapes and ranges") {
   for (const auto& p : set) names.push_back(p.name);
   CHECK(names == std::vector<std::string>{"read.weight", "read.bias", "bare.weight", "words.weight",
                                           "decoder.lstm.input.weight", "decoder.lstm.recurrent.weight", "decoder.lstm.bias"});
-  CHECK(linear.weight->value.shape == std::vector<std::size_t>{3, 16});
+  CHECK(linear.weight->value.shape() == std::vector<std::size_t>{3, 16});
   CHECK(bare.bias == nullptr);
-  CHECK(lstm.input->value.shape == std::vector<std::size_t>{16, 5});
-  CHECK(lstm.recurrent->value.shape == std::vector<std::size_t>{16, 4});
-  CHECK(lstm.bias->value.shape == std::vector<std::size_t>{16});
-  for (double x : linear.weight->value.data) CHECK(std::abs(x) < 0.25);
-  for (double x : lstm.recurrent->value.data) CHECK(std::abs(x) < 0.5);
-  for (std::size_t j = 0; j < 16; ++j) CHECK((lstm.bias->value.data[j] == 1) == (j >= 4 && j < 8));
+  CHECK(lstm.input->value.shape() == std::vector<std::size_t>{16, 5});
+  CHECK(lstm.recurrent->value.shape() == std::vector<std::size_t>{16, 4});
+  CHECK(lstm.bias->value.shape() == std::vector<std::size_t>{16});
+  for (double x : linear.weight->value) CHECK(std::abs(x) < 0.25);
+  for (double x : lstm.recurrent->value) CHECK(std::abs(x) < 0.5);
+  for (std::size_t j = 0; j < 16; ++j) CHECK((lstm.bias->value.flat(j) == 1) == (j >= 4 && j < 8));
   double mean = 0, square = 0;
-  for (double x : embedding.weight->value.data) mean += x / 2400, square += x * x / 2400;
+  for (double x : embedding.weight->value) mean += x / 2400, square += x * x / 2400;
   CHECK(std::abs(mean) < 0.01);  // 5 standard errors
   CHECK(std::sqrt(square) == doctest::Approx(0.1).epsilon(0.08));
 }
@@ -36,12 +36,12 @@ TEST_CASE("parameters have the documented names, shapes and ranges") {
 TEST_CASE("a parameter's initial value depends only on its name and the key, and is the same in float") {
   ParameterSet<double> a, b, c;
   uniform_parameter(a, "first", {7}, 1.0, Key(1));
-  const auto& x = uniform_parameter(a, "x", {50, 3}, 1.0, Key(1)).value.data;
-  CHECK(x == uniform_parameter(b, "x", {50, 3}, 1.0, Key(1)).value.data);
-  CHECK(x != uniform_parameter(c, "x", {50, 3}, 1.0, Key(2)).value.data);
-  CHECK(x != uniform_parameter(b, "y", {50, 3}, 1.0, Key(1)).value.data);
+  const auto& x = uniform_parameter(a, "x", {50, 3}, 1.0, Key(1)).value.storage();
+  CHECK(x == uniform_parameter(b, "x", {50, 3}, 1.0, Key(1)).value.storage());
+  CHECK(x != uniform_parameter(c, "x", {50, 3}, 1.0, Key(2)).value.storage());
+  CHECK(x != uniform_parameter(b, "y", {50, 3}, 1.0, Key(1)).value.storage());
   ParameterSet<float> f;
-  const auto& single = uniform_parameter(f, "x", {50, 3}, 1.0, Key(1)).value.data;
+  const auto& single = uniform_parameter(f, "x", {50, 3}, 1.0, Key(1)).value.storage();
   for (std::size_t i = 0; i < x.size(); ++i) CHECK(single[i] == static_cast<float>(x[i]));
   CHECK(*std::min_element(x.begin(), x.end()) < -0.9);
   CHECK(*std::max_element(x.begin(), x.end()) > 0.9);
@@ -65,7 +65,7 @@ TEST_CASE("gradients of layers in their parameters") {
   tape.add_gradient(set, std::span<double>(gradient));
   for (auto& p : set)
     for (std::size_t i = 0; i < p.value.size(); ++i) {
-      double& x = p.value.data[i];
+      double& x = p.value.flat(i);
       const double centre = x, h = 1e-5;
       double side[2];
       for (int s = 0; s < 2; ++s) {

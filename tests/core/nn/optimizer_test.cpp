@@ -13,15 +13,15 @@ namespace {
 template <class T>
 ParameterSet<T> three() {
   ParameterSet<T> set;
-  set.add("a", {2}).value.data = {1, 2};
-  set.add("b", {1, 1}).value.data = {3};
+  set.add("a", {2}).value.storage() = {1, 2};
+  set.add("b", {1, 1}).value.storage() = {3};
   return set;
 }
 
 template <class T>
 std::vector<T> values(const ParameterSet<T>& set) {
   std::vector<T> all;
-  for (const auto& p : set) all.insert(all.end(), p.value.data.begin(), p.value.data.end());
+  for (const auto& p : set) all.insert(all.end(), p.value.begin(), p.value.end());
   return all;
 }
 

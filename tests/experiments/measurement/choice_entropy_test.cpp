@@ -55,7 +55,7 @@ TEST_CASE("choices that feed later ones: the entropy of complete sets over their
   const auto log_p = episode.path_log_probability(leaves).value();
   double mean = 0;
   for (std::size_t r = 0; r < leaves->size(); ++r)
-    mean -= std::exp(log_p(r, 0)) * log_p(r, 0) / batch.ints("length").data[leaves->example[r]] / batch.examples();
+    mean -= std::exp(log_p(r, 0)) * log_p(r, 0) / batch.ints("length").flat(leaves->example[r]) / batch.examples();
   CHECK(entropy_of(model, batch) == doctest::Approx(mean).epsilon(1e-12));
   CHECK(entropy_of(model, batch, "soft") != doctest::Approx(mean).epsilon(1e-6));  // different prefixes
   const double sampled = entropy_of(model, batch, "expected_loss", 5);
@@ -68,9 +68,9 @@ TEST_CASE("examples without a choice are omitted, without any choice the result 
   const Recurrent<double> model(true);
   auto batch = Recurrent<double>::batch();
   const double last = entropy_of(model, batch.select({2}));
-  batch.integers["options"].data = {1, 1, 3};
+  batch.integers["options"].storage() = {1, 1, 3};
   CHECK(entropy_of(model, batch) == last);
-  batch.integers["options"].data = {1, 1, 1};
+  batch.integers["options"].storage() = {1, 1, 1};
   CHECK(std::isnan(entropy_of(model, batch)));
 }
 

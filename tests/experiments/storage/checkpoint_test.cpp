@@ -21,8 +21,8 @@ template <class T>
 ParameterSet<T> parameters() {
   ParameterSet<T> set;
   auto& a = set.add("encoder.weight", {2, 3});
-  for (int i = 0; i < 6; ++i) a.value.data[i] = static_cast<T>(0.1 * i);
-  set.add("encoder.bias", {3}).value.data[1] = 7;
+  for (int i = 0; i < 6; ++i) a.value.flat(i) = static_cast<T>(0.1 * i);
+  set.add("encoder.bias", {3}).value.flat(1) = 7;
   set.add("square.weight", {3, 3});
   return set;
 }
@@ -34,7 +34,7 @@ TEST_CASE_TEMPLATE("parameters are read back bit for bit", T, float, double) {
   const auto set = parameters<T>();
   Checkpoint c;
   c.parameters = save_parameters(set);
-  c.own_parameters = {{"critic.weight", Array<double>({1, 1}, 2.0)}};
+  c.own_parameters = {{"critic.weight", full<double>({1, 1}, 2.0)}};
   c.optimizer = {1, 2, 3};
   c.estimator_state = {0.25};
   c.step = 12;
@@ -49,12 +49,12 @@ TEST_CASE_TEMPLATE("parameters are read back bit for bit", T, float, double) {
   CHECK(back.step == 12);
   CHECK(back.seed == c.seed);
   CHECK(back.estimator == "nvil");
-  CHECK(back.own_parameters.at(0).value.data.at(0) == 2.0);
+  CHECK(back.own_parameters.at(0).value.storage().at(0) == 2.0);
   ParameterSet<T> other = parameters<T>();
-  for (auto& p : other) std::fill(p.value.data.begin(), p.value.data.end(), T{-1});
+  for (auto& p : other) std::fill(p.value.begin(), p.value.end(), T{-1});
   restore_parameters(back.parameters, other, "c.h5");
   auto it = other.begin();
-  for (const auto& p : set) CHECK((it++)->value.data == p.value.data);
+  for (const auto& p : set) CHECK((it++)->value.storage() == p.value.storage());
 }
 
 TEST_CASE("a checkpoint of another model is rejected, the parameter is named, and the model is unchanged") {
@@ -63,30 +63,30 @@ TEST_CASE("a checkpoint of another model is rejected, the parameter is named, an
     auto wrong = saved;
     change(wrong);
     auto set = parameters<double>();
-    set.find("encoder.weight")->value.data[0] = 42;
+    set.find("encoder.weight")->value.flat(0) = 42;
     const auto words = message<InputError>([&] { restore_parameters(wrong, set, "c.h5"); });
     INFO(words);
     CHECK(words.find("c.h5: parameter \"") == 0);
     CHECK(words.find(expected) != std::string::npos);
-    CHECK(set.find("encoder.weight")->value.data[0] == 42);
+    CHECK(set.find("encoder.weight")->value.flat(0) == 42);
   };
   refused([](auto& a) { a.pop_back(); }, "square.weight\" is missing");
-  refused([](auto& a) { a.push_back({"more", Array<double>({1}, 1.0)}); }, "more\" is unknown");
-  refused([](auto& a) { a[0].value.shape = {3, 2}; }, "shape 3 x 2, the model needs 2 x 3");
-  refused([](auto& a) { a[1].value.data[0] = NAN; }, "encoder.bias\" has a non-finite value");
+  refused([](auto& a) { a.push_back({"more", full<double>({1}, 1.0)}); }, "more\" is unknown");
+  refused([](auto& a) { a[0].value.reshape(Shape{3, 2}); }, "shape 3 x 2, the model needs 2 x 3");
+  refused([](auto& a) { a[1].value.flat(0) = NAN; }, "encoder.bias\" has a non-finite value");
 }
 
 TEST_CASE("a gradient file has every array in its shape, and a wrong gradient is detected") {
   Folder folder;
   GradientDump<double> dump;
-  dump.parameters = {{"a.weight", Array<double>({2, 2}, {1, 2, 3, 4})}, {"a.bias", Array<double>({2}, 0.5)}};
+  dump.parameters = {{"a.weight", shaped<double>({2, 2}, {1, 2, 3, 4})}, {"a.bias", full<double>({2}, 0.5)}};
   dump.gradient = dump.parameters;
   dump.batch.id = {4, 5};
-  dump.batch.integers["source"] = Array<int>({2, 3}, 1);
-  dump.words["source"] = Array<std::string>({2, 3}, {"a", "b", "", "c", "", ""});
-  dump.weights = Array<double>({1, 2, 3}, 1.0 / 3);
-  dump.logits = Array<double>({1, 2, 3}, 0.0);
-  dump.loss = Array<double>({2, 2}, 1.0);  // more losses than choices
+  dump.batch.integers["source"] = full<int>({2, 3}, 1);
+  dump.words["source"] = shaped<std::string>({2, 3}, {"a", "b", "", "c", "", ""});
+  dump.weights = full<double>({1, 2, 3}, 1.0 / 3);
+  dump.logits = full<double>({1, 2, 3}, 0.0);
+  dump.loss = full<double>({2, 2}, 1.0);  // more losses than choices
   dump.row_example = {0, 1};
   write_gradient(folder / "g.h5", dump);
   CHECK(check_file(folder / "g.h5").empty());
@@ -96,7 +96,7 @@ TEST_CASE("a gradient file has every array in its shape, and a wrong gradient is
   CHECK(archive.group("").variable("loss")->axes[0] == "loss_step");
   CHECK_FALSE(archive.group("").variable("choices"));
   CHECK(archive.group("batch").values<std::int32_t>("source")->size() == 6);
-  CHECK(*archive.group("batch").values<std::string>("source_text") == dump.words["source"].data);
+  CHECK(*archive.group("batch").values<std::string>("source_text") == dump.words["source"].storage());
   CHECK(archive.group("batch").shape(*archive.group("batch").variable("source_text")) == std::vector<std::size_t>{2, 3});
 
   dump.gradient.pop_back();
@@ -107,9 +107,9 @@ TEST_CASE("a gradient file has every array in its shape, and a wrong gradient is
 TEST_CASE("the gradient file of a model without choices has none") {
   Folder folder;
   GradientDump<float> dump;
-  dump.parameters = dump.gradient = {{"a", Array<float>({1}, 1.f)}};
-  dump.loss = Array<float>({1, 2}, 1.f);
-  dump.choices = Array<int>({0, 2});
+  dump.parameters = dump.gradient = {{"a", full<float>({1}, 1.f)}};
+  dump.loss = full<float>({1, 2}, 1.f);
+  dump.choices = zeros<int>({0, 2});
   dump.row_example = {0, 1};
   write_gradient(folder / "g.h5", dump);
   CHECK(check_file(folder / "g.h5").empty());

@@ -23,16 +23,16 @@ int main(int count, char** arguments) {
   write_merged(folder / "all_failed.h5", untrained);
 
   GradientDump<float> dump;
-  dump.parameters = {{"encoder.weight", Array<float>({2, 2}, {1, 2, 3, 4})}, {"encoder.bias", Array<float>({2}, 0.5f)}};
-  dump.gradient = {{"encoder.weight", Array<float>({2, 2}, {4, 3, 2, 1})}, {"encoder.bias", Array<float>({2}, 0.25f)}};
+  dump.parameters = {{"encoder.weight", shaped<float>({2, 2}, {1, 2, 3, 4})}, {"encoder.bias", full<float>({2}, 0.5f)}};
+  dump.gradient = {{"encoder.weight", shaped<float>({2, 2}, {4, 3, 2, 1})}, {"encoder.bias", full<float>({2}, 0.25f)}};
   dump.batch.id = {11, 12};
-  dump.batch.integers["source"] = Array<int>({2, 3}, {1, 2, 3, 4, 5, 0});
-  dump.words["source"] = Array<std::string>({2, 3}, {"the", "grüne", "n1", "the", "n2", ""});
-  dump.batch.reals["target"] = Array<double>({2, 1}, {0.5, 1.5});
-  dump.choices = Array<int>({2, 4}, {0, 1, 2, 0, 1, 1, 0, -1});
-  dump.log_prob = Array<float>({2, 4}, -0.7f);
-  dump.loss = Array<float>({2, 4}, 1.25f);
-  dump.logits = Array<float>({2, 4, 3}, 0.1f);
+  dump.batch.integers["source"] = shaped<int>({2, 3}, {1, 2, 3, 4, 5, 0});
+  dump.words["source"] = shaped<std::string>({2, 3}, {"the", "grüne", "n1", "the", "n2", ""});
+  dump.batch.reals["target"] = shaped<double>({2, 1}, {0.5, 1.5});
+  dump.choices = shaped<int>({2, 4}, {0, 1, 2, 0, 1, 1, 0, -1});
+  dump.log_prob = full<float>({2, 4}, -0.7f);
+  dump.loss = full<float>({2, 4}, 1.25f);
+  dump.logits = full<float>({2, 4, 3}, 0.1f);
   dump.row_example = {0, 0, 1, 1};
   dump.task = "qa", dump.model = "memory_reader", dump.estimator = "rloo[samples=2]";
   dump.seed = 0xfedcba9876543210u;
@@ -40,7 +40,7 @@ int main(int count, char** arguments) {
   write_gradient(folder / "gradient.h5", dump);
 
   Checkpoint checkpoint;
-  checkpoint.parameters = {{"encoder.weight", Array<double>({2, 2}, {1, 2, 3, 4})}};
+  checkpoint.parameters = {{"encoder.weight", shaped<double>({2, 2}, {1, 2, 3, 4})}};
   checkpoint.optimizer = {1, 2, 3};
   checkpoint.step = 300;
   checkpoint.precision = "float";

@@ -34,11 +34,11 @@ struct Seen {
 Seen seen(const Batch& batch, int b, std::size_t bits) {
   const auto& input = batch.numbers("input");
   const auto& answer = batch.ints("answer");
-  const std::size_t I = input.extent(2), O = answer.extent(2);
+  const std::size_t I = extent(input, 2), O = extent(answer, 2);
   Seen result;
-  for (int t = 0; t < batch.ints("length").data[b]; ++t) {
-    const auto x = input.row(b).subspan(t * I, I);
-    const auto y = answer.row(b).subspan(t * O, O);
+  for (int t = 0; t < batch.ints("length")(b); ++t) {
+    const auto x = row_of(input, b).subspan(t * I, I);
+    const auto y = row_of(answer, b).subspan(t * O, O);
     if (y[0] >= 0) {
       CHECK(std::all_of(x.begin(), x.end(), [](double v) { return v == 0; }));
       result.wanted.emplace_back(y.begin(), y.end());
@@ -128,19 +128,19 @@ TEST_CASE("ngrams: the answer is the next bit, its law depends on the last bits,
   const auto batch = first(*task, Split::train, examples);
   const auto& input = batch.numbers("input");
   const auto& answer = batch.ints("answer");
-  REQUIRE(input.shape == std::vector<std::size_t>{200, 59, 2});
+  REQUIRE(input.shape() == std::vector<std::size_t>{200, 59, 2});
   double same = 0, pairs = 0, same_other = 0, others = 0;
   for (int b = 0; b < examples; ++b)
     for (int d = 0; d < 2; ++d) {
       std::vector<std::vector<int>> after(4);  // the bits after each context
       for (int t = 0; t + 1 < n; ++t) {
-        const int next = answer.row(b)[t * 2 + d];
+        const int next = row_of(answer, b)[t * 2 + d];
         if (t + 1 < context) {
           CHECK(next == -1);
           continue;
         }
-        if (t + 2 < n) CHECK(input.row(b)[(t + 1) * 2 + d] == next);
-        after[static_cast<int>(2 * input.row(b)[t * 2 + d] + input.row(b)[(t - 1) * 2 + d])].push_back(next);
+        if (t + 2 < n) CHECK(row_of(input, b)[(t + 1) * 2 + d] == next);
+        after[static_cast<int>(2 * row_of(input, b)[t * 2 + d] + row_of(input, b)[(t - 1) * 2 + d])].push_back(next);
       }
       for (const auto& bits : after)
         if (bits.size() > 1) same += bits[0] == bits[1], ++pairs;
@@ -164,13 +164,13 @@ TEST_CASE("sequences do not depend on the batch, differ between examples, and ar
     ids.insert(batch.id.begin(), batch.id.end());
     for (int b = 0; b < count; ++b) {
       const auto alone = again->batch(split, {b});
-      const auto one = alone.numbers("input").row(0), of_batch = batch.numbers("input").row(b);
+      const auto one = row_of(alone.numbers("input"), 0), of_batch = row_of(batch.numbers("input"), b);
       CHECK(std::equal(one.begin(), one.end(), of_batch.begin()));
       different.emplace(one.begin(), one.end());
-      const int steps = batch.ints("length").data[b];
+      const int steps = batch.ints("length")(b);
       if (split == Split::test) {
         CHECK(steps == (b % 2 == 1 ? 61 : 41));
-        CHECK(batch.ints("longer").data[b] == b % 2);
+        CHECK(batch.ints("longer")(b) == b % 2);
       } else {
         CHECK((steps >= 3 && steps <= 41));
       }
@@ -178,15 +178,15 @@ TEST_CASE("sequences do not depend on the batch, differ between examples, and ar
   }
   CHECK(ids.size() == 62);
   CHECK(different.size() > 58);  // there are only 256 sequences of one vector
-  CHECK(first(*make("examples=40", 2), Split::train, 4).numbers("input").data !=
-        first(*make("examples=40", 1), Split::train, 4).numbers("input").data);
+  CHECK(first(*make("examples=40", 2), Split::train, 4).numbers("input").storage() !=
+        first(*make("examples=40", 1), Split::train, 4).numbers("input").storage());
 }
 
 TEST_CASE("every target bit is scored, longer sequences separately") {
   const auto task = make("bits=3,min_length=2,max_length=2,longer=3,test=2");
   const auto batch = first(*task, Split::test, 2);
   Observation seen{batch.ints("answer"), {}};
-  seen.predictions.shape = {2, 21};  // [B, T O]
+  seen.predictions.reshape(Shape{2, 21});  // [B, T O]
   auto metrics = task->metrics();
   REQUIRE(metrics.size() == 4);
   task->score(batch, seen, metrics);
@@ -194,7 +194,7 @@ TEST_CASE("every target bit is scored, longer sequences separately") {
   CHECK(metrics[1].value() == 1);
   CHECK(metrics[2].value() == 0);
   CHECK(metrics[3].value() == 1);
-  int& bit = seen.predictions.row(1)[20];  // the last of the longer one
+  int& bit = row_of(seen.predictions, 1)[20];  // the last of the longer one
   bit = 1 - bit;
   metrics = task->metrics();
   task->score(batch, seen, metrics);
@@ -204,13 +204,13 @@ TEST_CASE("every target bit is scored, longer sequences separately") {
   CHECK(metrics[3].value() == 0);
 
   // Bits may be predicted at any time; only their order counts. A missing bit is wrong and shifts the later ones.
-  const auto answer = batch.ints("answer").row(0);
+  const auto answer = row_of(batch.ints("answer"), 0);
   std::vector<int> bits;
   std::copy_if(answer.begin(), answer.end(), std::back_inserter(bits), [](int said) { return said >= 0; });
   REQUIRE(bits.size() == 6);
   const auto of_first = [&](const std::vector<int>& said) {
-    Observation early{Array<int>({2, 21}, -1), {}};
-    std::copy(said.begin(), said.end(), early.predictions.row(0).begin());
+    Observation early{full<int>({2, 21}, -1), {}};
+    std::copy(said.begin(), said.end(), row_of(early.predictions, 0).begin());
     metrics = task->metrics();
     task->score(batch, early, metrics);
     return metrics[0].value();
@@ -233,10 +233,10 @@ TEST_CASE("dimensions fit the longest sequence") {
     for (const auto split : {Split::train, Split::test}) {
       const auto batch = first(*task, split, 200);
       for (int b = 0; b < batch.examples(); ++b) {
-        longest = std::max(longest, batch.ints("length").data[b]);
+        longest = std::max(longest, batch.ints("length")(b));
         int without_answer = 0;
-        for (int t = 0; t < batch.ints("length").data[b]; ++t)
-          without_answer += batch.ints("answer").row(b)[t * batch.ints("answer").extent(2)] < 0;
+        for (int t = 0; t < batch.ints("length")(b); ++t)
+          without_answer += row_of(batch.ints("answer"), b)[t * extent(batch.ints("answer"), 2)] < 0;
         most_shown = std::max(most_shown, without_answer);
       }
     }
@@ -259,8 +259,7 @@ TEST_CASE("a curriculum begins with short sequences and some of any length, and 
   std::iota(all.begin(), all.end(), 0);
   const auto longer_than = [&](int n, std::uint64_t seen, int epoch) {  // copy: 2 n + 1 steps
     const auto batch = graded->graded_batch(all, Key(4) / std::uint64_t(epoch), seen);
-    return std::count_if(batch.ints("length").data.begin(), batch.ints("length").data.end(),
-                         [&](int t) { return t > 2 * n + 1; });
+    return std::count_if(batch.ints("length").begin(), batch.ints("length").end(), [&](int t) { return t > 2 * n + 1; });
   };
   // A fifth of 2,000, 400 +- 18 (a standard deviation), has any length. Of these, 8/9 are above min_length and 4/9 above 6:
   // 356 +- 17 and 178 +- 13.
@@ -268,16 +267,16 @@ TEST_CASE("a curriculum begins with short sequences and some of any length, and 
   CHECK(std::abs(longer_than(6, 500, 1) - 178) < 80);
   CHECK(longer_than(10, 500, 1) == 0);
   const auto at_start = [&](int epoch) {
-    return graded->graded_batch(all, Key(4) / std::uint64_t(epoch), 0).ints("length").data;
+    return graded->graded_batch(all, Key(4) / std::uint64_t(epoch), 0).ints("length").storage();
   };
   CHECK(at_start(1) == at_start(1));
   CHECK(at_start(1) != at_start(2));
   const auto over = graded->graded_batch(all, Key(4), 1000), without = task->batch(Split::train, all);
-  CHECK(over.ints("length").data == without.ints("length").data);
-  CHECK(over.numbers("input").data == without.numbers("input").data);
+  CHECK(over.ints("length").storage() == without.ints("length").storage());
+  CHECK(over.numbers("input").storage() == without.numbers("input").storage());
   const auto none = make("bits=2,max_length=10,examples=2000");
-  CHECK(dynamic_cast<const Graded&>(*none).graded_batch(all, Key(4), 0).ints("length").data ==
-        none->batch(Split::train, all).ints("length").data);
+  CHECK(dynamic_cast<const Graded&>(*none).graded_batch(all, Key(4), 0).ints("length").storage() ==
+        none->batch(Split::train, all).ints("length").storage());
 }
 
 TEST_CASE("settings without valid sequences are rejected") {

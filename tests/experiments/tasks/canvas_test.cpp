@@ -13,7 +13,7 @@ namespace {
 std::unique_ptr<Task> make(const std::string& arguments, std::uint64_t seed = 1) {
   return make_task(Spec::parse("canvas[" + arguments + "]"), Key(seed));
 }
-std::vector<double> image(const Batch& batch) { return batch.numbers("image").data; }
+std::vector<double> image(const Batch& batch) { return batch.numbers("image").storage(); }
 
 /// Files of images `rows` x `cols`: twenty to train, five to test. The first pixel is white, the others are black.
 void write_mnist(const Folder& folder, int rows, int cols) {
@@ -40,20 +40,20 @@ TEST_CASE("a generated canvas has a digit in bits at its position, noise, and a 
     const auto batch = task->batch(split, all);
     for (std::size_t b = 0; b < all.size(); ++b) {
       CHECK(ids.insert(batch.id[b]).second);
-      const auto box = batch.ints("box").row(b);
+      const auto box = row_of(batch.ints("box"), b);
       const int top = box[0], left = box[1];
       CHECK((box[2] == top + 8 && box[3] == left + 8));
       CHECK((top >= 0 && top <= 12 && left >= 0 && left <= 12));
       places.insert(20 * top + left);
       double ink = 0;
       for (int p = 0; p < 400; ++p) {
-        const double bit = batch.numbers("image").row(b)[p];
+        const double bit = row_of(batch.numbers("image"), b)[p];
         CHECK((bit == 0 || bit == 1));
         if (bit == 1) CHECK((p / 20 >= top && p / 20 < top + 8 && p % 20 >= left && p % 20 < left + 8));
         ink += bit;
       }
       CHECK(ink > 3);
-      for (double n : batch.numbers("noise").row(b)) squares += n * n, ++count;
+      for (double n : row_of(batch.numbers("noise"), b)) squares += n * n, ++count;
     }
     CHECK(image(batch) == image(task->batch(split, all)));
   }
@@ -69,13 +69,13 @@ TEST_CASE("positions, bits and noise change every epoch, and do not depend on th
   const auto task = make("size=8,canvas=20,examples=40");
   const auto first = task->training_batch({0, 1, 2}, Key(1)), second = task->training_batch({0, 1, 2}, Key(2));
   CHECK(image(first) == image(task->training_batch({0, 1, 2}, Key(1))));
-  CHECK(first.ints("box").data != second.ints("box").data);
-  CHECK(first.numbers("noise").data != second.numbers("noise").data);
+  CHECK(first.ints("box").storage() != second.ints("box").storage());
+  CHECK(first.numbers("noise").storage() != second.numbers("noise").storage());
   CHECK(first.id == second.id);
   const auto alone = task->training_batch({2}, Key(1));
-  const auto row = first.numbers("image").row(2);
+  const auto row = row_of(first.numbers("image"), 2);
   CHECK(std::equal(row.begin(), row.end(), image(alone).begin()));
-  CHECK(alone.numbers("noise").data[4] == first.numbers("noise").data[14]);
+  CHECK(alone.numbers("noise").flat(4) == first.numbers("noise").flat(14));
 }
 
 TEST_CASE("files: splits, and white pixels at the digit's position") {
@@ -89,11 +89,11 @@ TEST_CASE("files: splits, and white pixels at the digit's position") {
   CHECK(task->batch(Split::heldout, {1}).id[0] == 17);
   for (int i = 0; i < 7; ++i) {
     const auto batch = task->batch(Split::train, {i});
-    const auto box = batch.ints("box").row(0);
+    const auto box = row_of(batch.ints("box"), 0);
     CHECK((box[2] == box[0] + 3 && box[3] == box[1] + 3));
     for (int y = 0; y < 3; ++y)
       for (int x = 0; x < 3; ++x) CHECK(image(batch)[9 * (box[0] + y) + box[1] + x] == (x > 0 || y > 0));
-    CHECK(std::accumulate(batch.numbers("image").data.begin(), batch.numbers("image").data.end(), 0.0) == 8);
+    CHECK(std::accumulate(batch.numbers("image").begin(), batch.numbers("image").end(), 0.0) == 8);
   }
   CHECK(has(task->provenance(), "7 digits of 3x3 to train, 4 held out, 5 to test, on 9x9 pixels"));
 }
@@ -117,15 +117,15 @@ TEST_CASE("scores: the last position's distance from the digit, and the share of
   write_mnist(folder, 3, 3);
   const auto task = make("heldout=4,canvas=9,path=" + folder.path());
   const auto batch = task->batch(Split::train, {0, 1});
-  const auto middle = [&](int b) { return 9 * (batch.ints("box").row(b)[0] + 1) + batch.ints("box").row(b)[1] + 1; };
+  const auto middle = [&](int b) { return 9 * (row_of(batch.ints("box"), b)[0] + 1) + row_of(batch.ints("box"), b)[1] + 1; };
   auto metrics = task->metrics();
   const int aside = middle(1) + (middle(1) % 9 < 4 ? 2 : -2);  // two of the digit's three columns, or one, are in the window
-  task->score(batch, {Array<int>({2, 2}, std::vector<int>{0, middle(0), aside, -1}), {}}, metrics);
+  task->score(batch, {shaped<int>({2, 2}, {0, middle(0), aside, -1}), {}}, metrics);
   CHECK(metrics[0].value() == 1);                 // 0 and 2 pixels
   const double seen = aside > middle(1) ? 3 : 2;  // the first pixel is black
   CHECK(metrics[1].value() == doctest::Approx((1 + seen / 8) / 2));
   auto none = task->metrics();
-  task->score(batch, {Array<int>({2, 1}, std::vector<int>{-1, -1}), {}}, none);
+  task->score(batch, {shaped<int>({2, 1}, {-1, -1}), {}}, none);
   CHECK(none[0].denominator == 0);
 }
 

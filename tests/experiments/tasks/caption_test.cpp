@@ -122,20 +122,20 @@ TEST_CASE("fields: captions end with the end mark, pixels are in 0 to 1, an exam
   for (auto split : splits) {
     const auto batch = whole(*task, split);
     REQUIRE(batch.examples() > 5);
-    CHECK(batch.numbers("image").shape == std::vector<std::size_t>{batch.id.size(), 16, 16, 3});
-    for (double x : batch.numbers("image").data) CHECK((x >= 0 && x <= 1));
+    CHECK(batch.numbers("image").shape() == std::vector<std::size_t>{batch.id.size(), 16, 16, 3});
+    for (double x : batch.numbers("image")) CHECK((x >= 0 && x <= 1));
     for (int b = 0; b < batch.examples(); ++b) {
       CHECK(ids.insert(batch.id[b]).second);
-      const int T = batch.ints("target_length").data[b];
+      const int T = batch.ints("target_length")(b);
       CHECK(T <= dims.at("target_length"));
-      CHECK(task->word("target", batch.ints("target").row(b)[T - 1]) == "<eos>");
-      CHECK(task->word("target", batch.ints("target").row(b)[0]) == "a");
-      CHECK(batch.ints("gold").row(b)[1] >= 0);
+      CHECK(task->word("target", row_of(batch.ints("target"), b)[T - 1]) == "<eos>");
+      CHECK(task->word("target", row_of(batch.ints("target"), b)[0]) == "a");
+      CHECK(row_of(batch.ints("gold"), b)[1] >= 0);
     }
   }
   CHECK(ids.size() == 200);
-  CHECK(whole(*make("examples=200,grid=2,objects=2"), Split::test).numbers("image").data ==
-        whole(*task, Split::test).numbers("image").data);
+  CHECK(whole(*make("examples=200,grid=2,objects=2"), Split::test).numbers("image").storage() ==
+        whole(*task, Split::test).numbers("image").storage());
 }
 
 TEST_CASE("files: captions of images with features") {
@@ -150,9 +150,9 @@ TEST_CASE("files: captions of images with features") {
   CHECK(task->metrics().size() == 3);
   const auto batch = whole(*task, Split::train);
   for (int b = 0; b < 3; ++b) {
-    const bool second = task->word("target", batch.ints("target").row(b)[0]) == "two";
-    CHECK(batch.numbers("features").row(b)[0] == (second ? 6 : 0));
-    CHECK(batch.ints("gold").row(b)[0] == -1);
+    const bool second = task->word("target", row_of(batch.ints("target"), b)[0]) == "two";
+    CHECK(row_of(batch.numbers("features"), b)[0] == (second ? 6 : 0));
+    CHECK(row_of(batch.ints("gold"), b)[0] == -1);
   }
   CHECK(make("heldout=0,test=0,path=" + captions + ",features=" + features(folder, "(2, 3, 1, 2)"))->dimensions().at("cells") ==
         3);
@@ -206,16 +206,16 @@ TEST_CASE("accuracy, hits on the named object, and decoding") {
   const auto task = make("examples=40");
   const auto batch = task->batch(Split::train, {0, 1});
   const auto &target = batch.ints("target"), &gold = batch.ints("gold"), &length = batch.ints("target_length");
-  const auto T = target.shape[1];
-  Observation seen{Array<int>({2, T}, -1), Array<int>({2, T}, 0)};
+  const auto T = target.shape()[1];
+  Observation seen{full<int>({2, T}, -1), full<int>({2, T}, 0)};
   int content = 0, words = 0, hits = 0;
   for (int b = 0; b < 2; ++b)
-    for (int t = 0; t < length.data[b]; ++t) {
-      seen.predictions.row(b)[t] = b == 0 || t > 0 ? target.row(b)[t] : 0;
-      seen.choices.row(b)[t] = b == 0 && gold.row(b)[t] >= 0 ? gold.row(b)[t] : (gold.row(b)[t] + 1) % 16;
+    for (int t = 0; t < length(b); ++t) {
+      row_of(seen.predictions, b)[t] = b == 0 || t > 0 ? row_of(target, b)[t] : 0;
+      row_of(seen.choices, b)[t] = b == 0 && row_of(gold, b)[t] >= 0 ? row_of(gold, b)[t] : (row_of(gold, b)[t] + 1) % 16;
       ++words;
-      content += gold.row(b)[t] >= 0;
-      hits += b == 0 && gold.row(b)[t] >= 0;
+      content += row_of(gold, b)[t] >= 0;
+      hits += b == 0 && row_of(gold, b)[t] >= 0;
     }
   auto metrics = task->metrics();
   task->score(batch, seen, metrics);
@@ -233,7 +233,7 @@ TEST_CASE("other scenes use the vocabulary of training") {
         trained->dimensions().at("target_vocabulary"));
   CHECK(other->dimensions().at("target_vocabulary") == trained->dimensions().at("target_vocabulary"));
   const auto batch = other->batch(Split::train, {0, 1, 2, 3, 4});
-  for (int word : batch.ints("target").data) CHECK(trained->word("target", word) == other->word("target", word));
+  for (int word : batch.ints("target")) CHECK(trained->word("target", word) == other->word("target", word));
 }
 
 }  // namespace hardgrad::testing::caption_test

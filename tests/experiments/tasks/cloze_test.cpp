@@ -86,34 +86,35 @@ TEST_CASE("fields: lengths, answers in the document, support, and disjoint split
     REQUIRE(batch.examples() > 10);
     for (int b = 0; b < batch.examples(); ++b) {
       CHECK(ids.insert(batch.id[b]).second);
-      const int N = batch.ints("document_length").data[b], Q = batch.ints("question_length").data[b];
+      const int N = batch.ints("document_length")(b), Q = batch.ints("question_length")(b);
       CHECK(N <= dims.at("document_length"));
       CHECK(Q <= dims.at("question_length"));
-      const auto name = task->word("answer", batch.ints("answer").data[b]);
+      const auto name = task->word("answer", batch.ints("answer")(b));
       bool supported = false;
       int holes = 0;
-      for (std::size_t t = 0; t < batch.ints("document").shape[1]; ++t) {
-        const int token = batch.ints("document").row(b)[t], support = batch.ints("support").row(b)[t];
+      for (std::size_t t = 0; t < batch.ints("document").shape()[1]; ++t) {
+        const int token = row_of(batch.ints("document"), b)[t], support = row_of(batch.ints("support"), b)[t];
         CHECK((token > 0) == (static_cast<int>(t) < N));
         CHECK(token < dims.at("vocabulary"));
         supported = supported || (support == 1 && task->word("document", token) == name);
       }
-      for (int t = 0; t < Q; ++t) holes += task->word("question", batch.ints("question").row(b)[t]) == placeholder;
+      for (int t = 0; t < Q; ++t) holes += task->word("question", row_of(batch.ints("question"), b)[t]) == placeholder;
       CHECK(supported);
       CHECK(holes == 1);
     }
   }
   CHECK(ids.size() == 300);
-  CHECK(whole(*make("questions=300"), Split::train).ints("document").data == whole(*task, Split::train).ints("document").data);
-  CHECK(whole(*make("questions=300", 2), Split::train).ints("document").data !=
-        whole(*task, Split::train).ints("document").data);
+  CHECK(whole(*make("questions=300"), Split::train).ints("document").storage() ==
+        whole(*task, Split::train).ints("document").storage());
+  CHECK(whole(*make("questions=300", 2), Split::train).ints("document").storage() !=
+        whole(*task, Split::train).ints("document").storage());
 }
 
 TEST_CASE("entities are numbered at random: the first in a document may have any number") {
   const auto task = make("questions=3000,facts=1,entities=3,heldout=0,test=0");
   const auto batch = whole(*task, Split::train);
   std::map<int, int> answers;
-  for (int answer : batch.ints("answer").data) ++answers[answer];
+  for (int answer : batch.ints("answer")) ++answers[answer];
   REQUIRE(answers.size() == 2);  // a document of one fact has two entities
   for (const auto& [number, count] : answers) CHECK(std::abs(count - 1500) < 150);
 }
@@ -128,12 +129,12 @@ TEST_CASE("files: folders are splits, unknown words, missing answers, numbers of
   CHECK(task->dimensions().at("answers") == 2);  // the maximum in one question
   const auto train = whole(*task, Split::train), test = whole(*task, Split::test);
   std::vector<std::string> words;
-  for (int token : train.ints("document").data) words.push_back(task->word("document", token));
+  for (int token : train.ints("document")) words.push_back(task->word("document", token));
   CHECK(words[1] == "met");
-  CHECK(words[0] == task->word("answer", train.ints("answer").data[0]));
+  CHECK(words[0] == task->word("answer", train.ints("answer").flat(0)));
   CHECK(words[0] != words[2]);
-  CHECK(test.ints("document").row(0)[0] == 1);  // unknown
-  CHECK(std::count(train.ints("support").data.begin(), train.ints("support").data.end(), 1) == 0);
+  CHECK(row_of(test.ints("document"), 0)[0] == 1);  // unknown
+  CHECK(std::count(train.ints("support").begin(), train.ints("support").end(), 1) == 0);
   CHECK(has(make("length=2,path=" + folder.path())->provenance(), "3 documents cut to 2 tokens; 2 left out"));
 }
 
@@ -165,17 +166,17 @@ TEST_CASE("accuracy, and hits of the last read") {
   const auto batch = task->batch(Split::train, {0, 1, 2});
   const auto& support = batch.ints("support");
   const auto names_answer = [&](int b, int t) {
-    return task->word("document", batch.ints("document").row(b)[t]) == task->word("answer", batch.ints("answer").data[b]);
+    return task->word("document", row_of(batch.ints("document"), b)[t]) == task->word("answer", batch.ints("answer")(b));
   };
-  Observation seen{Array<int>({3, 2}, -1), Array<int>({3, 4}, 0)};
+  Observation seen{full<int>({3, 2}, -1), full<int>({3, 4}, 0)};
   for (int b = 0; b < 3; ++b) {
-    const int Q = batch.ints("question_length").data[b], N = batch.ints("document_length").data[b];
-    seen.predictions.row(b)[b % 2] = b < 2 ? batch.ints("answer").data[b] : (batch.ints("answer").data[b] + 1) % 6;
+    const int Q = batch.ints("question_length")(b), N = batch.ints("document_length")(b);
+    row_of(seen.predictions, b)[b % 2] = b < 2 ? batch.ints("answer")(b) : (batch.ints("answer")(b) + 1) % 6;
     for (int t = 0; t < N; ++t) {
-      const bool in_support = support.row(b)[t] == 1;
-      if (b == 0 && in_support && names_answer(b, t)) seen.choices.row(b)[Q - 1] = t;
-      if (b == 1 && in_support && !names_answer(b, t)) seen.choices.row(b)[Q - 1] = t;
-      if (b == 2 && !in_support && !names_answer(b, t)) seen.choices.row(b)[Q - 1] = t;
+      const bool in_support = row_of(support, b)[t] == 1;
+      if (b == 0 && in_support && names_answer(b, t)) row_of(seen.choices, b)[Q - 1] = t;
+      if (b == 1 && in_support && !names_answer(b, t)) row_of(seen.choices, b)[Q - 1] = t;
+      if (b == 2 && !in_support && !names_answer(b, t)) row_of(seen.choices, b)[Q - 1] = t;
     }
   }
   auto metrics = task->metrics();
@@ -193,12 +194,12 @@ TEST_CASE("other questions use the words and entities of training") {
   const auto batch = whole(*other, Split::train);
   int unknown = 0;
   for (const char* field : {"document", "question"})
-    for (int word : batch.ints(field).data) {
+    for (int word : batch.ints(field)) {
       CHECK(trained->word(field, word) == other->word(field, word));
       unknown += word == 1;
     }
   CHECK(unknown > 0);  // relations that training does not have
-  for (int answer : batch.ints("answer").data) CHECK((answer >= 0 && answer < dims.at("answers")));
+  for (int answer : batch.ints("answer")) CHECK((answer >= 0 && answer < dims.at("answers")));
   const auto crowd =
       refusal(Folder(), [&] { make_task(Spec::parse("cloze[questions=50,facts=60,entities=400]"), Key(2), trained.get()); });
   CHECK(has(crowd, "no question is left to train on"));

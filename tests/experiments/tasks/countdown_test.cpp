@@ -30,7 +30,7 @@ TEST_CASE("countdown: every prompt has a solution, and another key has other pro
   std::set<std::vector<int>> prompts;
   for (int i = 0; i < 60; ++i) {
     const auto batch = task->batch(Split::train, {i});
-    const auto prompt = batch.ints("prompt").row(0), wanted = batch.ints("wanted").row(0);
+    const auto prompt = row_of(batch.ints("prompt"), 0), wanted = row_of(batch.ints("wanted"), 0);
     CHECK(wanted[0] == prompt[2] - 3);
     CHECK((wanted[1] == prompt[0] + 3 && wanted[2] == prompt[1] + 3));
     int solutions = 0;
@@ -42,7 +42,7 @@ TEST_CASE("countdown: every prompt has a solution, and another key has other pro
   const auto other = make_task(Spec::parse("countdown[largest=3,most=9]"), Key(5));
   std::vector<int> all(20);
   for (int i = 0; i < 20; ++i) all[i] = i;
-  CHECK(other->batch(Split::train, all).ints("prompt").data != task->batch(Split::train, all).ints("prompt").data);
+  CHECK(other->batch(Split::train, all).ints("prompt").storage() != task->batch(Split::train, all).ints("prompt").storage());
   CHECK_THROWS_WITH_AS(make_task(Spec::parse("countdown[largest=9,most=8]"), Key(1)),
                        "countdown: most must be at least largest, or a prompt may have no target", UsageError);
 }
@@ -50,7 +50,7 @@ TEST_CASE("countdown: every prompt has a solution, and another key has other pro
 TEST_CASE("countdown: numbers of longer prompts are used once each") {
   const auto task = make_task(Spec::parse("countdown[numbers=3]"), Key(4));
   const auto batch = task->batch(Split::test, {0, 1, 2});
-  CHECK(batch.ints("prompt").extent(1) == 4);
+  CHECK(extent(batch.ints("prompt"), 1) == 4);
   CHECK(task->dimensions().at("longest") == 5);
 }
 
@@ -75,12 +75,12 @@ TEST_CASE("countdown: of all words of the writer, solutions are paid 1, others 0
       const auto& [question, choice] = episode.steps()[rows->step];
       if (question.chooses(rows->parent[at])) words.insert(words.begin(), choice.option()[at]);
     }
-    const bool right = words.size() == 3 && words[2] < 6 && solved_by(words, batch.ints("prompt").row(0), 3);
+    const bool right = words.size() == 3 && words[2] < 6 && solved_by(words, row_of(batch.ints("prompt"), 0), 3);
     solutions += right;
     CHECK(paid == double(right));
     Observation seen;
     words.resize(3, -1);
-    seen.predictions = {{1, 3}, words};
+    seen.predictions = shaped<int>({1, 3}, words);
     auto metrics = task->metrics();
     task->score(batch, seen, metrics);
     CHECK(metrics[0].value() == double(right));

@@ -40,17 +40,17 @@ TEST_CASE("features: labels and planted features follow from the numbers") {
   for (const std::string kind : {"xor", "orange_skin", "additive", "regimes"}) {
     CAPTURE(kind);
     const auto sure = first(*make("sure=true,kind=" + kind)), drawn = first(*make("kind=" + kind));
-    CHECK(sure.numbers("x").data == drawn.numbers("x").data);
+    CHECK(sure.numbers("x").storage() == drawn.numbers("x").storage());
     double off = 0, variance = 0;
     for (int b = 0; b < count; ++b) {
-      const auto [log_odds, planted] = recomputed(kind, sure.numbers("x").row(b));
-      CHECK(sure.ints("label").data[b] == (log_odds > 0));
+      const auto [log_odds, planted] = recomputed(kind, row_of(sure.numbers("x"), b));
+      CHECK(sure.ints("label")(b) == (log_odds > 0));
       std::vector<int> indicator(10);
       for (int i : planted) indicator[i] = 1;
-      const auto seen = sure.ints("planted").row(b);
+      const auto seen = row_of(sure.ints("planted"), b);
       CHECK(std::equal(seen.begin(), seen.end(), indicator.begin(), indicator.end()));
       const double p = 1 / (1 + std::exp(-log_odds));
-      off += drawn.ints("label").data[b] - p;
+      off += drawn.ints("label")(b) - p;
       variance += p * (1 - p);
     }
     CHECK(std::abs(off) < 4.5 * std::sqrt(variance));
@@ -62,14 +62,14 @@ TEST_CASE("features: the sign of the tenth number switches between two rules") {
   const auto batch = first(*make("kind=switch,sure=true"));
   int skins = 0, right = 0;
   for (int b = 0; b < count; ++b) {
-    const auto x = batch.numbers("x").row(b);
-    const auto planted = batch.ints("planted").row(b);
+    const auto x = row_of(batch.numbers("x"), b);
+    const auto planted = row_of(batch.ints("planted"), b);
     const bool skin = planted[0] == 1;
     skins += skin;
     right += skin == (x[9] > 0);  // N(3, 1) or N(-3, 1)
     for (int i = 0; i < 10; ++i) CHECK(planted[i] == (i == 9 || (skin ? i < 4 : i >= 4 && i < 8)));
     std::vector<double> of(x.begin() + (skin ? 0 : 4), x.end());
-    CHECK(batch.ints("label").data[b] == (recomputed(skin ? "orange_skin" : "additive", of).first > 0));
+    CHECK(batch.ints("label")(b) == (recomputed(skin ? "orange_skin" : "additive", of).first > 0));
   }
   CHECK(std::abs(skins - count / 2) < 4.5 * std::sqrt(count) / 2);
   CHECK(right > 0.99 * count);
@@ -80,9 +80,9 @@ TEST_CASE("features: the sign of the tenth number switches between two rules") {
 TEST_CASE("features: metrics count the picks of subsets, too") {
   const auto task = make("kind=xor");
   const auto batch = task->batch(Split::test, {0, 1});
-  const auto& label = batch.ints("label").data;
-  Observation seen{Array<int>({2, 1}, label[0]), Array<int>({2, 3}, -1)};
-  seen.choices.data = {0, 1, 5, 1, 5, -1};
+  const auto& label = batch.ints("label").storage();
+  Observation seen{full<int>({2, 1}, label[0]), full<int>({2, 3}, -1)};
+  seen.choices.storage() = {0, 1, 5, 1, 5, -1};
   auto metrics = task->metrics();
   task->score(batch, seen, metrics);
   CHECK(metrics[0].value() == (label[0] == label[1] ? 1 : 0.5));

@@ -70,8 +70,8 @@ TEST_CASE("a generated batch has images in [0, 1], labels, and the ink in its bo
     const auto batch = task->batch(split, all);
     for (auto id : batch.id) CHECK(ids.insert(id).second);
     for (std::size_t b = 0; b < all.size(); ++b) {
-      const auto image = batch.numbers("image").row(b);
-      const auto box = batch.ints("box").row(b);
+      const auto image = row_of(batch.numbers("image"), b);
+      const auto box = row_of(batch.ints("box"), b);
       for (int r = 0; r < 12; ++r)
         for (int c = 0; c < 12; ++c) {
           const double pixel = image[r * 12 + c];
@@ -91,10 +91,10 @@ TEST_CASE("files: splits, bytes, boxes") {
   CHECK(task->size(Split::heldout) == 4);
   CHECK(task->size(Split::test) == 5);
   const auto batch = task->batch(Split::heldout, {1});
-  CHECK(batch.numbers("image").shape == std::vector<std::size_t>{1, 3, 2});
-  CHECK(batch.numbers("image").data[3] == doctest::Approx(117 / 255.0));
-  CHECK(batch.ints("label").data[0] == 7);
-  CHECK(batch.ints("box").data == std::vector<int>{1, 1, 2, 2});
+  CHECK(batch.numbers("image").shape() == std::vector<std::size_t>{1, 3, 2});
+  CHECK(batch.numbers("image").flat(3) == doctest::Approx(117 / 255.0));
+  CHECK(batch.ints("label").flat(0) == 7);
+  CHECK(batch.ints("box").storage() == std::vector<int>{1, 1, 2, 2});
   CHECK(task->batch(Split::test, {2}).id[0] == 22);
   CHECK(make("heldout=4,limit=7,path=" + folder.path())->size(Split::train) == 7);
 }
@@ -106,20 +106,20 @@ TEST_CASE("the canvas: the digit moves with its box, clutter and noise depend on
   std::set<std::pair<int, int>> places;
   for (int i = 0; i < 16; ++i) {
     const auto batch = task->batch(Split::train, {i});
-    const auto box = batch.ints("box").row(0);
-    CHECK(batch.numbers("image").data[box[0] * 9 + box[1]] == doctest::Approx((100 + i) / 255.0));
-    CHECK(std::accumulate(batch.numbers("image").data.begin(), batch.numbers("image").data.end(), 0.0) ==
+    const auto box = row_of(batch.ints("box"), 0);
+    CHECK(batch.numbers("image").flat(box[0] * 9 + box[1]) == doctest::Approx((100 + i) / 255.0));
+    CHECK(std::accumulate(batch.numbers("image").begin(), batch.numbers("image").end(), 0.0) ==
           doctest::Approx((100 + i) / 255.0));
     places.insert({box[0], box[1]});
   }
   CHECK(places.size() > 8);
   const auto busy = make("canvas=40,clutter=4,noise=0.2,examples=20");
   const auto together = busy->batch(Split::train, {0, 1, 2}), alone = busy->batch(Split::train, {2});
-  const auto row = together.numbers("image").row(2);
-  CHECK(std::equal(row.begin(), row.end(), alone.numbers("image").data.begin()));
-  CHECK(busy->batch(Split::train, {1}).numbers("image").data != alone.numbers("image").data);
-  CHECK(make("canvas=40,clutter=4,noise=0.2,examples=20", 2)->batch(Split::train, {2}).numbers("image").data !=
-        alone.numbers("image").data);
+  const auto row = row_of(together.numbers("image"), 2);
+  CHECK(std::equal(row.begin(), row.end(), alone.numbers("image").begin()));
+  CHECK(busy->batch(Split::train, {1}).numbers("image").storage() != alone.numbers("image").storage());
+  CHECK(make("canvas=40,clutter=4,noise=0.2,examples=20", 2)->batch(Split::train, {2}).numbers("image").storage() !=
+        alone.numbers("image").storage());
 }
 
 TEST_CASE("training canvases are drawn anew every epoch, plain digits do not change") {
@@ -127,15 +127,15 @@ TEST_CASE("training canvases are drawn anew every epoch, plain digits do not cha
     CAPTURE(settings);
     const auto task = make(std::string("size=12,examples=20,") + settings);
     const auto of = [&](int epoch) {
-      return task->training_batch({1, 2, 3}, Key(9) / std::uint64_t(epoch)).numbers("image").data;
+      return task->training_batch({1, 2, 3}, Key(9) / std::uint64_t(epoch)).numbers("image").storage();
     };
     CHECK(of(1) == of(1));
     CHECK(of(1) != of(2));
-    CHECK(of(1) != task->batch(Split::train, {1, 2, 3}).numbers("image").data);
+    CHECK(of(1) != task->batch(Split::train, {1, 2, 3}).numbers("image").storage());
   }
   const auto plain = make("size=12,examples=20");
-  CHECK(plain->training_batch({1, 2}, Key(9)).numbers("image").data ==
-        plain->batch(Split::train, {1, 2}).numbers("image").data);
+  CHECK(plain->training_batch({1, 2}, Key(9)).numbers("image").storage() ==
+        plain->batch(Split::train, {1, 2}).numbers("image").storage());
 }
 
 TEST_CASE("several digits are side by side, labelled from left to right, with an end label") {
@@ -149,14 +149,14 @@ TEST_CASE("several digits are side by side, labelled from left to right, with an
     for (int i = 0; i < images; ++i) {
       CAPTURE(i);
       const auto batch = task->batch(split, {i});
-      const auto label = batch.ints("label").row(0), box = batch.ints("box").row(0);
+      const auto label = row_of(batch.ints("label"), 0), box = row_of(batch.ints("box"), 0);
       REQUIRE(label.size() == 4);
       REQUIRE(box.size() == 12);
       int n = 0;
       double ink = 0;
       bool own = false;
       for (; label[n] != 10; ++n) {  // the nonzero pixel of a digit identifies its image
-        const double pixel = batch.numbers("image").data[box[4 * n] * 11 + box[4 * n + 1]];
+        const double pixel = batch.numbers("image").flat(box[4 * n] * 11 + box[4 * n + 1]);
         const int image = static_cast<int>(std::lround(pixel * 255)) - 100;
         CHECK(label[n] == image % 10);
         CHECK((image >= first && image < first + images));
@@ -168,7 +168,7 @@ TEST_CASE("several digits are side by side, labelled from left to right, with an
       CHECK(own);
       for (int k = n + 1; k < 4; ++k) CHECK(label[k] == -1);
       for (int k = 4 * n; k < 12; ++k) CHECK(box[k] == -1);
-      const auto& all = batch.numbers("image").data;
+      const auto& all = batch.numbers("image").storage();
       CHECK(std::accumulate(all.begin(), all.end(), 0.0) == doctest::Approx(ink));
       counts.insert(n);
     }
@@ -180,13 +180,13 @@ TEST_CASE("several digits are side by side, labelled from left to right, with an
 TEST_CASE("several digits are correct if all are, in order, and no other label is predicted") {
   const auto task = make("size=8,examples=40,digits=2");
   int two = 0;
-  while (task->batch(Split::train, {two}).ints("label").data[2] < 0) ++two;  // label: a, b, 10
+  while (task->batch(Split::train, {two}).ints("label").flat(2) < 0) ++two;  // label: a, b, 10
   const auto batch = task->batch(Split::train, {two});
-  const int a = batch.ints("label").data[0], b = batch.ints("label").data[1];
+  const int a = batch.ints("label").flat(0), b = batch.ints("label").flat(1);
   const auto error = [&](std::vector<int> said) {
     auto metrics = task->metrics();
     const auto count = said.size();
-    task->score(batch, {Array<int>({1, count}, std::move(said)), {}}, metrics);
+    task->score(batch, {shaped<int>({1, count}, std::move(said)), {}}, metrics);
     CHECK(metrics[1].value() == 1 - metrics[0].value());
     return metrics[0].value();
   };
@@ -216,7 +216,7 @@ TEST_CASE("the last prediction is scored") {
   const auto task = make("size=8,examples=10");
   const auto batch = task->batch(Split::train, {3, 4});
   auto metrics = task->metrics();
-  task->score(batch, {Array<int>({2, 2}, std::vector<int>{0, 3, 4, 5}), {}}, metrics);
+  task->score(batch, {shaped<int>({2, 2}, {0, 3, 4, 5}), {}}, metrics);
   CHECK(metrics[0].value() == 0.5);
   CHECK(metrics[1].value() == 0.5);
 }

@@ -19,7 +19,7 @@ std::vector<int> first(std::size_t count) {
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
-std::vector<double> bits(const Batch& batch) { return batch.numbers("image").data; }
+std::vector<double> bits(const Batch& batch) { return batch.numbers("image").storage(); }
 
 /// Four training and two test images of 3x2 pixels, all of one grey.
 void write_grey(const Folder& folder, char grey) {
@@ -56,8 +56,8 @@ TEST_CASE("a generated batch has bits, and every image a unique id") {
 
 TEST_CASE("options of all choices of all images are counted together") {
   const auto task = make("size=12,examples=40");
-  Observation seen{Array<int>({2, 0}), Array<int>({2, 4}, 0)};
-  seen.choices.data = {5, 5, 0, 0, 5, 5, 5, 5};
+  Observation seen{zeros<int>({2, 0}), full<int>({2, 4}, 0)};
+  seen.choices.storage() = {5, 5, 0, 0, 5, 5, 5, 5};
   auto metrics = task->metrics();
   task->score(task->batch(Split::test, {0, 1}), seen, metrics);
   CHECK(value(metrics, "options_used") == doctest::Approx(std::pow(4, 0.25) * std::pow(4 / 3.0, 0.75)));

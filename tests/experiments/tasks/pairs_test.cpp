@@ -124,24 +124,24 @@ TEST_CASE("a batch has words, lengths and labels, splits are disjoint, and every
       CHECK(ids.insert(batch.id[b]).second);
       std::string text;
       for (const auto* side : {"first", "second"}) {
-        const auto words = batch.ints(side).row(b);
+        const auto words = row_of(batch.ints(side), b);
         for (std::size_t i = 0; i < words.size(); ++i) {
-          const bool there = i < static_cast<std::size_t>(batch.ints(std::string(side) + "_length").data[b]);
+          const bool there = i < static_cast<std::size_t>(batch.ints(std::string(side) + "_length")(b));
           CHECK((words[i] > 0) == there);
           CHECK(task->word(side, words[i]).empty() != there);
           text += task->word(side, words[i]) + " ";
         }
       }
       CHECK(split_of.emplace(text, split).first->second == split);
-      const int label = batch.ints("label").data[b];
+      const int label = batch.ints("label")(b);
       CHECK(task->word("label", label) == (label == 0 ? "other" : "same"));
     }
   }
   CHECK(all == 400);
   auto metrics = task->metrics();
   const auto batch = task->batch(Split::train, {0, 1});
-  const auto& label = batch.ints("label").data;
-  task->score(batch, {Array<int>({2, 2}, std::vector<int>{1 - label[0], label[0], 1 - label[1], -1}), {}}, metrics);
+  const auto& label = batch.ints("label").storage();
+  task->score(batch, {shaped<int>({2, 2}, {1 - label[0], label[0], 1 - label[1], -1}), {}}, metrics);
   CHECK(metrics[0].value() == 0.5);
 }
 
@@ -157,9 +157,9 @@ TEST_CASE("files: labels, tokens, excluded pairs") {
   CHECK(has(task->provenance(), "1 left out: empty, or of more than 6 tokens"));
   CHECK(task->dimensions().at("first_length") == 5);
   const auto batch = task->batch(Split::train, {0});
-  CHECK(task->word("first", batch.ints("first").data[1]) == "dog");
-  CHECK(task->word("second", batch.ints("second").data[0]) == "it's");
-  const auto label = task->word("label", batch.ints("label").data[0]);
+  CHECK(task->word("first", batch.ints("first").flat(1)) == "dog");
+  CHECK(task->word("second", batch.ints("second").flat(0)) == "it's");
+  const auto label = task->word("label", batch.ints("label").flat(0));
   CHECK((label == "yes" || label == "no"));
   CHECK(task->word("label", 2).empty());
   CHECK(make("lower_case=false,limit=12,heldout=0,test=0,path=" + folder / "pairs.tsv.gz")->size(Split::train) == 12);
@@ -209,9 +209,9 @@ TEST_CASE("other pairs use the words, labels and lengths of training") {
   REQUIRE(other->size(Split::train) == 1);  // the others have a sentence longer than any in training
   CHECK(has(other->provenance(), "2 left out: empty, or of more than 3 and 4 tokens"));
   const auto batch = other->batch(Split::train, {0});
-  const auto &first = batch.ints("first").data, &second = batch.ints("second").data;
+  const auto &first = batch.ints("first").storage(), &second = batch.ints("second").storage();
   CHECK((trained->word("first", first[0]) == "dog" && first[1] == 1 && trained->word("second", second[0]) == "cat"));
-  CHECK(trained->word("label", batch.ints("label").data[0]) == "no");
+  CHECK(trained->word("label", batch.ints("label").flat(0)) == "no");
   folder.write("b", "maybe\tdog\tcat\n");
   CHECK(refusal(folder, [&] { make_task(Spec::parse("pairs[heldout=0,test=0,path=" + path + "]"), Key(2), trained.get()); }) ==
         "b: \"maybe\" is a label that the network cannot give: it was trained on other pairs");

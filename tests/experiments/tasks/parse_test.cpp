@@ -76,7 +76,7 @@ TEST_CASE("brackets are scored one by one, and a row that is not a tree scores 0
         if (task->word("target", n) == symbol) said.push_back(n);
     auto metrics = task->metrics();
     const auto most = said.size();
-    task->score_decoded(batch, {Array<int>({1, most}, said), Array<int>({1, 0})}, metrics);
+    task->score_decoded(batch, {shaped<int>({1, most}, said), zeros<int>({1, 0})}, metrics);
     return metrics;
   };
   const auto right = judged("(S (NP XX XX )NP (VP XX (NP XX XX )NP )VP )S");

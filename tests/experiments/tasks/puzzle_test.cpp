@@ -60,13 +60,13 @@ TEST_CASE("labels follow from inputs, and difficulties are spread") {
     const auto task = make("size=6,least=2,examples=80,kind=" + kind);
     const auto needs = task->dimensions();
     const auto batch = first(*task, Split::train, 80);
-    CHECK(batch.numbers("x").extent(1) == static_cast<std::size_t>(needs.at("puzzle_width")));
+    CHECK(extent(batch.numbers("x"), 1) == static_cast<std::size_t>(needs.at("puzzle_width")));
     std::set<int> difficulties, labels;
     for (int b = 0; b < 80; ++b, ++examples) {
-      const auto [expected, difficulty] = solved(kind, batch.numbers("x").row(b), 6);
-      const auto label = batch.ints("label").row(b);
+      const auto [expected, difficulty] = solved(kind, row_of(batch.numbers("x"), b), 6);
+      const auto label = row_of(batch.ints("label"), b);
       CHECK(std::vector<int>(label.begin(), label.end()) == expected);
-      CHECK(batch.ints("difficulty").data[b] == difficulty);
+      CHECK(batch.ints("difficulty")(b) == difficulty);
       CHECK(*std::max_element(label.begin(), label.end()) < needs.at("labels"));
       difficulties.insert(difficulty);
       labels.insert(label[0]);
@@ -88,14 +88,14 @@ TEST_CASE("sequences: the gates' outputs and the sums follow from the inputs so 
     REQUIRE(needs.at("puzzle_steps") == 5);
     std::set<int> lengths, difficulties, labels;
     for (int b = 0; b < 60; ++b) {
-      const int length = batch.ints("length").data[b];
+      const int length = batch.ints("length")(b);
       lengths.insert(length);
       int bit = 0;
       long sum = 0;
       for (std::size_t t = 0; t < T; ++t) {
-        const auto x = batch.numbers("x").row(b).subspan(t * I, I);
-        const auto label = batch.ints("label").row(b).subspan(t * P, P);
-        const int n = batch.ints("difficulty").row(b)[t];
+        const auto x = row_of(batch.numbers("x"), b).subspan(t * I, I);
+        const auto label = row_of(batch.ints("label"), b).subspan(t * P, P);
+        const int n = row_of(batch.ints("difficulty"), b)[t];
         if (static_cast<int>(t) >= length) {
           CHECK((n == -1 && std::count(x.begin(), x.end(), 0) == static_cast<long>(I)));
           CHECK(std::count(label.begin(), label.end(), -1) == static_cast<long>(P));
@@ -137,14 +137,14 @@ TEST_CASE("sequences: the gates' outputs and the sums follow from the inputs so 
 TEST_CASE("inputs of a sequence are scored and their steps averaged by their own difficulty") {
   const auto task = make("kind=logic,size=3,length=4");
   const auto batch = first(*task, Split::test, 40);
-  Array<int> said({40, 8}, -1);
+  Array<int> said = full<int>({40, 8}, -1);
   double inputs = 0, harder = 0;
   for (int b = 0; b < 40; ++b)
-    for (int t = 0; t < batch.ints("length").data[b]; ++t) {
-      const bool hard = batch.ints("difficulty").row(b)[t] > 2;
-      const int label = batch.ints("label").row(b)[t];
-      said.row(b)[2 * t] = hard ? 1 - label : label;
-      said.row(b)[2 * t + 1] = hard ? 2500 : 500;
+    for (int t = 0; t < batch.ints("length")(b); ++t) {
+      const bool hard = row_of(batch.ints("difficulty"), b)[t] > 2;
+      const int label = row_of(batch.ints("label"), b)[t];
+      row_of(said, b)[2 * t] = hard ? 1 - label : label;
+      row_of(said, b)[2 * t + 1] = hard ? 2500 : 500;
       ++inputs;
       harder += hard;
     }
@@ -166,7 +166,7 @@ TEST_CASE("puzzles do not depend on the batch, and are disjoint between splits")
       ids.insert(batch.id.begin(), batch.id.end());
       for (int b = 0; b < batch.examples(); ++b) {
         const auto alone = task->batch(split, {b});
-        const auto one = alone.numbers("x").row(0), of_batch = batch.numbers("x").row(b);
+        const auto one = row_of(alone.numbers("x"), 0), of_batch = row_of(batch.numbers("x"), b);
         CHECK(std::equal(one.begin(), one.end(), of_batch.begin()));
         different.emplace(one.begin(), one.end());
       }
@@ -184,7 +184,7 @@ TEST_CASE("every label is scored") {
   task->score(batch, seen, metrics);
   CHECK(metrics[0].value() == 1);
   CHECK(metrics[1].value() == 1);
-  seen.predictions.data[5] = 3 - seen.predictions.data[5];
+  seen.predictions.flat(5) = 3 - seen.predictions.flat(5);
   metrics = task->metrics();
   task->score(batch, seen, metrics);
   CHECK(metrics[0].value() == 7.0 / 8);
@@ -197,9 +197,9 @@ TEST_CASE("harder puzzles are scored separately") {
   Observation seen{batch.ints("label"), {}};
   double harder = 0;
   for (int b = 0; b < 60; ++b)
-    if (batch.ints("difficulty").data[b] > 3) {
+    if (batch.ints("difficulty")(b) > 3) {
       ++harder;
-      seen.predictions.data[b] = 1 - seen.predictions.data[b];
+      seen.predictions.flat(b) = 1 - seen.predictions.flat(b);
     }
   auto metrics = task->metrics();
   task->score(batch, seen, metrics);
@@ -214,11 +214,11 @@ TEST_CASE("harder puzzles are scored separately") {
 TEST_CASE("steps are averaged by difficulty if the network reports them, and absent otherwise") {
   const auto task = make("kind=sort,size=3");
   const auto batch = first(*task, Split::test, 60);
-  Array<int> said({60, 4}, 0);
+  Array<int> said = full<int>({60, 4}, 0);
   double easier = 0;
   for (int b = 0; b < 60; ++b) {
-    const int n = batch.ints("difficulty").data[b];  // hard: 3
-    said.row(b)[3] = n > 2 ? 2500 : 500;
+    const int n = batch.ints("difficulty")(b);  // hard: 3
+    row_of(said, b)[3] = n > 2 ? 2500 : 500;
     easier += n <= 2;
   }
   auto metrics = task->metrics();

@@ -85,20 +85,21 @@ TEST_CASE("batches are padded, oldest sentence first, and a story is in one spli
   for (auto split : splits) {
     const auto batch = whole(*task, split);
     REQUIRE(batch.id.size() > 0);
-    CHECK(batch.ints("story").shape[2] == 6);
-    CHECK(batch.ints("question").shape[1] == 6);
+    CHECK(batch.ints("story").shape()[2] == 6);
+    CHECK(batch.ints("question").shape()[1] == 6);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       CHECK(ids.insert(batch.id[b]).second);
       CHECK(story_split.try_emplace(batch.id[b] / 5, split).first->second == split);  // 5 questions per story
-      const int N = batch.ints("story_length").data[b];
+      const int N = batch.ints("story_length")(b);
       CHECK(N >= 2);
-      for (int n = 0; n < static_cast<int>(batch.ints("story").shape[1]); ++n)
-        CHECK((batch.ints("story").row(b)[n * 6] > 0) == (n < N));
-      CHECK(batch.ints("answer").data[b] < 6);
+      for (int n = 0; n < static_cast<int>(batch.ints("story").shape()[1]); ++n)
+        CHECK((row_of(batch.ints("story"), b)[n * 6] > 0) == (n < N));
+      CHECK(batch.ints("answer")(b) < 6);
     }
   }
   CHECK(ids.size() == 500);
-  CHECK(whole(*make("stories=100,memory=4"), Split::train).ints("story").data == whole(*task, Split::train).ints("story").data);
+  CHECK(whole(*make("stories=100,memory=4"), Split::train).ints("story").storage() ==
+        whole(*task, Split::train).ints("story").storage());
 }
 
 TEST_CASE(
@@ -115,11 +116,11 @@ TEST_CASE(
   for (int answer = 0; answer < 3; ++answer)  // also answers without a story
     CHECK(task->word("story", task->dimensions().at("answer_word") + answer) == task->word("answer", answer));
   const auto batch = whole(*task, Split::train);
-  CHECK(batch.ints("story_length").data == std::vector<int>{2, 2});
-  CHECK(batch.ints("support").data == std::vector<int>{0, 0, 0, 1});  // the first question's support is beyond the memory
+  CHECK(batch.ints("story_length").storage() == std::vector<int>{2, 2});
+  CHECK(batch.ints("support").storage() == std::vector<int>{0, 0, 0, 1});  // the first question's support is beyond the memory
   const auto test = whole(*task, Split::test);
-  CHECK(test.ints("story").row(0)[0] == 1);  // unknown
-  CHECK(test.ints("answer").data[0] == 2);
+  CHECK(row_of(test.ints("story"), 0)[0] == 1);  // unknown
+  CHECK(test.ints("answer").flat(0) == 2);
   CHECK(test.id[0] == 2);
   CHECK(has(task->provenance(), "2 stories cut"));
 }
@@ -139,15 +140,15 @@ TEST_CASE("accuracy and hits on supporting facts") {
   const auto task = make("stories=20");
   const auto batch = task->batch(Split::train, {0, 1});
   const auto& support = batch.ints("support");
-  Observation seen{Array<int>({2, 1}), Array<int>({2, 2}, -1)};
-  seen.predictions.data = {batch.ints("answer").data[0], batch.ints("answer").data[1] + 1};
-  for (std::size_t n = 0; n < support.shape[1]; ++n)
-    if (support.row(0)[n])
-      seen.choices.row(0)[1] = static_cast<int>(n);
+  Observation seen{zeros<int>({2, 1}), full<int>({2, 2}, -1)};
+  seen.predictions.storage() = {batch.ints("answer").flat(0), batch.ints("answer").flat(1) + 1};
+  for (std::size_t n = 0; n < support.shape()[1]; ++n)
+    if (row_of(support, 0)[n])
+      row_of(seen.choices, 0)[1] = static_cast<int>(n);
     else
-      seen.choices.row(0)[0] = static_cast<int>(n);
-  for (std::size_t n = 0; n < support.shape[1]; ++n)
-    if (!support.row(1)[n]) seen.choices.row(1)[0] = static_cast<int>(n);
+      row_of(seen.choices, 0)[0] = static_cast<int>(n);
+  for (std::size_t n = 0; n < support.shape()[1]; ++n)
+    if (!row_of(support, 1)[n]) row_of(seen.choices, 1)[0] = static_cast<int>(n);
   auto metrics = task->metrics();
   task->score(batch, seen, metrics);
   CHECK(metrics[0].value() == 0.5);
@@ -158,14 +159,15 @@ TEST_CASE("indices of a batch map to words: the supporting facts contain the ans
   const auto task = make("stories=50,supporting_facts=2");
   const auto batch = whole(*task, Split::train);
   const auto& story = batch.ints("story");
-  const auto sentences = story.shape[1], words = story.shape[2];
+  const auto sentences = story.shape()[1], words = story.shape()[2];
   int named = 0;
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
-    const auto answer = task->word("answer", batch.ints("answer").data[b]);
+    const auto answer = task->word("answer", batch.ints("answer")(b));
     bool found = false;
     for (std::size_t s = 0; s < sentences; ++s)
       for (std::size_t w = 0; w < words; ++w)
-        found = found || (batch.ints("support").row(b)[s] == 1 && task->word("story", story.row(b)[s * words + w]) == answer);
+        found = found ||
+                (row_of(batch.ints("support"), b)[s] == 1 && task->word("story", row_of(story, b)[s * words + w]) == answer);
     CHECK(found);
     named += !answer.empty();
   }
@@ -187,7 +189,7 @@ TEST_CASE("a folder of files is one task, with an accuracy per file") {
   CHECK(task->dimensions().at("vocabulary") ==
         2 + 3 + 6);  // x, y, z; a, b, d, e, when, where: the training words of both files
   const auto batch = whole(*task, Split::test);
-  Observation seen{Array<int>({3, 1}, std::vector<int>(3, 0)), Array<int>({3, 1}, -1)};  // predicts always x
+  Observation seen{shaped<int>({3, 1}, std::vector<int>(3, 0)), full<int>({3, 1}, -1)};  // predicts always x
   auto metrics = task->metrics();
   task->score(batch, seen, metrics);
   REQUIRE(metrics.size() == 4);
@@ -208,31 +210,31 @@ TEST_CASE("random time noise inserts empty sentences, only in training, anew eve
   std::vector<int> all(plain->size(Split::train));
   std::iota(all.begin(), all.end(), 0);
   const auto still = whole(*noisy, Split::train);
-  CHECK(still.integers.at("story").data == whole(*plain, Split::train).ints("story").data);
-  CHECK(plain->training_batch(all, Key(1)).ints("story").data == still.ints("story").data);
+  CHECK(still.integers.at("story").storage() == whole(*plain, Split::train).ints("story").storage());
+  CHECK(plain->training_batch(all, Key(1)).ints("story").storage() == still.ints("story").storage());
   const auto one = noisy->training_batch(all, Key(1)), other = noisy->training_batch(all, Key(2));
-  CHECK(one.ints("story").data == noisy->training_batch(all, Key(1)).ints("story").data);
-  CHECK(one.ints("story").data != other.ints("story").data);
+  CHECK(one.ints("story").storage() == noisy->training_batch(all, Key(1)).ints("story").storage());
+  CHECK(one.ints("story").storage() != other.ints("story").storage());
   const std::size_t W = 6;
   int empty = 0, sentences = 0;
   for (std::size_t b = 0; b < all.size(); ++b) {
-    CHECK(one.ints("story_length").data[b] <= noisy->dimensions().at("sentences"));
+    CHECK(one.ints("story_length")(b) <= noisy->dimensions().at("sentences"));
     std::vector<int> left, support;  // without the empty sentences the story is unchanged
-    for (int n = 0; n < one.ints("story_length").data[b]; ++n) {
-      const auto* sentence = &one.ints("story").row(b)[n * W];
+    for (int n = 0; n < one.ints("story_length")(b); ++n) {
+      const auto* sentence = &row_of(one.ints("story"), b)[n * W];
       if (sentence[0] == 0) {
         ++empty;
-        CHECK(one.ints("support").row(b)[n] == 0);
+        CHECK(row_of(one.ints("support"), b)[n] == 0);
         continue;
       }
       left.insert(left.end(), sentence, sentence + W);
-      support.push_back(one.ints("support").row(b)[n]);
+      support.push_back(row_of(one.ints("support"), b)[n]);
     }
     sentences += static_cast<int>(support.size());
-    const auto story = still.ints("story").row(b).first(left.size());
-    CHECK(static_cast<int>(support.size()) == still.ints("story_length").data[b]);
+    const auto story = row_of(still.ints("story"), b).first(left.size());
+    CHECK(static_cast<int>(support.size()) == still.ints("story_length")(b));
     CHECK(std::equal(left.begin(), left.end(), story.begin()));
-    CHECK(std::equal(support.begin(), support.end(), still.ints("support").row(b).begin()));
+    CHECK(std::equal(support.begin(), support.end(), row_of(still.ints("support"), b).begin()));
   }
   CHECK(empty > sentences / 10);
   CHECK(empty < sentences / 3);
@@ -245,7 +247,7 @@ TEST_CASE("other stories use the words, answers and memory of training") {
   dims["words"] = trained->dimensions().at("words");
   CHECK(dims == trained->dimensions());
   const auto batch = whole(*same, Split::train);
-  for (int word : batch.ints("story").data) CHECK(trained->word("story", word) == same->word("story", word));
+  for (int word : batch.ints("story")) CHECK(trained->word("story", word) == same->word("story", word));
   CHECK_THROWS_AS(make_task(Spec::parse("qa[stories=9,places=8]"), Key(2), trained.get()), InputError);
 }
 

@@ -36,9 +36,9 @@ TEST_CASE("MNIST holds 60,000 and 10,000 digits") {
   CHECK(task->size(Split::test) == 10000);
   CHECK(task->dimensions() == Dimensions{{"height", 28}, {"width", 28}, {"classes", 10}});
   const auto batch = task->batch(Split::test, {0, 1, 2});
-  CHECK(batch.ints("label").data == std::vector<int>{7, 2, 1});
+  CHECK(batch.ints("label").storage() == std::vector<int>{7, 2, 1});
   const auto cluttered = make("glimpse[canvas=60,clutter=4,path=" + *folder + "/mnist]");
-  CHECK(cluttered->batch(Split::train, {0}).numbers("image").shape == std::vector<std::size_t>{1, 60, 60});
+  CHECK(cluttered->batch(Split::train, {0}).numbers("image").shape() == std::vector<std::size_t>{1, 60, 60});
 }
 
 TEST_CASE("Fashion-MNIST holds 60,000 and 10,000 pictures of ten kinds") {
@@ -51,9 +51,10 @@ TEST_CASE("Fashion-MNIST holds 60,000 and 10,000 pictures of ten kinds") {
   CHECK(task->size(Split::train) + task->size(Split::heldout) == 60000);
   CHECK(task->size(Split::test) == 10000);
   CHECK(task->dimensions() == Dimensions{{"height", 28}, {"width", 28}, {"classes", 10}});
-  CHECK(task->batch(Split::test, {0, 1, 2, 3}).ints("label").data == std::vector<int>{9, 2, 1, 1});  // boot, pullover, trousers
+  CHECK(task->batch(Split::test, {0, 1, 2, 3}).ints("label").storage() ==
+        std::vector<int>{9, 2, 1, 1});  // boot, pullover, trousers
   const auto bits = make("images[path=" + folder + ",binarise=thresholded]")->batch(Split::test, {0}).numbers("image");
-  CHECK(std::accumulate(bits.data.begin(), bits.data.end(), 0.0) > 100);
+  CHECK(std::accumulate(bits.begin(), bits.end(), 0.0) > 100);
 }
 
 TEST_CASE("Tatoeba holds 169,197 pairs") {
@@ -87,7 +88,7 @@ TEST_CASE("all 20 bAbI tasks hold 1,000 and 1,000 questions") {
     std::iota(all.begin(), all.end(), 0);
     const auto batch = task->batch(Split::test, all);
     for (std::size_t b = 0; b < 1000; ++b) {
-      const auto support = batch.ints("support").row(b);
+      const auto support = row_of(batch.ints("support"), b);
       if (!testing::has(path, "qa3_")) CHECK(std::accumulate(support.begin(), support.end(), 0) >= 1);
     }
   }

@@ -26,32 +26,32 @@ TEST_CASE("reviews: a quarter of the words has a strength, which alone decides t
                                                {"decent", 1}, {"pleasant", 1},  {"superb", 2}, {"brilliant", 2}};
   const auto task = make_task(Spec::parse("reviews[shortest=3,longest=9]"), Key(1));
   const auto drawn = first("shortest=3,longest=9"), sure = first("shortest=3,longest=9,sure=true");
-  CHECK(drawn.ints("word").data == sure.ints("word").data);
+  CHECK(drawn.ints("word").storage() == sure.ints("word").storage());
   const auto words = static_cast<std::size_t>(task->dimensions().at("feature_width"));
   double off = 0, variance = 0;
   std::map<int, int> of_length, of_place;
   for (int b = 0; b < count; ++b) {
-    const auto n = static_cast<std::size_t>(drawn.ints("length").data[b]);
+    const auto n = static_cast<std::size_t>(drawn.ints("length")(b));
     ++of_length[static_cast<int>(n)];
     int total = 0, planted = 0;
     for (std::size_t i = 0; i < 9; ++i) {
-      const int word = drawn.ints("word").row(b)[i];
-      const auto one_hot = drawn.numbers("x").row(b).subspan(i * words, words);
+      const int word = row_of(drawn.ints("word"), b)[i];
+      const auto one_hot = row_of(drawn.numbers("x"), b).subspan(i * words, words);
       CHECK(std::accumulate(one_hot.begin(), one_hot.end(), 0.0) == (i < n));
       CHECK((word >= 0) == (i < n));
       if (i >= n) continue;
       CHECK(one_hot[static_cast<std::size_t>(word)] == 1);
       const auto found = strength.find(task->word("word", word));
-      CHECK(drawn.ints("planted").row(b)[i] == (found != strength.end()));
+      CHECK(row_of(drawn.ints("planted"), b)[i] == (found != strength.end()));
       if (found == strength.end()) continue;
       total += found->second;
       ++planted;
       ++of_place[static_cast<int>(i)];
     }
     CHECK(planted == static_cast<int>((n + 3) / 4));
-    CHECK(sure.ints("label").data[b] == (total >= 0));
+    CHECK(sure.ints("label")(b) == (total >= 0));
     const double p = 1 / (1 + std::exp(-2.0 * total));
-    off += drawn.ints("label").data[b] - p;
+    off += drawn.ints("label")(b) - p;
     variance += p * (1 - p);
   }
   CHECK(of_length.size() == 7);

@@ -32,14 +32,14 @@ Batch first(const Task& task, Split split, int count) {
 /// The words of an example's question, including column names.
 std::string text(const Task& task, const Batch& batch, int b) {
   std::string all;
-  for (int w = 0; w < batch.ints("question_length").data[b]; ++w) {
+  for (int w = 0; w < batch.ints("question_length")(b); ++w) {
     if (w > 0) all += ' ';
-    all += task.word("question", batch.ints("question").row(b)[w]);
+    all += task.word("question", row_of(batch.ints("question"), b)[w]);
   }
   return all;
 }
 
-const Array<double> small{{3, 2}, {2, -1, 0.5, 3, -2, 1}};
+const Array<double> small{{2, -1}, {0.5, 3}, {-2, 1}};
 struct Worked {
   TableProgram program;
   double number;
@@ -96,7 +96,7 @@ TEST_CASE("programs have equal meanings exactly if they have equal answers") {
   std::vector<Array<double>> tables;
   for (std::uint32_t n = 0; n < 200; ++n) {
     tables.emplace_back(std::vector<std::size_t>{4, 2});
-    for (std::uint32_t i = 0; i < 8; ++i) tables.back().data[i] = random.uniform({.example = n, .index = i}) - 0.5;
+    for (std::uint32_t i = 0; i < 8; ++i) tables.back().flat(i) = random.uniform({.example = n, .index = i}) - 0.5;
   }
   int same = 0;
   for (const auto& program : programs) {
@@ -125,8 +125,8 @@ TEST_CASE("questions of all kinds describe their programs, and the gold programs
   for (int b = 0; b < 300; ++b) {
     const auto said = text(*task, batch, b);
     CAPTURE(said);
-    const auto operation = batch.ints("gold_operation").row(b), column = batch.ints("gold_column").row(b);
-    const auto name = [&](int t) { return task->word("column_name", batch.ints("column_name").row(b)[column[t]]); };
+    const auto operation = row_of(batch.ints("gold_operation"), b), column = row_of(batch.ints("gold_column"), b);
+    const auto name = [&](int t) { return task->word("column_name", row_of(batch.ints("column_name"), b)[column[t]]); };
     openings.insert(said.substr(0, said.find(' ')));
     lengths.insert(4 -
                    static_cast<int>(std::find_if(operation.begin(), operation.end(), [](int o) { return o != int(reset); }) -
@@ -139,8 +139,8 @@ TEST_CASE("questions of all kinds describe their programs, and the gold programs
       if (o == sum) CHECK(has(said, "sum of " + name(t)));
       if (o == assign) CHECK(said.starts_with("list " + name(t)));
     }
-    for (int n = 0; n < batch.ints("numbers").data[b]; ++n)
-      CHECK(task->word("question", batch.ints("question").row(b)[batch.ints("number_place").row(b)[n]]) == "<number>");
+    for (int n = 0; n < batch.ints("numbers")(b); ++n)
+      CHECK(task->word("question", row_of(batch.ints("question"), b)[row_of(batch.ints("number_place"), b)[n]]) == "<number>");
   }
   CHECK(openings == std::set<std::string>{"how", "list", "what"});
   CHECK(lengths == std::set<int>{1, 2, 4});
@@ -161,9 +161,9 @@ TEST_CASE("a programmer with the gold program answers correctly, with another pr
       std::vector<std::vector<int>> program(3);
       for (int t = 0; t < 3; ++t)
         for (int b = 0; b < 200; ++b) {
-          const int gold = t == 0 ? int(count) : batch.ints("gold_operation").row(b)[t - 1];
+          const int gold = t == 0 ? int(count) : row_of(batch.ints("gold_operation"), b)[t - 1];
           program[t].push_back(t == step ? operation : gold);
-          program[t].push_back(t == 0 ? 3 : std::max(batch.ints("gold_column").row(b)[t - 1], 0));
+          program[t].push_back(t == 0 ? 3 : std::max(row_of(batch.ints("gold_column"), b)[t - 1], 0));
         }
       ForcedHandler<float> handler(program);
       Tape<float> tape;
@@ -192,9 +192,9 @@ TEST_CASE("questions do not depend on the batch, and are disjoint between splits
     ids.insert(batch.id.begin(), batch.id.end());
     for (int b = 0; b < batch.examples(); ++b) {
       const auto alone = task->batch(split, {b});
-      CHECK(alone.numbers("answer").data[0] == batch.numbers("answer").data[b]);
+      CHECK(alone.numbers("answer").flat(0) == batch.numbers("answer")(b));
       CHECK(text(*task, alone, 0) == text(*task, batch, b));
-      different.insert(alone.numbers("table").data);
+      different.insert(alone.numbers("table").storage());
     }
   }
   CHECK(ids.size() == 40);
@@ -213,14 +213,14 @@ TEST_CASE("tables of files: all files, a subset of columns, a subset of the rows
   std::set<std::string> names;
   std::set<int> rows;
   for (int b = 0; b < 100; ++b) {
-    const auto name = task->word("column_name", batch.ints("column_name").row(b)[0]);
+    const auto name = task->word("column_name", row_of(batch.ints("column_name"), b)[0]);
     names.insert(name);
-    rows.insert(batch.ints("table_rows").data[b]);
-    CHECK(batch.numbers("unit").data[b] == doctest::Approx(name == "gold medals" ? 0.01 : 1));
-    const auto cells = batch.numbers("table").row(b);
+    rows.insert(batch.ints("table_rows")(b));
+    CHECK(batch.numbers("unit")(b) == doctest::Approx(name == "gold medals" ? 0.01 : 1));
+    const auto cells = row_of(batch.numbers("table"), b);
     std::set<double> column;
-    for (int i = 0; i < batch.ints("table_rows").data[b]; ++i) column.insert(cells[2 * i]);
-    CHECK(column.size() == static_cast<std::size_t>(batch.ints("table_rows").data[b]));  // rows are distinct
+    for (int i = 0; i < batch.ints("table_rows")(b); ++i) column.insert(cells[2 * i]);
+    CHECK(column.size() == static_cast<std::size_t>(batch.ints("table_rows")(b)));  // rows are distinct
     for (double x : column)
       CHECK((name == "gold medals" ? std::set<double>{1.25, 2, 3, 7} : std::set<double>{1, 4}).count(x) == 1);
   }
@@ -253,8 +253,8 @@ TEST_CASE("other tables use the column names of training") {
   CHECK(other->dimensions().at("vocabulary") == trained->dimensions().at("vocabulary"));
   const auto batch = first(*other, Split::train, 20);
   for (const char* field : {"question", "column_name"})
-    for (int word : batch.ints(field).data) CHECK(trained->word(field, word) == other->word(field, word));
-  CHECK(trained->word("column_name", batch.ints("column_name").data[0]) == "z");
+    for (int word : batch.ints(field)) CHECK(trained->word(field, word) == other->word(field, word));
+  CHECK(trained->word("column_name", batch.ints("column_name").flat(0)) == "z");
   folder.write("b.csv", "z,price\n7,8\n1,5\n");
   CHECK(has(refusal(folder, [&] { make_task(spec, Key(2), trained.get()); }),
             "the network knows no column \"price\": it was trained on other tables"));

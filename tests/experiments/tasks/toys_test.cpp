@@ -28,8 +28,8 @@ TEST_CASE("the toys have the same examples in every split") {
     CHECK(bits->batch(split, {0}).examples() == 1);
     CHECK(gate->size(split) == 2);
     const auto batch = gate->batch(split, {1, 0});
-    CHECK(batch.numbers("x").data == std::vector<double>{1, 0});
-    CHECK(batch.numbers("target").data == std::vector<double>{0, 1});
+    CHECK(batch.numbers("x").storage() == std::vector<double>{1, 0});
+    CHECK(batch.numbers("target").storage() == std::vector<double>{0, 1});
     CHECK(batch.id == std::vector<std::uint32_t>{1, 0});
   }
 }

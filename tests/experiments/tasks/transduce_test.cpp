@@ -23,7 +23,7 @@ Batch whole(const Task& task, Split split) {
 }
 std::string text(const Task& task, const Batch& batch, const std::string& field, std::size_t b) {
   std::string words;
-  for (int number : batch.ints(field).row(b))
+  for (int number : row_of(batch.ints(field), b))
     if (const auto word = task.word(field, number); !word.empty()) words += word + " ";
   return words;
 }
@@ -83,7 +83,7 @@ TEST_CASE("CMUdict: a word with two pronunciations is trained with both, and tes
       CHECK(task->size(Split::train) + task->size(Split::test) == 3);  // the other pronunciation is in neither split
       // Both pronunciations are correct. The second may have phonemes that are unknown in training.
       const auto own = task->batch(Split::test, {static_cast<int>(b)});
-      Observation right{own.ints("target"), Array<int>({1, 0})};
+      Observation right{own.ints("target"), zeros<int>({1, 0})};
       auto metrics = task->metrics();
       task->score_decoded(own, right, metrics);
       CHECK(value(metrics, "word_error_rate") == 0);
@@ -106,10 +106,10 @@ TEST_CASE("development and test files of their own: the answers of a word are th
   CHECK(has(task->provenance(), "train, dev: "));
   const auto batch = whole(*task, Split::test);
   for (std::size_t b = 0; b < 2; ++b) {
-    if (batch.ints("source_length").data[b] > 1) continue;
+    if (batch.ints("source_length")(b) > 1) continue;
     const auto errors = [&](int label) {
       auto metrics = task->metrics();
-      task->score_decoded(task->batch(Split::test, {static_cast<int>(b)}), {Array<int>({1, 1}, label), Array<int>({1, 0})},
+      task->score_decoded(task->batch(Split::test, {static_cast<int>(b)}), {full<int>({1, 1}, label), zeros<int>({1, 0})},
                           metrics);
       return value(metrics, "word_error_rate");
     };
@@ -136,7 +136,7 @@ TEST_CASE("errors are counted relative to the closest answer") {
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
     const bool two = batch.id[b] == 0;
     const int B = numbered("B"), AA = numbered("AA");
-    Observation said{Array<int>({1, 4}, std::vector<int>{B, B, AA, 3}), Array<int>({1, 0})};
+    Observation said{shaped<int>({1, 4}, {B, B, AA, 3}), zeros<int>({1, 0})};
     auto metrics = task->metrics();
     task->score_decoded(task->batch(Split::test, {static_cast<int>(b)}), said, metrics);
     CHECK(value(metrics, "symbol_error_rate") == doctest::Approx(two ? 1.0 / 4 : 1.0 / 3));
@@ -186,7 +186,7 @@ TEST_CASE("other data use the vocabulary of training, other words are unknown") 
   const auto batch = whole(*other, Split::train);
   CHECK(text(*other, batch, "source", 0) == "<unk> c b ");
   CHECK(text(*other, batch, "target", 0) == "z <unk> <eos> ");
-  for (int number : batch.ints("target").data) CHECK(trained->word("target", number) == other->word("target", number));
+  for (int number : batch.ints("target")) CHECK(trained->word("target", number) == other->word("target", number));
 }
 
 TEST_CASE("bad settings are rejected") {

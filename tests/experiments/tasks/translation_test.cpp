@@ -78,25 +78,25 @@ TEST_CASE("a batch is padded, ends with the end mark, and is reproducible by key
   const auto batch = whole(*task, Split::train);
   const auto &source = batch.ints("source"), &target = batch.ints("target"), &alignment = batch.ints("alignment");
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
-    const int S = batch.ints("source_length").data[b], T = batch.ints("target_length").data[b];
+    const int S = batch.ints("source_length")(b), T = batch.ints("target_length")(b);
     CHECK(S >= 1);
-    for (int l = 0; l < static_cast<int>(source.shape[1]); ++l) CHECK((source.row(b)[l] > 3) == (l < S));
-    for (int t = 0; t < static_cast<int>(target.shape[1]); ++t) {
-      CHECK((target.row(b)[t] != 0) == (t < T));
-      CHECK((target.row(b)[t] == 3) == (t == T - 1));
-      CHECK((alignment.row(b)[t] >= 0) == (t < T - 1));
-      CHECK(alignment.row(b)[t] < S);
+    for (int l = 0; l < static_cast<int>(source.shape()[1]); ++l) CHECK((row_of(source, b)[l] > 3) == (l < S));
+    for (int t = 0; t < static_cast<int>(target.shape()[1]); ++t) {
+      CHECK((row_of(target, b)[t] != 0) == (t < T));
+      CHECK((row_of(target, b)[t] == 3) == (t == T - 1));
+      CHECK((row_of(alignment, b)[t] >= 0) == (t < T - 1));
+      CHECK(row_of(alignment, b)[t] < S);
       if (t < T - 1) {
-        const auto at = static_cast<std::size_t>(alignment.row(b)[t]);
-        CHECK(source_of(task->word("target", target.row(b)[t])) == task->word("source", source.row(b)[at]));
+        const auto at = static_cast<std::size_t>(row_of(alignment, b)[t]);
+        CHECK(source_of(task->word("target", row_of(target, b)[t])) == task->word("source", row_of(source, b)[at]));
       }
     }
-    CHECK(task->word("target", target.row(b)[T - 1]) == "<eos>");
+    CHECK(task->word("target", row_of(target, b)[T - 1]) == "<eos>");
   }
   CHECK(task->word("source", 0).empty());
   CHECK(task->word("alignment", 3).empty());
-  CHECK(whole(*make("examples=300,max_length=6"), Split::train).ints("target").data == target.data);
-  CHECK(whole(*make("examples=300,max_length=6", 2), Split::train).ints("target").data != target.data);
+  CHECK(whole(*make("examples=300,max_length=6"), Split::train).ints("target").storage() == target.storage());
+  CHECK(whole(*make("examples=300,max_length=6", 2), Split::train).ints("target").storage() != target.storage());
 }
 
 TEST_CASE("splits share no source sentence and no id") {
@@ -106,10 +106,10 @@ TEST_CASE("splits share no source sentence and no id") {
   for (auto split : splits) {
     const auto batch = whole(*task, split);
     CHECK(batch.id.size() > 100);
-    const auto width = batch.ints("source").shape[1];
+    const auto width = batch.ints("source").shape()[1];
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       CHECK(ids.insert(batch.id[b]).second);
-      auto row = batch.ints("source").row(b);
+      auto row = row_of(batch.ints("source"), b);
       std::vector<int> source(row.begin(), row.end());
       source.resize(std::max<std::size_t>(width, 10));
       CHECK(sources.try_emplace(source, split).first->second == split);
@@ -178,17 +178,17 @@ TEST_CASE("parallel texts, with links or without") {
   REQUIRE(batch.id.size() == 3);
   auto metrics = task->metrics();
   for (std::size_t b = 0; b < 3; ++b) {
-    const int words = batch.ints("source_length").data[b];
+    const int words = batch.ints("source_length")(b);
     const std::vector<int> wanted = words == 3   ? std::vector{0, 1, -1, -1}
                                     : words == 4 ? std::vector{0, 1, -1, -1}
                                                  : std::vector(4, -1);
-    const auto row = batch.ints("alignment").row(b);
+    const auto row = row_of(batch.ints("alignment"), b);
     CHECK(std::vector<int>(row.begin(), row.end()) == wanted);
     // Attends to words 0, 1, 2. A position beyond a shorter sentence is not a link (a null position).
     const auto one = task->batch(Split::train, {static_cast<int>(b)});
-    const auto T = one.ints("target").shape[1];
-    Array<int> looked({1, T});
-    std::iota(looked.data.begin(), looked.data.end(), 0);
+    const auto T = one.ints("target").shape()[1];
+    Array<int> looked = zeros<int>({1, T});
+    std::iota(looked.begin(), looked.end(), 0);
     task->score(one, {one.ints("target"), looked}, metrics);
   }
   // A = {00, 11, 22} against S = {00, 11}, P = {22}: 1 - (2 + 3) / 5; {00, 11} against S = {00, 11, 10}: 1 - (2 + 2) / (2 + 3).
@@ -267,7 +267,7 @@ TEST_CASE("metrics of teacher forcing and of decoding") {
       if (metric.name == name) return metric.value();
     return -1.0;
   };
-  const double words = length.data[0] + length.data[1] + length.data[2];
+  const double words = length.flat(0) + length.flat(1) + length.flat(2);
 
   Observation right{target, batch.ints("alignment")};
   auto metrics = task->metrics();
@@ -278,9 +278,9 @@ TEST_CASE("metrics of teacher forcing and of decoding") {
   CHECK(std::isnan(value(metrics, "bleu")));
 
   auto wrong = right;
-  wrong.predictions.row(1)[0] += 1;
-  REQUIRE(batch.ints("source_length").data[1] > 1);
-  wrong.choices.row(1)[0] = wrong.choices.row(1)[0] == 0;
+  row_of(wrong.predictions, 1)[0] += 1;
+  REQUIRE(batch.ints("source_length").flat(1) > 1);
+  row_of(wrong.choices, 1)[0] = row_of(wrong.choices, 1)[0] == 0;
   metrics = task->metrics();
   task->score(batch, wrong, metrics);
   CHECK(value(metrics, "token_accuracy") == doctest::Approx(1 - 1 / words));
@@ -293,7 +293,7 @@ TEST_CASE("metrics of teacher forcing and of decoding") {
   CHECK(value(metrics, "exact_match_decoded") == 1);
   auto babble = right;  // words after the end mark do not count, words before it do
   for (std::size_t b = 0; b < 3; ++b)
-    for (std::size_t t = length.data[b]; t < target.shape[1]; ++t) babble.predictions.row(b)[t] = 5;
+    for (std::size_t t = length(b); t < target.shape()[1]; ++t) row_of(babble.predictions, b)[t] = 5;
   metrics = task->metrics();
   task->score_decoded(batch, babble, metrics);
   CHECK(value(metrics, "exact_match_decoded") == 1);
@@ -308,10 +308,10 @@ TEST_CASE("letters: the same sentences, a blank between words, and BLEU of the s
   const auto task = make(data + ",symbols=letters"), words = make(data);
   CHECK(task->size(Split::train) == 2);
   const auto batch = whole(*task, Split::train);
-  const std::size_t b = batch.ints("source_length").data[0] == 4 ? 0 : 1;
+  const std::size_t b = batch.ints("source_length").flat(0) == 4 ? 0 : 1;
   std::string source, target;
-  for (int word : batch.ints("source").row(b)) source += task->word("source", word);
-  for (int word : batch.ints("target").row(b)) target += task->word("target", word);
+  for (int word : row_of(batch.ints("source"), b)) source += task->word("source", word);
+  for (int word : row_of(batch.ints("target"), b)) target += task->word("target", word);
   CHECK(source == "ab\u2423c");
   CHECK(has(target, "zwei\u2423\u00fc\u2423!"));
   CHECK_FALSE(batch.integers.contains("alignment"));
@@ -323,9 +323,9 @@ TEST_CASE("letters: the same sentences, a blank between words, and BLEU of the s
   const auto bleu_of = [](const Task& task, bool wrong) {
     const auto batch = whole(task, Split::train);
     auto answer = batch.ints("target");
-    for (std::size_t b = 0; wrong && b < batch.id.size(); ++b) answer.row(b)[0] = Vocabulary::unknown;
+    for (std::size_t b = 0; wrong && b < batch.id.size(); ++b) row_of(answer, b)[0] = Vocabulary::unknown;
     auto metrics = task.metrics();
-    task.score_decoded(batch, {answer, Array<int>(answer.shape, -1)}, metrics);
+    task.score_decoded(batch, {answer, full<int>(answer.shape(), -1)}, metrics);
     return value(metrics, "bleu");
   };
   CHECK(bleu_of(*generated, false) == 1);
@@ -344,9 +344,9 @@ TEST_CASE("positions used: only one, or all") {
   const auto task = make("data=text,heldout=0,test=0,path=" + source + ",target_path=" + target);
   const auto batch = whole(*task, Split::train);
   const auto used = [&](auto position) {
-    Observation seen{batch.ints("target"), Array<int>(batch.ints("target").shape, -1)};
+    Observation seen{batch.ints("target"), full<int>(batch.ints("target").shape(), -1)};
     for (std::size_t b = 0; b < 3; ++b)
-      for (int t = 0; t < batch.ints("target_length").data[b]; ++t) seen.choices.row(b)[t] = position(t);
+      for (int t = 0; t < batch.ints("target_length")(b); ++t) row_of(seen.choices, b)[t] = position(t);
     auto metrics = task->metrics();
     task->score(batch, seen, metrics);
     for (const auto& metric : metrics)

@@ -71,7 +71,7 @@ TEST_CASE("a copy has the learned state, and learns independently") {
   const auto copy = copied(training.estimator_spec, estimator, training.model->structure());
   CHECK(copy->state() == estimator.state());
   const auto state = estimator.state();
-  const auto first = [](Estimator<double>& e) { return e.own_parameters().begin()->value.data; };
+  const auto first = [](Estimator<double>& e) { return e.own_parameters().begin()->value.storage(); };
   const auto weights = first(estimator);
   CHECK(first(*copy) == weights);
   adapt(*copy, *training.model, *training.task, {.steps = 20}, Key(5));
@@ -89,7 +89,7 @@ TEST_CASE("measurements with adaptation do not change training, bit by bit, and 
     settings.measure_adapt = adapt;
     auto training = prepare<double>(make_task(Spec::parse("bits"), Key(2)), bits, Spec::parse("nvil"), settings, keys);
     auto result = train(training, settings, keys);
-    return std::pair{std::move(result), training.model->parameters().begin()->value.data};
+    return std::pair{std::move(result), training.model->parameters().begin()->value.storage()};
   };
   const auto without = run(0), with = run(200);
   CHECK(without.second == with.second);

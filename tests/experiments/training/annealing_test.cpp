@@ -18,7 +18,7 @@ const RunKeys keys{Key(1) / "init", Key(1) / "order", Key(1) / "noise"};
 struct Trained {
   Training<double> training;
   TrainResult result;
-  const std::vector<double>& first() const { return training.model->parameters().begin()->value.data; }
+  const std::vector<double>& first() const { return training.model->parameters().begin()->value.storage(); }
 };
 Trained trained(const std::string& estimator, const std::string& anneal, int steps = 12) {
   TrainSettings s;
@@ -97,7 +97,7 @@ TEST_CASE("an annealed estimator keeps its networks") {
   const auto plain = trained("relax[hidden=3]", "");
   const auto still = trained("relax[hidden=3]", "temperature=0.5");
   REQUIRE(plain.training.estimator->own_parameters().size() == still.training.estimator->own_parameters().size());
-  const auto learned = [](const Trained& of) { return (of.training.estimator->own_parameters().begin())->value.data; };
+  const auto learned = [](const Trained& of) { return (of.training.estimator->own_parameters().begin())->value.storage(); };
   const auto fresh = trained("relax[hidden=3]", "", 0);
   CHECK(learned(plain) != learned(fresh));
   CHECK(learned(still) != learned(fresh));

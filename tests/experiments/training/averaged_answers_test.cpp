@@ -23,7 +23,7 @@ std::vector<double> mean_probabilities(const Model<double>& model, const Batch& 
   std::vector<double> p(labels);
   for (int y = 0; y < labels; ++y) {
     auto one = batch.select({b});
-    auto& label = one.integers.at("label").data;
+    auto& label = one.integers.at("label").storage();
     std::fill(label.begin(), label.end(), -1);
     label[0] = y;
     REQUIRE(static_cast<int>(label.size()) == places);
@@ -63,14 +63,14 @@ TEST_CASE("averaged answers are the labels of largest mean probability, with opt
                         testing::two_images_dimensions);
     const auto batch = many_images();
     const auto said = averaged(*model, batch, 4), one = averaged(*model, batch, 1);
-    REQUIRE(said.shape == std::vector<std::size_t>{40, 1});
+    REQUIRE(said.shape() == std::vector<std::size_t>{40, 1});
     for (int b = 0; b < 40; ++b) {
       const auto p = mean_probabilities(*model, batch, b, 4, 1);
       CHECK(p[0] + p[1] + p[2] == doctest::Approx(1));
-      CHECK(said.row(b)[0] == std::max_element(p.begin(), p.end()) - p.begin());
-      differ += said.row(b)[0] != one.row(b)[0];
+      CHECK(row_of(said, b)[0] == std::max_element(p.begin(), p.end()) - p.begin());
+      differ += row_of(said, b)[0] != one(b, 0);
     }
-    CHECK(averaged(*model, batch.select({5, 9}), 4).row(1)[0] == said.row(9)[0]);
+    CHECK(averaged(*model, batch.select({5, 9}), 4)(1, 0) == row_of(said, 9)[0]);
   }
   CHECK(differ > 0);
 }
@@ -79,16 +79,16 @@ TEST_CASE("averaged answers of several labels: an example ends with its last lab
   auto dimensions = testing::two_images_dimensions;
   dimensions["labels_in_a_row"] = 3;
   auto batch = many_images();
-  batch.integers["label"] = Array<int>({40, 3}, 0);
+  batch.integers["label"] = full<int>({40, 3}, 0);
   int ended = 0, went_on = 0;
   for (double last : {-2.0, -1.0, -0.5, 0.0, 0.5}) {  // bias of the last label
     const auto model = testing::lively("glimpse_reader[grid=3,patch=2,glimpses=1,features=6,hidden=6]", dimensions);
     for (auto& p : model->parameters())
-      if (p.name == "classifier.bias") p.value.data[2] = last;
+      if (p.name == "classifier.bias") p.value.flat(2) = last;
     const auto said = averaged(*model, batch, 5);
     for (int b = 0; b < 40; ++b) {
       const auto p = mean_probabilities(*model, batch, b, 5, 3);
-      const auto words = said.row(b);
+      const auto words = row_of(said, b);
       CHECK(words[0] == std::max_element(p.begin(), p.end()) - p.begin());
       for (std::size_t k = 1; k < words.size(); ++k) {
         const bool over = words[k - 1] < 0 || words[k - 1] == 2;

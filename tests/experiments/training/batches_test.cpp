@@ -16,8 +16,8 @@ TEST_CASE("an example's dropout changes every epoch, and repeating a step gives 
   std::set<std::pair<int, int>> keys;
   for (int epoch : {0, 1, 2}) {
     const auto batch = batches.at(epoch);
-    CHECK(batch.ints("dropout").data == again.at(epoch).ints("dropout").data);
-    for (int b = 0; b < examples; ++b) keys.emplace(batch.ints("dropout").row(b)[0], batch.ints("dropout").row(b)[1]);
+    CHECK(batch.ints("dropout").storage() == again.at(epoch).ints("dropout").storage());
+    for (int b = 0; b < examples; ++b) keys.emplace(row_of(batch.ints("dropout"), b)[0], row_of(batch.ints("dropout"), b)[1]);
   }
   CHECK(keys.size() == static_cast<std::size_t>(3 * examples));
   CHECK(!task->batch(Split::train, {0}).integers.contains("dropout"));
@@ -30,7 +30,7 @@ TEST_CASE("a curriculum depends on the examples seen, for any order of requests"
     double sum = 0;
     for (int step = from; step < to; ++step) {
       const auto batch = batches.at(step);
-      for (int steps : batch.ints("length").data) sum += steps / (50.0 * (to - from));
+      for (int steps : batch.ints("length")) sum += steps / (50.0 * (to - from));
     }
     return sum;
   };
@@ -39,7 +39,7 @@ TEST_CASE("a curriculum depends on the examples seen, for any order of requests"
   const double early = mean(0, 8), late = mean(8, 16);
   CHECK(early < 9);
   CHECK(late == doctest::Approx(11).epsilon(0.1));
-  CHECK(again.at(5).ints("length").data == batches.at(5).ints("length").data);
+  CHECK(again.at(5).ints("length").storage() == batches.at(5).ints("length").storage());
 }
 
 }  // namespace hardgrad::testing::batches_test

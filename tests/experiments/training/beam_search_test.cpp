@@ -29,19 +29,19 @@ constexpr int end = 2, most = 4, labels = 5;
 Batch three_sources() {
   Batch batch;
   batch.id = {4, 5, 6};
-  batch.integers["source"] = {{3, 4}, std::vector<int>{3, 4, 5, 2, 4, 1, 0, 0, 5, 3, 3, 0}};
-  batch.integers["source_length"] = {{3}, std::vector<int>{4, 2, 3}};
-  batch.reals["features"] = {{3, 3, 2}, std::vector<double>{1, -2, 0, 3, -1, 1, 2, 2, -3, 1, 0, 1, 1, 0, 2, -1, -2, 3}};
-  batch.integers["target"] = {{3, 1}, std::vector<int>{2, 2, 2}};
-  batch.integers["target_length"] = {{3}, std::vector<int>{1, 1, 1}};
+  batch.integers["source"] = shaped<int>({3, 4}, {3, 4, 5, 2, 4, 1, 0, 0, 5, 3, 3, 0});
+  batch.integers["source_length"] = shaped<int>({3}, {4, 2, 3});
+  batch.reals["features"] = shaped<double>({3, 3, 2}, {1, -2, 0, 3, -1, 1, 2, 2, -3, 1, 0, 1, 1, 0, 2, -1, -2, 3});
+  batch.integers["target"] = shaped<int>({3, 1}, {2, 2, 2});
+  batch.integers["target_length"] = shaped<int>({3}, {1, 1, 1});
   return batch;
 }
 
 template <class C>
 double log_p(const Model<double>& model, const Batch& batch, int b, const std::vector<int>& said) {
   auto one = batch.select({b});
-  one.integers["target"] = {{1, said.size()}, said};
-  one.integers["target_length"] = {{1}, std::vector<int>{static_cast<int>(said.size())}};
+  one.integers["target"] = shaped<int>({1, said.size()}, said);
+  one.integers["target_length"] = shaped<int>({1}, {static_cast<int>(said.size())});
   C handler;
   return -losses(model, one, handler)[0];
 }
@@ -95,7 +95,7 @@ TEST_CASE("beam search equals the explicit search, at every width, and reordered
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);
     for (auto& p : model->parameters())
-      for (auto& x : p.value.data) x *= 3;
+      for (auto& x : p.value) x *= 3;
     std::vector<double> narrow(3);
     for (const int width : {1, 2, 3, 5, 130}) {
       CAPTURE(width);
@@ -208,7 +208,7 @@ TEST_CASE("every sentence that beam search finds has its log-probability, also a
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);
     for (auto& p : model->parameters())
-      for (auto& x : p.value.data) x *= 3;
+      for (auto& x : p.value) x *= 3;
     GreedyHandler<double> handler;
     Tape<double> tape;
     const auto found = beam_search<double>(*model, batch, handler, 6, tape, 12);
@@ -233,11 +233,11 @@ TEST_CASE(
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);
     for (auto& p : model->parameters())
-      for (auto& x : p.value.data) x *= 3;
+      for (auto& x : p.value) x *= 3;
     const auto marginal = [&](int b, const std::vector<int>& said) {  // log p(y | x), by complete enumeration
       auto one = batch.select({b});
-      one.integers["target"] = {{1, said.size()}, said};
-      one.integers["target_length"] = {{1}, std::vector<int>{static_cast<int>(said.size())}};
+      one.integers["target"] = shaped<int>({1, said.size()}, said);
+      one.integers["target_length"] = shaped<int>({1}, {static_cast<int>(said.size())});
       Tape<double> tape;
       EnumerateHandler<double> handler(model->structure());
       Episode<double> episode(tape, handler, 1);

@@ -17,10 +17,10 @@ const Dimensions dimensions{
 Batch three_pairs() {
   Batch batch;
   batch.id = {4, 5, 6};
-  batch.integers["source"] = {{3, 4}, std::vector<int>{3, 4, 5, 2, 4, 1, 0, 0, 5, 3, 3, 0}};
-  batch.integers["source_length"] = {{3}, std::vector<int>{4, 2, 3}};
-  batch.integers["target"] = {{3, 3}, std::vector<int>{3, 4, 2, 2, 0, 0, 4, 2, 0}};
-  batch.integers["target_length"] = {{3}, std::vector<int>{3, 1, 2}};
+  batch.integers["source"] = shaped<int>({3, 4}, {3, 4, 5, 2, 4, 1, 0, 0, 5, 3, 3, 0});
+  batch.integers["source_length"] = shaped<int>({3}, {4, 2, 3});
+  batch.integers["target"] = shaped<int>({3, 3}, {3, 4, 2, 2, 0, 0, 4, 2, 0});
+  batch.integers["target_length"] = shaped<int>({3}, {3, 1, 2});
   return batch;
 }
 
@@ -55,9 +55,9 @@ TEST_CASE("the modes of the exact posterior follow Bayes' rule") {
     REQUIRE(modes.size() == 3);
     for (int t = 0; t < 3; ++t) {
       for (int b = 0; b < 3; ++b) {
-        const int T = batch.ints("target_length").data[b];
+        const int T = batch.ints("target_length")(b);
         if (t >= T) continue;
-        const int S = batch.ints("source_length").data[b] + (spec.find("null") != std::string::npos);
+        const int S = batch.ints("source_length")(b) + (spec.find("null") != std::string::npos);
         std::vector<std::vector<double>> p(D, std::vector<double>(S));
         for (int i = 0; i < S; ++i)
           for (int j = 0; j < (D == 2 ? S : 1); ++j) {

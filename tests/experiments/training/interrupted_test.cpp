@@ -74,7 +74,7 @@ std::vector<std::uint64_t> numbers(const Training<T>& training, const TrainResul
   }
   for (double x : {result.rows, result.attention_values, result.tape_bytes, result.missed_hints}) add(x);
   for (const auto& p : training.model->parameters())
-    for (T x : p.value.data) add(x);
+    for (T x : p.value) add(x);
   for (double x : training.optimizer->state()) add(x);
   return all;
 }

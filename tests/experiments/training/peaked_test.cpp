@@ -34,7 +34,7 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       auto training = prepare<float>(task, Spec::parse(problem.model), Spec::parse(name), how, keys);
       for (auto& parameter : training.model->parameters())
         if (parameter.name.rfind("encoder.2.", 0) != 0)  // of a code: the exponentials of its scales would not be finite
-          for (float& value : parameter.value.data) value *= parameter.name == "bits.logits" ? 100.f : 30.f;
+          for (float& value : parameter.value) value *= parameter.name == "bits.logits" ? 100.f : 30.f;
       std::vector<int> first(problem.examples);
       for (int i = 0; i < problem.examples; ++i) first[i] = i;
       const auto batch = task->batch(Split::train, first);

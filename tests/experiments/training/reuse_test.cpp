@@ -30,7 +30,7 @@ Training<float> fresh(int reuse, const std::string& estimator, const std::string
 template <class T>
 std::vector<T> values(const ParameterSet<T>& set) {
   std::vector<T> all;
-  for (const auto& p : set) all.insert(all.end(), p.value.data.begin(), p.value.data.end());
+  for (const auto& p : set) all.insert(all.end(), p.value.begin(), p.value.end());
   return all;
 }
 
@@ -49,7 +49,7 @@ ByHand by_hand(int reuse, const std::string& spec) {
     const int first = step / reuse * reuse;
     if (step == first) {
       auto from = training.model->parameters().begin();
-      for (auto& p : at_first->parameters()) p.value.data = (from++)->value.data;
+      for (auto& p : at_first->parameters()) p.value.storage() = (from++)->value.storage();
     }
     Tape<float> tape;
     KeyedRandomness random(keys.noise / "train" / static_cast<std::uint64_t>(first));

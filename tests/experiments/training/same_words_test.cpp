@@ -19,7 +19,7 @@ class Words final : public Task {
   std::size_t size(Split) const override { return words_.size(); }
   Batch batch(Split, const std::vector<int>& indices) const override {
     Batch batch;
-    batch.integers["said"] = Array<int>({indices.size()}, indices);
+    batch.integers["said"] = shaped<int>({indices.size()}, indices);
     return batch;
   }
   std::string word(const std::string&, int number) const override { return words_.at(static_cast<std::size_t>(number)); }

@@ -107,7 +107,7 @@ TEST_CASE("the best evaluation is chosen on one split and reported on another") 
   const auto values = [](const Training<double>& training) {
     std::vector<double> all;
     for (const auto& parameter : std::as_const(*training.model).parameters())
-      all.insert(all.end(), parameter.value.data.begin(), parameter.value.data.end());
+      all.insert(all.end(), parameter.value.begin(), parameter.value.end());
     return all;
   };
   CHECK(values(kept) == values(chosen));
@@ -160,7 +160,7 @@ TEST_CASE("bounds of samples: near their limit with many samples, above it with 
   const auto task = make_task(Spec::parse("images[size=8,examples=400]"), Key(2));
   const auto model = make_model<double>(Spec::parse("belief_network[units=3,layers=2]"), task->dimensions(), Key(1), true);
   for (auto& parameter : model->parameters())  // makes the posterior differ from the prior and from the true posterior
-    for (double& value : parameter.value.data) value *= 2;
+    for (double& value : parameter.value) value *= 2;
   EvaluationSettings how;
   const auto of = [&](const Target& target, int samples) {
     how.bound_samples = samples;
@@ -227,7 +227,7 @@ TEST_CASE("stopping interrupts between steps") {
 
 std::vector<std::vector<float>> values_of(const Model<float>& model) {
   std::vector<std::vector<float>> values;
-  for (const auto& parameter : model.parameters()) values.push_back(parameter.value.data);
+  for (const auto& parameter : model.parameters()) values.push_back(parameter.value.storage());
   return values;
 }
 

@@ -99,17 +99,17 @@ Problem problem_of(const Case& c) {
     const auto task = tasks::make_task(Spec::parse(c.task), key / "data");
     auto batch = task->batch(tasks::Split::train, {0});
     if (c.field == "target" && batch.integers.contains("target_length")) {  // fewer sentences: their first two words
-      auto& words = batch.integers.at("target").data;
+      auto& words = batch.integers.at("target").storage();
       std::fill(words.begin() + 2, words.end(), -1);
-      batch.integers.at("target_length").data[0] = 2;
+      batch.integers.at("target_length").flat(0) = 2;
     }
     return {tasks::make_model_for<double>(*task, Spec::parse(c.model), key / "init", false), batch};
   }
   const std::size_t side = c.task == canvas ? 3 : 2;
   Problem made;
   made.batch.id = {0};
-  made.batch.reals["image"] = Array<double>({1, side, side});
-  made.batch.reals["noise"] = {{1, 2}, {0.4, -1.1}};
+  made.batch.reals["image"] = zeros<double>({1, side, side});
+  made.batch.reals["noise"] = shaped<double>({1, 2}, {0.4, -1.1});
   const int extent = static_cast<int>(side);
   const Dimensions dimensions{{"height", extent}, {"width", extent}, {"levels", 2}, {"window", 2}, {"noise", 2}};
   made.model = make_model<double>(Spec::parse(c.model), dimensions, key / "init");
@@ -130,22 +130,22 @@ double mass_of_answers(const Case& c, const Model<double>& model, Batch batch) {
   double mass = 0;
   if (c.symbols == real) {
     constexpr double step = 0.02;
-    auto& answer = batch.reals.at(c.field).data.at(0);
+    auto& answer = batch.reals.at(c.field).storage().at(0);
     for (answer = -25; answer < 25; answer += step) mass += step * likelihood_of(model, batch);
     return mass;
   }
   const auto whole = batch.integers.find(c.field);
   const bool bits = whole == batch.integers.end();
   std::vector<std::size_t> places;  // of the answer's symbols
-  for (std::size_t i = 0; i < (bits ? batch.reals.at(c.field).data.size() : whole->second.data.size()); ++i)
-    if (bits || whole->second.data[i] >= 0) places.push_back(i);
+  for (std::size_t i = 0; i < (bits ? batch.reals.at(c.field).size() : whole->second.size()); ++i)
+    if (bits || whole->second.flat(i) >= 0) places.push_back(i);
   for (int code = 0; code < std::lround(std::pow(c.symbols, places.size())); ++code) {
     int rest = code;
     for (auto place : places) {
       if (bits)
-        batch.reals.at(c.field).data[place] = rest % c.symbols;
+        batch.reals.at(c.field).flat(place) = rest % c.symbols;
       else
-        whole->second.data[place] = rest % c.symbols;
+        whole->second.flat(place) = rest % c.symbols;
       rest /= c.symbols;
     }
     mass += likelihood_of(model, batch);

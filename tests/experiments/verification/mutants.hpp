@@ -50,7 +50,7 @@ class Walker final : public Model<T> {
   using Asked = typename Model<T>::Asked;
   Asked asked(const Batch& batch, std::size_t site, int example) const override {
     if (site > 0) return {{1}, 1};
-    return {std::vector<int>(columns, batch.ints("places").data[example] - is("outcomes")), length(batch, example)};
+    return {std::vector<int>(columns, batch.ints("places")(example) - is("outcomes")), length(batch, example)};
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override {
@@ -60,14 +60,14 @@ class Walker final : public Model<T> {
     const auto root = episode.root();
     auto start = tanh(x);
     if (is("batch leak")) start = add(start, on(std::vector<int>(root->size(), 0), start));
-    if (is("padding leak")) start = affine(start, static_cast<T>(1.0 / static_cast<double>(batch.ints("word").extent(1))));
+    if (is("padding leak")) start = affine(start, static_cast<T>(1.0 / static_cast<double>(extent(batch.ints("word"), 1))));
     auto rows = root;
     auto h = start;
     for (int t = 0; t < steps(); ++t) {
       std::vector<int> options;
       for (int b : rows->example)
         for (int d = 0; d < columns; ++d)
-          options.push_back(t < length(batch, b) ? batch.ints("places").data[b] + (is("too many") ? places : 0) : 1);
+          options.push_back(t < length(batch, b) ? batch.ints("places")(b) + (is("too many") ? places : 0) : 1);
       const bool fed = !is("joint cost") && !is("chained");  // choices feed later ones
       const auto asks = fed ? h : on(rows->example, start);
       auto scores = reshape(score_(asks), places);
@@ -97,7 +97,7 @@ class Walker final : public Model<T> {
  private:
   bool is(const char* fault) const { return fault_ == fault; }
   int steps() const { return is("column costs") ? 1 : longest; }
-  static int length(const Batch& batch, int example) { return batch.ints("length").data[example]; }
+  static int length(const Batch& batch, int example) { return batch.ints("length")(example); }
   static Var<T> on(const std::vector<int>& row, Var<T> x) { return gather_rows(x, std::span<const int>(row)); }
   static std::vector<int> first_of_example(const Rows& rows) {
     std::vector<int> first(rows.size());
@@ -140,20 +140,20 @@ class Walks final : public tasks::Task {
     std::size_t width = is("padding") ? 3 : 0;
     for (int n : number) width = std::max<std::size_t>(width, words(n));
     const std::size_t B = indices.size();
-    batch.reals = {{"x", Array<double>({B, 2})}, {"y", Array<double>({is("fields") ? B + 1 : B})}};
-    batch.integers = {{"length", Array<int>({B})}, {"places", Array<int>({B})}, {"word", Array<int>({B, width}, -1)}};
+    batch.reals = {{"x", zeros<double>({B, 2})}, {"y", zeros<double>({is("fields") ? B + 1 : B})}};
+    batch.integers = {{"length", zeros<int>({B})}, {"places", zeros<int>({B})}, {"word", full<int>({B, width}, -1)}};
     for (std::size_t b = 0; b < B; ++b) {
       const auto n = static_cast<std::uint32_t>(number[b]);
       KeyedRandomness random(data_ / std::uint64_t{n + (is("ids") && split == tasks::Split::heldout ? 12 : 0)});
       batch.id.push_back(n);
-      for (std::uint32_t i = 0; i < 2; ++i) batch.reals["x"].row(b)[i] = 2 * random.uniform({.index = i}) - 1;
-      batch.reals["y"].data[b] =
+      for (std::uint32_t i = 0; i < 2; ++i) row_of(batch.reals["x"], b)[i] = 2 * random.uniform({.index = i}) - 1;
+      batch.reals["y"](b) =
           is("not finite") && n == 3 ? std::numeric_limits<double>::quiet_NaN() : random.uniform({.index = 3});
-      batch.integers["length"].data[b] = n % 3 == 0 ? 1 : 2;
-      batch.integers["places"].data[b] = n % 2 == 0 ? 2 : 3;
-      for (int w = 0; w < words(number[b]); ++w) batch.integers["word"].row(b)[w] = w;
-      if (is("order")) batch.integers["places"].data[b] = b % 2 == 0 ? 2 : 3;
-      if (is("padding") && B == 1 && words(number[b]) < 3) batch.integers["word"].row(b)[2] = 7;
+      batch.integers["length"](b) = n % 3 == 0 ? 1 : 2;
+      batch.integers["places"](b) = n % 2 == 0 ? 2 : 3;
+      for (int w = 0; w < words(number[b]); ++w) row_of(batch.integers["word"], b)[w] = w;
+      if (is("order")) batch.integers["places"](b) = b % 2 == 0 ? 2 : 3;
+      if (is("padding") && B == 1 && words(number[b]) < 3) row_of(batch.integers["word"], b)[2] = 7;
     }
     return batch;
   }
@@ -161,7 +161,7 @@ class Walks final : public tasks::Task {
     auto batch = this->batch(tasks::Split::train, indices);
     static std::uint64_t drawn = 0;
     if (is("training ids")) batch.id[0] += 100;
-    if (is("training noise")) batch.reals["y"].data[0] = static_cast<double>(epoch.value() % 100 + ++drawn);
+    if (is("training noise")) batch.reals["y"].flat(0) = static_cast<double>(epoch.value() % 100 + ++drawn);
     return batch;
   }
   std::vector<tasks::Metric> metrics() const override {

@@ -18,8 +18,8 @@ class FourEnds final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
     const auto& light = batch.numbers("light");
-    const std::vector<T> values(light.data.begin(), light.data.end());
-    auto x = tape.constant(MatrixView<const T>{values.data(), light.shape[0], light.shape[1]});
+    const std::vector<T> values(light.begin(), light.end());
+    auto x = tape.constant(MatrixView<const T>{values.data(), light.shape()[0], light.shape()[1]});
     auto rows = episode.root();
     for (int end = 0; end < 4; ++end) {
       const auto choice = episode.choose({"end", rows, categorical(reader_(x), std::vector<int>(rows->size(), lamps_)), x});
@@ -55,10 +55,10 @@ class Ends final : public Task {
   std::size_t size(Split) const override { return 3; }
   Batch batch(Split split, const std::vector<int>& indices) const override {
     Batch batch;
-    batch.reals["light"] = Array<double>({indices.size(), 3});
+    batch.reals["light"] = zeros<double>({indices.size(), 3});
     for (std::size_t b = 0; b < indices.size(); ++b) {
       batch.id.push_back(static_cast<std::uint32_t>(indices[b] + 3 * static_cast<int>(split)));
-      batch.reals["light"].row(b)[indices[b]] = 1;
+      row_of(batch.reals["light"], b)[indices[b]] = 1;
     }
     return batch;
   }

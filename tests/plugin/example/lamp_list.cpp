@@ -49,13 +49,14 @@ class LampList final : public Listed {
   Batch batch(Split split, const std::vector<int>& indices) const override {
     Batch batch;
     batch.id = ids(split, indices);
-    batch.reals["light"] = Array<double>({indices.size(), static_cast<std::size_t>(lamps_)});
-    for (std::size_t b = 0; b < batch.id.size(); ++b) batch.reals["light"].row(b)[lit_[batch.id[b]]] = 1;
+    batch.reals["light"] = zeros<double>({indices.size(), static_cast<std::size_t>(lamps_)});
+    for (std::size_t b = 0; b < batch.id.size(); ++b) row_of(batch.reals["light"], b)[lit_[batch.id[b]]] = 1;
     return batch;
   }
   std::vector<Metric> metrics() const override { return {{.name = "found", .unit = "1"}}; }
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
-    for (int b = 0; b < batch.examples(); ++b) metrics[0].add(batch.numbers("light").row(b)[seen.choices.row(b)[0]] == 1);
+    for (int b = 0; b < batch.examples(); ++b)
+      metrics[0].add(row_of(batch.numbers("light"), b)[row_of(seen.choices, b)[0]] == 1);
   }
 
  private:

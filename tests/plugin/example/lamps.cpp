@@ -28,8 +28,8 @@ class LampReader final : public Model<T> {
     auto& tape = episode.tape();
     const auto rows = episode.root();  // one row per example; a handler may add rows
     const auto& light = batch.numbers("light");
-    const std::vector<T> values(light.data.begin(), light.data.end());
-    const auto x = tape.constant(MatrixView<const T>{values.data(), rows->size(), light.shape[1]});
+    const std::vector<T> values(light.begin(), light.end());
+    const auto x = tape.constant(MatrixView<const T>{values.data(), rows->size(), light.shape()[1]});
     const int lamps = structure_.most_options();
     const auto prior = categorical(reader_(x), std::vector<int>(rows->size(), lamps));
     Site<T> site{"lamp", rows, prior, x};
@@ -69,17 +69,17 @@ class Lamps final : public Task {
   std::size_t size(Split split) const override { return split == Split::train ? 2 * lamps_ : lamps_; }
   Batch batch(Split split, const std::vector<int>& indices) const override {
     Batch batch;
-    batch.reals["light"] = Array<double>({indices.size(), static_cast<std::size_t>(lamps_)});
+    batch.reals["light"] = zeros<double>({indices.size(), static_cast<std::size_t>(lamps_)});
     for (std::size_t b = 0; b < indices.size(); ++b) {
       batch.id.push_back(static_cast<std::uint32_t>(indices[b] + 2 * lamps_ * static_cast<int>(split)));  // unique
-      batch.reals["light"].row(b)[indices[b] % lamps_] = 1;
+      row_of(batch.reals["light"], b)[indices[b] % lamps_] = 1;
     }
     return batch;
   }
   std::vector<Metric> metrics() const override { return {{.name = "found", .unit = "1"}}; }
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (int b = 0; b < batch.examples(); ++b) {
-      metrics[0].numerator += batch.numbers("light").row(b)[seen.choices.row(b)[0]];
+      metrics[0].numerator += row_of(batch.numbers("light"), b)[row_of(seen.choices, b)[0]];
       metrics[0].denominator += 1;
     }
   }

@@ -162,30 +162,30 @@ TEST_CASE("rows that share states have the same losses and gradients as separate
   const std::vector<int> source{3, 4, 5, 2, 4, 1, 0, 0, 5, 3, 3, 0}, target{3, 4, 2, 2, 0, 0, 4, 2, 0};
   const Dimensions sentences{
       {"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 5}, {"target_length", 4}, {"bos", 1}, {"eos", 2}};
-  const std::map<std::string, Array<int>> pairs{{"source", {{3, 4}, source}},
-                                                {"source_length", {{3}, Ints{4, 2, 3}}},
-                                                {"target", {{3, 3}, target}},
-                                                {"target_length", {{3}, Ints{3, 1, 2}}}};
+  const std::map<std::string, Array<int>> pairs{{"source", shaped<int>({3, 4}, source)},
+                                                {"source_length", shaped<int>({3}, {4, 2, 3})},
+                                                {"target", shaped<int>({3, 3}, target)},
+                                                {"target_length", shaped<int>({3}, {3, 1, 2})}};
   std::vector<Scene> scenes;
   for (std::string feed : {"none", "soft", "sampled"})
     scenes.push_back({"translator[embedding=3,hidden=3,feed=" + feed + "]", sentences, pairs});
   scenes.push_back({"memory_reader[embedding=3,hops=3]",
                     {{"vocabulary", 6}, {"answers", 3}, {"answer_word", 2}, {"sentences", 3}, {"words", 2}},
-                    {{"story", {{3, 3, 2}, Ints{1, 2, 3, 0, 0, 0, 4, 5, 0, 0, 0, 0, 2, 1, 5, 5, 3, 4}}},
-                     {"story_length", {{3}, Ints{2, 1, 3}}},
-                     {"question", {{3, 2}, Ints{1, 2, 3, 0, 5, 4}}},
-                     {"answer", {{3}, Ints{0, 2, 1}}}}});
+                    {{"story", shaped<int>({3, 3, 2}, {1, 2, 3, 0, 0, 0, 4, 5, 0, 0, 0, 0, 2, 1, 5, 5, 3, 4})},
+                     {"story_length", shaped<int>({3}, {2, 1, 3})},
+                     {"question", shaped<int>({3, 2}, {1, 2, 3, 0, 5, 4})},
+                     {"answer", shaped<int>({3}, {0, 2, 1})}}});
   for (std::string core : {"rnn", "lstm"})
     scenes.push_back({"glimpse_reader[grid=2,patch=2,features=3,hidden=3,glimpses=3,core=" + core + "]",
                       {{"height", 4}, {"width", 4}, {"classes", 3}},
-                      {{"label", {{3}, Ints{0, 2, 1}}}}});
+                      {{"label", shaped<int>({3}, {0, 2, 1})}}});
   for (const auto& scene : scenes) {
     CAPTURE(scene.model);
     const auto model = testing::lively(scene.model, scene.dimensions);
     auto batch = batch_of(3);
     batch.integers = scene.integers;
-    Array<double> image({3, 4, 4});
-    for (std::size_t i = 0; i < image.size(); ++i) image.data[i] = std::sin(double(i));
+    Array<double> image = zeros<double>({3, 4, 4});
+    for (std::size_t i = 0; i < image.size(); ++i) image.flat(i) = std::sin(double(i));
     batch.reals["image"] = image;
     const auto same = [&](auto make) {
       auto together = make(), apart = make();

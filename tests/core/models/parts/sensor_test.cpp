@@ -8,8 +8,8 @@ namespace {
 
 // 4 x 4: 1..16 in reading order.
 Array<double> counting() {
-  Array<double> image({1, 4, 4});
-  for (int i = 0; i < 16; ++i) image.data[i] = i + 1;
+  Array<double> image = zeros<double>({1, 4, 4});
+  for (int i = 0; i < 16; ++i) image.flat(i) = i + 1;
   return image;
 }
 

@@ -12,8 +12,8 @@ TEST_CASE("tables are read: plain, gzipped, with quotes, spaces, empty lines and
   for (const auto& path : {folder.write("a.csv", text), folder.write_gz("a.csv.gz", text)}) {
     const auto table = read_csv_table(path);
     CHECK(table.names == std::vector<std::string>{"nation", "gold, total", "a \"quote\""});
-    CHECK(table.cells.shape == std::vector<std::size_t>{2, 3});
-    CHECK(table.cells.data == std::vector<double>{1, 2.5, -30, 4, 5, 0.125});
+    CHECK(table.cells.shape() == std::vector<std::size_t>{2, 3});
+    CHECK(table.cells.storage() == std::vector<double>{1, 2.5, -30, 4, 5, 0.125});
     CHECK(table.decimals == 3);
   }
 }

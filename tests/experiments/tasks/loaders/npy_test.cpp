@@ -37,13 +37,13 @@ TEST_CASE("float32 and float64 arrays are read, plain and gzipped") {
   const auto small = file(described("<f4", "False", "(1, 2, 3)"), bytes_of_numbers(six));
   for (const auto& path : {folder.write("a.npy", small), folder.write_gz("a.npy.gz", small)}) {
     const auto array = read_npy(path);
-    CHECK(array.shape == std::vector<std::size_t>{1, 2, 3});
-    CHECK(array.data == std::vector<double>{1, -2.5, 0, 4, 5, 6});
+    CHECK(array.shape() == std::vector<std::size_t>{1, 2, 3});
+    CHECK(array.storage() == std::vector<double>{1, -2.5, 0, 4, 5, 6});
   }
   const std::vector<double> wide{1.1, 2.2};
   const auto two = read_npy(folder.write("b.npy", file(described("<f8", "False", "(2,)"), bytes_of_numbers(wide), 2)));
-  CHECK(two.shape == std::vector<std::size_t>{2});
-  CHECK(two.data == wide);
+  CHECK(two.shape() == std::vector<std::size_t>{2});
+  CHECK(two.storage() == wide);
 }
 
 TEST_CASE("every error is reported in one line") {
