@@ -74,7 +74,7 @@ TEST_CASE("linear_binary_cross_entropy is log(1 + exp l) - y l, and finite even 
   for (std::size_t r = 0; r < 4; ++r) {
     double sum = 0;
     for (std::size_t c = 0; c < 5; ++c) {
-      const double p = 1 / (1 + std::exp(-l.row(r)[c])), y = seen(tape, 5).value()(index[r], c);
+      const double p = 1 / (1 + std::exp(-l(r, c))), y = seen(tape, 5).value()(index[r], c);
       sum -= y * std::log(p) + (1 - y) * std::log(1 - p);
     }
     CHECK(loss.value().data[r] == doctest::Approx(sum).epsilon(1e-13));

@@ -43,11 +43,11 @@ TEST_CASE("a convolution equals its definition") {
         for (int top = -P; top + K <= H + P; top += static_cast<int>(w.stride))
           for (int left = -P; left + K <= W + P; left += static_cast<int>(w.stride), ++row)
             for (std::size_t o = 0; o < O; ++o) {
-              double expected = bias.data[o];
+              double expected = bias.flat(o);
               for (int i = std::max(top, 0); i < std::min(top + K, H); ++i)
                 for (int j = std::max(left, 0); j < std::min(left + K, W); ++j)
                   for (std::size_t c = 0; c < C; ++c)
-                    expected += weight.row(o)[((i - top) * K + j - left) * C + c] * x.row((b * H + i) * W + j)[c];
+                    expected += weight(o, ((i - top) * K + j - left) * C + c) * x((b * H + i) * W + j, c);
               CHECK(y(row, o) == doctest::Approx(expected).epsilon(1e-12));
             }
     }

@@ -23,7 +23,7 @@ TEST_CASE("match_scores is -log(1 + |x - y|), -inf beyond an example's items, an
   const Items items(std::vector<int>{2, 1});
   const std::vector<int> example{1, 0};
   Tape<double> tape;
-  const auto v = place(tape, {Matrix({2, 2}, {1, 2, 0.5, -1}), Matrix({3, 2}, {0.5, -1, 3.5, 3, 1, 2})});
+  const auto v = place(tape, {Matrix{{1, 2}, {0.5, -1}}, Matrix{{0.5, -1}, {3.5, 3}, {1, 2}}});
   const auto log_a = match_scores(v[0], v[1], std::span<const int>(example), items);
   CHECK(log_a.value()(0, 0) == 0);
   CHECK(log_a.value()(0, 1) == -INFINITY);

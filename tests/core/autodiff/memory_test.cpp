@@ -102,7 +102,7 @@ TEST_CASE("a hard head changes only its cell, and gradients reflect that") {
   const std::vector<Matrix> inputs{random_matrix(3, 2, 5), random_matrix(2, 2, 6, 0.1, 0.9), random_matrix(2, 2, 7)};
   const auto write = [&](auto& tape, const auto& x) {
     auto w = tape.constant(2, 3);
-    for (std::size_t i = 0; i < 6; ++i) tape.mutable_value(w).data[i] = one_hot.data[i];
+    for (std::size_t i = 0; i < 6; ++i) tape.mutable_value(w).data[i] = one_hot.flat(i);
     return write_own(x, w, x[1], x[2]);
   };
   expect_gradient(write, inputs);

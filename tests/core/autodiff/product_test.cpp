@@ -119,7 +119,7 @@ TEST_CASE("add_linear reuses the memory of a computed base, and copies a leaf") 
   Tape<double> tape;
   const auto v = place(tape, {x, w, base});
   const auto leaf = add_linear(v[2], v[0], v[1]);
-  CHECK(v[2].value().data[0] == base.data[0]);
+  CHECK(v[2].value().data[0] == base.flat(0));
   const auto made = square(v[2]), kept = tape.detach(made);
   CHECK(add_linear(made, v[0], v[1]).value().data != kept.value().data);  // in use elsewhere: not overwritten
   const auto own = square(v[2]);

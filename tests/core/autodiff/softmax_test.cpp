@@ -66,7 +66,7 @@ TEST_CASE_TEMPLATE("the logarithm of a probability near 1 has full precision", T
       logits[0] = 0;
       logits[options - 1] = phi;
       const std::vector<int> count{static_cast<int>(options)};
-      const auto l = log_softmax(place(tape, {Matrix({1, options}, logits)})[0], std::span<const int>(count)).value();
+      const auto l = log_softmax(place(tape, {shaped<double>({1, options}, logits)})[0], std::span<const int>(count)).value();
       const double small = std::log1p(std::exp(-phi));
       CHECK(std::abs(l(0, options - 1) + small) < tolerance * small);
       CHECK(l(0, 0) == doctest::Approx(-phi - small).epsilon(tolerance));

@@ -55,7 +55,7 @@ TEST_CASE("subsets: density, marginals and entropy equal sums over all subsets")
   for (int problem = 0; problem < 200; ++problem) {
     const int n = 1 + problem % 8, k = 1 + problem / 8 % n;
     const auto x = random_matrix(1, n, 100 + problem, -30, 30);
-    const auto expected = enumerate(x.data, k);
+    const auto expected = enumerate(x.storage(), k);
     Tape<double> tape;
     const auto logits = place(tape, {x})[0];
     const std::vector<int> options{n};

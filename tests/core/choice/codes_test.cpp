@@ -18,7 +18,7 @@ Matrix at_points(Gradient of, const Matrix& point, const Matrix& code, const Mat
   Tape<double> tape;
   const auto placed = place(tape, {point, code});
   const auto y = of(placed[0], placed[1]);
-  for (std::size_t i = 0; i < g.size(); ++i) CHECK(y.value().data[i] == code.data[i]);
+  for (std::size_t i = 0; i < g.size(); ++i) CHECK(y.value().data[i] == code.flat(i));
   tape.backward(y, MatrixView<const double>{g.data(), extent(g, 0), extent(g, 1)});
   auto result = g;
   const auto found = tape.gradient(placed[0]);
@@ -26,7 +26,10 @@ Matrix at_points(Gradient of, const Matrix& point, const Matrix& code, const Mat
   return result;
 }
 
-Matrix row(std::vector<double> x) { return {{1, x.size()}, std::move(x)}; }
+Matrix row(std::vector<double> x) {
+  const Shape one_row{1, x.size()};
+  return shaped<double>(one_row, std::move(x));
+}
 
 double dot(const Matrix& x, const Matrix& y) {
   double sum = 0;

@@ -55,7 +55,7 @@ TEST_CASE("router: the balance is n times the sum of the squared mean shares, an
     for (std::size_t b = 0; b < 4; ++b) {
       double w[3], total = 0;
       for (std::size_t i = 0; i < 3; ++i) {
-        double e = g.data[i];
+        double e = g.flat(i);
         for (std::size_t j = 0; j < 5; ++j) e += W(i, j) * row_of(batch.numbers("x"), b)[j];
         w[i] = std::exp(picks == "1" ? e : -e);  // of two of three, one is left out
         total += w[i];

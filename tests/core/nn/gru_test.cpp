@@ -31,7 +31,7 @@ TEST_CASE("a GRU has PyTorch's names, shapes and range, and steps with its cell"
   const double r = sig(gate(gru.input, in, 0) + gate(gru.recurrent, last, 0)),
                z = sig(gate(gru.input, in, 4) + gate(gru.recurrent, last, 4)),
                n = std::tanh(gate(gru.input, in, 8) + r * gate(gru.recurrent, last, 8));
-  CHECK(h(0, 0) == doctest::Approx((1 - z) * n + z * last.data[0]).epsilon(1e-13));
+  CHECK(h(0, 0) == doctest::Approx((1 - z) * n + z * last.flat(0)).epsilon(1e-13));
 }
 
 }  // namespace hardgrad::testing::gru_test
