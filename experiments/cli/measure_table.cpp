@@ -15,7 +15,7 @@ namespace hardgrad::cli {
 namespace {
 
 using measurement::bias_of_rounding, measurement::is_exact, measurement::Measurement;
-using measurement::Quantity, measurement::Sampled, measurement::Shown;
+using measurement::Quantity, measurement::OfSamples, measurement::Shown;
 
 /// A squared bias, or its root over the gradient's norm. An exact value within rounding error of zero is shown as an upper
 /// bound if the bound is at least 1e-10 of the gradient; an estimate is shown unchanged.
@@ -47,7 +47,7 @@ std::string text_of(const Quantity& row, const Measurement& m, double epsilon) {
     text = exact_bias_text(m, epsilon);
   else
     text = short_number(m.*row.measured * (row.measured == &Measurement::seconds ? 1e3 : 1));
-  return text + (row.sampled == Sampled::estimate && !m.why_unreliable.empty() ? " ?" : "");
+  return text + (row.sampled == OfSamples::estimate && !m.why_unreliable.empty() ? " ?" : "");
 }
 
 /// The quantities that a table of these measurements shows.

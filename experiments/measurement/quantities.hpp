@@ -83,7 +83,7 @@ enum class Bounds : char {
 };
 
 /// Whether the replicates give it; an estimate is marked where they do not support it.
-enum class Sampled : char { no, yes, estimate };
+enum class OfSamples : char { no, yes, estimate };
 /// Which measurements have it in the table of `hardgrad measure`.
 enum class Shown : char { always, exact, sampled, beside_exact, off_policy };
 
@@ -93,7 +93,7 @@ struct Facts {
   Bounds interval = Bounds::none;
   const char* exact_twin = "";  ///< the quantity with the exact value of the same
   int digits = 0;               ///< significant ones in tables; 0: not decided here
-  Sampled sampled = Sampled::no;
+  OfSamples sampled = OfSamples::no;
   const char* heading = "";  ///< in the table of `hardgrad measure`; empty: not shown
   Shown shown = Shown::always;
 };
@@ -135,7 +135,7 @@ constexpr Quantity words(std::string_view name, const char* axis, const char* me
 
 using M = Measurement;
 inline constexpr auto lower = Better::lower, higher = Better::higher;
-inline constexpr auto yes = Sampled::yes, estimate = Sampled::estimate;
+inline constexpr auto yes = OfSamples::yes, estimate = OfSamples::estimate;
 
 inline constexpr Quantity all[] = {
     // Measurements, in the order of the table of `hardgrad measure`.

@@ -97,7 +97,7 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
                                        single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon());
   py::dict numbers, intervals;
   for (const auto& row : measurement::quantities())
-    if (row.measured && row.sampled != measurement::Sampled::no) numbers[py::str(std::string(row.name))] = m.*row.measured;
+    if (row.measured && row.sampled != measurement::OfSamples::no) numbers[py::str(std::string(row.name))] = m.*row.measured;
   for (const auto& [name, bounds] : m.intervals) intervals[name.c_str()] = py::make_tuple(bounds[0], bounds[1]);
   return py::dict(py::arg("numbers") = numbers, py::arg("intervals") = intervals, py::arg("unsupported") = m.why_unreliable);
 }
