@@ -3,6 +3,7 @@ import ctypes
 import ctypes.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -148,7 +149,7 @@ def sealed_as(version: bytes, record: bytes) -> bytes:
     hashed = ctypes.CDLL(ctypes.util.find_library("xxhash")).XXH3_64bits
     hashed.restype, hashed.argtypes = ctypes.c_uint64, (ctypes.c_char_p, ctypes.c_size_t)
     line, rest = record.split(b"\n", 1)
-    words = line[:-16].replace(b"version=1", b"version=" + version)
+    words = re.sub(rb"version=\d+", b"version=" + version, line[:-16])
     assert line[-16:].decode() == f"{hashed(line[:-16], len(line) - 16):016x}"
     return words + f"{hashed(words, len(words)):016x}".encode() + b"\n" + rest
 
@@ -161,7 +162,7 @@ def test_a_record_of_a_newer_release_is_named_omitted_and_computed_again(tmp_pat
     file, start, end = records(out)[0]
     whole = file.read_bytes()
     file.write_bytes(whole[:start] + sealed_as(b"9", whole[start:end]) + whole[end:])
-    why = "is of a newer release: records of version 9, this program reads 1"
+    why = "is of a newer release: records of version 9, this program reads 2"
     shown = run("status", out, status=3).stdout
     assert "1 unreadable (will be run again)" in shown and why in shown and as_json("status", out, status=3)["unreadable"] == 1
     said = run("merge", out, "--out", tmp_path / "none.h5", status=3).stderr.splitlines()
