@@ -19,7 +19,8 @@ struct ArrayBaseline final : Estimator<T> {
     Sampled<T> sampled(problem, config.samples);  // K rows per example, in the order (b, k)
     const auto losses = sampled.losses();         // [B K]
     const Array<double> f = shaped<double>({losses.size() / K, K}, losses);
-    const Array<double> others = (xt::sum(f, {1}, xt::keep_dims) - f) / (K - 1.0);
+    const Array<double> total = xt::sum(f, {1}, xt::keep_dims);  // an array: xtensor 0.24 misreads a lazy sum that is broadcast
+    const Array<double> others = (total - f) / (K - 1.0);
     const Array<double> signal = f - others;
     const auto surrogate = add(sampled.score(std::vector(sampled.steps(), signal.storage())), sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
