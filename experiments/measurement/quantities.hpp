@@ -288,7 +288,7 @@ constexpr const Quantity* find_quantity(std::string_view name) {
   return nullptr;
 }
 
-/// f(attribute, value) for all that is known of a quantity.
+/// Calls f(attribute, value) for each fact of a quantity, as attributes have it.
 template <class F>
 void each_fact(const Quantity& row, const F& f) {
   if (*row.units) f("units", row.units);
