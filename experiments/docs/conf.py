@@ -3,8 +3,10 @@
 Sources are the Markdown pages where they stand, the comments of the C++ headers and the docstrings of the Python packages. A page may
 link to any file of the tree; the site links to pages and shows other files by their path.
 """
+import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,8 +31,11 @@ html_title = f"Hardgrad {version}"
 html_copy_source = False
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
+default_role = "code"  # of docstrings
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_mock_imports = [name for name in ("torch", "jax") if not importlib.util.find_spec(name)]
 suppress_warnings = ["myst.header"]  # a page may begin below its title
 
 # The headers on the page `cpp.md`, which an estimator, a model or a task includes.
@@ -79,6 +84,8 @@ core/models/README
 experiments/tasks/README
 experiments/docs/equations
 experiments/docs/python
+experiments/docs/torch
+experiments/docs/jax
 experiments/docs/cpp
 results/reference/README
 results/reference/translation
@@ -112,6 +119,7 @@ results/reference/literature
 :caption: Development
 
 core/README
+core/decisions
 core/autodiff/README
 CONTRIBUTING
 CHANGELOG
@@ -174,13 +182,35 @@ def run_doxygen() -> None:
 
 
 def documented(app, what, name, object, options, lines: list[str]) -> None:
-    """Docstrings list arguments as `name: text`; a field list shows them. `|bias|` is an absolute value."""
-    for number, line in enumerate(lines):
-        line = re.sub(r"^([a-z_]+(?:, [a-z_]+)*): ", r":\1: ", line)
-        lines[number] = line.replace("|", r"\|") if not line.startswith("    ") else line
+    """Docstrings list arguments as `name: text`, which becomes a field list, and show code as indented lines between blank ones.
+    `|bias|` is an absolute value."""
+    written: list[str] = []
+    for line in lines:
+        last = written[-1] if written else ""
+        if line.startswith("    ") and not last.strip() and opens_code(written):
+            written += ["::", ""]
+        elif not line.startswith(" "):
+            if not last.strip() or last.startswith((" ", ":")):  # not within a paragraph
+                line = re.sub(r"^([a-z_]+(?:, [a-z_]+)*): ", r":\1: ", line)
+            line = line.replace("|", r"\|")
+        written.append(line)
+    lines[:] = written
+
+
+def opens_code(lines: list[str]) -> bool:
+    """Whether indented text after these and a blank line is code that nothing announces yet."""
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return bool(last) and not last.startswith("    ") and not last.endswith("::")
+
+
+def index(app, exception) -> None:
+    """The front page under the name that a browser opens in a folder."""
+    if not exception:
+        shutil.copyfile(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
 
 
 def setup(app) -> None:
     run_doxygen()
+    app.connect("build-finished", index)
     app.connect("autodoc-process-docstring", documented)
     app.connect("source-read", read)
