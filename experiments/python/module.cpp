@@ -1,5 +1,5 @@
 // hardgrad._core: the compiled part of the Python package. Its functions take arrays of one layout, [E, D, S]; the public
-// functions, which check shapes, are in src/hardgrad/*.py.
+// functions, which check shapes, are in src/hardgrad.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import hardgrad  # noqa: E402
 import hardgrad.torch  # noqa: E402
-from hardgrad._draw_many import REPLICATE, seed_of  # noqa: E402
+from hardgrad.replicates import REPLICATE, seed_of  # noqa: E402
 from hardgrad.torch import Site, compare, episode, expectation  # noqa: E402
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "support"))

@@ -6,10 +6,10 @@ torch = pytest.importorskip("torch")
 
 import hardgrad.torch  # noqa: E402
 from hardgrad import _core  # noqa: E402
-from hardgrad._draws import metered  # noqa: E402
-from hardgrad._draw_many import Plan, rare_draws  # noqa: E402
-from hardgrad._gradients import Drawing  # noqa: E402
-from hardgrad._torch_compare import Tensors  # noqa: E402
+from hardgrad.torch.draws import metered  # noqa: E402
+from hardgrad.replicates import Plan, rare_draws  # noqa: E402
+from hardgrad.gradients import Drawing  # noqa: E402
+from hardgrad.torch.compare import Tensors  # noqa: E402
 from hardgrad.torch import Site, compare, episode, expectation  # noqa: E402
 
 torch.set_num_threads(1)

@@ -38,7 +38,8 @@ def ran(place, tmp_path):
 def test_the_wheel_holds_the_package():
     assert re.search(rf"hardgrad-[0-9.]+-cp3{sys.version_info[1]}-cp3{sys.version_info[1]}-(manylinux_2_\d\d_x86_64\.)*manylinux_2_28_x86_64\.whl$", Path(WHEEL).name)
     held = set(zipfile.ZipFile(WHEEL).namelist())
-    ours = {f"hardgrad/{path.name}" for path in (TREE / "experiments/python/src/hardgrad").glob("*.py*")}
+    source = TREE / "experiments/python/src"
+    ours = {str(path.relative_to(source)) for path in source.rglob("*.py*") if "__pycache__" not in path.parts}
     ours |= {f"hardgrad/{path.relative_to(TREE)}" for path in (TREE / "analysis").rglob("*.py")}
     ours |= {f"hardgrad/include/hardgrad/{path.relative_to(TREE)}" for path in (TREE / "core").rglob("*.hpp") if path.name != "plugin.hpp"}
     assert len(ours) > 200 and ours | {"hardgrad/py.typed", "hardgrad/_core.pyi", "hardgrad/bin/hardgrad"} <= held

@@ -18,9 +18,9 @@ jax.config.update("jax_default_matmul_precision", "highest")
 import hardgrad  # noqa: E402
 import hardgrad.jax  # noqa: E402
 import hardgrad.torch  # noqa: E402
-from hardgrad._draw_many import Plan, rare_draws  # noqa: E402
-from hardgrad._gradients import Drawing  # noqa: E402
-from hardgrad._jax_compare import Tree  # noqa: E402
+from hardgrad.replicates import Plan, rare_draws  # noqa: E402
+from hardgrad.gradients import Drawing  # noqa: E402
+from hardgrad.jax.compare import Tree  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 X, ENCODER, DECODER, BIAS = (RANDOM.standard_normal(shape) for shape in ((4, 3), (3, 3), (3, 3), 3))

@@ -54,7 +54,7 @@ strict = True
 follow_imports = skip
 [mypy-hardgrad.analysis.*,jax.*]
 ignore_missing_imports = True
-[mypy-hardgrad.torch,hardgrad.jax,hardgrad._tensors,hardgrad._episode,hardgrad._module,hardgrad._torch_compare,hardgrad._torch_test]
+[mypy-hardgrad.torch.*,hardgrad.jax.*]
 disallow_subclassing_any = False
 disallow_untyped_decorators = False
 warn_unused_ignores = False

@@ -138,7 +138,7 @@ def test_a_second_interrupt_kills(tmp_path, monkeypatch):
     deaf = tmp_path / "deaf"
     deaf.write_text("#!/bin/bash\ntrap 'echo $$ heard it >&2' INT\necho $$ at work >&2\nwhile :; do sleep 0.01; done\n")
     deaf.chmod(0o755)
-    monkeypatch.setattr("hardgrad._program.PROGRAM", deaf)
+    monkeypatch.setattr("hardgrad.program.PROGRAM", deaf)
     heard = []
 
     class Impatient(io.StringIO):

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import hardgrad  # noqa: E402
 import hardgrad.torch  # noqa: E402
-from hardgrad._transfers import fetched  # noqa: E402
+from hardgrad.torch.tensors import fetched  # noqa: E402
 from hardgrad.torch import expectation  # noqa: E402
 from problem import LOGITS, program  # noqa: E402
 

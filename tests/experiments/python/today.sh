@@ -31,6 +31,6 @@ export HARDGRAD_WHEEL
 "$inside" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$HARDGRAD_WHEEL"
 "$inside" -c 'import sys, numpy, torch, hardgrad; print("Python", sys.version.split()[0], "NumPy", numpy.__version__, "PyTorch", torch.__version__)'
 # The wheel's program: the one of another build rounds differently.
-HARDGRAD_BINARY="$("$inside" -c 'from hardgrad._program import PROGRAM; print(PROGRAM)')"
+HARDGRAD_BINARY="$("$inside" -c 'from hardgrad.program import PROGRAM; print(PROGRAM)')"
 export HARDGRAD_BINARY PYTHONDONTWRITEBYTECODE=1
 exec "$inside" -m pytest -q -rs -p no:cacheprovider tests/experiments/python

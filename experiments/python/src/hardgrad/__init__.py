@@ -16,13 +16,21 @@ Estimators have the program's names: `rloo`, or with settings `rloo[samples=4]`.
 `UsageError` (a ValueError: invalid arguments; `NotExact`: no exact result), `NotFinite` (an ArithmeticError), `Bug`. Exceptions
 of your own functions are passed through.
 """
-from . import _built
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+# Without the compiled module, a sentence says what to build.
+_FOLDER = Path(__file__).parent
+if not any((_FOLDER / f"_core{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+    _others = sorted(path.name for path in _FOLDER.glob("_core.*.so"))
+    raise ImportError(f"hardgrad is not built for this Python{f' (found {_others[0]}, which it cannot load)' if _others else ''}: in Hardgrad's tree, "
+                      "`python -m pip install .` builds it for the calling Python, and `cmake --build --preset release --target hardgrad_python` "
+                      "for Debian's, in build/release/python")
+
 from ._core import Bug, Error, Estimator, InputError, NotExact, NotFinite, UsageError, __version__ as __version__
-from ._estimates import Gradient, Moments, Samples, gradient, moments
-from ._registry import describe, estimators
-from ._sweeps import measure, run
-from ._verdict import Check, Verdict, test
-from ._written import Drawn, written
+from .estimates import Gradient, Moments, Samples, gradient, moments
+from .estimators import Check, Drawn, Verdict, describe, estimators, test, written
+from .program import measure, run
 
 __all__ = ["Bug", "Check", "Drawn", "Error", "Estimator", "Gradient", "InputError", "Moments", "NotExact", "NotFinite", "Samples", "UsageError", "Verdict",
            "describe", "estimators", "gradient", "measure", "moments", "run", "test", "written"]

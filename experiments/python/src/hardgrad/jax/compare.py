@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import DictKey, GetAttrKey, keystr, tree_flatten_with_path, tree_leaves, tree_structure, tree_unflatten
 
-from ._compare import Estimators, Options, entries_of, measured
-from ._comparison import Comparison
-from ._core import Mixture, UsageError
-from ._gradients import Counted, Evaluated, Kept, Parameters
-from ._jax_draws import counted
+from .._core import Mixture, UsageError
+from ..compare import Estimators, Options, entries_of, measured
+from ..comparison import Comparison
+from ..gradients import Counted, Evaluated, Kept, Parameters
+from .draws import counted
 
 Step = Callable[[Any, Any, Any], Any]
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from . import _core
 from ._core import Estimator
-from ._losses import Floats, Function, Ints, Logits, Loss, Takes, check_takes, given_ids, given_seed, given_table, tabulated
+from .losses import Floats, Function, Ints, Logits, Loss, Takes, check_takes, given_ids, given_seed, given_table, tabulated
 
 if TYPE_CHECKING:
     import xarray

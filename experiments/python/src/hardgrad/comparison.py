@@ -1,21 +1,53 @@
-"""The result of `compare`."""
+"""The result of `compare`: the order of estimators by variance x cost, and which differ beyond noise; the plain-text table."""
 from __future__ import annotations
 
 import json
+import math
 import os
+import textwrap
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-from ._comparison_table import table
 from ._core import UsageError, precision, quantities
-from ._gradients import Floats
-from ._moments import Moments
-from ._ranking import Score, better, ranks
+from .gradients import Floats
+from .replicates import Moments
 
 if TYPE_CHECKING:
     import xarray
+
+
+class Score(NamedTuple):
+    """variance: with its interval, at a level for all pairs together; cost: of one estimate; biased: whether a bias was found."""
+    variance: float
+    low: float
+    high: float
+    cost: float
+    biased: bool
+
+
+def level_of_pairs(count: int, level: float) -> float:
+    """The level of each interval with which those of all pairs hold together (Dunn 1961)."""
+    return 1 - (1 - level) / max(1, count * (count - 1) // 2)
+
+
+def better(a: Score, b: Score) -> bool:
+    """Whether a's variance x cost is less beyond noise: the interval of the ratio, made of those of both (Zou & Donner 2008,
+    Construction of confidence limits about effect measures), is below 1. Costs are taken as known."""
+    if not (a.variance > 0 and b.variance > 0):
+        return a.variance == 0 and b.low > 0
+    difference = math.log(b.variance * b.cost) - math.log(a.variance * a.cost)
+    below = math.log(b.variance / b.low) if b.low > 0 else math.inf
+    above = math.log(a.high / a.variance)
+    return difference - math.hypot(below, above) > 0
+
+
+def ranks(scores: Sequence[Score]) -> list[float]:
+    """1 + the number of those without bias that are better beyond noise; NaN for those with a bias."""
+    return [math.nan if score.biased else 1.0 + sum(better(other, score) for other in scores if not other.biased and other is not score)
+            for score in scores]
+
 
 #: The attributes of measured quantities in a result's file.
 FACTS = quantities()
@@ -165,3 +197,87 @@ def written(data: xarray.Dataset, path: Union[str, os.PathLike[str]]) -> None:
         data.to_netcdf(os.fspath(path), engine="h5netcdf")
     except ModuleNotFoundError as missing:
         raise UsageError(f"save needs {missing.name}, which is not installed: install hardgrad[analysis]") from missing
+
+
+_WIDTH = 116
+
+
+def table(of: Comparison) -> str:
+    cost = "rows" if of.by == "rows" else "seconds"
+    score = "work_normalised_variance" if of.by == "rows" else "time_normalised_variance"
+    known = bool(of.reference)
+    head = ["rank", "estimator", *(["relative bias", "p"] if known else []), "variance", "rows", "ms", f"variance x {cost}", *(["cosine"] if known else [])]
+    lines, notes = [head], []
+    for one in of.ordered():
+        if one.status != "ok":
+            lines.append(["-", one.estimator])
+            notes.append(f"{one.estimator} {one.status}: {one.reason}.")
+            continue
+        doubt = " ?" if one.unsupported else ""
+        lines.append([_rank(of, one), one.estimator, *([_bias(one) + doubt, _p(one.bias_p_value_plain)] if known else []),
+                      _with_interval(one.variance, one.intervals["variance"]) + doubt, _number(one.rows), _number(1e3 * one.seconds),
+                      _number(getattr(one, score)) + doubt, *([_number(one.cosine)] if known else [])])
+        notes += [f"{one.estimator}: {note}." for note in one.notes]
+    text = _aligned(lines) + _by_group(of, known)
+    text += [""] + [wrapped for note in [_caption(of, cost), *of.notes, *notes] for wrapped in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
+    return "\n".join(text)
+
+
+def _caption(of: Comparison, cost: str) -> str:
+    ok = [one for one in of if one.status == "ok"]
+    counts = [int(one.replicates) for one in ok]
+    many = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    words = f"{many} estimates each of {of.parameters} parameters, {of.seconds:.1f} s ({of.own_seconds:.1f} s of them in the step and its backward pass). "
+    if of.reference:
+        norm, error = ok[0].estimand_norm, ok[0].estimand_standard_error
+        words += f"Reference: {of.reference}, length {norm:.3g}" + (f" (standard error {error:.2g})" if error > 0 else "") + ". "
+    if of.best:
+        words += f"Least variance x {cost}: {of.best}"
+        words += f"; not distinguishable from it: {', '.join(of.ties)}. " if of.ties else ". "
+    words += "Intervals are 95%; rank: 1 + the number of estimators that are better beyond noise (all pairs together)."
+    if any(of.biased(one.estimator) for one in ok):
+        words += " biased: a bias was found, in the whole or in a group (p < 0.05, corrected)."
+    if any(one.unsupported for one in ok):
+        words += " ?: the estimates do not support their interval."
+    return words
+
+
+def _rank(of: Comparison, one: Measured) -> str:
+    rank = of.rank[one.estimator]
+    return "biased" if np.isnan(rank) else f"{rank:.0f}"
+
+
+def _bias(one: Union[Measured, Moments]) -> str:
+    value, (low, high) = one.numbers["relative_bias"], one.intervals.get("relative_bias", (np.nan, np.nan))
+    return "-" if not np.isfinite(value) else f"< {high:.3g}" if low == 0 and high > 0 else _with_interval(value, (low, high))
+
+
+def _with_interval(value: float, bounds: tuple[float, float]) -> str:
+    low, high = bounds
+    return _number(value) if not np.isfinite(low + high) or high - low < 1e-9 * abs(value) else f"{value:.3g} [{low:.3g}, {high:.3g}]"
+
+
+def _p(value: float) -> str:
+    return "-" if np.isnan(value) else "< .0001" if value < 1e-4 else f"{value:.2g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if np.isfinite(value) else "inf" if value > 0 else "-"
+
+
+def _by_group(of: Comparison, known: bool) -> list[str]:
+    """A second table, if the parameters have groups."""
+    ok = [one for one in of.ordered() if one.status == "ok"]
+    groups = list(ok[0].groups)
+    if not groups:
+        return []
+    lines = [["estimator", *(f"{group}: {what}" for group in groups for what in (["relative bias"] if known else []) + ["variance"])]]
+    for one in ok:
+        each = [one.groups[group] for group in groups]
+        lines.append([one.estimator, *(word for part in each for word in ([_bias(part)] if known else []) + [_number(part.numbers["variance"])])])
+    return ["", *_aligned(lines)]
+
+
+def _aligned(lines: list[list[str]]) -> list[str]:
+    widths = [max(len(line[column]) for line in lines if column < len(line)) for column in range(len(lines[0]))]
+    return ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in [lines[0], ["-" * width for width in widths], *lines[1:]]]

@@ -8,14 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._core import Error, UsageError
-from ._draw_many import REPLICATE, Plan, checked, collected
-from ._gradients import ALONE, Drawing
-from ._moments import Reference
-from ._tensors import check_losses
-from ._torch_compare import Tensors
-from ._verdict import Check, Verdict
-from ._written import name_of
+from .._core import Error, UsageError
+from ..estimators import Check, Verdict, name_of
+from ..gradients import ALONE, Drawing
+from ..replicates import REPLICATE, Plan, Reference, checked, collected
+from .compare import Tensors
+from .expectation import expectation
 
 Loss = Callable[..., Tensor]
 #: From logits [E, D, S] and f to the estimate: a number for each example, or their mean.
@@ -44,7 +42,6 @@ class _Network(NamedTuple):
 
     def exact(self) -> Tensor:
         """The expected loss of the mean example, by enumeration."""
-        from .torch import expectation
         return expectation(self.logits, self.loss, "exact").mean()
 
 

@@ -1,13 +1,4 @@
-"""Expected losses of discrete choices in JAX, differentiable by Hardgrad's estimators with hard choices, inside `jax.jit`.
-
-    def loss(parameters, seed):
-        return hardgrad.jax.expectation(logits(parameters), f, "rloo[samples=4]", seed=seed).mean()
-
-    gradient = jax.jit(jax.grad(loss))(parameters, seed)
-
-Options and weights of the samples come from callbacks with static shapes; f is traced by JAX. The same seed draws the same numbers as in
-`hardgrad.torch`. `compare` measures estimators on a network of your own.
-"""
+"""Expected losses of discrete choices in JAX: `hardgrad.jax.expectation`."""
 from __future__ import annotations
 
 from functools import partial
@@ -18,13 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ._comparison import Comparison, Measured
-from ._core import UsageError
-from ._jax_compare import compare
-from ._jax_draws import DRAW, Draws
-from ._losses import Takes, check_axes, check_subset, check_takes
-
-__all__ = ["Comparison", "Measured", "compare", "expectation"]
+from .._core import UsageError
+from ..losses import Takes, check_axes, check_subset, check_takes
+from .draws import DRAW, Draws
 
 
 def expectation(logits: Array, f: Callable[..., Array], estimator: str = "rloo[samples=4]", *, seed: Any, takes: Takes = "weights",

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from . import _core
-from ._core import Error, Estimator, Mixture, UsageError
-from ._gradients import Counted
+from .. import _core
+from .._core import Error, Estimator, Mixture, UsageError
+from ..gradients import Counted
 
 DRAW = {np.dtype(np.float32): _core.draw_float, np.dtype(np.float64): _core.draw_double}
 _lock = threading.Lock()

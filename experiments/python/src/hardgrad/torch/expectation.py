@@ -1,12 +1,4 @@
-"""Expected losses of discrete choices in PyTorch, differentiable by any of Hardgrad's estimators.
-
-    loss = hardgrad.torch.expectation(logits, f, "rloo[samples=4]").mean()
-    loss.backward()
-
-Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of your own, and `Monitor` does so
-along its training. `test` judges an estimator written in PyTorch. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's
-`backward`. Tensors may be on any device. Draws are made on the CPU: in double precision for float64, else in single.
-"""
+"""Expected losses of discrete choices in PyTorch: `hardgrad.torch.expectation`."""
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -16,21 +8,11 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from . import _core, _draws as draws
-from ._asked import Asked
-from ._core import UsageError
-from ._comparison import Comparison, Measured
-from ._episode import Choice, Episode, Run, episode
-from ._losses import Takes, check_axes, check_subset, check_takes, given_ids, given_seed
-from ._module import Estimator
-from ._monitor import Monitor
-from ._sites import Site
-from ._tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, once, one_hot
-from ._torch_compare import compare
-from ._torch_test import test
-from ._transfers import fetched, sent
-
-__all__ = ["Choice", "Comparison", "Episode", "Estimator", "Measured", "Monitor", "Run", "Site", "compare", "episode", "expectation", "test"]
+from .. import _core
+from .._core import UsageError
+from ..losses import Asked, Takes, check_axes, check_subset, check_takes, given_ids, given_seed
+from . import draws
+from .tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, fetched, of_core, once, one_hot, sent
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 

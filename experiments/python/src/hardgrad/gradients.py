@@ -1,5 +1,5 @@
-"""Gradients of a user's loss at the user's parameters, for `compare`. The parts of the frameworks are in _torch_compare.py and
-_jax_compare.py."""
+"""Gradients of a user's loss at the user's parameters, for `compare`. The parts of the frameworks are in torch/compare.py and
+jax/compare.py."""
 from __future__ import annotations
 
 import abc

@@ -10,13 +10,28 @@ from typing import Any, Iterator, Optional, Union
 import torch
 from torch import Tensor
 
-from . import _core, _module
-from ._gradients import Counted, Kept
-from ._tensors import AS_IS, Slope
+from .. import _core
+from ..gradients import Counted, Kept
+from .tensors import AS_IS, Slope
+
+
+class Module(torch.nn.Module):
+    """An estimator that is a module, as far as a draw uses it. (`hardgrad.torch.Estimator`, which is made of draws itself.)"""
+    spec: str
+    _held: _core.Estimator  # core's own, with the learned state once it is ready
+
+    def ready(self, dtype: torch.dtype) -> None:
+        """Before a draw in this dtype."""
+        raise NotImplementedError
+
+    def learned(self, dtype: torch.dtype, gradient: Any) -> list[tuple[Tensor, Tensor]]:
+        """After a draw: takes over the new state. Returns the parameters for the caller's optimiser with their gradients."""
+        raise NotImplementedError
+
 
 #: An estimator as users give it: by name, or with a state of its own.
-Given = Union[str, _core.Estimator, _module.Estimator]
-HELD = (_core.Estimator, _module.Estimator)
+Given = Union[str, _core.Estimator, Module]
+HELD = (_core.Estimator, Module)
 
 
 class Meter(Counted):
@@ -65,7 +80,7 @@ def mixture(seed: int) -> Optional[_core.Mixture]:
 def learns_now(estimator: Given) -> bool:
     """Whether the estimator learns from the present draw: gradients are recorded, it is no module in evaluation mode, and no
     comparison is at work."""
-    mode = not isinstance(estimator, _module.Estimator) or estimator.training
+    mode = not isinstance(estimator, Module) or estimator.training
     return mode and torch.is_grad_enabled() and (_here.meter is None or _here.meter.learning)
 
 
@@ -73,7 +88,7 @@ def held(estimator: Given, dtype: torch.dtype) -> _core.Estimator:
     """The estimator of a draw in this dtype."""
     if isinstance(estimator, _core.Estimator):
         return estimator
-    if isinstance(estimator, _module.Estimator):
+    if isinstance(estimator, Module):
         estimator.ready(dtype)
         return estimator._held
     return _core.Estimator(estimator) if _here.meter is None else _here.meter.estimator(estimator)
@@ -81,7 +96,7 @@ def held(estimator: Given, dtype: torch.dtype) -> _core.Estimator:
 
 def learned(estimator: Given, dtype: torch.dtype, gradient: Any) -> tuple[list[Slope], list[Tensor]]:
     """After a draw: a module takes over its new state. The slopes of its parameters, for `Estimate`, and these parameters."""
-    found = estimator.learned(dtype, gradient) if isinstance(estimator, _module.Estimator) else []
+    found = estimator.learned(dtype, gradient) if isinstance(estimator, Module) else []
     return [(slope, AS_IS) for _, slope in found], [parameter for parameter, _ in found]
 
 

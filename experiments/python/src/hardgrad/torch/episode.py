@@ -7,13 +7,12 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from . import _core, _draws as draws
-from ._core import UsageError
-from ._asked import Asked
-from ._losses import given_ids, given_seed
-from ._sites import Site, of_episode
-from ._tensors import DTYPES, Estimate, Slope, check_logits, check_losses, drawn_seed, eager, of_core, one_hot
-from ._transfers import fetched, sent
+from .. import _core
+from .._core import UsageError
+from ..losses import Asked, given_ids, given_seed
+from . import draws
+from .estimator import Site, of_episode
+from .tensors import DTYPES, Estimate, Slope, check_logits, check_losses, drawn_seed, eager, fetched, of_core, one_hot, sent
 
 _RUN: dict[torch.dtype, Any] = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode_double}
 _BLOCK: dict[torch.dtype, Any] = {torch.float32: _core.BlockFloat, torch.float64: _core.BlockDouble}

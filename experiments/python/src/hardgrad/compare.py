@@ -10,12 +10,10 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Union
 import numpy as np
 
 from . import _core
-from ._comparison import Comparison, Measured
 from ._core import NotFinite, UsageError
-from ._draw_many import MOST, REFERENCE, REPLICATE, Collected, Plan, checked, collected, seed_of, warmed_up
-from ._gradients import ALONE, Drawing, Floats, Kept, Parameters
-from ._moments import LEVEL, Reference
-from ._ranking import level_of_pairs
+from .comparison import Comparison, Measured, level_of_pairs
+from .gradients import ALONE, Drawing, Floats, Kept, Parameters
+from .replicates import LEVEL, MOST, REFERENCE, REPLICATE, Collected, Plan, Reference, checked, collected, seed_of, warmed_up
 
 Step = Callable[..., Any]
 Estimators = Union[Iterable[Any], Mapping[str, Any]]  #: a list of specs, or of objects that hold one

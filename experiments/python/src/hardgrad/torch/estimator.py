@@ -1,19 +1,55 @@
-"""Estimators as PyTorch modules: `hardgrad.torch.Estimator`."""
+"""Estimators as PyTorch modules: `hardgrad.torch.Estimator`; and the sites that they are made for: the choices that a network makes
+under one name."""
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, Optional, Union
 
 import torch
 from torch import Tensor
 
-from . import _core, _sites
-from ._core import UsageError
-from ._sites import Site
-from ._transfers import fetched, sent
+from .. import _core
+from .._core import UsageError
+from ..losses import check_subset
+from . import draws
+from .expectation import expectation
+from .tensors import fetched, sent
+
+#: name, options, columns, times, width of the state, number of the reach (core/choice/structure.hpp), options of a subset (0: one option)
+SiteTuple = tuple[str, int, int, int, int, int, int]
+_OWN_COSTS, _LATER_COSTS, _LATER_CHOICES = 1, 2, 3
 
 
-class Estimator(torch.nn.Module):
+@dataclass(frozen=True)
+class Site:
+    """A site: the choices that a network makes under one name. options: the most options; columns: simultaneous choices; times: the
+    most choices in a run; state: number of inputs of learned baselines; feeds_choices: whether later choices depend on it; subset: each
+    choice picks so many options, without order.
+    """
+    options: int
+    columns: int = 1
+    times: int = 1
+    state: int = 1
+    feeds_choices: bool = True
+    subset: Optional[int] = None
+
+    def __post_init__(self) -> None:
+        check_subset(self.subset, self.options)
+
+
+def of_episode(sites: Mapping[str, Site]) -> list[SiteTuple]:
+    if not sites:
+        raise UsageError("an episode needs at least one site")
+    return [(name, site.options, site.columns, site.times, site.state, _LATER_CHOICES if site.feeds_choices else _LATER_COSTS, site.subset or 0)
+            for name, site in sites.items()]
+
+
+def of_expectation(site: Site) -> list[SiteTuple]:
+    return [("choice", site.options, site.columns, 1, site.state, _OWN_COSTS, site.subset or 0)]
+
+
+class Estimator(draws.Module):
     """An estimator that keeps its learned state, as a module of your network:
 
         self.estimator = hardgrad.torch.Estimator("nvil[samples=4]")
@@ -41,7 +77,7 @@ class Estimator(torch.nn.Module):
         self._begin()
         if sites is not None:
             numbers = torch.get_default_dtype() if dtype is None else dtype
-            self._make(_sites.of_expectation(sites) if isinstance(sites, Site) else _sites.of_episode(sites), posterior,
+            self._make(of_expectation(sites) if isinstance(sites, Site) else of_episode(sites), posterior,
                        numbers == torch.float64)
         elif learning_rate is None:
             raise UsageError(f"{spec}: your optimiser trains its parameters, so they are made now: pass its sites, such as "
@@ -49,7 +85,6 @@ class Estimator(torch.nn.Module):
 
     def forward(self, logits: Tensor, f: Any, **named: Any) -> Tensor:
         """`expectation` with this estimator."""
-        from .torch import expectation
         return expectation(logits, f, self, **named)
 
     @property
