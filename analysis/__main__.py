@@ -24,7 +24,6 @@ from .figures import FIGURES, METRICS, draw_all
 from .frames import select
 from .groups import runs_of
 from .latex import latex_table
-from .leading import MOST_SETTINGS, keys_of
 from .live import follow, told
 from .load import load, load_tuning
 from .output import complain, finish, require_place, write
@@ -33,7 +32,7 @@ from .report import report
 from .result import Result
 from .restarts import TRAINING_LOSS, restart_table
 from .site import REFERENCE, build, committed, own_result, rewritten, specified
-from .table import format_table, table
+from .table import MOST_SETTINGS, format_table, keys_of, table
 from .tried import chosen
 from .views import load_attention, view_of_two, views_of
 

@@ -13,10 +13,9 @@ from matplotlib.ticker import PercentFormatter
 from scipy import stats
 
 from .budgets import COSTS, cost_so_far
-from .drawing import draw_panels, font_scale, readable_log
+from .drawing import broken, draw_panels, font_scale, readable_log
 from .errors import InputError
 from .groups import Group, runs_of
-from .lettering import broken
 from .quantities import evaluation_names, most_common
 from .result import Result
 from .style import Look

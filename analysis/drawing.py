@@ -1,7 +1,9 @@
-"""Shared parts of figures: a grid of panels under one legend, and axes for numbers that may be zero or negative."""
+"""Shared parts of figures: a grid of panels under one legend, axes for numbers that may be zero or negative, and text that is broken to
+stay within a figure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,11 +15,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.textpath import text_to_path
 
 from .errors import InputError
 from .groups import titles
-from .lettering import broken, width_of
 from .style import Look, looks
 
 MOST_PANELS = 24  # tasks and models in one figure
@@ -173,3 +176,24 @@ def readable_log(axis: Axis, low: float, high: float) -> None:
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
     axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+
+
+def width_of(text: str, size: float, weight: str = "normal") -> float:
+    """Width of a line in inches, at a font size in points."""
+    points, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size, weight=weight), False)
+    return float(points) / 72
+
+
+def broken(text: str, inches: float, size: float, weight: str = "normal") -> str:
+    """The text on as many lines as needed. Breaks are at spaces, after commas, and within words longer than a line."""
+    lines, line = [], ""
+    for piece in re.findall(r"[^ ,;\[]*[ ,;\[]*", text):
+        if line and width_of((line + piece).rstrip(), size, weight) > inches:
+            lines.append(line.rstrip())
+            line = ""
+        line += piece
+        while width_of(line.rstrip(), size, weight) > inches and len(line) > 1:
+            fits = next(n for n in range(len(line) - 1, 0, -1) if n == 1 or width_of(line[:n], size, weight) <= inches)
+            lines.append(line[:fits])
+            line = line[fits:]
+    return "\n".join([*lines, line.rstrip()] if line.strip() else lines)

@@ -12,9 +12,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .drawing import FONT, LETTERS
+from .drawing import FONT, LETTERS, broken
 from .groups import Group
-from .lettering import broken
 from .measured import measured
 from .result import Result
 from .steps import Step

@@ -1,10 +1,13 @@
-"""Calls of the program `hardgrad`."""
+"""Calls of the program `hardgrad`, and the facts about estimators, models and tasks that it or the head of a file tells."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from .errors import InputError
 
@@ -26,3 +29,16 @@ def asked(hardgrad: str, *arguments: str) -> str:
         said = done.stderr.strip() or done.stdout.strip() or f"{hardgrad} ended with status {done.returncode}"
         raise InputError("; ".join(said.removeprefix("hardgrad: ").splitlines()))
     return done.stdout
+
+
+def entries(hardgrad: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """By kind (estimators, models, tasks) and name: an element of `hardgrad list --json`."""
+    found = json.loads(asked(hardgrad, "list", "--json"))
+    return {kind: {str(one["name"]): one for one in found[kind]} for kind in ("estimators", "models", "tasks")}
+
+
+def head_of(source: Path) -> str:
+    """The comment at the head of a source file: equations, source, target, bias, departures from the paper. Empty if
+    there is none."""
+    found = re.match(r"(?://.*\n)+", source.read_text("utf-8")) if source.exists() else None
+    return re.sub(r"^// ?", "", found[0], flags=re.M) if found else ""

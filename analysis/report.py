@@ -23,13 +23,12 @@ from .findings import findings
 from .frames import per_run
 from .groups import Group, runs_of
 from .inference import pareto
-from .leading import MOST_SETTINGS, keys_of, leading, only
 from .numbers_in_words import bare_p, quantity_name, score
 from .page import blocks_table, page, picture, rows_table, sortable_table
 from .quantities import evaluation_names, most_common
 from .result import Result
 from .rounding import shown_unsupported
-from .table import QUANTITIES, caption, readable, table
+from .table import MOST_SETTINGS, QUANTITIES, caption, keys_of, leading, only, readable, table
 from .tried import chosen, tried
 
 _BRIEF = ("rank", "network", "estimator", "final loss", "variance", "runs")  # columns for settings that are not shown in full

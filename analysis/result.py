@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,11 @@ import xarray as xr
 from .errors import InputError
 from .groups import Group, Network, in_common, names_samples, runs_of, titles, with_samples
 from .steps import NAMED, Step, chosen_step, measured
-from .toml import tomllib
+
+if sys.version_info >= (3, 11):
+    import tomllib as tomllib
+else:  # the same, as a package
+    import tomli as tomllib
 
 _GRID = ("task", "model", "estimator", "seed")
 

@@ -1,4 +1,5 @@
-"""The ranking table: bias, variance, cost and final loss of every estimator, mean over seeds with intervals."""
+"""The ranking table: bias, variance, cost and final loss of every estimator, mean over seeds with intervals; and the selection of the
+leading settings, for results with more of them than a page can show."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from .groups import in_common, runs_of
+from .groups import in_common, labelled, runs_of
 from .measured import known_unbiased, measurements
 from .numbers_in_words import number, quantity_name, with_interval
 from .numbers_in_words import score as in_percent
@@ -22,6 +23,7 @@ MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_varian
 #: The table's numeric columns, and their display names.
 QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
               ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
+MOST_SETTINGS = 30  # of each network, drawn and listed in full
 
 
 def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = None) -> pd.DataFrame:
@@ -154,3 +156,26 @@ def format_table(frame: pd.DataFrame) -> str:
         lines.insert(1, "  ".join("-" * width for width in widths))
         blocks.append("\n".join([head, *lines]))
     return "\n\n".join([*blocks, textwrap.fill(caption(frame), 120)])
+
+
+def keys_of(result: Result, frame: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Task, model and label (as `groups.Group.label`) of every row of the table."""
+    names = result.other_axes
+    labels = [labelled(estimator, dict(zip(names, rest))) for estimator, *rest in zip(frame["estimator"], *(frame[name] for name in names))]
+    return list(zip(frame["task"], frame["model"], labels))
+
+
+def leading(frame: pd.DataFrame, most: int = MOST_SETTINGS) -> np.ndarray:
+    """Mask [rows] of the table (`table`, best rows first): for each network the best row of every estimator, then
+    the next best rows, `most` in all."""
+    kept = np.zeros(len(frame), bool)
+    places = pd.Series(np.arange(len(frame)))
+    for _, part in places.groupby([frame["task"].to_numpy(), frame["model"].to_numpy()], sort=False):
+        again = frame["estimator"].iloc[part].duplicated().to_numpy()
+        kept[part.to_numpy()[np.argsort(again, kind="stable")][:most]] = True
+    return kept
+
+
+def only(result: Result, keys: set[tuple[str, str, str]]) -> Result:
+    """The runs of these rows of the table."""
+    return result.of_runs(np.concatenate([group.runs for group in result.groups if (*group.panel, group.label) in keys]))

@@ -14,9 +14,8 @@ from ..errors import OutputError
 from ..findings import findings
 from ..output import file_name, write, writing
 from ..page import SCRIPT, STYLE, link, rows_table
-from ..program import TREE, asked
+from ..program import TREE, asked, entries, head_of
 from ..report import counted
-from .catalogue import entries, head_of
 from .claims import Tested, claim_page, claimed, overview, tested
 from .own import Own, own_page
 from .pages import Site, document, estimator_page, explorer, network_page, svg

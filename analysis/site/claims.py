@@ -16,10 +16,9 @@ from ..groups import Group, Network
 from ..numbers_in_words import bare_p, number, quantity_name, score, with_interval
 from ..output import file_name
 from ..page import Html, link, rows_table
-from ..result import Result
+from ..result import Result, tomllib
 from ..rounding import at_step
 from ..statistics import Mean, fewest_pairs, mean_interval, pairwise_differences, propagated_difference, propagated_mean
-from ..toml import tomllib
 from .pages import Site, document
 from .studies import Study, command, slug
 

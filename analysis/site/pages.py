@@ -17,12 +17,11 @@ from matplotlib.figure import Figure
 
 from ..answer_words import difference
 from ..groups import Network
-from ..leading import keys_of, leading, only
 from ..numbers_in_words import bare_p, quantity_name, score
 from ..output import file_name
 from ..page import Html, link, page, rows_table, sortable_table
 from ..report import cautions_part, figures_part, findings_part, provenance_part, ranking_part
-from ..table import QUANTITIES, caption, readable
+from ..table import QUANTITIES, caption, keys_of, leading, only, readable
 from .studies import Study, answered, command, explored, slug, stage
 
 _FIGURES = ("metric_curves", "bias_variance", "variance_over_training")

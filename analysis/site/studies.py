@@ -15,11 +15,10 @@ import pandas as pd
 from ..answer import answer
 from ..errors import InputError
 from ..groups import Network, runs_of
-from ..leading import keys_of
 from ..load import load
 from ..output import file_name
 from ..result import Result
-from ..table import MEASURED, table
+from ..table import MEASURED, keys_of, table
 
 
 class Study(NamedTuple):

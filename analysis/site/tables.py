@@ -14,9 +14,9 @@ import numpy as np
 from ..errors import InputError
 from ..frames import per_run
 from ..statistics import mean_interval
+from ..result import tomllib
 from ..table import readable
 from ..table import table as ranking_table
-from ..toml import tomllib
 from .studies import Study
 
 _PLACE = re.compile(r"(<!-- (table|number) ([a-z0-9_]+) -->\n?).*?(<!-- end -->)", re.S)

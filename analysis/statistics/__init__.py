@@ -2,11 +2,10 @@
 
 from .bootstrap import interquartile_mean, interquartile_mean_interval, probability_of_improvement, stratified_bootstrap
 from .differences import Difference, holm, paired_difference, pairs_needed, propagated_difference, welch_difference
-from .letters import letters
 from .means import Mean, mean_interval, propagated_mean, scaled
 from .noise import fewest_pairs, least_p
-from .pareto import pareto_front
-from .simultaneous import Pairwise, Ranked, error_factor, pairs_tested, pairwise_differences, ranked
+from .simultaneous import (Pairwise, Ranked, error_factor, letters, pairs_tested, pairwise_differences, pareto_front,
+                           ranked)
 
 __all__ = ["Difference", "Mean", "Pairwise", "Ranked", "error_factor", "fewest_pairs", "holm", "interquartile_mean",
            "interquartile_mean_interval", "least_p", "letters", "mean_interval", "paired_difference", "pairs_needed", "pairs_tested",

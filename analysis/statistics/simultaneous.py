@@ -1,14 +1,15 @@
-"""Pairwise differences of methods with simultaneous intervals, which stay valid for pairs chosen after seeing the data."""
+"""Many methods at once: pairwise differences with simultaneous intervals, which stay valid for pairs chosen after seeing the data; ranks;
+the letters that methods share which do not differ; and the Pareto front."""
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from .letters import letters
 from .noise import freedom, least_p, rounding_deviation
 
 
@@ -112,3 +113,47 @@ def ranked(scores: np.ndarray, blocks: Sequence[object] = (), found: Pairwise | 
         for i, mark in zip(places, letters((differs | differs.T)[np.ix_(places, places)])):
             marks[i] = mark
     return Ranked(order, rank, marks)
+
+
+def letters(differs: np.ndarray) -> list[str]:
+    """A text of letters for each method: a greedy clique cover of the pairs that do not differ (Gramm, Guo, Hueffner &
+    Niedermeier 2008, Algorithms for compact letter displays: comparison and evaluation).
+
+    differs [methods, methods], symmetric: whether a pair differs beyond noise. Two methods share a letter if and only
+    if they do not differ. The first letters go to the first methods, so sort the methods by their means before. """
+    alike = ~np.asarray(differs, bool)
+    np.fill_diagonal(alike, True)
+    left = alike.copy()  # pairs without a common letter; a method without any pair is a pair with itself
+    columns: list[list[int]] = []
+    for i in range(len(alike)):
+        while left[i, i:].any():
+            others = np.flatnonzero(left[i, i:]) + i
+            column = {i, int(others[others > i][0]) if (others > i).any() else i}
+            for k in range(len(alike)):
+                if alike[k, list(column)].all():
+                    column.add(k)
+            members = sorted(column)
+            left[np.ix_(members, members)] = False
+            columns.append(members)
+    columns.sort()
+    return ["".join(_letter(k) for k, column in enumerate(columns) if i in column) for i in range(len(alike))]
+
+
+def _letter(k: int) -> str:
+    """a, b, ..., z, A, ..., Z, then with a number: a1, b1, ..."""
+    places = string.ascii_lowercase + string.ascii_uppercase
+    return places[k % len(places)] + (str(k // len(places)) if k >= len(places) else "")
+
+
+def pareto_front(known: np.ndarray, ends: Sequence[np.ndarray]) -> np.ndarray:
+    """Mask [methods] of the Pareto front (Pareto 1906; Deb 2001, Multi-objective optimization); lower is better in all
+    criteria. A method is off the front if another is established to be no worse in every criterion and better in one.
+
+    `ends` of each criterion: [methods, methods], the upper end of the interval of method i minus method j, or the
+    difference itself if it has no interval. Method i is established to be no worse if this is not above zero. Methods
+    that are not `known` [methods] are excluded: they are not on the front and dominate no method. """
+    with np.errstate(invalid="ignore"):
+        no_worse = np.all([end <= 0 for end in ends], axis=0)
+        better = np.any([end < 0 for end in ends], axis=0)
+    beats = no_worse & better & known[:, None] & ~np.eye(len(known), dtype=bool)
+    return known & ~beats.any(axis=0)

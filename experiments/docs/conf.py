@@ -13,7 +13,7 @@ from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [os.environ["HARDGRAD_PACKAGE"], str(TREE)]  # the built package `hardgrad`; `analysis`
-from analysis.site.catalogue import head_of  # noqa: E402
+from analysis.program import head_of  # noqa: E402
 
 project = "Hardgrad"
 author = "the Hardgrad developers"

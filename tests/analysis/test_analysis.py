@@ -9,12 +9,11 @@ from scipy import stats
 from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, select, table
 from analysis.against import families, variance_against_samples
 from analysis.curves import entropy_over_training
-from analysis.drawing import MOST_PANELS
+from analysis.drawing import MOST_PANELS, broken, width_of
 from analysis.errors import NotApplicable
 from analysis.frames import per_run, tidy
 from analysis.groups import titles
 from analysis.heatmap import heat_map
-from analysis.lettering import broken, width_of
 from analysis.moments import variance_against_cost
 from analysis.result import Result
 from analysis.statistics import mean_interval

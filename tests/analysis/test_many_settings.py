@@ -5,9 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from analysis.leading import MOST_SETTINGS, leading
 from analysis.report import report
-from analysis.table import table
+from analysis.table import MOST_SETTINGS, leading, table
 from made_up import sweep
 
 
