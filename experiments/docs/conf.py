@@ -66,6 +66,7 @@ SITE = """
 :caption: Guides
 
 experiments/install/README
+experiments/tutorial
 estimators/choosing
 experiments/configs/README
 experiments/cli/README
