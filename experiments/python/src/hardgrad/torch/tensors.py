@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Optional, ParamSpec, Sequence, TypeVar, Union
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from .._core import UsageError
 
 DTYPES = (torch.float32, torch.float64)  #: of core
 USERS_DTYPES = (torch.float16, torch.bfloat16, *DTYPES)
+P = ParamSpec("P")
+Result = TypeVar("Result")
 AS_IS = "as is"  #: instead of examples
 Slope = tuple[Optional[Tensor], Union[None, str, Tensor]]
 
@@ -44,13 +46,14 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
     return chosen
 
 
-def eager(function: Callable[..., Any]) -> Callable[..., Any]:
+def eager(function: Callable[P, Result]) -> Callable[P, Result]:
     """A function that torch.compile does not look into: the graph breaks there. (PyTorch's own mark imports the compiler, which takes
     seconds.)"""
     @functools.wraps(function)
-    def called(*given: Any, **named: Any) -> Any:
-        compiler = sys.modules.get("torch._dynamo")
-        return function(*given, **named) if compiler is None else compiler.disable(function)(*given, **named)
+    def called(*given: P.args, **named: P.kwargs) -> Result:
+        compiler: Any = sys.modules.get("torch._dynamo")
+        chosen: Callable[P, Result] = function if compiler is None else compiler.disable(function)
+        return chosen(*given, **named)
 
     return called
 
