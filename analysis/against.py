@@ -67,7 +67,8 @@ def against(data: xr.Dataset | Result, quantity: str, parameter: str, at: str | 
             points = [(value, mean) for value, mean in points if np.isfinite(mean.mean)]
             if not points:
                 continue
-            x, y = np.array([value for value, _ in points]), np.array([mean.mean for _, mean in points])
+            x = np.array([value for value, _ in points])
+            y = np.array([mean.mean for _, mean in points])
             style = look[family.label]
             ax.plot(x, y, color=style.colour, linestyle=style.line, marker=style.marker, markersize=6 * font_scale(), linewidth=1.6 * font_scale(),
                     markeredgecolor="white", markeredgewidth=0.5, zorder=3)

@@ -179,7 +179,10 @@ class _Section:
 
     def __init__(self, budget: str, limit: float, scores: np.ndarray, members: list[Group], targets: dict[str, str], gone: list[int], spent: dict[str, np.ndarray]):
         """`gone`: runs of each group that are lost. `spent` [run]: cost in steps and rows at the limit."""
-        self.budget, self.limit, self.estimators, self.targets = budget, limit, list(targets), list(targets.values())
+        self.budget = budget
+        self.limit = limit
+        self.estimators = list(targets)
+        self.targets = list(targets.values())
         self.settings: list[list[dict[str, str]]] = []
         self.chosen: list[int] = []
         self.tried: list[int] = []  # runs at all settings; failed ones below
@@ -201,7 +204,8 @@ class _Section:
             self.near.append(nearest(scores[mine], found.chosen))
             best.append(found.scores)
             unsettled.append(found.unsettled)
-        self.scores, self.unsettled = np.array(best), np.array(unsettled)  # [estimators, seeds], [estimators]
+        self.scores = np.array(best)  # [estimators, seeds]
+        self.unsettled = np.array(unsettled)  # [estimators]
         self.pairs = pairwise_differences(self.scores, level=1 - LEVEL, unsettled=self.unsettled)  # the family of the letters
 
     def rows(self, sign: int, reference: str | None, matters: float) -> list[dict[str, object]]:

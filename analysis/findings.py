@@ -10,7 +10,7 @@ import pandas as pd
 
 from .answer import Pairs, answer_and_pairs, unranked
 from .errors import InputError
-from .numbers_in_words import number, p_value, quantity_name, score
+from .numbers_in_words import p_value, quantity_name, score
 from .result import Result
 from .table import table
 
@@ -72,7 +72,8 @@ def findings(result: Result, at: str | int = "half") -> list[str]:
 def _chosen(every: list[_Finding]) -> list[_Finding]:
     """One of each kind first, then the others, in the order of the networks; networks that were not named yet come first."""
     kept: list[_Finding] = []
-    kinds, left = ("failed", "differ", "objective", "biased", "variance", "same"), sorted(every, key=lambda one: one.sampled)
+    kinds = ("failed", "differ", "objective", "biased", "variance", "same")
+    left = sorted(every, key=lambda one: one.sampled)
     while left and len(kept) < MOST:
         best = min(left, key=lambda one: (one.kind in {k.kind for k in kept}, one.network in {k.network for k in kept}, kinds.index(one.kind)))
         kept.append(best)
@@ -179,7 +180,8 @@ def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding
             break
 
     # Another objective against the expected loss, both without noise and without bias: the objective alone differs.
-    exact, others = own[own["estimator"].isin(noise_free)], part[(part["target"] != main) & (part["target"] != "") & part["estimator"].isin(noise_free)]
+    exact = own[own["estimator"].isin(noise_free)]
+    others = part[(part["target"] != main) & (part["target"] != "") & part["estimator"].isin(noise_free)]
     if len(exact) and len(others):
         best, plain = others.iloc[0], exact.iloc[0]
         p = pairs.worse_than(best["estimator"]).get(plain["estimator"])

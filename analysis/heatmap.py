@@ -59,7 +59,8 @@ def heat_map(data: xr.Dataset | Result, at: str | int = "half", quantity: str = 
         names = [broken(name, 3, LETTERS["xtick.labelsize"]) for name in result.titles.values()]
         left = 0.085 * max(len(label) for label in labels) + 0.2
         wide = max(left + min(0.95, 40 / columns) * columns + 1.1, 6.5)
-        above, below = 0.045 * max(len(line) for name in names for line in name.split("\n")) + 0.6, 0.19 * len(legend) + 0.25
+        above = 0.045 * max(len(line) for name in names for line in name.split("\n")) + 0.6
+        below = 0.19 * len(legend) + 0.25
         tall = above + 0.27 * rows + below
         figure = Figure(figsize=(wide, tall))
         ax = figure.add_axes((left / wide, below / tall, min(0.95, 40 / columns) * columns / wide, 0.27 * rows / tall))

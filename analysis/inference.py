@@ -145,5 +145,6 @@ def _upper_ends(result: Result, members: list[Group], name: str, step: Step, val
     found = pairwise_differences(result.by_seed(members, values)[0], tests=1)
     means = list(map(measurements(result, name, step), members))
     mean, half = np.array([m.mean for m in means]), np.array([(m.high - m.low) / 2 for m in means])
-    difference, width = mean[:, None] - mean[None, :], np.hypot(half[:, None], half[None, :])  # as `propagated_difference`
+    difference = mean[:, None] - mean[None, :]
+    width = np.hypot(half[:, None], half[None, :])  # as `propagated_difference`
     return np.where(np.isfinite(found.high), found.high, np.where(np.isfinite(width), difference + width, difference))

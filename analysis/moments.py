@@ -117,7 +117,8 @@ def variance_against_cost(data: xr.Dataset | Result, at: str | int = "first") ->
         set_symlog("y", ax, ys)
         ax.set_xlim(min(xs) / 2, max(xs) * 2)
         readable_log(ax.xaxis, *ax.get_xlim())
-        bottom, top = -0.15 * min([y for y in ys if y > 0], default=1), max(ys) * 3 if max(ys) > 0 else 1
+        bottom = -0.15 * min([y for y in ys if y > 0], default=1)
+        top = max(ys) * 3 if max(ys) > 0 else 1
         ax.set_ylim(bottom, top)
         x = np.geomspace(min(xs) / 2, max(xs) * 2, 60)
         positive = [y for y in ys if y > 0]

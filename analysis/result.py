@@ -180,7 +180,8 @@ class Result:
         words = {"heldout": "held-out", "test": "test"}
         found = []
         for one in self.run_settings:
-            each, final = str(one.get("train.evaluate_split", "heldout")), str(one.get("train.final_split", "same"))
+            each = str(one.get("train.evaluate_split", "heldout"))
+            final = str(one.get("train.final_split", "same"))
             found.append(words.get(final if last and final != "same" else each, "evaluated"))
         return np.array(found, object)
 

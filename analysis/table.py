@@ -97,7 +97,8 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
             continue
         numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
         noise = (frame[f"{name}_low"] <= 0) & (frame[f"{name}_high"] > 0)
-        of_bias, unsupported = name in ("squared_bias", "relative_bias"), frame.get(f"{name}_unsupported", pd.Series(False, frame.index))
+        of_bias = name in ("squared_bias", "relative_bias")
+        unsupported = frame.get(f"{name}_unsupported", pd.Series(False, frame.index))
         out[title] = [in_percent(frame["metric_share"].iloc[i], *v) if name == "metric" else
                       ("unbiased" if of_bias and frame["unbiased"].iloc[i] and np.isfinite(v[0]) else
                        f"< {number(v[2])}" if of_bias and noise.iloc[i] and np.isfinite(v[2]) else with_interval(*v)) +

@@ -19,7 +19,7 @@ from ..report import counted
 from .claims import Tested, claim_page, claimed, overview, tested
 from .own import Own, own_page
 from .pages import Site, document, estimator_page, explorer, network_page, svg
-from .studies import Study, committed, slug
+from .studies import committed, slug
 
 REFERENCE = TREE / "results/reference"
 _PAGES = ("index.html", "data", "estimators", "networks", "claims", "figures")  # of an earlier site, removed first

@@ -13,7 +13,7 @@ from scipy import stats
 from ..errors import InputError
 from ..frames import matches, per_run
 from ..groups import Group, Network
-from ..numbers_in_words import bare_p, number, quantity_name, score, with_interval
+from ..numbers_in_words import bare_p, number, quantity_name, score
 from ..output import file_name
 from ..page import Html, link, rows_table
 from ..result import Result, tomllib
@@ -71,7 +71,8 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     if "order" not in claim:
         kept = all(mean.mean <= claim.get("at_most", np.inf) and mean.mean >= claim.get("at_least", -np.inf) for mean in means)
         return Tested(claim, study, networks[0], "reproduced" if kept else "not reproduced", rows, [])
-    ratio, lower = quantity in _RATIOS and bool((scores > 0).all()), study.result.lower_is_better(quantity)
+    ratio = quantity in _RATIOS and bool((scores > 0).all())
+    lower = study.result.lower_is_better(quantity)
     signed = np.log(scores) if ratio else scores if lower else -scores
     found = pairwise_differences(signed, tests=len(names) - 1)
     own = _measured(study.result, groups, quantity, claim.get("at", "first"), ratio) if len(seeds) < fewest_pairs() else None

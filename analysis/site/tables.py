@@ -73,7 +73,8 @@ def markdown(table: dict[str, Any], studies: Sequence[Study]) -> str:
     else:
         lines = [[*table["head"], *(column["title"] for column in table["columns"])]]
         for row in table["rows"]:
-            words, wanted = list(row.get("words", [])), {name: value for name, value in row.items() if name != "words"}
+            words = list(row.get("words", []))
+            wanted = {name: value for name, value in row.items() if name != "words"}
             words += [f"`{row['estimator']}`"] if len(words) < len(table["head"]) else []
             lines.append([*words, *(cell(study, {**wanted, **column.get("of", {})}, column) for column in table["columns"])])
     lines.insert(1, ["---"] * len(lines[0]))

@@ -4,7 +4,6 @@ statistical precipice. All are deterministic for a given `seed`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from scipy import stats

@@ -43,7 +43,8 @@ def _tested(difference: float, error: float, degrees: float, least: float, level
     be below 1 - level."""
     p, half = float(difference == 0), 0.0
     if error > 0:
-        p, half = float(2 * stats.t.sf(abs(difference) / error, degrees)), float(stats.t.ppf(0.5 + level / 2, degrees) * error)
+        p = float(2 * stats.t.sf(abs(difference) / error, degrees))
+        half = float(stats.t.ppf(0.5 + level / 2, degrees) * error)
     if not least < 1 - level:
         half = np.nan
     return difference - half, difference + half, max(p, least), p, least
@@ -89,7 +90,8 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, tests
     estimated = _deviations(pilot, 50) if np.isfinite(pilot) else np.array([1.0])
 
     def found(n: int) -> float:  # the t statistic is (a normal number + shift) / (a deviation of n), averaged over both deviations
-        critical, shift = special.stdtrit(freedom(n), 1 - level / 2 / tests), abs(difference) / deviation * np.sqrt(n)
+        critical = special.stdtrit(freedom(n), 1 - level / 2 / tests)
+        shift = abs(difference) / deviation * np.sqrt(n)
         return float(special.ndtr(shift * estimated[:, None] - critical * _deviations(n - 1, 200)).mean())
 
     low, high = fewest - 1, most  # power grows with n: too low at `low`, sufficient at `high`

@@ -24,7 +24,9 @@ def _bits(ax: Axes, rows: np.ndarray, label: str) -> None:
 def head_positions(attention: Attention) -> Figure:
     """One example per column, steps across: input, wanted output, and for every head the cells' probabilities, with the
     cells that one row chose."""
-    given, wanted, lengths = attention.need("input"), attention.need("answer"), attention.need("length")
+    given = attention.need("input")
+    wanted = attention.need("answer")
+    lengths = attention.need("length")
     readers = int(attention.settings.get("reads", 1))
     heads = readers + int(attention.settings.get("writes", 1))
     shown = list(attention.shown)

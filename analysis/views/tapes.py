@@ -23,7 +23,8 @@ def paths(attention: Attention, row: int) -> tuple[np.ndarray, np.ndarray, np.nd
         raise ValueError("paths need hard choices")
     example = int(attention.row_example[row * 3])
     answer, length = attention.need("answer")[example], int(attention.need("length")[example])
-    wanted, limit = int(np.sum(answer[:length, 0] >= 0)), int(np.ceil(float(attention.settings.get("time", 1)) * length))
+    wanted = int(np.sum(answer[:length, 0] >= 0))
+    limit = int(np.ceil(float(attention.settings.get("time", 1)) * length))
     chosen = attention.choices[:, row * 3: row * 3 + 3]
     at: list[list[int]] = [[0, 0]]
     writes: list[bool] = []
@@ -41,7 +42,9 @@ def paths(attention: Attention, row: int) -> tuple[np.ndarray, np.ndarray, np.nd
 @view("tape_machine")
 def tape_heads(attention: Attention) -> Figure:
     """One example per column: the input tape and, step by step downwards, the head positions of one row; dots: writes."""
-    given, answer, lengths = attention.need("input"), attention.need("answer"), attention.need("length")
+    given = attention.need("input")
+    answer = attention.need("answer")
+    lengths = attention.need("length")
     shown = list(attention.shown)
     tapes = {b: given[b, : lengths[b]][answer[b, : lengths[b], 0] < 0] for b in shown}
     tall = max(int(np.ceil(float(attention.settings.get("time", 1)) * lengths[b])) for b in shown)
@@ -68,7 +71,8 @@ def tape_heads(attention: Attention) -> Figure:
             below.plot(at_memory[:-1], steps, color=COLOURS[0], linewidth=1.2, linestyle="--", label="memory")
             below.plot(at_input[:-1], steps, color=COLOURS[1], linewidth=1.4, label="input")
             below.plot(at_input[:-1][writes], steps[writes], color=COLOURS[1], marker="o", markersize=4, linestyle="")
-            left, right = min(at_input.min(), at_memory.min(), 0), max(at_input.max(), at_memory.max(), len(tapes[b]) - 1)
+            left = min(at_input.min(), at_memory.min(), 0)
+            right = max(at_input.max(), at_memory.max(), len(tapes[b]) - 1)
             for ax in (above, below):
                 ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
                 ax.set_xlim(left - 0.5, right + 0.5)

@@ -101,8 +101,15 @@ class Comparison:
 
     def __init__(self, measured: Sequence[Measured], reference: str, by: str, seed: int, notes: Sequence[str], seconds: float,
                  own_seconds: float, parameters: int, framework: str, single: bool):
-        self.measured, self.reference, self.seed, self.notes = list(measured), reference, seed, list(notes)
-        self.seconds, self.own_seconds, self.parameters, self.framework, self._single = seconds, own_seconds, parameters, framework, single
+        self.measured = list(measured)
+        self.reference = reference
+        self.seed = seed
+        self.notes = list(notes)
+        self.seconds = seconds
+        self.own_seconds = own_seconds
+        self.parameters = parameters
+        self.framework = framework
+        self._single = single
         ok = [one for one in self.measured if one.status == "ok"]
         known = all(np.isfinite(one.rows) for one in ok)
         self.by = by if by != "auto" else "rows" if known else "seconds"

@@ -150,7 +150,8 @@ def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool
     if isinstance(estimator, str):
         name, found = estimator, _core.test(estimator, first_failure, not full)
     else:
-        name, found = name_of(estimator), _core.test_written(checked(estimator, samples), samples, derivatives, unbiased, first_failure, not full)
+        name = name_of(estimator)
+        found = _core.test_written(checked(estimator, samples), samples, derivatives, unbiased, first_failure, not full)
     passed, claims, checks = found
     return Verdict(name, passed, claims, tuple(Check(*check) for check in checks))
 

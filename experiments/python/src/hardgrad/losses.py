@@ -137,7 +137,8 @@ def tabulated(function: Function, logits: Logits) -> Floats:
     examples, columns, options = logits.value.shape
     check_outcomes(options, columns, examples)
     each = [outcomes(count) for count in logits.count]
-    chosen, example = np.concatenate(each), np.repeat(np.arange(examples), [len(rows) for rows in each])
+    chosen = np.concatenate(each)
+    example = np.repeat(np.arange(examples), [len(rows) for rows in each])
     losses = np.empty(len(chosen))
     for first in range(0, len(chosen), MOST_ROWS):
         rows = slice(first, first + MOST_ROWS)

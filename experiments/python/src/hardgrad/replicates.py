@@ -16,7 +16,8 @@ from ._core import Mixture, NotFinite, UsageError
 from .gradients import Drawing, Floats, Parameters
 
 LEVEL = 0.95  # of all intervals
-_BLOCKS, _MEMORY = 32, 2**30  # intervals come from the scatter of at most 32 blocks of gradients, fewer if their sums need more bytes
+_BLOCKS = 32
+_MEMORY = 2**30  # intervals come from the scatter of at most 32 blocks of gradients, fewer if their sums need more bytes
 
 
 @dataclass(frozen=True)

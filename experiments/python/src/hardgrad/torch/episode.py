@@ -47,7 +47,11 @@ class Choice:
     def __init__(self, options: Optional[Tensor], weights: Optional[Tensor], parent: Tensor, example: Tensor, place: int,
                  count: Optional[int], dtype: torch.dtype, spec: str):
         self.parent, self.example, self.place = parent, example, place
-        self._options, self._weights, self._count, self._dtype, self._spec = options, weights, count, dtype, spec
+        self._options = options
+        self._weights = weights
+        self._count = count
+        self._dtype = dtype
+        self._spec = spec
 
     @property
     def options(self) -> Tensor:
@@ -69,7 +73,11 @@ class Run:
     """One run of a network, which makes choices and reports costs."""
 
     def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[_Input], spec: str, subsets: set[str]):
-        self._asking, self._dtype, self._given, self._spec, self._subsets = asking, dtype, given, spec, subsets
+        self._asking = asking
+        self._dtype = dtype
+        self._given = given
+        self._spec = spec
+        self._subsets = subsets
         self._places: list[tuple[int, Optional[Tensor]]] = [(examples, None)]  # the number of rows, and their examples
         self._paid = False
         self.device = torch.device("cpu")  # of the last cost
@@ -179,9 +187,13 @@ class Episode:
 
     def __init__(self, examples: int, sites: dict[str, Site], named: draws.Given, posterior: bool, dtype: torch.dtype,
                  ids: Any, seed: int):
-        self._examples, self._named, self._estimator, self._dtype = examples, named, draws.held(named, dtype), dtype
+        self._examples = examples
+        self._named = named
+        self._estimator = draws.held(named, dtype)
+        self._dtype = dtype
         self._learning = False
-        self._sites, self._subsets = of_episode(sites), {name for name, site in sites.items() if site.subset}
+        self._sites = of_episode(sites)
+        self._subsets = {name for name, site in sites.items() if site.subset}
         self._posterior, self._ids, self._seed = posterior, ids, seed
         self._given: list[_Input] = []
         self._block: Any = None

@@ -112,7 +112,12 @@ class _Loss:
     """
 
     def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, wide: Tensor, spec: str, asked: Asked, dtype: torch.dtype):
-        self.f, self.takes, self.batched, self.dtype, self.spec, self.asked = f, takes, batched, dtype, spec, asked
+        self.f = f
+        self.takes = takes
+        self.batched = batched
+        self.dtype = dtype
+        self.spec = spec
+        self.asked = asked
         self.logits = wide if wide.requires_grad else wide.detach().requires_grad_()
         self.runs: list[Tensor] = []
         self.examples: list[Tensor] = []

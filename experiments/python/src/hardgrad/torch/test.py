@@ -62,7 +62,8 @@ def _as_it_is(estimator: Any) -> Iterator[list[Tensor]]:
     if not isinstance(estimator, torch.nn.Module):
         yield []
         return
-    mode, before = estimator.training, {name: x.clone() for name, x in estimator.state_dict().items()}
+    mode = estimator.training
+    before = {name: x.clone() for name, x in estimator.state_dict().items()}
     dtypes = {name: x.dtype for name, x in estimator.named_parameters()}
     estimator.eval().double()
     try:
@@ -76,7 +77,10 @@ def _as_it_is(estimator: Any) -> Iterator[list[Tensor]]:
 
 class _Tester:
     def __init__(self, estimator: Function, unbiased: bool, first_failure: bool, draws: int):
-        self.estimator, self.unbiased, self.first_failure, self.draws = estimator, unbiased, first_failure, draws
+        self.estimator = estimator
+        self.unbiased = unbiased
+        self.first_failure = first_failure
+        self.draws = draws
         self.checks: list[Check] = []
 
     def run(self, own: list[Tensor]) -> None:
@@ -96,7 +100,8 @@ class _Tester:
         try:
             outcome, detail = self._judged(network)
         except Exception as error:  # of the user's function, too
-            outcome, detail = "failed", " ".join(str(error).split()) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            outcome = "failed"
+            detail = " ".join(str(error).split()) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
         self.checks.append(Check(check, network.where, outcome, detail))
         return not (self.first_failure and outcome == "failed")
 
