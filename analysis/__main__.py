@@ -1,4 +1,5 @@
-"""Command line: `python3 -m analysis answer|report|draw|site|restarts|watch|look|compare|align ...`; see `--help`."""
+"""Command line: `python3 -m analysis answer|report|draw|site|restarts|watch|look|compare|align
+...`; see `--help`."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ from .load import load, load_tuning
 from .output import complain, finish, require_place, write
 from .program import program
 from .report import report
-from .result import Result
 from .restarts import TRAINING_LOSS, restart_table
+from .result import Result
 from .site import REFERENCE, build, committed, own_result, rewritten, specified
 from .table import MOST_SETTINGS, format_table, keys_of, table
 from .tried import chosen
@@ -51,7 +52,9 @@ def _folder(arguments: argparse.Namespace) -> Path:
 _FORMATS = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
-def _save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("png", "svg")) -> list[Path]:
+def _save(
+    figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("png", "svg")
+) -> list[Path]:
     """Saves the figure in these formats; returns the paths."""
     paths = []
     for kind in formats:
@@ -65,7 +68,9 @@ def _save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("pn
 def _draw(arguments: argparse.Namespace) -> int:
     data = load(arguments.result, arguments.unverified)
     whole = Result(data)
-    result, pages = (Result(select(data, estimator=arguments.estimator)) if arguments.estimator else whole).page(arguments.page, MOST_PANELS)
+    result, pages = (
+        Result(select(data, estimator=arguments.estimator)) if arguments.estimator else whole
+    ).page(arguments.page, MOST_PANELS)
     frame = _rows_of(whole, result, arguments.at)
     folder = _folder(arguments)
     paths, status = [], 0
@@ -76,10 +81,14 @@ def _draw(arguments: argparse.Namespace) -> int:
     pictures = [one for one in formats if one != "latex"]
     suffix = f"_page{arguments.page}" if pages > 1 else ""
     with sized(SIZES[arguments.size]):
-        for name, figure in draw_all(result, arguments.at, arguments.figure, arguments.metric) if pictures else ():
+        for name, figure in (
+            draw_all(result, arguments.at, arguments.figure, arguments.metric) if pictures else ()
+        ):
             if isinstance(figure, InputError):
                 complain(f"{name}: not drawn: {figure}")
-                status = 3 if arguments.figure or arguments.metric and name in METRICS else status  # it was asked for
+                status = (
+                    3 if arguments.figure or arguments.metric and name in METRICS else status
+                )  # it was asked for
                 continue
             paths += _save(figure, folder, name + suffix, pictures)
     print(format_table(frame))
@@ -87,16 +96,27 @@ def _draw(arguments: argparse.Namespace) -> int:
     for path in paths:
         print(path)
     if pages > 1:
-        print(f"page {arguments.page} of {pages}, {MOST_PANELS} networks each; use --page N for another")
+        print(
+            f"page {arguments.page} of {pages}, {MOST_PANELS} networks each; use --page N "
+            "for another"
+        )
     return status
 
 
 def _rows_of(whole: Result, result: Result, at: str) -> pd.DataFrame:
-    """The table's rows of the runs in `result`. Ranks and letters are those among all estimators of their networks in
-    `whole`."""
-    part = whole.of_runs(np.concatenate([runs_of(members) for panel, members in whole.panels.items() if panel in result.panels]))
+    """The table's rows of the runs in `result`. Ranks and letters are those among all estimators of
+    their networks in `whole`."""
+    part = whole.of_runs(
+        np.concatenate(
+            [runs_of(members) for panel, members in whole.panels.items() if panel in result.panels]
+        )
+    )
     shown = set(result.values("run").tolist())
-    kept = {(*group.panel, group.label) for group in part.groups if shown & set(part.values("run")[group.runs].tolist())}
+    kept = {
+        (*group.panel, group.label)
+        for group in part.groups
+        if shown & set(part.values("run")[group.runs].tolist())
+    }
     frame = table(part, at)
     return frame[[key in kept for key in keys_of(part, frame)]]
 
@@ -118,12 +138,20 @@ def _answer(arguments: argparse.Namespace) -> int:
     if arguments.json:
         for line in missing:
             complain(line)
-    print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found, searched, arguments.matters, missing))
+    print(
+        found.to_json(orient="records", indent=2)
+        if arguments.json
+        else format_answer(found, searched, arguments.matters, missing)
+    )
     return 1 if missing else 0
 
 
 def _restarts(arguments: argparse.Namespace) -> None:
-    _print(restart_table(load(arguments.result, arguments.unverified), arguments.by), arguments, "{:.4g}")
+    _print(
+        restart_table(load(arguments.result, arguments.unverified), arguments.by),
+        arguments,
+        "{:.4g}",
+    )
 
 
 def _look(arguments: argparse.Namespace) -> None:
@@ -156,20 +184,35 @@ def _watch(arguments: argparse.Namespace) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    first, second = (load(path, arguments.unverified) for path in (arguments.result, arguments.second))
+    first, second = (
+        load(path, arguments.unverified) for path in (arguments.result, arguments.second)
+    )
     found = compare(first, second, arguments.at)
     print(json.dumps(as_json(found), indent=2) if arguments.json else format_comparison(found))
 
 
 def _align(arguments: argparse.Namespace) -> None:
-    found = align(arguments.folder, arguments.train, arguments.iterations, arguments.agreed, arguments.reverse)
+    found = align(
+        arguments.folder, arguments.train, arguments.iterations, arguments.agreed, arguments.reverse
+    )
     if found.attrs["pairs"] < found.attrs["all_pairs"]:
-        print(f"{found.attrs['pairs']} of {found.attrs['all_pairs']} pairs are in both folders", file=sys.stderr)
+        print(
+            f"{found.attrs['pairs']} of {found.attrs['all_pairs']} pairs are in both folders",
+            file=sys.stderr,
+        )
     _print(found, arguments, "{:.3f}")
 
 
 def _site(arguments: argparse.Namespace) -> None:
-    own = own_result(Path(arguments.own), Path(arguments.test) if arguments.test else None, arguments.hardgrad) if arguments.own else None
+    own = (
+        own_result(
+            Path(arguments.own),
+            Path(arguments.test) if arguments.test else None,
+            arguments.hardgrad,
+        )
+        if arguments.own
+        else None
+    )
     print(build(Path(arguments.out), arguments.hardgrad, own))
 
 
@@ -185,7 +228,11 @@ def _tables(arguments: argparse.Namespace) -> None:
 
 
 def _print(found: pd.DataFrame, arguments: argparse.Namespace, numbers: str) -> None:
-    print(found.to_json(orient="records", indent=2) if arguments.json else found.to_string(index=False, float_format=numbers.format))
+    print(
+        found.to_json(orient="records", indent=2)
+        if arguments.json
+        else found.to_string(index=False, float_format=numbers.format)
+    )
 
 
 def _seconds(text: str) -> float:
@@ -214,90 +261,258 @@ Add = Callable[..., argparse.ArgumentParser]  # name of a verb, its function, de
 
 def _add_pages(add: Add) -> None:
     for name, run, text, out in (
-            ("report", _report, "write one self-contained HTML page", "file (default: beside the result)"),
-            ("draw", _draw, "write figures as pictures, print the table", "folder (default: the result's name)")):
+        (
+            "report",
+            _report,
+            "write one self-contained HTML page",
+            "file (default: beside the result)",
+        ),
+        (
+            "draw",
+            _draw,
+            "write figures as pictures, print the table",
+            "folder (default: the result's name)",
+        ),
+    ):
         verb = add(name, run, text)
         verb.add_argument("result", metavar="RESULT.h5", help="merged result")
         verb.add_argument("--out", help=out)
-        verb.add_argument("--at", default="half",
-                          help="step whose bias and variance are shown: first, half, last or a number (default: half, the measured step "
-                               "nearest to half of the training, where baselines are trained)")
+        verb.add_argument(
+            "--at",
+            default="half",
+            help="step whose bias and variance are shown: first, half, last or a number (default: "
+            "half, the measured step "
+            "nearest to half of the training, where baselines are trained)",
+        )
         if name == "report":
-            verb.add_argument("--settings", type=_count, default=MOST_SETTINGS, metavar="N",
-                              help=f"number of settings per network to draw and list in full, best first (default: {MOST_SETTINGS})")
+            verb.add_argument(
+                "--settings",
+                type=_count,
+                default=MOST_SETTINGS,
+                metavar="N",
+                help="number of settings per network to draw and list in full, best first "
+                f"(default: {MOST_SETTINGS})",
+            )
         else:
-            verb.add_argument("--figure", action="append", choices=FIGURES, metavar="NAME",
-                              help=f"draw this figure; may be repeated (default: all that apply to the result): {', '.join(FIGURES)}")
-            verb.add_argument("--metric", metavar="NAME", help="metric of the metric figures, such as metric_exact_match (default: the first of "
-                              "each task)")
-            verb.add_argument("--estimator", action="append", metavar="NAME",
-                              help="draw this estimator only, by name or as given in the sweep; may be repeated (default: all). Ranks and letters of the table stay those among all estimators")
-            verb.add_argument("--size", choices=SIZES, default="screen",
-                              help="paper: panels fit a column of a two-column page; talk: two fill a slide; poster: legible from two metres "
-                              "(default: screen)")
-            verb.add_argument("--format", action="append", choices=[*_FORMATS, "latex"],
-                              help="of the figures, or latex: the table, in table.tex; may be repeated (default: png and svg)")
-            verb.add_argument("--page", type=int, default=1, metavar="N",
-                              help=f"page to draw, with {MOST_PANELS} networks each (default: 1)")
+            verb.add_argument(
+                "--figure",
+                action="append",
+                choices=FIGURES,
+                metavar="NAME",
+                help="draw this figure; may be repeated (default: all that apply to the result): "
+                f"{', '.join(FIGURES)}",
+            )
+            verb.add_argument(
+                "--metric",
+                metavar="NAME",
+                help="metric of the metric figures, such as metric_exact_match (default: the "
+                "first of "
+                "each task)",
+            )
+            verb.add_argument(
+                "--estimator",
+                action="append",
+                metavar="NAME",
+                help="draw this estimator only, by name or as given in the sweep; may be repeated "
+                "(default: all). Ranks and letters of the table stay those among all "
+                "estimators",
+            )
+            verb.add_argument(
+                "--size",
+                choices=SIZES,
+                default="screen",
+                help="paper: panels fit a column of a two-column page; talk: two fill a slide; "
+                "poster: legible from two metres "
+                "(default: screen)",
+            )
+            verb.add_argument(
+                "--format",
+                action="append",
+                choices=[*_FORMATS, "latex"],
+                help="of the figures, or latex: the table, in table.tex; may be repeated "
+                "(default: png and svg)",
+            )
+            verb.add_argument(
+                "--page",
+                type=int,
+                default=1,
+                metavar="N",
+                help=f"page to draw, with {MOST_PANELS} networks each (default: 1)",
+            )
 
 
 def _add_rankings(add: Add) -> None:
-    verb = add("answer", _answer, "rank the estimators: each at its best settings, at equal cost, with the uncertainty", json=True)
+    verb = add(
+        "answer",
+        _answer,
+        "rank the estimators: each at its best settings, at equal cost, with the uncertainty",
+        json=True,
+    )
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
-    verb.add_argument("--by", metavar="QUANTITY",
-                      help="a loss or metric of the evaluations, such as heldout_expected_loss (default: the task's metric, or its loss)")
-    verb.add_argument("--baseline", metavar="NAME", help=f"compare every estimator with this one, instead of with the best (default, of more than {MANY} estimators: leave-one-out)")
-    verb.add_argument("--matters", type=_positive, default=0.0, metavar="D",
-                      help="smallest difference that matters, in the unit of the quantity (of shares: 0.02 is 2 points); smaller ones count as none (default: 0)")
-    verb = add("restarts", _restarts, "choose the run that trained best among runs that differ only in their seed", json=True)
+    verb.add_argument(
+        "--by",
+        metavar="QUANTITY",
+        help="a loss or metric of the evaluations, such as heldout_expected_loss (default: the "
+        "task's metric, or its loss)",
+    )
+    verb.add_argument(
+        "--baseline",
+        metavar="NAME",
+        help="compare every estimator with this one, instead of with the best (default, of more "
+        f"than {MANY} estimators: leave-one-out)",
+    )
+    verb.add_argument(
+        "--matters",
+        type=_positive,
+        default=0.0,
+        metavar="D",
+        help="smallest difference that matters, in the unit of the quantity (of shares: 0.02 is 2 "
+        "points); smaller ones count as none (default: 0)",
+    )
+    verb = add(
+        "restarts",
+        _restarts,
+        "choose the run that trained best among runs that differ only in their seed",
+        json=True,
+    )
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
-    verb.add_argument("--by", default=TRAINING_LOSS, metavar="QUANTITY",
-                      help="criterion for the choice; use a training quantity to keep held-out ones for evaluation (default: the last training losses)")
+    verb.add_argument(
+        "--by",
+        default=TRAINING_LOSS,
+        metavar="QUANTITY",
+        help="criterion for the choice; use a training quantity to keep held-out ones for "
+        "evaluation (default: the last training losses)",
+    )
 
 
 def _add_others(add: Add) -> None:
     def add_program(verb: argparse.ArgumentParser) -> None:
-        verb.add_argument("--hardgrad", metavar="PROGRAM", default=program(), help="the program (default: on the path, or in build/release)")
+        verb.add_argument(
+            "--hardgrad",
+            metavar="PROGRAM",
+            default=program(),
+            help="the program (default: on the path, or in build/release)",
+        )
 
     verb = add("look", _look, "draw a network's attention: alignments, hops, glimpses, entropy")
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
-    verb.add_argument("second", metavar="SECOND.h5", nargs="?",
-                      help="the same of another captioner, for the same examples: the first one's row is drawn above the second one's")
+    verb.add_argument(
+        "second",
+        metavar="SECOND.h5",
+        nargs="?",
+        help="the same of another captioner, for the same examples: the first one's row is drawn "
+        "above the second one's",
+    )
     verb.add_argument("--out", help="folder (default: the file's name)")
-    verb = add("watch", _watch, "draw a sweep's training losses while it runs, on a page that reloads itself")
+    verb = add(
+        "watch",
+        _watch,
+        "draw a sweep's training losses while it runs, on a page that reloads itself",
+    )
     verb.add_argument("folder", metavar="DIR", help="folder of a sweep")
     verb.add_argument("--out", help="page (default: beside the folder)")
-    verb.add_argument("--by", choices=("steps", "rows", "cpu_seconds"), default="steps", help="horizontal axis (default: steps)")
-    verb.add_argument("--every", type=_seconds, default=5, metavar="SECONDS", help="interval between updates (default: 5)")
+    verb.add_argument(
+        "--by",
+        choices=("steps", "rows", "cpu_seconds"),
+        default="steps",
+        help="horizontal axis (default: steps)",
+    )
+    verb.add_argument(
+        "--every",
+        type=_seconds,
+        default=5,
+        metavar="SECONDS",
+        help="interval between updates (default: 5)",
+    )
     add_program(verb)
     verb = add("compare", _compare, "list changes between two results beyond noise", json=True)
     verb.add_argument("result", metavar="FIRST.h5", help="merged result")
-    verb.add_argument("second", metavar="SECOND.h5", help="the same sweep run again, or one that shares cells with it")
-    verb.add_argument("--at", default="first", help="step whose bias and variance are compared: first, half, last or a number (default: first)")
-    verb = add("site", _site, "write a static site of the committed results, and of a result of your own")
+    verb.add_argument(
+        "second",
+        metavar="SECOND.h5",
+        help="the same sweep run again, or one that shares cells with it",
+    )
+    verb.add_argument(
+        "--at",
+        default="first",
+        help="step whose bias and variance are compared: first, half, last or a number (default: "
+        "first)",
+    )
+    verb = add(
+        "site", _site, "write a static site of the committed results, and of a result of your own"
+    )
     verb.add_argument("--out", default="results/site", help="folder (default: results/site)")
-    verb.add_argument("--with", dest="own", metavar="RESULT.h5", help="a merged result of your own; `hardgrad check` must find it whole")
-    verb.add_argument("--test", metavar="FILE", help="output of `hardgrad test NAME --json` for its estimator")
+    verb.add_argument(
+        "--with",
+        dest="own",
+        metavar="RESULT.h5",
+        help="a merged result of your own; `hardgrad check` must find it whole",
+    )
+    verb.add_argument(
+        "--test", metavar="FILE", help="output of `hardgrad test NAME --json` for its estimator"
+    )
     add_program(verb)
-    verb = add("tables", _tables, "make the tables of the reference pages anew from their files; print the pages that changed")
-    verb.add_argument("folder", nargs="?", default=str(REFERENCE), metavar="DIR", help="folder of the pages, data/ and tables.toml (default: results/reference)")
+    verb = add(
+        "tables",
+        _tables,
+        "make the tables of the reference pages anew from their files; print the pages that "
+        "changed",
+    )
+    verb.add_argument(
+        "folder",
+        nargs="?",
+        default=str(REFERENCE),
+        metavar="DIR",
+        help="folder of the pages, data/ and tables.toml (default: results/reference)",
+    )
 
 
 def _add_alignments(add: Add) -> None:
-    verb = add("align", _align, "evaluate a network's attention as a word alignment, beside IBM Models 1 and 2", json=True)
-    verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
-    verb.add_argument("--agreed", action="store_true", help="without gold links: evaluate against the links on which the IBM models agree")
-    verb.add_argument("--train", metavar="FOLDER", help="another such folder; the IBM models train on its pairs, too")
-    verb.add_argument("--reverse", metavar="FOLDER", help="the same sentences by a network of the other direction: links of both, and of either")
-    verb.add_argument("--iterations", type=int, default=5, metavar="N", choices=range(1, 1001),
-                      help="iterations of expectation-maximisation for each model (default: 5)")
+    verb = add(
+        "align",
+        _align,
+        "evaluate a network's attention as a word alignment, beside IBM Models 1 and 2",
+        json=True,
+    )
+    verb.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="folder of `hardgrad evaluate --alignments`, with gold links",
+    )
+    verb.add_argument(
+        "--agreed",
+        action="store_true",
+        help="without gold links: evaluate against the links on which the IBM models agree",
+    )
+    verb.add_argument(
+        "--train",
+        metavar="FOLDER",
+        help="another such folder; the IBM models train on its pairs, too",
+    )
+    verb.add_argument(
+        "--reverse",
+        metavar="FOLDER",
+        help="the same sentences by a network of the other direction: links of both, and of either",
+    )
+    verb.add_argument(
+        "--iterations",
+        type=int,
+        default=5,
+        metavar="N",
+        choices=range(1, 1001),
+        help="iterations of expectation-maximisation for each model (default: 5)",
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m analysis", description="Tables, figures and reports of a result."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
-    def add(name: str, run: Callable[[argparse.Namespace], int | None], text: str, json: bool = False) -> argparse.ArgumentParser:
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int | None], text: str, json: bool = False
+    ) -> argparse.ArgumentParser:
         verb = verbs.add_parser(name, help=text, description=text)
         verb.set_defaults(run=run)
         if json:
@@ -307,14 +522,17 @@ def _parser() -> argparse.ArgumentParser:
     for group in (_add_pages, _add_rankings, _add_others, _add_alignments):
         group(add)
     for verb in verbs.choices.values():
-        verb.add_argument("--unverified", action="store_true",
-                          help="also read files that another program has changed; their integrity is not checked")
+        verb.add_argument(
+            "--unverified",
+            action="store_true",
+            help="also read files that another program has changed; their integrity is not checked",
+        )
     return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; returns the exit status: 0, 1 (all runs of a network failed), 2 (bad usage or output place) or 3
-    (bad input)."""
+    """Runs a command; returns the exit status: 0, 1 (all runs of a network failed), 2 (bad usage or
+    output place) or 3 (bad input)."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # file names may not be UTF-8
     parsed = _parser().parse_args(arguments)

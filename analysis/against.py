@@ -1,4 +1,5 @@
-"""Figures of a measured quantity against a parameter of the estimators, such as samples or temperature."""
+"""Figures of a measured quantity against a parameter of the estimators, such as samples or
+temperature."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Family(NamedTuple):
 
 
 def families(result: Result, parameter: str) -> dict[Network, list[Family]]:
-    """Families by task and model: estimators that were run with two or more values of the parameter."""
+    """Families by task and model: estimators that were run with two or more values of the
+    parameter."""
     several: dict[Network, list[Family]] = {}
     for panel, members in result.panels.items():
         found: dict[str, list[tuple[float, Group]]] = {}
@@ -35,9 +37,16 @@ def families(result: Result, parameter: str) -> dict[Network, list[Family]]:
             value = result.estimator_settings[group.runs[0]].get(parameter)
             if isinstance(value, (int, float)):
                 found.setdefault(_without(group.label, parameter), []).append((float(value), group))
-        ordered = {label: sorted(points, key=lambda p: p[0]) for label, points in found.items() if len(points) > 1}
+        ordered = {
+            label: sorted(points, key=lambda p: p[0])
+            for label, points in found.items()
+            if len(points) > 1
+        }
         if ordered:
-            several[panel] = [Family(label, [v for v, _ in points], [g for _, g in points]) for label, points in ordered.items()]
+            several[panel] = [
+                Family(label, [v for v, _ in points], [g for _, g in points])
+                for label, points in ordered.items()
+            ]
     if not several:
         raise NotApplicable(f"{result.path}: no estimator has several values of {parameter}")
     return several
@@ -52,13 +61,20 @@ def _without(label: str, parameter: str) -> str:
     return name + (f"[{','.join(kept)}]" if kept else "") + after
 
 
-def against(data: xr.Dataset | Result, quantity: str, parameter: str, at: str | int = "first") -> Figure:
-    """A measured quantity against a parameter, one curve per estimator, mean over seeds, on logarithmic axes."""
+def against(
+    data: xr.Dataset | Result, quantity: str, parameter: str, at: str | int = "first"
+) -> Figure:
+    """A measured quantity against a parameter, one curve per estimator, mean over seeds, on
+    logarithmic axes."""
     result = Result.of(data)
     found = families(result, parameter)
     step = result.step(at)
     result.need(quantity, "set measure.at in the sweep")
-    of = shown_bias(result, step) if quantity == "squared_bias" else measurements(result, quantity, step)
+    of = (
+        shown_bias(result, step)
+        if quantity == "squared_bias"
+        else measurements(result, quantity, step)
+    )
 
     def panel(ax: Axes, members: list[Family], look: dict[str, Look]) -> bool:
         every: list[float] = []
@@ -70,10 +86,31 @@ def against(data: xr.Dataset | Result, quantity: str, parameter: str, at: str | 
             x = np.array([value for value, _ in points])
             y = np.array([mean.mean for _, mean in points])
             style = look[family.label]
-            ax.plot(x, y, color=style.colour, linestyle=style.line, marker=style.marker, markersize=6 * font_scale(), linewidth=1.6 * font_scale(),
-                    markeredgecolor="white", markeredgewidth=0.5, zorder=3)
-            low, high = (np.array([getattr(mean, side) for _, mean in points]) for side in ("low", "high"))
-            ax.fill_between(x, low, high, where=np.isfinite(low), color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+            ax.plot(
+                x,
+                y,
+                color=style.colour,
+                linestyle=style.line,
+                marker=style.marker,
+                markersize=6 * font_scale(),
+                linewidth=1.6 * font_scale(),
+                markeredgecolor="white",
+                markeredgewidth=0.5,
+                zorder=3,
+            )
+            low, high = (
+                np.array([getattr(mean, side) for _, mean in points]) for side in ("low", "high")
+            )
+            ax.fill_between(
+                x,
+                low,
+                high,
+                where=np.isfinite(low),
+                color=style.colour,
+                alpha=0.15,
+                linewidth=0,
+                zorder=2,
+            )
             every += y.tolist()
         if not every:
             return False
@@ -86,8 +123,13 @@ def against(data: xr.Dataset | Result, quantity: str, parameter: str, at: str | 
         ax.set_ylim(0 if min(every) >= 0 else None, 2 * max(every) if max(every) > 0 else None)
         return True
 
-    return draw_panels(found, f"{quantity.replace('_', ' ').capitalize()} against {parameter} ({step.words})", panel, parameter,
-                       quantity.replace("_", " "))
+    return draw_panels(
+        found,
+        f"{quantity.replace('_', ' ').capitalize()} against {parameter} ({step.words})",
+        panel,
+        parameter,
+        quantity.replace("_", " "),
+    )
 
 
 def variance_against_samples(data: xr.Dataset | Result, at: str | int = "first") -> Figure:

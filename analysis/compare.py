@@ -15,15 +15,35 @@ from .groups import Group, Network, runs_of, titles
 from .quantities import evaluation_names, most_common
 from .result import Result
 from .rounding import at_step, rounding
-from .statistics import Difference, Mean, holm, paired_difference, propagated_difference, propagated_mean, welch_difference
+from .statistics import (
+    Difference,
+    Mean,
+    holm,
+    paired_difference,
+    propagated_difference,
+    propagated_mean,
+    welch_difference,
+)
 
-_PROVENANCE = ("version", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel", "instruction_set", "cpu", "threads",
-               "plan_hash")
+_PROVENANCE = (
+    "version",
+    "git_commit",
+    "git_dirty",
+    "compiler",
+    "flags",
+    "blas",
+    "blas_kernel",
+    "instruction_set",
+    "cpu",
+    "threads",
+    "plan_hash",
+)
 
 
 class Comparison(NamedTuple):
-    """`cells`: one row per task, model, estimator and quantity in both results. `only_first`, `only_second`: estimators
-    that only one result has. `provenance`: attributes that differ, with both values."""
+    """`cells`: one row per task, model, estimator and quantity in both results. `only_first`,
+    `only_second`: estimators that only one result has. `provenance`: attributes that differ, with
+    both values."""
 
     cells: pd.DataFrame
     only_first: list[tuple[str, str, str]]
@@ -31,21 +51,30 @@ class Comparison(NamedTuple):
     provenance: dict[str, tuple[str, str]]
 
 
-def compare(first: xr.Dataset | Result, second: xr.Dataset | Result, at: str | int = "first", level: float = 0.05) -> Comparison:
-    """Second minus first, for the final held-out loss, the metric, and variance and squared bias at step `at`.
+def compare(
+    first: xr.Dataset | Result,
+    second: xr.Dataset | Result,
+    at: str | int = "first",
+    level: float = 0.05,
+) -> Comparison:
+    """Second minus first, for the final held-out loss, the metric, and variance and squared bias at
+    step `at`.
 
-    A measured quantity has an interval for each run. These intervals give the noise of the difference, over the seeds
-    that both results have (`propagated_difference`). A quantity of training is paired over these seeds
-    (`paired_difference`). Without common seeds, the two samples are independent (`welch_difference`). p-values are
-    corrected for all rows together (Holm 1979) and then bounded by what so few seeds can give. `verdict` is "changed"
-    below `level`, "within noise" above, "same" if the numbers are equal up to rounding, "infinite" if a number is, and
-    "few seeds" if there are too few for a p-value below `level`. InputError if the results have nothing in common. """
+    A measured quantity has an interval for each run. These intervals give the noise of the
+    difference, over the seeds that both results have (`propagated_difference`). A quantity of
+    training is paired over these seeds (`paired_difference`). Without common seeds, the two samples
+    are independent (`welch_difference`). p-values are corrected for all rows together (Holm 1979)
+    and then bounded by what so few seeds can give. `verdict` is "changed" below `level`, "within
+    noise" above, "same" if the numbers are equal up to rounding, "infinite" if a number is, and
+    "few seeds" if there are too few for a p-value below `level`. InputError if the results have
+    nothing in common."""
     first, second = Result.of(first), Result.of(second)
     sides = [{(g.task, g.model, g.label): g for g in one.groups} for one in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     if not shared:
-        raise InputError(f"{second.path}: has no task, model and estimator in common with "
-                         f"{first.path}")
+        raise InputError(
+            f"{second.path}: has no task, model and estimator in common with {first.path}"
+        )
     rows: list[dict[str, object]] = []
     for quantity, name, values in _quantities(first, second, at):
         for key in shared:
@@ -54,22 +83,55 @@ def compare(first: xr.Dataset | Result, second: xr.Dataset | Result, at: str | i
             pair = sides[0][key], sides[1][key]
             found = _difference((first, second), pair, quantity, values, at)
             if found:
-                rows.append({"task": key[0], "model": key[1], "estimator": key[2],
-                             "quantity": name[key[:2]] if name is not None else quantity, **found})
-    frame = pd.DataFrame(rows, columns=["task", "model", "estimator", "quantity", "first", "second", *Difference._fields, "method"])
+                rows.append(
+                    {
+                        "task": key[0],
+                        "model": key[1],
+                        "estimator": key[2],
+                        "quantity": name[key[:2]] if name is not None else quantity,
+                        **found,
+                    }
+                )
+    frame = pd.DataFrame(
+        rows,
+        columns=[
+            "task",
+            "model",
+            "estimator",
+            "quantity",
+            "first",
+            "second",
+            *Difference._fields,
+            "method",
+        ],
+    )
     unbounded = frame.pop("p_unbounded").to_numpy(dtype=float)
     bounds = frame.pop("p_least").to_numpy(dtype=float)
     frame["p_holm"] = np.fmax(holm(unbounded), bounds)
     few = frame["p_value"].isna() | (bounds >= level)
-    frame["verdict"] = np.where(frame["method"].isin(["same", "infinite"]), frame["method"], np.where(few, "few seeds", np.where(
-        frame["p_holm"] < level, "changed", "within noise")))
-    provenance = {name: (str(first.data.attrs.get(name, "")), str(second.data.attrs.get(name, ""))) for name in _PROVENANCE}
+    frame["verdict"] = np.where(
+        frame["method"].isin(["same", "infinite"]),
+        frame["method"],
+        np.where(few, "few seeds", np.where(frame["p_holm"] < level, "changed", "within noise")),
+    )
+    provenance = {
+        name: (str(first.data.attrs.get(name, "")), str(second.data.attrs.get(name, "")))
+        for name in _PROVENANCE
+    }
     differ = {name: (one, other) for name, (one, other) in provenance.items() if one != other}
-    return Comparison(frame, [k for k in sides[0] if k not in sides[1]], [k for k in sides[1] if k not in sides[0]], differ)
+    return Comparison(
+        frame,
+        [k for k in sides[0] if k not in sides[1]],
+        [k for k in sides[1] if k not in sides[0]],
+        differ,
+    )
 
 
-def _quantities(first: Result, second: Result, at: str | int) -> Iterator[tuple[str, dict[Network, str] | None, list[np.ndarray]]]:
-    """Common quantities: the name, the variable evaluated in each panel, and the runs' numbers in both results."""
+def _quantities(
+    first: Result, second: Result, at: str | int
+) -> Iterator[tuple[str, dict[Network, str] | None, list[np.ndarray]]]:
+    """Common quantities: the name, the variable evaluated in each panel, and the runs' numbers in
+    both results."""
     for quantity, prefix in (("final_loss", "heldout"), ("metric", "metric")):
         names: dict[Network, str] = {}
         values = [np.full(one.count, np.nan) for one in (first, second)]
@@ -85,26 +147,52 @@ def _quantities(first: Result, second: Result, at: str | int) -> Iterator[tuple[
         if names:
             yield quantity, names, values
     for quantity in ("variance", "squared_bias"):
-        if all(quantity in one and one.data.sizes.get("measurement_step") for one in (first, second)):
+        if all(
+            quantity in one and one.data.sizes.get("measurement_step") for one in (first, second)
+        ):
             yield quantity, None, [per_run(one, quantity, at) for one in (first, second)]
 
 
-def _difference(sides: tuple[Result, Result], pair: tuple[Group, Group], quantity: str, values: list[np.ndarray],
-                at: str | int) -> dict[str, object] | None:
+def _difference(
+    sides: tuple[Result, Result],
+    pair: tuple[Group, Group],
+    quantity: str,
+    values: list[np.ndarray],
+    at: str | int,
+) -> dict[str, object] | None:
     """The numbers of one row; None if either result has none."""
-    by = [dict(zip(seeds, matrix[0])) for matrix, seeds in (side.by_seed([g], v) for side, g, v in zip(sides, pair, values))]
+    by = [
+        dict(zip(seeds, matrix[0]))
+        for matrix, seeds in (side.by_seed([g], v) for side, g, v in zip(sides, pair, values))
+    ]
     by = [{seed: value for seed, value in side.items() if not np.isnan(value)} for side in by]
     if not all(by):
         return None
     seeds = [seed for seed in by[0] if seed in by[1]]
-    x, y = (np.array([side[seed] for seed in seeds] if seeds else list(side.values())) for side in by)
+    x, y = (
+        np.array([side[seed] for seed in seeds] if seeds else list(side.values())) for side in by
+    )
     row = {"first": float(np.mean(x)), "second": float(np.mean(y))}
     if not np.isfinite([*x, *y]).all():
-        return row | Difference(np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "infinite"}
-    if len(x) == len(y) and np.allclose(x, y, rtol=1e-9, atol=_rounding(sides[0], pair[0], quantity, at)):
-        return row | Difference(row["second"] - row["first"], np.nan, np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "same"}
+        return (
+            row
+            | Difference(np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict()
+            | {"method": "infinite"}
+        )
+    if len(x) == len(y) and np.allclose(
+        x, y, rtol=1e-9, atol=_rounding(sides[0], pair[0], quantity, at)
+    ):
+        return (
+            row
+            | Difference(
+                row["second"] - row["first"], np.nan, np.nan, np.nan, np.nan, np.nan, len(seeds)
+            )._asdict()
+            | {"method": "same"}
+        )
     means = [_own(side, g, quantity, seeds or None, at) for side, g in zip(sides, pair)]
-    known = [mean for mean in means if mean is not None and np.isfinite([mean.low, mean.high]).all()]
+    known = [
+        mean for mean in means if mean is not None and np.isfinite([mean.low, mean.high]).all()
+    ]
     if len(known) == 2:
         found, method = propagated_difference(known[1], known[0]), "measured"
     elif seeds:
@@ -114,7 +202,9 @@ def _difference(sides: tuple[Result, Result], pair: tuple[Group, Group], quantit
     return row | found._asdict() | {"method": method}
 
 
-def _own(result: Result, group: Group, quantity: str, seeds: list[str] | None, at: str | int) -> Mean | None:
+def _own(
+    result: Result, group: Group, quantity: str, seeds: list[str] | None, at: str | int
+) -> Mean | None:
     """The mean of a measured quantity over these seeds, with the interval of the measurement."""
     name = f"{quantity}_interval"
     if name not in result:
@@ -133,35 +223,91 @@ def _rounding(result: Result, group: Group, quantity: str, at: str | int) -> flo
 
 
 def as_json(found: Comparison) -> dict[str, object]:
-    """`cells` as a list of objects with NaN as null, `changed` the number of changed cells, and the rest as in `Comparison`."""
-    cells = [{name: None if isinstance(value, float) and not np.isfinite(value) else value for name, value in row.items()}
-             for row in found.cells.to_dict("records")]
+    """`cells` as a list of objects with NaN as null, `changed` the number of changed cells, and the
+    rest as in `Comparison`."""
+    cells = [
+        {
+            name: None if isinstance(value, float) and not np.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in found.cells.to_dict("records")
+    ]
     keys = ("task", "model", "estimator")
-    return {"changed": int((found.cells["verdict"] == "changed").sum()), "cells": cells,
-            "only_first": [dict(zip(keys, key)) for key in found.only_first],
-            "only_second": [dict(zip(keys, key)) for key in found.only_second],
-            "provenance": {name: list(pair) for name, pair in found.provenance.items()}}
+    return {
+        "changed": int((found.cells["verdict"] == "changed").sum()),
+        "cells": cells,
+        "only_first": [dict(zip(keys, key)) for key in found.only_first],
+        "only_second": [dict(zip(keys, key)) for key in found.only_second],
+        "provenance": {name: list(pair) for name, pair in found.provenance.items()},
+    }
 
 
 def format_comparison(found: Comparison) -> str:
     """The comparison as text: changes, counts, and differences in provenance."""
     cells, lines = found.cells, []
     counts = cells["verdict"].value_counts()
-    lines.append(f"{len(cells)} comparisons: " + (", ".join(f"{counts[v]} {v}" for v in ("changed", "within noise", "same", "few seeds", "infinite")
-                                                             if v in counts) or "none"))
+    lines.append(
+        f"{len(cells)} comparisons: "
+        + (
+            ", ".join(
+                f"{counts[v]} {v}"
+                for v in ("changed", "within noise", "same", "few seeds", "infinite")
+                if v in counts
+            )
+            or "none"
+        )
+    )
     changed = cells[cells["verdict"] == "changed"].sort_values("p_holm", kind="stable")
     networks = list(dict.fromkeys(zip(cells["task"], cells["model"])))
     names = dict(zip(networks, titles(networks)))
-    rows = [["estimator", "network", "quantity", "first", "second", "difference", "95% interval", "p (Holm)"]]
+    rows = [
+        [
+            "estimator",
+            "network",
+            "quantity",
+            "first",
+            "second",
+            "difference",
+            "95% interval",
+            "p (Holm)",
+        ]
+    ]
     for _, row in changed.iterrows():
-        rows.append([row["estimator"], names[row["task"], row["model"]], row["quantity"].replace("_", " "), f"{row['first']:.4g}",
-                     f"{row['second']:.4g}", f"{row['difference']:+.3g}", f"[{row['low']:.3g}, {row['high']:.3g}]", f"{row['p_holm']:.2g}"])
+        rows.append(
+            [
+                row["estimator"],
+                names[row["task"], row["model"]],
+                row["quantity"].replace("_", " "),
+                f"{row['first']:.4g}",
+                f"{row['second']:.4g}",
+                f"{row['difference']:+.3g}",
+                f"[{row['low']:.3g}, {row['high']:.3g}]",
+                f"{row['p_holm']:.2g}",
+            ]
+        )
     if len(rows) > 1:
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines += ["", *("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)]
-    for title, keys in (("only in the first", found.only_first), ("only in the second", found.only_second)):
+        lines += [
+            "",
+            *(
+                "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+                for row in rows
+            ),
+        ]
+    for title, keys in (
+        ("only in the first", found.only_first),
+        ("only in the second", found.only_second),
+    ):
         if keys:
-            lines += ["", f"{title}:", *(f"  {estimator} on {task} · {model}" for task, model, estimator in keys)]
+            lines += [
+                "",
+                f"{title}:",
+                *(f"  {estimator} on {task} · {model}" for task, model, estimator in keys),
+            ]
     if found.provenance:
-        lines += ["", "run differently:", *(f"  {name}: {a or '–'} | {b or '–'}" for name, (a, b) in found.provenance.items())]
+        lines += [
+            "",
+            "run differently:",
+            *(f"  {name}: {a or '–'} | {b or '–'}" for name, (a, b) in found.provenance.items()),
+        ]
     return "\n".join(lines)

@@ -14,4 +14,5 @@ class OutputError(Exception):
 
 
 class NotApplicable(InputError):
-    """The request does not apply to this result, such as a figure of a parameter that the sweep does not vary."""
+    """The request does not apply to this result, such as a figure of a parameter that the sweep
+    does not vary."""

@@ -8,8 +8,19 @@ from typing import Protocol
 import xarray as xr
 from matplotlib.figure import Figure
 
-from .against import bias_against_temperature, variance_against_samples, variance_against_temperature
-from .curves import cosine_over_training, entropy_over_training, heldout_curves, loss_curves, metric_curves, variance_over_training
+from .against import (
+    bias_against_temperature,
+    variance_against_samples,
+    variance_against_temperature,
+)
+from .curves import (
+    cosine_over_training,
+    entropy_over_training,
+    heldout_curves,
+    loss_curves,
+    metric_curves,
+    variance_over_training,
+)
 from .errors import InputError, NotApplicable
 from .heatmap import heat_map
 from .intervals import final_scores
@@ -25,8 +36,9 @@ class Drawing(Protocol):
 
 #: Figures of a metric, and the cost on their horizontal axis.
 METRICS = {"metric_curves": "steps", "metric_by_rows": "rows", "metric_by_time": "cpu_seconds"}
-#: By file name. Each takes a result and the step of the measurements (first, half, last or a number). Raises InputError if the result
-#: lacks the data of the figure, NotApplicable if the figure does not apply to the sweep.
+#: By file name. Each takes a result and the step of the measurements (first, half, last or a
+#: number). Raises InputError if the result lacks the data of the figure, NotApplicable if the
+#: figure does not apply to the sweep.
 FIGURES: dict[str, Drawing] = {
     "final_scores": lambda data, at="half": final_scores(data),
     "metric_curves": lambda data, at="half": metric_curves(data),
@@ -39,7 +51,9 @@ FIGURES: dict[str, Drawing] = {
     "attention_entropy": lambda data, at="half": entropy_over_training(data),
     "loss_curves": lambda data, at="half": loss_curves(data),
     "loss_by_rows": lambda data, at="half": loss_curves(data, against="rows"),
-    "loss_by_attention_values": lambda data, at="half": loss_curves(data, against="attention_values"),
+    "loss_by_attention_values": lambda data, at="half": loss_curves(
+        data, against="attention_values"
+    ),
     "loss_by_time": lambda data, at="half": loss_curves(data, against="cpu_seconds"),
     "metric_by_rows": lambda data, at="half": metric_curves(data, against="rows"),
     "metric_by_time": lambda data, at="half": metric_curves(data, against="cpu_seconds"),
@@ -49,15 +63,26 @@ FIGURES: dict[str, Drawing] = {
 }
 
 
-def draw_all(result: Result, at: str | int = "half", names: Collection[str] | None = None,
-             metric: str | None = None) -> Iterator[tuple[str, Figure | InputError]]:
-    """Name and figure of every applicable or named figure; an InputError in place of a figure that cannot be drawn.
-    `metric`: the metric that metric figures show, by its variable's name (default: the first one of each task)."""
+def draw_all(
+    result: Result,
+    at: str | int = "half",
+    names: Collection[str] | None = None,
+    metric: str | None = None,
+) -> Iterator[tuple[str, Figure | InputError]]:
+    """Name and figure of every applicable or named figure; an InputError in place of a figure that
+    cannot be drawn.
+    `metric`: the metric that metric figures show, by its variable's name (default: the first one of
+        each task)."""
     for name, draw in FIGURES.items():
         if names and name not in names:
             continue
         try:
-            yield name, draw(result, at) if metric is None or name not in METRICS else metric_curves(result, metric, METRICS[name])
+            yield (
+                name,
+                draw(result, at)
+                if metric is None or name not in METRICS
+                else metric_curves(result, metric, METRICS[name]),
+            )
         except NotApplicable as error:
             if names:
                 yield name, error

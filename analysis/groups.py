@@ -59,7 +59,11 @@ def with_samples(name: str, samples: object) -> str:
     """The estimator with its samples, unless it names them or has none (None)."""
     if samples is None or names_samples(name):
         return name
-    return f"{name[:-1]},{_SAMPLES}{samples}]" if name.endswith("]") else f"{name}[{_SAMPLES}{samples}]"
+    return (
+        f"{name[:-1]},{_SAMPLES}{samples}]"
+        if name.endswith("]")
+        else f"{name}[{_SAMPLES}{samples}]"
+    )
 
 
 def in_common(words: np.ndarray, otherwise: str = "evaluated") -> str:
@@ -69,9 +73,13 @@ def in_common(words: np.ndarray, otherwise: str = "evaluated") -> str:
 
 
 def titles(keys: list[Network]) -> list[str]:
-    """A short title for every task and model: the bare names if they are unique, else without the arguments that all share."""
+    """A short title for every task and model: the bare names if they are unique, else without the
+    arguments that all share."""
     bare = [tuple(spec.split("[")[0] for spec in key) for key in keys]
-    return [_joined(*(bare[i] if bare.count(bare[i]) == 1 else key)) for i, key in enumerate(_distinct(keys))]
+    return [
+        _joined(*(bare[i] if bare.count(bare[i]) == 1 else key))
+        for i, key in enumerate(_distinct(keys))
+    ]
 
 
 def _joined(task: str, model: str) -> str:
@@ -80,6 +88,7 @@ def _joined(task: str, model: str) -> str:
 
 def _distinct(keys: list[Network]) -> list[Network]:
     """The specs without the arguments that all share."""
+
     def split(spec: str) -> tuple[str, list[str]]:
         name, _, rest = spec.partition("[")
         return name, rest.removesuffix("]").split(",") if rest else []
@@ -88,7 +97,16 @@ def _distinct(keys: list[Network]) -> list[Network]:
     for specs in zip(*keys):
         parts = [split(spec) for spec in specs]
         same_name = len({name for name, _ in parts}) == 1
-        shared = set.intersection(*(set(arguments) for _, arguments in parts)) if same_name and len(parts) > 1 else set()
+        shared = (
+            set.intersection(*(set(arguments) for _, arguments in parts))
+            if same_name and len(parts) > 1
+            else set()
+        )
         kept = [[a for a in arguments if a not in shared] for _, arguments in parts]
-        columns.append([name + (f"[{','.join(arguments)}]" if arguments else "") for (name, _), arguments in zip(parts, kept)])
+        columns.append(
+            [
+                name + (f"[{','.join(arguments)}]" if arguments else "")
+                for (name, _), arguments in zip(parts, kept)
+            ]
+        )
     return [(task, model) for task, model in zip(*columns)]

@@ -1,5 +1,5 @@
-"""Final scores with their intervals, a panel per network, and their interquartile means over networks (Agarwal et al.
-2021, rliable)."""
+"""Final scores with their intervals, a panel per network, and their interquartile means over
+networks (Agarwal et al. 2021, rliable)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from .result import Result
 from .statistics import Mean, interquartile_mean_interval, mean_interval
 from .style import Look
 
-
 OVER_ALL = ("interquartile mean", "interquartile mean")  # in place of task and model
 
 
@@ -33,9 +32,10 @@ class Interval(NamedTuple):
 
 
 def intervals(result: Result) -> dict[tuple[str, str], list[Interval]]:
-    """By network, the best first: means over seeds and their 95% intervals, each for its estimator alone. With several
-    networks, under the key `OVER_ALL`: the interquartile mean of all runs of each estimator that has scores on all of
-    them, and its interval by a bootstrap within the networks. There, 1 is the best run of a network and 0 its worst."""
+    """By network, the best first: means over seeds and their 95% intervals, each for its estimator
+    alone. With several networks, under the key `OVER_ALL`: the interquartile mean of all runs of
+    each estimator that has scores on all of them, and its interval by a bootstrap within the
+    networks. There, 1 is the best run of a network and 0 its worst."""
     found: dict[tuple[str, str], list[Interval]] = {}
     scaled: dict[str, dict[tuple[str, str], np.ndarray]] = {}
     for panel, members in result.panels.items():
@@ -49,15 +49,31 @@ def intervals(result: Result) -> dict[tuple[str, str], list[Interval]]:
         best, worst = np.nanmin(scores), np.nanmax(scores)
         there = [i for i in range(len(members)) if np.isfinite(scores[i]).any()]
         order = sorted(there, key=lambda i: np.nanmean(scores[i]))
-        found[panel] = [Interval(members[i].label, mean_interval(scores[i] if lower else -scores[i]), quantity_name(name), result.is_share(name)) for i in order]
+        found[panel] = [
+            Interval(
+                members[i].label,
+                mean_interval(scores[i] if lower else -scores[i]),
+                quantity_name(name),
+                result.is_share(name),
+            )
+            for i in order
+        ]
         for i in there:
             row = scores[i][np.isfinite(scores[i])]
-            scaled.setdefault(members[i].label, {})[panel] = (worst - row) / (worst - best) if worst > best else np.ones_like(row)
-    whole = {label: list(strata.values()) for label, strata in scaled.items() if len(strata) == len(found)}
+            scaled.setdefault(members[i].label, {})[panel] = (
+                (worst - row) / (worst - best) if worst > best else np.ones_like(row)
+            )
+    whole = {
+        label: list(strata.values())
+        for label, strata in scaled.items()
+        if len(strata) == len(found)
+    }
     if len(found) > 1 and len(whole) > 1:
         means = {label: interquartile_mean_interval(strata) for label, strata in whole.items()}
-        found[OVER_ALL] = [Interval(label, means[label], "share of the networks' ranges", True)
-                                                       for label in sorted(means, key=lambda label: -means[label].mean)]
+        found[OVER_ALL] = [
+            Interval(label, means[label], "share of the networks' ranges", True)
+            for label in sorted(means, key=lambda label: -means[label].mean)
+        ]
     return found
 
 
@@ -72,8 +88,21 @@ def final_scores(data: xr.Dataset | Result) -> Figure:
         for place, one in enumerate(members):
             style = look[one.label]
             if np.isfinite(one.mean.low):
-                ax.barh(place, one.mean.high - one.mean.low, left=one.mean.low, height=0.6, color=style.colour, alpha=0.35, linewidth=0)
-            ax.plot([one.mean.mean] * 2, [place - 0.3, place + 0.3], color=style.colour, linewidth=2 * font_scale())
+                ax.barh(
+                    place,
+                    one.mean.high - one.mean.low,
+                    left=one.mean.low,
+                    height=0.6,
+                    color=style.colour,
+                    alpha=0.35,
+                    linewidth=0,
+                )
+            ax.plot(
+                [one.mean.mean] * 2,
+                [place - 0.3, place + 0.3],
+                color=style.colour,
+                linewidth=2 * font_scale(),
+            )
         ax.set_yticks(range(len(members)), [in_margin(one.label) for one in members])
         ax.set_ylim(len(members) - 0.4, -0.6)
         ax.use_sticky_edges = False
@@ -86,4 +115,12 @@ def final_scores(data: xr.Dataset | Result) -> Figure:
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))
         return True
 
-    return draw_panels(found, f"{result.evaluated_on.capitalize()} scores at the end of training (mean over seeds; bar: 95% interval)", panel, "", "", legend=False)
+    return draw_panels(
+        found,
+        f"{result.evaluated_on.capitalize()} scores at the end of training (mean over seeds; "
+        "bar: 95% interval)",
+        panel,
+        "",
+        "",
+        legend=False,
+    )

@@ -11,8 +11,8 @@ def number(value: float) -> str:
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
-    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if asymmetric, "1.23" without an interval, "1.23457" without noise, "–"
-    without a number."""
+    """ "1.234 ± 0.034", "1.23 [1.1, 1.5]" if asymmetric, "1.23" without an interval, "1.23457"
+    without noise, "–" without a number."""
     if not np.isfinite(mean) or not (np.isfinite(low) and np.isfinite(high)):
         return number(mean)
     below, above = mean - low, high - mean
@@ -24,12 +24,16 @@ def with_interval(mean: float, low: float, high: float) -> str:
 
 
 def difference_in_words(value: float, low: float, high: float) -> str:
-    """"+0.034 [-0.01, 0.078]"; "+0.034 [too few seeds]"; "no common seed"."""
+    """ "+0.034 [-0.01, 0.078]"; "+0.034 [too few seeds]"; "no common seed"."""
     if not np.isfinite(value):
         return "no common seed"
     if low == value == high:
         return f"{value:+.3g}"
-    return f"{value:+.3g} [{low:.3g}, {high:.3g}]" if np.isfinite(low) else f"{value:+.3g} [too few seeds]"
+    return (
+        f"{value:+.3g} [{low:.3g}, {high:.3g}]"
+        if np.isfinite(low)
+        else f"{value:+.3g} [too few seeds]"
+    )
 
 
 def _plus_minus(mean: float, half: float) -> str:
@@ -49,21 +53,23 @@ def score(share: bool, mean: float, low: float = np.nan, high: float = np.nan) -
         return with_interval(mean, low, high)
     half = 50 * (high - low)
     digits = 0 if half >= 9.95 else 1
-    return f"{100 * mean:.{digits}f}%" + (f" ± {half:.{digits}f}%" if np.isfinite(half) and half > 0 else "")
+    return f"{100 * mean:.{digits}f}%" + (
+        f" ± {half:.{digits}f}%" if np.isfinite(half) and half > 0 else ""
+    )
 
 
 def p_value(value: float) -> str:
-    """"p < .001", "p = .02"; "" without a number."""
+    """ "p < .001", "p = .02"; "" without a number."""
     if not np.isfinite(value):
         return ""
     return "p < .001" if value < 1e-3 else f"p = {value:.2g}".replace("0.", ".", 1)
 
 
 def bare_p(value: float) -> str:
-    """"< .001", ".02", for a column of p-values; "" without a number."""
+    """ "< .001", ".02", for a column of p-values; "" without a number."""
     return p_value(value).removeprefix("p ").removeprefix("= ")
 
 
 def quantity_name(quantity: str) -> str:
-    """"exact match", "expected loss"."""
+    """ "exact match", "expected loss"."""
     return quantity.removeprefix("heldout_").removeprefix("metric_").replace("_", " ")

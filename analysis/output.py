@@ -1,4 +1,5 @@
-"""Messages and files of the command. An unwritable stream affects neither the files nor the exit status of a failure."""
+"""Messages and files of the command. An unwritable stream affects neither the files nor the exit
+status of a failure."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from .errors import OutputError
 
 
 def file_name(label: str) -> str:
-    """A file's name made of a label: other characters than letters, digits, "_", "." and "-", and a dot in front,
-    become "-". A hash follows where that changed the label or cut it (at 80 characters), so that other labels have
-    other names."""
+    """A file's name made of a label: other characters than letters, digits, "_", "." and "-", and a
+    dot in front, become "-". A hash follows where that changed the label or cut it (at 80
+    characters), so that other labels have other names."""
     name = re.sub(r"[^A-Za-z0-9_.-]|^\.", "-", label)[:80]
     return name if name == label and name else f"{name}-{zlib.crc32(label.encode()):08x}"
 
@@ -35,8 +36,8 @@ def complain(message: str) -> None:
 
 
 def finish(status: int, lost: OSError | None = None) -> int:
-    """The exit status: `status`, or 2 (with a message) if `status` is 0 and stdout could not be written. `lost`: an
-    earlier error of writing to stdout."""
+    """The exit status: `status`, or 2 (with a message) if `status` is 0 and stdout could not be
+    written. `lost`: an earlier error of writing to stdout."""
     try:
         if lost is not None:
             raise lost

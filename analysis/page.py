@@ -1,4 +1,5 @@
-"""Parts of a self-contained HTML page: style, script, tables and pictures. All text is escaped here."""
+"""Parts of a self-contained HTML page: style, script, tables and pictures. All text is escaped
+here."""
 
 from __future__ import annotations
 
@@ -55,9 +56,10 @@ pre { background: var(--code); padding: .8rem; overflow-x: auto; font-size: .8re
 @media print { img { min-width: 0; } .scroll, .tall { overflow: visible; max-height: none; background: none; } input { display: none; }
   p:has(input) { display: none; } table { font-size: .6rem; } th, td { white-space: normal; padding: .15rem .3rem; overflow-wrap: anywhere; }
   .kept { --first: 6rem; } .kept th, .kept td { position: static !important; } td.wrap { min-width: 6rem; } tr, img { break-inside: avoid; } }
-"""
+"""  # noqa: E501
 
-# Sorts a table by the clicked column, numerically where it holds numbers, missing values last; the filter hides rows without all words.
+# Sorts a table by the clicked column, numerically where it holds numbers, missing values last; the
+# filter hides rows without all words.
 SCRIPT = """
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
@@ -91,7 +93,7 @@ for (const input of document.querySelectorAll("input[data-filters]")) {
   for (const one of [input, ...choices]) one.addEventListener("input", filter);
   filter();
 }
-"""
+"""  # noqa: E501
 
 
 class Html(str):
@@ -107,43 +109,103 @@ def _text(value: object) -> str:
     return value if isinstance(value, Html) else escape(str(value))
 
 
-def rows_table(cells: Sequence[Sequence[object]], head: Sequence[str], wrap: Sequence[str] = (), kept: bool = False) -> str:
-    """A plain table; the columns in `wrap` hold prose. `kept`: the first two columns stay fixed while the others scroll."""
-    body = "".join("<tr>" + "".join(f'<td class="wrap">{_text(c)}</td>' if h in wrap else f"<td>{_text(c)}</td>"
-                                    for c, h in zip(row, head)) + "</tr>" for row in cells)
-    return ('<div class="scroll">' + ('<table class="kept">' if kept else "<table>") + "<thead><tr>" + "".join(f"<th>{escape(h)}</th>" for h in head)
-            + f"</tr></thead><tbody>{body}</tbody></table></div>")
+def rows_table(
+    cells: Sequence[Sequence[object]],
+    head: Sequence[str],
+    wrap: Sequence[str] = (),
+    kept: bool = False,
+) -> str:
+    """A plain table; the columns in `wrap` hold prose. `kept`: the first two columns stay fixed
+    while the others scroll."""
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="wrap">{_text(c)}</td>' if h in wrap else f"<td>{_text(c)}</td>"
+            for c, h in zip(row, head)
+        )
+        + "</tr>"
+        for row in cells
+    )
+    return (
+        '<div class="scroll">'
+        + ('<table class="kept">' if kept else "<table>")
+        + "<thead><tr>"
+        + "".join(f"<th>{escape(h)}</th>" for h in head)
+        + f"</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
-def blocks_table(blocks: Sequence[tuple[str, Sequence[Sequence[object]]]], head: Sequence[str]) -> str:
-    """A table in blocks of rows, each under its title (none if empty); the first two columns hold the rank and the name."""
-    body = "".join((f'<tr class="block"><th scope="colgroup" colspan="{len(head)}">{escape(title)}</th></tr>' if title else "")
-                   + "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows) for title, rows in blocks)
-    return ('<div class="scroll"><table class="ranks"><thead><tr>' + "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
-            + f"</tr></thead><tbody>{body}</tbody></table></div>")
+def blocks_table(
+    blocks: Sequence[tuple[str, Sequence[Sequence[object]]]], head: Sequence[str]
+) -> str:
+    """A table in blocks of rows, each under its title (none if empty); the first two columns hold
+    the rank and the name."""
+    body = "".join(
+        (
+            '<tr class="block"><th scope="colgroup" '
+            f'colspan="{len(head)}">{escape(title)}</th></tr>'
+            if title
+            else ""
+        )
+        + "".join(
+            "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        for title, rows in blocks
+    )
+    return (
+        '<div class="scroll"><table class="ranks"><thead><tr>'
+        + "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
+        + f"</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
-def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], head: Sequence[str], choices: Sequence[str] = ()) -> str:
-    """A table that sorts by click and filters by words; its first two columns stay fixed while the others scroll. Each cell is its text
-    and its sort key (a number or a text; NaN sorts last), which is written down where it differs from the text. The columns in `choices` also filter by one of their texts (of a link: its key)."""
+def sortable_table(
+    name: str,
+    cells: Sequence[Sequence[tuple[str, object]]],
+    head: Sequence[str],
+    choices: Sequence[str] = (),
+) -> str:
+    """A table that sorts by click and filters by words; its first two columns stay fixed while the
+    others scroll. Each cell is its text and its sort key (a number or a text; NaN sorts last),
+    which is written down where it differs from the text. The columns in `choices` also filter by
+    one of their texts (of a link: its key)."""
+
     def cell(text: str, value: object) -> str:
-        key = str(value) if not isinstance(value, float) else f"{value:.6g}" if value == value else ""
+        key = (
+            str(value) if not isinstance(value, float) else f"{value:.6g}" if value == value else ""
+        )
         own = unescape(re.sub("<[^>]*>", "", text)) if isinstance(text, Html) else text
-        return f'<td>{_text(text)}</td>' if key == own else f'<td data-value="{escape(key)}">{_text(text)}</td>'
+        return (
+            f"<td>{_text(text)}</td>"
+            if key == own
+            else f'<td data-value="{escape(key)}">{_text(text)}</td>'
+        )
 
     body = "".join("<tr>" + "".join(cell(*one) for one in row) + "</tr>" for row in cells)
-    heads = "".join(f'<th scope="col"><button type="button">{escape(h)}</button></th>' for h in head)
+    heads = "".join(
+        f'<th scope="col"><button type="button">{escape(h)}</button></th>' for h in head
+    )
 
     def chooser(title: str) -> str:
         column = list(head).index(title)
-        keys: dict[str, Any] = {str(key) if isinstance(text, Html) else text: key for text, key in (row[column] for row in cells)}
+        keys: dict[str, Any] = {
+            str(key) if isinstance(text, Html) else text: key
+            for text, key in (row[column] for row in cells)
+        }
         ordered = sorted(keys, key=lambda text: (keys[text] != keys[text], keys[text]))  # NaN last
         options = "".join(f"<option>{escape(text)}</option>" for text in ordered)
-        return f' <label>{escape(title)} <select data-filters="{name}" data-column="{column}"><option value="">all</option>{options}</select></label>'
+        return (
+            f' <label>{escape(title)} <select data-filters="{name}" '
+            f'data-column="{column}"><option value="">all</option>{options}</select></label>'
+        )
 
-    return (f'<p class="filters"><label>Filter: <input type="search" data-filters="{name}" placeholder="words, e.g. qa rloo"></label>{"".join(map(chooser, choices))} '
-            f'<span id="{name}-count"></span></p><div class="scroll tall"><table class="sortable kept" id="{name}">'
-            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>")
+    return (
+        f'<p class="filters"><label>Filter: <input type="search" data-filters="{name}" '
+        f'placeholder="words, e.g. qa rloo"></label>{"".join(map(chooser, choices))} '
+        f'<span id="{name}-count"></span></p><div class="scroll tall"><table class="sortable '
+        f'kept" id="{name}">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def picture(figure: Figure, words: str) -> str:
@@ -157,13 +219,28 @@ def picture(figure: Figure, words: str) -> str:
     return f'<figure><img alt="{escape(words)}" src="data:image/{kind};base64,{data}"></figure>'
 
 
-def page(title: str, parts: Sequence[str], reload: float | None = None, shared: str | None = None) -> str:
-    """The whole document; with `reload`, a browser reloads it after this many seconds. `shared`: the folder of style.css and script.js, which hold STYLE
-    and SCRIPT for several pages; without it they are within the page."""
-    style = f"<style>{STYLE}</style>" if shared is None else f'<link rel="stylesheet" href="{shared}style.css">'
-    script = f"<script>{SCRIPT}</script>" if shared is None else f'<script src="{shared}script.js"></script>'
-    return ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            + (f'<meta http-equiv="refresh" content="{reload:g}">' if reload else "") +
-            '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-            f"<title>{escape(title)}</title>{style}</head><body>"
-            + "\n".join(parts) + f"\n{script}</body></html>\n")
+def page(
+    title: str, parts: Sequence[str], reload: float | None = None, shared: str | None = None
+) -> str:
+    """The whole document; with `reload`, a browser reloads it after this many seconds. `shared`:
+    the folder of style.css and script.js, which hold STYLE and SCRIPT for several pages; without it
+    they are within the page."""
+    style = (
+        f"<style>{STYLE}</style>"
+        if shared is None
+        else f'<link rel="stylesheet" href="{shared}style.css">'
+    )
+    script = (
+        f"<script>{SCRIPT}</script>"
+        if shared is None
+        else f'<script src="{shared}script.js"></script>'
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        + (f'<meta http-equiv="refresh" content="{reload:g}">' if reload else "")
+        + '<meta name="viewport" content="width=device-width, initial-scale=1"><link '
+        'rel="icon" href="data:,">'
+        f"<title>{escape(title)}</title>{style}</head><body>"
+        + "\n".join(parts)
+        + f"\n{script}</body></html>\n"
+    )

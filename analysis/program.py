@@ -1,4 +1,5 @@
-"""Calls of the program `hardgrad`, and the facts about estimators, models and tasks that it or the head of a file tells."""
+"""Calls of the program `hardgrad`, and the facts about estimators, models and tasks that it or the
+head of a file tells."""
 
 from __future__ import annotations
 
@@ -24,9 +25,15 @@ def asked(hardgrad: str, *arguments: str) -> str:
     try:
         done = subprocess.run([hardgrad, *arguments], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise InputError(f"{hardgrad}: cannot be run: {error.strerror}; build it, or name it with --hardgrad") from error
+        raise InputError(
+            f"{hardgrad}: cannot be run: {error.strerror}; build it, or name it with --hardgrad"
+        ) from error
     if done.returncode:
-        said = done.stderr.strip() or done.stdout.strip() or f"{hardgrad} ended with status {done.returncode}"
+        said = (
+            done.stderr.strip()
+            or done.stdout.strip()
+            or f"{hardgrad} ended with status {done.returncode}"
+        )
         raise InputError("; ".join(said.removeprefix("hardgrad: ").splitlines()))
     return done.stdout
 
@@ -34,11 +41,14 @@ def asked(hardgrad: str, *arguments: str) -> str:
 def entries(hardgrad: str) -> dict[str, dict[str, dict[str, Any]]]:
     """By kind (estimators, models, tasks) and name: an element of `hardgrad list --json`."""
     found = json.loads(asked(hardgrad, "list", "--json"))
-    return {kind: {str(one["name"]): one for one in found[kind]} for kind in ("estimators", "models", "tasks")}
+    return {
+        kind: {str(one["name"]): one for one in found[kind]}
+        for kind in ("estimators", "models", "tasks")
+    }
 
 
 def head_of(source: Path) -> str:
-    """The comment at the head of a source file: equations, source, target, bias, departures from the paper. Empty if
-    there is none."""
+    """The comment at the head of a source file: equations, source, target, bias, departures from
+    the paper. Empty if there is none."""
     found = re.match(r"(?://.*\n)+", source.read_text("utf-8")) if source.exists() else None
     return re.sub(r"^// ?", "", found[0], flags=re.M) if found else ""

@@ -23,9 +23,9 @@ _GRID = ("task", "model", "estimator", "seed")
 
 
 class Result:
-    """A dataset of `load` (or one of its layout) with the labels, settings and steps that the views derive from it. Each is
-    computed once, when it is first needed; so the dataset must not change. Functions that users call accept a dataset,
-    too, and prepare it with `Result.of`."""
+    """A dataset of `load` (or one of its layout) with the labels, settings and steps that the views
+    derive from it. Each is computed once, when it is first needed; so the dataset must not change.
+    Functions that users call accept a dataset, too, and prepare it with `Result.of`."""
 
     def __init__(self, data: xr.Dataset) -> None:
         self.data = data
@@ -54,7 +54,8 @@ class Result:
         return np.asarray(self.data[name].values)
 
     def need(self, name: str, remedy: str) -> np.ndarray:
-        """The values of a variable. InputError with the remedy if it is missing or has no finite value."""
+        """The values of a variable. InputError with the remedy if it is missing or has no finite
+        value."""
         if name not in self:
             raise InputError(f"{self.path}: has no variable {name}: {remedy}")
         if self.data[name].dtype.kind == "f" and not self.data[name].notnull().any():
@@ -66,7 +67,8 @@ class Result:
         return Result(self.data.isel(run=np.sort(runs)))
 
     def last(self, name: str) -> np.ndarray:
-        """[run] The last value of each run of a quantity evaluated or logged over training, NaN without any."""
+        """[run] The last value of each run of a quantity evaluated or logged over training, NaN
+        without any."""
         if name not in self._last:
             there = [row[~np.isnan(row)] for row in self.values(name)]
             self._last[name] = np.array([row[-1] if row.size else np.nan for row in there])
@@ -76,15 +78,18 @@ class Result:
 
     @cached_property
     def status(self) -> list[str]:
-        """"ok", "failed" or "skipped" for every run."""
+        """ "ok", "failed" or "skipped" for every run."""
         meanings = str(self.data["status"].attrs.get("flag_meanings", "ok failed skipped")).split()
-        return [meanings[int(code)] if int(code) < len(meanings) else "unknown" for code in self.values("status")]
+        return [
+            meanings[int(code)] if int(code) < len(meanings) else "unknown"
+            for code in self.values("status")
+        ]
 
     @cached_property
     def estimators(self) -> list[str]:
-        """[run] The estimators as displayed. A sweep omits defaults, so `rloo[samples=4]` would stand as `rloo` beside
-        `rloo[samples=8]` or `vimco[samples=4]`. If an estimator of the file names its samples, all that have samples
-        name them."""
+        """[run] The estimators as displayed. A sweep omits defaults, so `rloo[samples=4]` would
+        stand as `rloo` beside `rloo[samples=8]` or `vimco[samples=4]`. If an estimator of the file
+        names its samples, all that have samples name them."""
         names = [str(name) for name in self.values("estimator")]
         if not any(map(names_samples, names)):
             return names
@@ -102,21 +107,27 @@ class Result:
 
     @cached_property
     def targets(self) -> np.ndarray:
-        """[run] The target of every run's estimator; "" if it was not recorded, with a measurement or with the training."""
+        """[run] The target of every run's estimator; "" if it was not recorded, with a measurement
+        or with the training."""
         found = np.full(self.count, "", object)
         if "trained_target" in self:
             found = self.values("trained_target").astype(str).astype(object)
         if "own_target" not in self:
             return found
         measured = self.values("own_target")
-        return np.array([next((str(aim) for aim in row if str(aim)), own) for row, own in zip(measured, found)], object)
+        return np.array(
+            [next((str(aim) for aim in row if str(aim)), own) for row, own in zip(measured, found)],
+            object,
+        )
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Texts at the top of the sweep's configuration, such as name and description; empty if the result is not from
-        a sweep."""
+        """Texts at the top of the sweep's configuration, such as name and description; empty if the
+        result is not from a sweep."""
         try:
-            found = tomllib.loads(str(self.values("configuration"))) if "configuration" in self else {}
+            found = (
+                tomllib.loads(str(self.values("configuration"))) if "configuration" in self else {}
+            )
         except tomllib.TOMLDecodeError:
             return {}
         return {key: value for key, value in found.items() if isinstance(value, str)}
@@ -125,14 +136,14 @@ class Result:
 
     @cached_property
     def estimator_settings(self) -> list[dict[str, Any]]:
-        """Every run's parameters of the estimator, by name; empty if the result has none. InputError if one is not a
-        JSON object."""
+        """Every run's parameters of the estimator, by name; empty if the result has none.
+        InputError if one is not a JSON object."""
         return self._objects("estimator_settings")
 
     @cached_property
     def run_settings(self) -> list[dict[str, Any]]:
-        """Training and measurement settings of every run, including overrides and defaults, by path such as
-        "train.learning_rate"; empty if the result has none. InputError as above."""
+        """Training and measurement settings of every run, including overrides and defaults, by path
+        such as "train.learning_rate"; empty if the result has none. InputError as above."""
         return self._objects("run_settings")
 
     def _objects(self, name: str) -> list[dict[str, Any]]:
@@ -151,7 +162,9 @@ class Result:
     def axes(self) -> dict[str, str]:
         """The axes of the grid, and their variables."""
         attributes = {str(name): self.data[name].attrs for name in self.data.variables}
-        return {str(of["grid_axis"]): name for name, of in attributes.items() if of.get("grid_axis")}
+        return {
+            str(of["grid_axis"]): name for name, of in attributes.items() if of.get("grid_axis")
+        }
 
     @cached_property
     def other_axes(self) -> list[str]:
@@ -161,8 +174,8 @@ class Result:
 
     @cached_property
     def overrides(self) -> dict[str, list[str]]:
-        """Training and measurement settings that differ between the runs of a network without being an axis of the grid
-        (overrides): [run] as text, by path."""
+        """Training and measurement settings that differ between the runs of a network without being
+        an axis of the grid (overrides): [run] as text, by path."""
         networks = list(zip(self.values("task").tolist(), self.values("model").tolist()))
         found = {}
         for path in dict.fromkeys(path for one in self.run_settings for path in one):
@@ -173,7 +186,8 @@ class Result:
 
     @cached_property
     def splits(self) -> np.ndarray:
-        """[run] The split of the last evaluation: "held-out", "test", or "evaluated" for any other."""
+        """[run] The split of the last evaluation: "held-out", "test", or "evaluated" for any
+        other."""
         return self._splits(last=True)
 
     def _splits(self, last: bool) -> np.ndarray:
@@ -192,7 +206,8 @@ class Result:
 
     @cached_property
     def evaluated_along(self) -> str:
-        """The split of all evaluations: "evaluated" if the last one uses another split than the earlier ones."""
+        """The split of all evaluations: "evaluated" if the last one uses another split than the
+        earlier ones."""
         return in_common(np.concatenate([self._splits(last=False), self.splits]))
 
     # Groups, and the networks (task and model) that are the panels of a figure.
@@ -202,16 +217,37 @@ class Result:
         """All groups, ordered by their first run."""
         found: dict[tuple[str, ...], list[int]] = {}
         keys = ["task", "model", "estimator", *self.other_axes]
-        columns = [self.estimators if key == "estimator" else [str(value) for value in self.values(key)] for key in keys]
+        columns = [
+            self.estimators if key == "estimator" else [str(value) for value in self.values(key)]
+            for key in keys
+        ]
         for run, key in enumerate(zip(*columns)):
             found.setdefault(key, []).append(run)
-        chosen = {str(self.data[name].attrs["tuned_axis"]): [str(value) for value in self.data[name].values]
-                  for name in self.data.variables if "tuned_axis" in self.data[name].attrs}
-        edges = [str(edge) for edge in self.values("tuning_edge")] if "tuning_edge" in self else [""] * self.count
-        return [Group(task, model, estimator, dict(zip(self.other_axes, rest)), np.array(runs),
-                      [self.status[run] for run in runs],
-                      {name: values[runs[0]] for name, values in chosen.items() if values[runs[0]]}, edges[runs[0]])
-                for (task, model, estimator, *rest), runs in found.items()]
+        chosen = {
+            str(self.data[name].attrs["tuned_axis"]): [
+                str(value) for value in self.data[name].values
+            ]
+            for name in self.data.variables
+            if "tuned_axis" in self.data[name].attrs
+        }
+        edges = (
+            [str(edge) for edge in self.values("tuning_edge")]
+            if "tuning_edge" in self
+            else [""] * self.count
+        )
+        return [
+            Group(
+                task,
+                model,
+                estimator,
+                dict(zip(self.other_axes, rest)),
+                np.array(runs),
+                [self.status[run] for run in runs],
+                {name: values[runs[0]] for name, values in chosen.items() if values[runs[0]]},
+                edges[runs[0]],
+            )
+            for (task, model, estimator, *rest), runs in found.items()
+        ]
 
     @cached_property
     def panels(self) -> dict[Network, list[Group]]:
@@ -229,26 +265,39 @@ class Result:
     def panels_with(self, name: str) -> dict[Network, list[Group]]:
         """The same, of the networks with a value of this variable."""
         there = np.isfinite(self.values(name)).reshape(self.count, -1).any(axis=1)
-        return {panel: members for panel, members in self.panels.items() if there[runs_of(members)].any()}
+        return {
+            panel: members
+            for panel, members in self.panels.items()
+            if there[runs_of(members)].any()
+        }
 
     def network(self, panel: Network) -> Result:
         """The runs of one network."""
         return self.of_runs(runs_of(self.panels[panel]))
 
     def page(self, number: int, most: int) -> tuple[Result, int]:
-        """The runs of the networks on page `number` of `most` networks, and the number of pages. InputError if the page
-        does not exist."""
+        """The runs of the networks on page `number` of `most` networks, and the number of pages.
+        InputError if the page does not exist."""
         found = list(self.panels.values())
         pages = -(-len(found) // most)
         if not 1 <= number <= pages:
-            raise InputError(f"{self.path}: has no page {number}: {len(found)} networks fill {pages}")
+            raise InputError(
+                f"{self.path}: has no page {number}: {len(found)} networks fill {pages}"
+            )
         if pages == 1:
             return self, 1
-        return self.of_runs(np.concatenate([runs_of(members) for members in found[(number - 1) * most : number * most]])), pages
+        return self.of_runs(
+            np.concatenate(
+                [runs_of(members) for members in found[(number - 1) * most : number * most]]
+            )
+        ), pages
 
     def by_seed(self, members: list[Group], scores: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """Scores [groups, seeds] of one panel, NaN for missing runs; and the seeds."""
-        every = {seed: place for place, seed in enumerate(dict.fromkeys(self.seeds[run] for run in runs_of(members)))}
+        every = {
+            seed: place
+            for place, seed in enumerate(dict.fromkeys(self.seeds[run] for run in runs_of(members)))
+        }
         matrix = np.full((len(members), len(every)), np.nan)
         for i, group in enumerate(members):
             for run in group.runs:
@@ -261,8 +310,11 @@ class Result:
         """Whether lower values of a quantity are better. InputError if it has no direction."""
         better = self.data[name].attrs.get("better") if name in self else None
         if better not in ("lower", "higher"):
-            raise InputError(f"{self.path}: {name} has no attribute better (lower or higher), so it cannot rank: the tasks of "
-                             "the file differ in it, or an earlier version wrote the file")
+            raise InputError(
+                f"{self.path}: {name} has no attribute better (lower or higher), so it "
+                "cannot rank: the tasks of "
+                "the file differ in it, or an earlier version wrote the file"
+            )
         return str(better) == "lower"
 
     def is_share(self, name: str) -> bool:
@@ -281,25 +333,34 @@ class Result:
     def fact(self, name: str) -> float:
         """A number that the file states of its measurements. InputError if it is missing."""
         if name not in self.data.attrs:
-            raise InputError(f"{self.path}: has no attribute {name}, so what rounding explains is unknown: an earlier version "
-                             "wrote the file")
+            raise InputError(
+                f"{self.path}: has no attribute {name}, so what rounding explains is "
+                "unknown: an earlier version "
+                "wrote the file"
+            )
         return float(self.data.attrs[name])
 
     # Measurements.
 
     def step(self, at: str | int = "first") -> Step:
-        """The step for "first", "last", "half" (the measured step nearest to half of the last one; the later of two) or
-        a number, of each network. At the first step, 0, estimators that share a seed share their parameters; learned
-        baselines are untrained there. InputError if no network was measured at a step of this number."""
+        """The step for "first", "last", "half" (the measured step nearest to half of the last one;
+        the later of two) or a number, of each network. At the first step, 0, estimators that share
+        a seed share their parameters; learned baselines are untrained there. InputError if no
+        network was measured at a step of this number."""
         key = str(at)
         if key not in self._steps:
             steps = self.need("measurement_step", "set measure.at in the sweep").astype(int)
             if at not in NAMED and not (key.lstrip("-").isdigit() and int(at) in steps):
-                raise InputError(f"{self.path}: nothing was measured at step {at} "
-                                 f"(there are: first, half, last, {', '.join(map(str, steps))})")
-            self._steps[key] = chosen_step(steps, measured(self.data), list(map(runs_of, self.panels.values())), at)
+                raise InputError(
+                    f"{self.path}: nothing was measured at step {at} "
+                    f"(there are: first, half, last, {', '.join(map(str, steps))})"
+                )
+            self._steps[key] = chosen_step(
+                steps, measured(self.data), list(map(runs_of, self.panels.values())), at
+            )
         return self._steps[key]
 
     def at(self, name: str, step: Step) -> np.ndarray:
-        """[run, ...] The values of a variable over [run, measurement_step, ...] at a step; NaN or "" where a run has none."""
+        """[run, ...] The values of a variable over [run, measurement_step, ...] at a step; NaN or
+        "" where a run has none."""
         return step.of(self.values(name))

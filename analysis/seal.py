@@ -1,4 +1,5 @@
-"""Integrity check of a file before HDF5 code reads it, since damaged files may hang or crash that code."""
+"""Integrity check of a file before HDF5 code reads it, since damaged files may hang or crash that
+code."""
 
 from __future__ import annotations
 
@@ -15,12 +16,18 @@ from .errors import InputError
 _SEAL = b"\nHARDGRAD-SEAL "
 _LONGEST = 512
 _ONCE_SEALED = b"hardgrad_seal"  # an attribute of the root
-_SUPERBLOCK_END = {0: 40, 1: 44, 2: 28, 3: 28}  # by version, where the superblock stores the end of the file
+_SUPERBLOCK_END = {
+    0: 40,
+    1: 44,
+    2: 28,
+    3: 28,
+}  # by version, where the superblock stores the end of the file
 
 
 def verify(path: Path, unverified: bool = False) -> str:
-    """The trust level of the file, in words: "by its seal" or "unverified: ...". Raises InputError if its seal does not
-    match, or if a former seal is missing; with `unverified`, a missing seal is accepted. The file is read in blocks."""
+    """The trust level of the file, in words: "by its seal" or "unverified: ...". Raises InputError
+    if its seal does not match, or if a former seal is missing; with `unverified`, a missing seal is
+    accepted. The file is read in blocks."""
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
@@ -62,19 +69,25 @@ def _verified(path: Path, file: BinaryIO, unverified: bool) -> str:
 
 def _unsealed(path: Path, file: BinaryIO, start: bytes, size: int, unverified: bool) -> str:
     at = _SUPERBLOCK_END.get(start[8] if len(start) > 8 else -1)
-    if at is not None and int.from_bytes(start[at:at + 8], "little") != size:
-        raise InputError(f"{path}: truncated or damaged: it has no seal, and its length does not match its HDF5 header")
+    if at is not None and int.from_bytes(start[at : at + 8], "little") != size:
+        raise InputError(
+            f"{path}: truncated or damaged: it has no seal, and its length does not match "
+            "its HDF5 header"
+        )
     before = b""
     for block in _blocks(file, size):
         if _ONCE_SEALED in before + block:
             break
-        before = block[-len(_ONCE_SEALED):]
+        before = block[-len(_ONCE_SEALED) :]
     else:
         return "unverified: it has no seal, so another program wrote it"
     if unverified:
         return "unverified: its seal is missing, so another program has changed it"
-    raise InputError(f"{path}: damaged, or changed by another program: its seal is missing; to read it anyway, use --unverified "
-                     "(in Python: unverified=True)")
+    raise InputError(
+        f"{path}: damaged, or changed by another program: its seal is missing; to read it "
+        "anyway, use --unverified "
+        "(in Python: unverified=True)"
+    )
 
 
 def _blocks(file: BinaryIO, end: int) -> Iterator[bytes]:

@@ -1,5 +1,5 @@
-"""The step of training at which a bias or variance is shown: for each network the first, the last, the middle, or a
-given one."""
+"""The step of training at which a bias or variance is shown: for each network the first, the last,
+the middle, or a given one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ NAMED = ("first", "last", "half")
 
 
 class Step(NamedTuple):
-    """A measured step of every run. Networks may train for different numbers of steps, so `words` may name several."""
+    """A measured step of every run. Networks may train for different numbers of steps, so `words`
+    may name several."""
 
-    places: np.ndarray  # [run] positions along `measurement_step`; -1: the run's network was not measured then
+    places: (
+        np.ndarray
+    )  # [run] positions along `measurement_step`; -1: the run's network was not measured then
     words: str  # "step 300", "steps 300 and 600"
 
     def of(self, values: np.ndarray) -> np.ndarray:
-        """[run, ...] The values at the step of an array over [run, measurement_step, ...]; NaN or "" where a run has none."""
+        """[run, ...] The values at the step of an array over [run, measurement_step, ...]; NaN or
+        "" where a run has none."""
         found = values[np.arange(len(values)), self.places]
         found = found.astype(float) if values.dtype.kind in "fiu" else found.copy()
         found[self.places < 0] = np.nan if found.dtype.kind == "f" else ""
@@ -26,7 +30,8 @@ class Step(NamedTuple):
 
 
 def measured(data: xr.Dataset) -> np.ndarray:
-    """[run, measurement_step] Whether a run was measured, or the measurement was skipped for a reason."""
+    """[run, measurement_step] Whether a run was measured, or the measurement was skipped for a
+    reason."""
     there = np.zeros((data.sizes["run"], data.sizes["measurement_step"]), bool)
     for name in data.data_vars:
         if data[name].dims == ("run", "measurement_step"):
@@ -38,9 +43,12 @@ def measured(data: xr.Dataset) -> np.ndarray:
     return there
 
 
-def chosen_step(steps: np.ndarray, measured: np.ndarray, networks: list[np.ndarray], at: str | int) -> Step:
-    """The step `at` of each network: "first", "last", "half" (the measured step nearest to half of the last one; the
-    later of two) or one of the numbers in `steps`. `measured` [run, step]: whether a run was measured at a step.
+def chosen_step(
+    steps: np.ndarray, measured: np.ndarray, networks: list[np.ndarray], at: str | int
+) -> Step:
+    """The step `at` of each network: "first", "last", "half" (the measured step nearest to half of
+    the last one; the later of two) or one of the numbers in `steps`. `measured` [run, step]:
+    whether a run was measured at a step.
     `networks`: the runs of each."""
     places = np.full(len(measured), -1)
     for runs in networks:

@@ -1,5 +1,6 @@
-"""The ranking table: bias, variance, cost and final loss of every estimator, mean over seeds with intervals; and the selection of the
-leading settings, for results with more of them than a page can show."""
+"""The ranking table: bias, variance, cost and final loss of every estimator, mean over seeds with
+intervals; and the selection of the leading settings, for results with more of them than a page can
+show."""
 
 from __future__ import annotations
 
@@ -21,28 +22,43 @@ from .steps import Step
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
 #: The table's numeric columns, and their display names.
-QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
-              ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
+QUANTITIES = (
+    ("squared_bias", "squared bias"),
+    ("relative_bias", "relative bias"),
+    ("variance", "variance"),
+    ("work_normalised_variance", "variance × rows"),
+    ("final_loss", "final loss"),
+    ("metric", "metric"),
+)
 MOST_SETTINGS = 30  # of each network, drawn and listed in full
 
 
-def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = None) -> pd.DataFrame:
-    """One row per task, model and estimator (and other axes that vary), by target and then by the mean of the ranking
-    quantity: `by`, or the task's metric, or the held-out loss (`quantities.ranking_quantity`). `rank` is the place
-    among the rows of the same target; rows of one network that share one of the `letters` do not differ beyond noise
-    (`statistics.ranked`). Settings that were overridden for some runs are columns named by their paths
+def table(
+    data: xr.Dataset | Result, at: str | int = "first", by: str | None = None
+) -> pd.DataFrame:
+    """One row per task, model and estimator (and other axes that vary), by target and then by the
+    mean of the ranking quantity: `by`, or the task's metric, or the held-out loss
+    (`quantities.ranking_quantity`). `rank` is the place among the rows of the same target; rows of
+    one network that share one of the `letters` do not differ beyond noise (`statistics.ranked`).
+    Settings that were overridden for some runs are columns named by their paths
     (`train.learning_rate`).
 
-    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN for a single
-    seed without an interval of its own). Bias and variance are measured at step `at` of each network (`Result.step`).
-    `unbiased`: this is known (`measured.known_unbiased`). `<quantity>_unsupported` is true if some are sampled and
-    their replicates do not support them. Failed and skipped runs are counted, not averaged. """
+    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval
+    (NaN for a single seed without an interval of its own). Bias and variance are measured at step
+    `at` of each network (`Result.step`).
+    `unbiased`: this is known (`measured.known_unbiased`). `<quantity>_unsupported` is true if some
+    are sampled and their replicates do not support them. Failed and skipped runs are counted, not
+    averaged."""
     result = Result.of(data)
     has_measurements = "measurement_step" in result.data.dims
     step = result.step(at) if has_measurements else Step(np.full(result.count, -1), "")
     rows = []
     losses, metrics = evaluation_names(result, "heldout"), evaluation_names(result, "metric")
-    of = {name: measurements(result, name, step) for name in MEASURED if has_measurements and name in result}
+    of = {
+        name: measurements(result, name, step)
+        for name in MEASURED
+        if has_measurements and name in result
+    }
     unsupported = {name: shown_unsupported(result, name, step) for name in of}
     known = known_unbiased(result, step) if has_measurements else np.zeros(result.count, bool)
     steps = result.values("measurement_step") if has_measurements else np.zeros(0, int)
@@ -52,17 +68,35 @@ def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = N
         main = ranking_quantity(result, members, by)
         if main:
             loss, metric = (main, metric) if main in losses else (loss, main)
-        scores = comparable(result, members, result.last(main), result.lower_is_better(main)) if main else np.full((len(members), 1), np.nan)
+        scores = (
+            comparable(result, members, result.last(main), result.lower_is_better(main))
+            if main
+            else np.full((len(members), 1), np.nan)
+        )
         aims = [in_common(result.targets[group.runs], "") for group in members]
         found = ranked(scores, aims)
         for i in found.in_blocks(aims):
             group = members[i]
-            row: dict[str, object] = {"task": task, "model": model, "target": aims[i], "estimator": group.estimator, **group.others,
-                                      **{path: "; ".join(dict.fromkeys(values[run] for run in group.runs)) for path, values in result.overrides.items()},
-                                      "rank": found.rank[i], "letters": found.letters[i], "ranked_by": main or "",
-                                      "measured_at": steps[step.places[group.runs[0]]] if step.places[group.runs[0]] >= 0 else -1,
-                                      "runs": len(group.runs), "unbiased": bool(known[group.runs].all()),
-                                      **{s: group.status.count(s) for s in ("ok", "failed", "skipped")}}
+            row: dict[str, object] = {
+                "task": task,
+                "model": model,
+                "target": aims[i],
+                "estimator": group.estimator,
+                **group.others,
+                **{
+                    path: "; ".join(dict.fromkeys(values[run] for run in group.runs))
+                    for path, values in result.overrides.items()
+                },
+                "rank": found.rank[i],
+                "letters": found.letters[i],
+                "ranked_by": main or "",
+                "measured_at": steps[step.places[group.runs[0]]]
+                if step.places[group.runs[0]] >= 0
+                else -1,
+                "runs": len(group.runs),
+                "unbiased": bool(known[group.runs].all()),
+                **{s: group.status.count(s) for s in ("ok", "failed", "skipped")},
+            }
 
             def put(name: str, mean: Mean, row: dict[str, object] = row) -> None:
                 row[name], row[name + "_low"], row[name + "_high"] = mean[:3]
@@ -70,11 +104,15 @@ def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = N
             nothing = Mean(np.nan, np.nan, np.nan, 0)
             for name in MEASURED:
                 put(name, of[name](group) if name in of else nothing)
-                row[name + "_unsupported"] = bool(name in of and unsupported[name][group.runs].any())
+                row[name + "_unsupported"] = bool(
+                    name in of and unsupported[name][group.runs].any()
+                )
             row["split"] = in_common(result.splits[group.runs])
             row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
             put("final_loss", mean_interval(result.last(loss)[group.runs]) if loss else nothing)
-            row["metric_name"], row["metric_share"] = (metric.removeprefix("metric_"), result.is_share(metric)) if metric else ("", False)
+            row["metric_name"], row["metric_share"] = (
+                (metric.removeprefix("metric_"), result.is_share(metric)) if metric else ("", False)
+            )
             put("metric", mean_interval(result.last(metric)[group.runs]) if metric else nothing)
             rows.append(row)
     frame = pd.DataFrame(rows)
@@ -83,31 +121,79 @@ def table(data: xr.Dataset | Result, at: str | int = "first", by: str | None = N
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table as text for display, one column per quantity. Of the biases the relative one is shown if there is one;
-    a bias within noise of zero is an upper limit, unless the estimator is known to be unbiased."""
-    fixed = ("task", "model", "target", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "metric_share", "ranked_by", "rank",
-             "letters", "unbiased", "measured_at")
-    others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high", "_unsupported"))]
-    out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
-                        "estimator": frame["estimator"], **{name: frame[name] for name in others}})
+    """The table as text for display, one column per quantity. Of the biases the relative one is
+    shown if there is one; a bias within noise of zero is an upper limit, unless the estimator is
+    known to be unbiased."""
+    fixed = (
+        "task",
+        "model",
+        "target",
+        "estimator",
+        "runs",
+        "ok",
+        "failed",
+        "skipped",
+        "split",
+        "loss_name",
+        "metric_name",
+        "metric_share",
+        "ranked_by",
+        "rank",
+        "letters",
+        "unbiased",
+        "measured_at",
+    )
+    others = [
+        c
+        for c in frame.columns
+        if c not in fixed
+        and f"{c}_low" not in frame
+        and not c.endswith(("_low", "_high", "_unsupported"))
+    ]
+    out = pd.DataFrame(
+        {
+            "rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
+            "estimator": frame["estimator"],
+            **{name: frame[name] for name in others},
+        }
+    )
     if (frame["target"] != "").any():
         out["target"] = [target.replace("_", " ") for target in frame["target"]]
     for name, title in QUANTITIES:
-        if not frame[name].notna().any() or name == "squared_bias" and frame["relative_bias"].notna().any():
+        if (
+            not frame[name].notna().any()
+            or name == "squared_bias"
+            and frame["relative_bias"].notna().any()
+        ):
             continue
         numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
         noise = (frame[f"{name}_low"] <= 0) & (frame[f"{name}_high"] > 0)
         of_bias = name in ("squared_bias", "relative_bias")
         unsupported = frame.get(f"{name}_unsupported", pd.Series(False, frame.index))
-        out[title] = [in_percent(frame["metric_share"].iloc[i], *v) if name == "metric" else
-                      ("unbiased" if of_bias and frame["unbiased"].iloc[i] and np.isfinite(v[0]) else
-                       f"< {number(v[2])}" if of_bias and noise.iloc[i] and np.isfinite(v[2]) else with_interval(*v)) +
-                      (" ?" if unsupported.iloc[i] and not (of_bias and frame["unbiased"].iloc[i]) else "") for i, v in enumerate(numbers)]
+        out[title] = [
+            in_percent(frame["metric_share"].iloc[i], *v)
+            if name == "metric"
+            else (
+                "unbiased"
+                if of_bias and frame["unbiased"].iloc[i] and np.isfinite(v[0])
+                else f"< {number(v[2])}"
+                if of_bias and noise.iloc[i] and np.isfinite(v[2])
+                else with_interval(*v)
+            )
+            + (" ?" if unsupported.iloc[i] and not (of_bias and frame["unbiased"].iloc[i]) else "")
+            for i, v in enumerate(numbers)
+        ]
     if "metric" in out:
-        out["metric"] = [f"{quantity_name(m)} {v}" if v != "–" else v for m, v in zip(frame["metric_name"], out["metric"])]
+        out["metric"] = [
+            f"{quantity_name(m)} {v}" if v != "–" else v
+            for m, v in zip(frame["metric_name"], out["metric"])
+        ]
     if (frame["letters"] != "").any():
         out["letters"] = frame["letters"]
-    out["runs"] = [" ".join(f"{row[s]} {s}" for s in ("ok", "failed", "skipped") if row[s]) for _, row in frame.iterrows()]
+    out["runs"] = [
+        " ".join(f"{row[s]} {s}" for s in ("ok", "failed", "skipped") if row[s])
+        for _, row in frame.iterrows()
+    ]
     return out
 
 
@@ -116,15 +202,26 @@ def caption(frame: pd.DataFrame) -> str:
     step = frame.attrs.get("measured_at")
     words = "Mean over seeds ± half of its 95% interval. "
     if step is not None:
-        words += f"Bias (of the gradient's mean, relative to the true gradient's norm) and variance at {step}"
-        words += ", where estimators that share a seed share their parameters. " if step == "step 0" else ". "
+        words += (
+            "Bias (of the gradient's mean, relative to the true gradient's norm) and variance "
+            f"at {step}"
+        )
+        words += (
+            ", where estimators that share a seed share their parameters. "
+            if step == "step 0"
+            else ". "
+        )
     if any(frame[name].any() for name in frame if name.endswith("_unsupported")):
         words += "?: sampled, and its replicates do not support it (measurement_unsupported). "
     if frame["unbiased"].any():
         words += "“unbiased” is known, by derivation or by exact moments. "
-    return words + ("“<”: within noise of zero, with the upper end of the 95% interval. Ranked by the mean, within the estimators of one target. Estimators of a "
-                    "network that share a letter do not differ beyond noise (paired t tests over seeds, all pairs of the network together, "
-                    "Dunn, 5%).")
+    return words + (
+        "“<”: within noise of zero, with the upper end of the 95% interval. Ranked by the "
+        "mean, within the estimators of one target. Estimators of a "
+        "network that share a letter do not differ beyond noise (paired t tests over seeds, "
+        "all pairs of the network together, "
+        "Dunn, 5%)."
+    )
 
 
 def _split(frame: pd.DataFrame) -> str:
@@ -147,13 +244,25 @@ def format_table(frame: pd.DataFrame) -> str:
     for task, model, index in panel_rows(frame):
         losses = sorted({name for name in frame.loc[index, "loss_name"] if name})
         ranks = next((quantity_name(name) for name in frame.loc[index, "ranked_by"] if name), "")
-        head = f"{task} · {model}" + (f" · ranked by {_split(frame.loc[index])} {ranks}" if ranks else "") + (
-            f" · final loss: {quantity_name(losses[0])}" if losses and quantity_name(losses[0]) != ranks else "")
+        head = (
+            f"{task} · {model}"
+            + (f" · ranked by {_split(frame.loc[index])} {ranks}" if ranks else "")
+            + (
+                f" · final loss: {quantity_name(losses[0])}"
+                if losses and quantity_name(losses[0]) != ranks
+                else ""
+            )
+        )
         part = text.loc[index]
-        part = part[[c for c in part if c in ("rank", "estimator") or not part[c].isin(["–", ""]).all()]]
+        part = part[
+            [c for c in part if c in ("rank", "estimator") or not part[c].isin(["–", ""]).all()]
+        ]
         rows = [list(part.columns), *part.astype(str).values.tolist()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+            for row in rows
+        ]
         lines.insert(1, "  ".join("-" * width for width in widths))
         blocks.append("\n".join([head, *lines]))
     return "\n\n".join([*blocks, textwrap.fill(caption(frame), 120)])
@@ -162,16 +271,21 @@ def format_table(frame: pd.DataFrame) -> str:
 def keys_of(result: Result, frame: pd.DataFrame) -> list[tuple[str, str, str]]:
     """Task, model and label (as `groups.Group.label`) of every row of the table."""
     names = result.other_axes
-    labels = [labelled(estimator, dict(zip(names, rest))) for estimator, *rest in zip(frame["estimator"], *(frame[name] for name in names))]
+    labels = [
+        labelled(estimator, dict(zip(names, rest)))
+        for estimator, *rest in zip(frame["estimator"], *(frame[name] for name in names))
+    ]
     return list(zip(frame["task"], frame["model"], labels))
 
 
 def leading(frame: pd.DataFrame, most: int = MOST_SETTINGS) -> np.ndarray:
-    """Mask [rows] of the table (`table`, best rows first): for each network the best row of every estimator, then
-    the next best rows, `most` in all."""
+    """Mask [rows] of the table (`table`, best rows first): for each network the best row of every
+    estimator, then the next best rows, `most` in all."""
     kept = np.zeros(len(frame), bool)
     places = pd.Series(np.arange(len(frame)))
-    for _, part in places.groupby([frame["task"].to_numpy(), frame["model"].to_numpy()], sort=False):
+    for _, part in places.groupby(
+        [frame["task"].to_numpy(), frame["model"].to_numpy()], sort=False
+    ):
         again = frame["estimator"].iloc[part].duplicated().to_numpy()
         kept[part.to_numpy()[np.argsort(again, kind="stable")][:most]] = True
     return kept
@@ -179,4 +293,8 @@ def leading(frame: pd.DataFrame, most: int = MOST_SETTINGS) -> np.ndarray:
 
 def only(result: Result, keys: set[tuple[str, str, str]]) -> Result:
     """The runs of these rows of the table."""
-    return result.of_runs(np.concatenate([group.runs for group in result.groups if (*group.panel, group.label) in keys]))
+    return result.of_runs(
+        np.concatenate(
+            [group.runs for group in result.groups if (*group.panel, group.label) in keys]
+        )
+    )

@@ -1,4 +1,5 @@
-"""The result files of a site, and their numbers of every estimator, network and stage of training."""
+"""The result files of a site, and their numbers of every estimator, network and stage of
+training."""
 
 from __future__ import annotations
 
@@ -57,16 +58,24 @@ def _sweep_name(result: Result, path: Path) -> str:
 
 
 def committed(folder: Path) -> list[Study]:
-    """The studies of a folder of results: trained networks first, the largest first. InputError if it has none."""
+    """The studies of a folder of results: trained networks first, the largest first. InputError if
+    it has none."""
     studies = [opened(path) for path in sorted(folder.glob("*.h5.gz"))]
     if not studies:
         raise InputError(f"{folder}: has no result files (*.h5.gz)")
-    return sorted(studies, key=lambda study: ("step" not in study.result.data.dims, -study.result.count))
+    return sorted(
+        studies, key=lambda study: ("step" not in study.result.data.dims, -study.result.count)
+    )
 
 
 def slug(network: Network) -> str:
     """A name for the network's page."""
-    return "-".join([*dict.fromkeys(file_name(part.split("[")[0]) for part in network), f"{zlib.crc32(' '.join(network).encode()):08x}"])
+    return "-".join(
+        [
+            *dict.fromkeys(file_name(part.split("[")[0]) for part in network),
+            f"{zlib.crc32(' '.join(network).encode()):08x}",
+        ]
+    )
 
 
 def stage(share: float) -> str:
@@ -75,13 +84,23 @@ def stage(share: float) -> str:
 
 
 def command(study: Study, task: str, model: str, estimator: str = "") -> str:
-    """The command that runs the cells of an entry again, from the sweep's file. It names the task or model only where
-    the sweep has others."""
+    """The command that runs the cells of an entry again, from the sweep's file. It names the task
+    or model only where the sweep has others."""
     networks = list(study.result.panels)
-    only = [f"task={_shortest(task, {one for one, _ in networks})}"] if len({one for one, _ in networks}) > 1 else []
-    only += [f"model={_shortest(model, {one for other, one in networks if other == task})}"] if len({one for other, one in networks if other == task}) > 1 else []
+    only = (
+        [f"task={_shortest(task, {one for one, _ in networks})}"]
+        if len({one for one, _ in networks}) > 1
+        else []
+    )
+    only += (
+        [f"model={_shortest(model, {one for other, one in networks if other == task})}"]
+        if len({one for other, one in networks if other == task}) > 1
+        else []
+    )
     only += [f"estimator={estimator}"] if estimator else []
-    return " ".join([f"hardgrad run {sweep_file(study)}", *(f"--only {shlex.quote(one)}" for one in only)])
+    return " ".join(
+        [f"hardgrad run {sweep_file(study)}", *(f"--only {shlex.quote(one)}" for one in only)]
+    )
 
 
 def _shortest(spec: str, others: set[str]) -> str:
@@ -92,27 +111,50 @@ def _shortest(spec: str, others: set[str]) -> str:
 
 def sweep_file(study: Study) -> str:
     """Where the sweep stands: in the tree; a user's has the name of its sweep."""
-    return f"{'' if study.own else 'experiments/configs/'}{_sweep_name(study.result, study.path)}.toml"
+    return (
+        f"{'' if study.own else 'experiments/configs/'}{_sweep_name(study.result, study.path)}.toml"
+    )
 
 
 def explored(study: Study) -> pd.DataFrame:
-    """The rows of `table` at every measured step: `step`, `share` (of the training; NaN without a measurement), `label`
-    (the estimator with the other axes that distinguish it), `spec` (the estimator as the sweep gives it)."""
+    """The rows of `table` at every measured step: `step`, `share` (of the training; NaN without a
+    measurement), `label` (the estimator with the other axes that distinguish it), `spec` (the
+    estimator as the sweep gives it)."""
     result = study.result
-    steps = {panel: max(int(result.run_settings[run].get("train.steps", 0)) for run in runs_of(members)) for panel, members in result.panels.items()}
-    specs = {(*group.panel, group.label): str(result.values("estimator")[group.runs[0]]) for group in result.groups}
-    measured = result.values("measurement_step").astype(int).tolist() if "measurement_step" in result.data.dims else []
+    steps = {
+        panel: max(int(result.run_settings[run].get("train.steps", 0)) for run in runs_of(members))
+        for panel, members in result.panels.items()
+    }
+    specs = {
+        (*group.panel, group.label): str(result.values("estimator")[group.runs[0]])
+        for group in result.groups
+    }
+    measured = (
+        result.values("measurement_step").astype(int).tolist()
+        if "measurement_step" in result.data.dims
+        else []
+    )
     frames: list[pd.DataFrame] = []
     for step in measured or [-1]:
         frame = table(result, step if measured else "first")
         keys = keys_of(result, frame)
         networks = pd.Series([key[:2] for key in keys], frame.index)
-        frame = frame.assign(step=step, label=[label for *_, label in keys], spec=[specs[key] for key in keys],
-                             share=[step / steps[network] if steps[network] else 0.0 for network in networks] if measured else np.nan)
+        frame = frame.assign(
+            step=step,
+            label=[label for *_, label in keys],
+            spec=[specs[key] for key in keys],
+            share=[step / steps[network] if steps[network] else 0.0 for network in networks]
+            if measured
+            else np.nan,
+        )
         there = frame[list(MEASURED)].notna().any(axis=1)
         frames.append(frame[there | (not measured)])
     found = pd.concat(frames, ignore_index=True)
-    never = [network for network in result.panels if not ((found["task"] == network[0]) & (found["model"] == network[1])).any()]
+    never = [
+        network
+        for network in result.panels
+        if not ((found["task"] == network[0]) & (found["model"] == network[1])).any()
+    ]
     if never:  # networks that were trained without measurements
         frame = table(result, "first").assign(step=-1, share=np.nan)
         keys = keys_of(result, frame)
@@ -122,7 +164,8 @@ def explored(study: Study) -> pd.DataFrame:
 
 
 def answered(study: Study) -> pd.DataFrame:
-    """The ranking of its networks at equal steps (`answer`). Empty if nothing was trained and evaluated."""
+    """The ranking of its networks at equal steps (`answer`). Empty if nothing was trained and
+    evaluated."""
     try:
         found = answer(study.result)
     except InputError:

@@ -18,7 +18,9 @@ class Difference(NamedTuple):
     low: float
     high: float
     p_value: float  # of "no difference"
-    p_unbounded: float  # the same without the bound, to be corrected for several tests and then bounded
+    p_unbounded: (
+        float  # the same without the bound, to be corrected for several tests and then bounded
+    )
     p_least: float  # the bound: the least p-value that so few numbers can give (`noise.least_p`)
     count: int  # type: ignore[assignment]  # hides tuple.count: pairs, or numbers of the smaller sample
 
@@ -27,8 +29,9 @@ _NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, 0)
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """p-values corrected for multiple tests, controlling the probability of one or more false alarms (Holm 1979, A simple
-    sequentially rejective multiple test procedure). NaN values are not tests: they stay NaN and are not counted."""
+    """p-values corrected for multiple tests, controlling the probability of one or more false
+    alarms (Holm 1979, A simple sequentially rejective multiple test procedure). NaN values are not
+    tests: they stay NaN and are not counted."""
     p = np.asarray(p_values, dtype=float)
     result = np.full(p.shape, np.nan)
     there = np.flatnonzero(np.isfinite(p))
@@ -38,9 +41,11 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     return result
 
 
-def _tested(difference: float, error: float, degrees: float, least: float, level: float) -> tuple[float, float, float, float, float]:
-    """Low, high, p, unbounded p and its bound of a difference with this standard error. The ends are NaN where no p can
-    be below 1 - level."""
+def _tested(
+    difference: float, error: float, degrees: float, least: float, level: float
+) -> tuple[float, float, float, float, float]:
+    """Low, high, p, unbounded p and its bound of a difference with this standard error. The ends
+    are NaN where no p can be below 1 - level."""
     p, half = float(difference == 0), 0.0
     if error > 0:
         p = float(2 * stats.t.sf(abs(difference) / error, degrees))
@@ -51,19 +56,24 @@ def _tested(difference: float, error: float, degrees: float, least: float, level
 
 
 def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
-    """Mean of first - second over pairs that share their random numbers (one per seed); pairs with a NaN are omitted.
+    """Mean of first - second over pairs that share their random numbers (one per seed); pairs with
+    a NaN are omitted.
 
-    Student's t interval and p-value of the differences (Student 1908) with the bounds of `noise`: for heavy-tailed
-    noise, a variance of at least the scores' rounding, and a p-value that so few pairs can give. Five pairs or fewer
-    have no interval of 95%. """
+    Student's t interval and p-value of the differences (Student 1908) with the bounds of `noise`:
+    for heavy-tailed noise, a variance of at least the scores' rounding, and a p-value that so few
+    pairs can give. Five pairs or fewer have no interval of 95%."""
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     there = np.isfinite(x - y)
     pairs, n = (x - y)[there], int(there.sum())
     if n < 2:
         return _NOTHING._replace(difference=float(pairs[0]) if n else np.nan, count=n)
     mean = float(pairs.mean())
-    deviation = max(float(pairs.std(ddof=1)), rounding_deviation(np.concatenate([x[there], y[there]])))
-    return Difference(mean, *_tested(mean, deviation / np.sqrt(n), float(freedom(n)), float(least_p(n)), level), n)
+    deviation = max(
+        float(pairs.std(ddof=1)), rounding_deviation(np.concatenate([x[there], y[there]]))
+    )
+    return Difference(
+        mean, *_tested(mean, deviation / np.sqrt(n), float(freedom(n)), float(least_p(n)), level), n
+    )
 
 
 def _deviations(degrees: float, count: int) -> np.ndarray:
@@ -71,14 +81,23 @@ def _deviations(degrees: float, count: int) -> np.ndarray:
     return np.sqrt(special.chdtri(degrees, 1 - (np.arange(count) + 0.5) / count) / degrees)
 
 
-def pairs_needed(difference: float, deviation: float, level: float = 0.05, tests: int = 1, power: float = 0.8, most: int = 1000,
-                 pilot: float = np.inf) -> float:
-    """The number of pairs at which a paired difference (`paired_difference`, or one of `tests` that hold
-    simultaneously) has an interval without 0 with probability `power`, if single differences are normal with this mean
-    and standard deviation (noncentral t; Cohen 1988, ch. 2). inf beyond `most`, NaN without numbers.
+def pairs_needed(
+    difference: float,
+    deviation: float,
+    level: float = 0.05,
+    tests: int = 1,
+    power: float = 0.8,
+    most: int = 1000,
+    pilot: float = np.inf,
+) -> float:
+    """The number of pairs at which a paired difference (`paired_difference`, or one of `tests` that
+    hold simultaneously) has an interval without 0 with probability `power`, if single differences
+    are normal with this mean and standard deviation (noncentral t; Cohen 1988, ch. 2). inf beyond
+    `most`, NaN without numbers.
 
-    `pilot`: the degrees of freedom of an estimated standard deviation. The power is then averaged over the error of this
-    estimate (assurance: O'Hagan, Stevens & Campbell 2005, Assurance in clinical trial design).
+    `pilot`: the degrees of freedom of an estimated standard deviation. The power is then averaged
+    over the error of this estimate (assurance: O'Hagan, Stevens & Campbell 2005, Assurance in
+    clinical trial design).
     """
     if not (np.isfinite(difference) and np.isfinite(deviation)):
         return float("nan")
@@ -89,10 +108,16 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, tests
         return float(fewest)
     estimated = _deviations(pilot, 50) if np.isfinite(pilot) else np.array([1.0])
 
-    def found(n: int) -> float:  # the t statistic is (a normal number + shift) / (a deviation of n), averaged over both deviations
+    def found(
+        n: int,
+        # the t statistic is (a normal number + shift) / (a deviation of n), averaged over both
+        # deviations
+    ) -> float:
         critical = special.stdtrit(freedom(n), 1 - level / 2 / tests)
         shift = abs(difference) / deviation * np.sqrt(n)
-        return float(special.ndtr(shift * estimated[:, None] - critical * _deviations(n - 1, 200)).mean())
+        return float(
+            special.ndtr(shift * estimated[:, None] - critical * _deviations(n - 1, 200)).mean()
+        )
 
     low, high = fewest - 1, most  # power grows with n: too low at `low`, sufficient at `high`
     if found(most) < power:
@@ -104,9 +129,16 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, tests
 
 
 def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
-    """Difference of the means of two independent samples with unequal variances (Welch 1947), with the bounds of
-    `noise`; the least p-value is that of a permutation of both samples (Pitman 1937). NaN values are omitted."""
-    sides = [side[np.isfinite(side)] for side in (np.asarray(first, dtype=float).ravel(), np.asarray(second, dtype=float).ravel())]
+    """Difference of the means of two independent samples with unequal variances (Welch 1947), with
+    the bounds of `noise`; the least p-value is that of a permutation of both samples (Pitman 1937).
+    NaN values are omitted."""
+    sides = [
+        side[np.isfinite(side)]
+        for side in (
+            np.asarray(first, dtype=float).ravel(),
+            np.asarray(second, dtype=float).ravel(),
+        )
+    ]
     count = min(side.size for side in sides)
     if count == 0:
         return _NOTHING
@@ -116,18 +148,25 @@ def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95)
     rounding = rounding_deviation(np.concatenate(sides)) ** 2 / 2
     parts = [max(float(side.var(ddof=1)), rounding) / side.size for side in sides]
     error = float(np.sqrt(sum(parts)))
-    degrees = sum(parts) ** 2 / sum(part**2 / float(freedom(side.size)) for part, side in zip(parts, sides)) if error > 0 else 1.0
+    degrees = (
+        sum(parts) ** 2
+        / sum(part**2 / float(freedom(side.size)) for part, side in zip(parts, sides))
+        if error > 0
+        else 1.0
+    )
     least = 2 / float(special.comb(sides[0].size + sides[1].size, count))
     return Difference(difference, *_tested(difference, error, degrees, least, level), count)
 
 
 def propagated_difference(first: Mean, second: Mean, level: float = 0.95) -> Difference:
-    """Difference of two independent measurements from their own intervals at this level, assuming normality: squared errors add
-    (Gauss 1823). No p-value unless both have an interval."""
+    """Difference of two independent measurements from their own intervals at this level, assuming
+    normality: squared errors add (Gauss 1823). No p-value unless both have an interval."""
     difference = first.mean - second.mean
     count = min(first.count, second.count)
     halves = [(mean.high - mean.low) / 2 for mean in (first, second)]
     if not np.isfinite([difference, *halves]).all():
         return _NOTHING._replace(difference=float(difference), count=count)
     error = float(np.hypot(halves[0], halves[1]) / stats.norm.ppf(0.5 + level / 2))
-    return Difference(float(difference), *_tested(float(difference), error, np.inf, 0.0, level), count)
+    return Difference(
+        float(difference), *_tested(float(difference), error, np.inf, 0.0, level), count
+    )

@@ -18,11 +18,11 @@ class Mean(NamedTuple):
 
 
 def mean_interval(values: np.ndarray, level: float = 0.95, log: bool = False) -> Mean:
-    """Mean over independent runs with Student's t interval (Student 1908); NaN values are omitted. With an
-    infinite value the mean is infinite, without an interval.
+    """Mean over independent runs with Student's t interval (Student 1908); NaN values are omitted.
+    With an infinite value the mean is infinite, without an interval.
 
-    `log`: the geometric mean with an interval from logarithms, for positive quantities of one scale; values that are
-    not positive are omitted. """
+    `log`: the geometric mean with an interval from logarithms, for positive quantities of one
+    scale; values that are not positive are omitted."""
     x = np.asarray(values, dtype=float).ravel()
     x = x[~np.isnan(x)]
     if log:
@@ -40,21 +40,33 @@ def mean_interval(values: np.ndarray, level: float = 0.95, log: bool = False) ->
 
 
 def propagated_mean(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> Mean:
-    """Mean of independent measurements with their own intervals, by propagation of errors (Gauss 1823).
+    """Mean of independent measurements with their own intervals, by propagation of errors (Gauss
+    1823).
 
-    The interval, at the measurements' level, covers measurement noise only: it is for the mean over these seeds, not
-    over future seeds. Squared half-widths add, below and above separately. NaN values are omitted. """
+    The interval, at the measurements' level, covers measurement noise only: it is for the mean over
+    these seeds, not over future seeds. Squared half-widths add, below and above separately. NaN
+    values are omitted."""
     x, below, above = (np.asarray(a, dtype=float).ravel() for a in (values, low, high))
     there = np.isfinite(x)
     if not there.any():
         return Mean(np.nan, np.nan, np.nan, 0)
     # An unbiased estimate of the squared bias may lie below its interval, which begins at zero.
-    x, below, above = x[there], np.maximum(x[there] - below[there], 0), np.maximum(above[there] - x[there], 0)
+    x, below, above = (
+        x[there],
+        np.maximum(x[there] - below[there], 0),
+        np.maximum(above[there] - x[there], 0),
+    )
     mean, n = float(x.mean()), x.size
-    return Mean(mean, mean - float(np.sqrt(np.sum(below**2))) / n, mean + float(np.sqrt(np.sum(above**2))) / n, n)
+    return Mean(
+        mean,
+        mean - float(np.sqrt(np.sum(below**2))) / n,
+        mean + float(np.sqrt(np.sum(above**2))) / n,
+        n,
+    )
 
 
 def scaled(mean: Mean, factor: float) -> Mean:
-    """A mean and its interval times a known positive number. (Variance times cost is the work-normalised variance:
-    Glynn & Whitt 1992, The asymptotic efficiency of simulation estimators.)"""
+    """A mean and its interval times a known positive number. (Variance times cost is the
+    work-normalised variance: Glynn & Whitt 1992, The asymptotic efficiency of simulation
+    estimators.)"""
     return mean._replace(mean=mean.mean * factor, low=mean.low * factor, high=mean.high * factor)

@@ -8,9 +8,21 @@ A view is a function from `Attention` to a matplotlib Figure, registered under t
 in a module that is imported here. Other models are drawn as plain heat maps.
 """
 
+from . import (  # noqa: F401  (each registers its views)
+    canvases,
+    captions,
+    documents,
+    general,
+    glimpses,
+    machines,
+    memory,
+    pairs,
+    pondering,
+    programs,
+    sentences,
+    tapes,
+)
 from .attention import Attention, load_attention
 from .registry import VIEWS, view, view_of_two, views_of
-from . import (canvases, captions, documents, general, glimpses, machines, memory, pairs,  # noqa: F401  (each registers its views)
-               pondering, programs, sentences, tapes)
 
 __all__ = ["Attention", "VIEWS", "load_attention", "view", "view_of_two", "views_of"]

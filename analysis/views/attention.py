@@ -33,14 +33,26 @@ class Attention:
     model: str  # its name
     settings: dict[str, Any]  # of the model, defaults included
     estimator: str  # spec
-    soft: np.ndarray  # [B, T, S] probabilities, mean over an example's rows; NaN without this option or without a choice
-    hard: np.ndarray | None  # [B, T, S] share of an example's rows that chose the option (relaxed: mean weights); None if unknown
+    # [B, T, S] probabilities, mean over an example's rows; NaN without this option or without a
+    # choice
+    soft: np.ndarray
+    hard: (
+        np.ndarray | None
+        # [B, T, S] share of an example's rows that chose the option (relaxed: mean weights); None
+        # if unknown
+    )
     choices: np.ndarray | None  # [T, R] options; -1 without a choice; None if unknown or relaxed
     row_example: np.ndarray  # [R]
-    entropy: np.ndarray  # [B, T] in nat (Shannon 1948), mean over an example's rows; NaN without a choice
+    entropy: (
+        np.ndarray
+    )  # [B, T] in nat (Shannon 1948), mean over an example's rows; NaN without a choice
     batch: xr.Dataset
-    numbers: Numbers | None = None  # for choices that are numbers: then S is 0, and the entropy is differential
-    columns: np.ndarray | None = None  # [B, T, D, S] `soft` of each of D simultaneous choices; None if there is one
+    numbers: Numbers | None = (
+        None  # for choices that are numbers: then S is 0, and the entropy is differential
+    )
+    columns: np.ndarray | None = (
+        None  # [B, T, D, S] `soft` of each of D simultaneous choices; None if there is one
+    )
 
     @property
     def shown(self) -> range:
@@ -67,19 +79,29 @@ class Attention:
 
 
 def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> Attention:
-    """Attention in a file of `hardgrad gradient --out`. InputError if it cannot be read or the model made no choices."""
+    """Attention in a file of `hardgrad gradient --out`. InputError if it cannot be read or the
+    model made no choices."""
     data, batch = load_gradient(path, unverified)
     if {"value", "mean", "log_scale", "row_example"} <= set(data):
         return _of_numbers(data, batch)
     if "logits" not in data or "row_example" not in data:
-        raise InputError(f"{path}: has no logits: {data.attrs.get('model', 'the model')} made no choices, or "
-                         f"{data.attrs.get('estimator', 'the estimator')} enumerates choices itself; compute the gradient with reinforce or rloo")
+        raise InputError(
+            f"{path}: has no logits: {data.attrs.get('model', 'the model')} made no choices, or "
+            f"{data.attrs.get('estimator', 'the estimator')} enumerates choices itself; "
+            "compute the gradient with reinforce or rloo"
+        )
     settings = _settings(data)
     example = data["row_example"].values.astype(int)
 
-    def rows_of(name: str) -> np.ndarray:  # [T, R] or [T, R, S]; columns (attention heads) are separate rows
+    def rows_of(
+        name: str,
+    ) -> np.ndarray:  # [T, R] or [T, R, S]; columns (attention heads) are separate rows
         values = data[name].values
-        return values.reshape(len(values), -1, *values.shape[3:]) if "column" in data[name].dims else values
+        return (
+            values.reshape(len(values), -1, *values.shape[3:])
+            if "column" in data[name].dims
+            else values
+        )
 
     example = np.repeat(example, data.sizes.get("column", 1))
     logits = rows_of("logits").astype(float)  # [T, R, S]
@@ -97,21 +119,38 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
     columns = data.sizes.get("column", 1)
     of_column = np.arange(len(example)) % columns
 
-    def by_example(values: np.ndarray, column: int | None = None) -> np.ndarray:  # [T, R, S] -> [B, T, S], mean over rows
+    def by_example(
+        values: np.ndarray, column: int | None = None
+    ) -> np.ndarray:  # [T, R, S] -> [B, T, S], mean over rows
         values = np.where(asked, values, np.nan)
         result = np.full((int(example.max(initial=-1)) + 1, *values.shape[::2]), np.nan)
         for b in range(len(result)):
             rows = values[:, (example == b) & ((column is None) | (of_column == column))]
             there = np.isfinite(rows)
-            result[b] = np.where(there.any(axis=1), np.where(there, rows, 0).sum(axis=1) / np.maximum(there.sum(axis=1), 1), np.nan)
+            result[b] = np.where(
+                there.any(axis=1),
+                np.where(there, rows, 0).sum(axis=1) / np.maximum(there.sum(axis=1), 1),
+                np.nan,
+            )
         return result
 
     entropy = np.where(options, entr(np.nan_to_num(probabilities)), 0).sum(axis=2, keepdims=True)
     if taken is not None:
         taken = np.where(options, taken, np.nan)
-    return Attention(str(data.attrs.get("model", "")).split("[")[0], settings, str(data.attrs.get("estimator", "")),
-                     by_example(probabilities), None if taken is None else by_example(taken), choices, example, by_example(entropy)[:, :, 0],
-                     batch, columns=np.stack([by_example(probabilities, d) for d in range(columns)], axis=2) if columns > 1 else None)
+    return Attention(
+        str(data.attrs.get("model", "")).split("[")[0],
+        settings,
+        str(data.attrs.get("estimator", "")),
+        by_example(probabilities),
+        None if taken is None else by_example(taken),
+        choices,
+        example,
+        by_example(entropy)[:, :, 0],
+        batch,
+        columns=np.stack([by_example(probabilities, d) for d in range(columns)], axis=2)
+        if columns > 1
+        else None,
+    )
 
 
 def _settings(data: xr.Dataset) -> dict[str, Any]:
@@ -123,8 +162,22 @@ def _settings(data: xr.Dataset) -> dict[str, Any]:
 
 def _of_numbers(data: xr.Dataset, batch: xr.Dataset) -> Attention:
     example = data["row_example"].values.astype(int)
-    value, mean, log_scale = (data[name].values.astype(float) for name in ("value", "mean", "log_scale"))
+    value, mean, log_scale = (
+        data[name].values.astype(float) for name in ("value", "mean", "log_scale")
+    )
     of_row = (log_scale + np.log(2 * np.pi * np.e) / 2).sum(axis=2)  # [T, R]
-    entropy = np.stack([of_row[:, example == b].mean(axis=1) for b in range(int(example.max(initial=-1)) + 1)])
-    return Attention(str(data.attrs.get("model", "")).split("[")[0], _settings(data), str(data.attrs.get("estimator", "")),
-                     np.zeros((*entropy.shape, 0)), None, None, example, entropy, batch, Numbers(value, mean, np.exp(log_scale)))
+    entropy = np.stack(
+        [of_row[:, example == b].mean(axis=1) for b in range(int(example.max(initial=-1)) + 1)]
+    )
+    return Attention(
+        str(data.attrs.get("model", "")).split("[")[0],
+        _settings(data),
+        str(data.attrs.get("estimator", "")),
+        np.zeros((*entropy.shape, 0)),
+        None,
+        None,
+        example,
+        entropy,
+        batch,
+        Numbers(value, mean, np.exp(log_scale)),
+    )

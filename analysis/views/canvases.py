@@ -18,8 +18,8 @@ _WINDOWS = 3  # drawn rows per example
 
 @view("pixel_attention")
 def windows_on_canvases(attention: Attention) -> Figure:
-    """One canvas per panel. Darker red: more probable positions; outlined: the windows of a few rows; dotted: the
-    digit's true window."""
+    """One canvas per panel. Darker red: more probable positions; outlined: the windows of a few
+    rows; dotted: the digit's true window."""
     images, boxes = attention.need("image"), attention.need("box")
     side, grid = images.shape[1], round(attention.soft.shape[2] ** 0.5)
     shown = list(attention.shown)
@@ -38,8 +38,32 @@ def windows_on_canvases(attention: Attention) -> Figure:
             if attention.choices is not None:
                 for row in attention.rows(b)[:_WINDOWS]:
                     y, x = window(int(attention.choices[0, row]), grid, int(size), side, side)
-                    ax.add_patch(Rectangle((x - 0.5, y - 0.5), size, size, fill=False, edgecolor=COLOURS[0], linewidth=1.2))
-            ax.add_patch(Rectangle((left - 0.5, top - 0.5), size, size, fill=False, edgecolor="black", linestyle=":", linewidth=1.6))
-        figure.suptitle(f"Attention to digits: probabilities, windows of up to {_WINDOWS} rows, dotted: true window ({attention.estimator})",
-                        x=0.01, ha="left", fontsize=11)
+                    ax.add_patch(
+                        Rectangle(
+                            (x - 0.5, y - 0.5),
+                            size,
+                            size,
+                            fill=False,
+                            edgecolor=COLOURS[0],
+                            linewidth=1.2,
+                        )
+                    )
+            ax.add_patch(
+                Rectangle(
+                    (left - 0.5, top - 0.5),
+                    size,
+                    size,
+                    fill=False,
+                    edgecolor="black",
+                    linestyle=":",
+                    linewidth=1.6,
+                )
+            )
+        figure.suptitle(
+            f"Attention to digits: probabilities, windows of up to {_WINDOWS} rows, dotted: "
+            f"true window ({attention.estimator})",
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
     return figure

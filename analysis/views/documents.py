@@ -19,7 +19,8 @@ _INCHES = 0.078  # width of a character
 
 
 def placed(tokens: list[str], width: int = _WIDTH) -> list[tuple[int, int]]:
-    """Line and column of each token in lines of at most `width` characters; a longer token is alone on its line."""
+    """Line and column of each token in lines of at most `width` characters; a longer token is alone
+    on its line."""
     places, line, column = [], 0, 0
     for token in tokens:
         if column and column + len(token) > width:
@@ -31,8 +32,8 @@ def placed(tokens: list[str], width: int = _WIDTH) -> list[tuple[int, int]]:
 
 @view("attentive_reader")
 def marked_documents(attention: Attention) -> Figure:
-    """Each document as text. Shading: probability of the last read; numbers below a token: one row's reads of it; bold
-    and red: the sentence with the answer, if it is known."""
+    """Each document as text. Shading: probability of the last read; numbers below a token: one
+    row's reads of it; bold and red: the sentence with the answer, if it is known."""
     support, answers = attention.field("support"), attention.field("answer_text")
     lengths, shown = attention.need("question_length"), list(attention.shown)
     documents = {b: words(attention, "document", b) for b in shown}
@@ -46,27 +47,69 @@ def marked_documents(attention: Attention) -> Figure:
             reads = np.flatnonzero(np.isfinite(attention.soft[b]).any(axis=1))[: lengths[b]]
             answer = answers[b] if answers is not None else attention.need("answer")[b]
             title = f"{' '.join(words(attention, 'question', b))} – {answer}"
-            ax = figure.add_axes((0.2 / wide, (top - height) / tall, (wide - 0.4) / wide, (height - 0.3) / tall))
-            ax.set_title(textwrap.shorten(title, 100, placeholder="…"), loc="left", fontsize=10, fontweight="bold")
+            ax = figure.add_axes(
+                (0.2 / wide, (top - height) / tall, (wide - 0.4) / wide, (height - 0.3) / tall)
+            )
+            ax.set_title(
+                textwrap.shorten(title, 100, placeholder="…"),
+                loc="left",
+                fontsize=10,
+                fontweight="bold",
+            )
             facts = support[b] if support is not None else np.zeros(len(documents[b]))
             _text(ax, attention, b, documents[b], places[b], reads, facts)
             top -= height
-        figure.suptitle(f"Documents: darker: more probable at the last read; numbers: one row's reads ({attention.estimator})",
-                        x=0.2 / wide, y=1 - 0.06 / tall, va="top", ha="left", fontsize=11)
+        figure.suptitle(
+            "Documents: darker: more probable at the last read; numbers: one row's reads "
+            f"({attention.estimator})",
+            x=0.2 / wide,
+            y=1 - 0.06 / tall,
+            va="top",
+            ha="left",
+            fontsize=11,
+        )
     return figure
 
 
-def _text(ax: Axes, attention: Attention, b: int, document: list[str], places: list[tuple[int, int]], reads: np.ndarray,
-          support: np.ndarray) -> None:
+def _text(
+    ax: Axes,
+    attention: Attention,
+    b: int,
+    document: list[str],
+    places: list[tuple[int, int]],
+    reads: np.ndarray,
+    support: np.ndarray,
+) -> None:
     ax.set_xlim(0, _WIDTH), ax.set_ylim(places[-1][0] + 0.75, -0.45)
     ax.axis("off")
     last = attention.soft[b, reads[-1]] if len(reads) else np.zeros(len(document))
-    chosen = attention.choices[reads, attention.rows(b)[0]] if attention.choices is not None else np.array([], int)
+    chosen = (
+        attention.choices[reads, attention.rows(b)[0]]
+        if attention.choices is not None
+        else np.array([], int)
+    )
     shade = matplotlib.colormaps["Blues"]
     for t, (token, (line, column)) in enumerate(zip(document, places)):
         p = float(np.nan_to_num(last[t]))
-        ax.text(column, line, token, fontsize=8, family="monospace", va="center", clip_on=True,
-                color="#A03000" if support[t] else "#222222", fontweight="bold" if support[t] else "normal",
-                bbox={"facecolor": shade(0.55 * p), "edgecolor": "none", "pad": 1.2})
+        ax.text(
+            column,
+            line,
+            token,
+            fontsize=8,
+            family="monospace",
+            va="center",
+            clip_on=True,
+            color="#A03000" if support[t] else "#222222",
+            fontweight="bold" if support[t] else "normal",
+            bbox={"facecolor": shade(0.55 * p), "edgecolor": "none", "pad": 1.2},
+        )
         if numbers := ",".join(str(i + 1) for i in np.flatnonzero(chosen == t)):
-            ax.text(column, line + 0.42, numbers, fontsize=6.5, va="center", color="#D55E00", fontweight="bold")
+            ax.text(
+                column,
+                line + 0.42,
+                numbers,
+                fontsize=6.5,
+                va="center",
+                color="#D55E00",
+                fontweight="bold",
+            )

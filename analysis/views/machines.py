@@ -22,8 +22,8 @@ def _bits(ax: Axes, rows: np.ndarray, label: str) -> None:
 
 @view("turing_machine")
 def head_positions(attention: Attention) -> Figure:
-    """One example per column, steps across: input, wanted output, and for every head the cells' probabilities, with the
-    cells that one row chose."""
+    """One example per column, steps across: input, wanted output, and for every head the cells'
+    probabilities, with the cells that one row chose."""
     given = attention.need("input")
     wanted = attention.need("answer")
     lengths = attention.need("length")
@@ -35,9 +35,19 @@ def head_positions(attention: Attention) -> Figure:
     cells = soft.shape[3]
     heights = [0.13 * given.shape[2], 0.13 * wanted.shape[2]] + [min(0.13 * cells, 4)] * heads
     with matplotlib.rc_context(FONT):
-        figure = Figure(figsize=(sum(0.16 * n + 0.9 for n in steps) + 0.8, sum(heights) + 0.35 * len(heights) + 0.6), layout="constrained")
-        axes = figure.subplots(len(heights), len(shown), squeeze=False,
-                               gridspec_kw={"height_ratios": heights, "width_ratios": [n + 4 for n in steps]})
+        figure = Figure(
+            figsize=(
+                sum(0.16 * n + 0.9 for n in steps) + 0.8,
+                sum(heights) + 0.35 * len(heights) + 0.6,
+            ),
+            layout="constrained",
+        )
+        axes = figure.subplots(
+            len(heights),
+            len(shown),
+            squeeze=False,
+            gridspec_kw={"height_ratios": heights, "width_ratios": [n + 4 for n in steps]},
+        )
         for column, (b, count) in enumerate(zip(shown, steps)):
             _bits(axes[0, column], np.abs(given[b, :count]).T, "input" if column == 0 else "")
             answer = np.where(wanted[b, :count] < 0, np.nan, wanted[b, :count]).T
@@ -49,10 +59,19 @@ def head_positions(attention: Attention) -> Figure:
                 if attention.choices is not None:
                     path = attention.choices[:count, attention.rows(b)[h]]
                     there = path >= 0
-                    ax.plot(np.arange(count)[there], path[there], color="#D55E00", marker="o", markersize=3, linewidth=1)
+                    ax.plot(
+                        np.arange(count)[there],
+                        path[there],
+                        color="#D55E00",
+                        marker="o",
+                        markersize=3,
+                        linewidth=1,
+                    )
                 kind, number = ("reads", h + 1) if h < readers else ("writes", h + 1 - readers)
                 ax.set_ylabel(f"head {number} {kind}" if column == 0 else "")
                 ax.set_xlabel("step" if h == heads - 1 else "")
         line = "; line: one row" if attention.choices is not None else ""
-        figure.suptitle(f"Heads over the cells ({attention.estimator}{line})", x=0.01, ha="left", fontsize=11)
+        figure.suptitle(
+            f"Heads over the cells ({attention.estimator}{line})", x=0.01, ha="left", fontsize=11
+        )
     return figure

@@ -16,7 +16,8 @@ COLOURS = "Blues"  # darker is more, in print and on screen
 
 
 def show(ax: Axes, values: np.ndarray) -> None:
-    """Attention [rows, columns] in [0, 1], with fine lines between cells; cells without a number stay blank."""
+    """Attention [rows, columns] in [0, 1], with fine lines between cells; cells without a number
+    stay blank."""
     ax.imshow(values, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     ax.set_xticks(np.arange(values.shape[1] + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(values.shape[0] + 1) - 0.5, minor=True)
@@ -25,11 +26,18 @@ def show(ax: Axes, values: np.ndarray) -> None:
     ax.tick_params(which="both", length=0)
 
 
-def soft_above_hard(attention: Attention, title: str, columns: Callable[[int], Sequence[str]], steps: Callable[[int], Sequence[str]],
-                    mark: Callable[[Axes, int, np.ndarray], None] | None = None, cell: float = 0.34) -> Figure:
-    """Steps x options for a few examples, side by side: probabilities above, choices below. `columns` and `steps` name
-    the options and steps of an example, as many as are drawn; `mark` adds to the panel of an example and of these
-    values. Values are means over an example's rows; for hard choices, the share of rows that made them."""
+def soft_above_hard(
+    attention: Attention,
+    title: str,
+    columns: Callable[[int], Sequence[str]],
+    steps: Callable[[int], Sequence[str]],
+    mark: Callable[[Axes, int, np.ndarray], None] | None = None,
+    cell: float = 0.34,
+) -> Figure:
+    """Steps x options for a few examples, side by side: probabilities above, choices below.
+    `columns` and `steps` name the options and steps of an example, as many as are drawn; `mark`
+    adds to the panel of an example and of these values. Values are means over an example's rows;
+    for hard choices, the share of rows that made them."""
     shown = list(attention.shown)
     kinds = [("soft", attention.soft)]
     if attention.hard is not None:
@@ -37,7 +45,9 @@ def soft_above_hard(attention: Attention, title: str, columns: Callable[[int], S
     names = {b: (list(columns(b)), list(steps(b))) for b in shown}
     widest = max(max(len(c), 4) for c, _ in names.values())
     tallest = max(max(len(s), 2) for _, s in names.values())
-    letters = [max((len(text) for pair in names.values() for text in pair[i]), default=1) for i in (0, 1)]
+    letters = [
+        max((len(text) for pair in names.values() for text in pair[i]), default=1) for i in (0, 1)
+    ]
     left, above = 0.09 * min(letters[1], 18) + 0.15, 0.07 * min(letters[0], 18) + 0.35
     width = len(shown) * (left + cell * widest + 0.25) + 0.3
     height = len(kinds) * (above + cell * tallest) + 0.7
@@ -48,7 +58,9 @@ def soft_above_hard(attention: Attention, title: str, columns: Callable[[int], S
             for ax, b in zip(row, shown):
                 options, places = names[b]
                 show(ax, values[b][: len(places), : len(options)])
-                ax.set_xticks(range(len(options)), options, rotation=60, ha="left", rotation_mode="anchor")
+                ax.set_xticks(
+                    range(len(options)), options, rotation=60, ha="left", rotation_mode="anchor"
+                )
                 ax.xaxis.tick_top()
                 ax.tick_params(which="both", length=0)
                 ax.set_yticks(range(len(places)), places)

@@ -23,7 +23,8 @@ def _sentence(attention: Attention, field: str, *at: int) -> str:
 
 @view("memory_reader")
 def memory_hops(attention: Attention) -> Figure:
-    """The story down, hops across: probabilities, and choices with the path of one row. A star marks supporting facts."""
+    """The story down, hops across: probabilities, and choices with the path of one row. A star
+    marks supporting facts."""
     lengths, support = attention.field("story_length"), attention.field("support")
     attention.need("story")
     shown, hops = list(attention.shown), attention.soft.shape[1]
@@ -36,27 +37,59 @@ def memory_hops(attention: Attention) -> Figure:
         top = tall - 0.45
         for b, count in zip(shown, counts):
             title = f"{_sentence(attention, 'question', b)} – {_sentence(attention, 'answer', b)}"
-            figure.text(0.2 / wide, (top - 0.12) / tall, textwrap.shorten(title, 70, placeholder="…"), fontweight="bold", va="top")
+            figure.text(
+                0.2 / wide,
+                (top - 0.12) / tall,
+                textwrap.shorten(title, 70, placeholder="…"),
+                fontweight="bold",
+                va="top",
+            )
             left, bottom, height = widths[0], top - 0.65 - 0.25 * count, 0.25 * count
             for k, values in enumerate(kinds):
-                ax = figure.add_axes((left / wide, bottom / tall, 0.45 * hops / wide, height / tall))
+                ax = figure.add_axes(
+                    (left / wide, bottom / tall, 0.45 * hops / wide, height / tall)
+                )
                 left += widths[1]
                 show(ax, values[b][:, :count].T)
                 ax.set_xticks(range(hops), [f"{hop + 1}" for hop in range(hops)])
                 ax.xaxis.tick_top()
-                ax.set_title("soft" if k == 0 else "hard" if attention.choices is not None else "relaxed", fontsize=9.5)
+                ax.set_title(
+                    "soft" if k == 0 else "hard" if attention.choices is not None else "relaxed",
+                    fontsize=9.5,
+                )
                 ax.tick_params(which="both", length=0)
                 if k == 0:
                     facts = support[b] if support is not None else np.zeros(count)
-                    ax.set_yticks(range(count), [textwrap.shorten(_sentence(attention, "story", b, n), 52, placeholder="…")
-                                                 + ("  ★" if facts[n] else "   ") for n in range(count)])
+                    ax.set_yticks(
+                        range(count),
+                        [
+                            textwrap.shorten(
+                                _sentence(attention, "story", b, n), 52, placeholder="…"
+                            )
+                            + ("  ★" if facts[n] else "   ")
+                            for n in range(count)
+                        ],
+                    )
                 else:
                     ax.set_yticks([])
                     if attention.choices is not None:
                         path = attention.choices[:, attention.rows(b)[0]]
                         there = path >= 0
-                        ax.plot(np.arange(hops)[there], path[there], color="#D55E00", marker="o", markersize=4.5, linewidth=1.5)
+                        ax.plot(
+                            np.arange(hops)[there],
+                            path[there],
+                            color="#D55E00",
+                            marker="o",
+                            markersize=4.5,
+                            linewidth=1.5,
+                        )
             top = bottom - 0.25
-        figure.suptitle(f"Hops over the story ({attention.estimator}; ★ supporting fact, line: one row's path)", x=0.2 / wide,
-                        y=1 - 0.08 / tall, va="top", ha="left", fontsize=12)
+        figure.suptitle(
+            f"Hops over the story ({attention.estimator}; ★ supporting fact, line: one row's path)",
+            x=0.2 / wide,
+            y=1 - 0.08 / tall,
+            va="top",
+            ha="left",
+            fontsize=12,
+        )
     return figure

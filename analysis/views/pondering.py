@@ -8,20 +8,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ..drawing import FONT
-from ..style import COLOURS
 from ..errors import InputError
+from ..style import COLOURS
 from .attention import Attention
 from .registry import view
 
 
 def laws(attention: Attention) -> np.ndarray:
-    """[B, N] the network's probability of halting after each inner step; NaN where no row reached the step. InputError for
-    sequences of inputs."""
+    """[B, N] the network's probability of halting after each inner step; NaN where no row reached
+    the step. InputError for sequences of inputs."""
     if "length" in attention.batch:
         raise InputError("the views of ponderer draw puzzles with one input; these are sequences")
     if attention.settings.get("ask", "bits") == "step":
         return np.nan_to_num(attention.soft[:, 0])
-    halt, go_on = np.moveaxis(attention.soft, 2, 0).copy()  # [B, N - 1] each, of the rows that reached the step
+    halt, go_on = np.moveaxis(
+        attention.soft, 2, 0
+    ).copy()  # [B, N - 1] each, of the rows that reached the step
     choices = attention.choices
     for b in range(len(halt)):
         there = choices[:, attention.rows(b)] if choices is not None else np.zeros((0, 0))
@@ -33,7 +35,9 @@ def laws(attention: Attention) -> np.ndarray:
                 break
             there = there[:, there[n] == 1]
     reached = np.cumprod(np.concatenate([np.ones((len(halt), 1)), go_on], axis=1), axis=1)
-    return reached * np.concatenate([halt, np.ones((len(halt), 1))], axis=1)  # all halt at the last step
+    return reached * np.concatenate(
+        [halt, np.ones((len(halt), 1))], axis=1
+    )  # all halt at the last step
 
 
 def stops(attention: Attention) -> np.ndarray | None:
@@ -48,7 +52,8 @@ def stops(attention: Attention) -> np.ndarray | None:
 
 @view("ponderer")
 def halting_steps(attention: Attention) -> Figure:
-    """One example per panel: the probability of halting after each inner step, and the steps at which its rows halted."""
+    """One example per panel: the probability of halting after each inner step, and the steps at
+    which its rows halted."""
     law, stopped = laws(attention), stops(attention)
     shown, difficulty = list(attention.shown), attention.field("difficulty")
     steps = np.arange(1, law.shape[1] + 1)
@@ -62,9 +67,20 @@ def halting_steps(attention: Attention) -> Figure:
             if stopped is not None:
                 rows = stopped[attention.rows(b)]
                 shares = np.bincount(rows, minlength=len(steps)) / len(rows)
-                ax.plot(steps[shares > 0], shares[shares > 0], color=COLOURS[1], marker="o", markersize=5, linestyle="")
+                ax.plot(
+                    steps[shares > 0],
+                    shares[shares > 0],
+                    color=COLOURS[1],
+                    marker="o",
+                    markersize=5,
+                    linestyle="",
+                )
             mean = f", {np.sum(law[b] * steps):.1f} steps" if known.all() else ""
-            ax.set_title((f"difficulty {difficulty[b]}" if difficulty is not None else f"example {b + 1}") + mean, fontsize=9.5)
+            ax.set_title(
+                (f"difficulty {difficulty[b]}" if difficulty is not None else f"example {b + 1}")
+                + mean,
+                fontsize=9.5,
+            )
             ax.set_xlabel("inner step")
             ax.set_xlim(0.4, steps[-1] + 0.6)
             ax.set_ylim(0, 1.02)
@@ -75,7 +91,8 @@ def halting_steps(attention: Attention) -> Figure:
 
 
 def mean_steps(attention: Attention) -> np.ndarray:
-    """[B] steps of each example: the mean over its rows' halting steps, or the expectation if rows are not choices."""
+    """[B] steps of each example: the mean over its rows' halting steps, or the expectation if rows
+    are not choices."""
     stopped = stops(attention)
     if stopped is None:
         law = laws(attention)
@@ -85,18 +102,33 @@ def mean_steps(attention: Attention) -> np.ndarray:
 
 @view("ponderer")
 def steps_by_difficulty(attention: Attention) -> Figure:
-    """Steps against difficulty: the mean over all examples of a difficulty in the batch, with its standard error."""
+    """Steps against difficulty: the mean over all examples of a difficulty in the batch, with its
+    standard error."""
     difficulty, taken = attention.need("difficulty"), mean_steps(attention)
     with matplotlib.rc_context(FONT):
         figure = Figure(figsize=(6, 3.6), layout="constrained")
         ax = figure.subplots()
         levels = np.unique(difficulty)
         groups = [taken[difficulty == level] for level in levels]
-        errors = [np.std(group, ddof=1) / np.sqrt(len(group)) if len(group) > 1 else 0 for group in groups]  # unknown for one example
-        ax.errorbar(levels, [np.mean(group) for group in groups], errors, color=COLOURS[0], marker="o", capsize=3, linewidth=1.4)
+        errors = [
+            np.std(group, ddof=1) / np.sqrt(len(group)) if len(group) > 1 else 0 for group in groups
+        ]  # unknown for one example
+        ax.errorbar(
+            levels,
+            [np.mean(group) for group in groups],
+            errors,
+            color=COLOURS[0],
+            marker="o",
+            capsize=3,
+            linewidth=1.4,
+        )
         ax.set_ylim(0, laws(attention).shape[1] + 0.5)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("difficulty")
         ax.set_ylabel("steps")
-        ax.set_title(f"Steps of {len(taken)} examples by difficulty, mean ± standard error", loc="left", fontsize=11)
+        ax.set_title(
+            f"Steps of {len(taken)} examples by difficulty, mean ± standard error",
+            loc="left",
+            fontsize=11,
+        )
     return figure

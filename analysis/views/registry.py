@@ -18,9 +18,11 @@ VIEWS_OF_TWO: dict[str, Callable[[Attention, Attention], Figure]] = {}
 
 def view(model: str) -> Callable[[View], View]:
     """Registers a view for models of this name."""
+
     def register(draw: View) -> View:
         VIEWS.setdefault(model, []).append(draw)
         return draw
+
     return register
 
 
@@ -28,9 +30,14 @@ def view_of_two(first: Attention, second: Attention) -> Callable[[Attention, Att
     """The view of two networks. InputError if their model has none, or their batches differ."""
     if first.model != second.model or first.model not in VIEWS_OF_TWO:
         models = first.model if first.model == second.model else f"{first.model} and {second.model}"
-        raise InputError(f"{models}: two files are drawn together for {', '.join(VIEWS_OF_TWO)} alone; give one file")
+        raise InputError(
+            f"{models}: two files are drawn together for {', '.join(VIEWS_OF_TWO)} alone; "
+            "give one file"
+        )
     if not first.batch.equals(second.batch):
-        raise InputError("the files have other examples; compute both with the same task, --batch and --seed")
+        raise InputError(
+            "the files have other examples; compute both with the same task, --batch and --seed"
+        )
     return VIEWS_OF_TWO[first.model]
 
 

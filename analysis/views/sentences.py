@@ -32,9 +32,10 @@ def read_at_once(values: np.ndarray) -> list[list[int]]:
 
 @view("translator")
 def alignments(attention: Attention) -> Figure:
-    """Target words down, source words across, followed by the null position if the network has one. Outlined: the true
-    alignment, if it is known. Dots: the source words that one target word reads at once, two or more with a share of at
-    least `_AT_ONCE` each, as French "l'" reads "the" and "man" (Bahdanau et al. 2015, sec. 5.2.1)."""
+    """Target words down, source words across, followed by the null position if the network has one.
+    Outlined: the true alignment, if it is known. Dots: the source words that one target word reads
+    at once, two or more with a share of at least `_AT_ONCE` each, as French "l'" reads "the" and
+    "man" (Bahdanau et al. 2015, sec. 5.2.1)."""
     null = ["(none)"] if attention.settings.get("null") else []
     gold = attention.field("alignment")
 
@@ -44,10 +45,32 @@ def alignments(attention: Attention) -> Figure:
         if gold is not None:
             for t, place in enumerate(gold[b]):
                 if place >= 0:
-                    ax.add_patch(Rectangle((place - 0.5, t - 0.5), 1, 1, fill=False, edgecolor="#D55E00", linewidth=1.8, clip_on=False))
+                    ax.add_patch(
+                        Rectangle(
+                            (place - 0.5, t - 0.5),
+                            1,
+                            1,
+                            fill=False,
+                            edgecolor="#D55E00",
+                            linewidth=1.8,
+                            clip_on=False,
+                        )
+                    )
 
     marks = ["; outlined: the true one"] if gold is not None and np.any(gold >= 0) else []
-    if any(read for b in attention.shown for values in (attention.soft, attention.hard) if values is not None for read in read_at_once(values[b])):
+    if any(
+        read
+        for b in attention.shown
+        for values in (attention.soft, attention.hard)
+        if values is not None
+        for read in read_at_once(values[b])
+    ):
         marks.append("; dots: words read at once")
     title = f"Alignment ({attention.estimator}{''.join(marks)})"
-    return soft_above_hard(attention, title, lambda b: words(attention, "source", b) + null, lambda b: words(attention, "target", b), mark)
+    return soft_above_hard(
+        attention,
+        title,
+        lambda b: words(attention, "source", b) + null,
+        lambda b: words(attention, "target", b),
+        mark,
+    )

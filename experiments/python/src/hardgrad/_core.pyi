@@ -1,9 +1,13 @@
-"""The compiled part. Arrays are [E, D, S], C-contiguous; `rank` is that of the logits as the user gave them, for messages.
+"""The compiled part. Arrays are [E, D, S], C-contiguous; `rank` is that of the logits as the user
+gave them, for messages.
 
-A loss is called as loss(choice, example, differentiable). choice: options [R, D] (int64; of subsets [R, D, picks]) or, where the estimator
-relaxes, weights [R, D, S], which are refused without takes_weights; example: [R]. It returns losses [R] and, if differentiable, None or a
-function from a cotangent [R] to the derivative [R, D, S] in the weights. picks: options of each subset; 0: one option each.
+A loss is called as loss(choice, example, differentiable). choice: options [R, D] (int64; of subsets
+[R, D, picks]) or, where the estimator relaxes, weights [R, D, S], which are refused without
+takes_weights; example: [R]. It returns losses [R] and, if differentiable, None or a function from a
+cotangent [R] to the derivative [R, D, S] in the weights. picks: options of each subset; 0: one
+option each.
 """
+
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -30,16 +34,21 @@ class Bug(Error, RuntimeError):
     """An error inside Hardgrad itself."""
 
 _Loss = Callable[[Any, Any, bool], tuple[Any, Optional[Callable[[Any], Any]]]]
-_Run = tuple[Optional[NDArray[Any]], Optional[NDArray[Any]], NDArray[np.int64], NDArray[Any], NDArray[Any]]
+_Run = tuple[
+    Optional[NDArray[Any]], Optional[NDArray[Any]], NDArray[np.int64], NDArray[Any], NDArray[Any]
+]
 
 class Estimator:
-    """An estimator that keeps its learned state between calls (averages, baselines, control variates).
+    """An estimator that keeps its learned state between calls (averages, baselines, control
+    variates).
 
-    spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
+    spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are
+        wrong.
     seed: for the initial values of its own parameters.
     learning_rate: of Adam, which trains these; None: they stay as they are.
 
-    It is made for the columns and options of the first logits; an estimator that learns keeps them. Threads may share it.
+    It is made for the columns and options of the first logits; an estimator that learns keeps them.
+    Threads may share it.
     """
     def __init__(self, spec: str, seed: int = 0, learning_rate: Optional[float] = 1e-3) -> None: ...
     @property
@@ -49,34 +58,52 @@ class Estimator:
     def learns(self) -> bool:
         """Whether it has a state to learn (known after its first use; False before)."""
     @staticmethod
-    def _written(function: Callable[[Any, Any, Any, Any, int], Any], samples: int, derivatives: bool, name: str) -> Estimator: ...
+    def _written(
+        function: Callable[[Any, Any, Any, Any, int], Any],
+        samples: int,
+        derivatives: bool,
+        name: str,
+    ) -> Estimator: ...
     def _lock(self) -> None:
-        """Waits until no other thread uses an estimator that learns; from now on none can. The same thread can, again."""
+        """Waits until no other thread uses an estimator that learns; from now on none can. The same
+        thread can, again."""
     def _unlock(self) -> None: ...
     # double: whether in double precision.
     def _make(self, sites: _Sites, posterior: bool, double: bool) -> None: ...
     def _made_for(self, double: bool) -> Any:
         """The arguments of `_make`; None before it is made."""
-    def _learned(self, double: bool) -> tuple[list[tuple[str, NDArray[np.float64]]], NDArray[np.float64], NDArray[np.float64]]:
+    def _learned(
+        self, double: bool
+    ) -> tuple[list[tuple[str, NDArray[np.float64]]], NDArray[np.float64], NDArray[np.float64]]:
         """Its parameters with their names, the averages, the state of their optimiser."""
-    def _restore(self, double: bool, parameters: list[NDArray[np.float64]], averages: NDArray[np.float64],
-                 optimizer: NDArray[np.float64]) -> None: ...
+    def _restore(
+        self,
+        double: bool,
+        parameters: list[NDArray[np.float64]],
+        averages: NDArray[np.float64],
+        optimizer: NDArray[np.float64],
+    ) -> None: ...
 
 class DrawnFloat:
     """An estimate that is kept for the backward pass into its weights."""
     def through_weights(self, run: int, slope: NDArray[Any]) -> NDArray[Any]:
-        """[E D, S] the gradient at the logits of a constant slope [R, D, S] times the weights of a run."""
+        """[E D, S] the gradient at the logits of a constant slope [R, D, S] times the weights of a
+        run."""
     @property
     def own_gradient(self) -> NDArray[Any]:
-        """Of the estimator's own loss at its parameters, if it learned and has no learning rate; else empty."""
+        """Of the estimator's own loss at its parameters, if it learned and has no learning rate;
+        else empty."""
 
 class DrawnDouble(DrawnFloat):
     """The same in double precision."""
 
 class Mixture:
-    """The noise of a step's draws, which seeks rare options. index: the replicate's place among those of this seed; examples, draws: how
-    many have a rare option, and how many draws an example at most. Without arguments: draws from the law, to count these."""
-    def __init__(self, seed: int = ..., index: int = ..., examples: int = ..., draws: int = ...) -> None: ...
+    """The noise of a step's draws, which seeks rare options. index: the replicate's place among
+    those of this seed; examples, draws: how many have a rare option, and how many draws an example
+    at most. Without arguments: draws from the law, to count these."""
+    def __init__(
+        self, seed: int = ..., index: int = ..., examples: int = ..., draws: int = ...
+    ) -> None: ...
     def knows(self, seed: int) -> bool:
         """Whether a call with this seed was made; another one is the same call again."""
     @property
@@ -93,49 +120,110 @@ class Mixture:
         """The ratio of the law to the mixture at the draws so far."""
 
 class Replicates:
-    """Gradients [P] added one after another, around a reference [P]; intervals are from the scatter of at most `most_blocks` blocks.
+    """Gradients [P] added one after another, around a reference [P]; intervals are from the scatter
+    of at most `most_blocks` blocks.
     parts: ranges of the parameters for `part`."""
-    def __init__(self, reference: NDArray[np.float64], most_blocks: int, parts: list[tuple[int, int]]) -> None: ...
+    def __init__(
+        self, reference: NDArray[np.float64], most_blocks: int, parts: list[tuple[int, int]]
+    ) -> None: ...
     def add(self, gradient: NDArray[np.float64], weight: float = 1.0) -> bool:
         """False, and nothing is added, if an entry is not finite."""
     def finish(self) -> None:
         """Before what follows. UsageError for fewer than two gradients."""
     def part(self, index: int) -> Replicates:
-        """Of a part of the parameters, finished: slices of the sums. Without cosines, tail and bias_p_value, which are NaN."""
+        """Of a part of the parameters, finished: slices of the sums. Without cosines, tail and
+        bias_p_value, which are NaN."""
     @property
     def count(self) -> int: ...
     def mean(self) -> NDArray[np.float64]: ...
     def variances(self) -> NDArray[np.float64]: ...
     def variance_interval(self, level: float) -> tuple[float, float]: ...
-    def summary(self, long_run: Optional[Replicates], known: bool, single: bool, rows: float, level: float) -> dict[str, Any]:
-        """numbers, intervals, unsupported: quantities of experiments/measurement/quantities.hpp. known: whether the reference (the mean of
-        long_run, if there is one) is the true gradient; single: in single precision."""
+    def summary(
+        self, long_run: Optional[Replicates], known: bool, single: bool, rows: float, level: float
+    ) -> dict[str, Any]:
+        """numbers, intervals, unsupported: quantities of experiments/measurement/quantities.hpp.
+        known: whether the reference (the mean of long_run, if there is one) is the true gradient;
+        single: in single precision."""
 
 def quantities() -> dict[str, dict[str, Any]]:
-    """By name of a measured quantity: units, long_name and the other attributes of its variable (experiments/measurement/quantities.hpp)."""
+    """By name of a measured quantity: units, long_name and the other attributes of its variable
+    (experiments/measurement/quantities.hpp)."""
+
 def precision(single: bool) -> dict[str, Any]:
     """The attributes of a result that follow from its precision."""
+
 def estimators() -> list[str]: ...
 def claims_unbiased(spec: str) -> bool: ...
 def describe(name: str) -> str: ...
 def count_options(logits: NDArray[np.float64], rank: int) -> NDArray[np.int64]: ...
-def draw_double(estimator: Estimator, logits: NDArray[Any], rank: int, picks: int, state: Optional[NDArray[Any]],
-                ids: Optional[NDArray[np.uint32]], tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
-                with_options: bool, later: bool, mixture: Optional[Mixture]) -> Any: ...
-def draw_float(estimator: Estimator, logits: NDArray[Any], rank: int, picks: int, state: Optional[NDArray[Any]],
-               ids: Optional[NDArray[np.uint32]], tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
-               with_options: bool, later: bool, mixture: Optional[Mixture]) -> Any: ...
-def moments(estimator: Estimator, logits: NDArray[np.float64], rank: int, table: NDArray[np.float64], multilinear: bool,
-            loss: Optional[_Loss], cap: float, covariance: bool) -> dict[str, Any]: ...
-def test(spec: str, to_the_first_failure: bool, quick: bool) -> tuple[bool, bool, list[tuple[str, str, str, str]]]: ...
-def test_written(function: Callable[[Any, Any, Any, Any, int], Any], samples: int, derivatives: bool, unbiased: bool,
-                 to_the_first_failure: bool, quick: bool) -> tuple[bool, bool, list[tuple[str, str, str, str]]]: ...
+def draw_double(
+    estimator: Estimator,
+    logits: NDArray[Any],
+    rank: int,
+    picks: int,
+    state: Optional[NDArray[Any]],
+    ids: Optional[NDArray[np.uint32]],
+    tables: Optional[NDArray[np.float64]],
+    loss: Optional[_Loss],
+    takes_weights: bool,
+    seed: int,
+    learning: bool,
+    with_options: bool,
+    later: bool,
+    mixture: Optional[Mixture],
+) -> Any: ...
+def draw_float(
+    estimator: Estimator,
+    logits: NDArray[Any],
+    rank: int,
+    picks: int,
+    state: Optional[NDArray[Any]],
+    ids: Optional[NDArray[np.uint32]],
+    tables: Optional[NDArray[np.float64]],
+    loss: Optional[_Loss],
+    takes_weights: bool,
+    seed: int,
+    learning: bool,
+    with_options: bool,
+    later: bool,
+    mixture: Optional[Mixture],
+) -> Any: ...
+def moments(
+    estimator: Estimator,
+    logits: NDArray[np.float64],
+    rank: int,
+    table: NDArray[np.float64],
+    multilinear: bool,
+    loss: Optional[_Loss],
+    cap: float,
+    covariance: bool,
+) -> dict[str, Any]: ...
+def test(
+    spec: str, to_the_first_failure: bool, quick: bool
+) -> tuple[bool, bool, list[tuple[str, str, str, str]]]: ...
+def test_written(
+    function: Callable[[Any, Any, Any, Any, int], Any],
+    samples: int,
+    derivatives: bool,
+    unbiased: bool,
+    to_the_first_failure: bool,
+    quick: bool,
+) -> tuple[bool, bool, list[tuple[str, str, str, str]]]: ...
 
 class AskingFloat:
-    """One run of a network, during its lifetime: see experiments/python/episode.cpp. pull: from a cotangent to the derivatives in the
-    weights of all relaxed choices so far, each an array or None; None if there are none."""
-    def choose(self, name: str, logits: NDArray[Any], posterior: Optional[NDArray[Any]], state: Optional[NDArray[Any]], place: int,
-               pull: Optional[_Pull], pull_posterior: Optional[_Pull]) -> tuple[Any, Any, NDArray[np.int64], NDArray[np.int64]]: ...
+    """One run of a network, during its lifetime: see experiments/python/episode.cpp. pull: from a
+    cotangent to the derivatives in the weights of all relaxed choices so far, each an array or
+    None; None if there are none."""
+    def choose(
+        self,
+        name: str,
+        logits: NDArray[Any],
+        posterior: Optional[NDArray[Any]],
+        state: Optional[NDArray[Any]],
+        place: int,
+        pull: Optional[_Pull],
+        pull_posterior: Optional[_Pull],
+    ) -> tuple[Any, Any, NDArray[np.int64], NDArray[np.int64]]: ...
     def cost(self, losses: NDArray[Any], place: int, pull: Optional[_Pull]) -> None: ...
 
 class AskingDouble(AskingFloat):
@@ -143,13 +231,23 @@ class AskingDouble(AskingFloat):
 
 _Pull = Callable[[Any], list[Any]]
 _Sites = list[tuple[str, int, int, int, int, int, int]]
-#: The value [E]; the slope of each input of the runs, in order; the number of rows; the gradient of the estimator's own loss.
+#: The value [E]; the slope of each input of the runs, in order; the number of rows; the gradient of
+#: the estimator's own loss.
 _Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any]]
 
 class BlockFloat:
     """An episode whose network is a `with` block."""
-    def __init__(self, estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
-                 learning: bool, mixture: Optional[Mixture]) -> None: ...
+    def __init__(
+        self,
+        estimator: Estimator,
+        sites: _Sites,
+        posterior: bool,
+        examples: int,
+        ids: Optional[NDArray[np.uint32]],
+        seed: int,
+        learning: bool,
+        mixture: Optional[Mixture],
+    ) -> None: ...
     @property
     def asking(self) -> AskingFloat: ...
     def end(self) -> _Found: ...
@@ -158,7 +256,25 @@ class BlockFloat:
 class BlockDouble(BlockFloat):
     """The same in double precision."""
 
-def run_episode_float(estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
-                      learning: bool, mixture: Optional[Mixture], network: Callable[[Any], Any]) -> _Found: ...
-def run_episode_double(estimator: Estimator, sites: _Sites, posterior: bool, examples: int, ids: Optional[NDArray[np.uint32]], seed: int,
-                       learning: bool, mixture: Optional[Mixture], network: Callable[[Any], Any]) -> _Found: ...
+def run_episode_float(
+    estimator: Estimator,
+    sites: _Sites,
+    posterior: bool,
+    examples: int,
+    ids: Optional[NDArray[np.uint32]],
+    seed: int,
+    learning: bool,
+    mixture: Optional[Mixture],
+    network: Callable[[Any], Any],
+) -> _Found: ...
+def run_episode_double(
+    estimator: Estimator,
+    sites: _Sites,
+    posterior: bool,
+    examples: int,
+    ids: Optional[NDArray[np.uint32]],
+    seed: int,
+    learning: bool,
+    mixture: Optional[Mixture],
+    network: Callable[[Any], Any],
+) -> _Found: ...

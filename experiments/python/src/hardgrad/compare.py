@@ -1,4 +1,6 @@
-"""Which estimator on a network of the user's own: the part of `compare` that is the same in every framework."""
+"""Which estimator on a network of the user's own: the part of `compare` that is the same in every
+framework."""
+
 from __future__ import annotations
 
 import hashlib
@@ -13,10 +15,24 @@ from . import _core
 from ._core import NotFinite, UsageError
 from .comparison import Comparison, Measured, level_of_pairs
 from .gradients import ALONE, Drawing, Floats, Kept, Parameters
-from .replicates import LEVEL, MOST, REFERENCE, REPLICATE, Collected, Plan, Reference, checked, collected, seed_of, warmed_up
+from .replicates import (
+    LEVEL,
+    MOST,
+    REFERENCE,
+    REPLICATE,
+    Collected,
+    Plan,
+    Reference,
+    checked,
+    collected,
+    seed_of,
+    warmed_up,
+)
 
 Step = Callable[..., Any]
-Estimators = Union[Iterable[Any], Mapping[str, Any]]  #: a list of specs, or of objects that hold one
+Estimators = Union[
+    Iterable[Any], Mapping[str, Any]
+]  #: a list of specs, or of objects that hold one
 _LONGER = 4  # a long run has as many replicates, and as much time, as this many estimators
 _ALIKE = 16  # gradients that are equal if a reference has no noise
 _UNBIASED = "rloo[samples=4]"
@@ -25,6 +41,7 @@ _UNBIASED = "rloo[samples=4]"
 @dataclass(frozen=True)
 class Options:
     """The options of `compare`."""
+
     reference: Any = "auto"
     replicates: Optional[int] = None
     seconds: Optional[float] = None
@@ -47,8 +64,9 @@ class Options:
 
 @dataclass
 class Entry:
-    """One way to compute the loss. loss: in the framework's form (Parameters.asking); spec: of a registered estimator, or ""; asked: whether the user's step was
-    given it."""
+    """One way to compute the loss. loss: in the framework's form (Parameters.asking); spec: of a
+    registered estimator, or ""; asked: whether the user's step was given it."""
+
     name: str
     loss: Any
     spec: str
@@ -60,25 +78,45 @@ def entries_of(step: Optional[Step], estimators: Estimators, of: type[Parameters
     if isinstance(estimators, (str, *of.held)):
         estimators = [estimators]
     named = isinstance(estimators, Mapping)
-    given = list(estimators.items()) if isinstance(estimators, Mapping) else [(None, value) for value in estimators]
+    given = (
+        list(estimators.items())
+        if isinstance(estimators, Mapping)
+        else [(None, value) for value in estimators]
+    )
     found: list[Entry] = []
     for name, value in given:
         spec = value if isinstance(value, str) else value.spec if isinstance(value, of.held) else ""
         if not (spec or named):
-            raise UsageError(f"estimators hold an object of type {type(value).__name__}: give it a name in a dictionary")
+            raise UsageError(
+                f"estimators hold an object of type {type(value).__name__}: give it a name "
+                "in a dictionary"
+            )
         own = not spec and callable(value)
         if not own and step is None:
-            raise UsageError("step is None, so every estimator must be a function that returns a loss")
+            raise UsageError(
+                "step is None, so every estimator must be a function that returns a loss"
+            )
         label = str(name) if named else spec
         count = sum(entry.spec == spec for entry in found)
-        found.append(Entry(label if named or not count else f"{label} ({count + 1})", value if own else of.asking(step, value), spec, not own, {}))
+        found.append(
+            Entry(
+                label if named or not count else f"{label} ({count + 1})",
+                value if own else of.asking(step, value),
+                spec,
+                not own,
+                {},
+            )
+        )
     if not found:
         raise UsageError("estimators are empty")
     return found
 
 
-def measured(entries: list[Entry], step: Optional[Step], parameters: Parameters, options: Options) -> Comparison:
-    """`compare` with checked arguments. Estimators given by name are kept in their entries, with their learned state."""
+def measured(
+    entries: list[Entry], step: Optional[Step], parameters: Parameters, options: Options
+) -> Comparison:
+    """`compare` with checked arguments. Estimators given by name are kept in their entries, with
+    their learned state."""
     most = options.replicates or (MOST if options.seconds else 256)
     numbers = np.empty(parameters.size)
     found: list[Measured] = []
@@ -86,23 +124,55 @@ def measured(entries: list[Entry], step: Optional[Step], parameters: Parameters,
     with ALONE, parameters.own_noise():
         begin = time.monotonic()
         end = begin + options.seconds if options.seconds else math.inf
-        share = Plan(options.seed, min(_LONGER * most, MOST), _part(end, _LONGER / (_LONGER + len(entries))))
+        share = Plan(
+            options.seed, min(_LONGER * most, MOST), _part(end, _LONGER / (_LONGER + len(entries)))
+        )
         truth, why = _reference(options, entries, step, parameters, numbers, share)
         for place, entry in enumerate(entries):
             plan = Plan(options.seed, most, _part(end, 1 / (len(entries) - place)))
-            one, digest = _one(entry, parameters, truth, plan, numbers, options, level_of_pairs(len(entries), LEVEL))
+            one, digest = _one(
+                entry,
+                parameters,
+                truth,
+                plan,
+                numbers,
+                options,
+                level_of_pairs(len(entries), LEVEL),
+            )
             found.append(one)
             if entry.asked and one.status == "ok":
                 digests.add(digest)
     if all(one.status != "ok" for one in found):
-        raise UsageError(f"{found[0].estimator}: {found[0].reason}" + (f" (and {len(found) - 1} more failed)" if len(found) > 1 else ""))
+        raise UsageError(
+            f"{found[0].estimator}: {found[0].reason}"
+            + (f" (and {len(found) - 1} more failed)" if len(found) > 1 else "")
+        )
     notes = [why] if why else []
     if parameters.frozen:
-        notes.append(f"{parameters.frozen} of {parameters.frozen + len(parameters.parts)} parameters require no gradient, and are left out.")
-    if len(digests) == 1 and sum(entry.asked and one.status == "ok" for entry, one in zip(entries, found)) > 1:
-        notes.append("All estimators give the same gradient with the same seed: the step ignores the estimator that it is given.")
-    return Comparison(found, truth.what if truth else "", options.by, options.seed, notes, time.monotonic() - begin, parameters.spent,
-                      parameters.size, parameters.framework, parameters.single)
+        notes.append(
+            f"{parameters.frozen} of {parameters.frozen + len(parameters.parts)} parameters "
+            "require no gradient, and are left out."
+        )
+    if (
+        len(digests) == 1
+        and sum(entry.asked and one.status == "ok" for entry, one in zip(entries, found)) > 1
+    ):
+        notes.append(
+            "All estimators give the same gradient with the same seed: the step ignores the "
+            "estimator that it is given."
+        )
+    return Comparison(
+        found,
+        truth.what if truth else "",
+        options.by,
+        options.seed,
+        notes,
+        time.monotonic() - begin,
+        parameters.spent,
+        parameters.size,
+        parameters.framework,
+        parameters.single,
+    )
 
 
 def _part(end: float, share: float) -> float:
@@ -110,29 +180,50 @@ def _part(end: float, share: float) -> float:
     return now + max(0.0, end - now) * share if math.isfinite(end) else math.inf
 
 
-def _reference(options: Options, entries: list[Entry], step: Optional[Step], parameters: Parameters, numbers: Any,
-               plan: Plan) -> tuple[Optional[Reference], str]:
-    """The true gradient; and a note if there is none, or the exact one could not be had for an unusual reason, such as memory."""
+def _reference(
+    options: Options,
+    entries: list[Entry],
+    step: Optional[Step],
+    parameters: Parameters,
+    numbers: Any,
+    plan: Plan,
+) -> tuple[Optional[Reference], str]:
+    """The true gradient; and a note if there is none, or the exact one could not be had for an
+    unusual reason, such as memory."""
     wanted = options.reference
     if wanted is None:
         return None, ""
-    own = next((entry for entry in entries if isinstance(wanted, str) and entry.name == wanted), None)
+    own = next(
+        (entry for entry in entries if isinstance(wanted, str) and entry.name == wanted), None
+    )
     auto = wanted == "auto" and own is None
     if step is None and own is None:
         if not auto:
             raise UsageError("reference: step is None, so it must be the name of an entry")
-        return None, "There is no reference, since step is None: name an unbiased entry by reference=."
+        return (
+            None,
+            "There is no reference, since step is None: name an unbiased entry by reference=.",
+        )
     candidates: list[tuple[str, Any]] = []
     if own:
         candidates.append((own.name, own.loss))
     else:
         for value in (f"exact[cap={options.cap:.0f}]", _UNBIASED) if auto else (wanted,):
-            candidates.append((value if isinstance(value, str) else getattr(value, "spec", type(value).__name__), parameters.asking(step, value)))
+            candidates.append(
+                (
+                    value
+                    if isinstance(value, str)
+                    else getattr(value, "spec", type(value).__name__),
+                    parameters.asking(step, value),
+                )
+            )
     failures: list[str] = []
     unusual: list[str] = []
     for name, loss in candidates:
         try:
-            return _true(name.split("[cap=")[0] if auto else name, Drawing(parameters, loss, numbers), plan), " ".join(unusual)
+            return _true(
+                name.split("[cap=")[0] if auto else name, Drawing(parameters, loss, numbers), plan
+            ), " ".join(unusual)
         except Exception as error:  # of the user's own code, too
             if not auto:
                 raise UsageError(f"reference {name}: {_in_words(error)}") from error
@@ -154,7 +245,8 @@ def _true(name: str, drawing: Drawing, plan: Plan) -> Reference:
 
 
 def _without_noise(drawing: Drawing, first: Floats, plan: Plan, draws: int) -> bool:
-    """Whether all gradients are `first`. Those of a peaked step are alike until it draws a rare option."""
+    """Whether all gradients are `first`. Those of a peaked step are alike until it draws a rare
+    option."""
     near = (1e-5 if drawing.parameters.single else 1e-10) * np.linalg.norm(first)
     for number in range(draws):
         mixture = _core.Mixture()
@@ -164,8 +256,15 @@ def _without_noise(drawing: Drawing, first: Floats, plan: Plan, draws: int) -> b
     return True
 
 
-def _one(entry: Entry, parameters: Parameters, truth: Optional[Reference], plan: Plan, numbers: Any, options: Options,
-         wide: float) -> tuple[Measured, bytes]:
+def _one(
+    entry: Entry,
+    parameters: Parameters,
+    truth: Optional[Reference],
+    plan: Plan,
+    numbers: Any,
+    options: Options,
+    wide: float,
+) -> tuple[Measured, bytes]:
     warmed = 0
     try:
         drawing = Drawing(parameters, entry.loss, numbers, entry.kept)
@@ -181,31 +280,63 @@ def _one(entry: Entry, parameters: Parameters, truth: Optional[Reference], plan:
     return _figures(entry, drawn, parameters, truth, warmed, wide, options.coordinates), digest
 
 
-def _figures(entry: Entry, drawn: Collected, parameters: Parameters, truth: Optional[Reference], warmed: int, wide: float,
-             coordinates: bool) -> Measured:
+def _figures(
+    entry: Entry,
+    drawn: Collected,
+    parameters: Parameters,
+    truth: Optional[Reference],
+    warmed: int,
+    wide: float,
+    coordinates: bool,
+) -> Measured:
     run = drawn.replicates
     of = run.moments(rows=drawn.rows)
     mean, variances = run.coordinates()
-    more = {"rows": drawn.rows, "seconds": drawn.seconds, "time_normalised_variance": of.numbers["variance"] * drawn.seconds,
-            "mean_cosine": _cosine(mean, truth.gradient) if truth else math.nan, "not_finite": drawn.not_finite, "warmup": warmed}
+    more = {
+        "rows": drawn.rows,
+        "seconds": drawn.seconds,
+        "time_normalised_variance": of.numbers["variance"] * drawn.seconds,
+        "mean_cosine": _cosine(mean, truth.gradient) if truth else math.nan,
+        "not_finite": drawn.not_finite,
+        "warmup": warmed,
+    }
     notes = []
     if drawn.not_finite:
-        notes.append(f"{drawn.not_finite} of {drawn.not_finite + run.count} estimates are not finite, and are left out")
+        notes.append(
+            f"{drawn.not_finite} of {drawn.not_finite + run.count} estimates are not finite, "
+            "and are left out"
+        )
     if drawn.unreached:
         listed = "; ".join(parameters.in_words(place) for place in drawn.unreached[:3])
-        notes.append(f"no gradient reaches {len(drawn.unreached)} of {len(parameters.parts)} parameters ({listed}"
-                     f"{'; ...' if len(drawn.unreached) > 3 else ''})")
+        notes.append(
+            f"no gradient reaches {len(drawn.unreached)} of {len(parameters.parts)} "
+            f"parameters ({listed}"
+            f"{'; ...' if len(drawn.unreached) > 3 else ''})"
+        )
     if warmed:
         notes.append(f"it learned for {warmed} steps before")
     if entry.asked and entry.spec and drawn.specs and entry.spec not in drawn.specs:
         notes.append(f"the step does not use it, but {', '.join(sorted(drawn.specs))}")
     if of.numbers["bias_p_value_plain"] < 1e-3 and _claims(entry.spec):
-        notes.append("it claims no bias: either its replicates lack rare terms, or its target is not the reference's")
+        notes.append(
+            "it claims no bias: either its replicates lack rare terms, or its target is not "
+            "the reference's"
+        )
     if of.unsupported:
         notes.append(of.unsupported)
-    return Measured(entry.name, "ok", "", {**of.numbers, **more}, of.intervals, of.unsupported, tuple(notes),
-                    {name: run.moments(name, drawn.rows, of.unsupported) for name in parameters.groups}, run.variance_interval(wide),
-                    mean if coordinates else None, variances if coordinates else None)
+    return Measured(
+        entry.name,
+        "ok",
+        "",
+        {**of.numbers, **more},
+        of.intervals,
+        of.unsupported,
+        tuple(notes),
+        {name: run.moments(name, drawn.rows, of.unsupported) for name in parameters.groups},
+        run.variance_interval(wide),
+        mean if coordinates else None,
+        variances if coordinates else None,
+    )
 
 
 def _claims(spec: str) -> bool:

@@ -1,4 +1,6 @@
-"""The result of `compare`: the order of estimators by variance x cost, and which differ beyond noise; the plain-text table."""
+"""The result of `compare`: the order of estimators by variance x cost, and which differ beyond
+noise; the plain-text table."""
+
 from __future__ import annotations
 
 import json
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class Score(NamedTuple):
-    """variance: with its interval, at a level for all pairs together; cost: of one estimate; biased: whether a bias was found."""
+    """variance: with its interval, at a level for all pairs together; cost: of one estimate;
+    biased: whether a bias was found."""
+
     variance: float
     low: float
     high: float
@@ -33,8 +37,9 @@ def level_of_pairs(count: int, level: float) -> float:
 
 
 def better(a: Score, b: Score) -> bool:
-    """Whether a's variance x cost is less beyond noise: the interval of the ratio, made of those of both (Zou & Donner 2008,
-    Construction of confidence limits about effect measures), is below 1. Costs are taken as known."""
+    """Whether a's variance x cost is less beyond noise: the interval of the ratio, made of those of
+    both (Zou & Donner 2008, Construction of confidence limits about effect measures), is below 1.
+    Costs are taken as known."""
     if not (a.variance > 0 and b.variance > 0):
         return a.variance == 0 and b.low > 0
     difference = math.log(b.variance * b.cost) - math.log(a.variance * a.cost)
@@ -44,9 +49,15 @@ def better(a: Score, b: Score) -> bool:
 
 
 def ranks(scores: Sequence[Score]) -> list[float]:
-    """1 + the number of those without bias that are better beyond noise; NaN for those with a bias."""
-    return [math.nan if score.biased else 1.0 + sum(better(other, score) for other in scores if not other.biased and other is not score)
-            for score in scores]
+    """1 + the number of those without bias that are better beyond noise; NaN for those with a
+    bias."""
+    return [
+        math.nan
+        if score.biased
+        else 1.0
+        + sum(better(other, score) for other in scores if not other.biased and other is not score)
+        for score in scores
+    ]
 
 
 #: The attributes of measured quantities in a result's file.
@@ -58,16 +69,21 @@ class Measured:
     """One estimator. Its numbers are attributes, too: `of.variance`.
 
     status: "ok"; "skipped" if it does not fit, "failed" if it or the step fails; reason: why.
-    numbers: by the names in results/README.md: replicates, variance (sum over coordinates), squared_bias (unbiased: may be negative),
-        relative_bias, mse, snr, cosine (mean of the estimates' cosines to the reference), bias_p_value_plain (of no bias),
-        bias_p_value, effective_sample_size, tail_index, rows and seconds of an estimate, work_normalised_variance (variance x rows).
-        Also mean_cosine (cosine of the mean), time_normalised_variance (variance x seconds), not_finite (estimates left out), warmup
-        (steps in which it learned before). NaN: unknown.
-    intervals: 95%, by name. unsupported: why the replicates do not support them, such as a heavy tail; empty if they do.
-    notes: remarks in words. groups: the same figures by group of parameters, without cosines, the tail and bias_p_value.
+    numbers: by the names in results/README.md: replicates, variance (sum over coordinates),
+        squared_bias (unbiased: may be negative), relative_bias, mse, snr, cosine (mean of the
+        estimates' cosines to the reference), bias_p_value_plain (of no bias), bias_p_value,
+        effective_sample_size, tail_index, rows and seconds of an estimate, work_normalised_variance
+        (variance x rows). Also mean_cosine (cosine of the mean), time_normalised_variance (variance
+        x seconds), not_finite (estimates left out), warmup (steps in which it learned before). NaN:
+        unknown.
+    intervals: 95%, by name. unsupported: why the replicates do not support them, such as a heavy
+        tail; empty if they do.
+    notes: remarks in words. groups: the same figures by group of parameters, without cosines, the
+        tail and bias_p_value.
     wide: interval of the variance at the level that holds for all pairs of estimators together.
     mean, variances: [P] of each coordinate, if wanted.
     """
+
     estimator: str
     status: str
     reason: str
@@ -83,24 +99,41 @@ class Measured:
     def __getattr__(self, name: str) -> float:
         numbers = self.__dict__.get("numbers", {})
         if name not in numbers:
-            raise AttributeError(f"{self.__dict__.get('estimator', 'it')} has no {name}" + (f": {self.reason}" if "reason" in self.__dict__ and self.reason else ""))
+            raise AttributeError(
+                f"{self.__dict__.get('estimator', 'it')} has no {name}"
+                + (f": {self.reason}" if "reason" in self.__dict__ and self.reason else "")
+            )
         return float(numbers[name])
 
 
 class Comparison:
-    """The figures of all estimators; `print` shows them as a table. `result["rebar"]` are those of one, a `Measured`.
+    """The figures of all estimators; `print` shows them as a table. `result["rebar"]` are those of
+    one, a `Measured`.
 
     reference: the source of the true gradient; "" if there is none.
     by: the cost that ranks, "rows" or "seconds".
-    rank: by name, 1 + the number of estimators without bias whose variance x cost is less beyond noise. NaN if a bias was found, or
-        if it failed. (Found: a p of the whole or of a group below 0.05, divided by the number of all these p.)
-    best: the name with the least variance x cost, of those without bias ("" if there is none); ties: those not distinguishable from it.
-    notes: remarks on all of them. seconds: of the whole call; own_seconds: of these in the user's step
-        and its backward pass. parameters: their number P. framework: "torch" or "jax".
+    rank: by name, 1 + the number of estimators without bias whose variance x cost is less beyond
+        noise. NaN if a bias was found, or if it failed. (Found: a p of the whole or of a group
+        below 0.05, divided by the number of all these p.)
+    best: the name with the least variance x cost, of those without bias ("" if there is none);
+        ties: those not distinguishable from it.
+    notes: remarks on all of them. seconds: of the whole call; own_seconds: of these in the user's
+        step and its backward pass. parameters: their number P. framework: "torch" or "jax".
     """
 
-    def __init__(self, measured: Sequence[Measured], reference: str, by: str, seed: int, notes: Sequence[str], seconds: float,
-                 own_seconds: float, parameters: int, framework: str, single: bool):
+    def __init__(
+        self,
+        measured: Sequence[Measured],
+        reference: str,
+        by: str,
+        seed: int,
+        notes: Sequence[str],
+        seconds: float,
+        own_seconds: float,
+        parameters: int,
+        framework: str,
+        single: bool,
+    ):
         self.measured = list(measured)
         self.reference = reference
         self.seed = seed
@@ -115,17 +148,32 @@ class Comparison:
         self.by = by if by != "auto" else "rows" if known else "seconds"
         if self.by == "rows" and not known:
             self.by = "seconds"
-            self.notes.append("Rows are unknown for code without hardgrad's draws: ranked by seconds.")
+            self.notes.append(
+                "Rows are unknown for code without hardgrad's draws: ranked by seconds."
+            )
         scores = {one.estimator: self._score(one, len(ok)) for one in ok}
-        self.rank = {one.estimator: np.nan for one in self.measured} | dict(zip(scores, ranks(list(scores.values()))))
+        self.rank = {one.estimator: np.nan for one in self.measured} | dict(
+            zip(scores, ranks(list(scores.values())))
+        )
         fair = {name: score for name, score in scores.items() if not score.biased}
         self.best = min(fair, key=lambda name: fair[name].variance * fair[name].cost, default="")
-        self.ties = [name for name, score in fair.items() if name != self.best and not better(fair[self.best], score)]
+        self.ties = [
+            name
+            for name, score in fair.items()
+            if name != self.best and not better(fair[self.best], score)
+        ]
 
     def _score(self, one: Measured, count: int) -> Score:
-        p = [one.bias_p_value_plain, *(group.numbers["bias_p_value_plain"] for group in one.groups.values())]
-        biased = any(value * count * len(p) < 0.05 for value in p)  # noise in one group may hide a bias in another
-        return Score(one.variance, *one.wide, one.rows if self.by == "rows" else one.seconds, biased)
+        p = [
+            one.bias_p_value_plain,
+            *(group.numbers["bias_p_value_plain"] for group in one.groups.values()),
+        ]
+        biased = any(
+            value * count * len(p) < 0.05 for value in p
+        )  # noise in one group may hide a bias in another
+        return Score(
+            one.variance, *one.wide, one.rows if self.by == "rows" else one.seconds, biased
+        )
 
     def biased(self, name: str) -> bool:
         """Whether a bias was found."""
@@ -144,56 +192,110 @@ class Comparison:
         return len(self.measured)
 
     def ordered(self) -> list[Measured]:
-        """By rank and variance x cost; then those with a bias, by mean squared error x cost; then those that failed."""
+        """By rank and variance x cost; then those with a bias, by mean squared error x cost; then
+        those that failed."""
+
         def key(one: Measured) -> tuple[float, ...]:
             if one.status != "ok":
                 return (2.0,)
             cost = one.rows if self.by == "rows" else one.seconds
-            return (1.0, one.mse * cost) if self.biased(one.estimator) else (0.0, self.rank[one.estimator], one.variance * cost)
+            return (
+                (1.0, one.mse * cost)
+                if self.biased(one.estimator)
+                else (0.0, self.rank[one.estimator], one.variance * cost)
+            )
+
         return sorted(self.measured, key=key)
 
     def __str__(self) -> str:
         return table(self)
 
     def to_xarray(self, step: int = 0) -> xarray.Dataset:
-        """The layout of a result (results/README.md): a run for each estimator. `hardgrad.analysis` tabulates and draws it.
+        """The layout of a result (results/README.md): a run for each estimator. `hardgrad.analysis`
+        tabulates and draws it.
 
         step: the training step, which labels the axis measurement_step.
         """
         import xarray
+
         runs = self.measured
         there = [one.estimator for one in runs if one.status == "ok"]
         names = sorted({name for one in runs for name in one.numbers})
         axes = ("run", "measurement_step")
-        data: dict[str, Any] = {name: (axes, [[one.numbers.get(name, np.nan)] for one in runs], FACTS.get(name, {})) for name in names}
-        data |= {f"{name}_interval": (axes + ("bound",), [[one.intervals.get(name, (np.nan, np.nan))] for one in runs])
-                 for name, facts in FACTS.items() if "interval" in facts}
-        data |= {"rank": (axes, [[self.rank[one.estimator]] for one in runs]),
-                 "measurement_unsupported": (axes, np.array([[one.unsupported] for one in runs], object)),
-                 "measurement_note": (axes, np.array([["; ".join(one.notes)] for one in runs], object)),
-                 "estimand": (axes, np.array([[self.reference] for _ in runs], object)),
-                 "status": ("run", np.array([("ok", "failed", "skipped").index(one.status) for one in runs], np.uint8),
-                            {"flag_values": np.arange(3, dtype=np.uint8), "flag_meanings": "ok failed skipped"}),
-                 "reason": ("run", np.array([one.reason for one in runs], object)),
-                 "run_settings": ("run", np.array([json.dumps({"measure.level": 0.95})] * len(runs), object))}
+        data: dict[str, Any] = {
+            name: (axes, [[one.numbers.get(name, np.nan)] for one in runs], FACTS.get(name, {}))
+            for name in names
+        }
+        data |= {
+            f"{name}_interval": (
+                axes + ("bound",),
+                [[one.intervals.get(name, (np.nan, np.nan))] for one in runs],
+            )
+            for name, facts in FACTS.items()
+            if "interval" in facts
+        }
+        data |= {
+            "rank": (axes, [[self.rank[one.estimator]] for one in runs]),
+            "measurement_unsupported": (
+                axes,
+                np.array([[one.unsupported] for one in runs], object),
+            ),
+            "measurement_note": (axes, np.array([["; ".join(one.notes)] for one in runs], object)),
+            "estimand": (axes, np.array([[self.reference] for _ in runs], object)),
+            "status": (
+                "run",
+                np.array([("ok", "failed", "skipped").index(one.status) for one in runs], np.uint8),
+                {"flag_values": np.arange(3, dtype=np.uint8), "flag_meanings": "ok failed skipped"},
+            ),
+            "reason": ("run", np.array([one.reason for one in runs], object)),
+            "run_settings": (
+                "run",
+                np.array([json.dumps({"measure.level": 0.95})] * len(runs), object),
+            ),
+        }
         groups = list(self[there[0]].groups)
         if groups:
             for name in ("variance", "squared_bias", "relative_bias", "bias_p_value_plain"):
-                data[f"{name}_by_group"] = (axes + ("parameter_group",), [[[one.groups[group].numbers[name] if one.groups else np.nan for group in groups]]
-                                                                         for one in runs])
+                data[f"{name}_by_group"] = (
+                    axes + ("parameter_group",),
+                    [
+                        [
+                            [
+                                one.groups[group].numbers[name] if one.groups else np.nan
+                                for group in groups
+                            ]
+                        ]
+                        for one in runs
+                    ],
+                )
         texts = {"task": self.framework, "model": f"{self.parameters} parameters"}
-        coordinates: dict[str, Any] = {"run": np.arange(len(runs)), "measurement_step": [step], "bound": np.array(["low", "high"], object),
-                                       "estimator": ("run", np.array([one.estimator for one in runs], object)),
-                                       "seed": ("run", [self.seed] * len(runs)),
-                                       **{name: ("run", np.array([text] * len(runs), object)) for name, text in texts.items()}}
+        coordinates: dict[str, Any] = {
+            "run": np.arange(len(runs)),
+            "measurement_step": [step],
+            "bound": np.array(["low", "high"], object),
+            "estimator": ("run", np.array([one.estimator for one in runs], object)),
+            "seed": ("run", [self.seed] * len(runs)),
+            **{name: ("run", np.array([text] * len(runs), object)) for name, text in texts.items()},
+        }
         if groups:
             coordinates["parameter_group"] = np.array(groups, object)
-        return xarray.Dataset(data, coordinates, {"schema_version": 2, "kind": "result", "status": "complete", "path": "compare",
-                                                  "title": "comparison on a network of one's own", "notes": " ".join(self.notes),
-                                                  **precision(self._single)})
+        return xarray.Dataset(
+            data,
+            coordinates,
+            {
+                "schema_version": 2,
+                "kind": "result",
+                "status": "complete",
+                "path": "compare",
+                "title": "comparison on a network of one's own",
+                "notes": " ".join(self.notes),
+                **precision(self._single),
+            },
+        )
 
     def save(self, path: Union[str, os.PathLike[str]], step: int = 0) -> None:
-        """Writes the dataset to an HDF5 file, which `python3 -m analysis report` opens (with a warning: it has no seal)."""
+        """Writes the dataset to an HDF5 file, which `python3 -m analysis report` opens (with a
+        warning: it has no seal)."""
         written(self.to_xarray(step), path)
 
 
@@ -203,7 +305,9 @@ def written(data: xarray.Dataset, path: Union[str, os.PathLike[str]]) -> None:
     try:
         data.to_netcdf(os.fspath(path), engine="h5netcdf")
     except ModuleNotFoundError as missing:
-        raise UsageError(f"save needs {missing.name}, which is not installed: install hardgrad[analysis]") from missing
+        raise UsageError(
+            f"save needs {missing.name}, which is not installed: install hardgrad[analysis]"
+        ) from missing
 
 
 _WIDTH = 116
@@ -213,7 +317,16 @@ def table(of: Comparison) -> str:
     cost = "rows" if of.by == "rows" else "seconds"
     score = "work_normalised_variance" if of.by == "rows" else "time_normalised_variance"
     known = bool(of.reference)
-    head = ["rank", "estimator", *(["relative bias", "p"] if known else []), "variance", "rows", "ms", f"variance x {cost}", *(["cosine"] if known else [])]
+    head = [
+        "rank",
+        "estimator",
+        *(["relative bias", "p"] if known else []),
+        "variance",
+        "rows",
+        "ms",
+        f"variance x {cost}",
+        *(["cosine"] if known else []),
+    ]
     lines, notes = [head], []
     for one in of.ordered():
         if one.status != "ok":
@@ -221,12 +334,25 @@ def table(of: Comparison) -> str:
             notes.append(f"{one.estimator} {one.status}: {one.reason}.")
             continue
         doubt = " ?" if one.unsupported else ""
-        lines.append([_rank(of, one), one.estimator, *([_bias(one) + doubt, _p(one.bias_p_value_plain)] if known else []),
-                      _with_interval(one.variance, one.intervals["variance"]) + doubt, _number(one.rows), _number(1e3 * one.seconds),
-                      _number(getattr(one, score)) + doubt, *([_number(one.cosine)] if known else [])])
+        lines.append(
+            [
+                _rank(of, one),
+                one.estimator,
+                *([_bias(one) + doubt, _p(one.bias_p_value_plain)] if known else []),
+                _with_interval(one.variance, one.intervals["variance"]) + doubt,
+                _number(one.rows),
+                _number(1e3 * one.seconds),
+                _number(getattr(one, score)) + doubt,
+                *([_number(one.cosine)] if known else []),
+            ]
+        )
         notes += [f"{one.estimator}: {note}." for note in one.notes]
     text = _aligned(lines) + _by_group(of, known)
-    text += [""] + [wrapped for note in [_caption(of, cost), *of.notes, *notes] for wrapped in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
+    text += [""] + [
+        wrapped
+        for note in [_caption(of, cost), *of.notes, *notes]
+        for wrapped in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")
+    ]
     return "\n".join(text)
 
 
@@ -234,14 +360,24 @@ def _caption(of: Comparison, cost: str) -> str:
     ok = [one for one in of if one.status == "ok"]
     counts = [int(one.replicates) for one in ok]
     many = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    words = f"{many} estimates each of {of.parameters} parameters, {of.seconds:.1f} s ({of.own_seconds:.1f} s of them in the step and its backward pass). "
+    words = (
+        f"{many} estimates each of {of.parameters} parameters, {of.seconds:.1f} s "
+        f"({of.own_seconds:.1f} s of them in the step and its backward pass). "
+    )
     if of.reference:
         norm, error = ok[0].estimand_norm, ok[0].estimand_standard_error
-        words += f"Reference: {of.reference}, length {norm:.3g}" + (f" (standard error {error:.2g})" if error > 0 else "") + ". "
+        words += (
+            f"Reference: {of.reference}, length {norm:.3g}"
+            + (f" (standard error {error:.2g})" if error > 0 else "")
+            + ". "
+        )
     if of.best:
         words += f"Least variance x {cost}: {of.best}"
         words += f"; not distinguishable from it: {', '.join(of.ties)}. " if of.ties else ". "
-    words += "Intervals are 95%; rank: 1 + the number of estimators that are better beyond noise (all pairs together)."
+    words += (
+        "Intervals are 95%; rank: 1 + the number of estimators that are better beyond noise (all "
+        "pairs together)."
+    )
     if any(of.biased(one.estimator) for one in ok):
         words += " biased: a bias was found, in the whole or in a group (p < 0.05, corrected)."
     if any(one.unsupported for one in ok):
@@ -255,13 +391,26 @@ def _rank(of: Comparison, one: Measured) -> str:
 
 
 def _bias(one: Union[Measured, Moments]) -> str:
-    value, (low, high) = one.numbers["relative_bias"], one.intervals.get("relative_bias", (np.nan, np.nan))
-    return "-" if not np.isfinite(value) else f"< {high:.3g}" if low == 0 and high > 0 else _with_interval(value, (low, high))
+    value, (low, high) = (
+        one.numbers["relative_bias"],
+        one.intervals.get("relative_bias", (np.nan, np.nan)),
+    )
+    return (
+        "-"
+        if not np.isfinite(value)
+        else f"< {high:.3g}"
+        if low == 0 and high > 0
+        else _with_interval(value, (low, high))
+    )
 
 
 def _with_interval(value: float, bounds: tuple[float, float]) -> str:
     low, high = bounds
-    return _number(value) if not np.isfinite(low + high) or high - low < 1e-9 * abs(value) else f"{value:.3g} [{low:.3g}, {high:.3g}]"
+    return (
+        _number(value)
+        if not np.isfinite(low + high) or high - low < 1e-9 * abs(value)
+        else f"{value:.3g} [{low:.3g}, {high:.3g}]"
+    )
 
 
 def _p(value: float) -> str:
@@ -278,13 +427,38 @@ def _by_group(of: Comparison, known: bool) -> list[str]:
     groups = list(ok[0].groups)
     if not groups:
         return []
-    lines = [["estimator", *(f"{group}: {what}" for group in groups for what in (["relative bias"] if known else []) + ["variance"])]]
+    lines = [
+        [
+            "estimator",
+            *(
+                f"{group}: {what}"
+                for group in groups
+                for what in (["relative bias"] if known else []) + ["variance"]
+            ),
+        ]
+    ]
     for one in ok:
         each = [one.groups[group] for group in groups]
-        lines.append([one.estimator, *(word for part in each for word in ([_bias(part)] if known else []) + [_number(part.numbers["variance"])])])
+        lines.append(
+            [
+                one.estimator,
+                *(
+                    word
+                    for part in each
+                    for word in ([_bias(part)] if known else [])
+                    + [_number(part.numbers["variance"])]
+                ),
+            ]
+        )
     return ["", *_aligned(lines)]
 
 
 def _aligned(lines: list[list[str]]) -> list[str]:
-    widths = [max(len(line[column]) for line in lines if column < len(line)) for column in range(len(lines[0]))]
-    return ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in [lines[0], ["-" * width for width in widths], *lines[1:]]]
+    widths = [
+        max(len(line[column]) for line in lines if column < len(line))
+        for column in range(len(lines[0]))
+    ]
+    return [
+        "  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip()
+        for line in [lines[0], ["-" * width for width in widths], *lines[1:]]
+    ]

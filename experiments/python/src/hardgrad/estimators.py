@@ -1,4 +1,5 @@
 """Estimators: the registered ones, those written in Python, and a verdict on either."""
+
 from __future__ import annotations
 
 import json
@@ -18,11 +19,11 @@ def estimators() -> list[str]:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """The declaration of an estimator (or model, task, target): summary, paper, target, bias, needs, and parameters with their
-    types, defaults and ranges. As `hardgrad describe NAME --json`.
+    """The declaration of an estimator (or model, task, target): summary, paper, target, bias,
+    needs, and parameters with their types, defaults and ranges. As `hardgrad describe NAME --json`.
 
-    Other names of an estimator are understood. If several entries share a name, add the kind: `model:bits`. UsageError if the name
-    is unknown or ambiguous.
+    Other names of an estimator are understood. If several entries share a name, add the kind:
+    `model:bits`. UsageError if the name is unknown or ambiguous.
     """
     found = json.loads(_core.describe(name))
     if len(found) > 1:
@@ -38,10 +39,11 @@ class Drawn:
 
     probabilities: [N, D, S] of the options, for each sample's choices; 0 for missing options.
     options: [N, D] the chosen options.
-    losses: [N]
-    derivatives: [N, D, S] of the losses in the weights over the options, at the chosen options; None unless requested.
+    losses: [N] derivatives: [N, D, S] of the losses in the weights over the options, at the chosen
+    options; None unless requested.
     samples: K, per example.
     """
+
     probabilities: Floats
     options: Ints
     losses: Floats
@@ -59,15 +61,18 @@ Function = Callable[[Drawn], Any]
 
 
 def written(estimator: Function, samples: int = 1, *, derivatives: bool = False) -> Estimator:
-    """An estimator of your own, for `moments`, `gradient` and `hardgrad.torch.expectation`: its exact mean and covariance on a loss
-    that you choose show whether it is right.
+    """An estimator of your own, for `moments`, `gradient` and `hardgrad.torch.expectation`: its
+    exact mean and covariance on a loss that you choose show whether it is right.
 
-    estimator: a function from the samples (`Drawn`) to each sample's gradient at the logits [N, D, S]; the mean over an example's
-        samples is the estimate. The path gradient for parameters within the loss is added.
+    estimator: a function from the samples (`Drawn`) to each sample's gradient at the logits [N, D,
+        S]; the mean over an example's samples is the estimate. The path gradient for parameters
+        within the loss is added.
     samples: K independent samples of every example.
-    derivatives: it needs the losses' derivatives in the weights, so that the loss must be a table or take weights.
+    derivatives: it needs the losses' derivatives in the weights, so that the loss must be a table
+        or take weights.
 
-    The score function: `written(lambda of: of.losses[:, None, None] * (of.one_hot - of.probabilities))`.
+    The score function: `written(lambda of: of.losses[:, None, None] * (of.one_hot -
+    of.probabilities))`.
     """
     return Estimator._written(checked(estimator, samples), samples, derivatives, name_of(estimator))
 
@@ -82,15 +87,22 @@ def checked(estimator: Function, samples: int) -> Callable[..., Floats]:
         raise UsageError(f"samples must be at least 1, got {samples}")
     name = name_of(estimator)
 
-    def called(probabilities: Floats, options: Ints, losses: Floats, slopes: Optional[Floats], count: int) -> Floats:
+    def called(
+        probabilities: Floats, options: Ints, losses: Floats, slopes: Optional[Floats], count: int
+    ) -> Floats:
         answer = estimator(Drawn(probabilities, options, losses, slopes, count))
         try:
             found = reals(answer)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{name} returned {type(answer).__name__}, not an array of real numbers") from error
+            raise UsageError(
+                f"{name} returned {type(answer).__name__}, not an array of real numbers"
+            ) from error
         if found.shape != probabilities.shape:
-            raise UsageError(f"{name} returned a gradient of shape {list(found.shape)}, expected {list(probabilities.shape)}: one "
-                             "for each sample")
+            raise UsageError(
+                f"{name} returned a gradient of shape {list(found.shape)}, expected "
+                f"{list(probabilities.shape)}: one "
+                "for each sample"
+            )
         return found
 
     return called
@@ -105,6 +117,7 @@ class Check:
     outcome: "passed", "failed" or "skipped".
     detail: figures, or the reason.
     """
+
     check: str
     where: str
     outcome: str
@@ -117,6 +130,7 @@ class Verdict:
 
     claims_unbiased: if false, the bias is reported in the details, not judged.
     """
+
     estimator: str
     passed: bool
     claims_unbiased: bool
@@ -127,23 +141,45 @@ class Verdict:
         return sum(check.outcome == outcome for check in self.checks)
 
     def __str__(self) -> str:
-        failed = [f"  failed   {check.check}, {check.where}: {check.detail}" for check in self.checks if check.outcome == "failed"]
-        verdict = "passed" if self.passed else "FAILED" if failed else "FAILED, it supports no network"
-        return "\n".join(failed + [f"{self.estimator}: {verdict}, {self.count('passed')} of {len(self.checks)} checks passed, "
-                                   f"{self.count('skipped')} skipped"])
+        failed = [
+            f"  failed   {check.check}, {check.where}: {check.detail}"
+            for check in self.checks
+            if check.outcome == "failed"
+        ]
+        verdict = (
+            "passed" if self.passed else "FAILED" if failed else "FAILED, it supports no network"
+        )
+        return "\n".join(
+            failed
+            + [
+                f"{self.estimator}: {verdict}, {self.count('passed')} of {len(self.checks)} "
+                "checks passed, "
+                f"{self.count('skipped')} skipped"
+            ]
+        )
 
 
-def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool = False, unbiased: bool = True,
-         first_failure: bool = False, full: bool = False) -> Verdict:
-    """A quick verdict, in seconds: the contract, exact moments and invariances, on small networks with choices of every kind.
+def test(
+    estimator: Union[str, Function],
+    samples: int = 1,
+    *,
+    derivatives: bool = False,
+    unbiased: bool = True,
+    first_failure: bool = False,
+    full: bool = False,
+) -> Verdict:
+    """A quick verdict, in seconds: the contract, exact moments and invariances, on small networks
+    with choices of every kind.
 
-    estimator: the name of a registered one, e.g. "rloo[samples=4]"; or a function as in `written`, which is called once for each
-        step of a run, with the losses of the whole run. `hardgrad.torch.test` takes a PyTorch function that draws its own samples.
-    samples, derivatives: as in `written`. One check takes twice the samples, another calls it from several threads.
+    estimator: the name of a registered one, e.g. "rloo[samples=4]"; or a function as in `written`,
+        which is called once for each step of a run, with the losses of the whole run.
+        `hardgrad.torch.test` takes a PyTorch function that draws its own samples.
+    samples, derivatives: as in `written`. One check takes twice the samples, another calls it from
+        several threads.
     unbiased: the function's claim; if false, the bias is reported, not judged.
     first_failure: stop after the first check that fails.
-    full: the verification of `hardgrad test`: also on every model, with other targets, settings and numbers, and with ten times the draws
-        where outcomes are too many for exact moments.
+    full: the verification of `hardgrad test`: also on every model, with other targets, settings and
+        numbers, and with ten times the draws where outcomes are too many for exact moments.
 
     An exception is a failed check; KeyboardInterrupt and SystemExit are passed through.
     """
@@ -151,7 +187,9 @@ def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool
         name, found = estimator, _core.test(estimator, first_failure, not full)
     else:
         name = name_of(estimator)
-        found = _core.test_written(checked(estimator, samples), samples, derivatives, unbiased, first_failure, not full)
+        found = _core.test_written(
+            checked(estimator, samples), samples, derivatives, unbiased, first_failure, not full
+        )
     passed, claims, checks = found
     return Verdict(name, passed, claims, tuple(Check(*check) for check in checks))
 

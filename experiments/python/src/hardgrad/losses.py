@@ -1,4 +1,6 @@
-"""The user's logits and losses: their checks, the calls of a loss with rows of choices, and the way to core's layout."""
+"""The user's logits and losses: their checks, the calls of a loss with rows of choices, and the way
+to core's layout."""
+
 from __future__ import annotations
 
 import operator
@@ -20,7 +22,8 @@ MOST_ROWS = 1 << 16  #: of one call of a function that makes a table
 
 
 class Logits:
-    """The user's logits: [S] of one choice, [D, S] of D choices that share a loss, [E, D, S] of E examples."""
+    """The user's logits: [S] of one choice, [D, S] of D choices that share a loss, [E, D, S] of E
+    examples."""
 
     def __init__(self, logits: ArrayLike):
         given = np.asarray(logits)
@@ -30,17 +33,25 @@ class Logits:
         self.shape = given.shape
         self.rank = given.ndim
         self.batched = given.ndim == 3
-        self.value: Floats = np.ascontiguousarray(given, np.float64).reshape((1,) * (3 - given.ndim) + given.shape)
+        self.value: Floats = np.ascontiguousarray(given, np.float64).reshape(
+            (1,) * (3 - given.ndim) + given.shape
+        )
         self.count: Ints = count_options(self.value, self.rank)  #: [E, D] options of each choice
 
 
 def check_axes(shape: tuple[int, ...]) -> None:
     """UsageError unless this is a shape of logits."""
     if len(shape) not in (1, 2, 3) or 0 in shape:
-        raise UsageError(f"logits have shape {list(shape)}; they are [options], [columns, options] or [examples, columns, options]")
+        raise UsageError(
+            f"logits have shape {list(shape)}; they are [options], [columns, options] or "
+            "[examples, columns, options]"
+        )
     if shape[-1] == 1:
-        raise UsageError(f"logits of shape {list(shape)} have one option, so that nothing is chosen; a bit with logit l has two, with "
-                         "logits [0, l]: stack zeros and l along the last axis")
+        raise UsageError(
+            f"logits of shape {list(shape)} have one option, so that nothing is chosen; a "
+            "bit with logit l has two, with "
+            "logits [0, l]: stack zeros and l along the last axis"
+        )
 
 
 def reals(given: Any) -> Floats:
@@ -57,7 +68,8 @@ def check_takes(takes: str) -> None:
 
 
 def check_subset(subset: Optional[int], options: int, bits: bool = False) -> int:
-    """The options that a choice picks; 0 if its choices are no subsets. UsageError unless there are as many."""
+    """The options that a choice picks; 0 if its choices are no subsets. UsageError unless there are
+    as many."""
     if subset is None:
         return 0
     try:
@@ -65,9 +77,14 @@ def check_subset(subset: Optional[int], options: int, bits: bool = False) -> int
     except TypeError:
         found = 0
     if bits:
-        raise UsageError("subset= picks among options, and bits=True has none: leave out one of them")
+        raise UsageError(
+            "subset= picks among options, and bits=True has none: leave out one of them"
+        )
     if not 1 <= found <= options:
-        raise UsageError(f"subset is the number of options that a choice picks, from 1 to the {options} that there are, got {subset!r}")
+        raise UsageError(
+            f"subset is the number of options that a choice picks, from 1 to the {options} "
+            f"that there are, got {subset!r}"
+        )
     return found
 
 
@@ -87,8 +104,15 @@ def given_ids(ids: Optional[ArrayLike], examples: int) -> Optional[NDArray[np.ui
     if ids is None:
         return None
     given = np.asarray(ids)
-    if given.shape != (examples,) or given.dtype.kind not in "iu" or (given < 0).any() or (given >= 1 << 32).any():
-        raise UsageError(f"ids are {examples} whole numbers from 0 to 4294967295, one for each example")
+    if (
+        given.shape != (examples,)
+        or given.dtype.kind not in "iu"
+        or (given < 0).any()
+        or (given >= 1 << 32).any()
+    ):
+        raise UsageError(
+            f"ids are {examples} whole numbers from 0 to 4294967295, one for each example"
+        )
     return given.astype(np.uint32)
 
 
@@ -97,14 +121,20 @@ def numbers(answer: Any, shape: tuple[int, ...], what: str) -> Floats:
     try:
         found = reals(answer)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"the {what} that f returned are {type(answer).__name__}, not an array of real numbers") from error
+        raise UsageError(
+            f"the {what} that f returned are {type(answer).__name__}, not an array of real numbers"
+        ) from error
     if found.shape != shape:
-        raise UsageError(f"f returned {what} of shape {list(found.shape)}, expected {list(shape)}: one for each row")
+        raise UsageError(
+            f"f returned {what} of shape {list(found.shape)}, expected {list(shape)}: one "
+            "for each row"
+        )
     return found
 
 
 class Function:
-    """A function of numpy arrays, called once for all rows of a run (core's calling convention: see _core.pyi)."""
+    """A function of numpy arrays, called once for all rows of a run (core's calling convention: see
+    _core.pyi)."""
 
     def __init__(self, f: Callable[..., Any], takes: Takes, logits: Logits):
         self.f = f
@@ -112,13 +142,17 @@ class Function:
         self.batched = logits.batched
         self.options = logits.shape[-1]
 
-    def __call__(self, choice: Any, example: Ints, differentiable: bool = False) -> tuple[Floats, Optional[Callable[[Floats], Floats]]]:
+    def __call__(
+        self, choice: Any, example: Ints, differentiable: bool = False
+    ) -> tuple[Floats, Optional[Callable[[Floats], Floats]]]:
         if self.takes == "weights" and choice.ndim == 2:
             choice = np.eye(self.options)[choice]
         answer = self.f(choice, example) if self.batched else self.f(choice)
         if self.takes == "options":
             return numbers(answer, example.shape, "losses"), None
-        losses, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+        losses, slopes = (
+            answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+        )
         value = numbers(losses, example.shape, "losses")
         if slopes is None or not differentiable:
             return value, None
@@ -127,7 +161,8 @@ class Function:
 
 
 def outcomes(count: Ints) -> Ints:
-    """All sets of options [n, D] for columns with `count` [D] options, the last column varying fastest."""
+    """All sets of options [n, D] for columns with `count` [D] options, the last column varying
+    fastest."""
     all_of_them: Ints = np.indices(tuple(count), np.int64).reshape(len(count), -1).T
     return all_of_them
 
@@ -145,7 +180,10 @@ def tabulated(function: Function, logits: Logits) -> Floats:
         losses[rows] = function(chosen[rows], example[rows])[0]
     if not np.isfinite(losses).all():
         row = np.isfinite(losses).argmin()
-        raise NotFinite(f"the loss of row {row}, options {chosen[row].tolist()}, is {losses[row]}, not a finite number")
+        raise NotFinite(
+            f"the loss of row {row}, options {chosen[row].tolist()}, is {losses[row]}, not a "
+            "finite number"
+        )
     table = np.zeros((examples, options**columns))
     table[example, np.ravel_multi_index(tuple(chosen.T), (options,) * columns)] = losses
     return table
@@ -153,24 +191,32 @@ def tabulated(function: Function, logits: Logits) -> Floats:
 
 def check_outcomes(options: int, columns: int, examples: int = 1) -> None:
     if examples * float(options) ** columns > MOST_OUTCOMES:
-        raise UsageError(f"{columns} columns of {options} options have {float(options) ** columns:.6g} outcomes an example; "
-                         f"a table may have {MOST_OUTCOMES} in all: take fewer columns, options or examples")
+        raise UsageError(
+            f"{columns} columns of {options} options have {float(options) ** columns:.6g} "
+            "outcomes an example; "
+            f"a table may have {MOST_OUTCOMES} in all: take fewer columns, options or examples"
+        )
 
 
 def given_table(table: Loss, logits: Logits) -> Floats:
-    """[1 or E, S^D] from a table [S, ..., S] for all examples, or [E, S, ..., S]; 0 for missing options."""
+    """[1 or E, S^D] from a table [S, ..., S] for all examples, or [E, S, ..., S]; 0 for missing
+    options."""
     examples, columns, options = logits.value.shape
     check_outcomes(options, columns, examples)
     shape = (options,) * columns
     try:
         given = reals(table).copy()
     except (TypeError, ValueError) as error:
-        raise UsageError(f"the loss is neither a function nor a table of real numbers but {type(table).__name__}") from error
+        raise UsageError(
+            f"the loss is neither a function nor a table of real numbers but {type(table).__name__}"
+        ) from error
     if given.shape == shape:
         given = given[None]
     elif not (logits.batched and given.shape == (examples,) + shape):
-        raise UsageError(f"a table of {columns} columns with {options} options has shape {list(shape)}"
-                         f"{f' or {[examples, *shape]}' if logits.batched else ''}, got {list(given.shape)}")
+        raise UsageError(
+            f"a table of {columns} columns with {options} options has shape {list(shape)}"
+            f"{f' or {[examples, *shape]}' if logits.batched else ''}, got {list(given.shape)}"
+        )
     for i in range(len(given)):
         # One table for all examples: the union of their outcomes.
         count = logits.count[i] if len(given) == examples else logits.count.max(axis=0)
@@ -183,8 +229,8 @@ def given_table(table: Loss, logits: Logits) -> Floats:
 
 
 class Asked:
-    """The layout of a user's logits: [D, S] of some rows (or of one), or [D] of bits. Core's is [D, S], with the missing options last.
-    All arrays are NumPy's.
+    """The layout of a user's logits: [D, S] of some rows (or of one), or [D] of bits. Core's is [D,
+    S], with the missing options last. All arrays are NumPy's.
 
     numbers: the logits for core. bits: the user gave the logits of a 1.
     """
@@ -214,22 +260,31 @@ class Asked:
         return slope if self._order is None else np.take_along_axis(slope, self._back, -1)
 
     def options(self, options: Any, row: Any) -> Any:
-        """The user's options [R', D], or [R', D, k] of subsets, from core's. row: [R'] the row of the logits for each."""
+        """The user's options [R', D], or [R', D, k] of subsets, from core's. row: [R'] the row of
+        the logits for each."""
         if self._order is None:
             return options
-        return np.take_along_axis(_of(self._order, row), options.reshape(*options.shape[:2], -1), -1).reshape(options.shape)
+        return np.take_along_axis(
+            _of(self._order, row), options.reshape(*options.shape[:2], -1), -1
+        ).reshape(options.shape)
 
     def weights(self, weights: Any, row: Any) -> Any:
         """The user's weights [R', D, S], or [R', D] of bits, from core's."""
         if self.bits:
             return weights[..., 1]
-        return weights if self._order is None else np.take_along_axis(weights, _of(self._back, row), -1)
+        return (
+            weights
+            if self._order is None
+            else np.take_along_axis(weights, _of(self._back, row), -1)
+        )
 
     def at_weights(self, slope: Any, row: Any) -> Any:
         """The slope in core's weights, from that in the user's."""
         if self.bits:
             return _second(slope)
-        return slope if self._order is None else np.take_along_axis(slope, _of(self._order, row), -1)
+        return (
+            slope if self._order is None else np.take_along_axis(slope, _of(self._order, row), -1)
+        )
 
 
 def _second(numbers: Any) -> Any:
@@ -241,4 +296,8 @@ def _second(numbers: Any) -> Any:
 
 def _of(places: Any, row: Any) -> Any:
     """[R', D, S] those of the rows."""
-    return places.reshape(-1, *places.shape[-2:])[row] if places.ndim > 1 else places[None][np.zeros_like(row)][:, None]
+    return (
+        places.reshape(-1, *places.shape[-2:])[row]
+        if places.ndim > 1
+        else places[None][np.zeros_like(row)][:, None]
+    )

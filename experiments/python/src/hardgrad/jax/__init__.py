@@ -1,12 +1,14 @@
-"""Expected losses of discrete choices in JAX, differentiable by Hardgrad's estimators with hard choices, inside `jax.jit`.
+"""Expected losses of discrete choices in JAX, differentiable by Hardgrad's estimators with hard
+choices, inside `jax.jit`.
 
     def loss(parameters, seed):
         return hardgrad.jax.expectation(logits(parameters), f, "rloo[samples=4]", seed=seed).mean()
 
     gradient = jax.jit(jax.grad(loss))(parameters, seed)
 
-Options and weights of the samples come from callbacks with static shapes; f is traced by JAX. The same seed draws the same numbers as in
-`hardgrad.torch`. `compare` measures estimators on a network of your own.
+Options and weights of the samples come from callbacks with static shapes; f is traced by JAX. The
+same seed draws the same numbers as in `hardgrad.torch`. `compare` measures estimators on a network
+of your own.
 """
 
 from ..comparison import Comparison, Measured

@@ -1,4 +1,5 @@
 """Draws of `hardgrad.jax`: callbacks with static shapes."""
+
 from __future__ import annotations
 
 import threading
@@ -20,15 +21,16 @@ DRAW = {np.dtype(np.float32): _core.draw_float, np.dtype(np.float64): _core.draw
 _lock = threading.Lock()
 _rows_drawn: dict[str, int] = {}  # by spec, in this process
 _errors: deque[Error] = deque(maxlen=1)
-# Functions that are traced in a comparison. They share no cache with others, so that these never draw from its mixture. (Old versions of
-# JAX have no such context, and no mixture.)
+# Functions that are traced in a comparison. They share no cache with others, so that these never
+# draw from its mixture. (Old versions of JAX have no such context, and no mixture.)
 _compared: Any = jax.make_user_context(False) if hasattr(jax, "make_user_context") else None
 _mixture: Optional[Mixture] = None  # of the comparison's present step
 _mixing: ContextManager[Any] = threading.Lock()  # a mixture has one new call at a time
 
 
 class Draws:
-    """Draws of an estimator at logits [E, D, S]; equal if their arguments are, and both or none are in a comparison."""
+    """Draws of an estimator at logits [E, D, S]; equal if their arguments are, and both or none are
+    in a comparison."""
 
     def __init__(self, spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int):
         self.key = (spec, shape, dtype, picks)
@@ -44,14 +46,19 @@ class Draws:
     def options(self, logits: Array, seed: Array) -> Any:
         """[R, D] options ([R, D, picks] of subsets) and the examples [R] of the rows."""
         rows, columns, picks = self.rows, self.key[1][1], self.key[3]
-        shapes = jax.ShapeDtypeStruct((rows, columns, picks) if picks else (rows, columns), jnp.int32), jax.ShapeDtypeStruct((rows,), jnp.int32)
+        shapes = (
+            jax.ShapeDtypeStruct((rows, columns, picks) if picks else (rows, columns), jnp.int32),
+            jax.ShapeDtypeStruct((rows,), jnp.int32),
+        )
         return jax.pure_callback(self._options, shapes, logits, seed, vmap_method="sequential")
 
     def estimate(self, logits: Array, losses: Array, seed: Array) -> Any:
         """The value [E], the gradient at the logits [E, D, S] and the weights of the losses [R]."""
         _, shape, dtype, _ = self.key
         shapes = tuple(jax.ShapeDtypeStruct(of, dtype) for of in (shape[:1], shape, (self.rows,)))
-        return jax.pure_callback(self._estimate, shapes, logits, losses, seed, vmap_method="sequential")
+        return jax.pure_callback(
+            self._estimate, shapes, logits, losses, seed, vmap_method="sequential"
+        )
 
     def _options(self, logits: Any, seed: Any) -> Any:
         _, run = self._drawn(logits, seed, None)
@@ -72,20 +79,26 @@ class Draws:
         mixture = _mixture if self.compared else None
         try:
             with nullcontext() if mixture is None else _mixing:
-                return _drawn(self.key[0], np.asarray(logits), self.key[3], int(seed), losses, mixture)
+                return _drawn(
+                    self.key[0], np.asarray(logits), self.key[3], int(seed), losses, mixture
+                )
         except Error as error:
             _errors.append(error)
             raise
 
     def _check(self, run: Any) -> None:
         if len(run[2]) != self.rows:
-            raise UsageError(f"{self.key[0]} runs {len(run[2])} rows instead of {self.rows}: under JAX no logit may be -inf")
+            raise UsageError(
+                f"{self.key[0]} runs {len(run[2])} rows instead of {self.rows}: under JAX no "
+                "logit may be -inf"
+            )
 
 
 @contextmanager
 def counted(mixture: Optional[Mixture]) -> Iterator[Counted]:
-    """Counts the draws in a block, of all threads: JAX calls back in threads of its own. Those of functions that are traced in such a block
-    are made from the mixture. Raises their error instead of JAX's."""
+    """Counts the draws in a block, of all threads: JAX calls back in threads of its own. Those of
+    functions that are traced in such a block are made from the mixture. Raises their error instead
+    of JAX's."""
     global _mixture
     found = Counted()
     with _lock:
@@ -113,20 +126,46 @@ def _rows(spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int) -
     return len(_drawn(spec, np.zeros(shape, dtype), picks, 0, None, None)[1][2])
 
 
-def _drawn(spec: str, logits: Any, picks: int, seed: int, losses: Any, mixture: Optional[Mixture]) -> Any:
-    """The gradient at the logits and the run of one draw; the losses are 0 if they are not known yet."""
+def _drawn(
+    spec: str, logits: Any, picks: int, seed: int, losses: Any, mixture: Optional[Mixture]
+) -> Any:
+    """The gradient at the logits and the run of one draw; the losses are 0 if they are not known
+    yet."""
     held = Estimator(spec)
 
     def loss(choice: Any, example: Any, differentiable: bool) -> Any:
-        return np.zeros(len(example), logits.dtype) if losses is None else np.ascontiguousarray(losses), None
+        return np.zeros(len(example), logits.dtype) if losses is None else np.ascontiguousarray(
+            losses
+        ), None
 
     try:
-        slope, runs = DRAW[logits.dtype](held, np.ascontiguousarray(logits), 3, picks, None, None, None, loss, False, seed, False, True, False, mixture)
+        slope, runs = DRAW[logits.dtype](
+            held,
+            np.ascontiguousarray(logits),
+            3,
+            picks,
+            None,
+            None,
+            None,
+            loss,
+            False,
+            seed,
+            False,
+            True,
+            False,
+            mixture,
+        )
     except UsageError as refusal:
         if "takes=" not in str(refusal):
             raise
-        raise UsageError(f"{spec} replaces choices by weights: hardgrad.jax has estimators with hard choices, such as rloo") from refusal
+        raise UsageError(
+            f"{spec} replaces choices by weights: hardgrad.jax has estimators with hard "
+            "choices, such as rloo"
+        ) from refusal
     if held.learns or len(runs) != 1:
-        raise UsageError(f"{spec} {'learns' if held.learns else 'runs the network more than once'}: hardgrad.jax has estimators that run it once "
-                         "and learn nothing, such as rloo")
+        raise UsageError(
+            f"{spec} {'learns' if held.learns else 'runs the network more than once'}: "
+            "hardgrad.jax has estimators that run it once "
+            "and learn nothing, such as rloo"
+        )
     return slope, runs[0]

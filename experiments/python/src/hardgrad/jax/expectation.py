@@ -1,4 +1,5 @@
 """Expected losses of discrete choices in JAX: `hardgrad.jax.expectation`."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -14,23 +15,33 @@ from ..losses import Takes, check_axes, check_subset, check_takes
 from .draws import DRAW, Draws
 
 
-def expectation(logits: Array, f: Callable[..., Array], estimator: str = "rloo[samples=4]", *, seed: Any, takes: Takes = "weights",
-                bits: bool = False, subset: Optional[int] = None) -> Array:
-    """E[f(z)], z ~ Cat(softmax(logits)), as an estimate. Its gradient is the estimator's at the logits, and the path gradient for what f
-    depends on.
+def expectation(
+    logits: Array,
+    f: Callable[..., Array],
+    estimator: str = "rloo[samples=4]",
+    *,
+    seed: Any,
+    takes: Takes = "weights",
+    bits: bool = False,
+    subset: Optional[int] = None,
+) -> Array:
+    """E[f(z)], z ~ Cat(softmax(logits)), as an estimate. Its gradient is the estimator's at the
+    logits, and the path gradient for what f depends on.
 
-    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples; float32, or float64 where JAX
-        has it. All options are there: no -inf. With bits=True: [D] or [E, D] logits of a 1.
-    f: a function of z [R, D, S], one-hot rows ([R, D] with bits=True); for a batch also of example [R], the position of each row's
-        example. Returns losses [R]. Called once, for all rows.
-    estimator: one with hard choices that runs the network once and learns nothing: score functions, coupled samples, sets without
-        replacement, enumerations.
+    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E
+        examples; float32, or float64 where JAX has it. All options are there: no -inf. With
+        bits=True: [D] or [E, D] logits of a 1.
+    f: a function of z [R, D, S], one-hot rows ([R, D] with bits=True); for a batch also of example
+        [R], the position of each row's example. Returns losses [R]. Called once, for all rows.
+    estimator: one with hard choices that runs the network once and learns nothing: score functions,
+        coupled samples, sets without replacement, enumerations.
     seed: a whole number below 2^32, which may be traced, e.g. `jax.random.bits(key)`.
     takes: "options": f is a function of options [R, D] (int32) instead.
     subset: every choice picks so many of its options, as in `hardgrad.torch.expectation`.
 
-    Returns [E], or a number without a batch. Can be differentiated once, by reverse mode. UsageError at tracing for wrong shapes and
-    estimators. Source: the estimators' papers, see `hardgrad.describe`.
+    Returns [E], or a number without a batch. Can be differentiated once, by reverse mode.
+    UsageError at tracing for wrong shapes and estimators. Source: the estimators' papers, see
+    `hardgrad.describe`.
     """
     check_takes(takes)
     logits = jnp.asarray(logits)
@@ -52,7 +63,10 @@ def expectation(logits: Array, f: Callable[..., Array], estimator: str = "rloo[s
         choice = choice.astype(logits.dtype)
     losses = f(choice, example) if batched else f(choice)
     if losses.shape != example.shape:
-        raise UsageError(f"f returned losses of shape {list(losses.shape)}, expected {list(example.shape)}: one for each row")
+        raise UsageError(
+            f"f returned losses of shape {list(losses.shape)}, expected "
+            f"{list(example.shape)}: one for each row"
+        )
     value = _estimate(draws, shaped, losses.astype(logits.dtype), number, example)
     return value if batched else value[0]
 

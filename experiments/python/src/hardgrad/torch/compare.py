@@ -1,9 +1,21 @@
 """`hardgrad.torch.compare`, and `Monitor`: comparisons along training."""
+
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterable, Iterator, Literal, Mapping, Optional, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    ContextManager,
+    Iterable,
+    Iterator,
+    Literal,
+    Mapping,
+    Optional,
+    Union,
+)
 
 import torch
 from torch import Tensor
@@ -24,15 +36,31 @@ Step = Callable[[Any], Any]
 
 class Tensors(Parameters):
     """Tensors of PyTorch. A loss is a function without arguments that returns a scalar."""
+
     framework, held = "torch", HELD
-    advice = "Take noise from PyTorch's generator, data that are the same at each call, and no state that changes"
+    advice = (
+        "Take noise from PyTorch's generator, data that are the same at each call, and no state "
+        "that changes"
+    )
 
     def __init__(self, given: Given):
-        named = {name: [value] if isinstance(value, Tensor) else list(value) for name, value in given.items()} if isinstance(given, Mapping) else None
-        several: list[tuple[Optional[str], Any]] = ([(None, x) for x in given] if named is None else
-                                                    [(name, x) for name, tensors in named.items() for x in tensors])
+        named = (
+            {
+                name: [value] if isinstance(value, Tensor) else list(value)
+                for name, value in given.items()
+            }
+            if isinstance(given, Mapping)
+            else None
+        )
+        several: list[tuple[Optional[str], Any]] = (
+            [(None, x) for x in given]
+            if named is None
+            else [(name, x) for name, tensors in named.items() for x in tensors]
+        )
         if wrong := [x for _, x in several if not isinstance(x, Tensor)]:
-            raise UsageError(f"parameters hold an object of type {type(wrong[0]).__name__}, expected tensors")
+            raise UsageError(
+                f"parameters hold an object of type {type(wrong[0]).__name__}, expected tensors"
+            )
         if len({id(x) for _, x in several}) < len(several):
             raise UsageError("parameters hold the same tensor twice")
         trained = [(name, x) for name, x in several if x.requires_grad]
@@ -40,9 +68,16 @@ class Tensors(Parameters):
         if not trained:
             raise UsageError("parameters hold no tensor that requires a gradient")
         if complex_ := [x for x in self.tensors if x.is_complex()]:
-            raise UsageError(f"parameters hold a tensor of {complex_[0].dtype}, expected real numbers")
-        super().__init__([tuple(x.shape) for x in self.tensors], [f"parameter {place}" for place in range(len(trained))], [name for name, _ in trained],
-                         len(several) - len(trained), all(torch.finfo(x.dtype).eps > 1e-9 for x in self.tensors))
+            raise UsageError(
+                f"parameters hold a tensor of {complex_[0].dtype}, expected real numbers"
+            )
+        super().__init__(
+            [tuple(x.shape) for x in self.tensors],
+            [f"parameter {place}" for place in range(len(trained))],
+            [name for name, _ in trained],
+            len(several) - len(trained),
+            all(torch.finfo(x.dtype).eps > 1e-9 for x in self.tensors),
+        )
         self._devices = sorted({x.device.index or 0 for x in self.tensors if x.is_cuda})
         self._on_host = all(x.device.type == "cpu" for x in self.tensors)
         self._seeded = False
@@ -69,15 +104,24 @@ class Tensors(Parameters):
 
     def _gradients(self, loss: Any) -> Any:
         if not isinstance(loss, Tensor) or loss.numel() != 1:
-            what = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else f"an object of type {type(loss).__name__}"
+            what = (
+                f"a tensor of shape {list(loss.shape)}"
+                if isinstance(loss, Tensor)
+                else f"an object of type {type(loss).__name__}"
+            )
             raise UsageError(f"the step returned {what}, expected a scalar loss")
         if not loss.requires_grad:
-            raise UsageError("the step returned a loss without a gradient: no operation on a parameter is recorded")
+            raise UsageError(
+                "the step returned a loss without a gradient: no operation on a parameter is "
+                "recorded"
+            )
         try:
             return torch.autograd.grad(loss.reshape(()), self.tensors, allow_unused=True)
         except RuntimeError as error:
             if "second time" in str(error):
-                raise UsageError("the step has called backward() already: it must return the loss only") from error
+                raise UsageError(
+                    "the step has called backward() already: it must return the loss only"
+                ) from error
             raise
 
     @contextmanager
@@ -90,8 +134,9 @@ class Tensors(Parameters):
         return forked
 
     def _seed(self, seed: int) -> None:
-        """As torch.manual_seed. That one also notes the seed for a CUDA that may be used later, with a trace of the stack, which takes as
-        long as a small step; so it is called once, and again if anything but the CPU is in use."""
+        """As torch.manual_seed. That one also notes the seed for a CUDA that may be used later,
+        with a trace of the stack, which takes as long as a small step; so it is called once, and
+        again if anything but the CPU is in use."""
         if self._seeded and self._on_host and not torch.cuda.is_initialized():
             torch.default_generator.manual_seed(seed)
         else:
@@ -113,36 +158,58 @@ class Tensors(Parameters):
         return self.in_words(places[0])
 
 
-def compare(step: Optional[Step], parameters: Given, estimators: Estimators, *, reference: Any = "auto", replicates: Optional[int] = None,
-            seconds: Optional[float] = None, by: Literal["auto", "rows", "seconds"] = "auto", seed: int = 0, warmup: int = 200,
-            cap: float = 1e5, coordinates: bool = False) -> Comparison:
-    """Bias, variance and cost of gradient estimators at the parameters of your own network, as they are now.
+def compare(
+    step: Optional[Step],
+    parameters: Given,
+    estimators: Estimators,
+    *,
+    reference: Any = "auto",
+    replicates: Optional[int] = None,
+    seconds: Optional[float] = None,
+    by: Literal["auto", "rows", "seconds"] = "auto",
+    seed: int = 0,
+    warmup: int = 200,
+    cap: float = 1e5,
+    coordinates: bool = False,
+) -> Comparison:
+    """Bias, variance and cost of gradient estimators at the parameters of your own network, as they
+    are now.
 
-        print(hardgrad.torch.compare(lambda estimator: loss(batch, estimator), model.parameters(), ["rloo[samples=4]", "rebar"], seconds=30))
+        print(hardgrad.torch.compare(lambda estimator: loss(batch, estimator), model.parameters(),
+                                     ["rloo[samples=4]", "rebar"], seconds=30))
 
-    step: a function of the estimator that returns the scalar loss of the training loop, made of `expectation`, `episode`, or anything
-        else whose backward pass estimates a gradient. Its noise must follow `torch.manual_seed`, and its data must be the same at each
-        call. It must not call backward(), nor change the parameters. None if all estimators are functions.
-    parameters: the tensors of the gradient, or a dictionary of groups of them: {"encoder": encoder.parameters(), ...}. Each group
-        then has figures of its own. `.grad` is not touched.
-    estimators: specs such as "rloo[samples=4]", or `hardgrad.Estimator`s; or a dictionary from names to these, to any other object for
-        `step`, or to a function without arguments that returns a loss (code of your own, or of another library).
-    reference: the true gradient. "auto": `step("exact")`, if it takes at most `cap` rows; else a long run of "rloo[samples=4]". A
-        spec, an Estimator or the name of an entry: this one, as a long run unless it has no noise. None: no bias is measured.
+    step: a function of the estimator that returns the scalar loss of the training loop, made of
+        `expectation`, `episode`, or anything else whose backward pass estimates a gradient. Its
+        noise must follow `torch.manual_seed`, and its data must be the same at each call. It must
+        not call backward(), nor change the parameters. None if all estimators are functions.
+    parameters: the tensors of the gradient, or a dictionary of groups of them: {"encoder":
+        encoder.parameters(), ...}. Each group then has figures of its own. `.grad` is not touched.
+    estimators: specs such as "rloo[samples=4]", or `hardgrad.Estimator`s; or a dictionary from
+        names to these, to any other object for `step`, or to a function without arguments that
+        returns a loss (code of your own, or of another library).
+    reference: the true gradient. "auto": `step("exact")`, if it takes at most `cap` rows; else a
+        long run of "rloo[samples=4]". A spec, an Estimator or the name of an entry: this one, as a
+        long run unless it has no noise. None: no bias is measured.
     replicates: gradients drawn for each estimator; by default 256, or as many as fit in `seconds`.
     seconds: time for the whole call. Every estimator gets an equal share, but at least 8 gradients.
-    by: the cost that ranks: "rows" of the network, or "seconds". "auto" takes rows, if they are known for all.
-    seed: the same seed, and the same number of replicates, give the same figures. PyTorch's generator keeps its state.
-    warmup: number of steps in which an estimator that learns, and is given by name, learns before it is measured (in at most half of
-        its time). An `Estimator` is measured as it is. Measuring teaches it nothing.
+    by: the cost that ranks: "rows" of the network, or "seconds". "auto" takes rows, if they are
+        known for all.
+    seed: the same seed, and the same number of replicates, give the same figures. PyTorch's
+        generator keeps its state.
+    warmup: number of steps in which an estimator that learns, and is given by name, learns before
+        it is measured (in at most half of its time). An `Estimator` is measured as it is. Measuring
+        teaches it nothing.
     cap: most rows of one run of the exact reference.
-    coordinates: also keep mean and variance of every coordinate: two vectors as long as the parameters for each estimator.
+    coordinates: also keep mean and variance of every coordinate: two vectors as long as the
+        parameters for each estimator.
 
-    Returns a `Comparison`; print it. An estimator that fails has its reason there, and the others are kept. UsageError if all fail,
-    or the arguments are invalid. Where options are rare, half of the replicates draw one or two choices of the step from a flatter
-    law, and all have weights, so that rare terms are seen; 16 steps before show where. (Not where calls share a seed.) Memory: about 40
-    double-precision vectors as long as the parameters, 75 with weights; 15 in networks of a few hundred million parameters, whose
-    intervals are wider. Sources: as `hardgrad measure` (results/README.md).
+    Returns a `Comparison`; print it. An estimator that fails has its reason there, and the others
+    are kept. UsageError if all fail, or the arguments are invalid. Where options are rare, half of
+    the replicates draw one or two choices of the step from a flatter law, and all have weights, so
+    that rare terms are seen; 16 steps before show where. (Not where calls share a seed.) Memory:
+    about 40 double-precision vectors as long as the parameters, 75 with weights; 15 in networks of
+    a few hundred million parameters, whose intervals are wider. Sources: as `hardgrad measure`
+    (results/README.md).
     """
     options = Options(reference, replicates, seconds, by, seed, warmup, cap, coordinates)
     return measured(entries_of(step, estimators, Tensors), step, Tensors(parameters), options)
@@ -151,40 +218,62 @@ def compare(step: Optional[Step], parameters: Given, estimators: Estimators, *, 
 class Monitor:
     """Compares estimators along the training of a network:
 
-        monitor = hardgrad.torch.Monitor(lambda estimator: loss(batch, estimator), model.parameters(), ["rloo[samples=4]", "nvil"], every=500)
+        monitor = hardgrad.torch.Monitor(lambda estimator: loss(batch, estimator),
+                                         model.parameters(), ["rloo[samples=4]", "nvil"], every=500)
         for step in range(10000):
             monitor(step)
             ...
 
-    step, parameters, estimators: as in `compare`. An estimator given by name keeps its learned state between measurements.
+    step, parameters, estimators: as in `compare`. An estimator given by name keeps its learned
+        state between measurements.
     every: the number of steps from one measurement to the next; 0 is the first.
     options: those of `compare`, by name.
     results: the comparison of each measured step.
     """
 
-    def __init__(self, step: Optional[Step], parameters: Given, estimators: Estimators, every: int = 500, **options: Any):
+    def __init__(
+        self,
+        step: Optional[Step],
+        parameters: Given,
+        estimators: Estimators,
+        every: int = 500,
+        **options: Any,
+    ):
         if every < 1:
             raise UsageError(f"every is at least 1, got {every}")
         self.every, self.results = every, dict[int, Comparison]()
         self._step, self._entries = step, entries_of(step, estimators, Tensors)
-        self._parameters: Any = ({name: [x] if isinstance(x, Tensor) else list(x) for name, x in parameters.items()}
-                                 if isinstance(parameters, Mapping) else list(parameters))
+        self._parameters: Any = (
+            {name: [x] if isinstance(x, Tensor) else list(x) for name, x in parameters.items()}
+            if isinstance(parameters, Mapping)
+            else list(parameters)
+        )
         self._options = Options(**options)
 
     def __call__(self, step: int) -> Optional[Comparison]:
         """The comparison if this step is measured, else None."""
         if step % self.every:
             return None
-        self.results[step] = measured(self._entries, self._step, Tensors(self._parameters), self._options)
+        self.results[step] = measured(
+            self._entries, self._step, Tensors(self._parameters), self._options
+        )
         return self.results[step]
 
     def to_xarray(self) -> xarray.Dataset:
         """All measurements, along the axis measurement_step."""
         import xarray
+
         if not self.results:
             raise UsageError("nothing has been measured yet")
         each = [result.to_xarray(step) for step, result in self.results.items()]
-        along = xarray.concat(each, "measurement_step", data_vars="minimal", coords="minimal", compat="override", join="outer")
+        along = xarray.concat(
+            each,
+            "measurement_step",
+            data_vars="minimal",
+            coords="minimal",
+            compat="override",
+            join="outer",
+        )
         return along.assign_attrs(each[-1].attrs)
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:

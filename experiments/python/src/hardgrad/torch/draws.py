@@ -1,4 +1,5 @@
 """Draws of `hardgrad.torch`: their estimator, whether it learns, and the counts for `compare`."""
+
 from __future__ import annotations
 
 import sys
@@ -16,7 +17,9 @@ from .tensors import AS_IS, Slope
 
 
 class Module(torch.nn.Module):
-    """An estimator that is a module, as far as a draw uses it. (`hardgrad.torch.Estimator`, which is made of draws itself.)"""
+    """An estimator that is a module, as far as a draw uses it. (`hardgrad.torch.Estimator`, which
+    is made of draws itself.)"""
+
     spec: str
     _held: _core.Estimator  # core's own, with the learned state once it is ready
 
@@ -25,7 +28,8 @@ class Module(torch.nn.Module):
         raise NotImplementedError
 
     def learned(self, dtype: torch.dtype, gradient: Any) -> list[tuple[Tensor, Tensor]]:
-        """After a draw: takes over the new state. Returns the parameters for the caller's optimiser with their gradients."""
+        """After a draw: takes over the new state. Returns the parameters for the caller's optimiser
+        with their gradients."""
         raise NotImplementedError
 
 
@@ -35,7 +39,8 @@ HELD = (_core.Estimator, Module)
 
 
 class Meter(Counted):
-    """Counts the draws in a block. An estimator given by name is kept in `kept`, by its name and the number of the call."""
+    """Counts the draws in a block. An estimator given by name is kept in `kept`, by its name and
+    the number of the call."""
 
     def __init__(self, kept: Kept, learning: bool, mixture: Optional[_core.Mixture]):
         super().__init__()
@@ -59,27 +64,28 @@ _warned: set[str] = set()
 
 @contextmanager
 def metered(kept: Kept, learning: bool, mixture: Optional[_core.Mixture]) -> Iterator[Meter]:
-    """Counts this thread's draws in the block, which are made from the mixture. Estimators learn there only if `learning`."""
+    """Counts this thread's draws in the block, which are made from the mixture. Estimators learn
+    there only if `learning`."""
     before, _here.meter = _here.meter, Meter(kept, learning, mixture)
     _mixtures.extend([mixture] if mixture else [])
     try:
         yield _here.meter
     finally:
         _here.meter = before
-        del _mixtures[len(_mixtures) - bool(mixture):]
+        del _mixtures[len(_mixtures) - bool(mixture) :]
 
 
 def mixture(seed: int) -> Optional[_core.Mixture]:
-    """The noise of a draw with this seed in a comparison. A checkpointed block is run again in another thread, PyTorch's for the
-    device, and draws the same there."""
+    """The noise of a draw with this seed in a comparison. A checkpointed block is run again in
+    another thread, PyTorch's for the device, and draws the same there."""
     if _here.meter is not None:
         return _here.meter.mixture
     return next((of for of in _mixtures if of.knows(seed)), None)
 
 
 def learns_now(estimator: Given) -> bool:
-    """Whether the estimator learns from the present draw: gradients are recorded, it is no module in evaluation mode, and no
-    comparison is at work."""
+    """Whether the estimator learns from the present draw: gradients are recorded, it is no module
+    in evaluation mode, and no comparison is at work."""
     mode = not isinstance(estimator, Module) or estimator.training
     return mode and torch.is_grad_enabled() and (_here.meter is None or _here.meter.learning)
 
@@ -94,14 +100,18 @@ def held(estimator: Given, dtype: torch.dtype) -> _core.Estimator:
     return _core.Estimator(estimator) if _here.meter is None else _here.meter.estimator(estimator)
 
 
-def learned(estimator: Given, dtype: torch.dtype, gradient: Any) -> tuple[list[Slope], list[Tensor]]:
-    """After a draw: a module takes over its new state. The slopes of its parameters, for `Estimate`, and these parameters."""
+def learned(
+    estimator: Given, dtype: torch.dtype, gradient: Any
+) -> tuple[list[Slope], list[Tensor]]:
+    """After a draw: a module takes over its new state. The slopes of its parameters, for
+    `Estimate`, and these parameters."""
     found = estimator.learned(dtype, gradient) if isinstance(estimator, Module) else []
     return [(slope, AS_IS) for _, slope in found], [parameter for parameter, _ in found]
 
 
 def drawn(given: Given, used: _core.Estimator, rows: float, learning: bool) -> None:
-    """Notes a draw. Warns, once for each spec, if an estimator that learns is given by name again."""
+    """Notes a draw. Warns, once for each spec, if an estimator that learns is given by name
+    again."""
     meter = _here.meter
     if meter is not None:
         meter.rows += rows
@@ -110,14 +120,21 @@ def drawn(given: Given, used: _core.Estimator, rows: float, learning: bool) -> N
         if given in _drawn_before:
             _warned.add(given)
             name = given.split("[")[0]
-            warnings.warn(f'{name} learns, but given by name it starts anew at each call: make hardgrad.Estimator("{given}") once, before '
-                          "the training loop, and pass that", RuntimeWarning, stacklevel=_users_level())
+            warnings.warn(
+                f"{name} learns, but given by name it starts anew at each call: make "
+                f'hardgrad.Estimator("{given}") once, before '
+                "the training loop, and pass that",
+                RuntimeWarning,
+                stacklevel=_users_level(),
+            )
         _drawn_before.add(given)
 
 
 def _users_level() -> int:
     """The level of the user's code on the stack, for a warning of the calling function."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("hardgrad.", "torch.")):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("hardgrad.", "torch.")
+    ):
         frame, level = frame.f_back, level + 1
     return level

@@ -1,5 +1,6 @@
-"""Estimators as PyTorch modules: `hardgrad.torch.Estimator`; and the sites that they are made for: the choices that a network makes
-under one name."""
+"""Estimators as PyTorch modules: `hardgrad.torch.Estimator`; and the sites that they are made for:
+the choices that a network makes under one name."""
+
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -16,17 +17,20 @@ from . import draws
 from .expectation import expectation
 from .tensors import fetched, sent
 
-#: name, options, columns, times, width of the state, number of the reach (core/choice/structure.hpp), options of a subset (0: one option)
+#: name, options, columns, times, width of the state, number of the reach
+#: (core/choice/structure.hpp), options of a subset (0: one option)
 SiteTuple = tuple[str, int, int, int, int, int, int]
 _OWN_COSTS, _LATER_COSTS, _LATER_CHOICES = 1, 2, 3
 
 
 @dataclass(frozen=True)
 class Site:
-    """A site: the choices that a network makes under one name. options: the most options; columns: simultaneous choices; times: the
-    most choices in a run; state: number of inputs of learned baselines; feeds_choices: whether later choices depend on it; subset: each
-    choice picks so many options, without order.
+    """A site: the choices that a network makes under one name. options: the most options; columns:
+    simultaneous choices; times: the most choices in a run; state: number of inputs of learned
+    baselines; feeds_choices: whether later choices depend on it; subset: each choice picks so many
+    options, without order.
     """
+
     options: int
     columns: int = 1
     times: int = 1
@@ -41,8 +45,18 @@ class Site:
 def of_episode(sites: Mapping[str, Site]) -> list[SiteTuple]:
     if not sites:
         raise UsageError("an episode needs at least one site")
-    return [(name, site.options, site.columns, site.times, site.state, _LATER_CHOICES if site.feeds_choices else _LATER_COSTS, site.subset or 0)
-            for name, site in sites.items()]
+    return [
+        (
+            name,
+            site.options,
+            site.columns,
+            site.times,
+            site.state,
+            _LATER_CHOICES if site.feeds_choices else _LATER_COSTS,
+            site.subset or 0,
+        )
+        for name, site in sites.items()
+    ]
 
 
 def of_expectation(site: Site) -> list[SiteTuple]:
@@ -56,32 +70,49 @@ class Estimator(draws.Module):
         ...
         loss = self.estimator(logits, f).mean()
 
-    Its own parameters (baselines, control variates) are parameters of the module. Averages, and the state of its Adam, are part of
-    `state_dict`. It learns at each call in which gradients are recorded, unless it is in `eval()` mode. Copies and pickles hold the
-    learned state. Threads may share it.
+    Its own parameters (baselines, control variates) are parameters of the module. Averages, and the
+    state of its Adam, are part of `state_dict`. It learns at each call in which gradients are
+    recorded, unless it is in `eval()` mode. Copies and pickles hold the learned state. Threads may
+    share it.
 
-    spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
-    sites: a Site, for `expectation`, or those of an `episode` by name. Without them the parameters are made at the first call, for the
-        sites of that call.
+    spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are
+        wrong.
+    sites: a Site, for `expectation`, or those of an `episode` by name. Without them the parameters
+        are made at the first call, for the sites of that call.
     posterior: whether the episode has one.
     seed: of its parameters' initial values.
-    learning_rate: of its own Adam. None: its parameters belong in an optimiser of yours; `backward` adds to their gradients those of
-        the estimator's own loss (a mean over the examples), whatever the weight of the estimate in your loss. Needs sites.
+    learning_rate: of its own Adam. None: its parameters belong in an optimiser of yours; `backward`
+        adds to their gradients those of the estimator's own loss (a mean over the examples),
+        whatever the weight of the estimate in your loss. Needs sites.
     dtype: of its parameters; by default that of the first logits, with sites PyTorch's.
     """
 
-    def __init__(self, spec: str, sites: Union[None, Site, Mapping[str, Site]] = None, *, posterior: bool = False, seed: int = 0,
-                 learning_rate: Optional[float] = 1e-3, dtype: Optional[torch.dtype] = None):
+    def __init__(
+        self,
+        spec: str,
+        sites: Union[None, Site, Mapping[str, Site]] = None,
+        *,
+        posterior: bool = False,
+        seed: int = 0,
+        learning_rate: Optional[float] = 1e-3,
+        dtype: Optional[torch.dtype] = None,
+    ):
         super().__init__()
         self.spec, self._seed, self._learning_rate, self._dtype = spec, seed, learning_rate, dtype
         self._begin()
         if sites is not None:
             numbers = torch.get_default_dtype() if dtype is None else dtype
-            self._make(of_expectation(sites) if isinstance(sites, Site) else of_episode(sites), posterior,
-                       numbers == torch.float64)
+            self._make(
+                of_expectation(sites) if isinstance(sites, Site) else of_episode(sites),
+                posterior,
+                numbers == torch.float64,
+            )
         elif learning_rate is None:
-            raise UsageError(f"{spec}: your optimiser trains its parameters, so they are made now: pass its sites, such as "
-                             "hardgrad.torch.Site(options=2, columns=50, state=200)")
+            raise UsageError(
+                f"{spec}: your optimiser trains its parameters, so they are made now: pass "
+                "its sites, such as "
+                "hardgrad.torch.Site(options=2, columns=50, state=200)"
+            )
 
     def forward(self, logits: Tensor, f: Any, **named: Any) -> Tensor:
         """`expectation` with this estimator."""
@@ -94,14 +125,16 @@ class Estimator(draws.Module):
 
     @property
     def core(self) -> _core.Estimator:
-        """The same as a `hardgrad.Estimator`, with the learned state, for `hardgrad.moments` and the like."""
+        """The same as a `hardgrad.Estimator`, with the learned state, for `hardgrad.moments` and
+        the like."""
         self.ready(torch.float64)
         return self._held
 
     def extra_repr(self) -> str:
         return repr(self.spec)
 
-    # Core has a working copy of the parameters. Those of the module count: they may be assigned, cast, moved and loaded.
+    # Core has a working copy of the parameters. Those of the module count: they may be assigned,
+    # cast, moved and loaded.
 
     def _begin(self) -> None:
         self._held = _core.Estimator(self.spec, self._seed, self._learning_rate)
@@ -126,8 +159,12 @@ class Estimator(draws.Module):
         self._wide = wide
         for name, value in self._held._learned(wide)[0]:
             if (inside := name.replace(".", "_")) not in self._parameters:
-                numbers = torch.from_numpy(value).to(self._dtype or (torch.float64 if wide else torch.float32))
-                self.register_parameter(inside, torch.nn.Parameter(numbers, requires_grad=self._learning_rate is None))
+                numbers = torch.from_numpy(value).to(
+                    self._dtype or (torch.float64 if wide else torch.float32)
+                )
+                self.register_parameter(
+                    inside, torch.nn.Parameter(numbers, requires_grad=self._learning_rate is None)
+                )
         self._seen = self._versions()
 
     def _own(self) -> list[Tensor]:
@@ -144,7 +181,11 @@ class Estimator(draws.Module):
         """Before a draw in this dtype."""
         wide = dtype == torch.float64
         with self._locked():
-            if self._wide is None or not self._held.learns or (wide == self._wide and self._seen == self._versions()):
+            if (
+                self._wide is None
+                or not self._held.learns
+                or (wide == self._wide and self._seen == self._versions())
+            ):
                 return
             if wide != self._wide:
                 sites, posterior = self._held._made_for(self._wide)
@@ -152,7 +193,8 @@ class Estimator(draws.Module):
             self._push(wide, *self._held._learned(self._wide)[1:])
 
     def learned(self, dtype: torch.dtype, gradient: Any) -> list[tuple[Tensor, Tensor]]:
-        """After a draw: takes over the new state. Returns the parameters for the caller's optimiser with their gradients."""
+        """After a draw: takes over the new state. Returns the parameters for the caller's optimiser
+        with their gradients."""
         wide = dtype == torch.float64
         with self._locked():
             own = self._own()
@@ -160,13 +202,19 @@ class Estimator(draws.Module):
                 self._made(wide)
             elif own and self._learning_rate is not None:
                 with torch.no_grad():
-                    for parameter, value in zip(own, sent([value for _, value in self._held._learned(wide)[0]], own[0].device)):
+                    for parameter, value in zip(
+                        own,
+                        sent([value for _, value in self._held._learned(wide)[0]], own[0].device),
+                    ):
                         parameter.copy_(value)
                 self._seen = self._versions()
             if not len(gradient):
                 return []
             parts = sent([gradient], own[0].device)[0].split([x.numel() for x in own])
-            return [(parameter, part.reshape(parameter.shape).to(parameter.dtype)) for parameter, part in zip(own, parts)]
+            return [
+                (parameter, part.reshape(parameter.shape).to(parameter.dtype))
+                for parameter, part in zip(own, parts)
+            ]
 
     # The learned state beside the parameters.
 
@@ -174,9 +222,17 @@ class Estimator(draws.Module):
         with self._locked():
             if self._wide is None:
                 return {}
-            (sites, posterior), (_, averages, optimizer) = self._held._made_for(self._wide), self._held._learned(self._wide)
-            return {"sites": sites, "posterior": posterior, "double": self._wide, "averages": torch.from_numpy(averages),
-                    "optimizer": torch.from_numpy(optimizer)}
+            (sites, posterior), (_, averages, optimizer) = (
+                self._held._made_for(self._wide),
+                self._held._learned(self._wide),
+            )
+            return {
+                "sites": sites,
+                "posterior": posterior,
+                "double": self._wide,
+                "averages": torch.from_numpy(averages),
+                "optimizer": torch.from_numpy(optimizer),
+            }
 
     def set_extra_state(self, state: Any) -> None:
         if not state:
@@ -185,7 +241,9 @@ class Estimator(draws.Module):
             if self._wide is None:
                 self._make(state["sites"], state["posterior"], state["double"])
             assert self._wide is not None
-            self._push(self._wide, *(state[name].cpu().numpy() for name in ("averages", "optimizer")))
+            self._push(
+                self._wide, *(state[name].cpu().numpy() for name in ("averages", "optimizer"))
+            )
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *others: Any) -> None:
         state = state_dict.get(prefix + "_extra_state")
@@ -194,7 +252,11 @@ class Estimator(draws.Module):
         super()._load_from_state_dict(state_dict, prefix, *others)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_held", "_wide", "_seen")}
+        state = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_held", "_wide", "_seen")
+        }
         return state | {"_learned": self.get_extra_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,5 @@
 """Expected losses of discrete choices in PyTorch: `hardgrad.torch.expectation`."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -12,35 +13,67 @@ from .. import _core
 from .._core import UsageError
 from ..losses import Asked, Takes, check_axes, check_subset, check_takes, given_ids, given_seed
 from . import draws
-from .tensors import Estimate, Slope, check_logits, check_losses, drawn_seed, eager, fetched, of_core, once, one_hot, sent
+from .tensors import (
+    Estimate,
+    Slope,
+    check_logits,
+    check_losses,
+    drawn_seed,
+    eager,
+    fetched,
+    of_core,
+    once,
+    one_hot,
+    sent,
+)
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
 @eager
-def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given = "rloo[samples=4]", *,
-                takes: Takes = "weights", bits: bool = False, subset: Optional[int] = None, state: Optional[Tensor] = None,
-                ids: Optional[ArrayLike] = None, generator: Optional[torch.Generator] = None, seed: Optional[int] = None) -> Tensor:
-    """E[f(z)], z ~ Cat(softmax(logits)), as an estimate: its value is the losses' weighted mean. Its gradient is the estimator's at the
-    logits, and the path gradient for parameters of the losses.
+def expectation(
+    logits: Tensor,
+    f: Callable[..., Tensor],
+    estimator: draws.Given = "rloo[samples=4]",
+    *,
+    takes: Takes = "weights",
+    bits: bool = False,
+    subset: Optional[int] = None,
+    state: Optional[Tensor] = None,
+    ids: Optional[ArrayLike] = None,
+    generator: Optional[torch.Generator] = None,
+    seed: Optional[int] = None,
+) -> Tensor:
+    """E[f(z)], z ~ Cat(softmax(logits)), as an estimate: its value is the losses' weighted mean.
+    Its gradient is the estimator's at the logits, and the path gradient for parameters of the
+    losses.
 
-    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples; on any device, of
-        float16, bfloat16, float32 or float64. -inf marks missing options. With bits=True: [D] or [E, D] logits of a 1.
-    f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options ([R, D] those of a 1 with bits=True); for
-        a batch also of example [R], the position of each row's example. z is on the device of the logits, in their dtype. Returns losses
-        [R]. It is called once for all rows of a run, and differentiated in z by autograd if the estimator needs that.
-    estimator: e.g. "rebar[samples=2]", which starts anew at each call; or an Estimator, of `hardgrad` or of this module, which keeps its
-        learned state and learns at each call in which gradients are recorded.
-    takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and estimators that contain them, cannot use it.
-    subset: every choice picks so many of its options, without order: p(z) is the product of exp(logit) over those picked, divided by its sum
-        over all subsets. z has that many ones, its weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)`
-        says which estimators can, in "needs" and "supports".
-    state: [E, C] ([C] without a batch) inputs of learned baselines for each example; by default a 1. Not differentiated.
-    ids: [E] ids of the examples (whole numbers), which determine their noise; by default their positions.
-    generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed` applies.
+    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E
+        examples; on any device, of float16, bfloat16, float32 or float64. -inf marks missing
+        options. With bits=True: [D] or [E, D] logits of a 1.
+    f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options ([R,
+        D] those of a 1 with bits=True); for a batch also of example [R], the position of each row's
+        example. z is on the device of the logits, in their dtype. Returns losses [R]. It is called
+        once for all rows of a run, and differentiated in z by autograd if the estimator needs that.
+    estimator: e.g. "rebar[samples=2]", which starts anew at each call; or an Estimator, of
+        `hardgrad` or of this module, which keeps its learned state and learns at each call in which
+        gradients are recorded.
+    takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and estimators
+        that contain them, cannot use it.
+    subset: every choice picks so many of its options, without order: p(z) is the product of
+        exp(logit) over those picked, divided by its sum over all subsets. z has that many ones, its
+        weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
+        which estimators can, in "needs" and "supports".
+    state: [E, C] ([C] without a batch) inputs of learned baselines for each example; by default a
+        1. Not differentiated.
+    ids: [E] ids of the examples (whole numbers), which determine their noise; by default their
+        positions.
+    generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed`
+        applies.
 
-    Returns [E], or a number without a batch, on the device of the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through. Can be
-    differentiated once; differentiating its gradient again raises UsageError.
+    Returns [E], or a number without a batch, on the device of the logits (float32 for shorter
+    dtypes). Raises UsageError; exceptions of f are passed through. Can be differentiated once;
+    differentiating its gradient again raises UsageError.
     Source: the estimators' papers, see `hardgrad.describe`.
     """
     check_takes(takes)
@@ -58,8 +91,22 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     loss = _Loss(f, takes, batched, wide, held.spec, asked, logits.dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
     noise = given_seed(drawn_seed(seed, generator))
-    slope, runs, drawn = _DRAW[dtype](held, shaped, values.ndim, picks, _state(seen, len(shaped), batched), given_ids(ids, len(shaped)), None, loss,
-                                      takes == "weights", noise, learning, False, True, draws.mixture(noise))
+    slope, runs, drawn = _DRAW[dtype](
+        held,
+        shaped,
+        values.ndim,
+        picks,
+        _state(seen, len(shaped), batched),
+        given_ids(ids, len(shaped)),
+        None,
+        loss,
+        takes == "weights",
+        noise,
+        learning,
+        False,
+        True,
+        draws.mixture(noise),
+    )
     for way in loss.ways:
         way.drawn = drawn
     draws.drawn(estimator, held, sum(len(losses) for _, _, _, losses, _ in runs), learning)
@@ -71,13 +118,17 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: draws.Given
     if slope.any() or not loss.ways:  # through the weights a gradient comes anyway
         parts.append(asked.at_logits(slope.reshape(values.shape)))
     there, *rest = sent(parts, logits.device)
-    slopes: list[Slope] = [(rest[-1] if len(rest) > len(runs) else None, None), *zip(rest, loss.examples)]
+    slopes: list[Slope] = [
+        (rest[-1] if len(rest) > len(runs) else None, None),
+        *zip(rest, loss.examples),
+    ]
     result: Tensor = Estimate.apply((there, slopes + own_slopes), wide, *loss.runs, *own)
     return result if batched else result[0]
 
 
 class _Way:
-    """The weights of a relaxed run, and the way from a slope in them to the gradient at the logits, once the estimate is drawn."""
+    """The weights of a relaxed run, and the way from a slope in them to the gradient at the logits,
+    once the estimate is drawn."""
 
     def __init__(self, run: int, asked: Asked, weights: Tensor, example: Any):
         self.run, self.asked, self.weights, self.example = run, asked, weights, example
@@ -95,7 +146,10 @@ class _Weights(torch.autograd.Function):
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
         logits, ctx.way = given
         ctx.save_for_backward(logits)
-        weights, ctx.way.weights = ctx.way.weights, None  # kept, they would keep the whole estimate until garbage is collected
+        weights, ctx.way.weights = (
+            ctx.way.weights,
+            None,
+        )  # kept, they would keep the whole estimate until garbage is collected
         return weights
 
     @staticmethod
@@ -106,12 +160,22 @@ class _Weights(torch.autograd.Function):
 
 
 class _Loss:
-    """The user's function in core's calling convention (see _core.pyi). Keeps the losses of its runs, for autograd.
+    """The user's function in core's calling convention (see _core.pyi). Keeps the losses of its
+    runs, for autograd.
 
     wide: the logits in core's dtype; dtype: that of the user.
     """
 
-    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, wide: Tensor, spec: str, asked: Asked, dtype: torch.dtype):
+    def __init__(
+        self,
+        f: Callable[..., Tensor],
+        takes: Takes,
+        batched: bool,
+        wide: Tensor,
+        spec: str,
+        asked: Asked,
+        dtype: torch.dtype,
+    ):
         self.f = f
         self.takes = takes
         self.batched = batched
@@ -123,15 +187,23 @@ class _Loss:
         self.examples: list[Tensor] = []
         self.ways: list[_Way] = []
 
-    def __call__(self, choice: Any, example: Any, differentiable: bool) -> tuple[Any, Optional[Callable[[Any], Any]]]:
+    def __call__(
+        self, choice: Any, example: Any, differentiable: bool
+    ) -> tuple[Any, Optional[Callable[[Any], Any]]]:
         if choice.dtype.kind == "f":
             return self._relaxed(choice, example, differentiable)
         z, row = sent([self.asked.options(choice, example), example], self.logits.device)
         if self.takes == "weights":
-            z = z.to(self.dtype) if self.asked.bits else one_hot(z, self.asked.numbers.shape[-1], self.dtype)
+            z = (
+                z.to(self.dtype)
+                if self.asked.bits
+                else one_hot(z, self.asked.numbers.shape[-1], self.dtype)
+            )
         return self._numbers(self._losses(z, row)), None
 
-    def _relaxed(self, weights: Any, example: Any, differentiable: bool) -> tuple[Any, Optional[Callable[[Any], Any]]]:
+    def _relaxed(
+        self, weights: Any, example: Any, differentiable: bool
+    ) -> tuple[Any, Optional[Callable[[Any], Any]]]:
         z, row = sent([self.asked.weights(weights, example), example], self.logits.device)
         if not differentiable:
             return self._numbers(self._losses(z.to(self.dtype), row)), None
@@ -140,11 +212,16 @@ class _Loss:
             z = _Weights.apply(self.logits, self.ways[-1])
             losses = self._losses(z.to(self.dtype), row)
         if not _leads_to(losses, z):
-            raise UsageError(f"{self.spec} differentiates the loss in z, but the result of f does not depend on z by operations that "
-                             "autograd knows")
+            raise UsageError(
+                f"{self.spec} differentiates the loss in z, but the result of f does not "
+                "depend on z by operations that "
+                "autograd knows"
+            )
 
         def pull(cotangent: Any) -> Any:
-            (slope,) = torch.autograd.grad(losses, z, sent([cotangent], z.device), retain_graph=True)
+            (slope,) = torch.autograd.grad(
+                losses, z, sent([cotangent], z.device), retain_graph=True
+            )
             return self.asked.at_weights(fetched([slope], z.dtype)[0], example)
 
         return self._numbers(losses), pull
@@ -182,6 +259,13 @@ def _state(seen: list[Any], examples: int, batched: bool) -> Any:
     if not seen:
         return None
     (numbers,) = seen
-    if numbers.ndim != 1 + batched or numbers.shape[-1] == 0 or numbers.size != examples * numbers.shape[-1]:
-        raise UsageError(f"state has shape {list(numbers.shape)}; it is {'[examples, numbers]' if batched else '[numbers]'}")
+    if (
+        numbers.ndim != 1 + batched
+        or numbers.shape[-1] == 0
+        or numbers.size != examples * numbers.shape[-1]
+    ):
+        raise UsageError(
+            f"state has shape {list(numbers.shape)}; it is "
+            f"{'[examples, numbers]' if batched else '[numbers]'}"
+        )
     return numbers

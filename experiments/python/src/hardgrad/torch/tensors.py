@@ -1,5 +1,7 @@
-"""Tensors for `hardgrad.torch`: their checks and derivatives; and numbers on their way between core, in the CPU's memory, and the device
-of a user's tensors. What goes together is one transfer; only those to the CPU wait for the device."""
+"""Tensors for `hardgrad.torch`: their checks and derivatives; and numbers on their way between
+core, in the CPU's memory, and the device of a user's tensors. What goes together is one transfer;
+only those to the CPU wait for the device."""
+
 from __future__ import annotations
 
 import functools
@@ -29,26 +31,35 @@ class _Last(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        raise UsageError("the gradient of an estimate was differentiated (create_graph=True): an estimate has first derivatives only. "
-                         "Detach the gradient, or take its second derivatives from an expected loss of your own")
+        raise UsageError(
+            "the gradient of an estimate was differentiated (create_graph=True): an estimate "
+            "has first derivatives only. "
+            "Detach the gradient, or take its second derivatives from an expected loss of your own"
+        )
 
 
 def once(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a backward whose slopes cannot be differentiated: as constants they would give wrong second derivatives. (PyTorch's
-    once_differentiable takes them for constants unless the cotangent needs a gradient.) The forward saves its tensors."""
+    """Makes a backward whose slopes cannot be differentiated: as constants they would give wrong
+    second derivatives. (PyTorch's once_differentiable takes them for constants unless the cotangent
+    needs a gradient.) The forward saves its tensors."""
+
     def chosen(ctx: Any, *cotangents: Any) -> Any:
         if not torch.is_grad_enabled():  # no create_graph
             return backward(ctx, *cotangents)
         with torch.no_grad():
             found = backward(ctx, *cotangents)
-        return tuple(slope if slope is None else _Last.apply(slope, *cotangents, *ctx.saved_tensors) for slope in found)
+        return tuple(
+            slope if slope is None else _Last.apply(slope, *cotangents, *ctx.saved_tensors)
+            for slope in found
+        )
 
     return chosen
 
 
 def eager(function: Callable[P, Result]) -> Callable[P, Result]:
-    """A function that torch.compile does not look into: the graph breaks there. (PyTorch's own mark imports the compiler, which takes
-    seconds.)"""
+    """A function that torch.compile does not look into: the graph breaks there. (PyTorch's own mark
+    imports the compiler, which takes seconds.)"""
+
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> Result:
         compiler: Any = sys.modules.get("torch._dynamo")
@@ -59,9 +70,10 @@ def eager(function: Callable[P, Result]) -> Callable[P, Result]:
 
 
 class Estimate(torch.autograd.Function):
-    """Numbers [E] with known derivatives: `apply((value, slopes), *tensors)`. For each tensor, slopes holds the derivative of the sum
-    of the numbers (None: zero), and the example of each of its rows [R] (None: row e belongs to example e; AS_IS: it is the gradient,
-    whatever the cotangent)."""
+    """Numbers [E] with known derivatives: `apply((value, slopes), *tensors)`. For each tensor,
+    slopes holds the derivative of the sum of the numbers (None: zero), and the example of each of
+    its rows [R] (None: row e belongs to example e; AS_IS: it is the gradient, whatever the
+    cotangent)."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
@@ -73,11 +85,19 @@ class Estimate(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return None, *(_weighted(cotangents[0], slope, example, shape) if wanted and slope is not None else None
-                             for (slope, example), shape, wanted in zip(ctx.slopes, ctx.shapes, ctx.needs_input_grad[1:]))
+        return None, *(
+            _weighted(cotangents[0], slope, example, shape)
+            if wanted and slope is not None
+            else None
+            for (slope, example), shape, wanted in zip(
+                ctx.slopes, ctx.shapes, ctx.needs_input_grad[1:]
+            )
+        )
 
 
-def _weighted(cotangent: Tensor, slope: Tensor, example: Union[None, str, Tensor], shape: Any) -> Tensor:
+def _weighted(
+    cotangent: Tensor, slope: Tensor, example: Union[None, str, Tensor], shape: Any
+) -> Tensor:
     if isinstance(example, str):
         return slope
     of_rows = cotangent if cotangent.device == slope.device else cotangent.to(slope.device)
@@ -97,7 +117,9 @@ def check_logits(logits: Any, what: str = "logits") -> None:
 
 
 # Whether a tensor is inside grad, vmap and the like of torch.func (PyTorch 2).
-_transformed = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda tensor: False)
+_transformed = getattr(
+    getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda tensor: False
+)
 
 
 def check(tensor: Tensor, what: str) -> None:
@@ -105,12 +127,21 @@ def check(tensor: Tensor, what: str) -> None:
     if tensor.is_meta:
         raise UsageError(f"{what} are on meta, where tensors have no numbers")
     if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
-        raise UsageError(f"{what} are on a stream that is captured into a CUDA graph: draws are made by the CPU, which a graph cannot repeat")
+        raise UsageError(
+            f"{what} are on a stream that is captured into a CUDA graph: draws are made by "
+            "the CPU, which a graph cannot repeat"
+        )
     if _transformed(tensor):
-        raise UsageError(f"{what} are transformed by torch.func, which cannot see Hardgrad's gradient: draw outside of grad, vmap and the like, "
-                         "and differentiate by backward or torch.autograd.grad")
+        raise UsageError(
+            f"{what} are transformed by torch.func, which cannot see Hardgrad's gradient: "
+            "draw outside of grad, vmap and the like, "
+            "and differentiate by backward or torch.autograd.grad"
+        )
     if tensor.layout != torch.strided or tensor.dtype not in USERS_DTYPES:
-        raise UsageError(f"{what} are {tensor.dtype} in layout {tensor.layout}: they must be dense, of float16, bfloat16, float32 or float64")
+        raise UsageError(
+            f"{what} are {tensor.dtype} in layout {tensor.layout}: they must be dense, of "
+            "float16, bfloat16, float32 or float64"
+        )
 
 
 def of_core(dtype: torch.dtype) -> torch.dtype:
@@ -119,7 +150,8 @@ def of_core(dtype: torch.dtype) -> torch.dtype:
 
 
 def one_hot(options: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    """[R, D, count] of options [R, D], or of subsets [R, D, k]; on a device, nothing waits for their values."""
+    """[R, D, count] of options [R, D], or of subsets [R, D, k]; on a device, nothing waits for
+    their values."""
     picked = options if options.dim() == 3 else options[..., None]
     return options.new_zeros(*options.shape[:2], count, dtype=dtype).scatter_(-1, picked, 1)
 
@@ -129,7 +161,9 @@ def check_losses(losses: Any, rows: int) -> Tensor:
     if not isinstance(losses, Tensor):
         raise UsageError(f"f returned losses of type {type(losses).__name__}, expected a tensor")
     if losses.shape != (rows,):
-        raise UsageError(f"f returned losses of shape {list(losses.shape)}, expected {[rows]}: one for each row")
+        raise UsageError(
+            f"f returned losses of shape {list(losses.shape)}, expected {[rows]}: one for each row"
+        )
     check(losses, "the losses that f returned")
     return losses
 
@@ -138,7 +172,14 @@ def drawn_seed(seed: Optional[int], generator: Optional[torch.Generator]) -> int
     """The seed, or one from PyTorch's generator."""
     if seed is not None:
         return seed
-    return int(torch.randint(2**63 - 1, (), generator=generator, device="cpu" if generator is None else generator.device))
+    return int(
+        torch.randint(
+            2**63 - 1,
+            (),
+            generator=generator,
+            device="cpu" if generator is None else generator.device,
+        )
+    )
 
 
 def fetched(tensors: Sequence[Tensor], dtype: torch.dtype) -> list[Any]:
@@ -151,8 +192,14 @@ def fetched(tensors: Sequence[Tensor], dtype: torch.dtype) -> list[Any]:
         else:
             far.setdefault(x.device, []).append(place)
     for places in far.values():
-        packed = torch.cat([tensors[place].detach().to(dtype).reshape(-1) for place in places]).to("cpu").numpy()
-        for place, part in zip(places, np.split(packed, np.cumsum([tensors[place].numel() for place in places])[:-1])):
+        packed = (
+            torch.cat([tensors[place].detach().to(dtype).reshape(-1) for place in places])
+            .to("cpu")
+            .numpy()
+        )
+        for place, part in zip(
+            places, np.split(packed, np.cumsum([tensors[place].numel() for place in places])[:-1])
+        ):
             found[place] = part.reshape(tensors[place].shape)
     return found
 
@@ -167,7 +214,7 @@ def sent(arrays: Sequence[Any], device: torch.device) -> list[Tensor]:
     for x in here:
         begin, size = end, x.numel() * x.element_size()
         end += _padded(size)
-        found.append(packed[begin:begin + size].view(x.dtype).reshape(x.shape))
+        found.append(packed[begin : begin + size].view(x.dtype).reshape(x.shape))
     return found
 
 

@@ -1,4 +1,5 @@
 """Verification of an estimator that is a PyTorch function: `hardgrad.torch.test`."""
+
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -25,7 +26,9 @@ _DRAWS, _DRAWS_FULL = 500, 5000
 
 
 class _Network(NamedTuple):
-    """Logits [E, D, S] of E examples, `copies` of each, and a loss that is not linear in z, with parameters theta [D, S]."""
+    """Logits [E, D, S] of E examples, `copies` of each, and a loss that is not linear in z, with
+    parameters theta [D, S]."""
+
     where: str
     logits: Tensor
     theta: Tensor
@@ -35,10 +38,18 @@ class _Network(NamedTuple):
     def loss(self, z: Tensor, example: Tensor) -> Tensor:
         examples, columns, options = self.logits.shape
         if z.dim() != 3 or z.shape[1:] != (columns, options) or example.shape != z.shape[:1]:
-            raise UsageError(f"the estimator called f with z of shape {list(z.shape)} and example of shape {list(example.shape)}, expected "
-                             f"[rows, {columns}, {options}] and [rows]")
+            raise UsageError(
+                f"the estimator called f with z of shape {list(z.shape)} and example of "
+                f"shape {list(example.shape)}, expected "
+                f"[rows, {columns}, {options}] and [rows]"
+            )
         x = (z * self.theta).sum((1, 2))
-        return (x - 0.5 * (example % (examples // self.copies))) ** 2 + torch.sin(2 * x) + (z[:, 0, 0] * z[:, -1, -1]) + self.shift
+        return (
+            (x - 0.5 * (example % (examples // self.copies))) ** 2
+            + torch.sin(2 * x)
+            + (z[:, 0, 0] * z[:, -1, -1])
+            + self.shift
+        )
 
     def exact(self) -> Tensor:
         """The expected loss of the mean example, by enumeration."""
@@ -48,17 +59,29 @@ class _Network(NamedTuple):
 def _networks(device: torch.device) -> Iterator[_Network]:
     generator = torch.Generator().manual_seed(11)
     for where, examples, columns, options, scale, copies in (
-            ("a bit", 1, 1, 2, 1.0, _COPIES), ("a choice of 4 options", 2, 1, 4, 1.0, _COPIES), ("3 bits that share a loss", 3, 3, 2, 1.0, _COPIES),
-            ("2 choices of 3 options that share a loss", 2, 2, 3, 1.0, _COPIES), ("a peaked choice of 5 options", 1, 1, 5, 2.0, _COPIES),
-            ("a bit, a batch of 2", 2, 1, 2, 1.0, 1)):  # a small batch: what examples take from each other shows
-        logits, theta = (torch.randn(*shape, generator=generator, dtype=torch.double).to(device)
-                         for shape in ((examples, columns, options), (columns, options)))
-        yield _Network(where, (scale * logits).repeat(copies, 1, 1).requires_grad_(), theta.requires_grad_(), copies)
+        ("a bit", 1, 1, 2, 1.0, _COPIES),
+        ("a choice of 4 options", 2, 1, 4, 1.0, _COPIES),
+        ("3 bits that share a loss", 3, 3, 2, 1.0, _COPIES),
+        ("2 choices of 3 options that share a loss", 2, 2, 3, 1.0, _COPIES),
+        ("a peaked choice of 5 options", 1, 1, 5, 2.0, _COPIES),
+        ("a bit, a batch of 2", 2, 1, 2, 1.0, 1),
+    ):  # a small batch: what examples take from each other shows
+        logits, theta = (
+            torch.randn(*shape, generator=generator, dtype=torch.double).to(device)
+            for shape in ((examples, columns, options), (columns, options))
+        )
+        yield _Network(
+            where,
+            (scale * logits).repeat(copies, 1, 1).requires_grad_(),
+            theta.requires_grad_(),
+            copies,
+        )
 
 
 @contextmanager
 def _as_it_is(estimator: Any) -> Iterator[list[Tensor]]:
-    """A module in evaluation mode, in double precision; yields its parameters. Afterwards all is as before."""
+    """A module in evaluation mode, in double precision; yields its parameters. Afterwards all is as
+    before."""
     if not isinstance(estimator, torch.nn.Module):
         yield []
         return
@@ -92,7 +115,12 @@ class _Tester:
             generator = torch.Generator().manual_seed(12)
             with torch.no_grad():
                 for parameter in own:
-                    parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype).to(parameter.device))
+                    parameter.add_(
+                        0.5
+                        * torch.randn(
+                            parameter.shape, generator=generator, dtype=parameter.dtype
+                        ).to(parameter.device)
+                    )
             self._add("mean, other own parameters", network)
 
     def _add(self, check: str, network: _Network) -> bool:
@@ -101,21 +129,38 @@ class _Tester:
             outcome, detail = self._judged(network)
         except Exception as error:  # of the user's function, too
             outcome = "failed"
-            detail = " ".join(str(error).split()) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            detail = (
+                " ".join(str(error).split())
+                if isinstance(error, Error)
+                else f"{type(error).__name__}: {error}"
+            )
         self.checks.append(Check(check, network.where, outcome, detail))
         return not (self.first_failure and outcome == "failed")
 
     def _judged(self, network: _Network) -> tuple[str, str]:
         def step() -> Any:
             estimate = self.estimator(network.logits, network.loss)
-            if not isinstance(estimate, Tensor) or estimate.shape not in ((), network.logits.shape[:1]):
-                what = f"a tensor of shape {list(estimate.shape)}" if isinstance(estimate, Tensor) else f"an object of type {type(estimate).__name__}"
-                raise UsageError(f"it returned {what}, expected [{len(network.logits)}], a number for each example, or a number, their mean")
+            if not isinstance(estimate, Tensor) or estimate.shape not in (
+                (),
+                network.logits.shape[:1],
+            ):
+                what = (
+                    f"a tensor of shape {list(estimate.shape)}"
+                    if isinstance(estimate, Tensor)
+                    else f"an object of type {type(estimate).__name__}"
+                )
+                raise UsageError(
+                    f"it returned {what}, expected [{len(network.logits)}], a number for "
+                    "each example, or a number, their mean"
+                )
             return estimate.mean()
 
         parameters = Tensors({"logits": network.logits, "the loss's parameters": network.theta})
         with parameters.own_noise():
-            drawing, exact = (Drawing(parameters, loss, np.empty(parameters.size)) for loss in (step, network.exact))
+            drawing, exact = (
+                Drawing(parameters, loss, np.empty(parameters.size))
+                for loss in (step, network.exact)
+            )
             truth = Reference("exact", exact(0).numbers)
             checked(drawing, Plan(1, self.draws))
             off: set[str] = set(parameters.groups)
@@ -124,19 +169,31 @@ class _Tester:
                 if drawn.not_finite:
                     return "failed", f"{drawn.not_finite} of {self.draws} estimates are not finite"
                 if drawn.unreached:
-                    return "failed", f"no gradient reaches {' and '.join(list(parameters.groups)[place] for place in drawn.unreached)}"
+                    names = list(parameters.groups)
+                    listed = " and ".join(names[place] for place in drawn.unreached)
+                    return "failed", f"no gradient reaches {listed}"
                 found = {name: drawn.replicates.moments(name).numbers for name in parameters.groups}
                 off &= {name for name, of in found.items() if of["bias_p_value_plain"] < _LEVEL}
                 if not (off and self.unbiased):
                     break
-        words = "; ".join(f"{name}: off by {100 * of['relative_bias']:.3g}% of the length (p = {of['bias_p_value_plain']:.1g})"
-                          for name, of in found.items() if name in (off or found))
+        words = "; ".join(
+            f"{name}: off by {100 * of['relative_bias']:.3g}% of the length (p = "
+            f"{of['bias_p_value_plain']:.1g})"
+            for name, of in found.items()
+            if name in (off or found)
+        )
         if off and self.unbiased:
-            return "failed", f"it claims to be unbiased, but the mean of {self.draws} estimates is wrong: {words}"
+            return (
+                "failed",
+                f"it claims to be unbiased, but the mean of {self.draws} estimates is wrong: "
+                f"{words}",
+            )
         return "passed", words
 
 
-def test(estimator: Function, *, unbiased: bool = True, first_failure: bool = False, full: bool = False) -> Verdict:
+def test(
+    estimator: Function, *, unbiased: bool = True, first_failure: bool = False, full: bool = False
+) -> Verdict:
     """A verdict on an estimator that is a PyTorch function, in seconds:
 
         def mine(logits, f):                                      # REINFORCE
@@ -147,18 +204,22 @@ def test(estimator: Function, *, unbiased: bool = True, first_failure: bool = Fa
 
         print(hardgrad.torch.test(mine))
 
-    estimator: a function (or a module, e.g. with baselines) of logits [E, D, S] and f, as in `expectation`. f takes z [R, D, S], of any
-        number of rows, and example [R], the position of each row's example; it may be called several times and differentiated. The samples
-        are the function's own: independent, coupled or enumerated, with noise of PyTorch's generator. It returns [E], or their mean, whose
-        backward pass is the gradient estimate, at the logits and for parameters of the losses. A module is tested in evaluation mode, also
-        with other values of its parameters; it gets its former state.
+    estimator: a function (or a module, e.g. with baselines) of logits [E, D, S] and f, as in
+        `expectation`. f takes z [R, D, S], of any number of rows, and example [R], the position of
+        each row's example; it may be called several times and differentiated. The samples are the
+        function's own: independent, coupled or enumerated, with noise of PyTorch's generator. It
+        returns [E], or their mean, whose backward pass is the gradient estimate, at the logits and
+        for parameters of the losses. A module is tested in evaluation mode, also with other values
+        of its parameters; it gets its former state.
     unbiased: the claim; if false, the bias is reported, not judged.
     first_failure: stop after the first check that fails.
     full: ten times the draws.
 
-    On six small networks, also with a constant added to the losses: the estimate is finite and determined by the seed, and the mean is the
-    exact gradient (by enumeration). Means are of 500 calls with eight copies of each example, or of a batch of two. One fails with p < 1e-4, if as many further
-    draws confirm it. Choices that feed later ones are not tried: `compare` judges such a network.
+    On six small networks, also with a constant added to the losses: the estimate is finite and
+    determined by the seed, and the mean is the exact gradient (by enumeration). Means are of 500
+    calls with eight copies of each example, or of a batch of two. One fails with p < 1e-4, if as
+    many further draws confirm it. Choices that feed later ones are not tried: `compare` judges such
+    a network.
     """
     with ALONE, _as_it_is(estimator) as own:
         tester = _Tester(estimator, unbiased, first_failure, _DRAWS_FULL if full else _DRAWS)
