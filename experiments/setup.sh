@@ -71,6 +71,17 @@ hardgrad_setup() {
   hardgrad_choose
 }
 
+# hardgrad_ruff: the formatter of Python sources in build/ruff, in the version of pyproject.toml. (Debian 12 has no package of it.)
+hardgrad_ruff() {
+  local version
+  version="$(sed -n 's/^required-version = "==\(.*\)"$/\1/p' pyproject.toml)"
+  [ "$(build/ruff/bin/ruff --version 2>/dev/null)" != "ruff $version" ] || return 0
+  echo "setup: installing ruff $version in build/ruff" >&2
+  "$hardgrad_python" -m venv build/ruff >&2 &&
+    build/ruff/bin/python -m pip install --quiet --disable-pip-version-check "ruff==$version" >&2 ||
+    echo "setup: pip cannot get ruff $version (see above): its test is skipped" >&2
+}
+
 hardgrad_explain() {
   local name least conda _
   echo "  Ninja, git, CMake $hardgrad_least_cmake, C++20 ($hardgrad_compilers) and these libraries, or later versions:"

@@ -21,6 +21,7 @@ case "${1-}" in
     ;;
 esac
 hardgrad_setup "${packages[@]}"
+if [ "${packages[*]}" != tests ]; then hardgrad_ruff; fi
 hardgrad_build
 # One test runs per core, so Python's libraries use one thread each.
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
