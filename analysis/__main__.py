@@ -1,4 +1,4 @@
-"""Command line: `python3 -m analysis answer|report|draw|site|restarts|watch|look|compare|align
+"""Command line: `python3 -m analysis answer|report|draw|site|restarts|look|compare|align
 ...`; see `--help`."""
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from .figures import FIGURES, METRICS, draw_all
 from .frames import select
 from .groups import runs_of
 from .latex import latex_table
-from .live import follow, told
 from .load import load, load_tuning
 from .output import complain, finish, require_place, write
 from .program import program
@@ -169,20 +168,6 @@ def _look(arguments: argparse.Namespace) -> None:
         print(*_save(figure, folder, name), sep="\n")
 
 
-def _watch(arguments: argparse.Namespace) -> None:
-    out = Path(arguments.out or f"{arguments.folder.rstrip('/')}.html")
-    first = True
-
-    def put(text: str) -> None:
-        nonlocal first
-        write(out, text.encode())
-        if first:
-            print(out, flush=True)
-        first = False
-
-    follow(lambda: told(arguments.hardgrad, arguments.folder), put, arguments.by, arguments.every)
-
-
 def _compare(arguments: argparse.Namespace) -> None:
     first, second = (
         load(path, arguments.unverified) for path in (arguments.result, arguments.second)
@@ -233,13 +218,6 @@ def _print(found: pd.DataFrame, arguments: argparse.Namespace, numbers: str) -> 
         if arguments.json
         else found.to_string(index=False, float_format=numbers.format)
     )
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text}: give 0.1 to 3600 seconds")
-    return seconds
 
 
 def _positive(text: str) -> float:
@@ -404,27 +382,6 @@ def _add_others(add: Add) -> None:
         "above the second one's",
     )
     verb.add_argument("--out", help="folder (default: the file's name)")
-    verb = add(
-        "watch",
-        _watch,
-        "draw a sweep's training losses while it runs, on a page that reloads itself",
-    )
-    verb.add_argument("folder", metavar="DIR", help="folder of a sweep")
-    verb.add_argument("--out", help="page (default: beside the folder)")
-    verb.add_argument(
-        "--by",
-        choices=("steps", "rows", "cpu_seconds"),
-        default="steps",
-        help="horizontal axis (default: steps)",
-    )
-    verb.add_argument(
-        "--every",
-        type=_seconds,
-        default=5,
-        metavar="SECONDS",
-        help="interval between updates (default: 5)",
-    )
-    add_program(verb)
     verb = add("compare", _compare, "list changes between two results beyond noise", json=True)
     verb.add_argument("result", metavar="FIRST.h5", help="merged result")
     verb.add_argument(

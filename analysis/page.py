@@ -219,12 +219,9 @@ def picture(figure: Figure, words: str) -> str:
     return f'<figure><img alt="{escape(words)}" src="data:image/{kind};base64,{data}"></figure>'
 
 
-def page(
-    title: str, parts: Sequence[str], reload: float | None = None, shared: str | None = None
-) -> str:
-    """The whole document; with `reload`, a browser reloads it after this many seconds. `shared`:
-    the folder of style.css and script.js, which hold STYLE and SCRIPT for several pages; without it
-    they are within the page."""
+def page(title: str, parts: Sequence[str], shared: str | None = None) -> str:
+    """The whole document. `shared`: the folder of style.css and script.js, which hold STYLE and
+    SCRIPT for several pages; without it they are within the page."""
     style = (
         f"<style>{STYLE}</style>"
         if shared is None
@@ -237,8 +234,7 @@ def page(
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        + (f'<meta http-equiv="refresh" content="{reload:g}">' if reload else "")
-        + '<meta name="viewport" content="width=device-width, initial-scale=1"><link '
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link '
         'rel="icon" href="data:,">'
         f"<title>{escape(title)}</title>{style}</head><body>"
         + "\n".join(parts)

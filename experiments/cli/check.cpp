@@ -1,5 +1,5 @@
 // hardgrad check: verifies that a sweep's folder, or a file, is complete.
-#include "experiments/storage/check.hpp"
+#include "experiments/storage/result_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -7,13 +7,11 @@
 #include <memory>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/verb.hpp"
 #include "experiments/storage/cell.hpp"
 #include "experiments/support/path_kind.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/folder.hpp"
 

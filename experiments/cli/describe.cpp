@@ -8,12 +8,10 @@
 #include <regex>
 
 #include "core/registry/known_as.hpp"
+#include "experiments/cli/candidates.hpp"
 #include "experiments/cli/entries.hpp"
-#include "experiments/cli/json.hpp"
-#include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/verb.hpp"
 #include "experiments/sweeps/settings_table.hpp"
 
 namespace hardgrad::cli {
@@ -219,7 +217,13 @@ void add_describe(CLI::App& app, Action& action) {
   };
   auto options = std::make_shared<Options>();
   Verb verb(app, "describe", "one estimator, model, task or target in full; `describe sweep` for a sweep's file");
-  verb.add("name", options->name, "a name; model:bits, task:bits or target:soft if two share it").required();
+  verb.add("name", options->name, "a name; model:bits, task:bits or target:soft if two share it")
+      .required()
+      .completed_by([](const std::string& text) {
+        auto found = specs(text);
+        found.emplace_back("sweep");
+        return found;
+      });
   verb.flag("--json", options->json, "print JSON: an object, or a list of them if several share the name");
   verb.does(action, [options] { return describe_all(options->name, options->json); });
 }

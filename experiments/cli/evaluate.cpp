@@ -1,24 +1,27 @@
 // hardgrad evaluate: a trained network's losses and metrics, on any data of its task.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/alignments.hpp"
-#include "experiments/cli/hypotheses.hpp"
-#include "experiments/cli/json.hpp"
+#include "experiments/cli/candidates.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/trained.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/scene.hpp"
+#include "experiments/cli/verb.hpp"
+#include "experiments/storage/atomic_file.hpp"
 #include "experiments/sweeps/config.hpp"
+#include "experiments/tasks/sequence_task.hpp"
+#include "experiments/tasks/vocabulary.hpp"
+#include "experiments/training/beam_search.hpp"
 #include "experiments/training/evaluation.hpp"
 #include "experiments/training/exact_posterior.hpp"
 
@@ -31,6 +34,105 @@ struct EvaluateArguments {
   int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0, nbest = 1;
   bool sum_choices = false, json = false;
 };
+
+// Writes the sentences that a beam search of width `settings.beam` finds for the examples of the evaluated split, in the order
+// of the data's file: one line per example or, if `most` > 1, up to `most` lines `number ||| words ||| log-probability` (the
+// n-best format of Moses), the most probable first. Words are separated by blanks; number counts the examples from 0. Returns
+// the number of examples. UsageError if the network generates no words, or the file cannot be written.
+template <class T>
+std::size_t write_hypotheses(const std::string& path, int most, const tasks::Task& task, const Model<T>& model,
+                             const Target& target, const training::EvaluationSettings& settings) {
+  if (!dynamic_cast<const tasks::SequenceTask*>(&task))
+    throw UsageError("--hypotheses needs a task whose answers are sentences: translation, transduce or parse");
+  std::map<std::uint32_t, std::vector<training::Found>> found;  // by the example's place in its file
+  const auto handler = training::decoding_handler<T>(model, target, settings);
+  Tape<T> tape;
+  training::for_each_batch(task, settings, [&](const Batch& batch) {
+    tape.clear();
+    auto sentences = training::beam_search(model, batch, *handler, settings.beam, tape, most, tasks::Vocabulary::marks());
+    for (std::size_t b = 0; b < sentences.size(); ++b) found[batch.id[b]] = std::move(sentences[b]);
+  });
+  std::string text;
+  std::size_t number = 0;
+  for (const auto& [id, sentences] : found) {
+    for (const auto& sentence : sentences) {
+      std::vector<std::string> words;
+      for (int label : sentence.labels) words.push_back(task.word("target", label));
+      text += most == 1 ? tasks::joined(words) + "\n"
+                        : fmt::format("{} ||| {} ||| {:.6g}\n", number, tasks::joined(words), sentence.log_p);
+    }
+    ++number;
+  }
+  storage::write_file(path, text);
+  return number;
+}
+
+std::string words_of(const tasks::Task& task, const std::string& field, std::span<const int> numbers) {
+  std::vector<std::string> words;
+  for (int number : numbers) words.push_back(task.word(field, number));
+  return tasks::joined(words) + "\n";
+}
+
+std::string text_of(const std::set<tasks::Link>& links, const tasks::GoldLinks* gold = nullptr) {
+  std::string text;
+  for (const auto& link : links)
+    text +=
+        fmt::format("{}{}{}{}", text.empty() ? "" : " ", link.first, !gold || gold->sure.count(link) ? '-' : '?', link.second);
+  return text + "\n";
+}
+
+// Writes files to a folder, which is created if needed, with one line for each example of the evaluated split, in the
+// order of the data's file, as write_hypotheses:
+// - `source.txt` and `target.txt`: words separated by blanks, without the end mark;
+// - `links.txt` (0-0 1-2): the source word that each target word attends to most, for all heads; null positions give no link;
+// - `gold.txt` (0-0 1?2; ?: possible, not sure), if gold links are known.
+// Returns the number of lines. UsageError if the network does not attend to source words, or the folder cannot be written.
+template <class T>
+std::size_t write_alignments(const std::string& folder, const tasks::Task& task, const Model<T>& model, const Target& target,
+                             const training::EvaluationSettings& settings) {
+  const auto* sequences = dynamic_cast<const tasks::SequenceTask*>(&task);
+  const auto& sites = model.structure().sites;
+  if (!sequences || sites.size() != 1)
+    throw UsageError("--alignments needs a network that attends to a source word for each target word");
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw UsageError(fmt::format("{}: the folder cannot be created: {}", folder, error.message()));
+
+  struct Line {
+    std::string source, target, links, gold;
+  };
+  std::map<std::uint32_t, Line> lines;  // by the example's place in its file
+  bool any_gold = false;
+  training::for_each_batch(task, settings, [&](const Batch& batch) {
+    const auto choices = training::most_probable(model, target, batch, settings.attention).choices;
+    const auto of_word = static_cast<std::size_t>(sites[0].columns) * sites[0].picks;  // heads, and picks of each
+    for (int b = 0; b < batch.examples(); ++b) {
+      const auto S = static_cast<std::size_t>(batch.ints("source_length")(b));
+      const auto n = static_cast<std::size_t>(batch.ints("target_length")(b)) - 1;
+      auto& line = lines[batch.id[b]];
+      line.source = words_of(task, "source", row_of(batch.ints("source"), b).first(S));
+      line.target = words_of(task, "target", row_of(batch.ints("target"), b).first(n));
+      std::set<tasks::Link> links;
+      for (std::size_t i = 0; i < n * of_word; ++i)
+        if (const int from = choices(b, i); from >= 0 && static_cast<std::size_t>(from) < S)
+          links.emplace(from, static_cast<int>(i / of_word));
+      line.links = text_of(links);
+      const auto& known = sequences->gold(batch.id[b]);
+      any_gold = any_gold || !known.empty();
+      line.gold = text_of(known.possible, &known);
+    }
+  });
+  const auto write = [&](const char* name, std::string Line::*part) {
+    std::string text;
+    for (const auto& [id, line] : lines) text += line.*part;
+    storage::write_file((std::filesystem::path(folder) / name).string(), text);
+  };
+  write("source.txt", &Line::source);
+  write("target.txt", &Line::target);
+  write("links.txt", &Line::links);
+  if (any_gold) write("gold.txt", &Line::gold);
+  return lines.size();
+}
 
 template <class T>
 int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
@@ -140,9 +242,11 @@ void add_evaluate(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvaluateArguments>();
   Verb verb(app, "evaluate", "losses and metrics of a trained network, on any data of its task");
   verb.add("--checkpoint", options->checkpoint, "the network: CELL.checkpoint.h5 of a sweep with checkpoint = true").required();
-  verb.add("--task", options->task, "data of the task it was trained on; by default the training data");
+  verb.add("--task", options->task, "data of the task it was trained on; by default the training data")
+      .completed_by(task_specs);
   verb.add("--model", options->model,
-           "other settings of the network that leave its parameters unchanged, such as more glimpses or steps");
+           "other settings of the network that leave its parameters unchanged, such as more glimpses or steps")
+      .completed_by(model_specs);
   verb.add("--split", options->split, "train, heldout or test").one_of({"train", "heldout", "test"}).shows_default();
   verb.add("--examples", options->examples, "number of examples, from the start of the split; 0: all").from_to(0, 100000000);
   verb.add("--batch", options->batch, "examples per batch").from_to(1, 1000000).shows_default();

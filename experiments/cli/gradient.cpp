@@ -15,16 +15,15 @@
 #include "core/support/error.hpp"
 #include "core/support/instruction_set.hpp"
 #include "core/support/usage.hpp"
+#include "experiments/cli/candidates.hpp"
 #include "experiments/cli/gradient_rows.hpp"
-#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
-#include "experiments/cli/readable.hpp"
 #include "experiments/cli/scene.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/verb.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/lengths.hpp"
-#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/process.hpp"
 #include "experiments/sweeps/config.hpp"
 
 namespace hardgrad::cli {
@@ -167,7 +166,7 @@ void add_gradient(CLI::App& app, Action& action) {
   auto options = std::make_shared<GradientArguments>();
   Verb verb(app, "gradient", "write one gradient with everything needed to recompute it elsewhere");
   options->scene.add(verb);
-  verb.add("--estimator", options->estimator, "e.g. 'rloo[samples=4]'").required();
+  verb.add("--estimator", options->estimator, "e.g. 'rloo[samples=4]'").required().completed_by(estimator_specs);
   verb.add("--out", options->out, "the file to write (.h5)");
   verb.add("--repeat", options->repeat, "first repeat it this number of times on one thread, and report the cost")
       .from_to(1, 1000000);

@@ -10,11 +10,8 @@
 #include "core/estimator/estimator.hpp"
 #include "core/registry/known_as.hpp"
 #include "experiments/cli/entries.hpp"
-#include "experiments/cli/json.hpp"
-#include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/verb.hpp"
 #include "experiments/verification/scenes.hpp"
 
 namespace hardgrad::cli {

@@ -14,7 +14,7 @@
 #include "core/support/instruction_set.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/verb.hpp"
 #include "experiments/support/path_kind.hpp"
 
 namespace {

@@ -12,19 +12,17 @@
 #include <memory>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/json.hpp"
-#include "experiments/cli/manual.hpp"
+#include "experiments/cli/candidates.hpp"
 #include "experiments/cli/measure_table.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
-#include "experiments/cli/readable.hpp"
 #include "experiments/cli/scene.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/verb.hpp"
 #include "experiments/measurement/affordable.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/truth.hpp"
-#include "experiments/storage/merge.hpp"
-#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/process.hpp"
+#include "experiments/storage/result_files.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/plan.hpp"
@@ -222,7 +220,8 @@ void add_measure(CLI::App& app, Action& action) {
   auto options = std::make_shared<MeasureArguments>();
   Verb verb(app, "measure", "measure bias, variance and cost of estimators");
   options->scene.add(verb);
-  verb.repeated("--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all supported ones");
+  verb.repeated("--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all supported ones")
+      .completed_by(estimator_specs);
   verb.add("--replicates", options->settings.replicates, "sampled gradients per estimator")
       .from_to(2, 2000000000)
       .shows_default();

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
-#include "experiments/cli/readable.hpp"
 #include "experiments/measurement/summary.hpp"
 
 namespace hardgrad::cli {

@@ -1,20 +1,18 @@
-// hardgrad merge: merges the cells of a sweep into one file.
-#include "experiments/storage/merge.hpp"
+// hardgrad merge: merges the cells of a sweep into one file. hardgrad export: a result as tables of text.
+#include "experiments/storage/result_files.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/verbs.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/cli/verb.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad::cli {
@@ -144,6 +142,26 @@ void add_merge(CLI::App& app, Action& action) {
   verb.flag("--partial", options->partial, "merge the finished cells even if others are missing");
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] { return merge_folder(*options); });
+}
+
+void add_export(CLI::App& app, Action& action) {
+  struct Options {
+    std::string path, csv;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  Verb verb(app, "export", "write a result as CSV tables");
+  verb.add("file", options->path, "a merged result (.h5)").required();
+  verb.add("--csv", options->csv, "the output folder, created if needed").required();
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] {
+    const auto paths = storage::export_csv(options->path, options->csv);
+    if (options->json)
+      print_json({{"files", paths}});
+    else
+      for (const auto& path : paths) put("{}\n", printable(path));
+    return 0;
+  });
 }
 
 }  // namespace hardgrad::cli

@@ -12,16 +12,14 @@
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
-#include "experiments/cli/json.hpp"
+#include "experiments/cli/candidates.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/slurm.hpp"
-#include "experiments/cli/sweep_options.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/sweep_command.hpp"
+#include "experiments/cli/verb.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/support/path_kind.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/reasons.hpp"
@@ -234,7 +232,8 @@ void add_plan(CLI::App& app, Action& action) {
   options->sweep.add(verb);  // the file is not required, because `--why FILE` may parse it as its value
   const auto why = verb.add("--why", options->why,
                             "why a cell would (not) run: digits of its hash, or a pattern as for --only; without: all")
-                       .value_may_lack("[CELL]");
+                       .value_may_lack("[CELL]")
+                       .completed_by(axis_patterns);
   verb.flag("--quick", options->quick, "no trials: omit the estimate");
   verb.flag("--slurm", options->slurm, "print an sbatch script (a job array) for the cells to run; --jobs: cores per task");
   verb.flag("--force", options->force, "--slurm: for a folder that holds another plan");

@@ -12,9 +12,8 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/output.hpp"
-#include "experiments/cli/readable.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/process.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/support/path_kind.hpp"
 

@@ -12,13 +12,11 @@
 #include <memory>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/sweep_options.hpp"
-#include "experiments/cli/verbs.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/cli/sweep_command.hpp"
+#include "experiments/cli/verb.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::cli {
 namespace {

@@ -5,11 +5,9 @@
 #include <map>
 #include <memory>
 
-#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/verbs.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/cli/verb.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/progress.hpp"
 

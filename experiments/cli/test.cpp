@@ -9,12 +9,10 @@
 #include "core/estimator/estimator.hpp"
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
-#include "experiments/cli/json.hpp"
-#include "experiments/cli/manual.hpp"
+#include "experiments/cli/candidates.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/verbs.hpp"
+#include "experiments/cli/verb.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/verification/verify.hpp"
 #include "experiments/verification/verify_model.hpp"
@@ -116,9 +114,11 @@ Verdict verdict_of(const Subject& subject, const TestArguments& options) {
 void add_test(CLI::App& app, Action& action) {
   auto options = std::make_shared<TestArguments>();
   Verb verb(app, "test", "verify an estimator, model or task: contract, exact moments, invariances");
-  verb.add("name", options->names, "estimators, models, tasks, e.g. 'rloo[samples=4]', translator; by default all of --plugin");
-  verb.add("--model", options->model, "a model, if a task has the same name");
-  verb.add("--task", options->task, "the data to test a model, by default a small matching task; alone: a task to test");
+  verb.add("name", options->names, "estimators, models, tasks, e.g. 'rloo[samples=4]', translator; by default all of --plugin")
+      .completed_by(specs);
+  verb.add("--model", options->model, "a model, if a task has the same name").completed_by(model_specs);
+  verb.add("--task", options->task, "the data to test a model, by default a small matching task; alone: a task to test")
+      .completed_by(task_specs);
   verb.flag("-x,--exitfirst", options->first_failure, "stop at the first failed check");
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {

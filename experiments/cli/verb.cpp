@@ -5,12 +5,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "core/registry/settings.hpp"
 
 namespace hardgrad::cli {
+namespace {
+
+// CLI11's options hold no data of others.
+std::map<const CLI::Option*, Candidates>& all_candidates() {
+  static std::map<const CLI::Option*, Candidates> all;
+  return all;
+}
+
+}  // namespace
 
 Argument& Argument::required() { return option_->required(), *this; }
 Argument& Argument::from_to(int least, int most) { return option_->check(CLI::Range(least, most)), *this; }
@@ -22,12 +32,19 @@ Argument& Argument::one_of(const std::vector<std::string>& values) {
     if (std::find(values.begin(), values.end(), given) != values.end()) return std::string();
     return fmt::format("unknown \"{}\"{}", given, did_you_mean(given, values));
   };
-  return option_->check(CLI::Validator(complaint, fmt::format("{{{}}}", fmt::join(values, ",")))), *this;
+  option_->check(CLI::Validator(complaint, fmt::format("{{{}}}", fmt::join(values, ","))));
+  return completed_by([values](const std::string&) { return values; });
 }
+Argument& Argument::completed_by(Candidates candidates) { return all_candidates()[option_] = std::move(candidates), *this; }
 Argument& Argument::needs(const std::string& option) { return option_->needs(option), *this; }
 Argument& Argument::value_may_lack(const std::string& shown) { return option_->expected(0, 1)->type_name(shown), *this; }
 Argument& Argument::shows_default() { return option_->capture_default_str(), *this; }
 bool Argument::given() const { return option_->count() > 0; }
+
+std::vector<std::string> candidates_of(const CLI::Option* option, const std::string& text) {
+  const auto found = all_candidates().find(option);
+  return found == all_candidates().end() ? std::vector<std::string>() : found->second(text);
+}
 
 Verb::Verb(CLI::App& program, const std::string& name, const std::string& help) : app_(program.add_subcommand(name, help)) {}
 

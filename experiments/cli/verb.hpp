@@ -17,6 +17,9 @@ namespace hardgrad::cli {
 /// Does the work, returns the exit status.
 using Action = std::function<int()>;
 
+/// Words for an argument's unfinished value; those that start with it complete it.
+using Candidates = std::function<std::vector<std::string>(const std::string& text)>;
+
 /// Constraints on one argument of a verb. Each function returns the argument itself.
 class Argument {
  public:
@@ -29,6 +32,8 @@ class Argument {
   Argument& positive();
   Argument& not_negative();
   Argument& one_of(const std::vector<std::string>& values);
+  /// How the shells complete its value; the values of `one_of` need none.
+  Argument& completed_by(Candidates candidates);
   /// Valid only together with another option.
   Argument& needs(const std::string& option);
   /// The option's value is optional; help shows it as `shown`.
@@ -42,6 +47,9 @@ class Argument {
  private:
   CLI::Option* option_;
 };
+
+/// The words of `completed_by` or `one_of`; none for a file, a number or another value, or a null option.
+std::vector<std::string> candidates_of(const CLI::Option* option, const std::string& text);
 
 class Verb {
  public:
@@ -66,5 +74,24 @@ class Verb {
  private:
   CLI::App* app_;
 };
+
+// The verbs of `hardgrad`: each adds its subcommand, and stores its work in `action`.
+
+void add_list(CLI::App& app, Action& action);
+void add_describe(CLI::App& app, Action& action);
+void add_measure(CLI::App& app, Action& action);
+void add_gradient(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
+void add_status(CLI::App& app, Action& action);
+void add_watch(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
+void add_evaluate(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
+void add_test(CLI::App& app, Action& action);
+void add_seal(CLI::App& app, Action& action);
+void add_plugin_flags(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 
 }  // namespace hardgrad::cli

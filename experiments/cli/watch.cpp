@@ -13,13 +13,11 @@
 #include <thread>
 
 #include "core/support/text.hpp"
-#include "experiments/cli/json.hpp"
+#include "experiments/cli/candidates.hpp"
 #include "experiments/cli/output.hpp"
-#include "experiments/cli/plot.hpp"
-#include "experiments/cli/readable.hpp"
-#include "experiments/cli/verbs.hpp"
-#include "experiments/support/utf8.hpp"
-#include "experiments/sweeps/curves.hpp"
+#include "experiments/cli/verb.hpp"
+#include "experiments/support/text.hpp"
+#include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/progress.hpp"
 
 namespace hardgrad::cli {
@@ -273,7 +271,8 @@ void add_watch(CLI::App& app, Action& action) {
   Verb verb(app, "watch", "draw the curves of a sweep, redrawn until no process runs it");
   verb.add("folder", options->path, "the folder of a sweep").required();
   verb.add("--by", options->by, "steps, rows or cpu_seconds").one_of({"steps", "rows", "cpu_seconds"}).shows_default();
-  verb.repeated("--only", options->only, "cells such as estimator=rloo* or seed=1; may be repeated");
+  verb.repeated("--only", options->only, "cells such as estimator=rloo* or seed=1; may be repeated")
+      .completed_by(axis_patterns);
   verb.add("--every", options->every, "seconds between updates").from_to(0.1, 3600.0).shows_default();
   verb.flag("--json", options->json, "print JSON, once");
   verb.does(action, [options] { return watch(*options); });

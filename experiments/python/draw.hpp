@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "experiments/python/held_estimator.hpp"
-#include "experiments/python/kept_tape.hpp"
 #include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
 

@@ -1,4 +1,4 @@
-#include "experiments/python/episode.hpp"
+#include "experiments/python/module.hpp"
 
 #include <fmt/format.h>
 #include <pybind11/stl.h>
@@ -14,13 +14,10 @@
 #include <vector>
 
 #include "experiments/measurement/finite.hpp"
-#include "experiments/python/arrays.hpp"
 #include "experiments/python/fiber.hpp"
 #include "experiments/python/held_estimator.hpp"
-#include "experiments/python/kept_tape.hpp"
 #include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
-#include "experiments/python/sites.hpp"
 
 namespace hardgrad::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "experiments/python/estimator.hpp"
+#include "experiments/python/module.hpp"
 
 #include <pybind11/stl.h>
 
@@ -9,10 +9,8 @@
 #include <vector>
 
 #include "core/support/error.hpp"
-#include "experiments/python/arrays.hpp"
 #include "experiments/python/held_estimator.hpp"
 #include "experiments/python/leaving.hpp"
-#include "experiments/python/sites.hpp"
 #include "experiments/python/written_estimator.hpp"
 
 namespace hardgrad::python {

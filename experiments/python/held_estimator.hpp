@@ -1,14 +1,17 @@
-// An estimator that keeps its learned state between calls: averages, baselines, control variates.
+// State kept between calls: that which an estimator learns (averages, baselines, control variates), and the memory of tapes.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "core/autodiff/tape.hpp"
 #include "core/estimator/estimator.hpp"
 #include "core/nn/optimizer.hpp"
 
@@ -86,5 +89,35 @@ Learned learned(const Held<T>& held);
 /// UsageError if the sizes differ from those of this estimator.
 template <class T>
 void restore(Held<T>& held, const Learned& learned);
+
+/// A cleared tape for the lifetime of this object. Afterwards the destroying thread keeps it for reuse, unless it is large.
+template <class T>
+class KeptTape {
+ public:
+  KeptTape() {
+    if (idle().empty()) {
+      tape_ = std::make_unique<Tape<T>>();
+    } else {
+      tape_ = std::move(idle().back());
+      idle().pop_back();
+    }
+  }
+  KeptTape(const KeptTape&) = delete;
+  ~KeptTape() {
+    tape_->clear();
+    if (idle().size() < most && tape_->arena().capacity() <= largest) idle().push_back(std::move(tape_));
+  }
+
+  Tape<T>& operator*() const { return *tape_; }
+  Tape<T>* operator->() const { return tape_.get(); }
+
+ private:
+  static constexpr std::size_t most = 4, largest = std::size_t{256} << 20;  // bytes
+  static std::vector<std::unique_ptr<Tape<T>>>& idle() {
+    thread_local std::vector<std::unique_ptr<Tape<T>>> tapes;
+    return tapes;
+  }
+  std::unique_ptr<Tape<T>> tape_;
+};
 
 }  // namespace hardgrad::python

@@ -14,14 +14,10 @@
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/truth.hpp"
-#include "experiments/python/arrays.hpp"
-#include "experiments/python/called_loss.hpp"
 #include "experiments/python/draw.hpp"
-#include "experiments/python/episode.hpp"
-#include "experiments/python/estimator.hpp"
 #include "experiments/python/leaving.hpp"
-#include "experiments/python/replicates.hpp"
-#include "experiments/python/verified.hpp"
+#include "experiments/python/module.hpp"
+#include "experiments/python/own_loss.hpp"
 
 namespace hardgrad::python {
 namespace {

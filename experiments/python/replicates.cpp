@@ -1,4 +1,4 @@
-#include "experiments/python/replicates.hpp"
+#include "experiments/python/module.hpp"
 
 #include <pybind11/stl.h>
 
@@ -15,7 +15,6 @@
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/summary.hpp"
 #include "experiments/measurement/support.hpp"
-#include "experiments/python/arrays.hpp"
 
 namespace hardgrad::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "experiments/python/verified.hpp"
+#include "experiments/python/module.hpp"
 
 #include <pybind11/stl.h>
 #include <tbb/task_arena.h>

@@ -6,7 +6,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 #include "experiments/measurement/finite.hpp"
-#include "experiments/python/arrays.hpp"
+#include "experiments/python/module.hpp"
 
 namespace hardgrad::python {
 namespace {

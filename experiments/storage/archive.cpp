@@ -15,7 +15,6 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/hdf5/blocks.hpp"
 #include "experiments/storage/hdf5/file.hpp"
 
 namespace hardgrad::storage {

@@ -61,7 +61,7 @@ struct Seal {
 };
 /// Reads and verifies only the seal, without HDF5; InputError if the file is damaged or truncated.
 Seal read_seal(const std::string& path);
-/// The first bytes of a file of cells (cell_file.hpp). Such a file is not an archive.
+/// The first bytes of a file of cells (cell.hpp). Such a file is not an archive.
 inline constexpr std::string_view cell_mark = "HARDGRAD-CELL ";
 /// 16 hexadecimal digits: the XXH3 of the bytes.
 std::string bytes_hash(std::string_view bytes);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/cell_file.hpp"
+#include "experiments/storage/cell.hpp"
 
 namespace hardgrad::storage {
 

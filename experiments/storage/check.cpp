@@ -1,5 +1,5 @@
 // Checks of files: everything that reading verifies, and the required content of each kind.
-#include "experiments/storage/check.hpp"
+#include "experiments/storage/result_files.hpp"
 
 #include <filesystem>
 #include <set>
@@ -7,7 +7,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/cell_file.hpp"
+#include "experiments/storage/cell.hpp"
 #include "experiments/storage/process.hpp"
 #include "experiments/storage/unfinished.hpp"
 

@@ -11,7 +11,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/csv.hpp"
+#include "experiments/storage/result_files.hpp"
 
 namespace hardgrad::storage {
 namespace {

@@ -1,12 +1,15 @@
-// Labelled tables: look-ups and validation.
+// Labelled tables: look-ups and validation. Seeds as text, and back.
 #include "experiments/storage/dataset.hpp"
 
+#include <fmt/format.h>
+
+#include <exception>
 #include <limits>
 #include <numeric>
 #include <set>
 
 #include "core/support/error.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::storage {
 
@@ -141,6 +144,22 @@ Attributes flags(std::string long_name, const std::vector<std::string>& meanings
     words += (words.empty() ? "" : " ") + meaning;
   }
   return {{"long_name", std::move(long_name)}, {"flag_values", values}, {"flag_meanings", words}};
+}
+
+std::string hex_seed(std::uint64_t seed) { return fmt::format("0x{:016x}", seed); }
+
+std::uint64_t parse_seed(const std::string& text) {
+  std::size_t used = 0;
+  std::uint64_t seed = 0;
+  try {
+    const bool hexadecimal = text.rfind("0x", 0) == 0;
+    seed = std::stoull(text, &used, hexadecimal ? 16 : 10);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (text.empty() || text[0] == '-' || used != text.size())
+    throw InputError("seed \"" + text + "\" is not a whole number from 0 to 2^64 - 1");
+  return seed;
 }
 
 }  // namespace hardgrad::storage

@@ -72,4 +72,11 @@ Attributes described(std::string units, std::string long_name);
 /// Attributes of a uint8 variable whose values are names: flag_values, flag_meanings.
 Attributes flags(std::string long_name, const std::vector<std::string>& meanings);
 
+// Seeds as text: not every reader of a file supports unsigned 64-bit numbers.
+
+/// "0x00000000000000ff"
+std::string hex_seed(std::uint64_t seed);
+/// Decimal or 0x...; InputError otherwise.
+std::uint64_t parse_seed(const std::string& text);
+
 }  // namespace hardgrad::storage

@@ -2,8 +2,8 @@
 #include "experiments/storage/gradient.hpp"
 
 #include "core/support/error.hpp"
-#include "experiments/storage/provenance.hpp"
-#include "experiments/storage/seed.hpp"
+#include "experiments/storage/dataset.hpp"
+#include "experiments/storage/process.hpp"
 
 namespace hardgrad::storage {
 namespace {

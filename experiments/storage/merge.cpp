@@ -1,5 +1,5 @@
 // Merging: columns over all runs, and their provenance.
-#include "experiments/storage/merge.hpp"
+#include "experiments/storage/result_files.hpp"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/process.hpp"
 #include "experiments/storage/results.hpp"
 
 namespace hardgrad::storage {

@@ -1,4 +1,4 @@
-#include "experiments/storage/packed.hpp"
+#include "experiments/storage/cell.hpp"
 
 #include <zlib.h>
 #include <nlohmann/json.hpp>
@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/provenance.hpp"
-#include "experiments/storage/seed.hpp"
+#include "experiments/storage/dataset.hpp"
+#include "experiments/storage/process.hpp"
 
 namespace hardgrad::storage {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
-#include "experiments/storage/packed.hpp"
+#include "experiments/storage/cell.hpp"
 
 namespace hardgrad::storage {
 namespace {

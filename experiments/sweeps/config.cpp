@@ -11,9 +11,8 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/support/path_kind.hpp"
-#include "experiments/support/utf8.hpp"
-#include "experiments/sweeps/config_values.hpp"
-#include "experiments/sweeps/tune_reading.hpp"
+#include "experiments/support/text.hpp"
+#include "experiments/sweeps/toml_source.hpp"
 
 namespace hardgrad::sweeps {
 namespace {

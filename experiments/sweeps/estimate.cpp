@@ -13,7 +13,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/cell_file.hpp"
+#include "experiments/storage/cell.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/storage/process.hpp"
 #include "experiments/sweeps/run.hpp"

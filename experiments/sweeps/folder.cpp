@@ -1,21 +1,64 @@
 #include "experiments/sweeps/folder.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "core/support/error.hpp"
 #include "core/support/text.hpp"
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/process.hpp"
 #include "experiments/storage/unfinished.hpp"
 #include "experiments/support/path_kind.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/sweeps/claims.hpp"
-#include "experiments/sweeps/journal.hpp"
 #include "experiments/sweeps/work_left.hpp"
 
 namespace hardgrad::sweeps {
+
+Journal::Journal(const std::string& path) : path_(path) {
+  refuse_strange<UsageError>(path);
+  file_ = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ < 0) throw UsageError(fmt::format("{}: cannot be written: {}", path, system_words(errno)));
+  const auto size = ::lseek(file_, 0, SEEK_END);
+  char last = '\n';
+  if (size > 0 && ::pread(file_, &last, 1, size - 1) == 1 && last != '\n' && ::write(file_, "\n", 1) != 1)
+    throw UsageError(fmt::format("{}: cannot be written: {}", path, system_words(errno)));
+}
+
+Journal::~Journal() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void Journal::append(nlohmann::json event) {
+  event["time"] = storage::timestamp();
+  const auto line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  // One write, so that lines of several processes stay intact. After a partial write, writing the rest reports the error.
+  for (std::size_t done = 0; done < line.size();) {
+    const auto put = ::write(file_, line.data() + done, line.size() - done);
+    if (put < 0) throw UsageError(fmt::format("{}: cannot be written: {}", path_, system_words(errno)));
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+void Journal::each(const std::string& path, const std::function<void(const nlohmann::json&)>& f) {
+  if (path_kind(path) == PathKind::missing) return;
+  storage::each_line(path, [&](std::string_view line) {
+    if (const auto event = nlohmann::json::parse(line, nullptr, false); event.is_object()) f(event);
+  });
+}
+
+std::vector<nlohmann::json> Journal::read(const std::string& path) {
+  std::vector<nlohmann::json> events;
+  each(path, [&](const nlohmann::json& event) { events.push_back(event); });
+  return events;
+}
 
 std::string to_string(CellState state) {
   switch (state) {
@@ -157,6 +200,71 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
   left.to_come(plan.value("work_to_come", Durations::Left{}));
   status.seconds_left = left.one_by_one(0);
   return status;
+}
+
+const training::TrainResult* Curves::read(const std::string& hash, bool done) {
+  const auto path = folder_.unfinished(hash);
+  std::error_code error;
+  const auto time = done ? std::filesystem::file_time_type() : std::filesystem::last_write_time(path, error);
+  if (error) return nullptr;
+  auto& known = known_[hash];
+  if (known.done != done || known.time != time) {
+    try {
+      known.result = done ? cells_.read(hash).result : storage::read_unfinished(path).so_far.result;
+    } catch (const InputError&) {  // removed in the meantime, or damaged, which `check` reports
+      known.result = {};
+    }
+    known.done = done;
+    known.time = time;
+  }
+  return &known.result;
+}
+
+std::vector<CellCurve> Curves::look() {
+  cells_.refresh();
+  status_ = sweep_status(folder_, cells_);
+  const auto plan = read_plan(folder_);
+  std::vector<CellCurve> curves;
+  std::map<std::string, std::size_t> place;
+  for (std::size_t i = 0; i < status_.cells.size(); ++i) {
+    if (plan.at("cells").at(i).at("skip") != "") continue;
+    CellCurve curve;
+    curve.line = status_.cells[i];
+    curve.axes = plan.at("cells").at(i).at("axes").get<AxisValues>();
+    const auto& hash = curve.line.hash;
+    const bool done = curve.line.state == CellState::ok;
+    if (const auto* result = read(hash, done)) {
+      for (const auto& point : result->log) curve.training.push_back({point.step, point.rows, point.cpu_seconds, point.loss});
+      if (!result->evaluations.empty()) {
+        curve.losses = result->evaluations.back().losses;
+        curve.metrics = result->evaluations.back().metrics;
+      }
+      curve.ended_by = result->ended_by;
+    }
+    if (curve.line.step) curve.step = *curve.line.step;
+    if (!curve.training.empty()) curve.step = std::max(curve.step, curve.training.back().step);
+    if (done) curve.share = 1;
+    place[hash] = curves.size();
+    curves.push_back(std::move(curve));
+  }
+  for (const auto& event : Journal::read(folder_.journal())) {
+    try {
+      const auto it = place.find(event.value("cell", ""));
+      if (it == place.end() || event.value("event", "") != "progress") continue;
+      auto& curve = curves[it->second];
+      if (!curve.line.running) continue;
+      if (event.value("step", 0) < curve.step) continue;
+      curve.step = event.value("step", 0);
+      curve.share = event.value("share", 0.0);
+      if (event.contains("losses")) curve.losses = event.at("losses").get<std::map<std::string, double>>();
+      if (event.contains("metrics")) curve.metrics = event.at("metrics").get<std::map<std::string, double>>();
+      if (event.contains("loss") && (curve.training.empty() || curve.training.back().step < event.value("logged", 0)))
+        curve.training.push_back(
+            {event.value("logged", 0), event.value("rows", 0.0), event.value("cpu_seconds", 0.0), event.value("loss", 0.0)});
+    } catch (const nlohmann::json::exception&) {  // ignores a line of another format
+    }
+  }
+  return curves;
 }
 
 }  // namespace hardgrad::sweeps

@@ -1,19 +1,42 @@
 // The folder of a sweep: plan.json, journal.jsonl, and in cells/ the finished cells, checkpoints, unfinished cells and claims;
-// and the status of its cells.
+// the status of its cells, and their curves.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/storage/cell_store.hpp"
-#include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/plan.hpp"
+#include "experiments/sweeps/work_left.hpp"
 
 namespace hardgrad::sweeps {
+
+/// The journal of a sweep: one JSON object per line, append-only; an incomplete last line is ignored.
+class Journal {
+ public:
+  /// Opens for appending and creates the file if needed; first ends an incomplete last line. UsageError on failure.
+  explicit Journal(const std::string& path);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+  /// Adds the time and writes the line in one call, so that lines of several processes do not mix.
+  void append(nlohmann::json event);
+
+  /// f(event) for each readable line in order; none if there is no file.
+  static void each(const std::string& path, const std::function<void(const nlohmann::json&)>& f);
+  /// All of them.
+  static std::vector<nlohmann::json> read(const std::string& path);
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
 
 struct SweepFolder {
   std::string path;
@@ -73,5 +96,43 @@ std::optional<int> unfinished_step(const SweepFolder& folder, const std::string&
 std::map<std::string, double> journal_seconds(const SweepFolder& folder);
 /// The status of a sweep; quick, because it opens no HDF5 file. `cells`: those of the folder.
 SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& cells);
+
+/// A point of a curve: the cost of training so far, and the loss.
+struct CurvePoint {
+  int step = 0;
+  double rows = 0, cpu_seconds = 0, loss = 0;
+};
+
+struct CellCurve {
+  AxisValues axes;
+  CellStatusLine line;
+  int step = 0;                                   ///< the last known one
+  std::optional<double> share;                    ///< of its budget; 1 if it is finished
+  std::vector<CurvePoint> training;               ///< logged mean losses
+  std::map<std::string, double> losses, metrics;  ///< of the last evaluation
+  std::string ended_by;                           ///< TrainResult::ended_by
+};
+
+/// Reads a folder repeatedly; unchanged files and finished cells are not read again.
+class Curves {
+ public:
+  explicit Curves(SweepFolder folder) : folder_(std::move(folder)), cells_(folder_.cells()) {}
+  /// The curves of all cells that are not skipped, in the plan's order. InputError if there is no plan.
+  std::vector<CellCurve> look();
+  /// The status of the sweep at the last look().
+  const SweepStatus& status() const { return status_; }
+
+ private:
+  struct Known {
+    bool done = false;
+    std::filesystem::file_time_type time = {};  // of the file of an unfinished cell
+    training::TrainResult result = {};
+  };
+  const training::TrainResult* read(const std::string& hash, bool done);
+  SweepFolder folder_;
+  storage::CellStore cells_;
+  SweepStatus status_;
+  std::map<std::string, Known> known_;
+};
 
 }  // namespace hardgrad::sweeps

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <unordered_set>
+#include <vector>
 
 #include "core/estimator/estimator.hpp"
 #include "core/estimator/evaluations.hpp"
 #include "core/support/error.hpp"
-#include "experiments/sweeps/caps.hpp"
-#include "experiments/sweeps/start.hpp"
+#include "experiments/measurement/exact_moments.hpp"
+#include "experiments/sweeps/cell_data.hpp"
+#include "experiments/sweeps/run_cell.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/training/annealing.hpp"
 
@@ -16,6 +20,50 @@ namespace hardgrad::sweeps {
 namespace {
 
 constexpr std::size_t most_cells = 1'000'000;
+
+// Cells that cannot fit the caps on their costs: known before they run, so that they are skipped instead of failing in every run.
+
+bool trains(const training::TrainSettings& train) {
+  return train.steps > 0 || train.rows > 0 || train.attention_values > 0 || train.cpu_seconds > 0;
+}
+
+// Throws NotExact if the first measurement is too large; it is not made unless a first visit says that it is.
+void try_measurement(const Cell& cell, const training::Training<double>& training, Key noise) {
+  const auto& how = cell.settings.train.measure;
+  std::vector<int> first(std::min<std::size_t>(cell.settings.train.measure_batch, training.task->size(tasks::Split::train)));
+  std::iota(first.begin(), first.end(), 0);
+  const auto batch = training.task->batch(tasks::Split::train, first);
+  const auto visits = measurement::visits_needed(*training.estimator, *training.model, batch);
+  if (visits * batch.examples() > how.outcome_cap)
+    measurement::measure(training.estimator_spec, *training.estimator, *training.model, batch, how, noise);
+}
+
+// Whether a gradient may take more rows than the estimator's `cap`, by its stated cost (Cell::rows), or whether moments are exact,
+// with a cap of their own. `questions`: of the model.
+bool may_exceed_caps(const Cell& cell, int questions) {
+  const auto estimator = cell.spec("estimator");
+  const auto cap = settings_of(Estimators::instance().at(estimator.name), estimator).real("cap");
+  const auto& train = cell.settings.train;
+  if (train.measure.method == measurement::Method::exact && !cell.settings.resolved().measure_at.empty()) return true;
+  return trains(train) && cell.rows && *cell.rows * train.batch * std::max(1, questions) > cap;
+}
+
+// Why the first training gradient takes more rows than `cap`, or the first exact measurement more visits than
+// measure.outcome_cap; empty if they fit. They are tried, as far as that shows it.
+std::string why_over_caps(const Cell& cell, const std::shared_ptr<const tasks::Task>& task, const CellKeys& keys) {
+  const training::RunKeys run{keys.init, keys.order, keys.noise};
+  const auto settings = cell.settings.resolved();
+  try {
+    auto training = prepared<double>(cell, task, run);
+    if (settings.measure.method == measurement::Method::exact && !settings.measure_at.empty())
+      try_measurement(cell, training, keys.noise);
+    if (trains(settings)) training::train(training, training_alone(settings, 1), run);
+  } catch (const NotExact& error) {
+    return error.what();
+  } catch (const Error&) {  // the run will report it
+  }
+  return "";
+}
 
 }  // namespace
 

@@ -8,8 +8,8 @@
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
+#include "experiments/sweeps/cell_data.hpp"
 #include "experiments/sweeps/grid.hpp"
-#include "experiments/sweeps/start.hpp"
 #include "experiments/sweeps/tuning.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/training/monitor.hpp"

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "experiments/support/utf8.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::sweeps {
 

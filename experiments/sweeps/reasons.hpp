@@ -1,4 +1,4 @@
-// The reason why a cell would run or not.
+// The reason why a cell would run or not, and the differences between the identities of two cells, in words.
 #pragma once
 
 #include <map>
@@ -10,6 +10,11 @@
 #include "experiments/sweeps/plan.hpp"
 
 namespace hardgrad::sweeps {
+
+/// "train.steps 400 -> 401", "the estimator's plugin is another build"; empty if they are equal.
+std::vector<std::string> identity_differences(const std::string& before, const std::string& now);
+/// All of them in one line.
+std::string identity_difference(const std::string& before, const std::string& now);
 
 class Reasons {
  public:

@@ -12,7 +12,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/process.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/running.hpp"

@@ -9,10 +9,10 @@
 
 #include "core/support/error.hpp"
 #include "core/support/usage.hpp"
-#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/process.hpp"
 #include "experiments/support/path_kind.hpp"
+#include "experiments/sweeps/cell_data.hpp"
 #include "experiments/sweeps/checkpoint_writer.hpp"
-#include "experiments/sweeps/start.hpp"
 
 namespace hardgrad::sweeps {
 namespace {

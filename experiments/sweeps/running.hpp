@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "experiments/sweeps/claims.hpp"
-#include "experiments/sweeps/journal.hpp"
+#include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/run.hpp"
 #include "experiments/sweeps/run_cell.hpp"
 #include "experiments/sweeps/tuning.hpp"

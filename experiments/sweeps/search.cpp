@@ -1,4 +1,4 @@
-#include "experiments/sweeps/search.hpp"
+#include "experiments/sweeps/plan.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,8 +9,7 @@
 #include <set>
 
 #include "core/support/error.hpp"
-#include "experiments/support/number.hpp"
-#include "experiments/sweeps/plan.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::sweeps {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/support/error.hpp"
-#include "experiments/support/number.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/sweeps/config.hpp"
 
 namespace hardgrad::sweeps {

@@ -1,4 +1,5 @@
-// Specs of registered names, checked and in canonical spelling.
+// Specs of tasks, models and estimators, and the patterns that match them.
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -59,6 +60,29 @@ std::string identity_lines(const std::string& kind, const std::string& text) {
     add("target", target.entry(), target.settings().values());
   }
   return lines;
+}
+
+namespace {
+
+bool glob(const char* pattern, const char* text) {
+  if (!*pattern) return !*text;
+  if (*pattern == '*') return glob(pattern + 1, text) || (*text && glob(pattern, text + 1));
+  return *text && (*pattern == '?' || *pattern == *text) && glob(pattern + 1, text + 1);
+}
+
+}  // namespace
+
+bool pattern_matches(const std::string& pattern, const std::string& text) {
+  if (glob(pattern.c_str(), text.c_str())) return true;
+  return pattern.find('[') == std::string::npos && glob(pattern.c_str(), text.substr(0, text.find('[')).c_str());
+}
+
+bool Condition::matches(const AxisValues& values) const {
+  return std::all_of(patterns.begin(), patterns.end(), [&](const auto& item) {
+    const auto it = values.find(item.first);
+    return it != values.end() &&
+           std::any_of(item.second.begin(), item.second.end(), [&](const auto& p) { return pattern_matches(p, it->second); });
+  });
 }
 
 }  // namespace hardgrad::sweeps

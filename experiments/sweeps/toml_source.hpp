@@ -1,14 +1,16 @@
-// A sweep's file as TOML with the changes of --set, and the position of each node for messages.
+// A sweep's file as TOML with the changes of --set, the position of each node for messages, and nodes as checked values.
 #pragma once
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/support/error.hpp"
+#include "experiments/sweeps/config.hpp"
 
 namespace hardgrad::sweeps {
 
@@ -56,5 +58,23 @@ class TomlSource {
   toml::table root_;
   std::vector<std::string> sets_;
 };
+
+// Nodes of a sweep's file as checked values: settings, and axes of the grid.
+
+/// The node as the text of a value of the declared type, without silent conversions. All functions here throw UsageError with
+/// the position.
+std::string text_of(const TomlSource& source, const toml::node& node, const std::string& path, const ParameterInfo& info);
+Value setting_value(const TomlSource& source, const toml::node& node, const std::string& path, const SettingInfo& setting);
+/// The same as plain text for `checked_setting`: texts are unquoted.
+std::string setting_text(const TomlSource& source, const toml::node& node, const std::string& path, const SettingInfo& setting);
+/// The value of an axis (task, model, estimator, seed or a setting) in canonical spelling.
+std::string axis_value(const TomlSource& source, const toml::node& node, const std::string& path, const std::string& axis);
+/// A value or a list of them; `section`: grid or zip.
+GridAxis axis_of(const TomlSource& source, const std::string& name, const toml::node& node, const std::string& section);
+
+// The table [tune] of a sweep's file, checked.
+
+/// Empty if there is no [tune]. The axes and base settings of `config` must be read already. UsageError with the position.
+std::optional<TuneConfig> read_tune(const TomlSource& source, const SweepConfig& config);
 
 }  // namespace hardgrad::sweeps

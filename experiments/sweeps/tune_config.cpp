@@ -1,4 +1,4 @@
-#include "experiments/sweeps/tune_config.hpp"
+#include "experiments/sweeps/config.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

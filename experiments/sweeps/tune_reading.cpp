@@ -1,11 +1,10 @@
-#include "experiments/sweeps/tune_reading.hpp"
+#include "experiments/sweeps/toml_source.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "core/estimator/estimator.hpp"
-#include "experiments/sweeps/config_values.hpp"
 
 namespace hardgrad::sweeps {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/support/bleu.hpp"
-#include "experiments/support/number.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/npy.hpp"

@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "experiments/storage/cell_file.hpp"
+#include "experiments/storage/cell.hpp"
 #include "experiments/storage/process.hpp"
 #include "experiments/storage/results.hpp"
 #include "experiments/sweeps/folder.hpp"
@@ -39,7 +39,8 @@ void move(storage::CellRecord& record, Jitter& noise) {
       for (auto& [name, x] : *map) noise.move(x);
   for (auto& point : result.measurements) {
     auto& m = point.measurement;
-    for (const auto& field : storage::measurement_fields()) noise.move(m.*field.value);
+    for (const auto& row : measurement::quantities())
+      if (row.measured) noise.move(m.*row.measured);
     for (auto* map : {&m.entropy_by_site, &m.bias_against, &m.variance_by_group, &m.variance_by_site})
       for (auto& [name, x] : *map) noise.move(x);
     for (auto* list : {&m.mean, &m.variances})

@@ -6,7 +6,9 @@
 
 #include <hdf5.h>
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -107,5 +109,46 @@ class File {
   std::unique_ptr<std::string> memory_;  // of a new file in memory
   Id file_;
 };
+
+// A group whose arrays along one axis are written in blocks, because they do not fit in memory.
+
+class Blocks {
+ public:
+  /// Of `length` labels of the axis.
+  Blocks(File& file, Id group, std::string axis, std::size_t length);
+  /// Writes the next labels of the axis and the values of variables along it, whose first axis it is. The first block also has
+  /// all else: attributes, the other axes and variables.
+  void add(const Dataset& block);
+  hid_t group() const { return group_; }
+  /// File::each_block of an array along the axis, read back.
+  void each(const std::string& name, const File::EachBlock& f) { file_.each_block(arrays_.at(name).set, name, f); }
+  /// Number of values of an array along the axis.
+  std::size_t size(const std::string& name) const { return arrays_.at(name).width * length_; }
+
+ private:
+  struct Array {
+    Id set;
+    std::size_t width = 1;  // values for each label
+  };
+  void make(const Dataset& first);
+
+  File& file_;
+  const Id group_;
+  const std::string axis_;
+  const std::size_t length_;
+  std::size_t done_ = 0;
+  std::map<std::string, Array> arrays_;
+};
+
+// A driver of HDF5 for files on disk and in memory. It remembers the first error and goes on, because HDF5 cannot close a file
+// after a write has failed, and crashes at the end of the process.
+
+/// Access by this driver to a new file on disk. `error`: receives the number of the first error of the system, and must outlive
+/// the file.
+Id disk_access(int& error);
+/// The same to the first `end` bytes of a file that is open to be read, and stays so.
+Id disk_access(int& error, int descriptor, std::size_t end);
+/// The same to a new file in memory: `bytes`, which must outlive it, are its content once it is closed.
+Id memory_access(int& error, std::string& bytes);
 
 }  // namespace hardgrad::storage::hdf5

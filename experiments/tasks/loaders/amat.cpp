@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/support/text.hpp"
-#include "experiments/support/number.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/support/text.hpp"
-#include "experiments/support/number.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/text.hpp"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "experiments/support/number.hpp"
+#include "experiments/support/text.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/text.hpp"
 

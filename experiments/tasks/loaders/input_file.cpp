@@ -13,9 +13,8 @@
 #include <utility>
 
 #include "core/support/error.hpp"
-#include "experiments/support/number.hpp"
 #include "experiments/support/path_kind.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::tasks {
 namespace {

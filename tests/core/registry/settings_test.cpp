@@ -5,7 +5,7 @@
 
 #include "core/registry/registry.hpp"
 #include "core/support/error.hpp"
-#include "experiments/support/utf8.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::testing::settings_test {
 namespace {

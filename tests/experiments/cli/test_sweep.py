@@ -5,17 +5,13 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
 from program import BINARY, as_json, damage, records, refusal, run
-
-ROOT = Path(__file__).resolve().parents[3]
 
 SWEEP = """
 name = "small"
@@ -234,21 +230,3 @@ def test_progress_goes_to_stderr_and_does_not_flood(sweep, tmp_path):
     assert 2 <= len(done.stderr.splitlines()) <= 21 and "18/18 cells" in done.stderr and "\r" not in done.stderr
     done = run("run", sweep, "--out", tmp_path / "b", "--progress", "none")
     assert done.stderr == ""
-
-
-def test_the_curves_of_a_running_sweep_as_a_page(sweep, tmp_path):
-    def drawn(folder):
-        return subprocess.run([sys.executable, "-m", "analysis", "watch", folder, "--every", "0.2", "--hardgrad", BINARY], cwd=ROOT,
-                              capture_output=True, text=True)
-    running = subprocess.Popen([BINARY, "run", sweep, "--out", tmp_path / "it", "--set", "train.steps=20000", "--set", "measure.at=[]", "--only", "task=bits",
-                                "--progress", "none"], stdout=subprocess.DEVNULL)
-    while running.poll() is None and not (tmp_path / "it" / "plan.json").exists():
-        time.sleep(0.01)
-    for _ in range(2):  # during the run and after it
-        done = drawn(tmp_path / "it")
-        assert (done.returncode, done.stdout) == (0, f"{tmp_path}/it.html\n"), done.stderr
-        assert running.wait() == 0
-    page = (tmp_path / "it.html").read_text()
-    assert "6 of 18 cells done" in page and "data:image/" in page and "refresh" not in page
-    done = drawn(tmp_path)
-    assert done.returncode == 3 and done.stderr.startswith(f"analysis: {tmp_path}: "), done.stderr

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/check.hpp"
+#include "experiments/storage/result_files.hpp"
 #include "folder.hpp"
 #include "sample.hpp"
 

@@ -1,7 +1,6 @@
 // Checking and exporting.
-#include "experiments/storage/check.hpp"
-#include "experiments/storage/cell_file.hpp"
-#include "experiments/storage/csv.hpp"
+#include "experiments/storage/cell.hpp"
+#include "experiments/storage/result_files.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +8,6 @@
 #include <sstream>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/merge.hpp"
 #include "folder.hpp"
 #include "sample.hpp"
 

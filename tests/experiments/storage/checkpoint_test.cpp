@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/check.hpp"
+#include "experiments/storage/result_files.hpp"
 #include "folder.hpp"
 
 namespace hardgrad::testing::checkpoint_test {

@@ -7,12 +7,11 @@
 #include <tuple>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/cell.hpp"
 #include "experiments/storage/cell_store.hpp"
-#include "experiments/storage/check.hpp"
 #include "experiments/storage/checkpoint.hpp"
-#include "experiments/storage/merge.hpp"
-#include "experiments/storage/packed.hpp"
 #include "experiments/storage/process.hpp"
+#include "experiments/storage/result_files.hpp"
 #include "folder.hpp"
 #include "sample.hpp"
 #include "tests/support/dead_process.hpp"

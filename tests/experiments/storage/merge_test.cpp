@@ -1,5 +1,5 @@
 // Merging: the union of the runs' data, labelled, with NaN for missing values.
-#include "experiments/storage/merge.hpp"
+#include "experiments/storage/result_files.hpp"
 
 #include <doctest/doctest.h>
 #include <malloc.h>
@@ -7,8 +7,7 @@
 #include <cmath>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/cell_file.hpp"
-#include "experiments/storage/check.hpp"
+#include "experiments/storage/cell.hpp"
 #include "folder.hpp"
 #include "sample.hpp"
 

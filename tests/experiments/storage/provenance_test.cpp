@@ -1,5 +1,5 @@
 // Provenance of results.
-#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/process.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Text is sanitised for files and terminals.
-#include "experiments/support/utf8.hpp"
+#include "experiments/support/text.hpp"
 
 #include <doctest/doctest.h>
 

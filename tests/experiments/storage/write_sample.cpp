@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/cell_file.hpp"
+#include "experiments/storage/cell.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/storage/gradient.hpp"
-#include "experiments/storage/merge.hpp"
+#include "experiments/storage/result_files.hpp"
 #include "sample.hpp"
 
 int main(int count, char** arguments) {

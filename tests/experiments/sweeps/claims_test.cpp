@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "experiments/storage/process.hpp"
-#include "experiments/sweeps/journal.hpp"
+#include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/run.hpp"
 #include "tests/experiments/sweeps/files.hpp"
 #include "tests/support/dead_process.hpp"

@@ -1,5 +1,5 @@
 // The journal stays readable after its writer is killed.
-#include "experiments/sweeps/journal.hpp"
+#include "experiments/sweeps/folder.hpp"
 
 #include <sys/resource.h>
 #include <nlohmann/json.hpp>

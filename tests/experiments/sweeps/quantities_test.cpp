@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "experiments/storage/merge.hpp"
+#include "experiments/storage/result_files.hpp"
 #include "runs.hpp"
 
 namespace hardgrad::testing::quantities_test {

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "experiments/sweeps/identity.hpp"
 #include "experiments/sweeps/run.hpp"
 #include "tests/experiments/sweeps/files.hpp"
 

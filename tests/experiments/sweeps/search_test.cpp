@@ -1,5 +1,5 @@
 // A plan with [tune] grows by the results of its trials.
-#include "experiments/sweeps/search.hpp"
+#include "experiments/sweeps/plan.hpp"
 
 #include <doctest/doctest.h>
 

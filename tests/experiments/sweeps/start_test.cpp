@@ -1,5 +1,5 @@
 // Networks from files, and the data of cells that start from them: the same words, no test example that was trained on.
-#include "experiments/sweeps/start.hpp"
+#include "experiments/sweeps/cell_data.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

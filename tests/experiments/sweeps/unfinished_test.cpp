@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "experiments/storage/check.hpp"
+#include "experiments/storage/result_files.hpp"
 #include "experiments/storage/unfinished.hpp"
 #include "experiments/sweeps/reasons.hpp"
 #include "runs.hpp"

@@ -1,5 +1,8 @@
-// A structure as Python passes it: its sites as tuples.
+// The parts of the Python module, and the values that Python passes: arrays and structures.
 #pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
 
 #include <algorithm>
 #include <string>
@@ -9,6 +12,21 @@
 #include "core/choice/structure.hpp"
 
 namespace hardgrad::python {
+
+template <class T>
+using Numbers = pybind11::array_t<T, pybind11::array::c_style | pybind11::array::forcecast>;
+
+/// A new array with the given shape.
+template <class To, class From>
+pybind11::array_t<To> array_of(const From* numbers, std::vector<pybind11::ssize_t> shape) {
+  pybind11::array_t<To> array(std::move(shape));
+  std::copy_n(numbers, array.size(), array.mutable_data());
+  return array;
+}
+template <class To, class From>
+pybind11::array_t<To> array_of(const std::vector<From>& numbers, std::vector<pybind11::ssize_t> shape) {
+  return array_of<To>(numbers.data(), std::move(shape));
+}
 
 /// name, options, columns, times, width of the state, the number of its reach (choice/structure.hpp), and the options of a
 /// subset (0: choices are one option each)
@@ -39,5 +57,14 @@ inline std::vector<SiteTuple> sites_of(const Structure& structure) {
                        picks_of(site));
   return sites;
 }
+
+/// Networks that run in Python and make choices, which may feed later ones.
+void declare_episode(pybind11::module_& module);
+/// hardgrad.Estimator: an estimator that keeps its learned state, and this state as arrays.
+void declare_estimator(pybind11::module_& module);
+/// Statistics of gradients that are drawn in Python.
+void declare_replicates(pybind11::module_& module);
+/// hardgrad.test: the verification of `hardgrad test`, for registered estimators and those written in Python.
+void declare_test(pybind11::module_& module);
 
 }  // namespace hardgrad::python

@@ -1,10 +1,25 @@
-// A sweep as a job array of Slurm.
+// Running a sweep from a command line: the options that `plan` and `run` share, and a sweep as a job array of Slurm.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "experiments/cli/verb.hpp"
+#include "experiments/sweeps/run.hpp"
+
 namespace hardgrad::cli {
+
+struct SweepOptions {
+  std::string file, out, shard, progress = "auto";
+  std::vector<std::string> sets, only;
+  int jobs = 0;
+
+  /// Adds the options; returns the argument for the file.
+  Argument add(Verb& verb);
+  sweeps::SweepConfig config() const;
+  /// Checks shard and filters; the folder is --out or the configuration's.
+  sweeps::RunOptions run_options(const sweeps::SweepConfig& config) const;
+};
 
 struct SlurmJob {
   std::string name;                  ///< of the sweep

@@ -1,14 +1,16 @@
-// A clear error if a limit of the shell leaves too little memory. It is checked before any library starts: with too little
-// address space OpenBLAS 0.3.29 asks for its memory for ever when it is loaded, and threads end silently or wait for ever.
+// Clear errors before any library starts: if a limit of the shell leaves too little memory, or if a build for one processor runs
+// on an older one, instead of an illegal instruction. Compiled for any x86-64.
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 
 namespace {
 
-// Threads and BLAS at their start, in megabytes: 582 with two cores, including a reserved heap of 64 for each.
+// With too little address space OpenBLAS 0.3.29 asks for its memory for ever when it is loaded, and threads end silently or
+// wait for ever. Threads and BLAS at their start, in megabytes: 582 with two cores, including a reserved heap of 64 for each.
 constexpr rlim_t least_memory = 512, memory_of_core = 100, least_stack = 1;
 constexpr rlim_t megabyte = 1'000'000;
 
@@ -34,5 +36,26 @@ void check_limits() {
 }
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = check_limits;
+
+#ifdef __x86_64__
+// HARDGRAD_CHECKS has a HARDGRAD_CHECK(feature) for each feature in use. Run before all other initialisation.
+
+[[maybe_unused]] void refuse(const char* feature) {
+  const auto say = [](const char* text) { (void)!write(STDERR_FILENO, text, std::strlen(text)); };
+  say("hardgrad: error: built for a processor with ");
+  say(feature);
+  say(", which this one lacks; build it on this machine, or with --preset portable\n");
+  _exit(2);
+}
+
+__attribute__((constructor(101))) void check_processor() {
+  __builtin_cpu_init();
+#define HARDGRAD_CHECK(feature) \
+  if (!__builtin_cpu_supports(#feature)) refuse(#feature);
+#ifdef HARDGRAD_CHECKS
+  HARDGRAD_CHECKS
+#endif
+}
+#endif
 
 }  // namespace

@@ -1,8 +1,10 @@
-// Converts arbitrary text for files and terminals.
+// Converts arbitrary text for files and terminals, and numbers in texts.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -72,6 +74,15 @@ inline std::string printable(std::string_view s) {
     i += length ? length : 1;
   }
   return out;
+}
+
+/// The number that the whole text spells, independent of the locale; nothing if it spells none.
+template <class N>
+std::optional<N> number_of(std::string_view text) {
+  N value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return value;
 }
 
 }  // namespace hardgrad

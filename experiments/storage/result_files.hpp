@@ -1,4 +1,4 @@
-// Merges cells into one labelled file.
+// Files of results: merged from cells, checked, and written as tables of text.
 #pragma once
 
 #include <cstddef>
@@ -32,5 +32,14 @@ using EachCell = std::function<void(const std::function<void(CellRecord&&)>&)>;
 /// of them is in memory at a time. Returns their number.
 std::size_t write_merged(const std::string& path, const EachCell& cells, const MergeSettings& settings = {});
 std::size_t write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings = {});
+
+/// The faults of a file of cells, or of a result, gradient, checkpoint or unfinished cell, in words, one line each (starting with the path); empty if it
+/// has none.
+std::vector<std::string> check_file(const std::string& path);
+
+/// Writes runs.csv, training.csv, evaluations.csv, measurements.csv, measurement_groups.csv,
+/// measurement_targets.csv of a result into a folder, if it has such data; creates the folder if needed. Tables are tidy: one
+/// row per run and label, missing numbers empty. Returns the paths. InputError, UsageError.
+std::vector<std::string> export_csv(const std::string& path, const std::string& folder);
 
 }  // namespace hardgrad::storage
