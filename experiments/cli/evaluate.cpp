@@ -20,7 +20,7 @@
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/training/evaluation.hpp"
-#include "experiments/training/exact_posterior.hpp"
+#include "experiments/training/predictions.hpp"
 
 namespace hardgrad::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/tasks/sequence_task.hpp"
-#include "experiments/tasks/vocabulary.hpp"
+#include "experiments/tasks/text.hpp"
 #include "experiments/training/beam_search.hpp"
 
 namespace hardgrad::cli {

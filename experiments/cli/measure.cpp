@@ -20,7 +20,7 @@
 #include "experiments/cli/readable.hpp"
 #include "experiments/cli/scene.hpp"
 #include "experiments/cli/verbs.hpp"
-#include "experiments/measurement/affordable.hpp"
+#include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/merge.hpp"

@@ -7,7 +7,7 @@
 #include "core/support/error.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/start.hpp"
-#include "experiments/training/same_words.hpp"
+#include "experiments/training/evaluation.hpp"
 
 namespace hardgrad::cli {
 

@@ -10,7 +10,7 @@
 #include "experiments/sweeps/caps.hpp"
 #include "experiments/sweeps/start.hpp"
 #include "experiments/tasks/task.hpp"
-#include "experiments/training/annealing.hpp"
+#include "experiments/training/schedule.hpp"
 
 namespace hardgrad::sweeps {
 namespace {
