@@ -20,10 +20,10 @@
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/tasks/sequence_task.hpp"
-#include "experiments/tasks/vocabulary.hpp"
+#include "experiments/tasks/text.hpp"
 #include "experiments/training/beam_search.hpp"
 #include "experiments/training/evaluation.hpp"
-#include "experiments/training/exact_posterior.hpp"
+#include "experiments/training/predictions.hpp"
 
 namespace hardgrad::cli {
 namespace {

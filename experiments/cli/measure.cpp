@@ -18,7 +18,7 @@
 #include "experiments/cli/preflight.hpp"
 #include "experiments/cli/scene.hpp"
 #include "experiments/cli/verb.hpp"
-#include "experiments/measurement/affordable.hpp"
+#include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/process.hpp"

@@ -10,7 +10,7 @@
 #include "experiments/cli/candidates.hpp"
 #include "experiments/sweeps/cell_data.hpp"
 #include "experiments/sweeps/config.hpp"
-#include "experiments/training/same_words.hpp"
+#include "experiments/training/evaluation.hpp"
 
 namespace hardgrad::cli {
 

@@ -15,8 +15,6 @@
 #include "experiments/cli/verb.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/verification/verify.hpp"
-#include "experiments/verification/verify_model.hpp"
-#include "experiments/verification/verify_task.hpp"
 
 namespace hardgrad::cli {
 namespace {

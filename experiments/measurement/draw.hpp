@@ -9,9 +9,8 @@
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
 #include "experiments/measurement/defensive_mixture.hpp"
-#include "experiments/measurement/ratios.hpp"
+#include "experiments/measurement/paths.hpp"
 #include "experiments/measurement/statistics.hpp"
-#include "experiments/measurement/visited.hpp"
 #include "experiments/support/stop.hpp"
 
 namespace hardgrad::measurement {

@@ -8,14 +8,11 @@
 #include <utility>
 
 #include "experiments/measurement/lengths.hpp"
-#include "experiments/measurement/parted.hpp"
-#include "experiments/measurement/permuted.hpp"
+#include "experiments/measurement/outcome_visits.hpp"
 #include "experiments/measurement/quadrature.hpp"
-#include "experiments/measurement/visits.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad::measurement {
-
 namespace {
 
 /// The parts of a batch with independent estimates: single examples, or the whole batch if the estimator couples its examples.

@@ -1,17 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+#include "experiments/measurement/paths.hpp"
+#include "experiments/support/stop.hpp"
+
+namespace hardgrad::measurement {
+
 // Exact moments of an estimator: its mean and covariance without sampling.
 //
 // The estimator runs on a source of noise that replays. A categorical draw visits every outcome in turn (depth first), and each
 // complete set of outcomes is weighted by its probability. Examples are independent given the parameters, so they are visited
 // one at a time. Exchangeable samples are visited as multisets with multinomial weights.
-#pragma once
-
-#include <vector>
-
-#include "core/estimator/estimator.hpp"
-#include "experiments/measurement/ratios.hpp"
-#include "experiments/support/stop.hpp"
-
-namespace hardgrad::measurement {
 
 /// Mean and covariance of an estimate of a batch, and its cost.
 struct Moments {
@@ -47,5 +49,13 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
 /// coarsest quadrature, a mean of copies with one copy.
 template <class T>
 double visits_needed(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch);
+
+// The number of samples an exact measurement can afford.
+
+/// The largest number of samples, below the spec's, for which exact moments need no more visits than the cap, written as in a
+/// spec: "samples=7". Empty if the estimator takes no number of samples, or if fewer samples would not help. An estimate, from
+/// one first visit (visits_needed).
+template <class T>
+std::string affordable(const Spec& spec, const Model<T>& model, const Batch& batch, double outcome_cap);
 
 }  // namespace hardgrad::measurement

@@ -15,7 +15,6 @@
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/summary.hpp"
-#include "experiments/measurement/support.hpp"
 
 namespace hardgrad::measurement {
 namespace {

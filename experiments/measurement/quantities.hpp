@@ -40,7 +40,7 @@ struct Measurement {
   double replicates = not_a_number;          ///< number drawn
   double effective_sample_size = not_a_number;  ///< Replicates::effective_sample_size of the variance
   double tail_index = not_a_number;             ///< of the squared deviations, Replicates::tail
-  double unvisited_mass = not_a_number;         ///< probability of the choices that no replicate made, see visited.hpp
+  double unvisited_mass = not_a_number;         ///< probability of the choices that no replicate made, see paths.hpp
   double effective_ratio_share = not_a_number;  ///< off policy: Ratios::effective_share
   double largest_ratio = not_a_number;          ///< off policy: Ratios::largest
   /// By visiting every outcome, in addition to Method::sampled, if that takes no more visits than the sample takes examples.

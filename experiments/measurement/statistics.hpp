@@ -9,9 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "experiments/measurement/intervals.hpp"
 #include "experiments/measurement/probes.hpp"
-#include "experiments/measurement/squared_length.hpp"
-#include "experiments/measurement/variance_interval.hpp"
 
 namespace hardgrad::measurement {
 

@@ -1,10 +1,14 @@
-// The statistics of replicates, with their intervals, as fields of a Measurement.
+// The statistics of replicates, with their intervals, as fields of a Measurement, and whether replicates support them.
 #pragma once
+
+#include <string>
 
 #include "experiments/measurement/measure.hpp"
 #include "experiments/measurement/statistics.hpp"
 
 namespace hardgrad::measurement {
+
+// The statistics of replicates, with their intervals, as fields of a Measurement.
 
 /// Relative rounding of a gradient that is computed in a precision; smaller biases are not tested.
 template <class T>
@@ -28,5 +32,23 @@ double bias_of_rounding(const Measurement& m, double epsilon);
 /// Sets ratios to NaN where rounding dominates: ratios to a gradient below the rounding of its samples, and ratios to a
 /// variance below the rounding of the gradient. An estimator without variance has an infinite signal-to-noise ratio.
 void drop_ratios_of_rounding(Measurement& m, double epsilon);
+
+// Checks whether replicates support the statistics made from them: intervals, p-values, ratios.
+
+/// Level of each of the three intervals (of variance, squared bias, cosine) that an exact value is compared with: of correct
+/// measurements at most three in a thousand are marked.
+inline constexpr double mark_level = 0.999;
+
+/// The reason why they do not, for the report; empty if there is none. A sample cannot show rare terms that were not drawn, so
+/// other knowledge of the estimator is used:
+///   - the exact variance (Measurement::exact_variance) lies outside its interval of level `mark_level`;
+///   - fewer than five replicates carry the variance, or the tail of their squared deviations is so heavy that their variance
+///   is infinite (of weighted replicates, only where fewer than 20 carry the variance);
+///   - there is no noise although choices are unvisited, or there is a bias (p < 0.001) although the estimator `claims` none.
+std::string why_unreliable(const Measurement& m, const Replicates& replicates, bool claims);
+
+/// Lists the intervals of level `mark_level`, besides the variance's, that miss a known exact value (Measurement::exact_cosine
+/// and the like); empty if none does. The recorded intervals of level .95 may miss it: one in twenty does.
+std::string missed(const Measurement& m, const Replicates& replicates);
 
 }  // namespace hardgrad::measurement

@@ -14,7 +14,6 @@
 #include "core/support/error.hpp"
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/summary.hpp"
-#include "experiments/measurement/support.hpp"
 
 namespace hardgrad::python {
 namespace {

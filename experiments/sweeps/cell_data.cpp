@@ -13,7 +13,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
-#include "experiments/training/same_words.hpp"
+#include "experiments/training/evaluation.hpp"
 
 namespace hardgrad::sweeps {
 namespace {

@@ -14,7 +14,7 @@
 #include "experiments/sweeps/cell_data.hpp"
 #include "experiments/sweeps/run_cell.hpp"
 #include "experiments/tasks/task.hpp"
-#include "experiments/training/annealing.hpp"
+#include "experiments/training/schedule.hpp"
 
 namespace hardgrad::sweeps {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/algorithm_kinds.hpp"
-#include "experiments/tasks/graded.hpp"
 
 namespace hardgrad::tasks::algorithm {
 namespace {

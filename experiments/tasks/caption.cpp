@@ -6,13 +6,11 @@
 
 #include "core/support/bleu.hpp"
 #include "experiments/support/text.hpp"
+#include "experiments/tasks/generated_images.hpp"
 #include "experiments/tasks/listed.hpp"
+#include "experiments/tasks/loaders/arrays.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
-#include "experiments/tasks/loaders/npy.hpp"
-#include "experiments/tasks/scene_painter.hpp"
-#include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
-#include "experiments/tasks/vocabulary.hpp"
 
 namespace hardgrad::tasks::caption {
 namespace {

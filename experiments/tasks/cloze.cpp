@@ -7,10 +7,9 @@
 #include <map>
 
 #include "core/random/randomness.hpp"
+#include "experiments/tasks/generated_stories.hpp"
 #include "experiments/tasks/listed.hpp"
-#include "experiments/tasks/newsroom.hpp"
-#include "experiments/tasks/splits.hpp"
-#include "experiments/tasks/vocabulary.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks::cloze {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/support/path_kind.hpp"
-#include "experiments/tasks/drawn_digits.hpp"
+#include "experiments/tasks/generated_images.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 
 namespace hardgrad::tasks {

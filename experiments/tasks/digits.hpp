@@ -8,7 +8,7 @@
 
 #include "core/random/key.hpp"
 #include "core/registry/fields.hpp"
-#include "experiments/tasks/loaders/idx.hpp"
+#include "experiments/tasks/loaders/arrays.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad::tasks {

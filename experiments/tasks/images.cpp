@@ -8,7 +8,7 @@
 #include "core/random/randomness.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/tasks/digits.hpp"
-#include "experiments/tasks/loaders/amat.hpp"
+#include "experiments/tasks/loaders/arrays.hpp"
 #include "experiments/tasks/options_used.hpp"
 
 namespace hardgrad::tasks::images {

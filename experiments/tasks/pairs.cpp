@@ -7,13 +7,11 @@
 #include <set>
 
 #include "core/support/text.hpp"
+#include "experiments/tasks/generated_pairs.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
-#include "experiments/tasks/loaders/labelled_pairs.hpp"
-#include "experiments/tasks/phrase_pairs.hpp"
-#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
 #include "experiments/tasks/text.hpp"
-#include "experiments/tasks/vocabulary.hpp"
 
 namespace hardgrad::tasks::pairs {
 namespace {

@@ -2,13 +2,11 @@
 #include <fmt/format.h>
 
 #include "core/support/error.hpp"
-#include "experiments/tasks/linear_tree.hpp"
-#include "experiments/tasks/loaders/bracketed_trees.hpp"
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/sequence_task.hpp"
-#include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
-#include "experiments/tasks/tree_grammar.hpp"
+#include "experiments/tasks/trees.hpp"
 
 namespace hardgrad::tasks::parse {
 namespace {

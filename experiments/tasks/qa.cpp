@@ -9,11 +9,10 @@
 
 #include "core/random/randomness.hpp"
 #include "experiments/support/path_kind.hpp"
+#include "experiments/tasks/generated_stories.hpp"
 #include "experiments/tasks/listed.hpp"
-#include "experiments/tasks/loaders/babi.hpp"
-#include "experiments/tasks/splits.hpp"
-#include "experiments/tasks/story_world.hpp"
-#include "experiments/tasks/vocabulary.hpp"
+#include "experiments/tasks/loaders/questions.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks::qa {
 namespace {

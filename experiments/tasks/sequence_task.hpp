@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "experiments/tasks/links.hpp"
 #include "experiments/tasks/listed.hpp"
-#include "experiments/tasks/vocabulary.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {
 

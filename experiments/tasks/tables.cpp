@@ -14,7 +14,7 @@
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/on_demand.hpp"
 #include "experiments/tasks/table_programs.hpp"
-#include "experiments/tasks/vocabulary.hpp"
+#include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks::tables {
 namespace {

@@ -85,6 +85,14 @@ class Task {
   std::string data_hash_;
 };
 
+/// A task with a curriculum: an optional interface besides Task. Draws training examples by the number of examples seen
+/// before. The result depends only on its arguments, so an interrupted training resumes with the same examples.
+struct Graded {
+  virtual ~Graded() = default;
+  /// Replaces Task::training_batch; `seen` examples were drawn before this batch.
+  virtual Batch graded_batch(const std::vector<int>& indices, Key epoch, std::uint64_t seen) const = 0;
+};
+
 /// A task's entry in the registry.
 struct TaskEntry {
   static constexpr const char* noun = "task";

@@ -8,12 +8,11 @@
 
 #include "core/support/edit_distance.hpp"
 #include "core/support/error.hpp"
-#include "experiments/tasks/loaders/inflection.hpp"
+#include "experiments/tasks/generated_pairs.hpp"
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
-#include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
 #include "experiments/tasks/sequence_task.hpp"
-#include "experiments/tasks/spelling.hpp"
-#include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks::transduce {

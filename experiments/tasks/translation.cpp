@@ -6,8 +6,8 @@
 
 #include "core/support/bleu.hpp"
 #include "core/support/error.hpp"
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/sequence_task.hpp"
-#include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/translation_corpus.hpp"
 
 namespace hardgrad::tasks::translation {

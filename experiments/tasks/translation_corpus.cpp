@@ -8,11 +8,10 @@
 #include <numeric>
 
 #include "core/support/error.hpp"
-#include "experiments/tasks/loaders/gold_links.hpp"
+#include "experiments/tasks/generated_pairs.hpp"
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
-#include "experiments/tasks/loaders/parallel_text.hpp"
-#include "experiments/tasks/sentence_grammar.hpp"
-#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad::tasks {

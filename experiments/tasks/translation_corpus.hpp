@@ -7,8 +7,8 @@
 
 #include "core/random/key.hpp"
 #include "core/registry/fields.hpp"
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/sequence_task.hpp"
-#include "experiments/tasks/splits.hpp"
 
 namespace hardgrad::tasks {
 

@@ -2,7 +2,7 @@
 
 #include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/finite.hpp"
-#include "experiments/training/batches.hpp"
+#include "experiments/training/schedule.hpp"
 
 namespace hardgrad::training {
 

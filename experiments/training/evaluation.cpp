@@ -1,21 +1,24 @@
 #include "experiments/training/evaluation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <set>
+#include <stdexcept>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
-#include "core/choice/top_k.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
-#include "core/models/parts/word_choices.hpp"
+#include "core/support/error.hpp"
 #include "experiments/measurement/finite.hpp"
-#include "experiments/tasks/vocabulary.hpp"
-#include "experiments/training/averaged_answers.hpp"
+#include "experiments/tasks/text.hpp"
 #include "experiments/training/beam_search.hpp"
-#include "experiments/training/exact_posterior.hpp"
+#include "experiments/training/predictions.hpp"
 
 namespace hardgrad::training {
 namespace {
@@ -182,41 +185,6 @@ std::unique_ptr<Handler<T>> handler_of(const Model<T>& model, const Target& targ
 }  // namespace
 
 template <class T>
-tasks::Observation observe(const Episode<T>& episode) {
-  const auto examples = static_cast<std::size_t>(episode.examples());
-  const auto& steps = episode.steps();
-  const auto& predictions = episode.predictions();
-  // Words that are chosen beside other things are predictions only.
-  const auto counts = [&](const auto& question) {
-    return question.site.name != word_site_name || steps[0].question.site.name == word_site_name;
-  };
-  std::size_t choices = 0;
-  int picks = 1;
-  for (const auto& step : steps) {
-    if (!counts(step.question)) continue;
-    choices += static_cast<std::size_t>(step.question.site.columns) * step.choice.picks();
-    picks = std::max(picks, step.choice.picks());
-  }
-  tasks::Observation seen{full<int>({examples, predictions.size()}, -1), full<int>({examples, choices}, -1), picks};
-  std::size_t first = 0;
-  for (const auto& [question, choice] : steps) {
-    if (!counts(question)) continue;
-    const std::size_t picks = choice.picks(), of_row = question.site.columns * picks;
-    for (std::size_t cell = 0; cell < examples * question.site.columns && !choice.numbers(); ++cell) {
-      const auto to = row_of(seen.choices, cell * picks / of_row).subspan(first + cell * picks % of_row, picks);
-      if (choice.hard())
-        std::copy_n(choice.picked().begin() + static_cast<std::ptrdiff_t>(cell * picks), picks, to.begin());
-      else
-        write_largest(std::span<const T>(choice.weights().value().row(cell), choice.weights().cols()), to);
-    }
-    first += of_row;
-  }
-  for (std::size_t p = 0; p < predictions.size(); ++p)
-    for (std::size_t b = 0; b < examples; ++b) seen.predictions(b, p) = predictions[p].label[b];
-  return seen;
-}
-
-template <class T>
 tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, Attention attention) {
   Tape<T> tape;
   const auto handler = handler_of(model, target, batch, attention);
@@ -276,10 +244,32 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
   return point;
 }
 
+void require_same_words(const tasks::Task& trained, const tasks::Task& task, const EvaluationSettings& settings,
+                        const std::string& where) {
+  std::map<std::string, std::set<int>> seen;  // indices of each field
+  for_each_batch(task, settings, [&](const Batch& batch) {
+    for (const auto& [field, values] : batch.integers)
+      for (int number : values) {
+        if (number < 0 || !seen[field].insert(number).second) continue;
+        const auto here = task.word(field, number);
+        if (here.empty()) continue;
+        std::string there = "nothing";
+        try {
+          there = trained.word(field, number);
+        } catch (const std::out_of_range&) {  // it has fewer words
+        }
+        if (here != there)
+          throw InputError(
+              fmt::format("{}: the network was trained on other words: number {} of `{}` is \"{}\" here and \"{}\" "
+                          "there, and this task cannot reuse the training vocabulary",
+                          where, number, field, here, there));
+      }
+  });
+}
+
 #define HARDGRAD_INSTANTIATE(T)                                                                                     \
   template std::unique_ptr<Handler<T>> plain_handler(const Target&);                                                \
   template std::unique_ptr<Handler<T>> decoding_handler(const Model<T>&, const Target&, const EvaluationSettings&); \
-  template tasks::Observation observe(const Episode<T>&);                                                           \
   template tasks::Observation most_probable(const Model<T>&, const Target&, const Batch&, Attention);               \
   template EvaluationPoint evaluate(const tasks::Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);
 HARDGRAD_INSTANTIATE(float)

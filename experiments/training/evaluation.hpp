@@ -8,12 +8,13 @@
 
 #include "core/estimator/estimator.hpp"
 #include "experiments/tasks/task.hpp"
+#include "experiments/training/predictions.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::training {
 
 /// The distribution whose most probable choices metrics use: the prior, the learned posterior, or the exact posterior
-/// p(z | x, y) (exact_posterior.hpp). Posteriors depend on the answer.
+/// p(z | x, y) (predictions.hpp). Posteriors depend on the answer.
 enum class Attention { prior, learned_posterior, exact_posterior };
 
 struct EvaluationSettings {
@@ -24,8 +25,7 @@ struct EvaluationSettings {
   int beam = 1;                            ///< width of the beam for decoding; 1: the most probable word at every step
   bool sum_choices = false;                ///< decode by the words' probability summed over choices, as beam_search.hpp
   Attention attention = Attention::prior;  ///< source of the most probable choices for metrics (decoding: always the prior)
-  int average =
-      0;  ///< number of samples over which predictions are averaged (averaged_answers.hpp); 0: the most probable choices
+  int average = 0;  ///< number of samples over which predictions are averaged (predictions.hpp); 0: the most probable choices
   int bound_samples = 0;   ///< number of samples of the sampled bound; 0: none
   double row_cap = 20000;  ///< most rows per enumeration: batches are split to fit; larger examples are not enumerated
   Stop stop = {};          ///< polled between batches and parts of them
@@ -68,8 +68,9 @@ void for_each_batch(const tasks::Task& task, const EvaluationSettings& settings,
   }
 }
 
-/// The observation from an episode with one row per example.
-template <class T>
-tasks::Observation observe(const Episode<T>& episode);
+/// Checks that data has the training vocabulary, for tasks that cannot reuse a vocabulary. InputError `<where>: ...` if an
+/// index means one word in the training data and another in the examples to evaluate.
+void require_same_words(const tasks::Task& trained, const tasks::Task& task, const EvaluationSettings& settings,
+                        const std::string& where);
 
 }  // namespace hardgrad::training

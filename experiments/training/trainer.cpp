@@ -10,10 +10,9 @@
 #include "core/support/usage.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/training/adaptation.hpp"
-#include "experiments/training/annealing.hpp"
-#include "experiments/training/batches.hpp"
 #include "experiments/training/evaluation.hpp"
 #include "experiments/training/monitor.hpp"
+#include "experiments/training/schedule.hpp"
 
 namespace hardgrad::training {
 namespace {

@@ -34,7 +34,7 @@ struct TrainSettings {
   std::string apart;            ///< parameters of the model with a separate optimiser: a name, or its prefix before a dot
   std::string apart_optimizer = "sgd";     ///< their optimiser, on the same schedule
   double apart_learning_rate = 1e-2;       ///< its step size
-  std::string anneal;                      ///< settings of the estimator and their final values, see annealing.hpp
+  std::string anneal;                      ///< settings of the estimator and their final values, see schedule.hpp
   double own_learning_rate = 1e-3;         ///< of the estimator's own networks (Adam, on the model's schedule)
   int log_every = 10;                      ///< steps between logged training losses (each the mean since the last)
   int evaluate_every = 0;                  ///< steps between evaluations; 0: only at the end

@@ -14,7 +14,6 @@ namespace hardgrad::verification {
 
 constexpr double outcome_cap = 3e4;  ///< for one exact mean
 
-// estimator_contract.cpp
 /// Reports a broken contract: a non-finite or irreproducible estimate, a changed learned state, a batch estimate that is not
 /// the mean of its examples', or a dependence on the number of threads. Empty if there is none.
 template <class T>
@@ -26,7 +25,6 @@ struct Found {
   std::string detail;
 };
 
-// estimator_truth.cpp
 /// The exact truth of a target on a batch of a test network, computed once per process for all estimators of the target.
 /// NotExact if it has too many outcomes.
 const measurement::Truth& truth_of(const Target& target, const TestModel& tested, const Batch& batch);
@@ -34,7 +32,6 @@ const measurement::Truth& truth_of(const Target& target, const TestModel& tested
 /// differences, to 1e-5. Empty for targets that are not gradients, and if there are too many outcomes.
 std::optional<Found> slope_of_value(const Target& target, const TestModel& tested);
 
-// estimator_moments.cpp
 /// Checks on the first example that the mean of the estimates is the truth (if `unbiased`), and that the exact variance lies in
 /// an interval estimated from draws. Empty if neither can be computed; then `why` gives the reason, unless it has one already.
 std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const TestModel& tested, std::string& why);

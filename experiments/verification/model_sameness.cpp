@@ -5,7 +5,6 @@
 
 #include "core/autodiff/gradient.hpp"
 #include "experiments/verification/estimates.hpp"
-#include "experiments/verification/mixture.hpp"
 #include "experiments/verification/model_checks.hpp"
 #include "experiments/verification/traces.hpp"
 

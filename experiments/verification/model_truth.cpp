@@ -8,7 +8,6 @@
 #include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/truth.hpp"
 #include "experiments/verification/estimates.hpp"
-#include "experiments/verification/mixture.hpp"
 #include "experiments/verification/model_checks.hpp"
 #include "experiments/verification/traces.hpp"
 

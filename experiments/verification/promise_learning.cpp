@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "core/autodiff/reduce.hpp"
-#include "experiments/verification/promise_trials.hpp"
+#include "experiments/verification/promises.hpp"
 
 namespace hardgrad::verification {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "experiments/measurement/measure.hpp"
-#include "experiments/verification/promise_trials.hpp"
+#include "experiments/verification/promises.hpp"
 #include "experiments/verification/test_models.hpp"
 
 namespace hardgrad::verification {

@@ -1,5 +1,5 @@
 #include "core/autodiff/gradient.hpp"
-#include "experiments/verification/promise_trials.hpp"
+#include "experiments/verification/promises.hpp"
 #include "experiments/verification/test_models.hpp"
 
 namespace hardgrad::verification {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "experiments/verification/promise_trials.hpp"
+#include "experiments/verification/promises.hpp"
 
 namespace hardgrad::verification {
 

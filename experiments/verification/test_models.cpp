@@ -4,10 +4,8 @@
 
 #include <cmath>
 
-#include "experiments/verification/drift.hpp"
 #include "experiments/verification/recurrent.hpp"
-#include "experiments/verification/small_choice.hpp"
-#include "experiments/verification/two_sites.hpp"
+#include "experiments/verification/small_models.hpp"
 
 namespace hardgrad::verification {
 namespace {

@@ -12,7 +12,7 @@ namespace hardgrad::verification {
 namespace {
 
 /// The row of `rows` for sample m of example b; it may represent all samples.
-int row_of(const Rows& rows, int b, int m) {
+int row_of_sample(const Rows& rows, int b, int m) {
   int first = -1, count = 0;
   for (std::size_t r = 0; r < rows.size(); ++r)
     if (rows.example[r] == b) {
@@ -104,11 +104,11 @@ Traces traces_of(const Model<T>& model, const Episode<T>& run, int samples) {
     for (int m = 0; m < samples; ++m) {
       auto& trace = traces.of_row.emplace_back();
       for (const auto& [question, choice] : run.steps())
-        if (const int row = row_of(*question.site.rows, b, m); row >= 0 && question.chooses(row))
+        if (const int row = row_of_sample(*question.site.rows, b, m); row >= 0 && question.chooses(row))
           trace.questions.push_back(seen(question, row));
       for (const auto& cost : run.costs()) {
         auto& paid = trace.costs.emplace_back();
-        const int row = row_of(*cost.rows, b, m);
+        const int row = row_of_sample(*cost.rows, b, m);
         if (row < 0) continue;
         const auto of = cost.by_column ? cost.by_column.value() : cost.loss.value();
         paid.assign(of.row(row), of.row(row) + of.cols);

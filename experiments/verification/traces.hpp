@@ -1,18 +1,25 @@
-// Runs of a model with given answers, and a record of the values that each sample saw.
-//
-// An answer is identified by its example, its sample, and its place among the choices with more than one option. So the same
-// answers can be given in another batch, without padding, and as weights instead of options.
+// All that a run of a model shows, and a number that depends on all of it.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/choice/episode.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/models/model.hpp"
 
 namespace hardgrad::verification {
+
+// Runs of a model with given answers, and a record of the values that each sample saw.
+//
+// An answer is identified by its example, its sample, and its place among the choices with more than one option. So the same
+// answers can be given in another batch, without padding, and as weights instead of options.
 
 /// The place of an answer.
 struct ChoiceIndex {
@@ -78,5 +85,33 @@ Traces traces_of(const Model<T>& model, const Episode<T>& run, int samples);
 
 /// The first difference of two traces, for a message; empty if they agree to `tolerance` (relative for numbers above 1).
 std::string difference(const Trace& a, const Trace& b, double tolerance);
+
+// A number that depends on all observable values of a run, for gradient checks of whole models.
+
+/// A sum with different weights of every cost, log probability (under the prior and, if present, the posterior) or entropy
+/// (for choices without a probability), and state.
+inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities = true) {
+  auto& tape = episode.tape();
+  auto total = tape.constant(1, 1);
+  int n = 0;
+  const auto include = [&](Var<double> x) {
+    std::vector<double> weight(x.value().size());
+    for (auto& w : weight) w = 1 + std::sin(++n * 1.7);
+    total = add(total, weighted_sum(x, std::span<const double>(weight)));
+  };
+  for (const auto& cost : episode.costs()) include(cost.loss);
+  for (std::size_t t = 0; with_log_probabilities && t < episode.steps().size(); ++t) {
+    const auto& [question, choice] = episode.steps()[t];
+    if (choice.has_probability() && choice.hard()) {
+      include(episode.log_probability(static_cast<int>(t)));
+      if (episode.terms().drawn_from == DrawnFrom::posterior)
+        include(episode.log_probability(static_cast<int>(t), DrawnFrom::prior));
+    } else {
+      include(question.distribution->entropy());
+    }
+    if (question.site.state) include(question.site.state);
+  }
+  return total;
+}
 
 }  // namespace hardgrad::verification

@@ -1,4 +1,4 @@
-#include "experiments/verification/verify_model.hpp"
+#include "experiments/verification/verify.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/verification/verify_task.hpp"
+#include "experiments/verification/verify.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,6 @@
 """The recorded variances of estimators (`promise::variance`), enumerated independently from their equations.
 
-The network (experiments/verification/small_choice.hpp) makes two choices between two options. Its loss is
+The network (experiments/verification/small_models.hpp) makes two choices between two options. Its loss is
 f(z) = 0.4 + s m(z), m(z) = sum_d a_d[z_d] + (sum_d b_d[z_d])^3. Its parameters are logits phi [2, 2] and s = 1.
 """
 import itertools

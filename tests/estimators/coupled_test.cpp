@@ -4,7 +4,7 @@
 
 #include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/coupling/dirichlet_copula.hpp"
-#include "experiments/measurement/replay.hpp"
+#include "experiments/measurement/noise_enumerator.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/coupling.hpp"
 #include "tests/support/toys.hpp"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "experiments/verification/two_sites.hpp"
+#include "experiments/verification/small_models.hpp"
 #include "tests/support/exactness.hpp"
 
 namespace hardgrad::testing::differing_sites_test {

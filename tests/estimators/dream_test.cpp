@@ -7,7 +7,7 @@
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/estimator/importance/importance.hpp"
 #include "core/models/parts/dreams.hpp"
-#include "experiments/measurement/replay.hpp"
+#include "experiments/measurement/noise_enumerator.hpp"
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
 

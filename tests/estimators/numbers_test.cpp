@@ -6,7 +6,7 @@
 #include "experiments/measurement/at_logits.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/tasks/task.hpp"
-#include "experiments/verification/drift.hpp"
+#include "experiments/verification/small_models.hpp"
 #include "tests/support/exactness.hpp"
 
 namespace hardgrad::testing::numbers_test {

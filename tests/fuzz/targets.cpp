@@ -18,9 +18,9 @@
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/plan.hpp"
-#include "experiments/tasks/loaders/cnn_question.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
-#include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
+#include "experiments/tasks/loaders/questions.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/storage/sample.hpp"
 

@@ -76,7 +76,7 @@ class _Scatter(NamedTuple):
 
 
 class _Length(NamedTuple):
-    """|b|^2 observed with noise: see experiments/measurement/squared_length.hpp."""
+    """|b|^2 observed with noise: see experiments/measurement/intervals.hpp."""
 
     observed: float
     trace: float
@@ -131,7 +131,7 @@ class _Length(NamedTuple):
 
 
 def _variance_interval(variance: float, scatter: _Scatter, level: float) -> tuple[float, float]:
-    """experiments/measurement/variance_interval.hpp."""
+    """experiments/measurement/intervals.hpp."""
     count, squares, sums = scatter
     blocks, n, gram = len(count), count.sum(), sums @ sums.T
     least = 2 * scatter.concentration() / (n * (n - 1))

@@ -10,7 +10,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/subsets.hpp"
 #include "core/choice/subsets.hpp"
-#include "experiments/measurement/replay.hpp"
+#include "experiments/measurement/noise_enumerator.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace hardgrad::testing::subset_laws_test {

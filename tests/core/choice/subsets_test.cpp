@@ -8,7 +8,7 @@
 
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
-#include "experiments/measurement/replay.hpp"
+#include "experiments/measurement/noise_enumerator.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace hardgrad::testing::subsets_choice_test {

@@ -20,7 +20,7 @@
 #include "core/choice/handlers.hpp"
 #include "core/models/model.hpp"
 #include "core/models/parts/dropout.hpp"
-#include "experiments/verification/mixture.hpp"
+#include "experiments/verification/traces.hpp"
 
 namespace hardgrad::testing {
 

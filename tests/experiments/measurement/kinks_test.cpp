@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#include "experiments/measurement/bisection.hpp"
-
 namespace hardgrad::testing::kinks_test {
 using namespace measurement;
 namespace {

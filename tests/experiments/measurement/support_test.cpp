@@ -1,5 +1,5 @@
 // Limits of a sample are reported: rare terms, heavy tails, a variance carried by few replicates.
-#include "experiments/measurement/support.hpp"
+#include "experiments/measurement/summary.hpp"
 
 #include <doctest/doctest.h>
 

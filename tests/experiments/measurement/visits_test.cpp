@@ -7,8 +7,8 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/measurement/replay.hpp"
-#include "experiments/measurement/weighted.hpp"
+#include "experiments/measurement/noise_enumerator.hpp"
+#include "experiments/measurement/outcome_visits.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 

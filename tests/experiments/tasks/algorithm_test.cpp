@@ -3,7 +3,6 @@
 #include <numeric>
 #include <set>
 
-#include "experiments/tasks/graded.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "experiments/tasks/scene_painter.hpp"
+#include "experiments/tasks/generated_images.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 

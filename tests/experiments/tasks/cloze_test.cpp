@@ -3,7 +3,7 @@
 #include <numeric>
 #include <set>
 
-#include "experiments/tasks/newsroom.hpp"
+#include "experiments/tasks/generated_stories.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 

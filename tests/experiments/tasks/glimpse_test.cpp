@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "experiments/tasks/drawn_digits.hpp"
+#include "experiments/tasks/generated_images.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 

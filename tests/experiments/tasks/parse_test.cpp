@@ -2,10 +2,9 @@
 #include <numeric>
 #include <set>
 
-#include "experiments/tasks/linear_tree.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/tasks/text.hpp"
-#include "experiments/tasks/tree_grammar.hpp"
+#include "experiments/tasks/trees.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
 namespace hardgrad::testing::parse_test {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/random/randomness.hpp"
-#include "experiments/tasks/story_world.hpp"
+#include "experiments/tasks/generated_stories.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 

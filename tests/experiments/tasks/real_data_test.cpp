@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "experiments/tasks/loaders/babi.hpp"
-#include "experiments/tasks/loaders/idx.hpp"
-#include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/loaders/arrays.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
+#include "experiments/tasks/loaders/questions.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 

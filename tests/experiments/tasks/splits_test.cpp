@@ -1,5 +1,5 @@
 // Splits depend on groups and the key, not on the order.
-#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/listed.hpp"
 
 #include <doctest/doctest.h>
 

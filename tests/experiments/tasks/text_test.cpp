@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include "experiments/tasks/vocabulary.hpp"
-
 namespace hardgrad::testing::text_test {
 using namespace tasks;
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/support/edit_distance.hpp"
-#include "experiments/tasks/spelling.hpp"
+#include "experiments/tasks/generated_pairs.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <set>
 
-#include "experiments/tasks/sentence_grammar.hpp"
+#include "experiments/tasks/generated_pairs.hpp"
 #include "experiments/tasks/task.hpp"
-#include "experiments/tasks/vocabulary.hpp"
+#include "experiments/tasks/text.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
 namespace hardgrad::testing::translation_test {

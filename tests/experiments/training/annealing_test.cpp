@@ -1,5 +1,5 @@
 // Settings of an estimator that change during training.
-#include "experiments/training/annealing.hpp"
+#include "experiments/training/schedule.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Answers averaged over samples, against each label's probability under each sample, run separately.
-#include "experiments/training/averaged_answers.hpp"
+#include "experiments/training/predictions.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Batches of the training split.
-#include "experiments/training/batches.hpp"
+#include "experiments/training/schedule.hpp"
 
 #include <doctest/doctest.h>
 

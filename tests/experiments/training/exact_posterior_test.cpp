@@ -1,5 +1,5 @@
 // The modes of the exact posterior, against Bayes' rule over every set of options, with one forced run each.
-#include "experiments/training/exact_posterior.hpp"
+#include "experiments/training/predictions.hpp"
 
 #include <cmath>
 

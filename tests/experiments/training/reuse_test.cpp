@@ -4,7 +4,7 @@
 #include "core/autodiff/gradient.hpp"
 #include "core/support/usage.hpp"
 #include "experiments/training/adaptation.hpp"
-#include "experiments/training/batches.hpp"
+#include "experiments/training/schedule.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::testing::reuse_test {

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/support/error.hpp"
-#include "experiments/training/same_words.hpp"
+#include "experiments/training/evaluation.hpp"
 
 namespace hardgrad::testing::same_words_test {
 using namespace measurement;

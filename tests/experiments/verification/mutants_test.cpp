@@ -5,8 +5,7 @@
 #include <set>
 
 #include "experiments/verification/estimates.hpp"
-#include "experiments/verification/verify_model.hpp"
-#include "experiments/verification/verify_task.hpp"
+#include "experiments/verification/verify.hpp"
 #include "tests/experiments/verification/mutants.hpp"
 
 namespace hardgrad::testing::mutants_test {

@@ -2,7 +2,6 @@
 #include <hardgrad/experiments/tasks/draws.hpp>
 #include <hardgrad/experiments/tasks/listed.hpp>
 #include <hardgrad/experiments/tasks/loaders/input_file.hpp>
-#include <hardgrad/experiments/tasks/splits.hpp>
 
 #include <cstdlib>
 

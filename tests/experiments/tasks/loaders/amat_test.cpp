@@ -1,5 +1,5 @@
 // Images as text: valid and invalid ones.
-#include "experiments/tasks/loaders/amat.hpp"
+#include "experiments/tasks/loaders/arrays.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
 

@@ -1,5 +1,5 @@
 // bAbI files: valid ones, and every error of a line.
-#include "experiments/tasks/loaders/babi.hpp"
+#include "experiments/tasks/loaders/questions.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
 

@@ -1,7 +1,6 @@
 // Bracketed trees: their normalised form, and every error.
-#include "experiments/tasks/loaders/bracketed_trees.hpp"
+#include "experiments/tasks/trees.hpp"
 
-#include "experiments/tasks/linear_tree.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 

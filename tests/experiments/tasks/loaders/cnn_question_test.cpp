@@ -1,5 +1,5 @@
 // Question files of CNN / Daily Mail: a valid one, every error of a part, and arbitrary bytes.
-#include "experiments/tasks/loaders/cnn_question.hpp"
+#include "experiments/tasks/loaders/questions.hpp"
 
 #include <random>
 

@@ -1,5 +1,5 @@
 // Gold links: the two formats, rejected input, and the task that holds them.
-#include "experiments/tasks/loaders/gold_links.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
 

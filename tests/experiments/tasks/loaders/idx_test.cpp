@@ -1,5 +1,5 @@
 // MNIST's files: valid, truncated, and with a wrong header.
-#include "experiments/tasks/loaders/idx.hpp"
+#include "experiments/tasks/loaders/arrays.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
 

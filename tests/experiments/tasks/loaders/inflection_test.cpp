@@ -1,5 +1,5 @@
 // SIGMORPHON's files: columns, features, and errors.
-#include "experiments/tasks/loaders/inflection.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
 

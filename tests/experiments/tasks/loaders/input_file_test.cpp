@@ -2,7 +2,7 @@
 #include "experiments/tasks/loaders/input_file.hpp"
 
 #include "core/support/usage.hpp"
-#include "experiments/tasks/loaders/idx.hpp"
+#include "experiments/tasks/loaders/arrays.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
 namespace hardgrad::testing::input_file_test {

@@ -1,5 +1,5 @@
 // Labelled pairs of sentences: valid lines, and every error of a line.
-#include "experiments/tasks/loaders/labelled_pairs.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
 

@@ -1,5 +1,5 @@
 // .npy files: as NumPy writes them, and every error.
-#include "experiments/tasks/loaders/npy.hpp"
+#include "experiments/tasks/loaders/arrays.hpp"
 
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Tab files, parallel texts and CMUdict: valid and invalid.
-#include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/loaders/pairs.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
 

@@ -1,0 +1,149 @@
+#include "experiments/measurement/paths.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "core/random/key.hpp"
+
+namespace hardgrad::measurement {
+namespace {
+
+/// Keeps the largest of probabilities that differ by rounding, independent of their order.
+template <class Paths>
+void keep(Paths& paths, const typename Paths::key_type& path, double probability) {
+  auto& kept = paths[path];
+  kept = std::max(kept, probability);
+}
+
+}  // namespace
+
+template <class T>
+Visited::Visited(const Model<T>& model, const Batch& batch)
+    : rounding_(64 * std::numeric_limits<T>::epsilon()), of_example_(batch.examples()) {
+  const auto& sites = model.structure().sites;
+  kept_ = std::all_of(sites.begin(), sites.end(), [](const auto& site) { return site.kind.options; });
+  if (!kept_) return;
+  for (double outcomes : model.outcomes(batch)) kept_ = kept_ && outcomes <= most;
+}
+
+template <class T>
+void Visited::add(const Episode<T>& episode) {
+  if (!kept_) return;
+  struct Path {
+    Key key;
+    double log_p = 0;
+    bool hard = true;
+  };
+  std::map<const Rows*, std::vector<Path>> paths;
+  paths[episode.root().get()].resize(episode.root()->size());
+  for (const auto& step : episode.steps()) {
+    const auto& choice = step.choice;
+    const auto& rows = *choice.rows;
+    const std::size_t D = step.question.site.columns, picks = choice.picks();
+    const bool known = choice.has_probability() && !choice.side_by_side;
+    const auto log_p = known ? step.question.distribution->log_probability(choice).value() : MatrixView<const T>{};
+    const auto& before = paths.at(rows.origin.get());
+    auto& after = paths[&rows];
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      auto path = before[rows.parent[r]];
+      path.hard = path.hard && known;
+      for (std::size_t d = 0; d < D && path.hard; ++d) {
+        for (int option : std::span(choice.picked()).subspan((r * D + d) * picks, picks)) {
+          if (choice.relaxed() && option >= 0) path.hard = path.hard && choice.weights().value()(r * D + d, option) == 1;
+          path.key = path.key / static_cast<std::uint64_t>(option);
+        }
+        path.log_p += static_cast<double>(log_p(r, d));
+      }
+      if (path.hard) {
+        keep(of_example_[rows.example[r]], {step.question.step, path.key.value()}, std::exp(path.log_p));
+        seen_ = true;
+      }
+      after.push_back(path);
+    }
+  }
+}
+
+void Visited::add(const Visited& other) {
+  seen_ = seen_ || other.seen_;
+  for (std::size_t b = 0; b < of_example_.size(); ++b)
+    for (const auto& [path, probability] : other.of_example_[b]) keep(of_example_[b], path, probability);
+}
+
+double Visited::missing() const {
+  if (!kept_ || !seen_) return std::nan("");
+  double mean = 0;
+  for (const auto& paths : of_example_) {
+    std::map<int, double> seen;  // by choice
+    for (const auto& [path, probability] : paths) seen[path.first] += probability;
+    double most = 0;
+    for (const auto& [step, probability] : seen) most = std::max(most, 1 - probability);
+    mean += most / static_cast<double>(of_example_.size());
+  }
+  return mean < rounding_ ? 0 : mean;
+}
+
+template Visited::Visited(const Model<float>&, const Batch&);
+template Visited::Visited(const Model<double>&, const Batch&);
+template void Visited::add(const Episode<float>&);
+template void Visited::add(const Episode<double>&);
+
+// A sample is a path that no later choice continues.
+template <class T>
+void Ratios::add(const Episode<T>& episode, double weight) {
+  if (episode.terms().drawn_from != DrawnFrom::behaviour) return;
+  std::map<const Rows*, std::vector<double>> log_ratio;
+  std::map<const Rows*, std::vector<bool>> goes_on;
+  log_ratio[episode.root().get()].resize(episode.root()->size());
+  for (const auto& [question, choice] : episode.steps()) {
+    const auto& rows = *choice.rows;
+    if (!question.site.behaviour || !choice.has_probability()) return;
+    const auto p = question.of(DrawnFrom::prior)->log_probability(choice).value();
+    const auto q = question.of(DrawnFrom::behaviour)->log_probability(choice).value();
+    const auto& before = log_ratio.at(rows.origin.get());
+    auto& continued = goes_on[rows.origin.get()];
+    continued.resize(before.size());
+    auto& after = log_ratio[&rows];
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      double log = before[rows.parent[r]];
+      for (std::size_t d = 0; d < p.cols; ++d) log += static_cast<double>(p(r, d)) - static_cast<double>(q(r, d));
+      continued[rows.parent[r]] = true;
+      after.push_back(log);
+    }
+  }
+  std::vector<double> found;
+  for (const auto& [rows, log] : log_ratio) {
+    if (rows == episode.root().get()) continue;
+    const auto continued = goes_on.find(rows);
+    for (std::size_t r = 0; r < log.size(); ++r)
+      if (continued == goes_on.end() || !continued->second[r]) found.push_back(std::exp(log[r]));
+  }
+  if (found.empty()) return;
+  weights_ += weight;
+  for (const double ratio : found) {
+    const double share = weight / static_cast<double>(found.size());
+    sum_ += share * ratio;
+    squares_ += share * ratio * ratio;
+    largest_ = std::max(largest_, ratio);
+  }
+}
+
+void Ratios::join(const Ratios& other) {
+  weights_ += other.weights_;
+  sum_ += other.sum_;
+  squares_ += other.squares_;
+  largest_ = std::max(largest_, other.largest_);
+}
+
+double Ratios::effective_share() const {
+  return weights_ > 0 ? sum_ * sum_ / (weights_ * squares_) : std::numeric_limits<double>::quiet_NaN();
+}
+
+double Ratios::largest() const { return weights_ > 0 ? largest_ : std::numeric_limits<double>::quiet_NaN(); }
+
+template void Ratios::add(const Episode<float>&, double);
+template void Ratios::add(const Episode<double>&, double);
+
+}  // namespace hardgrad::measurement
