@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "core/registry/plugin_seal.hpp"
+#include "core/registry/plugins.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"

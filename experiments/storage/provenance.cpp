@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/support/instruction_set.hpp"
+#include "core/support/machine.hpp"
 #include "hardgrad_build.hpp"
 
 namespace hardgrad::storage {

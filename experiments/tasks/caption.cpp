@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/support/bleu.hpp"
+#include "core/support/text_metrics.hpp"
 #include "experiments/support/number.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"

@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "core/support/edit_distance.hpp"
 #include "core/support/error.hpp"
+#include "core/support/text_metrics.hpp"
 #include "experiments/tasks/loaders/inflection.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/parallel_text.hpp"

@@ -1,4 +1,4 @@
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "experiments/verification/promise_trials.hpp"
 #include "experiments/verification/test_models.hpp"
 
