@@ -3,7 +3,6 @@
 
 #include "core/abi.hpp"
 #include "core/autodiff/cross_entropy.hpp"
-#include "core/autodiff/division.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -15,8 +14,6 @@
 #include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/models/parts/dropout.hpp"
-#include "core/nn/gru.hpp"
-#include "core/nn/layer_norm.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
-#include "core/estimator/coupling/dirichlet_copula.hpp"
+#include "core/estimator/coupling/dirichlet.hpp"
 
 namespace hardgrad::estimators::arms {
 namespace {

@@ -9,7 +9,7 @@
 // Departures: each choice draws its own reference category. Swaps that give the same option are all evaluated. Choices with
 // fewer options than others repeat their true action. Where choices feed later ones, every choice's swaps are evaluated given
 // the earlier choices of one path.
-#include "core/estimator/coupling/dirichlet_swaps.hpp"
+#include "core/estimator/coupling/dirichlet.hpp"
 
 namespace hardgrad::estimators::ars {
 namespace {

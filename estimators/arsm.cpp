@@ -12,7 +12,7 @@
 // earlier choices of one path.
 #include <algorithm>
 
-#include "core/estimator/coupling/dirichlet_swaps.hpp"
+#include "core/estimator/coupling/dirichlet.hpp"
 
 namespace hardgrad::estimators::arsm {
 namespace {

@@ -17,7 +17,7 @@
 #include <algorithm>
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
-#include "core/estimator/coupling/dirichlet_copula.hpp"
+#include "core/estimator/coupling/dirichlet.hpp"
 
 namespace hardgrad::estimators::carms {
 namespace {

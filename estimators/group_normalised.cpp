@@ -18,8 +18,8 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/group.hpp"
-#include "core/estimator/score_function/tuples.hpp"
 
 namespace hardgrad::estimators::group_normalised {
 namespace {

@@ -6,7 +6,6 @@
 // redrawn M times given the choice (conditional Gumbels), without further evaluations of f.
 // Target: expected loss. Bias: that of st_gumbel, for any M. Variance: not above st_gumbel's. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
-#include "core/estimator/relaxation/relaxed_mean.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 

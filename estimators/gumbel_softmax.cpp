@@ -7,8 +7,6 @@
 // Target: expected loss. Bias: that of the relaxed loss, which shrinks with the temperature while the variance grows.
 // Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
-#include "core/estimator/relaxation/relaxed_mean.hpp"
-#include "core/estimator/relaxation/rough_losses.hpp"
 
 namespace hardgrad::estimators::gumbel_softmax {
 namespace {

@@ -16,8 +16,6 @@
 #include "core/choice/relaxed.hpp"
 #include "core/choice/top_k.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
-#include "core/estimator/relaxation/relaxed_mean.hpp"
-#include "core/estimator/relaxation/rough_losses.hpp"
 
 namespace hardgrad::estimators::gumbel_top_k {
 namespace {

@@ -11,8 +11,8 @@
 // Departures: rewards between 0 and 1, and the path term, which rewards do not have. Ratios of exp(-f) are used even if it
 // underflows to 0 for all samples.
 #include "core/autodiff/elementwise.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
-#include "core/estimator/score_function/tuples.hpp"
 #include "core/estimator/slopes.hpp"
 
 namespace hardgrad::estimators::maxrl {

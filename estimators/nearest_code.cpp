@@ -12,7 +12,7 @@
 // through v, only through its terms of h and c_z, such as the commitment loss. For no choice of codes is the estimate the
 // derivative of a loss. Cost: 1 row.
 #include "core/autodiff/rearrange.hpp"
-#include "core/choice/codes.hpp"
+#include "core/choice/choice.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 

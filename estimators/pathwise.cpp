@@ -9,7 +9,7 @@
 #include "core/choice/handlers.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/score_function/score_function.hpp"
-#include "core/random/mirrored.hpp"
+#include "core/random/randomness.hpp"
 
 namespace hardgrad::estimators::pathwise {
 namespace {

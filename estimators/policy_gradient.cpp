@@ -14,7 +14,7 @@
 //                    greedy           f_k - f(most probable choices)   Rennie et al. 2017, self-critical; Li et al. 2024, ReMax
 //                    batch_std        (f_kt - mean) / (std + eps) over all choices of the batch     Hu et al. 2025, REINFORCE++
 //                    critic           sum_(s>=t) lambda^(s-t) (c_ks + V_s+1 - V_s), costs c between questions: Schulman et al.
-//                                     2016, GAE; V is learned from the network's state (critic.hpp)
+//                                     2016, GAE; V is learned from the network's state (learned_baseline.hpp)
 //   ratio w_kt       none 1, token exp(l_t), prefix exp(l_1 + .. + l_t) (Precup, Sutton & Singh 2000), sequence
 //                    exp(sum l), geometric exp(sum l / n_k) (Zheng et al. 2025, GSPO)
 //   bound W          none, clip (Schulman et al. 2017, PPO, eq. 7; two limits: Yu et al. 2025, DAPO; `dual`: Ye et al. 2020),
@@ -46,10 +46,9 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
-#include "core/estimator/score_function/critic.hpp"
-#include "core/estimator/score_function/policy_presets.hpp"
-#include "core/estimator/score_function/reference_run.hpp"
-#include "core/estimator/score_function/tuples.hpp"
+#include "core/estimator/promises.hpp"
+#include "core/estimator/score_function/learned_baseline.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::policy_gradient {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
-#include "core/estimator/relaxation/rough_losses.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 
 namespace hardgrad::estimators::rebar {

@@ -5,7 +5,6 @@
 // Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond, Algorithm 2 (ReinMax, by
 // Heun's method); p_T is the softmax at temperature T; the authors use T >= 1.
 // Target: expected loss. Bias: of third order in f; none for quadratic f of one bit at temperature 1. Cost: K rows.
-#include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 #include "core/autodiff/elementwise.hpp"

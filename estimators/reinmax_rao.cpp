@@ -10,9 +10,7 @@
 // Departures: none known. Their other estimator is `reinmax_cv`.
 #include <cmath>
 
-#include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
-#include "core/estimator/relaxation/relaxed_mean.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 

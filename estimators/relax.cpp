@@ -17,13 +17,12 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
-#include "core/estimator/relaxation/rough_losses.hpp"
-#include "core/estimator/state.hpp"
+#include "core/estimator/score_function/learned_baseline.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad::estimators::relax {

@@ -6,7 +6,7 @@
 // Aziz & Martins 2020, Efficient marginalization of discrete and structured latent variables via sparsity.
 // Target: its own, the expected loss under the sparse distribution. Bias: none for it. Variance: none.
 // Cost: the support's size per step if factorised, its paths if sequential.
-#include "core/autodiff/sparsemax.hpp"
+#include "core/autodiff/softmax.hpp"
 
 #include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"

@@ -7,7 +7,7 @@
 // Target: expected loss. Bias: none. Given the earlier choices of sample k, its number is uniform on (0, 1), because pi_t(k) is
 // uniform on the strata and independent of the past; so every path by itself follows p. Cost: K rows.
 // The samples are stratified at each choice separately, as in a Latin hypercube, not jointly over choices.
-#include "core/choice/stratified.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::stratified {

@@ -7,7 +7,7 @@
 // Target: expected loss. Bias: none. Given the earlier choices of sample k, its number is uniform on (0, 1), because pi_t(k)
 // and v_t are independent of the past; so every path by itself follows p. Cost: K rows.
 // Unlike `stratified`, it need not beat independent samples: the variance depends on the order of the options.
-#include "core/choice/stratified.hpp"
+#include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::systematic {

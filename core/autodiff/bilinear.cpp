@@ -1,4 +1,4 @@
-#include "core/autodiff/bilinear.hpp"
+#include "core/autodiff/images.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,15 +1,13 @@
-// Windows that move by one pixel are sums of shifted planes (core/kernels/planes.hpp). Larger steps would need a plane for each
-// position within a step, which took a fifth longer in the captioner: lines of windows are multiplied
-// (core/kernels/windows.hpp).
-#include "core/autodiff/convolution.hpp"
+// Windows that move by one pixel are sums of shifted planes. Larger steps would need a plane for each position within a step,
+// which took a fifth longer in the captioner: lines of windows are multiplied (core/kernels/convolution.hpp, for both).
+#include "core/autodiff/images.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "core/autodiff/require.hpp"
-#include "core/kernels/planes.hpp"
+#include "core/kernels/convolution.hpp"
 #include "core/kernels/rows.hpp"
-#include "core/kernels/windows.hpp"
 
 namespace hardgrad {
 namespace {

@@ -1,4 +1,5 @@
-// The loss of a classifier: softmax and cross-entropy, with or without the linear layer before them, in one operation.
+// Losses in one operation: softmax and cross-entropy of a classifier, with or without the linear layer before them, and the
+// linear layer, logistic function and cross-entropy of bits.
 #pragma once
 
 #include <span>
@@ -29,5 +30,10 @@ struct ExpectedCotangents {
 template <class T>
 Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::span<const int> label,
                                    ExpectedCotangents expected = {});
+
+/// -log p(y) of independent bits with log odds l = x W' + b, summed over a row: sum_c log(1 + exp l[r, c]) - y[index[r], c]
+/// l[r, c], in nats. x [R, I]; W [C, I]; b [1, C] or empty; y [N, C] in [0, 1], constant; index [R] rows of y -> [R, 1].
+template <class T>
+Var<T> linear_binary_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, Var<T> y, std::span<const int> index);
 
 }  // namespace hardgrad

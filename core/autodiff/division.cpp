@@ -1,4 +1,4 @@
-#include "core/autodiff/division.hpp"
+#include "core/autodiff/elementwise.hpp"
 
 #include "core/autodiff/require.hpp"
 

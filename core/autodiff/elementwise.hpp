@@ -45,4 +45,11 @@ Var<T> square(Var<T> a);
 template <class T>
 Var<T> softplus(Var<T> a);
 
+/// a / b, both [R, C].
+template <class T>
+Var<T> divide(Var<T> a, Var<T> b);
+/// Row r of x [R, C] divided by w [R, 1], e.g. to normalise a weighted sum.
+template <class T>
+Var<T> divide_rows(Var<T> x, Var<T> w);
+
 }  // namespace hardgrad

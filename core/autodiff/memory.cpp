@@ -1,12 +1,11 @@
-#include "core/autodiff/memory.hpp"
+#include "core/autodiff/attention.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "core/autodiff/require.hpp"
-#include "core/autodiff/scratch.hpp"
-#include "core/kernels/row_dots.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/kernels/rows.hpp"
 
 namespace hardgrad {

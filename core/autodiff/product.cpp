@@ -6,11 +6,11 @@
 #include <xtensor-blas/xblas.hpp>
 
 #include "core/autodiff/require.hpp"
-#include "core/autodiff/scratch.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/kernels/register_product.hpp"
 #include "core/kernels/rows.hpp"
 #include "core/kernels/small_product.hpp"
-#include "core/support/poison.hpp"
+#include "core/support/arena.hpp"
 
 #ifndef HAVE_CBLAS
 #error "xtensor-blas would use its own slow products: HAVE_CBLAS must be on"

@@ -1,6 +1,7 @@
-// Sums.
+// Sums: of entries, rows and groups of rows, and of gathered rows, without intermediate matrices.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 
 #include "core/autodiff/tape.hpp"
@@ -31,5 +32,16 @@ Var<T> segment_sums(Var<T> x, std::span<const int> group, std::size_t groups);
 /// Sums of every `count` consecutive rows of x [R count, 1] -> [R, 1].
 template <class T>
 Var<T> group_sums(Var<T> x, std::size_t count);
+
+/// One addend of `gather_sum`: the rows index[r] of x. An index of -1 adds nothing; an empty index is the identity.
+template <class T>
+struct Gathered {
+  Var<T> x;                      ///< [N, C]; an empty handle adds nothing
+  std::span<const int> index{};  ///< [R]
+};
+
+/// out[r] = sum_j x_j[index_j[r]] -> [R, C], for one to four parts; `rectified`: max(0, sum).
+template <class T>
+Var<T> gather_sum(std::size_t rows, std::initializer_list<Gathered<T>> parts, bool rectified = false);
 
 }  // namespace hardgrad

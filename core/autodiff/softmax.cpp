@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/autodiff/require.hpp"
-#include "core/kernels/pairs.hpp"
 #include "core/kernels/softmax.hpp"
 
 namespace hardgrad {

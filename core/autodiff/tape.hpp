@@ -5,10 +5,12 @@
 // at a time. `clear` keeps its memory for the next gradient; `rewind` also keeps values that all runs over the same data share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -271,5 +273,24 @@ MatrixView<const T> Var<T>::value() const {
 
 extern template class Tape<float>;
 extern template class Tape<double>;
+
+/// into [set.size()] = d scalar / d parameters, in the set's order. Afterwards only
+/// gradients of parameters outside the set can be read from the tape.
+template <class T, class U>
+void differentiate(Var<T> scalar, const ParameterSet<T>& set, std::vector<U>& into) {
+  if constexpr (std::is_same_v<T, U>) {
+    scalar.tape->backward_to_leaves(scalar, set, into);
+  } else {
+    scalar.tape->backward_to_leaves(scalar);
+    std::fill(into.begin(), into.end(), U{0});
+    scalar.tape->add_gradient(set, std::span<U>(into));
+  }
+}
+
+/// [rows, cols], not initialised; it lives as long as the tape's values.
+template <class T>
+MatrixView<T> scratch_matrix(Tape<T>& tape, std::size_t rows, std::size_t cols) {
+  return {tape.template scratch<T>(rows * cols).data(), rows, cols};
+}
 
 }  // namespace hardgrad

@@ -10,7 +10,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/choice/enumerated_sets.hpp"
+#include "core/choice/distribution.hpp"
 #include "core/kernels/functions.hpp"
 #include "core/support/error.hpp"
 

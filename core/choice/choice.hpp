@@ -1,13 +1,51 @@
-// An answer to a question: options, sets of options, weights over options, or real numbers.
+// Rows, and an answer to a question: options, sets of options, weights over options, or real numbers.
 #pragma once
 
+#include <memory>
+#include <numeric>
 #include <variant>
 #include <vector>
 
 #include "core/autodiff/tape.hpp"
-#include "core/choice/rows.hpp"
 
 namespace hardgrad {
+
+// Rows are branches. A model runs once on R rows. A choice gives R' new rows, and each continues one of the R rows.
+
+struct Rows;
+using RowsPtr = std::shared_ptr<const Rows>;
+
+/// The rows at one point of a run, and the choice that made them. Rows of one example are contiguous.
+struct Rows {
+  std::vector<int> example;  ///< [R] position of the row's example in the batch, non-decreasing
+  std::vector<int> replica;  ///< [R] ordinal of the row among its example's rows
+  std::vector<int> parent;   ///< [R] the row of `origin` that the row continues; empty for the root
+  RowsPtr origin;            ///< the rows that chose; null for the root
+  int step = -1;             ///< index of the choice that made these rows; -1 for the root
+  int copies = 1;            ///< rows per example if all examples have equally many, otherwise 0
+
+  std::size_t size() const { return example.size(); }
+  bool is_root() const { return !origin; }
+  /// True if choice `step` made these rows or an ancestor of them.
+  bool descends_from(int step) const {
+    for (auto* rows = this; rows; rows = rows->origin.get())
+      if (rows->step == step) return true;
+    return false;
+  }
+
+  /// One row per example.
+  static RowsPtr root(int examples) {
+    auto rows = std::make_shared<Rows>();
+    rows->example.resize(examples);
+    std::iota(rows->example.begin(), rows->example.end(), 0);
+    rows->replica.assign(examples, 0);
+    return rows;
+  }
+  /// The rows after choice `step` at `origin`; `parent` [R'] must keep the examples contiguous.
+  static RowsPtr after(RowsPtr origin, std::vector<int> parent, int step);
+};
+
+// An answer to a question: options, sets of options, weights over options, or real numbers.
 
 /// Hard options.
 struct ChosenOptions {
@@ -44,7 +82,7 @@ struct Choice {
   bool side_by_side = false;
   /// [R' D] side by side, true where a column has fewer answers than rows; empty if there is no such column.
   std::vector<char> spare = {};
-  /// [R' D, d] the codes that the model continues with in place of those of the options (codes.hpp), if a handler sets them.
+  /// [R' D, d] the codes that the model continues with in place of those of the options (codes_of), if a handler sets them.
   Var<T> code = {};
 
   /// Null if the choices are options.
@@ -92,5 +130,21 @@ struct Choice {
     throw Bug(otherwise);
   }
 };
+
+// Codes: options that are points of a space. A choice takes one near its own point (Site::codes).
+
+/// The codes of an answer [R' D, d]: those that the handler has set, or those of its options in the table [S, d], or, if it is
+/// relaxed, their mixture.
+template <class T>
+Var<T> codes_of(const Choice<T>& choice, Var<T> table);
+
+/// The codes [R, d], with the gradient copied to the points [R, d]: point + detach(code - point).
+template <class T>
+Var<T> copied_gradient(Var<T> point, Var<T> code);
+/// The codes [R, d] as rotated and scaled points [R, d], detach(|code| / |point| A) point, in which A is the rotation of their
+/// plane from the point's direction to the code's (Fifty et al. 2024, sec. 4.2). A row whose point or code is 0, or whose
+/// directions are opposite, has no such rotation; its gradient is copied.
+template <class T>
+Var<T> rotated_gradient(Var<T> point, Var<T> code);
 
 }  // namespace hardgrad

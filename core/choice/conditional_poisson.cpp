@@ -8,7 +8,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/autodiff/subsets.hpp"
-#include "core/choice/subset_laws.hpp"
+#include "core/choice/subsets.hpp"
 #include "core/kernels/conditional_poisson.hpp"
 
 namespace hardgrad {

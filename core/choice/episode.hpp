@@ -16,7 +16,7 @@
 
 namespace hardgrad {
 
-/// Of options that are points of a space: each choice has a point of its own there, near which it chooses (codes.hpp).
+/// Of options that are points of a space: each choice has a point of its own there, near which it chooses (codes_of).
 template <class T>
 struct Codes {
   Var<T> point;  ///< [R D, d]

@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/plackett_luce.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/autodiff/subsets.hpp"
 #include "core/choice/gumbel.hpp"
-#include "core/choice/subset_laws.hpp"
+#include "core/choice/subsets.hpp"
 #include "core/choice/top_k.hpp"
 #include "core/kernels/plackett_luce.hpp"
 

@@ -1,11 +1,10 @@
-#include "core/choice/stratified.hpp"
+#include "core/choice/handlers.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
 
-#include "core/choice/handlers.hpp"
 #include "core/random/edges.hpp"
 
 namespace hardgrad {

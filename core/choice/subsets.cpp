@@ -8,9 +8,8 @@
 
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/choice/enumerated_sets.hpp"
+#include "core/choice/distribution.hpp"
 #include "core/choice/structure.hpp"
-#include "core/choice/subset_laws.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {

@@ -4,7 +4,7 @@
 //                         gradient estimator for k-subset sampling, eq. 1). Density, marginals, entropy and draws are exact, in
 //                         O(S k) for each choice (autodiff/subsets.hpp).
 //   plackett_luce:        S are the first k of draws without replacement, each by the softmax of the options left, without their
-//                         order (autodiff/plackett_luce.hpp). Density exact in O(2^k k); marginals and entropy by enumeration.
+//                         order (autodiff/subsets.hpp). Density exact in O(2^k k); marginals and entropy by enumeration.
 //
 // For k = 1 both are a categorical choice.
 #pragma once
@@ -15,7 +15,7 @@
 
 #include "core/choice/distribution.hpp"
 #include "core/support/named.hpp"
-#include "core/support/picks.hpp"
+#include "core/support/views.hpp"
 
 namespace hardgrad {
 
@@ -99,5 +99,18 @@ extern template class Subsets<float>;
 extern template class Subsets<double>;
 extern template std::shared_ptr<const Subsets<float>> subsets(Var<float>, std::vector<int>, SubsetSize, int, SubsetLaw);
 extern template std::shared_ptr<const Subsets<double>> subsets(Var<double>, std::vector<int>, SubsetSize, int, SubsetLaw);
+
+// The laws, each in its file.
+
+template <class T>
+std::shared_ptr<const Subsets<T>> conditional_poisson(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns);
+/// UsageError for more than kernels::PlackettLuce::most_picks.
+template <class T>
+std::shared_ptr<const Subsets<T>> plackett_luce(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns);
+
+extern template std::shared_ptr<const Subsets<float>> conditional_poisson(Var<float>, std::vector<int>, SubsetSize, int);
+extern template std::shared_ptr<const Subsets<double>> conditional_poisson(Var<double>, std::vector<int>, SubsetSize, int);
+extern template std::shared_ptr<const Subsets<float>> plackett_luce(Var<float>, std::vector<int>, SubsetSize, int);
+extern template std::shared_ptr<const Subsets<double>> plackett_luce(Var<double>, std::vector<int>, SubsetSize, int);
 
 }  // namespace hardgrad

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/support/matrix_view.hpp"
+#include "core/support/views.hpp"
 
 namespace hardgrad {
 

@@ -9,6 +9,7 @@
 
 #include "core/choice/declared.hpp"
 #include "core/choice/handlers.hpp"
+#include "core/estimator/target.hpp"
 
 namespace hardgrad {
 
@@ -159,5 +160,15 @@ template struct Problem<float>;
 template struct Problem<double>;
 template std::unique_ptr<Estimator<float>> make_estimator(const Spec&, const Structure&, Key);
 template std::unique_ptr<Estimator<double>> make_estimator(const Spec&, const Structure&, Key);
+
+Target::Target(const std::string& spec) {
+  const auto parsed = Spec::parse(spec);
+  entry_ = &Targets::instance().at(parsed.name);
+  settings_ = Settings(parsed.name, entry_->parameters, parsed);
+  text_ = settings_.canonical();
+  if (entry_->terms) terms_ = entry_->terms(settings_);
+}
+
+const std::string& Target::name() const { return entry_->name; }
 
 }  // namespace hardgrad

@@ -2,6 +2,7 @@
 // a biased estimator, a control variate or a learned part could have any factor or sign and still pass.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <valarray>
@@ -117,5 +118,20 @@ inline Promise descends_square(std::string with = "") {
   return {.kind = Promise::Kind::descends_square, .with = std::move(with)};
 }
 }  // namespace promise
+
+/// [S] mean of g(z_1..z_K) over independent z_k of the behaviour policy; S^K terms.
+inline SmallChoice::Vector mean_over_tuples(const SmallChoice& at, int samples,
+                                            const std::function<SmallChoice::Vector(const std::vector<std::size_t>&)>& g) {
+  const auto q = at.q();
+  const std::size_t S = q.size();
+  SmallChoice::Vector sum(0.0, S);
+  std::vector<std::size_t> z(samples);
+  for (std::size_t code = 0, all = static_cast<std::size_t>(std::lround(std::pow(S, samples))); code < all; ++code) {
+    double weight = 1;
+    for (std::size_t k = 0, rest = code; k < z.size(); ++k, rest /= S) weight *= q[z[k] = rest % S];
+    sum += weight * g(z);
+  }
+  return sum;
+}
 
 }  // namespace hardgrad

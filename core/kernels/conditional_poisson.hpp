@@ -22,7 +22,7 @@
 #include "core/kernels/functions.hpp"
 #include "core/support/array.hpp"
 #include "core/support/error.hpp"
-#include "core/support/picks.hpp"
+#include "core/support/views.hpp"
 
 namespace hardgrad::kernels {
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <type_traits>
 
 #include "core/kernels/lanes.hpp"
 
@@ -132,6 +134,40 @@ inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, b
     }
     for (std::size_t j = 0; j < n; ++j) to[from + j] = static_cast<T>(sums[j]) + (store ? T{0} : to[from + j]);
   }
+}
+
+// Products of a vector with many short rows. The incomplete last register of a row overlaps the one before (lanes.hpp), so that
+// no entry is multiplied alone. A sum for each row: `haddp` of xsimd 8.1 is wrong for floats with AVX-512.
+
+/// to[i] = a . x_i for the n rows of x [n, cols].
+template <class T>
+inline void row_dots(const T* a, const T* x, std::size_t n, std::size_t cols, T* to) {
+  for (std::size_t i = 0; i < n; ++i) {
+    Batch<T> sum(T{0});
+    for_lanes<T>(cols, [&](auto lane) { sum = xsimd::fma(lane.load_own(a), lane.load(x + i * cols), sum); });
+    to[i] = lane_sum(sum);
+  }
+}
+
+/// to[i] = x_i . x_i for the n rows of x [n, cols].
+template <class T>
+inline void row_squares(const T* x, std::size_t n, std::size_t cols, T* to) {
+  for (std::size_t i = 0; i < n; ++i) row_dots(x + i * cols, x + i * cols, 1, cols, to + i);
+}
+
+// Loops over short rows, whose length is a constant to the compiler.
+
+inline constexpr std::size_t narrow = 15;  ///< the longest of them
+
+/// Calls f(cols) with the same value, as a compile-time constant if it is 1 to `narrow`.
+template <std::size_t N = 1, class F>
+inline void for_width(std::size_t cols, F&& f) {
+  if (cols == N)
+    f(std::integral_constant<std::size_t, N>{});
+  else if constexpr (N < narrow)
+    for_width<N + 1>(cols, f);
+  else
+    f(cols);
 }
 
 }  // namespace hardgrad::kernels

@@ -23,7 +23,7 @@
 
 #include <algorithm>
 
-#include "core/autodiff/binary_cross_entropy.hpp"
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/models/parts/dreams.hpp"

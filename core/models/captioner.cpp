@@ -38,8 +38,8 @@
 #include <cmath>
 #include <optional>
 
-#include "core/autodiff/convolution.hpp"
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/images.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
@@ -185,9 +185,13 @@ class Captioner final : public Model<T>, public Dreams {
   Var<T> encode(Tape<T>& tape, const Batch& data) const;
   void read(const Batch& batch, Episode<T>& episode) const;
   void write(const Batch& batch, Episode<T>& episode) const;
-  // e_t of the states
-  Var<T> scores(const Picture& x, const States<T>& states, Var<T> h) const {
-    return additive_scores(query_(h), x.keys, h.tape->parameter(*score_), states.example(), x.cells);
+  // The question for i_t ~ softmax(e_t), e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1})
+  ItemSite<T> cell(const Picture& x, const States<T>& states, Var<T> h) const {
+    return {.name = "cell",
+            .logits = additive_scores(query_(h), x.keys, h.tape->parameter(*score_), states.example(), x.cells),
+            .items = x.cells,
+            .state = h,
+            .picks = picks_};
   }
   // beta_t values_{i_t}: the terms of z_t in the gates and in the readout; h_{t-1} of the states before i.
   Sum<T> seen(const States<T>& i, Var<T> h, Var<T> values) const {
@@ -252,8 +256,7 @@ void Captioner<T>::read(const Batch& batch, Episode<T>& episode) const {
     s = {states.after(s.h), states.after(s.c)};
     const auto word = [&](int b) { return y.words.row(t * distinct.size() + b); };
 
-    // i_t ~ softmax(e_t), e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1})
-    ItemSite<T> site{.name = "cell", .logits = scores(x, states, s.h), .items = x.cells, .state = s.h, .picks = picks_};
+    auto site = cell(x, states, s.h);
     if (structure_.posterior)
       site.posterior = [&] {
         if (!q) q = posterior_.read(Heads(x.cells, 1), x.a, distinct.batch());
@@ -303,12 +306,9 @@ void Captioner<T>::write(const Batch& batch, Episode<T>& episode) const {
   for (int t = 1; t <= longest_; ++t) {
     s = {states.after(s.h), states.after(s.c)};
     y = states.after(y);
-    const auto i =
-        states.choose(ItemSite<T>{.name = "cell",  // i_t ~ softmax(e_t)
-                                  .logits = scores(x, states, s.h),
-                                  .items = x.cells,
-                                  .state = s.h,
-                                  .options = words.limited(std::vector<int>(states.size(), static_cast<int>(cells_)))});
+    auto site = cell(x, states, s.h);
+    site.options = words.limited(std::vector<int>(states.size(), static_cast<int>(cells_)));
+    const auto i = states.choose(site);
     words.follow(i);
     y = i.after(y);
     const Var<T> u = step(x, i, Sum<T>(decoder_.project(y)), Sum<T>(y), s);

@@ -17,11 +17,11 @@
 //
 // Parameters (P pixels, H = hidden): encoder.hidden.{weight [H, P], bias [H]}, encoder.{weight [D d, H], bias [D d]},
 //   codes.weight [S, d], decoder.hidden.{weight [H, D d], bias [H]}, decoder.{weight [P, H], bias [P]}
-#include "core/choice/codes.hpp"
+#include "core/choice/choice.hpp"
 
 #include <algorithm>
 
-#include "core/autodiff/binary_cross_entropy.hpp"
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"

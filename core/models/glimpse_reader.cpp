@@ -1,5 +1,5 @@
 // A recurrent reader that sees an image through a few glimpses. Each is centred on a cell of a G x G grid, or anywhere
-// (policy=gaussian: gaze.hpp has the differences).
+// (policy=gaussian: parts/glimpses.hpp has the differences).
 //
 // Sensor at cell (i, j) with patch size P and scales s = 0..S-1: a window of P 2^s x P 2^s pixels, zero outside the image, is
 // averaged over blocks of 2^s x 2^s pixels -> x [S P P] in the order s, row, column. Its first row is
@@ -25,7 +25,7 @@
 //   locator_units=L      e_t = W_l relu(W_m h_{t-1} + b_m) + b_l with L units (common in others' code, not in the paper)
 //   first=random         the first place of an image is uniform: c_1 of all cells, or anywhere in the image, also under the
 //                        posterior (so it adds no divergence); it counts as a glimpse
-//   place_units, clamped for policy=gaussian (gaze.hpp)
+//   place_units, clamped for policy=gaussian (Gaze in parts/glimpses.hpp)
 // Posterior (if asked for): q(c_t | image, label, history) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c),
 // with the next label.
 // Refused: clamped and place_units with policy=grid; first=random with a single glimpse in all; with reward=correct targets
@@ -39,17 +39,16 @@
 //   classifier.{weight [classes, H], bias [classes]}
 //   posterior.state.weight [D, H], posterior.label.weight [classes, D], posterior.patch.{weight [D, S P P], bias [D]},
 //   posterior.where.weight [G G, D], posterior.score.weight [1, D]
-//   policy=gaussian: the locator has 2 outputs; gaze.hpp lists glimpse.where and the posterior.
+//   policy=gaussian: the locator has 2 outputs; Gaze lists glimpse.where and the posterior.
 #include <algorithm>
 #include <cmath>
 
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
+#include "core/models/model.hpp"
 #include "core/models/parts/dreams.hpp"
-#include "core/models/parts/gaze.hpp"
-#include "core/models/parts/sensor.hpp"
+#include "core/models/parts/glimpses.hpp"
 #include "core/models/parts/states.hpp"
-#include "core/models/parts/stops_gradients.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad::models::glimpse_reader {

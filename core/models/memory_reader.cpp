@@ -30,7 +30,7 @@
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/states.hpp"
-#include "core/models/parts/texts.hpp"
+#include "core/models/parts/words.hpp"
 
 namespace hardgrad::models::memory_reader {
 namespace {

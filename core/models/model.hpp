@@ -123,4 +123,13 @@ std::unique_ptr<Model<T>> make_model(const Spec& spec, const Dimensions& dimensi
   }(declared));                                                        \
   }
 
+// Models that stop gradients on purpose: the gradient that they define is not the slope of their losses. A model may implement this
+// interface besides Model. Its exact gradient by enumeration is defined as that of any model; only checks against differences
+// of the losses do not apply.
+
+struct StopsGradients {
+  std::string stopped;  ///< the setting and its effect; empty: nothing is stopped
+  virtual ~StopsGradients() = default;
+};
+
 }  // namespace hardgrad

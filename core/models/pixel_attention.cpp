@@ -1,7 +1,7 @@
 // Pixel attention: finds a digit among all places of a canvas, and autoencodes the window around the chosen place.
 //
 // Canvas y [H, W] of bits. Each place c of a G x G grid has a window of P x P pixels around it, zero outside the canvas. The
-// sensor places the windows (parts/sensor.hpp; G = H = W: at every pixel, first row i + 1 - P/2 for even P).
+// sensor places the windows (parts/glimpses.hpp; G = H = W: at every pixel, first row i + 1 - P/2 for even P).
 //   a      = K_n * relu(.. relu(K_1 * y + k_1) ..) + k_n     n convolutions, 3 x 3 pixels, no padding; the last: one channel
 //   e      = W_e a + b_e                                     a score for every place [G G]
 //   c      ~ softmax(e)                                      the choice, site `place`
@@ -31,12 +31,12 @@
 #include <array>
 #include <cmath>
 
-#include "core/autodiff/convolution.hpp"
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/images.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
 #include "core/models/parts/fields.hpp"
-#include "core/models/parts/mean_window.hpp"
+#include "core/models/parts/glimpses.hpp"
 #include "core/models/parts/states.hpp"
 
 namespace hardgrad::models::pixel_attention {

@@ -32,7 +32,7 @@
 
 #include <cmath>
 
-#include "core/autodiff/matching.hpp"
+#include "core/autodiff/attention.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/parts/dreams.hpp"

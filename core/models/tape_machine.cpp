@@ -37,7 +37,6 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
 #include "core/models/parts/memory_tape.hpp"
-#include "core/models/parts/tapes.hpp"
 
 namespace hardgrad::models::tape_machine {
 namespace {

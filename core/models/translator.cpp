@@ -5,7 +5,7 @@
 //   encoder   a_i    = [f_i; b_i]                  BiLSTM over the source embeddings, H units per direction: C = 2H numbers
 //   start     s_0    = tanh(W_init [f_L; b_1] + b_init), c_0 = 0, z_0 = 0, u_0 = 0
 //   state     s_t    = LSTM(E_y y_{t-1} + W_ctx z_{t-1}, s_{t-1})                 W_ctx z_{t-1} depends on `feed`
-//   choice    i_t    ~ softmax(e_t)                                               e_t: parts/position_scores.hpp
+//   choice    i_t    ~ softmax(e_t)                                               e_t: translator/layers.hpp
 //   context   z_t    = a_{i_t}                                                    relaxed weights w: z_t = sum_i w_i a_i
 //   readout   u_t    = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1})
 //   loss      loss_t = -log softmax(W_o u_t + b_o)[y_t]
@@ -41,11 +41,11 @@
 //   start=backward   s_0 = tanh(W_init b_1 + b_init)
 //   encoder=forward  a_i = f_i, C = H, and f_L replaces [f_L; b_1].
 //   encoder=none     a_i = E_x x_i, the word's embedding, C = E, and the mean of a_1..a_L replaces [f_L; b_1].
-//   readout=R        Terms and activation of u_t: translator/readout.hpp.
+//   readout=R        Terms and activation of u_t: translator/layers.hpp.
 //   source=reversed  The encoder reads x_L..x_1 (Sutskever, Vinyals & Le 2014).
 //   source=twice     The encoder reads x_1..x_L x_1..x_L (Zaremba & Sutskever 2014).
 //                    In either order a_i is the state at the last reading of x_i; f_L is the state at the last word read.
-//   local            A window of positions around one place (Luong, Pham & Manning 2015): parts/local_window.hpp.
+//   local            A window of positions around one place (Luong, Pham & Manning 2015): translator/layers.hpp.
 //   null=true        One more position after the last, for no source word: a_{L+1} = n, learned.
 //   words=sampled    y_t is a choice, too, of site `word`, V_t options: y_t ~ softmax(W_o u_t + b_o), until the end of the
 //                    sentence or the limit. The loss is - reward(y_1 .. y_T, the target) (parts/metric_rewards.hpp): Ranzato et
@@ -68,7 +68,7 @@
 //   encoder.embedding.weight [V_s, E]
 //   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]} (encoder=forward: no backward;
 //   encoder=none: neither; unit=gated: parts/recurrent_unit.hpp, in the decoder under the name decoder.gated)
-//   attention.*: parts/position_scores.hpp, parts/local_window.hpp; attention.null.weight [1, C] (n, null=true)
+//   attention.*: translator/layers.hpp; attention.null.weight [1, C] (n, null=true)
 //   decoder.embedding.weight [V_t, E], decoder.initial.{weight [H, C], bias [H]} (start=backward: [H, H])
 //   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.context.weight [4H, M C] (feed != none;
 //   attentional: the numbers of u_t, not M C; unit=gated: 3H, not 4H)
@@ -137,14 +137,27 @@ class Translator final : public Model<T>, public Dreams {
   }
 
  private:
-  /// The question for i_t ~ softmax(e_t) of states h at step t = 1 ..
-  ItemSite<T> positions(const Encoded<T>& x, const States<T>& states, Var<T> h, int t) const {
-    return {.name = structure_.sites[0].name,
-            .logits = net_.scores(x, states, h, t),
-            .items = x.heads.items(),
-            .state = h,
-            .columns = is_.heads,
-            .picks = is_.picks};
+  /// A step t = 1 .. up to its choice i_t ~ softmax(e_t), and the states after it. s becomes the state that e_t reads: s_t =
+  /// LSTM(input, s_{t-1}) with `input(states)`, or, with order=context_first, s_{t-1}. `completed(site)` adds to the question what
+  /// depends on the words.
+  template <class Input, class Completed>
+  States<T> step(const Encoded<T>& x, const States<T>& states, LstmState<T>& s, int t, Input input, Completed completed) const {
+    s = is_.context_first ? net_.decoder.after(states, s) : net_.decoder.step(states, input(states), s);
+    if (!is_.attends) return states.next_step();
+    ItemSite<T> site{.name = structure_.sites[0].name,
+                     .logits = net_.scores(x, states, s.h, t),
+                     .items = x.heads.items(),
+                     .state = s.h,
+                     .columns = is_.heads,
+                     .picks = is_.picks};
+    completed(site);
+    return states.choose(site);
+  }
+  /// u_t of the states `of`, of one step or of several; `state` and `word` as in Readout.
+  template <class Of, class State, class Word>
+  Var<T> readout(const Encoded<T>& x, const Of& of, std::span<const int> example, State state, Word word) const {
+    return net_.readout(*x.first_state.tape, example.size(),
+                        is_.attends ? of.read(x.to_readout) : Sum<T>(x.to_readout, example), state, word);
   }
   void read(const Batch& batch, Episode<T>& episode) const;
   void write(const Batch& batch, Episode<T>& episode) const;
@@ -169,9 +182,8 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
   Var<T> fed;              // W_ctx u_{t-1}, feed=attentional
   const auto emit = [&] {  // the words of all steps at once, or of one step if it feeds the next
     const auto example = readouts.each([](int b, int) { return b; });
-    const auto u = net_.readout(
-        tape, example.size(), is_.attends ? readouts.read(x.to_readout) : Sum<T>(x.to_readout, example),
-        [&](const Linear<T>& W_s) { return readouts.after(W_s(readouts.state())); },
+    const auto u = readout(
+        x, readouts, example, [&](const Linear<T>& W_s) { return readouts.after(W_s(readouts.state())); },
         [&] { return Sum<T>(y.to_readout, readouts.each([&](int b, int t) { return y.row(b, t); })); });
     if (is_.feed == Feed::attentional) fed = net_.fed(u);
     const Var<T> kept = net_.drop_readout(u, distinct.batch(), example);
@@ -181,25 +193,20 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
 
   auto states = States<T>(episode, distinct).only(sentences.have(0));
   for (int t = 0; t < sentences.steps(); ++t) {
-    // s_t = LSTM(E_y y_{t-1} + W_ctx z, s_{t-1}) with the context z that `of` reads
-    const auto step = [&](const States<T>& of) {
+    const auto input = [&](const States<T>& of) {  // E_y y_{t-1} + W_ctx z, with the context z that `of` reads
       const Sum<T> word(y.to_gates, of.each([&](int b) { return y.row(b, t); }));
       const auto context = fed ? of.after(fed) : is_.attends ? of.read(x.to_gates) : Sum<T>(x.to_gates, of.example());
-      return net_.decoder.step(of, word + context, s);
+      return word + context;
     };
-    s = is_.context_first ? net_.decoder.after(states, s) : step(states);  // s_{t-1} or s_t
-    const auto scored = s.h;
-
-    auto i = states.next_step();
-    if (is_.attends) {
-      auto site = positions(x, states, s.h, t + 1);
+    const auto i = step(x, states, s, t + 1, input, [&](ItemSite<T>& site) {
       if (structure_.posterior)
         site.posterior = [&] {
           if (!q) q = net_.q.read(x.heads, x.states, distinct.batch());
           return net_.posterior_scores(x, *q, states, s.h, t + 1);
         };
-      i = states.choose(site);
-    }
+    });
+    const auto scored = s.h;
+
     // The states whose context the state reads: z_t, its mean, u_t or none.
     const auto read = [&] {
       if (!is_.attends || is_.feed == Feed::none) return states.next_step();
@@ -208,7 +215,7 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
     std::optional<States<T>> next;
     if (is_.context_first) {
       next = read();
-      s = step(*next);
+      s = net_.decoder.step(*next, input(*next), s);
       next = next->next_step();
     }
     if (is_.context_first && is_.feed == Feed::sampled && !net_.readout.reads_scored())
@@ -249,21 +256,14 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
   States<T> states(episode, distinct);
   for (int t = 1; t <= is_.longest; ++t) {
     y = states.after(y);
-    const auto step = [&](const States<T>& of, Sum<T> word, Sum<T> context) {  // s_t
-      s = net_.decoder.step(of, word + std::move(context), s);
-    };
-    if (is_.context_first)
-      s = net_.decoder.after(states, s);  // s_{t-1}
-    else
-      step(states, net_.decoder.project(y), z ? states.after(z) : Sum<T>());
-    const auto scored = s.h;
-
-    auto i = states.next_step();
-    if (is_.attends) {
-      auto site = positions(x, states, s.h, t);
+    const auto input = [&](const States<T>& of) { return Sum<T>(net_.decoder.project(y)) + (z ? of.after(z) : Sum<T>()); };
+    const auto i = step(x, states, s, t, input, [&](ItemSite<T>& site) {
       for (int head : x.heads.of(states.example())) site.options.push_back(x.heads.items().count(head));
       site.options = words.limited(std::move(site.options));
-      i = states.choose(site);
+    });
+    const auto scored = s.h;
+
+    if (is_.attends) {
       words.follow(i);
       if (is_.feed == Feed::sampled) z = i.read(x.to_gates);
       if (is_.feed == Feed::soft) z = i.after(Var<T>(states.expecting(i).read(x.to_gates)));
@@ -272,12 +272,12 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
     }
     y = i.after(y);
     if (is_.context_first)
-      step(i, net_.decoder.project(y), z);
+      s = net_.decoder.step(i, Sum<T>(net_.decoder.project(y)) + Sum<T>(z), s);
     else
       s = net_.decoder.after(i, s);
 
-    const auto u = net_.readout(
-        tape, i.size(), is_.attends ? i.read(x.to_readout) : Sum<T>(x.to_readout, i.example()),
+    const auto u = readout(
+        x, i, i.example(),
         [&](const Linear<T>& W_s) { return net_.readout.reads_scored() ? i.after(W_s(scored)) : Sum<T>(W_s(s.h)); },
         [&] { return net_.readout.project(y); });
     if (is_.feed == Feed::attentional) z = net_.fed(u);

@@ -12,7 +12,7 @@
 //
 // The task gives one of
 //   the reward of every sequence (field "rewards", numbered as in parts/sequence_rewards.hpp)
-//   numbers and a target (field "wanted"): 1 for an expression of these numbers with this value (core/support/expressions.hpp)
+//   numbers and a target (field "wanted"): 1 for an expression of these numbers with this value (core/support/text_metrics.hpp)
 //   the right answer a_1 .. a_m (field "answer", -1 pads), with a_{m+1} = the end mark if m < L, and the setting `reward`:
 //     exact  1 if the sequence is right, else 0
 //     share  share of the m + 1 (or L) steps t with y_t = a_t, paid step by step
@@ -37,13 +37,13 @@
 #include <memory>
 #include <numeric>
 
-#include "core/autodiff/gru.hpp"
+#include "core/autodiff/recurrent_cells.hpp"
 #include "core/models/model.hpp"
 #include "core/models/parts/causal_attention.hpp"
 #include "core/models/parts/metric_rewards.hpp"
 #include "core/models/parts/word_choices.hpp"
-#include "core/nn/gru.hpp"
-#include "core/support/expressions.hpp"
+#include "core/nn/layers.hpp"
+#include "core/support/text_metrics.hpp"
 
 namespace hardgrad::models::writer {
 namespace {

@@ -1,11 +1,13 @@
 // Layers: parameters with a name, an initialisation and a formula.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "core/autodiff/lstm.hpp"
 #include "core/autodiff/parameter.hpp"
+#include "core/autodiff/recurrent_cells.hpp"
+#include "core/autodiff/regularisation.hpp"
 #include "core/autodiff/tape.hpp"
 #include "core/random/key.hpp"
 
@@ -59,6 +61,36 @@ struct Lstm {
   /// One step from projected input [R, 4H].
   LstmState<T> step(Var<T> projected, const LstmState<T>& state) const;
   LstmState<T> zero(Tape<T>& tape, std::size_t rows) const;
+};
+
+/// A GRU (core/autodiff/recurrent_cells.hpp), gates in the order r, z, n. Parameters as in PyTorch's GRU:
+/// <name>.input.weight [3H, I], <name>.input.bias [3H], <name>.recurrent.weight [3H, H], <name>.recurrent.bias [3H]; uniform in
+/// +-1/sqrt(H).
+template <class T>
+struct Gru {
+  Linear<T> input, recurrent;
+  Gru() = default;
+  Gru(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init);
+  /// x W_input' + b: [R, 3H]. It may be computed for many steps at once.
+  Var<T> project(Var<T> x) const { return input(x); }
+  /// h' [R, H] from projected input [R, 3H] and h [R, H].
+  Var<T> step(Var<T> projected, Var<T> h) const { return gru_cell(projected, recurrent(h), h); }
+};
+
+/// Layer normalisation (core/autodiff/regularisation.hpp). Parameters: <name>.gain [C], initially 1, and <name>.bias [C],
+/// initially 0.
+template <class T>
+struct LayerNorm {
+  const Parameter<T>* gain = nullptr;
+  const Parameter<T>* bias = nullptr;
+  LayerNorm() = default;
+  LayerNorm(ParameterSet<T>& set, const std::string& name, std::size_t width) {
+    auto& one = set.add(name + ".gain", {width});
+    std::fill(one.value.begin(), one.value.end(), T{1});
+    gain = &one;
+    bias = &set.add(name + ".bias", {width});
+  }
+  Var<T> operator()(Var<T> x) const { return layer_norm(x, x.tape->parameter(*gain), x.tape->parameter(*bias)); }
 };
 
 }  // namespace hardgrad

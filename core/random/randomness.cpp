@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include "core/kernels/functions.hpp"
-#include "core/random/distribution_total.hpp"
 #include "core/support/array.hpp"
 #include "core/support/error.hpp"
 

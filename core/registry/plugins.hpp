@@ -2,7 +2,9 @@
 #pragma once
 
 #include <deque>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,5 +26,15 @@ const std::deque<Plugin>& loaded_plugins();
 
 /// The plugin that registered the name, or null.
 const Plugin* plugin_of(const std::string& noun, const std::string& name);
+
+// The seal of a plugin: a hash of its bytes, appended to the file. It reveals damage after the build before any of the plugin's
+// code runs. A plugin without a seal is accepted unchecked.
+
+enum class PluginSeal { none, holds, broken };
+
+PluginSeal plugin_seal(std::string_view bytes);
+
+/// Appends a seal to a shared library, replacing an old seal. UsageError if the file is not a library or cannot be written.
+void seal_plugin(const std::filesystem::path& path);
 
 }  // namespace hardgrad

@@ -7,7 +7,6 @@
 #include <new>
 
 #include "core/support/error.hpp"
-#include "core/support/poison.hpp"
 
 namespace hardgrad {
 namespace {

@@ -23,7 +23,7 @@
 #include <xtensor/xview.hpp>
 #endif
 
-#include "core/support/matrix_view.hpp"
+#include "core/support/views.hpp"
 
 namespace hardgrad {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/autodiff/gradient.hpp"
 #include "core/autodiff/product.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/estimator/estimator.hpp"
 #include "experiments/benchmarks/parts_bench.hpp"
 

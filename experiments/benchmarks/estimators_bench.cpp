@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "experiments/benchmarks/parts_bench.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/scenes.hpp"

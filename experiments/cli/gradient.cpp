@@ -10,11 +10,10 @@
 #include <map>
 #include <memory>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/support/error.hpp"
-#include "core/support/instruction_set.hpp"
-#include "core/support/usage.hpp"
+#include "core/support/machine.hpp"
 #include "experiments/cli/candidates.hpp"
 #include "experiments/cli/gradient_rows.hpp"
 #include "experiments/cli/output.hpp"

@@ -11,7 +11,7 @@
 #include "core/registry/plugins.hpp"
 #include "core/registry/settings.hpp"
 #include "core/support/error.hpp"
-#include "core/support/instruction_set.hpp"
+#include "core/support/machine.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
 #include "experiments/cli/verb.hpp"

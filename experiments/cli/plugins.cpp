@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/abi.hpp"
-#include "core/registry/plugin_seal.hpp"
+#include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verb.hpp"

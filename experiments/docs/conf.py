@@ -40,7 +40,7 @@ suppress_warnings = ["myst.header"]  # a page may begin below its title
 
 # The headers on the page `cpp.md`, which an estimator, a model or a task includes.
 INTERFACE = {
-    "Choices": ["core/choice/rows.hpp", "core/choice/structure.hpp", "core/choice/choice.hpp", "core/choice/episode.hpp",
+    "Choices": ["core/choice/structure.hpp", "core/choice/choice.hpp", "core/choice/episode.hpp",
                 "core/choice/handlers.hpp", "core/choice/distribution.hpp"],
     "Estimators": ["core/estimator/estimator.hpp", "core/estimator/target.hpp", "core/estimator/needs.hpp",
                    "core/estimator/promises.hpp", "core/estimator/evaluations.hpp", "core/estimator/choices.hpp",
@@ -48,8 +48,7 @@ INTERFACE = {
     "Models": ["core/models/model.hpp", "core/models/batch.hpp"],
     "Tasks": ["experiments/tasks/task.hpp"],
     "Automatic differentiation": ["core/autodiff/tape.hpp", "core/autodiff/parameter.hpp", "core/autodiff/elementwise.hpp",
-                                  "core/autodiff/product.hpp", "core/autodiff/reduce.hpp", "core/autodiff/softmax.hpp",
-                                  "core/autodiff/gradient.hpp"],
+                                  "core/autodiff/product.hpp", "core/autodiff/reduce.hpp", "core/autodiff/softmax.hpp"],
     "Random numbers": ["core/random/key.hpp", "core/random/randomness.hpp"],
     "Measurement": ["experiments/measurement/measure.hpp", "experiments/measurement/exact_moments.hpp",
                     "experiments/measurement/truth.hpp"],

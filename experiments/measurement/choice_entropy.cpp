@@ -7,7 +7,7 @@
 #include <memory>
 #include <numeric>
 
-#include "core/autodiff/sparsemax.hpp"
+#include "core/autodiff/softmax.hpp"
 #include "core/choice/handlers.hpp"
 #include "experiments/support/parallel.hpp"
 

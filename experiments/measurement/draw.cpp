@@ -4,7 +4,7 @@
 #include <chrono>
 #include <numeric>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "experiments/measurement/at_logits.hpp"
 #include "experiments/measurement/defensive_mixture.hpp"
 #include "experiments/measurement/finite.hpp"

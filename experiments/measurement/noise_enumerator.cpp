@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/random/distribution_total.hpp"
+#include "core/random/randomness.hpp"
 #include "core/support/error.hpp"
 #include "core/support/log_gamma.hpp"
 #include "experiments/measurement/finite.hpp"

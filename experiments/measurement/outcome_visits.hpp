@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/estimator/estimator.hpp"
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/kinks.hpp"

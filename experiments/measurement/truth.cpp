@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "experiments/measurement/finite.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/support/error.hpp"
 #include "experiments/training/adaptation.hpp"
 

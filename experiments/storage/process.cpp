@@ -19,7 +19,7 @@
 #include <sstream>
 #include <thread>
 
-#include "core/support/instruction_set.hpp"
+#include "core/support/machine.hpp"
 #include "core/support/text.hpp"
 #include "hardgrad_build.hpp"
 

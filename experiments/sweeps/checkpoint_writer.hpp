@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "core/support/usage.hpp"
+#include "core/support/machine.hpp"
 #include "experiments/sweeps/run_cell.hpp"
 
 namespace hardgrad::sweeps {

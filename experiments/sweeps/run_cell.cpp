@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "core/support/error.hpp"
-#include "core/support/usage.hpp"
+#include "core/support/machine.hpp"
 #include "experiments/storage/process.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/cell_data.hpp"

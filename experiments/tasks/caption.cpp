@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/support/bleu.hpp"
+#include "core/support/text_metrics.hpp"
 #include "experiments/support/text.hpp"
 #include "experiments/tasks/generated_images.hpp"
 #include "experiments/tasks/listed.hpp"

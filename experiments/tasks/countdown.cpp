@@ -1,8 +1,8 @@
 // Countdown: numbers and a target, for policies that write an expression of these numbers with this value. Several may be right;
-// a reward of 1 or 0 checks one (core/support/expressions.hpp, also on how words are expressions).
+// a reward of 1 or 0 checks one (core/support/text_metrics.hpp, also on how words are expressions).
 #include <algorithm>
 
-#include "core/support/expressions.hpp"
+#include "core/support/text_metrics.hpp"
 #include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/on_demand.hpp"
 

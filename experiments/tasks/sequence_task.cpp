@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/support/bleu.hpp"
 #include "core/support/error.hpp"
+#include "core/support/text_metrics.hpp"
 
 namespace hardgrad::tasks {
 namespace {

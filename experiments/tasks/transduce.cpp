@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "core/support/edit_distance.hpp"
 #include "core/support/error.hpp"
+#include "core/support/text_metrics.hpp"
 #include "experiments/tasks/generated_pairs.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"

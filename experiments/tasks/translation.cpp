@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/support/bleu.hpp"
 #include "core/support/error.hpp"
+#include "core/support/text_metrics.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "experiments/tasks/translation_corpus.hpp"

@@ -1,6 +1,6 @@
 #include "experiments/training/adaptation.hpp"
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/training/schedule.hpp"
 

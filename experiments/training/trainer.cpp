@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/autodiff/gradient.hpp"
-#include "core/support/usage.hpp"
+#include "core/autodiff/tape.hpp"
+#include "core/support/machine.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/evaluation.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/estimator/estimator.hpp"
 #include "experiments/measurement/lengths.hpp"
 

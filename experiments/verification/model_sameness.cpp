@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "experiments/verification/estimates.hpp"
 #include "experiments/verification/model_checks.hpp"
 #include "experiments/verification/traces.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "experiments/measurement/truth.hpp"
 #include "experiments/verification/estimates.hpp"
 #include "experiments/verification/model_checks.hpp"

@@ -1,5 +1,6 @@
-#include "core/autodiff/gradient.hpp"
 #include "experiments/verification/promises.hpp"
+
+#include "core/autodiff/tape.hpp"
 #include "experiments/verification/test_models.hpp"
 
 namespace hardgrad::verification {

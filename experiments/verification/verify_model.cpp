@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/models/parts/stops_gradients.hpp"
+#include "core/models/model.hpp"
 #include "core/support/error.hpp"
 #include "experiments/verification/model_checks.hpp"
 #include "experiments/verification/scenes.hpp"

@@ -6,7 +6,7 @@
 #include <new>
 #include <numeric>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/estimator/estimator.hpp"
 #include "experiments/tasks/task.hpp"
 

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "core/estimator/coupling/antithetic_bits.hpp"
-#include "core/estimator/coupling/dirichlet_swaps.hpp"
+#include "core/estimator/coupling/dirichlet.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/coupling.hpp"
 #include "tests/support/toys.hpp"

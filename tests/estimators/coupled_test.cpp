@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/estimator/coupling/antithetic_bits.hpp"
-#include "core/estimator/coupling/dirichlet_copula.hpp"
+#include "core/estimator/coupling/dirichlet.hpp"
 #include "experiments/measurement/noise_enumerator.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/coupling.hpp"

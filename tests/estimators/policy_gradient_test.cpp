@@ -2,7 +2,7 @@
 // targets of rewards against finite differences.
 #include <doctest/doctest.h>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "tests/support/central_slopes.hpp"

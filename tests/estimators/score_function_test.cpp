@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/nn/optimizer.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "tests/support/exactness.hpp"
 
 namespace hardgrad::testing::subset_estimators_test {

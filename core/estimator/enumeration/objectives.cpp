@@ -10,7 +10,6 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/autodiff/sparsemax.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/support/text.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/autodiff/dropout.hpp"
+#include "core/autodiff/regularisation.hpp"
 #include "core/models/batch.hpp"
 
 namespace hardgrad {

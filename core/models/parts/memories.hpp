@@ -1,12 +1,11 @@
-// Memories of a run's states (memory.hpp): N cells of W numbers for each. After a choice a state reads the memory of the state
-// before; cells are copied only when they are written.
+// Memories of a run's states (core/autodiff/attention.hpp): N cells of W numbers for each. After a choice a state reads the memory
+// of the state before; cells are copied only when they are written.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "core/autodiff/attention.hpp"
-#include "core/autodiff/memory.hpp"
 #include "core/models/parts/states.hpp"
 
 namespace hardgrad {

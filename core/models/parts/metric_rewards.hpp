@@ -2,7 +2,7 @@
 //   bleu   smoothed BLEU-4 (Lin & Och 2004)        exact  1 if all is right, with the end
 //   edit   1 - edit distance / longer length       share  share of the right words, paid step by step
 //   f1     F1 of the words                         chrf   F_2 of their 1- to 6-grams, each word a character (Popović 2015):
-//                                                         beta = 2, n up to 6 and the shorter sentence (support/ngrams.hpp)
+//                                                         beta = 2, n up to 6 and the shorter sentence (support/text_metrics.hpp)
 // All but exact and share are metrics of hard words, paid at the end.
 #pragma once
 
@@ -14,9 +14,7 @@
 #include "core/choice/structure.hpp"
 #include "core/models/parts/sequence_rewards.hpp"
 #include "core/registry/fields.hpp"
-#include "core/support/bleu.hpp"
-#include "core/support/edit_distance.hpp"
-#include "core/support/ngrams.hpp"
+#include "core/support/text_metrics.hpp"
 
 namespace hardgrad {
 

@@ -3,7 +3,7 @@
 //   lstm    core/nn/layers.hpp: a has the 4H numbers of i, f, g, o
 //   gated   Cho et al. 2014, Learning phrase representations; Bahdanau, Cho & Bengio 2015, app. A.1: a has the 3H of r, z, n
 //             r = sig(a_r + U_r h), z = sig(a_z + U_z h), n = tanh(a_n + U (r (.) h)), h' = (1 - z) h + z n
-//           The reset gate r acts before the product; in PyTorch's GRU (core/nn/gru.hpp) after it.
+//           The reset gate r acts before the product; in PyTorch's GRU (core/nn/layers.hpp) after it.
 //
 // Parameters of gated: <name>.input.{weight [3H, I], bias [3H]}, <name>.gates.weight [2H, H] (U_r, U_z),
 //   <name>.recurrent.weight [H, H] (U); uniform in +-1/sqrt(H).

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/autodiff/cross_entropy.hpp"
-#include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
 
 namespace hardgrad {
 
@@ -67,7 +67,7 @@ class Sum {
   };
   Var<T> gathered(bool rectified) const {
     if (count_ == 0) return {};
-    const auto part = [&](std::size_t j) { return Part<T>{addends_[j].x, addends_[j].index()}; };
+    const auto part = [&](std::size_t j) { return Gathered<T>{addends_[j].x, addends_[j].index()}; };
     return gather_sum<T>(rows(), {part(0), part(1), part(2), part(3)}, rectified);
   }
 

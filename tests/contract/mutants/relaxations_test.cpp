@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 #include "tests/contract/mutants/mutant.hpp"
 

@@ -8,10 +8,10 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
-#include "core/estimator/score_function/tuples.hpp"
 #include "core/estimator/slopes.hpp"
-#include "core/random/mirrored.hpp"
+#include "core/random/randomness.hpp"
 #include "tests/contract/mutants/mutant.hpp"
 
 namespace hardgrad::testing::mutants {

@@ -1,5 +1,5 @@
 // Bilinear patches: against whole pixels and against the definition; the derivative in the place.
-#include "core/autodiff/bilinear.hpp"
+#include "core/autodiff/images.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "core/autodiff/binary_cross_entropy.hpp"
+#include "core/autodiff/cross_entropy.hpp"
 
 #include <array>
 

@@ -1,5 +1,5 @@
 // Convolutions: against the definition; their gradient in picture, weight and bias.
-#include "core/autodiff/convolution.hpp"
+#include "core/autodiff/images.hpp"
 
 #include <doctest/doctest.h>
 

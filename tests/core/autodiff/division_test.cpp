@@ -1,6 +1,5 @@
-#include "core/autodiff/division.hpp"
-
 #include "core/autodiff/elementwise.hpp"
+
 #include "tests/support/gradient_check.hpp"
 
 namespace hardgrad::testing::division_test {

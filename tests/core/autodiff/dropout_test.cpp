@@ -1,4 +1,4 @@
-#include "core/autodiff/dropout.hpp"
+#include "core/autodiff/regularisation.hpp"
 
 #include "tests/support/gradient_check.hpp"
 

@@ -1,7 +1,6 @@
 // gather_sum against its definition: values and gradients.
 #include <doctest/doctest.h>
 
-#include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/reduce.hpp"
 
 namespace hardgrad::testing::gather_sum_test {

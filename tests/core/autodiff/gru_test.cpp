@@ -1,4 +1,4 @@
-#include "core/autodiff/gru.hpp"
+#include "core/autodiff/recurrent_cells.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"

@@ -1,4 +1,4 @@
-#include "core/autodiff/layer_norm.hpp"
+#include "core/autodiff/regularisation.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"

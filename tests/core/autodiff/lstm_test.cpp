@@ -1,4 +1,4 @@
-#include "core/autodiff/lstm.hpp"
+#include "core/autodiff/recurrent_cells.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"

@@ -1,4 +1,4 @@
-#include "core/autodiff/matching.hpp"
+#include "core/autodiff/attention.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"

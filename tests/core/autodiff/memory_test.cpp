@@ -1,4 +1,4 @@
-#include "core/autodiff/memory.hpp"
+#include "core/autodiff/attention.hpp"
 
 #include <numeric>
 

@@ -1,4 +1,4 @@
-#include "core/autodiff/sparsemax.hpp"
+#include "core/autodiff/softmax.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // The gradient of codes at the points near which they are chosen.
-#include "core/choice/codes.hpp"
+#include "core/choice/choice.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 
-#include "core/autodiff/plackett_luce.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/subsets.hpp"
 #include "core/choice/subsets.hpp"

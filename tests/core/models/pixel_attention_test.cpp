@@ -2,7 +2,7 @@
 #include "tests/core/models/given_choices.hpp"
 #include "tests/support/gradient_check.hpp"
 
-#include "core/models/parts/mean_window.hpp"
+#include "core/models/parts/glimpses.hpp"
 
 namespace hardgrad::testing::pixel_attention_test {
 namespace {

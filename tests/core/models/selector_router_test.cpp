@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "core/autodiff/gradient.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/models/model.hpp"
 #include "tests/support/gradient_check.hpp"

@@ -1,7 +1,7 @@
 // The writer: gradients with every kind of word, both policies and all rewards; the 31 sequences of a toy, each paid its reward.
 #include <doctest/doctest.h>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/models/parts/sequence_rewards.hpp"
 #include "tests/core/models/given_choices.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/nn/gru.hpp"
+#include "core/nn/layers.hpp"
 
 #include "core/autodiff/reduce.hpp"
 #include "tests/support/gradient_check.hpp"

@@ -1,4 +1,4 @@
-#include "core/nn/layer_norm.hpp"
+#include "core/nn/layers.hpp"
 
 #include "tests/support/gradient_check.hpp"
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/autodiff/tape.hpp"
-#include "core/support/poison.hpp"
 
 namespace hardgrad::testing::arena_test {
 

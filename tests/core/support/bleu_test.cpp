@@ -1,5 +1,5 @@
 // BLEU on examples computed by hand.
-#include "core/support/bleu.hpp"
+#include "core/support/text_metrics.hpp"
 
 #include <doctest/doctest.h>
 

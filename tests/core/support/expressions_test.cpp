@@ -1,5 +1,5 @@
 // Expressions as words, by hand.
-#include "core/support/expressions.hpp"
+#include "core/support/text_metrics.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Shared n-grams and their F scores, by hand.
-#include "core/support/ngrams.hpp"
+#include "core/support/text_metrics.hpp"
 
 #include <doctest/doctest.h>
 

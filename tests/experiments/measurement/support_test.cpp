@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/autodiff/gradient.hpp"
+#include "core/autodiff/tape.hpp"
 #include "core/support/log_gamma.hpp"
 #include "experiments/measurement/draw.hpp"
 #include "experiments/verification/recurrent.hpp"

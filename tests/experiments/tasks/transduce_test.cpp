@@ -3,7 +3,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/support/edit_distance.hpp"
+#include "core/support/text_metrics.hpp"
 #include "experiments/tasks/generated_pairs.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"

@@ -1,8 +1,8 @@
 // train.reuse: several steps on one batch, with the samples of the network at the first of them.
 #include <doctest/doctest.h>
 
-#include "core/autodiff/gradient.hpp"
-#include "core/support/usage.hpp"
+#include "core/autodiff/tape.hpp"
+#include "core/support/machine.hpp"
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/schedule.hpp"
 #include "experiments/training/trainer.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/support/usage.hpp"
+#include "core/support/machine.hpp"
 #include "experiments/training/evaluation.hpp"
 #include "experiments/training/trainer.hpp"
 

@@ -1,7 +1,7 @@
 // The glimpse sensor on an image of 16 known numbers.
 #include <doctest/doctest.h>
 
-#include "core/models/parts/sensor.hpp"
+#include "core/models/parts/glimpses.hpp"
 
 namespace hardgrad::testing::sensor_test {
 namespace {

@@ -1,7 +1,7 @@
 // Plain, gzipped, damaged and hostile files.
 #include "experiments/tasks/loaders/input_file.hpp"
 
-#include "core/support/usage.hpp"
+#include "core/support/machine.hpp"
 #include "experiments/tasks/loaders/arrays.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
