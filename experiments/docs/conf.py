@@ -4,6 +4,7 @@ Sources are the Markdown pages where they stand, the comments of the C++ headers
 link to any file of the tree; the site links to pages and shows other files by their path.
 """
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -184,6 +185,15 @@ def run_doxygen() -> None:
 def documented(app, what, name, object, options, lines: list[str]) -> None:
     """Docstrings list arguments as `name: text`, which becomes a field list, and show code as indented lines between blank ones.
     `|bias|` is an absolute value."""
+    try:
+        arguments = set(inspect.signature(object).parameters)
+    except (TypeError, ValueError):  # no function or class of Python's
+        arguments = set()
+
+    def field(found: re.Match) -> str:
+        names = found[1].split(", ")
+        return f":{'param' if names[0] in arguments else 'var'} {','.join(names)}: "
+
     written: list[str] = []
     for line in lines:
         last = written[-1] if written else ""
@@ -191,10 +201,15 @@ def documented(app, what, name, object, options, lines: list[str]) -> None:
             written += ["::", ""]
         elif not line.startswith(" "):
             if not last.strip() or last.startswith((" ", ":")):  # not within a paragraph
-                line = re.sub(r"^([a-z_]+(?:, [a-z_]+)*): ", r":\1: ", line)
+                line = re.sub(r"^([a-z_]+(?:, [a-z_]+)*): ", field, line)
             line = line.replace("|", r"\|")
         written.append(line)
     lines[:] = written
+
+
+def short(app, what, name, object, options, signature: str, returned: str) -> tuple[str, str]:
+    """Types without their modules, also where Sphinx cannot parse a default value."""
+    return tuple(re.sub(r"~[\w.]*\.", "", text) if text and "<" in text else text for text in (signature, returned))
 
 
 def opens_code(lines: list[str]) -> bool:
@@ -213,4 +228,5 @@ def setup(app) -> None:
     run_doxygen()
     app.connect("build-finished", index)
     app.connect("autodoc-process-docstring", documented)
+    app.connect("autodoc-process-signature", short)
     app.connect("source-read", read)
