@@ -35,9 +35,10 @@ class Samples:
     options: [R, D] the chosen options; None if the estimator replaced choices by weights.
     weights: [R, D, S] these weights, or None.
     example: [R] the example of each row (zeros without a batch).
-    losses: [R] share: [R] the weight of each loss in the estimate: sum(share * losses) estimates
-    the expected loss (of each example), and sum(share * derivatives of the losses) is the gradient
-    of parameters within the loss.
+    losses: [R]
+    share: [R] the weight of each loss in the estimate: sum(share * losses) estimates the expected
+        loss (of each example), and sum(share * derivatives of the losses) is the gradient of
+        parameters within the loss.
     """
 
     options: Optional[Ints]
@@ -147,8 +148,8 @@ def moments(
     cap: most visited outcomes (and terms of the exact gradient); NotExact if there are more.
     seed: for the initial values of the estimator's own parameters, if it has any.
 
-    Source: the estimators' papers, see `describe`; moments by replay as in `hardgrad measure
-        --exact`.
+    Source: the estimators' papers, see `describe`; moments by replay as in
+    `hardgrad measure --exact`.
     """
     check_takes(takes)
     given = Logits(logits)
