@@ -40,8 +40,8 @@ class Drawn:
     probabilities: [N, D, S] of the options, for each sample's choices; 0 for missing options.
     options: [N, D] the chosen options.
     losses: [N]
-    derivatives: [N, D, S] of the losses in the weights over the options, at the chosen options; None
-        unless requested.
+    derivatives: [N, D, S] of the losses in the weights over the options, at the chosen options;
+        None unless requested.
     samples: K, per example.
     """
 
