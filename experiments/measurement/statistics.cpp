@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/support/array.hpp"
 #include "experiments/measurement/lengths.hpp"
 
 namespace hardgrad::measurement {
@@ -68,7 +69,7 @@ std::array<int, 2> Replicates::range(int block) const {
 void Replicates::Block::add_vectors(const Block& other) {
   const auto join = [](std::vector<double>& into, const std::vector<double>& more) {
     if (into.empty()) into.resize(more.size());
-    for (std::size_t i = 0; i < more.size(); ++i) into[i] += more[i];
+    xt::adapt(into) += xt::adapt(more);
   };
   if (noise.empty() && !other.noise.empty()) noise = sum;  // all weights so far are 1
   if (!noise.empty()) join(noise, other.noise_sum());
@@ -78,15 +79,13 @@ void Replicates::Block::add_vectors(const Block& other) {
 /// All weights of the block so far are 1.
 void Replicates::begin_weights(Block& block) const {
   block.noise = block.sum;
-  block.noise_squared = std::accumulate(block.squares.begin(), block.squares.end(), 0.0);
+  block.noise_squared = xt::sum(xt::adapt(block.squares))();
   block.noise_squared_in = in_parts(block.squares);
 }
 
 std::vector<double> Replicates::in_parts(const std::vector<double>& numbers) const {
   std::vector<double> sums;
-  for (const auto& [first, last] : parts_)
-    sums.push_back(std::accumulate(numbers.begin() + static_cast<std::ptrdiff_t>(first),
-                                   numbers.begin() + static_cast<std::ptrdiff_t>(last), 0.0));
+  for (const auto& [first, last] : parts_) sums.push_back(xt::sum(xt::view(xt::adapt(numbers), xt::range(first, last)))());
   return sums;
 }
 
@@ -184,10 +183,8 @@ void Replicates::grow() {
     to.add_vectors(block);
     to.squared_in.resize(parts_.size());
     to.noise_squared_in.resize(parts_.size());
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      to.squared_in[i] += block.squared_in[i];
-      to.noise_squared_in[i] += block.noise_squared_in[i];
-    }
+    xt::adapt(to.squared_in) += xt::adapt(block.squared_in);
+    xt::adapt(to.noise_squared_in) += xt::adapt(block.noise_squared_in);
     for (double squared : block.largest) keep(to.largest, squared);
   }
   for (summed_ = 0; range(summed_)[0] < filled;) ++summed_;
@@ -221,19 +218,15 @@ void Replicates::complete(int index) {
     total_.weight_squares += block.weight_squares;
     total_.cosine.join(block.cosine);
     total_.add_vectors(block);
-    for (std::size_t i = 0; i < total_.sum.size(); ++i) {
-      total_.squares[i] += block.squares[i];
-      block.squared += block.squares[i];
-    }
+    xt::adapt(total_.squares) += xt::adapt(block.squares);
+    block.squared = xt::sum(xt::adapt(block.squares))();
     if (block.noise.empty()) block.noise_squared = block.squared;
     total_.squared += block.squared;
     total_.noise_squared += block.noise_squared;
     block.squared_in = in_parts(block.squares);
     if (block.noise.empty()) block.noise_squared_in = block.squared_in;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      total_.squared_in[i] += block.squared_in[i];
-      total_.noise_squared_in[i] += block.noise_squared_in[i];
-    }
+    xt::adapt(total_.squared_in) += xt::adapt(block.squared_in);
+    xt::adapt(total_.noise_squared_in) += xt::adapt(block.noise_squared_in);
     for (std::size_t k = 0; k < directions(); ++k) total_.along[k].join(block.along[k]);
     total_.along_most = std::max(total_.along_most, block.along_most);
     spare_ = std::move(block.squares);
@@ -363,11 +356,10 @@ double Replicates::overlap(const Replicates& other, double trace) const {
 
 SquaredLength Replicates::distance(const std::vector<double>& other, const Replicates* noisy) const {
   auto d = mean();
-  for (std::size_t i = 0; i < d.size(); ++i) d[i] -= other[i];
+  xt::adapt(d) -= xt::adapt(other);
   const double observed = dot(d, d), trace = mean_noise();
   MeanNoise noise{trace, scatter_.concentration(), 0, total_.count - 1.0, d.size()};
-  if (observed > 0)
-    for (double& x : d) x /= std::sqrt(observed);
+  if (observed > 0) xt::adapt(d) /= std::sqrt(observed);
   noise.along = observed > 0 ? along(d) : trace * std::sqrt(noise.concentration);
   if (noisy) {
     const double more = noisy->mean_noise(), sum = trace + more;
@@ -388,7 +380,7 @@ Interval Replicates::variance_interval(double level) const {
 
 std::vector<double> Replicates::mean() const {
   auto mean = reference_;
-  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += total_.sum[i] / total_.weight;
+  xt::adapt(mean) += xt::adapt(total_.sum) / total_.weight;
   return mean;
 }
 
