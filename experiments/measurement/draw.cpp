@@ -64,7 +64,7 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
 }
 
 template <class T>
-Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+Cost draw(ReplicateSums& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
           const MixturePlan& plan, const Stop& stop, Visited* visited) {
   const int begin = replicates.next();
   const double share = 1.0 / (replicates.count() - replicates.range(begin)[0]);
@@ -99,7 +99,6 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
     }
     replicates.complete(block);
   });
-  replicates.finish();
   for (const auto& lane : seen) visited->add(lane);
   Cost each;
   const double whole = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -111,8 +110,8 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
 }
 
 template <class T>
-Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-                    const MixturePlan& plan, const Stop& stop) {
+Cost draw_at_logits(ReplicateSums& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                    Key noise, const MixturePlan& plan, const Stop& stop) {
   std::vector<Tape<T>> tapes(lanes());
   for (auto& tape : tapes) tape.pause_for(polling(stop));
   const bool apart = estimator.couples_examples();  // a run of several replicates would be one batch
@@ -157,15 +156,14 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
     take(tapes[lane], first, std::min(first + width, blocks), costs[part]);
   });
   for (const auto& cost : costs) add(each, cost, 1);
-  replicates.finish();
   return each;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                                             \
-  template MixturePlan mixture_plan(const Estimator<T>&, const Model<T>&, const Batch&, Key);                               \
-  template Cost draw(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const MixturePlan&, const Stop&, \
-                     Visited*);                                                                                             \
-  template Cost draw_at_logits(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const MixturePlan&,    \
+#define HARDGRAD_INSTANTIATE(T)                                                                                                \
+  template MixturePlan mixture_plan(const Estimator<T>&, const Model<T>&, const Batch&, Key);                                  \
+  template Cost draw(ReplicateSums&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const MixturePlan&, const Stop&, \
+                     Visited*);                                                                                                \
+  template Cost draw_at_logits(ReplicateSums&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const MixturePlan&,    \
                                const Stop&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

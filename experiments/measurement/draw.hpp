@@ -10,7 +10,7 @@
 #include "core/random/key.hpp"
 #include "experiments/measurement/defensive_mixture.hpp"
 #include "experiments/measurement/paths.hpp"
-#include "experiments/measurement/statistics.hpp"
+#include "experiments/measurement/replicate_sums.hpp"
 #include "experiments/support/stop.hpp"
 
 namespace hardgrad::measurement {
@@ -34,12 +34,12 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
 /// Adds gradients of all parameters to the blocks that are not complete. Replicate m draws from the mixture of `peaked` draws with
 /// index m (DefensiveMixture). The evaluated choices are added to `visited`, if given.
 template <class T>
-Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+Cost draw(ReplicateSums& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
           const MixturePlan& plan, const Stop& stop, Visited* visited = nullptr);
 
 /// The same with gradients at the logits (at_logits.hpp), from the same noise; one run holds several replicates.
 template <class T>
-Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-                    const MixturePlan& plan, const Stop& stop);
+Cost draw_at_logits(ReplicateSums& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                    Key noise, const MixturePlan& plan, const Stop& stop);
 
 }  // namespace hardgrad::measurement

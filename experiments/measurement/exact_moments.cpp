@@ -188,8 +188,8 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
   }
   auto m =
       inner <= 2 ? of({.one = true}) : of_inner_copies(of({.one = true, .inner = 1}), of({.one = true, .inner = 2}), inner);
-  for (auto& v : m.variances) v /= copies;
-  for (auto& v : m.covariance) v /= copies;
+  xt::adapt(m.variances) /= copies;
+  xt::adapt(m.covariance) /= copies;
   m.trace_error /= copies;
   for (double* cost : {&m.rows, &m.attention_values, &m.missed_hints}) *cost *= copies;
   m.cosine = std::nan("");  // of the mean, it is not that of the copies
@@ -212,19 +212,16 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
   parallel_for(count, [&](int i) {
     auto around = reference[parts[i][0]];  // the mean over coupled examples
     for (std::size_t b = 1; b < parts[i].size(); ++b)
-      for (std::size_t p = 0; p < around.size(); ++p)
-        around[p] += (reference[parts[i][b]][p] - around[p]) / static_cast<double>(b + 1);
+      xt::adapt(around) += (xt::adapt(reference[parts[i][b]]) - xt::adapt(around)) / static_cast<double>(b + 1);
     each[i] = of_example(estimator, model, batch.select(parts[i]), around, exchangeable, outcome_cap / count, covariance, stop);
   });
   // The estimate of a batch is the mean of independent estimates.
   auto total = std::move(each[0]);
   for (int part = 1; part < count; ++part) {
     const auto& m = each[part];
-    for (std::size_t i = 0; i < total.mean.size(); ++i) {
-      total.mean[i] += m.mean[i];
-      total.variances[i] += m.variances[i];
-    }
-    for (std::size_t i = 0; i < total.covariance.size(); ++i) total.covariance[i] += m.covariance[i];
+    xt::adapt(total.mean) += xt::adapt(m.mean);
+    xt::adapt(total.variances) += xt::adapt(m.variances);
+    xt::adapt(total.covariance) += xt::adapt(m.covariance);
     total.outcomes += m.outcomes;
     total.continuous |= m.continuous;
     total.nodes = std::max(total.nodes, m.nodes);
@@ -236,9 +233,9 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
     total.missed_hints += m.missed_hints;
     total.ratios.join(m.ratios);
   }
-  for (auto& g : total.mean) g /= count;
-  for (auto& v : total.variances) v /= double(count) * count;
-  for (auto& v : total.covariance) v /= double(count) * count;
+  xt::adapt(total.mean) /= count;
+  xt::adapt(total.variances) /= double(count) * count;
+  xt::adapt(total.covariance) /= double(count) * count;
   total.loss /= count;
   total.mean_error /= count;
   total.trace_error /= double(count) * count;

@@ -10,10 +10,10 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <numeric>
 #include <vector>
 
 #include "core/random/randomness.hpp"
+#include "core/support/array.hpp"
 #include "experiments/measurement/lengths.hpp"
 
 namespace hardgrad::measurement {
@@ -120,7 +120,7 @@ Interval SquaredLength::interval(double level) const {
 
 namespace {
 
-double sum(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
+double sum(const std::vector<double>& x) { return xt::sum(xt::adapt(x))(); }
 
 /// The variance, and summary statistics of the leave-one-block-out variances, of blocks with given multiplicities.
 struct Jackknife {
@@ -205,9 +205,8 @@ Interval by_bootstrap(const BlockMoments& b, double level) {
 double BlockMoments::vectors() const { return sum(count); }
 
 double BlockMoments::trace_between() const {
-  double trace = 0;
-  for (std::size_t k = 0; k < blocks(); ++k) trace += gram[k * blocks() + k] / count[k];
-  return trace / (static_cast<double>(blocks()) - 1);
+  const auto diagonal = xt::view(xt::adapt(gram), xt::range(0, gram.size(), blocks() + 1));
+  return xt::sum(diagonal / xt::adapt(count))() / (static_cast<double>(blocks()) - 1);
 }
 
 double BlockMoments::concentration() const {

@@ -34,10 +34,10 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   const auto name = target.entry().stand_in ? target.entry().stand_in(target) : "";
   if (name.empty()) return {};
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure_with_policies(), noise / "init");
-  Replicates run(std::vector<double>(model.parameters().size()), 0, replicates);
+  ReplicateSums run(std::vector<double>(model.parameters().size()), 0, replicates);
   const auto key = noise / "long run";
   draw<T>(run, *estimator, model, batch, key, mixture_plan(*estimator, model, batch, key), stop);
-  return LongRun{std::move(run), fmt::format("{} x {}", replicates, name)};
+  return LongRun{ReplicateStatistics(std::move(run)), fmt::format("{} x {}", replicates, name)};
 }
 
 /// Most leaves of an example that are enumerated only for the entropy of its choices.
@@ -147,32 +147,37 @@ std::optional<Measurement> measured_cheaply(const Measurement& begun, const Esti
   return m;
 }
 
-/// Calls draw(replicates), then take() for the statistics, until the replicates support them or the limit is met. After a count
+/// Calls draw(sums), then take(statistics), until the replicates support them or the limit is met. After a count
 /// that does not support them, two counts in succession must. Otherwise runs that happen to lack the rare terms would end
 /// first. With a known exact variance one count suffices. Before the number is doubled, `instead(number)` may end it.
 template <class Draw, class Take, class Instead>
-Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& settings, Draw draw, Take take,
-                 Instead instead) {
+std::pair<Cost, ReplicateStatistics> draw_enough(Measurement& m, ReplicateSums sums, const MeasureSettings& settings, Draw draw,
+                                                 Take take, Instead instead) {
   Cost each;
   const bool known = std::isfinite(m.exact_variance);
   bool supported_before = true;
-  for (double before = 0;; before = replicates.count(), replicates.grow()) {
-    const auto more = draw(replicates);
+  for (double before = 0;;) {
+    const auto more = draw(sums);
+    ReplicateStatistics replicates(std::move(sums));
     each = mixed(each, more, before / replicates.count());
     m.replicates = replicates.count();
     m.effective_sample_size = replicates.effective_sample_size();
     m.tail_index = replicates.tail().index;
-    take();
+    take(replicates);
     m.why_unreliable = why_unreliable(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
     const bool supported = m.why_unreliable.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
     const bool confirmed = supported_before || known;
     if (supported && !confirmed && last)
       m.why_unreliable = "half as many did not support them, and twice as many would have to";
-    if (last || (supported && confirmed) || instead(2.0 * replicates.count())) break;
+    if (last || (supported && confirmed) || instead(2.0 * replicates.count())) {
+      if (m.why_unreliable.empty()) m.why_unreliable = missed(m, replicates);
+      return {each, std::move(replicates)};
+    }
     supported_before = supported;
+    before = replicates.count();
+    sums = std::move(replicates).sums();
+    sums.grow();
   }
-  if (m.why_unreliable.empty()) m.why_unreliable = missed(m, replicates);
-  return each;
 }
 
 /// The exact moments beside the sampled ones, if they take no more visits than the sample takes examples.
@@ -195,8 +200,9 @@ template <class T>
 void sample_cosine(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                    const MeasureSettings& settings, Key noise, const MixturePlan& plan, const Truth& truth) {
   if (!std::isnan(m.cosine) || !(m.estimand_norm > 0)) return;
-  Replicates replicates(truth.gradient, 0, settings.replicates);
-  m.seconds = draw(replicates, estimator, model, batch, noise, plan, settings.stop).seconds;
+  ReplicateSums sums(truth.gradient, 0, settings.replicates);
+  m.seconds = draw(sums, estimator, model, batch, noise, plan, settings.stop).seconds;
+  const ReplicateStatistics replicates(std::move(sums));
   m.replicates = replicates.count();
   m.cosine = replicates.cosine();
   m.intervals["cosine"] = replicates.cosine_interval(settings.level);
@@ -233,23 +239,25 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   const auto reference = truth      ? truth->gradient
                          : stand_in ? stand_in->replicates.mean()
                                     : std::vector<double>(model.parameters().size());
-  Replicates replicates(reference, settings.directions, settings.replicates);
   Visited visited(model, batch);
   if (truth && settings.method == Method::sampled) take_exact(m, estimator, model, batch, *truth, settings);
-  const auto draw_more = [&](Replicates& r) { return draw(r, estimator, model, batch, noise, plan, settings.stop, &visited); };
+  const auto draw_more = [&](ReplicateSums& r) {
+    return draw(r, estimator, model, batch, noise, plan, settings.stop, &visited);
+  };
   const auto instead = [&](double replicates) {
     exact = measured_cheaply(begun, estimator, model, batch, settings, truths, replicates);
     return exact.has_value();
   };
-  charge(m, draw_enough(
-                m, replicates, settings, draw_more,
-                [&] {
-                  m.unvisited_mass = visited.missing();
-                  take_variance(m, replicates, settings.level);
-                  if (known) take_bias(m, replicates, settings.level, stand_in ? &stand_in->replicates : nullptr);
-                  if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
-                },
-                instead));
+  const auto [each, replicates] = draw_enough(
+      m, ReplicateSums(reference, settings.directions, settings.replicates), settings, draw_more,
+      [&](const ReplicateStatistics& replicates) {
+        m.unvisited_mass = visited.missing();
+        take_variance(m, replicates, settings.level);
+        if (known) take_bias(m, replicates, settings.level, stand_in ? &stand_in->replicates : nullptr);
+        if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
+      },
+      instead);
+  charge(m, each);
   if (exact) return take_exactly();
   m.mean = replicates.mean();
   m.variances = replicates.variances();
@@ -275,23 +283,23 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
     reference.resize(gradients_at_logits(tape, estimator, model, batch, noise, 0, 1).of_replicate[0].size());
   }
   m.estimand_norm = known ? length_of(reference) : not_a_number;
-  Replicates replicates(reference, settings.directions, settings.replicates);
   std::vector<std::pair<std::string, std::size_t>> sites;
   const auto plan = mixture_plan(estimator, model, batch, noise);
-  const auto draw_more = [&](Replicates& r) {
+  const auto draw_more = [&](ReplicateSums& r) {
     auto each = draw_at_logits(r, estimator, model, batch, noise, plan, settings.stop);
     sites = each.sites;
     return each;
   };
-  charge(m, draw_enough(
-                m, replicates, settings, draw_more,
-                [&] {
-                  take_variance(m, replicates, settings.level);
-                  if (!known) return;
-                  take_bias(m, replicates, settings.level, nullptr);
-                  test_bias(m, replicates, rounding_of<T>());
-                },
-                [](double) { return false; }));
+  const auto [each, replicates] = draw_enough(
+      m, ReplicateSums(reference, settings.directions, settings.replicates), settings, draw_more,
+      [&](const ReplicateStatistics& replicates) {
+        take_variance(m, replicates, settings.level);
+        if (!known) return;
+        take_bias(m, replicates, settings.level, nullptr);
+        test_bias(m, replicates, rounding_of<T>());
+      },
+      [](double) { return false; });
+  charge(m, each);
   const auto variances = replicates.variances();
   auto first = variances.begin();
   for (const auto& [site, count] : sites)

@@ -201,7 +201,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   m.mean = std::move(fine.mean);
   m.variances = std::move(fine.variances);
   m.covariance = std::move(fine.covariance);
-  for (std::size_t i = 0; i < reference.size(); ++i) m.mean[i] += reference[i];
+  xt::adapt(m.mean) += xt::adapt(reference);
   return std::move(m);
 }
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <numeric>
 #include <utility>
 
+#include "core/support/array.hpp"
 #include "experiments/measurement/lengths.hpp"
 
 namespace hardgrad::measurement {
@@ -77,10 +77,7 @@ namespace {
 
 /// Scales each rule's weights to sum to 1.
 Quadrature normalised(Quadrature q) {
-  for (auto& weights : q.weights) {
-    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-    for (auto& w : weights) w /= total;
-  }
+  for (auto& weights : q.weights) xt::adapt(weights) /= xt::sum(xt::adapt(weights))();
   return q;
 }
 
@@ -158,15 +155,13 @@ GaussRule pieced_rule(Standard noise, int pieces, std::span<const double> breaks
   constexpr int nodes = 6;
   const auto& legendre = gauss_rule(Standard::uniform, nodes);
   GaussRule rule;
-  double total = 0;
   for (std::size_t i = 1; i < ends.size(); ++i)
     for (int k = 0; k < nodes; ++k) {
       const double width = ends[i] - ends[i - 1], z = ends[i - 1] + width * legendre.points[k];
       rule.points.push_back(z);
       rule.weights.push_back(width * legendre.weights[k] * standard_density(noise, z));
-      total += rule.weights.back();
     }
-  for (double& w : rule.weights) w /= total;
+  xt::adapt(rule.weights) /= xt::sum(xt::adapt(rule.weights))();
   return rule;
 }
 

@@ -38,8 +38,8 @@ struct Measurement {
   double bias_p_value_plain = not_a_number;  ///< of "no bias", by the length of mean - g*: uniform in (0, 1) if there is none
   double bias_p_value = not_a_number;        ///< least along g* and random directions, Bonferroni-corrected
   double replicates = not_a_number;          ///< number drawn
-  double effective_sample_size = not_a_number;  ///< Replicates::effective_sample_size of the variance
-  double tail_index = not_a_number;             ///< of the squared deviations, Replicates::tail
+  double effective_sample_size = not_a_number;  ///< ReplicateStatistics::effective_sample_size of the variance
+  double tail_index = not_a_number;             ///< of the squared deviations, ReplicateStatistics::tail
   double unvisited_mass = not_a_number;         ///< probability of the choices that no replicate made, see paths.hpp
   double effective_ratio_share = not_a_number;  ///< off policy: Ratios::effective_share
   double largest_ratio = not_a_number;          ///< off policy: Ratios::largest

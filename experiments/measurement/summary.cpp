@@ -13,7 +13,7 @@ namespace hardgrad::measurement {
 namespace {
 
 /// The distance from zero of the mean of a run around zero.
-SquaredLength of_zero(const Replicates& run) { return run.distance(run.reference()); }
+SquaredLength of_zero(const ReplicateStatistics& run) { return run.distance(run.reference()); }
 
 /// The quotient of two numbers known within bounds; the second is positive.
 Interval quotient(const Interval& a, const Interval& b) {
@@ -23,17 +23,17 @@ Interval quotient(const Interval& a, const Interval& b) {
 
 }  // namespace
 
-void take_variance(Measurement& m, const Replicates& replicates, double level) {
+void take_variance(Measurement& m, const ReplicateStatistics& replicates, double level) {
   m.variance = replicates.variance();
   m.intervals["variance"] = replicates.variance_interval(level);
 }
 
-void take_long_run(Measurement& m, const Replicates& long_run) {
+void take_long_run(Measurement& m, const ReplicateStatistics& long_run) {
   m.estimand_standard_error = std::sqrt(long_run.variance() / long_run.effective_count());
   m.estimand_norm = std::sqrt(std::max(of_zero(long_run).unbiased(), 0.0));
 }
 
-void take_bias(Measurement& m, const Replicates& replicates, double level, const Replicates* long_run) {
+void take_bias(Measurement& m, const ReplicateStatistics& replicates, double level, const ReplicateStatistics* long_run) {
   const auto distance = replicates.distance(replicates.reference(), long_run);
   m.squared_bias = distance.unbiased();
   if (long_run) m.bias_p_value_plain = distance.p_value();
@@ -48,7 +48,7 @@ void take_bias(Measurement& m, const Replicates& replicates, double level, const
   if (m.variance > 0) m.intervals["snr"] = quotient(square, m.intervals["variance"]);
 }
 
-void test_bias(Measurement& m, const Replicates& replicates, double rounding, double doubt) {
+void test_bias(Measurement& m, const ReplicateStatistics& replicates, double rounding, double doubt) {
   const double resolution = rounding * std::max(length_of(replicates.reference()), 1e-6);  // a floor for a gradient of zero
   m.bias_p_value_plain = replicates.bias_p_value(resolution, doubt);
   if (doubt <= resolution) m.bias_p_value = replicates.corrected_bias_p_value(resolution);
@@ -85,7 +85,7 @@ void drop_ratios_of_rounding(Measurement& m, double epsilon) {
 /// where few replicates carry the variance.
 constexpr double enough_weighted = 20;
 
-std::string why_unreliable(const Measurement& m, const Replicates& replicates, bool claims) {
+std::string why_unreliable(const Measurement& m, const ReplicateStatistics& replicates, bool claims) {
   const bool unseen = m.unvisited_mass > 0;
   const auto left = unseen ? fmt::format(", and choices of probability {:.2g} were never made", m.unvisited_mass) : "";
   const bool exact = std::isfinite(m.exact_variance);
@@ -109,7 +109,7 @@ std::string why_unreliable(const Measurement& m, const Replicates& replicates, b
   return "";
 }
 
-std::string missed(const Measurement& m, const Replicates& replicates) {
+std::string missed(const Measurement& m, const ReplicateStatistics& replicates) {
   const struct {
     const char *interval, *name;
     double exact, rounding;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "experiments/measurement/measure.hpp"
-#include "experiments/measurement/statistics.hpp"
+#include "experiments/measurement/replicate_statistics.hpp"
 
 namespace hardgrad::measurement {
 
@@ -17,14 +17,14 @@ constexpr double rounding_of() {
 }
 
 /// The variance and its interval.
-void take_variance(Measurement& m, const Replicates& replicates, double level);
+void take_variance(Measurement& m, const ReplicateStatistics& replicates, double level);
 /// Norm and standard error of a gradient that is the mean of a long run around zero.
-void take_long_run(Measurement& m, const Replicates& long_run);
+void take_long_run(Measurement& m, const ReplicateStatistics& long_run);
 /// Bias against the reference, which is the mean of the long run if there is one; then also its p-value, in which the run's noise
 /// counts (in the length of the difference, not along single directions). estimand_norm must be known.
-void take_bias(Measurement& m, const Replicates& replicates, double level, const Replicates* long_run);
+void take_bias(Measurement& m, const ReplicateStatistics& replicates, double level, const ReplicateStatistics* long_run);
 /// p-values against an exact reference, or one with a known error. rounding: relative; doubt: the error of the reference.
-void test_bias(Measurement& m, const Replicates& replicates, double rounding, double doubt = 0);
+void test_bias(Measurement& m, const ReplicateStatistics& replicates, double rounding, double doubt = 0);
 /// Relative bias, mean squared error, signal-to-noise ratio and variance x rows from the other fields.
 void derive(Measurement& m);
 /// The largest squared bias that rounding explains.
@@ -45,10 +45,10 @@ inline constexpr double mark_level = 0.999;
 ///   - fewer than five replicates carry the variance, or the tail of their squared deviations is so heavy that their variance
 ///   is infinite (of weighted replicates, only where fewer than 20 carry the variance);
 ///   - there is no noise although choices are unvisited, or there is a bias (p < 0.001) although the estimator `claims` none.
-std::string why_unreliable(const Measurement& m, const Replicates& replicates, bool claims);
+std::string why_unreliable(const Measurement& m, const ReplicateStatistics& replicates, bool claims);
 
 /// Lists the intervals of level `mark_level`, besides the variance's, that miss a known exact value (Measurement::exact_cosine
 /// and the like); empty if none does. The recorded intervals of level .95 may miss it: one in twenty does.
-std::string missed(const Measurement& m, const Replicates& replicates);
+std::string missed(const Measurement& m, const ReplicateStatistics& replicates);
 
 }  // namespace hardgrad::measurement

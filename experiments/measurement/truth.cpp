@@ -39,7 +39,7 @@ Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, 
     require_finite(value[b] = estimate.loss, "the exact loss");
   });
   for (int b = 0; b < examples; ++b) {
-    for (std::size_t i = 0; i < size; ++i) truth.gradient[i] += truth.of_example[b][i] / examples;
+    xt::adapt(truth.gradient) += xt::adapt(truth.of_example[b]) / examples;
     truth.value += value[b] / examples;
   }
   return truth;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
-#include "experiments/measurement/statistics.hpp"
+#include "experiments/measurement/replicate_statistics.hpp"
 #include "experiments/support/stop.hpp"
 
 namespace hardgrad::measurement {
@@ -29,8 +29,8 @@ struct Truth {
 
 /// Replaces a truth that cannot be enumerated.
 struct LongRun {
-  Replicates replicates;  ///< around zero
-  std::string what;       ///< estimator and number of replicates
+  ReplicateStatistics replicates;  ///< around zero
+  std::string what;                ///< estimator and number of replicates
 };
 
 /// By enumeration, one example at a time (in TBB). UsageError with the count if an example has more than `leaf_cap` leaves.

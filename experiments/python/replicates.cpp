@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,35 +40,39 @@ class DrawnReplicates {
  public:
   /// parts: ranges [first, last) of the parameters.
   DrawnReplicates(const Numbers<double>& reference, int most_blocks, std::vector<std::array<std::size_t, 2>> parts)
-      : replicates_({reference.data(), reference.data() + reference.size()}, measurement::MeasureSettings().directions,
-                    most_blocks, most_blocks, std::move(parts)) {}
+      : sums_({reference.data(), reference.data() + reference.size()}, measurement::MeasureSettings().directions, most_blocks,
+              most_blocks, std::move(parts)) {}
 
   /// False, and nothing is added, if an entry is not finite.
   bool add(const Numbers<double>& gradient, double weight) {
     const std::span<const double> numbers(gradient.data(), static_cast<std::size_t>(gradient.size()));
-    if (numbers.size() != replicates_.reference().size()) throw UsageError("a gradient of another size");
+    if (numbers.size() != sums_.reference().size()) throw UsageError("a gradient of another size");
     if (!finite(numbers)) return false;
-    if (added_ == replicates_.range(block_)[1]) replicates_.complete(block_++);
-    if (added_ == replicates_.count()) {
-      replicates_.grow();
-      block_ = replicates_.next();
+    if (added_ == sums_.range(block_)[1]) sums_.complete(block_++);
+    if (added_ == sums_.count()) {
+      sums_.grow();
+      block_ = sums_.next();
     }
-    replicates_.add(block_, numbers, weight);
+    sums_.add(block_, numbers, weight);
     ++added_;
     return true;
   }
   int count() const { return added_; }
   void finish() {
     if (added_ < 2) throw UsageError("moments need two gradients or more");
-    replicates_.finish_early();
+    if (statistics_) return;
+    sums_.end_early();
+    statistics_.emplace(std::move(sums_));
   }
-  const measurement::Replicates& finished() const { return replicates_; }
+  const measurement::ReplicateStatistics& finished() const { return statistics_.value(); }
   /// Of a part of the parameters, finished.
-  DrawnReplicates part(std::size_t index) const { return DrawnReplicates(replicates_.part(index), added_); }
+  DrawnReplicates part(std::size_t index) const { return DrawnReplicates(finished().part(index), added_); }
 
  private:
-  DrawnReplicates(measurement::Replicates part, int added) : replicates_(std::move(part)), added_(added) {}
-  measurement::Replicates replicates_;
+  DrawnReplicates(measurement::ReplicateStatistics part, int added)
+      : sums_({}, 0, 0), statistics_(std::move(part)), added_(added) {}
+  measurement::ReplicateSums sums_;  // until finished
+  std::optional<measurement::ReplicateStatistics> statistics_;
   int added_ = 0, block_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/random/randomness.hpp"
@@ -59,13 +60,9 @@ class Canvas final : public DigitTask {
       const auto box = row_of(batch.ints("box"), b);
       const int before = (window - 1) / 2, top = place / C - before, left = place % C - before;
       metrics[0].add(std::hypot(top - box[0], left - box[1]));
-      const auto image = row_of(batch.numbers("image"), b);
-      double all = 0, inside = 0;
-      for (int y = 0; y < C; ++y)
-        for (int x = 0; x < C; ++x) {
-          all += image[y * C + x];
-          if (y >= top && y < top + window && x >= left && x < left + window) inside += image[y * C + x];
-        }
+      const auto image = xt::view(batch.numbers("image"), b);
+      const auto on_canvas = [&](int from) { return xt::range(std::clamp(from, 0, C), std::clamp(from + window, 0, C)); };
+      const double all = xt::sum(image)(), inside = xt::sum(xt::view(image, on_canvas(top), on_canvas(left)))();
       metrics[1].add(all > 0 ? inside / all : 1);
     }
   }
@@ -82,9 +79,7 @@ class Canvas final : public DigitTask {
       batch.id.push_back(id);
       const auto bound = static_cast<std::uint32_t>(side_ - D + 1);
       const std::size_t top = places.below(bound, {.example = id}), left = places.below(bound, {.example = id, .step = 1});
-      const std::size_t corners[] = {top, left, top + D, left + D};
-      std::transform(std::begin(corners), std::end(corners), row_of(box, b).begin(),
-                     [](auto x) { return static_cast<int>(x); });
+      xt::view(box, b) = xt::adapt(std::array{top, left, top + D, left + D});
       const auto* grey = of(split).images.image(static_cast<std::size_t>(indices[b]));
       for (std::size_t p = 0; p < D * D; ++p)
         image(b, top + p / D, left + p % D) =

@@ -95,9 +95,10 @@ class Caption final : public Listed {
     Array<int> gold = full<int>(target.values.shape(), -1);
     for (std::size_t b = 0; b < B; ++b) {
       const auto& example = examples_[batch.id[b]];
-      const auto to = row_of(picture, b);
-      for (std::size_t i = 0; i < to.size(); ++i)
-        to[i] = side_ > 0 ? images_[example.picture * to.size() + i] / 255.0 : row_of(features_, example.picture)[i];
+      if (side_ > 0)
+        xt::view(picture, b) = xt::view(images_, example.picture) / 255.0;
+      else
+        xt::view(picture, b) = xt::view(features_, example.picture);
       std::copy(example.gold.begin(), example.gold.end(), row_of(gold, b).begin());
     }
     batch.reals[side_ > 0 ? "image" : "features"] = std::move(picture);
@@ -151,9 +152,10 @@ class Caption final : public Listed {
   void paint(const ScenePainter& painter, int count, Key key) {
     side_ = painter.side();
     cells_ = static_cast<std::size_t>(painter.grid) * painter.grid;
+    images_ = zeros<std::uint8_t>({static_cast<std::size_t>(count), side_, side_, 3});
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       auto scene = painter.paint(key / "scene" / static_cast<std::uint64_t>(i));
-      images_.insert(images_.end(), scene.image.begin(), scene.image.end());
+      std::copy(scene.image.begin(), scene.image.end(), row_of(images_, i).begin());
       examples_.push_back({i, std::move(scene.caption), std::move(scene.gold), {}});
     }
   }
@@ -193,8 +195,8 @@ class Caption final : public Listed {
   }
 
   static constexpr std::size_t most_words = 200;
-  std::vector<std::uint8_t> images_;  // of generated scenes, side x side x 3 each
-  Array<double> features_;            // [pictures, cells, numbers] from a file
+  Array<std::uint8_t> images_;  // [pictures, side, side, 3] of generated scenes
+  Array<double> features_;      // [pictures, cells, numbers] from a file
   std::size_t side_ = 0, cells_ = 0, longest_ = 0;
   Vocabulary vocabulary_;
   std::vector<Example> examples_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include "experiments/tasks/digits.hpp"
 #include "experiments/tasks/draws.hpp"
@@ -105,10 +106,10 @@ class Glimpse final : public DigitTask {
       const auto digits = placed(split, static_cast<std::size_t>(indices[b]), id, key);
       for (std::size_t k = 0; k < digits.size(); ++k) {
         row_of(label, b)[k] = static_cast<unsigned char>(set.labels[digits[k].image]);
-        bound(set.images.image(digits[k].image), digits[k], row_of(box, b).subspan(4 * k, 4));
+        xt::view(box, b, xt::range(4 * k, 4 * k + 4)) = xt::adapt(bound(set.images.greys(digits[k].image), digits[k]));
       }
       if (digits_ > 1) row_of(label, b)[digits.size()] = digit_classes;
-      paint(set.images, digits, id, key, row_of(image, b));
+      paint(set.images, digits, id, key, image, b);
     }
     batch.reals = {{"image", std::move(image)}};
     batch.integers = {{"label", std::move(label)}, {"box", std::move(box)}};
@@ -137,45 +138,40 @@ class Glimpse final : public DigitTask {
     return all;
   }
 
-  void paint(const IdxImages& digit, const std::vector<Placed>& digits, std::uint32_t id, Key key,
-             std::span<double> image) const {
+  /// Image b of the batch.
+  void paint(const IdxImages& digit, const std::vector<Placed>& digits, std::uint32_t id, Key key, Array<double>& images,
+             std::size_t b) const {
     const auto rows = of(Split::train).images.rows, cols = of(Split::train).images.cols;
     Draws draw(key / "canvas", id, 2);  // draws 0 and 1 are the place
-    const auto copy = [&](const std::uint8_t* from, std::size_t height, std::size_t width, std::size_t top, std::size_t left) {
-      for (std::size_t r = 0; r < height; ++r)
-        for (std::size_t c = 0; c < width; ++c) {
-          auto& pixel = image[(top + r) * cols_ + left + c];
-          pixel = std::max(pixel, from[r * cols + c] / 255.0);
-        }
+    const auto copy = [&](const auto& greys, std::size_t top, std::size_t left) {
+      auto place = xt::view(images, b, xt::range(top, top + greys.shape(0)), xt::range(left, left + greys.shape(1)));
+      place = xt::maximum(place, greys / 255.0);
     };
     // Clutter (Mnih et al. 2014): pieces of other training digits at random places.
     for (int k = 0; k < clutter_; ++k) {
-      const auto* other = of(Split::train).images.image(draw.below(size(Split::train)));
+      const auto other = of(Split::train).images.greys(draw.below(size(Split::train)));
       const auto from = draw.below(rows - piece_ + 1) * cols + draw.below(cols - piece_ + 1);
       const auto r = draw.below(rows_ - piece_ + 1), c = draw.below(cols_ - piece_ + 1);
-      copy(other + from, piece_, piece_, r, c);
+      const auto top = from / cols, left = from % cols;
+      copy(xt::view(other, xt::range(top, top + piece_), xt::range(left, left + piece_)), r, c);
     }
-    for (const auto& [number, top, left] : digits) copy(digit.image(number), rows, cols, top, left);
+    for (const auto& [number, top, left] : digits) copy(digit.greys(number), top, left);
+    const auto image = row_of(images, b);
     if (noise_ > 0)
       for (std::size_t p = 0; p < image.size(); ++p)
         image[p] = std::min(1.0, image[p] + noise_ * draw.numbered(static_cast<std::uint32_t>(p)));
   }
 
   /// The box around a digit's ink.
-  void bound(const std::uint8_t* digit, const Placed& where, std::span<int> box) const {
-    const auto rows = of(Split::train).images.rows, cols = of(Split::train).images.cols;
+  template <class Greys>
+  static std::array<std::size_t, 4> bound(const Greys& digit, const Placed& where) {
     constexpr std::uint8_t ink = 26;  // a tenth of full black
-    std::size_t first_row = rows, first_col = cols, end_row = 0, end_col = 0;
-    for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t c = 0; c < cols; ++c)
-        if (digit[r * cols + c] >= ink) {
-          first_row = std::min(first_row, r), end_row = r + 1;
-          first_col = std::min(first_col, c), end_col = std::max(end_col, c + 1);
-        }
-    if (end_row == 0) first_row = first_col = 0, end_row = rows, end_col = cols;  // no ink at all
-    const std::array<std::size_t, 4> corners = {first_row + where.top, first_col + where.left, end_row + where.top,
-                                                end_col + where.left};
-    std::transform(corners.begin(), corners.end(), box.begin(), [](auto x) { return static_cast<int>(x); });
+    const auto inked = xt::nonzero(digit >= ink);
+    const auto &row = inked[0], &col = inked[1];
+    const auto [top, left] = std::pair{where.top, where.left};
+    if (row.empty()) return {top, left, top + digit.shape(0), left + digit.shape(1)};
+    const auto [first, last] = std::minmax_element(col.begin(), col.end());
+    return {top + row.front(), left + *first, top + row.back() + 1, left + *last + 1};
   }
 
   std::size_t digits_, canvas_;

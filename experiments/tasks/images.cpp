@@ -100,15 +100,15 @@ class Images final : public DigitTask {
     Array<double> bits = zeros<double>({indices.size(), images.rows, images.cols});
     for (std::size_t b = 0; b < indices.size(); ++b) {
       batch.id.push_back(id_of(split, indices[b]));
-      const auto* grey = images.image(indices[b]);
+      const Array<double> grey = images.greys(indices[b]) / 255.0;
+      if (binarise_ == Binarise::thresholded) {
+        xt::view(bits, b) = grey > threshold_;
+        continue;
+      }
       const auto image = row_of(bits, b);
       for (std::size_t p = 0; p < image.size(); ++p) {
-        const double v = grey[p] / 255.0;
-        if (binarise_ == Binarise::thresholded)
-          image[p] = v > threshold_;
-        else
-          image[p] =
-              v == 0 || v == 1 ? v : random.uniform({.example = batch.id[b], .index = static_cast<std::uint32_t>(p)}) < v;
+        const double v = grey.flat(p);
+        image[p] = v == 0 || v == 1 ? v : random.uniform({.example = batch.id[b], .index = static_cast<std::uint32_t>(p)}) < v;
       }
     }
     batch.reals = {{"image", std::move(bits)}};

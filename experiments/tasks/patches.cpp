@@ -50,19 +50,16 @@ class Patches final : public DigitTask {
     const auto& set = of(split);
     const auto B = indices.size(), side = patch_;
     Batch batch;
-    Array<double> x = zeros<double>({B, down_ * across_ * side * side});
+    Array<double> x = zeros<double>({B, down_, across_, side, side});
     Array<int> label = zeros<int>({B});
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
       label(b) = static_cast<unsigned char>(set.labels[static_cast<std::size_t>(indices[b])]);
-      const auto* grey = set.images.image(static_cast<std::size_t>(indices[b]));
-      const auto to = row_of(x, b);
-      for (std::size_t r = 0; r < down_ * side; ++r)
-        for (std::size_t c = 0; c < across_ * side; ++c) {
-          const auto patch = r / side * across_ + c / side, within = r % side * side + c % side;
-          to[patch * side * side + within] = grey[r * across_ * side + c] / 255.0;
-        }
+      Array<double> image = set.images.greys(static_cast<std::size_t>(indices[b])) / 255.0;
+      image.reshape({down_, side, across_, side});
+      xt::view(x, b) = xt::transpose(image, {0, 2, 1, 3});
     }
+    x.reshape({B, down_ * across_ * side * side});
     batch.reals = {{"x", std::move(x)}};
     batch.integers = {{"label", std::move(label)}};
     return batch;

@@ -57,8 +57,7 @@ class Sequences final : public Task {
   Batch batch(Split, const std::vector<int>& indices) const override {
     Batch batch;
     batch.id.assign(indices.size(), 0);
-    Array<double> rewards = zeros<double>({indices.size(), rewards_.size()});
-    for (std::size_t b = 0; b < indices.size(); ++b) std::copy(rewards_.begin(), rewards_.end(), row_of(rewards, b).begin());
+    Array<double> rewards = xt::broadcast(xt::adapt(rewards_), Shape{indices.size(), rewards_.size()});
     batch.reals = {{"rewards", std::move(rewards)}};
     return batch;
   }

@@ -51,25 +51,23 @@ struct Meaning {
 
 TableAnswer execute(const TableProgram& program, const Array<double>& cells, double greater_than, double less_than) {
   const auto R = extent(cells, 0);
-  std::vector<char> rows(R, 1), before(R, 1);
-  std::vector<double> number(3, 0);  // s_{t-3}, s_{t-2}, s_{t-1}
+  Array<int> rows = full<int>({R}, 1), before = rows;  // 1: marked
+  std::vector<double> number(3, 0);                    // s_{t-3}, s_{t-2}, s_{t-1}
   TableAnswer answer;
   answer.wanted.assign(R, 0);
   for (std::size_t t = 0; t < program.size(); ++t) {
     const auto& [operation, column] = program[t];
-    const auto x = [&, &column = column](std::size_t i) { return cells(i, static_cast<std::size_t>(column)); };
-    std::vector<char> next(R, 0);
+    const auto x = [&, &column = column] { return xt::view(cells, xt::all(), static_cast<std::size_t>(column)); };
+    Array<int> next = zeros<int>({R});
     double s = 0;
-    for (std::size_t i = 0; i < R; ++i) {
-      if (operation == sum) s += rows[i] ? x(i) : 0;
-      if (operation == count) s += rows[i];
-      if (operation == greater) next[i] = x(i) > greater_than;
-      if (operation == lesser) next[i] = x(i) < less_than;
-      if (operation == both) next[i] = rows[i] && before[i];
-      if (operation == either) next[i] = rows[i] || before[i];
-      if (operation == reset) next[i] = 1;
-      if (operation == assign && t + 1 == program.size()) answer.wanted[i] = rows[i] ? column + 1 : 0;
-    }
+    if (operation == sum) s = xt::sum(xt::where(rows, x(), 0.0))();
+    if (operation == count) s = xt::sum(rows)();
+    if (operation == greater) next = x() > greater_than;
+    if (operation == lesser) next = x() < less_than;
+    if (operation == both) next = rows && before;
+    if (operation == either) next = rows || before;
+    if (operation == reset) next.fill(1);
+    if (operation == assign && t + 1 == program.size()) xt::adapt(answer.wanted) = rows * (column + 1);
     if (operation == difference) s = number[0] - number[2];
     number = {number[1], number[2], s};
     before = std::move(rows);

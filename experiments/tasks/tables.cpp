@@ -136,9 +136,7 @@ class Tables final : public OnDemand {
       const auto result = execute(asked.program, table, asked.greater_than, asked.less_than);
       for (std::size_t w = 0; w < asked.words.size(); ++w) question(b, w) = vocabulary_.index(asked.words[w]);
       for (std::size_t j = 0; j < names.size(); ++j) name(b, j) = vocabulary_.index(names[j]);
-      for (std::size_t i = 0; i < extent(table, 0); ++i)
-        std::copy(row_of(table, i).begin(), row_of(table, i).end(),
-                  row_of(cells, b).begin() + static_cast<std::ptrdiff_t>(i * C));
+      xt::view(cells, b, xt::range(0, extent(table, 0)), xt::range(0, extent(table, 1))) = table;
       std::copy(asked.numbers.begin(), asked.numbers.end(), row_of(number, b).begin());
       std::copy(asked.places.begin(), asked.places.end(), row_of(place, b).begin());
       std::copy(result.wanted.begin(), result.wanted.end(), row_of(wanted, b).begin());
@@ -217,9 +215,7 @@ class Tables final : public OnDemand {
       if (R < least_)
         refuse_input(file, 0, 0, fmt::format("min_rows={} exceeds the table's {}; give min_rows={} or less", least_, R, R));
       if (const auto kept = columns_ > 0 ? columns_ : C; kept < C) {
-        Array<double> cells = zeros<double>({R, kept});
-        for (std::size_t i = 0; i < R; ++i) std::copy_n(row_of(table.cells, i).begin(), kept, row_of(cells, i).begin());
-        table.cells = std::move(cells);
+        table.cells = Array<double>(xt::view(table.cells, xt::all(), xt::range(0, kept)));
         table.names.resize(kept);
       }
       const double unit = std::pow(10.0, -table.decimals);

@@ -67,10 +67,10 @@ Array<int> averaged(Tape<T>& tape, const Model<T>& model, const Batch& batch, co
     places = std::max(places, extent(parts.back(), 1));
   }
   Array<int> all = full<int>({static_cast<std::size_t>(B), places}, -1);
-  for (std::size_t b = 0; b < extent(all, 0); ++b) {
-    const auto& part = parts[b / together];
-    const auto predicted = row_of(part, b % together);
-    std::copy(predicted.begin(), predicted.end(), row_of(all, b).begin());
+  for (std::size_t first = 0; const auto& part : parts) {
+    const auto end = first + extent(part, 0);
+    xt::view(all, xt::range(first, end), xt::range(0, extent(part, 1))) = part;
+    first = end;
   }
   return all;
 }

@@ -44,7 +44,7 @@ tasks::Observation observe(const Episode<T>& episode) {
     first += of_row;
   }
   for (std::size_t p = 0; p < predictions.size(); ++p)
-    for (std::size_t b = 0; b < examples; ++b) seen.predictions(b, p) = predictions[p].label[b];
+    xt::view(seen.predictions, xt::all(), p) = xt::adapt(predictions[p].label);
   return seen;
 }
 
@@ -78,8 +78,7 @@ class Average final : public Observer<T> {
   }
   Array<int> answers() const {
     Array<int> all = zeros<int>({examples_, said_.size()});
-    for (std::size_t b = 0; b < examples_; ++b)
-      for (std::size_t p = 0; p < said_.size(); ++p) all(b, p) = said_[p][b];
+    for (std::size_t p = 0; p < said_.size(); ++p) xt::view(all, xt::all(), p) = xt::adapt(said_[p]);
     return all;
   }
 

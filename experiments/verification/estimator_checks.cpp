@@ -14,9 +14,7 @@
 namespace hardgrad::verification {
 namespace {
 
-bool finite(const std::vector<double>& x) {
-  return std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); });
-}
+bool finite(const std::vector<double>& x) { return xt::all(xt::isfinite(xt::adapt(x))); }
 
 /// Distance of a batch's estimate and loss from the mean of its examples', relative to the largest entry if that is above 1. 0
 /// for coupled examples, which have no such mean.
@@ -26,7 +24,7 @@ double apart(const Estimator<T>& estimator, const Model<T>& model, const Batch& 
   std::vector<double> mean(estimate.size());
   for (int b = 0; b < batch.examples(); ++b) {
     const auto one = estimate_of(estimator, model, batch.select({b}), Key(2));
-    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / batch.examples();
+    xt::adapt(mean) += xt::adapt(one) / batch.examples();
   }
   return largest_difference(mean, estimate) / std::max(1.0, measurement::largest(estimate));
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include "core/choice/declared.hpp"
@@ -53,14 +54,9 @@ std::string misplaced(const Batch& alone, std::size_t i, const Batch& among, std
     const auto &from = values.shape(), &to = padded->shape();
     for (std::size_t axis = 1; axis < from.size(); ++axis)
       if (from[axis] > to[axis]) return "field " + name + " is longer alone";
-    const auto small = row_of(values, i), large = row_of(*padded, j);
-    for (std::size_t at = 0; at < small.size(); ++at) {
-      std::size_t rest = at, place = 0, stride = 1;
-      for (std::size_t axis = from.size(); axis-- > 1; rest /= from[axis], stride *= to[axis])
-        place += rest % from[axis] * stride;
-      if (small[at] != large[place]) return "field " + name + " differs";
-    }
-    return "";
+    xt::xstrided_slice_vector corner{j};
+    for (std::size_t axis = 1; axis < from.size(); ++axis) corner.emplace_back(xt::range(0, from[axis]));
+    return xt::all(xt::equal(xt::view(values, i), xt::strided_view(*padded, corner))) ? "" : "field " + name + " differs";
   });
 }
 
@@ -73,7 +69,7 @@ std::string same(const Batch& a, const Batch& b) {
 
 std::vector<int> first(std::size_t count) {
   std::vector<int> all(count);
-  for (std::size_t i = 0; i < count; ++i) all[i] = static_cast<int>(i);
+  std::iota(all.begin(), all.end(), 0);
   return all;
 }
 

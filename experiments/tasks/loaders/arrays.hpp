@@ -1,6 +1,7 @@
 // Arrays and images in files: MNIST's idx, text (.amat) and NumPy's .npy.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,6 +20,8 @@ struct IdxImages {
   const std::uint8_t* image(std::size_t i) const {
     return reinterpret_cast<const std::uint8_t*>(pixels.data()) + i * rows * cols;
   }
+  /// [rows, cols] the bytes of image i.
+  auto greys(std::size_t i) const { return xt::adapt(image(i), rows * cols, xt::no_ownership(), std::array{rows, cols}); }
 };
 
 /// Reads images, plain or gzipped. InputError on a wrong magic number, a truncated header or body, a header that does not match

@@ -6,7 +6,7 @@
 
 #include "core/models/parts/replicates.hpp"
 #include "experiments/measurement/measure.hpp"
-#include "experiments/measurement/statistics.hpp"
+#include "experiments/measurement/replicate_statistics.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad::testing::at_logits_test {
@@ -160,15 +160,14 @@ TEST_CASE("parameters and logits: the same bits with any number of threads, also
 TEST_CASE("in a sequential model an exact gradient at the logits is the mean, too, for every choice") {
   const Scene s("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=sampled]");
   const auto exact = exact_gradient_at_logits({}, *s.model, s.batch, 1e6);
-  Replicates replicates(exact, 8, 4000);
+  ReplicateSums sums(exact, 8, 4000);
   const auto estimator = make_estimator<double>(Spec::parse("rloo[samples=4]"), s.model->structure(), Key(4));
   Tape<double> tape;
   int m = 0;
-  for (int block = 0; block < replicates.blocks(); ++block)
-    for (const auto [first, last] = replicates.range(block); m < last; ++m)
-      replicates.add(block, gradients_at_logits(tape, *estimator, *s.model, s.batch, Key(6), m, 1).of_replicate[0]);
-  replicates.finish();
-  CHECK(replicates.bias_p_value(1e-12) > 1e-3);
+  for (int block = 0; block < sums.blocks(); ++block)
+    for (const auto [first, last] = sums.range(block); m < last; ++m)
+      sums.add(block, gradients_at_logits(tape, *estimator, *s.model, s.batch, Key(6), m, 1).of_replicate[0]);
+  CHECK(ReplicateStatistics(std::move(sums)).bias_p_value(1e-12) > 1e-3);
   double later = 0;  // the gradient beyond the first choice is not zero
   const std::size_t first_choice = s.batch.examples() * 4;
   for (std::size_t i = first_choice; i < exact.size(); ++i) later += std::abs(exact[i]);

@@ -137,8 +137,9 @@ Coverage coverage(const std::string& spec, const std::string& model_spec, bool s
   Coverage result;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const Key noise = Key(5) / seed;
-    Replicates r(truth.gradient, 2, 256);
-    draw(r, *estimator, *model, batch, noise, seek ? mixture_plan(*estimator, *model, batch, noise) : MixturePlan{}, {});
+    ReplicateSums sums(truth.gradient, 2, 256);
+    draw(sums, *estimator, *model, batch, noise, seek ? mixture_plan(*estimator, *model, batch, noise) : MixturePlan{}, {});
+    const ReplicateStatistics r(std::move(sums));
     const auto [low, high] = r.variance_interval(0.95);
     result.held += low <= exact.trace && exact.trace <= high;
     result.mean += r.variance() / exact.trace / 40;
@@ -177,8 +178,9 @@ double spread(const std::string& spec, const std::string& model_spec, bool seek)
   constexpr int runs = 60;
   for (std::uint64_t seed = 0; seed < runs; ++seed) {
     const Key noise = Key(8) / seed;
-    Replicates r(std::vector<double>(model->parameters().size()), 0, 128);
-    draw(r, *estimator, *model, batch, noise, seek ? mixture_plan(*estimator, *model, batch, noise) : MixturePlan{}, {});
+    ReplicateSums sums(std::vector<double>(model->parameters().size()), 0, 128);
+    draw(sums, *estimator, *model, batch, noise, seek ? mixture_plan(*estimator, *model, batch, noise) : MixturePlan{}, {});
+    const ReplicateStatistics r(std::move(sums));
     sum += r.variance();
     squares += r.variance() * r.variance();
   }

@@ -1,5 +1,5 @@
 // Statistics of replicates against the plain formulas and against known truth.
-#include "experiments/measurement/statistics.hpp"
+#include "experiments/measurement/replicate_statistics.hpp"
 
 #include <doctest/doctest.h>
 
@@ -24,18 +24,17 @@ struct Draws {
         g.back().push_back(mean[i] + deviation[i] * random.normal({.replica = m, .index = i}));
     }
   }
-  Replicates statistics(const std::vector<double>& reference, int directions = 0) const {
-    Replicates r(reference, directions, static_cast<int>(g.size()));
-    for (int b = 0; b < r.blocks(); ++b)
-      for (int m = r.range(b)[0]; m < r.range(b)[1]; ++m) r.add(b, g[m]);
-    r.finish();
-    return r;
+  ReplicateStatistics statistics(const std::vector<double>& reference, int directions = 0) const {
+    ReplicateSums sums(reference, directions, static_cast<int>(g.size()));
+    for (int b = 0; b < sums.blocks(); ++b)
+      for (int m = sums.range(b)[0]; m < sums.range(b)[1]; ++m) sums.add(b, g[m]);
+    return ReplicateStatistics(std::move(sums));
   }
 };
 
 TEST_CASE("blocks contain every replicate exactly once") {
   for (int count : {2, 31, 32, 33, 257}) {
-    Replicates r({0}, 0, count);
+    ReplicateSums r({0}, 0, count);
     int next = 0;
     for (int b = 0; b < r.blocks(); ++b) {
       CHECK(r.range(b)[0] == next);
@@ -87,16 +86,16 @@ Coverage coverage(const Noise& noise, int replicates, double standard_errors, in
   Coverage result;
   for (int run = 0; run < runs; ++run) {
     KeyedRandomness random(key / static_cast<std::uint64_t>(run));
-    Replicates r(std::vector<double>(noise.size), 0, replicates);
+    ReplicateSums sums(std::vector<double>(noise.size), 0, replicates);
     std::vector<double> g(noise.size);
-    for (int b = 0; b < r.blocks(); ++b)
-      for (int m = r.range(b)[0]; m < r.range(b)[1]; ++m) {
+    for (int b = 0; b < sums.blocks(); ++b)
+      for (int m = sums.range(b)[0]; m < sums.range(b)[1]; ++m) {
         for (int i = 0; i < noise.size; ++i)
           g[i] = noise.draw(random, {.replica = static_cast<std::uint32_t>(m), .index = static_cast<std::uint32_t>(i)}) +
                  (i == 0 ? step : 0);
-        r.add(b, g);
+        sums.add(b, g);
       }
-    r.finish();
+    const ReplicateStatistics r(std::move(sums));
     const auto bias = r.distance(r.reference()).interval(0.95), variance = r.variance_interval(0.95);
     const double true_variance = noise.variance * noise.size;
     result.bias += bias[0] <= step * step && step * step <= bias[1];
@@ -201,14 +200,13 @@ TEST_CASE("the mean cosine's interval contains it, also if a cosine is only a si
     const int runs = 300;
     for (std::uint64_t k = 0; k < runs; ++k) {
       KeyedRandomness random(Key(24) / k);
-      Replicates r({1}, 0, 64);
-      for (int b = 0; b < r.blocks(); ++b)
-        for (int m = r.range(b)[0]; m < r.range(b)[1]; ++m) {
+      ReplicateSums sums({1}, 0, 64);
+      for (int b = 0; b < sums.blocks(); ++b)
+        for (int m = sums.range(b)[0]; m < sums.range(b)[1]; ++m) {
           const double g[] = {random.uniform({.replica = static_cast<std::uint32_t>(m)}) < chance ? 1.0 + 0.01 * m : -1.0};
-          r.add(b, g);
+          sums.add(b, g);
         }
-      r.finish();
-      const auto interval = r.cosine_interval(0.95);
+      const auto interval = ReplicateStatistics(std::move(sums)).cosine_interval(0.95);
       covered += interval[0] <= 2 * chance - 1 && 2 * chance - 1 <= interval[1];
       CHECK(interval[0] >= -1);
       CHECK(interval[1] <= 1);
@@ -297,18 +295,17 @@ TEST_CASE("gradients of any size have the same p-values, effective samples and r
 
 TEST_CASE("a rare term that was not drawn is not a bias along its direction") {
   // Entry 0 deviates by 1 in a hundredth of the draws; entry 1 would in a thousandth, but does in none of these.
-  Replicates missed({0, 0}, 2, 256), biased({0, 0}, 2, 256);
-  for (int b = 0; b < missed.blocks(); ++b) {
-    for (int m = missed.range(b)[0]; m < missed.range(b)[1]; ++m) {
+  ReplicateSums without({0, 0}, 2, 256), with({0, 0}, 2, 256);
+  for (int b = 0; b < without.blocks(); ++b) {
+    for (int m = without.range(b)[0]; m < without.range(b)[1]; ++m) {
       const double noise = 1e-5 * (m % 7 - 3), rare = m % 100 == 50 ? 0.99 : -0.01;
-      missed.add(b, std::vector<double>{rare, -0.001 + noise});
-      biased.add(b, std::vector<double>{rare, 0.5 + noise});
+      without.add(b, std::vector<double>{rare, -0.001 + noise});
+      with.add(b, std::vector<double>{rare, 0.5 + noise});
     }
-    missed.complete(b);
-    biased.complete(b);
+    without.complete(b);
+    with.complete(b);
   }
-  missed.finish();
-  biased.finish();
+  const ReplicateStatistics missed(std::move(without)), biased(std::move(with));
   CHECK(missed.bias_p_value(1e-9) > 0.05);
   CHECK(missed.corrected_bias_p_value(1e-9) > 0.05);
   CHECK(biased.corrected_bias_p_value(1e-9) < 1e-12);

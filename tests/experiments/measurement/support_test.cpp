@@ -19,12 +19,12 @@ namespace {
 
 /// Fills the incomplete blocks with draws of the first parameter, of(random, m).
 template <class F>
-void fill(Replicates& r, F of) {
-  for (int b = r.next(); b < r.blocks(); ++b) {
-    for (int m = r.range(b)[0]; m < r.range(b)[1]; ++m) r.add(b, of(m));
-    r.complete(b);
+ReplicateStatistics filled(ReplicateSums sums, F of) {
+  for (int b = sums.next(); b < sums.blocks(); ++b) {
+    for (int m = sums.range(b)[0]; m < sums.range(b)[1]; ++m) sums.add(b, of(m));
+    sums.complete(b);
   }
-  r.finish();
+  return ReplicateStatistics(std::move(sums));
 }
 
 std::vector<double> normal_pair(int m) {
@@ -37,15 +37,15 @@ TEST_CASE("replicates that were doubled equal those drawn from the start") {
   int compared = 0;
   for (int first : {2, 3, 16, 20, 31, 32, 33, 100, 257}) {
     CAPTURE(first);
-    Replicates grown({1, 0}, 2, first), whole({1, 0}, 2, 4 * first);
-    fill(grown, normal_pair);
+    auto grown = filled({{1, 0}, 2, first}, normal_pair);
+    const auto whole = filled({{1, 0}, 2, 4 * first}, normal_pair);
     for (int twice = 0; twice < 2; ++twice) {
-      grown.grow();
-      fill(grown, normal_pair);
+      auto sums = std::move(grown).sums();
+      sums.grow();
+      CHECK((twice == 0 || sums.blocks() == std::min(4 * first, 32)));
+      grown = filled(std::move(sums), normal_pair);
     }
-    fill(whole, normal_pair);
     REQUIRE(grown.count() == whole.count());
-    REQUIRE(grown.blocks() == whole.blocks());
     CHECK(grown.variance() == doctest::Approx(whole.variance()).epsilon(1e-12));
     CHECK(grown.mean()[0] == doctest::Approx(whole.mean()[0]).epsilon(1e-12));
     CHECK(grown.cosine() == doctest::Approx(whole.cosine()).epsilon(1e-12));
@@ -65,8 +65,7 @@ TEST_CASE("the tail index is that of a Pareto distribution, and large without a 
     CAPTURE(index);
     double mean = 0;
     for (std::uint64_t run = 0; run < 20; ++run) {
-      Replicates r({0}, 0, 4000);
-      fill(r, [&](int m) {
+      const auto r = filled({{0}, 0, 4000}, [&](int m) {
         KeyedRandomness random(Key(32) / run);
         const auto replica = static_cast<std::uint32_t>(m);
         const double sign = random.uniform({.replica = replica, .index = 1}) < 0.5 ? -1 : 1;
@@ -77,9 +76,7 @@ TEST_CASE("the tail index is that of a Pareto distribution, and large without a 
     }
     CHECK(mean == doctest::Approx(index).epsilon(0.15));
   }
-  Replicates calm({1, 0}, 0, 4000), few({1, 0}, 0, 99);
-  fill(calm, normal_pair);
-  fill(few, normal_pair);
+  const auto calm = filled({{1, 0}, 0, 4000}, normal_pair), few = filled({{1, 0}, 0, 99}, normal_pair);
   CHECK(calm.tail().index > 3);
   CHECK(std::isnan(few.tail().index));
 }
@@ -118,9 +115,8 @@ TEST_CASE("outcomes are counted for any number") {
 }
 
 TEST_CASE("a variance carried by one replicate counts as one") {
-  Replicates one({0}, 0, 320), all({0}, 0, 320);
-  fill(one, [](int m) { return std::vector<double>{m == 77 ? 1000 : 1e-3 * m}; });
-  fill(all, [](int m) { return std::vector<double>{m % 2 ? 1.0 : -1.0}; });
+  const auto one = filled({{0}, 0, 320}, [](int m) { return std::vector<double>{m == 77 ? 1000 : 1e-3 * m}; });
+  const auto all = filled({{0}, 0, 320}, [](int m) { return std::vector<double>{m % 2 ? 1.0 : -1.0}; });
   CHECK(one.effective_sample_size() == doctest::Approx(1).epsilon(0.1));
   CHECK(all.effective_sample_size() > 150);
 }
@@ -129,7 +125,7 @@ TEST_CASE("the unvisited mass is the probability of the choices that no replicat
   const auto model = model_of("bits[bits=2,options=3,t=0.3,logit=0;1;2]");
   const auto batch = one_example();
   Visited visited(*model, batch);
-  Replicates r(std::vector<double>(6), 0, 5);
+  ReplicateSums r(std::vector<double>(6), 0, 5);
   draw(r, *estimator_of("reinforce", *model), *model, batch, Key(33), {}, {}, &visited);
   double seen = 0;  // of the nine outcomes, from the same draws
   std::vector<int> found;
@@ -147,7 +143,7 @@ TEST_CASE("the unvisited mass is the probability of the choices that no replicat
   CHECK(visited.missing() == doctest::Approx(1 - seen).epsilon(1e-12));
   CHECK(visited.missing() > 0);
   Visited everything(*model, batch);
-  Replicates exact(std::vector<double>(6), 0, 2);
+  ReplicateSums exact(std::vector<double>(6), 0, 2);
   draw(exact, *estimator_of("exact", *model), *model, batch, Key(33), {}, {}, &everything);
   CHECK((everything.missing() == 0 || std::isnan(everything.missing())));
 }
@@ -168,7 +164,7 @@ TEST_CASE("the unvisited mass of subsets") {
   for (const auto& subset : found) seen += weight[subset[0]] * weight[subset[1]] / all;
   for (const char* spec : {"reinforce", "sparse_mixer[order=1]"}) {  // hard choices, and choices entered as weights
     Visited visited(*model, batch);
-    Replicates r(std::vector<double>(4), 0, 4);
+    ReplicateSums r(std::vector<double>(4), 0, 4);
     draw(r, *estimator_of(spec, *model), *model, batch, Key(5), {}, {}, &visited);
     CHECK(visited.missing() == doctest::Approx(1 - seen).epsilon(1e-12));
   }
@@ -191,10 +187,9 @@ TEST_CASE("a nearly constant bit: few replicates find its rare value") {
 }
 
 TEST_CASE("a sample that lacks rare values is reported as such") {
-  Replicates still({1}, 0, 64), one({0}, 0, 64);
-  fill(still, [](int) { return std::vector<double>{1}; });
-  fill(one, [](int m) { return std::vector<double>{m == 7 ? 1.0 : 0.0}; });
-  const auto why = [](const Replicates& r, double unvisited, double exact) {
+  const auto still = filled({{1}, 0, 64}, [](int) { return std::vector<double>{1}; });
+  const auto one = filled({{0}, 0, 64}, [](int m) { return std::vector<double>{m == 7 ? 1.0 : 0.0}; });
+  const auto why = [](const ReplicateStatistics& r, double unvisited, double exact) {
     Measurement m;
     m.variance = r.variance();
     m.effective_sample_size = r.effective_sample_size();
