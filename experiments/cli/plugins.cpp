@@ -1,5 +1,5 @@
-// hardgrad plugin-flags: how a compiler finds the headers that belong to this program; hardgrad seal: adds a plugin's seal as part
-// of its build.
+// hardgrad plugin-flags: how a compiler finds the headers that belong to this program; hardgrad seal: adds a plugin's seal as
+// part of its build.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -103,7 +103,8 @@ bool wants_posterior(const std::vector<std::string>& estimators) {
 
 namespace {
 
-/// The scene's network with the parameters of a checkpoint; null if none is given. UsageError if it has such a policy of its own.
+/// The scene's network with the parameters of a checkpoint; null if none is given. UsageError if it has such a policy of its
+/// own.
 template <class T>
 std::shared_ptr<const Model<T>> other_policy(const std::string& option, const std::string& file, bool has_own,
                                              const Scene<T>& scene, const SceneOptions& place, bool posterior) {

@@ -44,8 +44,8 @@ class Trained {
 
 // The setting of a gradient: a task, a network and a batch, from specs or from a checkpoint.
 
-/// Common options of `measure` and `gradient`. With a checkpoint, a task means other data and a model other settings. `older` and
-/// `reference` are checkpoints of the same network, as its behaviour policy and its reference policy.
+/// Common options of `measure` and `gradient`. With a checkpoint, a task means other data and a model other settings. `older`
+/// and `reference` are checkpoints of the same network, as its behaviour policy and its reference policy.
 struct SceneOptions {
   std::string task, model, checkpoint, older, reference, precision = "float";
   std::uint64_t seed = 0;

@@ -1,5 +1,5 @@
-// Clear errors before any library starts: if a limit of the shell leaves too little memory, or if a build for one processor runs
-// on an older one, instead of an illegal instruction. Compiled for any x86-64.
+// Clear errors before any library starts: if a limit of the shell leaves too little memory, or if a build for one processor
+// runs on an older one, instead of an illegal instruction. Compiled for any x86-64.
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -43,9 +43,9 @@ class Asking {
       : episode_(&episode), structure_(structure), given_(given), rows_{episode.root()} {}
   void end() { episode_ = nullptr; }
 
-  /// Logits [R, D, S] for the rows at `place` (0: the examples; i: those after the i-th choice). Returns the options [R', D] ([R', D, picks] of subsets), or
-  /// weights [R', D, S] if the estimator replaces options by them; the row that each new row continues [R'], and its example
-  /// [R'].
+  /// Logits [R, D, S] for the rows at `place` (0: the examples; i: those after the i-th choice). Returns the options [R', D]
+  /// ([R', D, picks] of subsets), or weights [R', D, S] if the estimator replaces options by them; the row that each new row
+  /// continues [R'], and its example [R'].
   py::tuple choose(const std::string& name, const Numbers<T>& logits, const std::optional<Numbers<T>>& posterior,
                    const std::optional<Numbers<T>>& state, std::size_t place, const py::object& pull,
                    const py::object& pull_posterior) {
@@ -226,7 +226,8 @@ py::tuple run_episode(HeldEstimator& estimator, const Network<T>& network, const
   }
 }
 
-/// An episode whose network is a `with` block. A block cannot be called, so core waits on a stack of its own while the block runs.
+/// An episode whose network is a `with` block. A block cannot be called, so core waits on a stack of its own while the block
+/// runs.
 template <class T>
 class Block {
  public:

@@ -20,7 +20,8 @@ namespace {
 constexpr std::size_t stack_size = std::size_t{8} << 20;  // as a thread's; pages are taken when they are touched
 constexpr std::size_t guard = 1 << 12;
 
-/// Tells the address sanitizer that the stack changes. `leaving` holds the state of the stack that is left; null if it has ended.
+/// Tells the address sanitizer that the stack changes. `leaving` holds the state of the stack that is left; null if it has
+/// ended.
 struct Switch {
 #if defined(__SANITIZE_ADDRESS__)
   Switch(void** leaving, const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(leaving, bottom, size); }

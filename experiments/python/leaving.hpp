@@ -11,8 +11,8 @@
 
 namespace hardgrad::python {
 
-/// An exception of Python other than an error: KeyboardInterrupt, SystemExit. It is not a std::exception, so that no check takes it
-/// for its failure.
+/// An exception of Python other than an error: KeyboardInterrupt, SystemExit. It is not a std::exception, so that no check
+/// takes it for its failure.
 struct Leaving {
   std::shared_ptr<pybind11::error_already_set> exception;
 };

@@ -66,7 +66,8 @@ class GivenLoss {
   std::optional<CalledLoss<T>> called_;
 };
 
-/// `picks`: as in GivenLogits. With `later`, the gradient omits the part through the weights; Drawn::through_weights computes it afterwards.
+/// `picks`: as in GivenLogits. With `later`, the gradient omits the part through the weights; Drawn::through_weights computes
+/// it afterwards.
 template <class T>
 py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, int picks, const std::optional<Numbers<T>>& state,
                 const std::optional<Numbers<std::uint32_t>>& ids, const std::optional<Numbers<double>>& tables,

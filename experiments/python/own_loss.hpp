@@ -91,9 +91,9 @@ extern template class OwnLoss<double>;
 // A loss computed by Python: one call for all rows of a run.
 
 /// Calls `loss(choice, example)`, an adapter of the package. choice: options [R, D] ([R, D, picks] of subsets) or, where
-/// the estimator relaxes, weights [R, D, S]; example [R]: the example of each row. It returns the losses [R], and None or a function from a cotangent [R] to the
-/// derivative [R, D, S] in the weights. Constructed and destroyed with the GIL, called without it, by any number
-/// of threads.
+/// the estimator relaxes, weights [R, D, S]; example [R]: the example of each row. It returns the losses [R], and None or a
+/// function from a cotangent [R] to the derivative [R, D, S] in the weights. Constructed and destroyed with the GIL, called
+/// without it, by any number of threads.
 template <class T>
 class CalledLoss {
  public:

@@ -34,8 +34,8 @@ bool finite(std::span<const double> numbers) {
   return off == 0;
 }
 
-/// Gradients [P] added one after another. Their number need not be known before: blocks of one replicate grow by doubling, so at
-/// any time most of the blocks are full.
+/// Gradients [P] added one after another. Their number need not be known before: blocks of one replicate grow by doubling, so
+/// at any time most of the blocks are full.
 class DrawnReplicates {
  public:
   /// parts: ranges [first, last) of the parameters.

@@ -65,8 +65,9 @@ struct CheckpointFault {
 CheckpointFault check_checkpoint(const std::string& folder, const CellSummary& cell);
 
 // The bytes of a file of cells (`*.cells`): one record after another, each a line of text and a packed record.
-//   HARDGRAD-CELL version=<n> plan=<hash> hash=<hash> status=<ok|failed|skipped> attempt=<n> [checkpoint=<file> checkpoint_hash=<hash>]
-//                 bytes=<n> data=<hash of the n bytes> xxh3:<hash of the line so far>
+//   HARDGRAD-CELL version=<n> plan=<hash> hash=<hash> status=<ok|failed|skipped> attempt=<n>
+//                 [checkpoint=<file> checkpoint_hash=<hash>] bytes=<n> data=<hash of the n bytes>
+//                 xxh3:<hash of the line so far>
 //   <n bytes> and a line break
 
 inline constexpr std::string_view cells_ending = ".cells";
@@ -92,8 +93,9 @@ struct CellScan {
   std::vector<CellPlace> damage;  ///< bytes that belong to no record; without a cell
   std::size_t end = 0;            ///< the start of the torn record at the end; the number of bytes if there is none
 };
-/// Finds the records, also those behind a torn one. The last bytes are a torn record, as a process leaves that is killed or loses power while it writes, if
-/// they end early or do not match and do not end in a line break. All else that does not match is damage.
+/// Finds the records, also those behind a torn one. The last bytes are a torn record, as a process leaves that is killed or
+/// loses power while it writes, if they end early or do not match and do not end in a line break. All else that does not match
+/// is damage.
 CellScan scan_cells(std::string_view bytes);
 
 /// A line about damaged bytes.

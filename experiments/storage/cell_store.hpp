@@ -1,8 +1,9 @@
 // The finished cells of a sweep: files of cells in one folder, one of each process.
 //
-// A process appends each cell that it finishes to its own file, `<process>.<random>[.<share>].cells`, with one write and one fsync. No
-// other process writes this file while that one lives, so no locks are needed. A killed process leaves at most a torn record
-// at its end, which counts as no record, and which the next run removes. Copying the files of two folders into one joins them.
+// A process appends each cell that it finishes to its own file, `<process>.<random>[.<share>].cells`, with one write and one
+// fsync. No other process writes this file while that one lives, so no locks are needed. A killed process leaves at most a torn
+// record at its end, which counts as no record, and which the next run removes. Copying the files of two folders into one joins
+// them.
 #pragma once
 
 #include <map>
@@ -34,8 +35,8 @@ struct Share {
 /// An index of the folder's records, as of the last refresh. Thread-safe.
 class CellStore {
  public:
-  /// The folder need not exist. With a share, it is in the name of this process's file, and files are not read whose shares have
-  /// no cell in common with it: the processes of an array then do not read each other's files.
+  /// The folder need not exist. With a share, it is in the name of this process's file, and files are not read whose shares
+  /// have no cell in common with it: the processes of an array then do not read each other's files.
   explicit CellStore(std::string folder, Share share = {});
   const std::string& folder() const { return folder_; }
   /// The path of this process's file.
@@ -47,8 +48,8 @@ class CellStore {
   std::optional<StoredCell> find(const std::string& hash) const;
   /// The hashes of all cells.
   std::vector<std::string> hashes() const;
-  /// Why this program cannot read the cell's sound record: it is of a newer release, or its content is of no known form. Empty if
-  /// it can. Each record is read once; with `Trial::form`, only its form is checked, in a fraction of the time.
+  /// Why this program cannot read the cell's sound record: it is of a newer release, or its content is of no known form. Empty
+  /// if it can. Each record is read once; with `Trial::form`, only its form is checked, in a fraction of the time.
   enum class Trial { form, whole };
   std::string unreadable(const std::string& hash, Trial trial = Trial::whole) const;
   /// InputError if there is no sound record, it has changed, or it is unreadable.

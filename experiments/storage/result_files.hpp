@@ -33,8 +33,8 @@ using EachCell = std::function<void(const std::function<void(CellRecord&&)>&)>;
 std::size_t write_merged(const std::string& path, const EachCell& cells, const MergeSettings& settings = {});
 std::size_t write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings = {});
 
-/// The faults of a file of cells, or of a result, gradient, checkpoint or unfinished cell, in words, one line each (starting with the path); empty if it
-/// has none.
+/// The faults of a file of cells, or of a result, gradient, checkpoint or unfinished cell, in words, one line each (starting
+/// with the path); empty if it has none.
 std::vector<std::string> check_file(const std::string& path);
 
 /// Writes runs.csv, training.csv, evaluations.csv, measurements.csv, measurement_groups.csv,

@@ -27,9 +27,9 @@ void parallel_for(int count, F&& f) {
   tbb::parallel_for(0, count, f, tbb::simple_partitioner{});
 }
 
-/// The results f(i) for i in [0, count), joined in their order by `R::join(const R&)`. The brackets of the joins depend on `count`
-/// alone, so the sum is the same for any number of threads. Few results are in memory at a time: log2(count) for each thread.
-/// Interrupted if work that this is part of was stopped.
+/// The results f(i) for i in [0, count), joined in their order by `R::join(const R&)`. The brackets of the joins depend on
+/// `count` alone, so the sum is the same for any number of threads. Few results are in memory at a time: log2(count) for each
+/// thread. Interrupted if work that this is part of was stopped.
 template <class R, class F>
 R parallel_joined(int count, F&& f) {
   struct Body {

@@ -44,12 +44,12 @@ struct CellData {
   auto operator<=>(const CellData&) const = default;
 };
 
-/// The seed of the streams of a cell, derived from its task and seed. Of a task that reads files, only the name counts: the same
-/// file has the same splits under every path, and with every size of the vocabulary.
+/// The seed of the streams of a cell, derived from its task and seed. Of a task that reads files, only the name counts: the
+/// same file has the same splits under every path, and with every size of the vocabulary.
 std::uint64_t run_seed(std::uint64_t root_seed, const AxisValues& axes);
 
-/// The data of a cell. If train.start or train.reference is a file, a network trained on the same task, data have that network's
-/// words, stream and so its splits: its training examples are not tested on.
+/// The data of a cell. If train.start or train.reference is a file, a network trained on the same task, data have that
+/// network's words, stream and so its splits: its training examples are not tested on.
 CellData data_of(std::uint64_t root_seed, const Cell& cell);
 
 /// Tasks shared between cells: each is loaded once and released after its last use.
@@ -96,7 +96,8 @@ struct Seen {
 };
 Seen seen_by(const tasks::Task& trained, const tasks::Task& task);
 
-/// Checks the files of a cell against its data: InputError if words differ, UsageError if more was seen than train.start_overlap.
+/// Checks the files of a cell against its data: InputError if words differ, UsageError if more was seen than
+/// train.start_overlap.
 void check_networks(const Cell& cell, const tasks::Task& task);
 
 }  // namespace hardgrad::sweeps

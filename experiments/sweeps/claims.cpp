@@ -86,8 +86,8 @@ Claims::~Claims() {
 bool Claims::take(const std::string& name) {
   const auto file = path(name), text = own_text();
   for (int attempt = 0; attempt < 10; ++attempt) {
-    // Written with its text in one step: after a crash, an empty claim would remain valid for a lease. Its name needs no fsync: a
-    // claim that a crash removes was of a process that the crash ended, and was void.
+    // Written with its text in one step: after a crash, an empty claim would remain valid for a lease. Its name needs no fsync:
+    // a claim that a crash removes was of a process that the crash ended, and was void.
     if (path_kind<UsageError>(file) == PathKind::missing && storage::write_new_file(file, text, false)) {
       std::lock_guard guard(mutex_);
       ours_[name] = text;

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t most_cells = 1'000'000;
 
-// Cells that cannot fit the caps on their costs: known before they run, so that they are skipped instead of failing in every run.
+// Cells that cannot fit the caps on their costs: known before they run, so that they are skipped instead of failing in every
+// run.
 
 bool trains(const training::TrainSettings& train) {
   return train.steps > 0 || train.rows > 0 || train.attention_values > 0 || train.cpu_seconds > 0;
@@ -38,8 +39,8 @@ void try_measurement(const Cell& cell, const training::Training<double>& trainin
     measurement::measure(training.estimator_spec, *training.estimator, *training.model, batch, how, noise);
 }
 
-// Whether a gradient may take more rows than the estimator's `cap`, by its stated cost (Cell::rows), or whether moments are exact,
-// with a cap of their own. `questions`: of the model.
+// Whether a gradient may take more rows than the estimator's `cap`, by its stated cost (Cell::rows), or whether moments are
+// exact, with a cap of their own. `questions`: of the model.
 bool may_exceed_caps(const Cell& cell, int questions) {
   const auto estimator = cell.spec("estimator");
   const auto cap = settings_of(Estimators::instance().at(estimator.name), estimator).real("cap");

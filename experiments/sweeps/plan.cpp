@@ -97,8 +97,8 @@ void Plan::each_cell(const std::function<void(const Cell&)>& f) const {
 
 namespace {
 
-/// Whether a value of an axis matches. A spec with settings and without wildcards is compared in the form of the plan, which omits
-/// default settings: rloo[samples=4] is rloo, and not rloo[samples=2].
+/// Whether a value of an axis matches. A spec with settings and without wildcards is compared in the form of the plan, which
+/// omits default settings: rloo[samples=4] is rloo, and not rloo[samples=2].
 bool keeps(const std::string& axis, const std::string& pattern, const std::string& value) {
   const bool spec = axis == "task" || axis == "model" || axis == "estimator";
   if (!spec || pattern.find('[') == std::string::npos || pattern.find_first_of("*?") != std::string::npos)

@@ -93,16 +93,17 @@ struct Plan {
   nlohmann::json json() const;
 };
 
-/// Random streams of one cell besides its data's, derived from names and values and not from order. Cells with the same task and
-/// seed share the order of batches. With the same model they also share initial parameters. Noise differs between all cells.
+/// Random streams of one cell besides its data's, derived from names and values and not from order. Cells with the same task
+/// and seed share the order of batches. With the same model they also share initial parameters. Noise differs between all
+/// cells.
 struct CellKeys {
   Key init, order, noise;
   CellKeys(std::uint64_t root_seed, const AxisValues& axes);
 };
 
-/// Everything that determines a cell's numbers: `name=value` lines of its precision, root seed, axes, builds of plugins, contents
-/// of files, and of all settings of its task, model, estimator, target, training and measurement (identity_lines). The cell's
-/// hash is the hash of this text.
+/// Everything that determines a cell's numbers: `name=value` lines of its precision, root seed, axes, builds of plugins,
+/// contents of files, and of all settings of its task, model, estimator, target, training and measurement (identity_lines). The
+/// cell's hash is the hash of this text.
 std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell);
 
 /// 16 hex digits of a text's hash.
@@ -115,8 +116,9 @@ CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std:
 /// [tune], the plan holds the cells of the shard only.
 Plan make_plan(const SweepConfig& config, TaskPool& tasks, std::size_t shard = 1, std::size_t shards = 1);
 
-/// Whether filters keep a cell: `estimator=exact` (this name, with any settings), `estimator=rloo[samples=2]`, `estimator=rloo*`,
-/// `seed=1`, or a pattern without an axis, for any value; all must match. UsageError if an axis does not exist.
+/// Whether filters keep a cell: `estimator=exact` (this name, with any settings), `estimator=rloo[samples=2]`,
+/// `estimator=rloo*`, `seed=1`, or a pattern without an axis, for any value; all must match. UsageError if an axis does not
+/// exist.
 bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell);
 /// Cells of the k-th of n shards that the filters keep, in the plan's order. `to_come`: those not known yet, instead of the
 /// known ones. UsageError with suggestions if a filter keeps no cell of the whole plan.

@@ -21,7 +21,8 @@ class Reasons {
   /// `cells`: those of the folder.
   Reasons(const Plan& plan, const SweepFolder& folder, const storage::CellStore& cells)
       : plan_(plan), folder_(folder), cells_(cells) {}
-  /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (the nearest record has another identity).
+  /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (the nearest record has another
+  /// identity).
   std::string operator()(const Cell& cell);
 
  private:

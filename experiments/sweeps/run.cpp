@@ -1,13 +1,13 @@
 #include "experiments/sweeps/run.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/support/error.hpp"
@@ -15,7 +15,8 @@
 #include "experiments/storage/process.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/support/path_kind.hpp"
-#include "experiments/sweeps/running.hpp"
+#include "experiments/sweeps/cell_runner.hpp"
+#include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad::sweeps {
 namespace {
@@ -45,14 +46,32 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   if (!same || (!plan.tuning && there->value("content", "") != plan.content)) storage::write_file(folder.plan(), frozen(plan));
 }
 
-}  // namespace
+/// A run; it outlives its threads.
+class Run {
+ public:
+  Run(const Plan& plan, TaskPool& tasks, const RunOptions& options);
+  RunReport finish();
 
-nlohmann::json Run::here(const char* event) const { return {{"event", event}, {"pid", getpid()}, {"host", host_}}; }
-nlohmann::json Run::here(const char* event, const Cell& cell) const {
-  auto line = here(event);
-  line["cell"] = cell.hash;
-  return line;
-}
+ private:
+  storage::Share share() const;
+  void select();
+  void grow_plan();
+  bool wait_for_trials();
+  void all();
+  void miss_removed();
+
+  Plan plan_;  // grows, between rounds
+  TaskPool& tasks_;
+  const RunOptions options_;
+  const SweepFolder folder_;
+  storage::CellStore cells_;
+  Outcomes outcomes_;
+  CellQueue queue_;
+  std::size_t to_come_ = 0;  // cells that will be added to the plan
+  std::optional<RunLog> log_;
+  std::optional<Claims> claims_;
+  std::optional<CellRunner> runner_;
+};
 
 // With [tune], other shares determine the cells to run here.
 storage::Share Run::share() const {
@@ -60,67 +79,118 @@ storage::Share Run::share() const {
 }
 
 Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
-    : plan_(plan),
-      tasks_(tasks),
-      options_(options),
-      folder_{options.out},
-      cells_(folder_.cells(), share()),
-      jobs_(useful_jobs(options.jobs)) {
+    : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, cells_(folder_.cells(), share()), queue_(options_) {
+  const int jobs = useful_jobs(options.jobs);
   adopt(plan, folder_, options.force);
-  report_.leftovers = storage::remove_leftovers(folder_.path) + storage::remove_leftovers(folder_.cells()) + cells_.mend();
-  storage::provenance_threads(jobs_);
-  gethostname(host_, sizeof host_ - 1);
-  journal_.emplace(folder_.journal());
+  const auto leftovers = storage::remove_leftovers(folder_.path) + storage::remove_leftovers(folder_.cells()) + cells_.mend();
+  storage::provenance_threads(jobs);
+  log_.emplace(folder_.journal(), jobs);
+  log_->report().leftovers = leftovers;
   remove_void_claims(folder_.cells());
   claims_.emplace(folder_.cells());
+  runner_.emplace(plan_, tasks_, options_, cells_, queue_, *claims_, *log_, jobs);
   if (plan_.tuning) outcomes_ = outcomes_in(cells_, plan_.tuning->config->tune->metric);
   grow_plan();
   const auto seconds = journal_seconds(folder_);  // of earlier runs in this folder
   for (const auto& cell : plan_.cells)
-    if (const auto it = seconds.find(cell.hash); it != seconds.end()) left_.took(kind_of(cell.axes), it->second, cell.share);
+    if (const auto it = seconds.find(cell.hash); it != seconds.end()) log_->took_before(cell, it->second);
   select();
-  progress_.emplace(todo_.size() + to_come_, options.progress, options.print,
-                    [this] { return left_.together(jobs_, clock_seconds()); });
-  auto line = here("run");
-  line.update({{"plan", plan.hash},
-               {"jobs", jobs_},
-               {"cells", todo_.size()},
+  log_->begin(queue_.todo.size() + to_come_, options_,
+              {{"plan", plan.hash},
+               {"jobs", jobs},
+               {"cells", queue_.todo.size()},
                {"shard", fmt::format("{}/{}", options.shard, options.shards)}});
-  journal_->append(line);
 }
 
 // Selects our cells that are new in the plan.
 void Run::select() {
-  todo_.clear();
+  queue_.todo.clear();
   TaskPool::Users users;
-  for (const auto* cell : selected_cells(plan_, options_.only, options_.shard, options_.shards)) {
-    if (!selected_.insert(cell->hash).second) continue;
-    ++report_.selected;
+  for (const auto* cell : queue_.added(plan_)) {
+    ++log_->report().selected;
     const auto state = cell_state(cells_, cell->hash);
     const auto found = cells_.find(cell->hash);
     if (is_done(state, *cell)) {
-      ++report_.already;
-      ended_[cell->hash] = found->path;
-      remove_unfinished(*cell);  // left by a process that was killed between two statements
+      log_->already(*cell, found->path);
+      runner_->remove_unfinished(*cell);  // left by a process that was killed between two statements
       continue;
     }
-    todo_.push_back({cell, found ? found->cell.attempt : 0});
+    queue_.todo.push_back({cell, found ? found->cell.attempt : 0});
     if (!cell->skip.empty()) continue;
-    left_.expect(cell->hash, kind_of(cell->axes), cell->share);
+    log_->expect(*cell);
     ++users[data_of(plan_.seed, *cell)];
   }
   tasks_.expect(users);
-  const auto later = selected_cells(plan_, options_.only, options_.shard, options_.shards, true);
+  const auto later = queue_.to_come(plan_);
   to_come_ = later.size();
-  left_.to_come(work_of(later));
+  log_->to_come(later);
 }
 
 void Run::all() {
   do {
-    report_.waiting = 0;
-    progress_->expect(over_ + todo_.size() + to_come_);
-    run_todo();
+    log_->report().waiting = 0;
+    log_->remaining(queue_.todo.size() + to_come_);
+    runner_->run();
   } while (wait_for_trials());
+}
+
+// Adds the cells that finished trials determine, and freezes the plan again. Only one process at a time does so, so that each
+// version includes the earlier ones.
+void Run::grow_plan() {
+  if (!plan_.tuning) return;
+  while (!claims_->take("plan")) {
+    if (runner_->stop()) return;
+    std::this_thread::sleep_for(20ms);
+  }
+  log_->locked([&] {
+    cells_.refresh();
+    grow(plan_, outcomes_);
+    if (const auto text = frozen(plan_); storage::read_file(folder_.plan()) != text) storage::write_file(folder_.plan(), text);
+    claims_->give_back("plan");
+  });
+}
+
+// Called when this process has no cells left. True if the plan has grown by cells of ours; false if it is complete, or if no
+// process runs the awaited trials.
+bool Run::wait_for_trials() {
+  if (!plan_.tuning) return false;
+  std::size_t before = 0;
+  bool told = false;
+  for (int quiet = 0; !runner_->stop();) {
+    grow_plan();
+    select();
+    if (!queue_.todo.empty()) return true;
+    std::set<std::size_t> ours;
+    for (const auto* cell : queue_.to_come(plan_)) ours.insert(cell->search);
+    log_->report().waiting = 0;
+    if (ours.empty()) return false;
+    const auto claims = standing_claims(folder_.cells());
+    std::size_t open = 0;
+    bool at_work = false;
+    for (const auto& cell : plan_.cells)
+      if (cell.round > 0 && ours.contains(cell.search) && !outcomes_(cell)) {
+        ++open;
+        at_work = at_work || claims.contains(cell.hash);
+      }
+    log_->report().waiting = open;
+    quiet = at_work || open != before ? 0 : quiet + 1;
+    before = open;
+    if (quiet == options_.looks) return false;  // not immediately: others hold no claim between two cells
+    if (!std::exchange(told, true))
+      log_->say(fmt::format("waiting for other processes to run {} of this search round",
+                            open == 1 ? "a trial" : fmt::format("{} trials", open)));
+    std::this_thread::sleep_for(100ms);
+  }
+  return false;
+}
+
+// Reports cells whose file was removed during the run: they are not done.
+void Run::miss_removed() {
+  const storage::CellStore now(folder_.cells(), share());
+  const auto& ended = log_->ended();
+  for (const auto& cell : plan_.cells)
+    if (const auto it = ended.find(cell.hash); it != ended.end() && !now.find(cell.hash))
+      log_->report().failures.push_back(cell.label() + ": its file was removed during the run: " + it->second);
 }
 
 RunReport Run::finish() {
@@ -135,8 +205,7 @@ RunReport Run::finish() {
     try {
       all();
     } catch (...) {
-      std::lock_guard guard(writing_);
-      if (!broken_) broken_ = std::current_exception();
+      log_->broke(std::current_exception());
     }
     std::lock_guard guard(shared->mutex);
     shared->is_over = true;
@@ -151,30 +220,32 @@ RunReport Run::finish() {
       if (!shared->is_over && asked && options_.patience &&
           std::chrono::duration<double>(Clock::now() - *asked).count() > options_.patience()) {
         lock.unlock();
-        std::lock_guard guard(writing_);
-        closed_ = true;  // their results are discarded
-        for (const auto* cell : at_work_) journal_->append(here("interrupted", *cell));
+        log_->close();  // their results are discarded
         claims_->give_all_back();
-        progress_->finish();
-        report_.interrupted = report_.abandoned = true;
         thread.detach();
-        return report_;
+        RunReport report;
+        log_->locked([&] { report = log_->report(); });
+        report.interrupted = report.abandoned = true;
+        return report;
       }
     }
   }
   thread.join();
-  progress_->finish();
-  report_.interrupted = options_.interrupted();
-  if (broken_) std::rethrow_exception(broken_);
+  log_->finish();
+  auto& report = log_->report();
+  report.interrupted = options_.interrupted();
+  log_->rethrow();
   miss_removed();
   if (plan_.tuning) {
     for (const auto& search : plan_.tuning->searches)
-      if (!search.stuck.empty()) report_.failures.push_back(search.label() + ": " + search.stuck);
-    report_.tuned = tuning_lines(plan_);
-    report_.searches = tuning_json(plan_);
+      if (!search.stuck.empty()) report.failures.push_back(search.label() + ": " + search.stuck);
+    report.tuned = tuning_lines(plan_);
+    report.searches = tuning_json(plan_);
   }
-  return report_;
+  return report;
 }
+
+}  // namespace
 
 RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options) {
   auto run = std::make_unique<Run>(plan, tasks, options);

@@ -1,0 +1,101 @@
+// The cells of a run: claimed, computed and written in parallel.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/sweeps/claims.hpp"
+#include "experiments/sweeps/run_log.hpp"
+
+namespace hardgrad::sweeps {
+
+/// A cell to run.
+struct Todo {
+  const Cell* cell;
+  int attempt = 0;  ///< of its last record, which does not count as done; a later one is of another run
+};
+
+/// The cells of a shard and filter, in the plan's order: those to run, and those deferred because other runs have claimed them.
+class CellQueue {
+ public:
+  explicit CellQueue(const RunOptions& options) : options_(options) {}
+
+  /// The cells that are new in the plan since the last call.
+  std::vector<const Cell*> added(const Plan& plan) {
+    std::vector<const Cell*> cells;
+    for (const auto* cell : selected_cells(plan, options_.only, options_.shard, options_.shards))
+      if (selected_.insert(cell->hash).second) cells.push_back(cell);
+    return cells;
+  }
+  /// The cells that will be added to the plan.
+  std::vector<const Cell*> to_come(const Plan& plan) const {
+    return selected_cells(plan, options_.only, options_.shard, options_.shards, true);
+  }
+
+  std::vector<Todo> todo;
+
+  void defer(const Todo& cell) {
+    std::lock_guard guard(deferring_);
+    deferred_.push_back(cell);
+  }
+  /// Not beside `defer`.
+  const std::vector<Todo>& deferred() const { return deferred_; }
+  std::vector<Todo> take_deferred() { return std::exchange(deferred_, {}); }
+
+ private:
+  const RunOptions& options_;
+  std::set<std::string> selected_;  // hashes
+  std::mutex deferring_;
+  std::vector<Todo> deferred_;
+};
+
+/// Computes the cells of a queue; stops if it is interrupted, a file cannot be written, or a cell fails with fail_fast.
+class CellRunner {
+ public:
+  /// `jobs`: cells in parallel. The arguments must outlive it.
+  CellRunner(const Plan& plan, TaskPool& tasks, const RunOptions& options, storage::CellStore& cells, CellQueue& queue,
+             Claims& claims, RunLog& log, int jobs)
+      : plan_(plan),
+        tasks_(tasks),
+        options_(options),
+        folder_{options.out},
+        cells_(cells),
+        queue_(queue),
+        claims_(claims),
+        log_(log),
+        jobs_(jobs) {}
+
+  /// Runs the cells to do, and waits for those that other runs have claimed.
+  void run();
+  /// Whether it has stopped, or must.
+  bool stop() const { return halt_ || options_.interrupted(); }
+  /// Removes the state of an unfinished cell.
+  void remove_unfinished(const Cell& cell) const;
+
+ private:
+  void round(const std::vector<Todo>& todo);
+  void work(const Todo& todo);
+  void compute(const Cell& cell);
+  void save(const Cell& cell, const storage::Unfinished& unfinished);
+  bool done_elsewhere(const Todo& todo);
+  std::string file_of(const Cell& cell) const;
+  void stop_if_failed(const Cell& cell, bool failed);
+
+  const Plan& plan_;
+  TaskPool& tasks_;
+  const RunOptions& options_;
+  const SweepFolder folder_;
+  storage::CellStore& cells_;
+  CellQueue& queue_;
+  Claims& claims_;
+  RunLog& log_;
+  const int jobs_;
+  bool cannot_save_ = false;  // already reported
+  std::atomic<bool> halt_ = false;
+};
+
+}  // namespace hardgrad::sweeps
