@@ -49,7 +49,7 @@ class Arms final : public CoupledEstimator<T> {
     std::vector<int> left(D), hit(D);  // u at most q: how many of the members to come, and whether this one
     copula_.counts(rare(p), law);
     random.categorical(law, K + 1, std::vector<int>(D, static_cast<int>(K) + 1), where, left);
-    const bool skip = random.replays();  // a certain draw is not an outcome to visit
+    const bool skip = random.enumerates();  // a certain draw is not an outcome to visit
     std::vector<int> options(D, 2);
     for (std::size_t k = 0; k < K; ++k) {
       ++where.index;

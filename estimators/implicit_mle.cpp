@@ -59,7 +59,7 @@ class ImplicitMle final : public Estimator<T> {
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     const int K = problem.one_copy ? 1 : config_.samples;
-    if (by_noise_ && problem.random.replays())
+    if (by_noise_ && problem.random.enumerates())
       throw NotExact("the noise of the largest logits is continuous, which cannot be replayed: measure it with replicates");
     TopKHandler<T> noisy(K, problem.random, problem.batch.id);
     SampleHandler<T> plain(K, problem.random, problem.batch.id);

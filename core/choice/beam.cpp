@@ -214,12 +214,12 @@ std::vector<Candidate> TopAndOneHandler<T>::keep(int, Draw where, Beam& beam, st
 // The perturbed log p of the empty path is the maximum over all paths. It is a standard Gumbel, since their p sum to 1.
 template <class T>
 void StochasticHandler<T>::begin(Draw where, Path& empty) {
-  if (!random_.replays()) empty.perturbed = gumbel(random_, where);
+  if (!random_.enumerates()) empty.perturbed = gumbel(random_, where);
 }
 
 template <class T>
 std::vector<Candidate> StochasticHandler<T>::keep(int, Draw where, Beam& beam, std::vector<Candidate> candidates) {
-  if (random_.replays()) {
+  if (random_.enumerates()) {
     if (this->grows())
       throw NotExact("stochastic beam search draws continuous noise, which cannot be replayed: measure it with replicates");
     std::vector<double> log_p;

@@ -115,7 +115,7 @@ Choice<T> Subsets<T>::sample(Tape<T>&, const RowsPtr& rows, const Noise& noise) 
   const std::size_t D = this->columns();
   const auto from = parent_choices_of(*rows, this->columns());
   const auto where = [&](std::size_t c) { return noise.at(*rows, c / D, c % D); };
-  if (!noise.random.replays()) return {rows, ChosenOptions{draw(from, noise.random, where), picks()}};
+  if (!noise.random.enumerates()) return {rows, ChosenOptions{draw(from, noise.random, where), picks()}};
   std::vector<int> index(from.size());  // of all ways to draw it, the one with the fewest outcomes
   for (std::size_t c = 0; c < from.size(); ++c) {
     if (answers(from[c]) == 1) continue;

@@ -60,7 +60,7 @@ class Randomness {
   double normal(Draw where) { return standard(Standard::normal, where); }
   /// True if draws visit every outcome. Code that can draw the same distribution by continuous noise or by categorical draws
   /// must then use the categorical draws.
-  virtual bool replays() const { return false; }
+  virtual bool enumerates() const { return false; }
   /// True if options are drawn from another law than asked for. Code that reads an option off continuous noise must then draw the
   /// option first, and the noise given it.
   virtual bool options_first() const { return false; }
@@ -118,7 +118,7 @@ class MirroredRandomness final : public Randomness {
     if (drawn == drawn_.end()) drawn = drawn_.emplace(place, noise_.normal(where)).first;
     return second ? -drawn->second : drawn->second;
   }
-  bool replays() const override { return noise_.replays(); }
+  bool enumerates() const override { return noise_.enumerates(); }
 
  private:
   Randomness& noise_;

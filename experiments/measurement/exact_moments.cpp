@@ -40,11 +40,15 @@ template <class T>
 double visits_of(int nodes, bool exchangeable, const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                  Copies copies, bool standard_only) {
   Tape<T> tape;
-  Replay replay(exchangeable, nodes);
-  replay.begin();
-  estimator.draw(
-      {.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = copies.one, .inner_copies = copies.inner});
-  return standard_only && !replay.standard_drawn() ? 0 : replay.expected_visits(outcomes_of(model, example, nodes));
+  NoiseEnumerator enumerator(exchangeable, nodes);
+  enumerator.begin();
+  estimator.draw({.tape = tape,
+                  .model = model,
+                  .batch = example,
+                  .random = enumerator,
+                  .one_copy = copies.one,
+                  .inner_copies = copies.inner});
+  return standard_only && !enumerator.standard_drawn() ? 0 : enumerator.expected_visits(outcomes_of(model, example, nodes));
 }
 
 /// Error of the finest rule, from the distances of each rule to the next (the finest last). If an estimate is not smooth, a

@@ -28,7 +28,7 @@ class Permuted final : public Randomness {
   using Randomness::logistic;
   double logistic(Draw where, double edge) override { return noise_.logistic(moved(where), edge); }
   double standard(Standard noise, Draw where) override { return noise_.standard(noise, moved(where)); }
-  bool replays() const override { return true; }
+  bool enumerates() const override { return true; }
 
  private:
   Draw moved(Draw where) {

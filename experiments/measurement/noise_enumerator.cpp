@@ -12,23 +12,23 @@
 
 namespace hardgrad::measurement {
 
-int Replay::possible(const std::vector<double>& probabilities, int from) {
+int NoiseEnumerator::possible(const std::vector<double>& probabilities, int from) {
   for (int i = from; i < static_cast<int>(probabilities.size()); ++i)
     if (probabilities[i] > 0) return i;
   return -1;
 }
 
-int Replay::first_possible(const std::vector<double>& probabilities, int from) {
+int NoiseEnumerator::first_possible(const std::vector<double>& probabilities, int from) {
   if (const int first = possible(probabilities, from); first >= 0) return first;
   throw NotFinite("the probabilities of a draw are not finite numbers");
 }
 
-void Replay::begin() {
+void NoiseEnumerator::begin() {
   position_ = 0;
   trajectories_.clear();
 }
 
-int Replay::categorical(std::span<const double> probabilities, Draw where) {
+int NoiseEnumerator::categorical(std::span<const double> probabilities, Draw where) {
   if (position_ == path_.size()) {
     // Exchangeable samples come in non-decreasing order of their trajectories: a replica that equals the previous one so far
     // may not choose a smaller option.
@@ -57,11 +57,11 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
   return chosen;
 }
 
-std::span<const double> Replay::kinks(const Draw& where) const {
+std::span<const double> NoiseEnumerator::kinks(const Draw& where) const {
   return kinks_ ? kinks_->of(where) : std::span<const double>();
 }
 
-double Replay::uniform(Draw where, const Pieces& pieces) {
+double NoiseEnumerator::uniform(Draw where, const Pieces& pieces) {
   if (pieces.jumps)
     throw NotExact(
         "exact moments: an estimate jumps with its continuous noise at places that cannot be located: "
@@ -69,12 +69,12 @@ double Replay::uniform(Draw where, const Pieces& pieces) {
   return visit([&] { return uniform_quadrature(pieces, kinks(where), level_); });
 }
 
-double Replay::logistic(Draw where, double edge) {
+double NoiseEnumerator::logistic(Draw where, double edge) {
   return visit([&] { return logistic_quadrature(edge, kinks(where), level_); });
 }
 
 template <class Rule>
-double Replay::visit(Rule rule) {
+double NoiseEnumerator::visit(Rule rule) {
   if (exchangeable_) throw Bug("samples with continuous noise cannot be visited as multisets");
   if (position_ == path_.size()) {
     auto nodes = rule();
@@ -86,7 +86,7 @@ double Replay::visit(Rule rule) {
   return node.quadrature.points[node.chosen];
 }
 
-double Replay::standard(Standard noise, Draw where) {
+double NoiseEnumerator::standard(Standard noise, Draw where) {
   if (pieces_ > 0) return visit_part(noise);
   const auto& rule = gauss_rule(noise, nodes_);
   const int chosen = categorical(rule.weights, where);
@@ -94,13 +94,13 @@ double Replay::standard(Standard noise, Draw where) {
   return rule.points[chosen];
 }
 
-void Replay::part(int pieces, std::size_t draws) {
+void NoiseEnumerator::part(int pieces, std::size_t draws) {
   pieces_ = pieces;
   draws_ = draws;
   exchangeable_ = false;  // the last draw is visited differently from the earlier ones
 }
 
-double Replay::visit_part(Standard noise) {
+double NoiseEnumerator::visit_part(Standard noise) {
   if (position_ == path_.size()) {
     open_ = position_ + 1 == draws_;
     path_.push_back({.probabilities = {}, .chosen = 0, .standard = true, .noise = noise});
@@ -110,26 +110,26 @@ double Replay::visit_part(Standard noise) {
   return node.quadrature.points[node.chosen];
 }
 
-void Replay::close(const GaussRule& rule) {
+void NoiseEnumerator::close(const GaussRule& rule) {
   open_ = false;
   take_rule(rule);
 }
 
-void Replay::take_rule(const GaussRule& rule) {
+void NoiseEnumerator::take_rule(const GaussRule& rule) {
   path_.back().quadrature = {rule.points, {rule.weights, rule.weights, rule.weights}};
   path_.back().probabilities = rule.weights;
 }
 
-std::size_t Replay::standard_draws() const {
+std::size_t NoiseEnumerator::standard_draws() const {
   return static_cast<std::size_t>(std::count_if(path_.begin(), path_.end(), [](const auto& node) { return node.standard; }));
 }
 
-bool Replay::continuous() const {
+bool NoiseEnumerator::continuous() const {
   return std::any_of(path_.begin(), path_.end(),
                      [](const auto& node) { return node.standard || !node.quadrature.points.empty(); });
 }
 
-double Replay::weight(int rule) const {
+double NoiseEnumerator::weight(int rule) const {
   double weight = 1;
   for (const auto& node : path_)
     weight *= (node.quadrature.points.empty() ? node.probabilities : node.quadrature.weights[rule])[node.chosen];
@@ -142,7 +142,7 @@ double Replay::weight(int rule) const {
   return weight;
 }
 
-bool Replay::next() {
+bool NoiseEnumerator::next() {
   while (path_.size() > fixed_) {
     auto& node = path_.back();
     if (const int later = possible(node.probabilities, node.chosen + 1); later >= 0) {
@@ -154,7 +154,7 @@ bool Replay::next() {
   return false;
 }
 
-std::size_t Replay::depth_of_parts(double visits) const {
+std::size_t NoiseEnumerator::depth_of_parts(double visits) const {
   constexpr double enough = 32, fewest = 32;  // parts, for any number of threads; visits of a part, to pay for its memory
   std::size_t depth = 0;
   for (double parts = 1; parts < enough && depth < path_.size(); ++depth) {
@@ -164,8 +164,8 @@ std::size_t Replay::depth_of_parts(double visits) const {
   return depth;
 }
 
-std::vector<Replay> Replay::divide(std::size_t depth) {
-  std::vector<Replay> later;
+std::vector<NoiseEnumerator> NoiseEnumerator::divide(std::size_t depth) {
+  std::vector<NoiseEnumerator> later;
   depth = std::min(depth, path_.size());
   for (auto draw = depth; draw-- > fixed_;)
     for (int option = path_[draw].chosen; (option = possible(path_[draw].probabilities, option + 1)) >= 0;) {
@@ -178,7 +178,7 @@ std::vector<Replay> Replay::divide(std::size_t depth) {
   return later;
 }
 
-double Replay::expected_visits(double outcomes) const {
+double NoiseEnumerator::expected_visits(double outcomes) const {
   double ordered = 1;
   for (const auto& node : path_) ordered *= static_cast<double>(node.probabilities.size());
   if (!exchangeable_ || trajectories_.empty()) return ordered;

@@ -13,12 +13,12 @@ namespace hardgrad::measurement {
 class Kinks;
 
 /// A source of noise that visits every outcome; for continuous noise, every node of a quadrature.
-class Replay : public Randomness {
+class NoiseEnumerator : public Randomness {
  public:
   /// With `exchangeable`, draws of the same step and different replicas are visited as multisets. `nodes`: size of the Gauss
   /// rule for a standard draw. `level`: number of times the step of the quadrature for other continuous noise is halved. This
   /// quadrature is split at `kinks`, if given.
-  explicit Replay(bool exchangeable, int nodes = 32, int level = 0, const Kinks* kinks = nullptr)
+  explicit NoiseEnumerator(bool exchangeable, int nodes = 32, int level = 0, const Kinks* kinks = nullptr)
       : exchangeable_(exchangeable), nodes_(nodes), level_(level), kinks_(kinks) {}
 
   int categorical(std::span<const double> probabilities, Draw where) override;
@@ -28,7 +28,7 @@ class Replay : public Randomness {
   double logistic(Draw where, double edge) override;
   /// Visits the points of a Gauss rule, or of the rules set by `part`.
   double standard(Standard noise, Draw where) override;
-  bool replays() const override { return true; }
+  bool enumerates() const override { return true; }
 
   /// For runs that draw only standard noise, `draws` times each: uses rules of `pieces` pieces, and leaves the last draw open.
   /// A run that reaches an open draw is not a visit. It is repeated with other numbers there, by `set_open` and `begin`, until
@@ -51,7 +51,7 @@ class Replay : public Randomness {
   std::size_t depth_of_parts(double visits) const;
   /// After the first visit of a part: keeps the outcomes of its first `depth` draws, and returns the parts with the later ones, in
   /// the order of their visits. Each has a visit of its own still before it.
-  std::vector<Replay> divide(std::size_t depth);
+  std::vector<NoiseEnumerator> divide(std::size_t depth);
   /// After the first visit: the approximate number of all visits, for a model with `outcomes` complete sets of choices.
   double expected_visits(double outcomes) const;
   /// True if continuous noise was drawn in the last visit.

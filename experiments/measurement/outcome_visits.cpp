@@ -55,9 +55,9 @@ class Visits {
         stop_(stop) {}
 
   Sums all() {
-    Replay replay(way_.exchangeable, way_.nodes, way_.level, &way_.kinks);
-    if (way_.pieces > 0) replay.part(way_.pieces, way_.draws);
-    return part(std::move(replay));
+    NoiseEnumerator enumerator(way_.exchangeable, way_.nodes, way_.level, &way_.kinks);
+    if (way_.pieces > 0) enumerator.part(way_.pieces, way_.draws);
+    return part(std::move(enumerator));
   }
 
  private:
@@ -69,17 +69,17 @@ class Visits {
   };
 
   /// A part that starts at `replay`: its first visit shows where it is divided further.
-  Sums part(Replay replay) {
+  Sums part(NoiseEnumerator enumerator) {
     const std::size_t size = reference_.size();
     const std::vector<double> zero(size);
     Sums sums{.m = {}, .rules = std::vector<Weighted>(Quadrature::rules, {.mean = zero, .variances = zero}), .draws = {}};
     if (covariance_) sums.rules[0].covariance.resize(size * size);
     auto runs = take_runs();
-    visit(replay, *runs, sums);
-    const auto others = replay.divide(depth_);
+    visit(enumerator, *runs, sums);
+    const auto others = enumerator.divide(depth_);
     return parallel_joined<Sums>(1 + static_cast<int>(others.size()), [&](int i) {
       if (i > 0) return part(others[i - 1]);
-      while (replay.next()) visit(replay, *runs, sums);
+      while (enumerator.next()) visit(enumerator, *runs, sums);
       give_back(std::move(runs));
       return std::move(sums);
     });
@@ -98,62 +98,62 @@ class Visits {
     free_.push_back(std::move(runs));
   }
 
-  Estimate<T> run(Replay& replay, Runs& runs) const {
+  Estimate<T> run(NoiseEnumerator& enumerator, Runs& runs) const {
     poll(stop_);
-    replay.begin();
-    return drawn(estimator_, model_, example_, way_.copies, replay, runs.tape, runs.d);
+    enumerator.begin();
+    return drawn(estimator_, model_, example_, way_.copies, enumerator, runs.tape, runs.d);
   }
 
-  void visit(Replay& replay, Runs& runs, Sums& sums) {
+  void visit(NoiseEnumerator& enumerator, Runs& runs, Sums& sums) {
     auto& [m, rules, draws] = sums;
     auto& d = runs.d;
-    auto estimate = run(replay, runs);
-    if (replay.open()) {
-      const auto noise = replay.open_noise();
+    auto estimate = run(enumerator, runs);
+    if (enumerator.open()) {
+      const auto noise = enumerator.open_noise();
       const auto at = [&](double number) -> std::span<const double> {
-        replay.set_open(number);
-        run(replay, runs);
+        enumerator.set_open(number);
+        run(enumerator, runs);
         return d;
       };
       const auto jumps = jumps_of(at, noise);
       draws.jumps = draws.jumps || !jumps.empty();
-      replay.close(pieced_rule(noise, inner_pieces(way_.pieces), jumps));
-      estimate = run(replay, runs);
+      enumerator.close(pieced_rule(noise, inner_pieces(way_.pieces), jumps));
+      estimate = run(enumerator, runs);
     }
-    draws.see(replay);
+    draws.see(enumerator);
     require_finite(std::span<const double>(d), model_.parameters());
     require_finite(estimate.loss, "the loss");
-    const double w = replay.weight();
+    const double w = enumerator.weight();
     const double cosine = cosine_between(d, reference_);
     for (std::size_t i = 0; i < d.size(); ++i) d[i] -= reference_[i];
-    m.continuous |= replay.continuous();  // other outcomes may draw no number
+    m.continuous |= enumerator.continuous();  // other outcomes may draw no number
     rules[0].add(w, d);
     for (int rule = 1; rule < Quadrature::rules; ++rule)
-      if (const double part = replay.weight(rule); part > 0) rules[rule].add(part, d);
+      if (const double part = enumerator.weight(rule); part > 0) rules[rule].add(part, d);
     if (!std::isnan(cosine)) m.cosine += w * cosine;
     m.loss += w * estimate.loss;
     m.ratios.add(*estimate.episode, w);
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
     m.missed_hints += w * static_cast<double>(runs.tape.missed_hints());
-    if (replay.standard_drawn()) m.nodes = way_.nodes;
+    if (enumerator.standard_drawn()) m.nodes = way_.nodes;
     ++m.outcomes;
-    count(replay);
+    count(enumerator);
   }
 
   /// Counts a visit; the first one shows the tree of outcomes. NotExact if there are too many.
-  void count(const Replay& replay) {
+  void count(const NoiseEnumerator& enumerator) {
     const double seen = static_cast<double>(++seen_);
     if (seen == 1) {
-      expected_ = replay.expected_visits(outcomes_of(model_, example_, way_.nodes));
-      depth_ = replay.depth_of_parts(expected_);
+      expected_ = enumerator.expected_visits(outcomes_of(model_, example_, way_.nodes));
+      depth_ = enumerator.depth_of_parts(expected_);
     }
     if (std::max(seen, expected_) <= outcome_cap_) return;
     throw NotExact(
         fmt::format("exact moments need about {:.6g} {} for {}, more than its share {:.6g} of the cap: "
                     "take fewer samples, steps, options or examples, or raise the cap",
                     std::max(std::floor(outcome_cap_) + 1, expected_),
-                    replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes",
+                    enumerator.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes",
                     example_.examples() == 1 ? "one example" : "a batch of coupled examples", outcome_cap_));
   }
 

@@ -92,10 +92,10 @@ struct Draws {
   std::size_t standard = 0;  ///< number in each run
   bool jumps = false;        ///< an estimate jumps with the last of them
   bool alike = true;         ///< every run has only standard draws, and equally many
-  void see(const Replay& replay) {
+  void see(const NoiseEnumerator& enumerator) {
     const bool first = standard == 0;
-    alike = alike && replay.only_standard() && (first || replay.standard_draws() == standard);
-    standard = replay.standard_draws();
+    alike = alike && enumerator.only_standard() && (first || enumerator.standard_draws() == standard);
+    standard = enumerator.standard_draws();
   }
   /// Adds later runs.
   void join(const Draws& later) {

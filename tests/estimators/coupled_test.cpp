@@ -215,14 +215,14 @@ TEST_CASE("the distributions of the Dirichlet copula agree with each other") {
   // Intervals drawn in succession, all outcomes visited: the marginals, the pairs, and exchangeability.
   const DirichletCopula copula(3);
   const Edge edge[] = {{0, 1}, {0.15, 0.85}, {0.6, 0.4}, {1, 0}};
-  Replay replay(false);
+  NoiseEnumerator enumerator(false);
   std::map<std::vector<int>, double> law;
   do {
-    replay.begin();
+    enumerator.begin();
     std::vector<int> drawn(3);
-    copula.draw_intervals(edge, drawn, replay, {});
-    law[drawn] += replay.weight();
-  } while (replay.next());
+    copula.draw_intervals(edge, drawn, enumerator, {});
+    law[drawn] += enumerator.weight();
+  } while (enumerator.next());
   double first[3] = {}, both = 0;
   for (const auto& [drawn, p] : law) {
     first[drawn[1]] += p;

@@ -132,22 +132,22 @@ TEST_CASE("a dream's frequency is its probability under the model") {
     for (int b = 0; b < 2; ++b) {
       CAPTURE(name);
       const auto one = batch.select({b});
-      Replay replay(false);
+      NoiseEnumerator enumerator(false);
       Tape<double> tape;
       double total = 0;
       do {
-        replay.begin();
+        enumerator.begin();
         tape.clear();
-        const auto dreamt = dream(*model, one, tape, replay, 0);
+        const auto dreamt = dream(*model, one, tape, enumerator, 0);
         ForcedHandler<double> handler(dreamt.choices);
         Episode<double> episode(tape, handler, 1);
         model->run(dreamt.batch, episode);
         double log_p = 0;
         for (std::size_t t = 0; t < episode.steps().size(); ++t) log_p += episode.log_probability(static_cast<int>(t)).item();
         for (const auto& cost : episode.costs()) log_p -= cost.loss.item();
-        REQUIRE(replay.weight() == doctest::Approx(std::exp(log_p)).epsilon(1e-12));
-        total += replay.weight();
-      } while (replay.next());
+        REQUIRE(enumerator.weight() == doctest::Approx(std::exp(log_p)).epsilon(1e-12));
+        total += enumerator.weight();
+      } while (enumerator.next());
       CHECK(total == doctest::Approx(1).epsilon(1e-12));
     }
 }

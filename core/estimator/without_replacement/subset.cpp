@@ -79,9 +79,9 @@ template <class T>
 Subset<T> Subset<T>::without_replacement(const Problem<T>& problem, std::size_t k, bool per_step, bool with_threshold) {
   auto& random = problem.random;
   const auto& id = problem.batch.id;
-  if (!random.replays() || per_step) {
+  if (!random.enumerates() || per_step) {
     Subset subset(problem, std::make_unique<StochasticHandler<T>>(k, id, scopes_of(problem, per_step), random), per_step);
-    if (random.replays() && with_threshold) subset.draw_thresholds(id, random);
+    if (random.enumerates() && with_threshold) subset.draw_thresholds(id, random);
     return subset;
   }
   Subset subset(problem, std::make_unique<GivenHandler<T>>(draw_paths(problem, k), id), per_step);

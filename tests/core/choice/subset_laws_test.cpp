@@ -164,15 +164,15 @@ TEST_CASE("subset laws: draws have the exact frequencies, the replay visits ever
       CHECK(count.size() == exact.size());
       CHECK(chi_squared < (d == 0 ? 43.9 : d == 1 ? 1e-9 : 20.6));  // 19, 0 and 5 degrees of freedom, one in a thousand seeds
     }
-    measurement::Replay replay(false);
+    measurement::NoiseEnumerator enumerator(false);
     int visits = 0;
     double mass = 0;
     do {
-      replay.begin();
-      (void)p->sample(scene.tape, Rows::after(scene.root, {0}, 0), {replay, id, 0});
-      mass += replay.weight();
+      enumerator.begin();
+      (void)p->sample(scene.tape, Rows::after(scene.root, {0}, 0), {enumerator, id, 0});
+      mass += enumerator.weight();
       ++visits;
-    } while (replay.next());
+    } while (enumerator.next());
     CHECK(visits == 10 * 3 * 4);
     CHECK(mass == doctest::Approx(1).epsilon(1e-13));
   }

@@ -153,16 +153,16 @@ TEST_CASE("subsets: draws have the exact frequencies, are keyed by place, and th
   const auto fewer = distribution->sample(tape, Rows::after(root, std::vector<int>(7, 0), 0), {random, id, 0});
   for (int r = 0; r < 7; ++r) CHECK(subset(fewer, r) == subset(drawn, r));
 
-  measurement::Replay replay(false);
+  measurement::NoiseEnumerator enumerator(false);
   int visits = 0;
   do {
-    replay.begin();
-    const auto one = distribution->sample(tape, Rows::after(root, {0}, 0), {replay, id, 0});
+    enumerator.begin();
+    const auto one = distribution->sample(tape, Rows::after(root, {0}, 0), {enumerator, id, 0});
     CHECK(subset(one, 0) == subset(all, visits));
-    CHECK(replay.weight() == doctest::Approx(std::exp(log_p.data[visits])).epsilon(1e-13));
-    mass += replay.weight();
+    CHECK(enumerator.weight() == doctest::Approx(std::exp(log_p.data[visits])).epsilon(1e-13));
+    mass += enumerator.weight();
     ++visits;
-  } while (replay.next());
+  } while (enumerator.next());
   CHECK(visits == 10);
   CHECK(mass == doctest::Approx(1).epsilon(1e-13));
 }

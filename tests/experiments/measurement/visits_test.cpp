@@ -40,23 +40,23 @@ std::vector<int> draws(Randomness& random) {
 
 enum class Mistake { none, lost, twice };
 
-void visit_all(Replay replay, std::size_t depth, Mistake mistake, std::vector<Visit>& all) {
+void visit_all(NoiseEnumerator enumerator, std::size_t depth, Mistake mistake, std::vector<Visit>& all) {
   const auto visit = [&] {
-    replay.begin();
-    auto options = draws(replay);
-    all.push_back({std::move(options), replay.weight()});
+    enumerator.begin();
+    auto options = draws(enumerator);
+    all.push_back({std::move(options), enumerator.weight()});
   };
   visit();
-  auto others = replay.divide(depth);
+  auto others = enumerator.divide(depth);
   if (!others.empty() && mistake == Mistake::lost) others.pop_back();
   if (!others.empty() && mistake == Mistake::twice) others.push_back(others.front());
-  while (replay.next()) visit();
+  while (enumerator.next()) visit();
   for (auto& other : others) visit_all(std::move(other), depth, Mistake::none, all);
 }
 
 std::vector<Visit> visits(bool exchangeable, std::size_t depth, Mistake mistake = Mistake::none) {
   std::vector<Visit> all;
-  visit_all(Replay(exchangeable), depth, mistake, all);
+  visit_all(NoiseEnumerator(exchangeable), depth, mistake, all);
   return all;
 }
 
@@ -83,10 +83,10 @@ TEST_CASE("the parts of a replay have each of its visits once, in its order") {
 
 TEST_CASE("a replay of few visits is not divided, one of many into 32 parts or more") {
   const auto depth = [](int bits, double visits) {
-    Replay replay(false);
-    replay.begin();
-    for (int i = 0; i < bits; ++i) replay.categorical(std::vector{0.5, 0.5}, {.step = static_cast<std::uint32_t>(i)});
-    return replay.depth_of_parts(visits);
+    NoiseEnumerator enumerator(false);
+    enumerator.begin();
+    for (int i = 0; i < bits; ++i) enumerator.categorical(std::vector{0.5, 0.5}, {.step = static_cast<std::uint32_t>(i)});
+    return enumerator.depth_of_parts(visits);
   };
   CHECK(depth(4, 16) == 0);
   CHECK(depth(5, 32) == 0);
@@ -128,7 +128,7 @@ struct Given final : Randomness {
     return options[next++];
   }
   double uniform(Draw, const Pieces&) override { throw Bug("no number is given"); }
-  bool replays() const override { return true; }
+  bool enumerates() const override { return true; }
   std::vector<int> options;
   std::size_t next = 0;
   double weight = 1;
