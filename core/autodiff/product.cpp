@@ -113,10 +113,10 @@ void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bo
     kernels::multiply_small<T>(left, right, c.data, c.stride, c.rows, inner, c.cols, beta, alpha);
     return;
   }
-  const auto way = kernels::fastest(right, c.rows, inner, c.cols);
-  if (way == kernels::Way::direct)
+  const auto path = kernels::fastest(right, c.rows, inner, c.cols);
+  if (path == kernels::GemmPath::direct)
     return kernels::multiply_registers<T>(left, right, {c.data, c.stride, 1, beta, alpha}, c.rows, inner, c.cols);
-  if (way == kernels::Way::turned)
+  if (path == kernels::GemmPath::turned)
     return kernels::multiply_registers<T>(turned(right), turned(left), {c.data, 1, c.stride, beta, alpha}, c.cols, inner,
                                           c.rows);
   require_readable("a", a);

@@ -232,12 +232,12 @@ inline void multiply_registers(Strided<T> a, Strided<T> b, Result<T> c, std::siz
 }
 
 /// How to compute a product: by BLAS, by `multiply_registers`, or by the same for the transpose, c' = b' a'.
-enum class Way { blas, direct, turned };
+enum class GemmPath { blas, direct, turned };
 
 /// The fastest way, as measured with AVX-512 (tests/peers/causes.md, products in registers). BLAS copies both factors, which takes a
 /// share of the time if there are few rows. But it fills registers whatever the size, and multiplies small ones without copies.
 template <class T>
-inline Way fastest(const Strided<T>& b, std::size_t rows, std::size_t inner, std::size_t cols) {
+inline GemmPath fastest(const Strided<T>& b, std::size_t rows, std::size_t inner, std::size_t cols) {
   constexpr std::size_t n = width<T>, few = 64, large = 1 << 20;
   const auto fills = [](std::size_t columns, std::size_t sixteenths) {
     return columns >= n && 16 * columns >= sixteenths * ((columns + n - 1) / n * n);
@@ -246,12 +246,12 @@ inline Way fastest(const Strided<T>& b, std::size_t rows, std::size_t inner, std
   // caches: the larger matrix is read once.
   const auto least = std::min(rows, cols), most = std::max(rows, cols);
   const bool one_large = inner < least ? inner <= few && rows * cols >= 8 * large : least <= few && inner * most >= large;
-  if (one_large && fills(least, 12)) return rows < std::min(inner, cols) ? Way::turned : Way::direct;
-  if (n * sizeof(T) < 64 || inner < few || rows * inner * cols < large) return Way::blas;
-  if (rows <= few && cols >= few / 2 && fills(rows, 15)) return Way::turned;
+  if (one_large && fills(least, 12)) return rows < std::min(inner, cols) ? GemmPath::turned : GemmPath::direct;
+  if (n * sizeof(T) < 64 || inner < few || rows * inner * cols < large) return GemmPath::blas;
+  if (rows <= few && cols >= few / 2 && fills(rows, 15)) return GemmPath::turned;
   // Of longer lines a block would read a part. The columns of a right factor in columns are transposed.
-  if (cols > 2 * few || !fills(cols, 15)) return Way::blas;
-  return b.right == 1 || (rows >= 48 && rows <= 160 && inner >= 2 * few) ? Way::direct : Way::blas;
+  if (cols > 2 * few || !fills(cols, 15)) return GemmPath::blas;
+  return b.right == 1 || (rows >= 48 && rows <= 160 && inner >= 2 * few) ? GemmPath::direct : GemmPath::blas;
 }
 
 }  // namespace hardgrad::kernels

@@ -79,12 +79,12 @@ TEST_CASE("gemm multiplies in registers where that is faster, for every transpos
   struct Shape {
     std::size_t rows, inner, cols;
   };
-  const auto way = [](const Shape& shape, bool turned) {
+  const auto path = [](const Shape& shape, bool turned) {
     const float* none = nullptr;
     return kernels::fastest<float>({none, turned ? 1 : shape.cols, turned ? shape.inner : 1}, shape.rows, shape.inner,
                                    shape.cols);
   };
-  using kernels::Way;
+  using kernels::GemmPath;
   int in_registers = 0;
   for (const auto& shape : {Shape{30, 1030, 1025},
                             {1025, 1030, 29},
@@ -96,7 +96,7 @@ TEST_CASE("gemm multiplies in registers where that is faster, for every transpos
     const auto& [m, k, n] = shape;
     for (bool ta : {false, true})
       for (bool tb : {false, true}) {
-        in_registers += way(shape, tb) != Way::blas;
+        in_registers += path(shape, tb) != GemmPath::blas;
         const auto a = numbers<float>(m * k, 0.3), b = numbers<float>(k * n, 1.1);
         std::vector<float> c(m * n, NAN);
         const auto view = [](auto& x, std::size_t rows, std::size_t cols) {
@@ -117,7 +117,7 @@ TEST_CASE("gemm multiplies in registers where that is faster, for every transpos
   CHECK(in_registers == (kernels::width<float> == 16 ? 28 : 12));
   // few rows that leave registers empty, many rows, or small matrices: BLAS
   for (const auto& shape : {Shape{1, 4000, 4000}, {65, 4000, 4000}, {50, 784, 200}, {2000, 32, 2000}, {32, 32, 128}})
-    for (bool turned : {false, true}) CHECK(way(shape, turned) == Way::blas);
+    for (bool turned : {false, true}) CHECK(path(shape, turned) == GemmPath::blas);
 }
 
 }  // namespace hardgrad::testing::register_product_test
