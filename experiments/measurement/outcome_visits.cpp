@@ -44,19 +44,19 @@ template <class T>
 class Visits {
  public:
   Visits(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, const std::vector<double>& reference,
-         const Way& way, double outcome_cap, bool covariance, const Stop& stop)
+         const VisitSettings& settings, double outcome_cap, bool covariance, const Stop& stop)
       : estimator_(estimator),
         model_(model),
         example_(example),
         reference_(reference),
-        way_(way),
+        settings_(settings),
         outcome_cap_(outcome_cap),
         covariance_(covariance),
         stop_(stop) {}
 
   Sums all() {
-    NoiseEnumerator enumerator(way_.exchangeable, way_.nodes, way_.level, &way_.kinks);
-    if (way_.pieces > 0) enumerator.part(way_.pieces, way_.draws);
+    NoiseEnumerator enumerator(settings_.exchangeable, settings_.nodes, settings_.level, &settings_.kinks);
+    if (settings_.pieces > 0) enumerator.part(settings_.pieces, settings_.draws);
     return part(std::move(enumerator));
   }
 
@@ -101,7 +101,7 @@ class Visits {
   Estimate<T> run(NoiseEnumerator& enumerator, Runs& runs) const {
     poll(stop_);
     enumerator.begin();
-    return drawn(estimator_, model_, example_, way_.copies, enumerator, runs.tape, runs.d);
+    return drawn(estimator_, model_, example_, settings_.copies, enumerator, runs.tape, runs.d);
   }
 
   void visit(NoiseEnumerator& enumerator, Runs& runs, Sums& sums) {
@@ -117,7 +117,7 @@ class Visits {
       };
       const auto jumps = jumps_of(at, noise);
       draws.jumps = draws.jumps || !jumps.empty();
-      enumerator.close(pieced_rule(noise, inner_pieces(way_.pieces), jumps));
+      enumerator.close(pieced_rule(noise, inner_pieces(settings_.pieces), jumps));
       estimate = run(enumerator, runs);
     }
     draws.see(enumerator);
@@ -136,7 +136,7 @@ class Visits {
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
     m.missed_hints += w * static_cast<double>(runs.tape.missed_hints());
-    if (enumerator.standard_drawn()) m.nodes = way_.nodes;
+    if (enumerator.standard_drawn()) m.nodes = settings_.nodes;
     ++m.outcomes;
     count(enumerator);
   }
@@ -145,7 +145,7 @@ class Visits {
   void count(const NoiseEnumerator& enumerator) {
     const double seen = static_cast<double>(++seen_);
     if (seen == 1) {
-      expected_ = enumerator.expected_visits(outcomes_of(model_, example_, way_.nodes));
+      expected_ = enumerator.expected_visits(outcomes_of(model_, example_, settings_.nodes));
       depth_ = enumerator.depth_of_parts(expected_);
     }
     if (std::max(seen, expected_) <= outcome_cap_) return;
@@ -161,7 +161,7 @@ class Visits {
   const Model<T>& model_;
   const Batch& example_;
   const std::vector<double>& reference_;
-  const Way& way_;
+  const VisitSettings& settings_;
   const double outcome_cap_;
   const bool covariance_;
   const Stop& stop_;
@@ -176,16 +176,16 @@ class Visits {
 
 template <class T>
 Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop,
-                Draws* draws) {
-  auto sums = Visits<T>(estimator, model, example, reference, way, outcome_cap, covariance, stop).all();
+                const std::vector<double>& reference, const VisitSettings& settings, double outcome_cap, bool covariance,
+                const Stop& stop, Draws* draws) {
+  auto sums = Visits<T>(estimator, model, example, reference, settings, outcome_cap, covariance, stop).all();
   if (draws) draws->join(sums.draws);
   auto& [m, rules, of_draws] = sums;
   auto& fine = rules[0];
   const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // of log-probabilities in T
   if (!(std::abs(fine.seen - 1) < rounding))
     throw Bug(fmt::format("the probabilities of all that can be drawn sum to {}, not to 1", fine.seen));
-  if (m.continuous && way.pieces == 0) {
+  if (m.continuous && settings.pieces == 0) {
     const auto &middle = rules[1], &coarse = rules[2];
     double squares = trace(fine.variances);
     for (double x : fine.mean) squares += x * x;
@@ -205,9 +205,9 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   return std::move(m);
 }
 
-template Moments visited(const Estimator<float>&, const Model<float>&, const Batch&, const std::vector<double>&, const Way&,
-                         double, bool, const Stop&, Draws*);
-template Moments visited(const Estimator<double>&, const Model<double>&, const Batch&, const std::vector<double>&, const Way&,
-                         double, bool, const Stop&, Draws*);
+template Moments visited(const Estimator<float>&, const Model<float>&, const Batch&, const std::vector<double>&,
+                         const VisitSettings&, double, bool, const Stop&, Draws*);
+template Moments visited(const Estimator<double>&, const Model<double>&, const Batch&, const std::vector<double>&,
+                         const VisitSettings&, double, bool, const Stop&, Draws*);
 
 }  // namespace hardgrad::measurement

@@ -78,7 +78,7 @@ struct Copies {
 };
 
 /// The settings of the visits of an example.
-struct Way {
+struct VisitSettings {
   int nodes, level;
   Copies copies;
   bool exchangeable;  ///< samples are visited as multisets
@@ -120,8 +120,8 @@ Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Ba
 /// the threads; the result does not depend on their number.
 template <class T>
 Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop,
-                Draws* draws = nullptr);
+                const std::vector<double>& reference, const VisitSettings& settings, double outcome_cap, bool covariance,
+                const Stop& stop, Draws* draws = nullptr);
 
 // Checks whether an estimate stays the same when its samples are permuted.
 
