@@ -107,15 +107,15 @@ def expectation(
         True,
         draws.mixture(noise),
     )
-    for way in loss.ways:
-        way.drawn = drawn
+    for pullback in loss.pullbacks:
+        pullback.drawn = drawn
     draws.drawn(estimator, held, sum(len(losses) for _, _, _, losses, _ in runs), learning)
     value = np.zeros(len(shaped))
     for _, _, example, losses, share in runs:
         value += np.bincount(example, share * losses, len(shaped))
     own_slopes, own = draws.learned(estimator, dtype, drawn.own_gradient)
     parts = [value.astype(values.dtype), *(share for *_, share in runs)]
-    if slope.any() or not loss.ways:  # through the weights a gradient comes anyway
+    if slope.any() or not loss.pullbacks:  # through the weights a gradient comes anyway
         parts.append(asked.at_logits(slope.reshape(values.shape)))
     there, *rest = sent(parts, logits.device)
     slopes: list[Slope] = [
@@ -126,7 +126,7 @@ def expectation(
     return result if batched else result[0]
 
 
-class _Way:
+class _RelaxedPullback:
     """The weights of a relaxed run, and the way from a slope in them to the gradient at the logits,
     once the estimate is drawn."""
 
@@ -144,10 +144,10 @@ class _Weights(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
-        logits, ctx.way = given
+        logits, ctx.pullback = given
         ctx.save_for_backward(logits)
-        weights, ctx.way.weights = (
-            ctx.way.weights,
+        weights, ctx.pullback.weights = (
+            ctx.pullback.weights,
             None,
         )  # kept, they would keep the whole estimate until garbage is collected
         return weights
@@ -156,7 +156,7 @@ class _Weights(torch.autograd.Function):
     @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
         (slope,) = fetched(cotangents, cotangents[0].dtype)
-        return sent([ctx.way(slope)], cotangents[0].device)[0], None
+        return sent([ctx.pullback(slope)], cotangents[0].device)[0], None
 
 
 class _Loss:
@@ -185,7 +185,7 @@ class _Loss:
         self.logits = wide if wide.requires_grad else wide.detach().requires_grad_()
         self.runs: list[Tensor] = []
         self.examples: list[Tensor] = []
-        self.ways: list[_Way] = []
+        self.pullbacks: list[_RelaxedPullback] = []
 
     def __call__(
         self, choice: Any, example: Any, differentiable: bool
@@ -208,8 +208,8 @@ class _Loss:
         if not differentiable:
             return self._numbers(self._losses(z.to(self.dtype), row)), None
         with torch.enable_grad():
-            self.ways.append(_Way(len(self.runs), self.asked, z, example))
-            z = _Weights.apply(self.logits, self.ways[-1])
+            self.pullbacks.append(_RelaxedPullback(len(self.runs), self.asked, z, example))
+            z = _Weights.apply(self.logits, self.pullbacks[-1])
             losses = self._losses(z.to(self.dtype), row)
         if not _leads_to(losses, z):
             raise UsageError(
