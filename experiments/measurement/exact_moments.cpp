@@ -31,23 +31,19 @@ constexpr int fewest_nodes = 8, most_nodes = 32;  // for a standard draw
 
 /// The smallest part of an estimate from which its moments follow.
 template <class T>
-Copies fewest(const Estimator<T>& estimator) {
+SubEstimate fewest(const Estimator<T>& estimator) {
   return {.one = estimator.copies() > 1, .inner = estimator.inner_copies() > 2 ? 2 : 0};
 }
 
 /// Approximate number of visits an example needs, from a first one. 0 if `standard_only` and no standard noise was drawn.
 template <class T>
 double visits_of(int nodes, bool exchangeable, const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                 Copies copies, bool standard_only) {
+                 SubEstimate part, bool standard_only) {
   Tape<T> tape;
   NoiseEnumerator enumerator(exchangeable, nodes);
   enumerator.begin();
-  estimator.draw({.tape = tape,
-                  .model = model,
-                  .batch = example,
-                  .random = enumerator,
-                  .one_copy = copies.one,
-                  .inner_copies = copies.inner});
+  estimator.draw(
+      {.tape = tape, .model = model, .batch = example, .random = enumerator, .one_copy = part.one, .inner_copies = part.inner});
   return standard_only && !enumerator.standard_drawn() ? 0 : enumerator.expected_visits(outcomes_of(model, example, nodes));
 }
 
@@ -97,10 +93,10 @@ constexpr int finest_level = 6;
 /// The same with the best quadrature the cap allows, and an estimate of its error.
 template <class T>
 Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                const std::vector<double>& reference, bool exchangeable, Copies copies, double outcome_cap, bool covariance,
+                const std::vector<double>& reference, bool exchangeable, SubEstimate part, double outcome_cap, bool covariance,
                 const Stop& stop) {
   const auto affordable = [&](int nodes) {
-    return visits_of(nodes, exchangeable, estimator, model, example, copies, true) <= outcome_cap;
+    return visits_of(nodes, exchangeable, estimator, model, example, part, true) <= outcome_cap;
   };
   int nodes = most_nodes;
   if (model.structure().numbers())
@@ -108,7 +104,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
   Kinks kinks;
   Draws draws;
   const auto visit = [&](int nodes, int level, bool covariance) {
-    return visited(estimator, model, example, reference, {nodes, level, copies, exchangeable, kinks}, outcome_cap, covariance,
+    return visited(estimator, model, example, reference, {nodes, level, part, exchangeable, kinks}, outcome_cap, covariance,
                    stop, &draws);
   };
   auto m = visit(nodes, 0, covariance);
@@ -135,7 +131,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
     if (good(1e-6)) return m;  // analytic: a finer rule is not needed
     if (draws.alike) {
       const auto by_pieces = [&](int pieces) {
-        return visited(estimator, model, example, reference, {nodes, 0, copies, exchangeable, kinks, pieces, draws.standard},
+        return visited(estimator, model, example, reference, {nodes, 0, part, exchangeable, kinks, pieces, draws.standard},
                        outcome_cap, covariance, stop, &draws);
       };
       const auto by_parts = parted(by_pieces, draws.standard, outcome_cap);
@@ -149,7 +145,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
   std::vector<double> d(model.parameters().size());
   const auto estimate = [&](Randomness& random) -> std::span<const double> {
     poll(stop);
-    drawn(estimator, model, example, copies, random, tape, d);
+    drawn(estimator, model, example, part, random, tape, d);
     return d;
   };
   kinks = find_kinks(estimate, outcome_cap / 4);
@@ -182,7 +178,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
                    const Stop& stop) {
   const double copies = estimator.copies();
   const int inner = estimator.inner_copies();
-  const auto of = [&](Copies part) {
+  const auto of = [&](SubEstimate part) {
     return refined(estimator, model, example, reference, exchangeable, part, outcome_cap, covariance, stop);
   };
   try {

@@ -45,7 +45,7 @@ class Permuted final : public Randomness {
 }  // namespace
 
 template <class T>
-bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, Copies copies) {
+bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, SubEstimate part) {
   constexpr std::uint64_t draws = 4;
   Tape<T> tape;
   std::vector<double> own(model.parameters().size()), other = own;
@@ -53,14 +53,14 @@ bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& mode
   for (std::uint64_t i = 0; i < draws; ++i) {
     const Key key = Key(12) / i;
     Permuted as_drawn(key, {});
-    drawn(estimator, model, example, copies, as_drawn, tape, own);
+    drawn(estimator, model, example, part, as_drawn, tape, own);
     const auto samples = static_cast<std::uint32_t>(as_drawn.samples());
     if (samples < 2) return true;
     std::vector<std::uint32_t> by_one;
     for (std::uint32_t k = 0; k < samples; ++k) by_one.push_back((k + 1) % samples);
     for (const auto& places : {std::vector<std::uint32_t>{1, 0}, by_one}) {
       Permuted random(key, places);
-      drawn(estimator, model, example, copies, random, tape, other);
+      drawn(estimator, model, example, part, random, tape, other);
       longest = std::max({longest, length_of(own), length_of(other)});
       furthest = std::max(furthest, distance_between(own, other));
     }
@@ -68,7 +68,7 @@ bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& mode
   return furthest <= (sizeof(T) == 4 ? 1e-4 : 1e-9) * longest;
 }
 
-template bool samples_may_be_permuted(const Estimator<float>&, const Model<float>&, const Batch&, Copies);
-template bool samples_may_be_permuted(const Estimator<double>&, const Model<double>&, const Batch&, Copies);
+template bool samples_may_be_permuted(const Estimator<float>&, const Model<float>&, const Batch&, SubEstimate);
+template bool samples_may_be_permuted(const Estimator<double>&, const Model<double>&, const Batch&, SubEstimate);
 
 }  // namespace hardgrad::measurement

@@ -101,7 +101,7 @@ class Visits {
   Estimate<T> run(NoiseEnumerator& enumerator, Runs& runs) const {
     poll(stop_);
     enumerator.begin();
-    return drawn(estimator_, model_, example_, settings_.copies, enumerator, runs.tape, runs.d);
+    return drawn(estimator_, model_, example_, settings_.part, enumerator, runs.tape, runs.d);
   }
 
   void visit(NoiseEnumerator& enumerator, Runs& runs, Sums& sums) {

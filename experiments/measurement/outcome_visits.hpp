@@ -72,7 +72,7 @@ double outcomes_of(const Model<T>& model, const Batch& batch, int nodes) {
 inline int inner_pieces(int pieces) { return std::max(8, 2 * pieces); }
 
 /// The part of an estimate that is visited: one of its copies, with so many inner copies (0: as the estimator has).
-struct Copies {
+struct SubEstimate {
   bool one = false;
   int inner = 0;
 };
@@ -80,7 +80,7 @@ struct Copies {
 /// The settings of the visits of an example.
 struct VisitSettings {
   int nodes, level;
-  Copies copies;
+  SubEstimate part;
   bool exchangeable;  ///< samples are visited as multisets
   const Kinks& kinks;
   int pieces = 0;         ///< pieces for each standard draw; 0: one Gauss rule
@@ -107,11 +107,11 @@ struct Draws {
 
 /// An estimate; its gradient is written to d.
 template <class T>
-Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, Copies copies, Randomness& random,
-                  Tape<T>& tape, std::vector<double>& d) {
+Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, SubEstimate part,
+                  Randomness& random, Tape<T>& tape, std::vector<double>& d) {
   tape.rewind();
   auto estimate = estimator.draw(
-      {.tape = tape, .model = model, .batch = example, .random = random, .one_copy = copies.one, .inner_copies = copies.inner});
+      {.tape = tape, .model = model, .batch = example, .random = random, .one_copy = part.one, .inner_copies = part.inner});
   differentiate(estimate.surrogate, model.parameters(), d);
   return estimate;
 }
@@ -128,6 +128,6 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
 /// True if the estimator's gradient on `example` stays the same, up to rounding, when samples are permuted: the first two
 /// swapped, and all shifted by one. Checked for a few draws.
 template <class T>
-bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, Copies copies);
+bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, SubEstimate part);
 
 }  // namespace hardgrad::measurement
