@@ -133,7 +133,7 @@ Choice<T> BeamHandler<T>::choose(Tape<T>&, const Question<T>& question) {
     throw Bug("a beam needs a model that asks from its root or from the rows of its last choice");
   const int D = question.site.columns;
   const auto* declared = per_step_ ? per_step_->site(question.site.name) : nullptr;
-  const bool side_by_side = D > 1 && declared && declared->reach == Reach::own_column;
+  const bool side_by_side = D > 1 && declared && declared->scope == DependenceScope::own_column;
   grows_ = !per_step_ || (D > 1 && !side_by_side);
   const std::size_t first = per_step_ ? scopes_.size() : 0;
   if (side_by_side)

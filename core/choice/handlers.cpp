@@ -71,11 +71,12 @@ template <class T>
 Choice<T> EnumerateHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto& site = question.site;
   const auto* declared = structure_ ? structure_->site(site.name) : nullptr;
-  return question.distribution->enumerate(tape, site.rows, question.step,
-                                          {.side_by_side = site.columns > 1 && declared && declared->reach == Reach::own_column,
-                                           .options = [&](int choice, std::vector<int>& to) { visit(question, choice, to); },
-                                           .cap = cap_,
-                                           .nodes = question.nodes});
+  return question.distribution->enumerate(
+      tape, site.rows, question.step,
+      {.side_by_side = site.columns > 1 && declared && declared->scope == DependenceScope::own_column,
+       .options = [&](int choice, std::vector<int>& to) { visit(question, choice, to); },
+       .cap = cap_,
+       .nodes = question.nodes});
 }
 
 template <class T>

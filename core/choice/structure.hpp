@@ -21,7 +21,7 @@ inline double subsets_of(int options, int picks) {
 }
 
 /// The costs and choices that a choice can change.
-enum class Reach {
+enum class DependenceScope {
   own_column,    ///< only the costs of its own column (Episode::cost by column)
   own_costs,     ///< only the costs of its own step, which the step's columns share
   later_costs,   ///< also costs that depend on other steps' choices, but no other choice's distribution
@@ -35,7 +35,7 @@ struct SiteDeclaration {
   int picks = 1;        ///< options that a choice picks, at most; more than 1 for subsets only
   int times = 1;        ///< number of questions in the longest run
   int state_width = 0;  ///< columns of Site::state
-  Reach reach = Reach::later_choices;
+  DependenceScope scope = DependenceScope::later_choices;
   SiteKind kind = SiteKind::categorical;
   int columns = 1;     ///< most choices asked at once, independent given all earlier choices
   bool codes = false;  ///< its options are points of a space (Site::codes)
@@ -49,7 +49,7 @@ struct SiteDeclaration {
   /// if columns are enumerated side by side.
   double sets(int nodes) const {
     const double each = kind.options ? answers() : nodes;
-    return reach == Reach::own_column ? each : std::pow(each, columns);
+    return scope == DependenceScope::own_column ? each : std::pow(each, columns);
   }
 };
 
@@ -107,7 +107,7 @@ struct Structure {
   int nodes() const {
     int product = 0;
     for (const auto& site : sites)
-      if (!site.kind.options) product += site.times * (site.reach == Reach::own_column ? 1 : site.columns);
+      if (!site.kind.options) product += site.times * (site.scope == DependenceScope::own_column ? 1 : site.columns);
     return product <= 2 ? 32 : product == 3 ? 24 : product == 4 ? 12 : 8;
   }
   int most_options() const { return most(&SiteDeclaration::options); }
@@ -126,12 +126,13 @@ struct Structure {
   }
   /// True if every choice changes only its own costs, so that choices can be enumerated one at a time.
   bool factorised() const {
-    return choices() <= 1 || reach() == Reach::own_column || (reach() == Reach::own_costs && most_columns() <= 1);
+    return choices() <= 1 || scope() == DependenceScope::own_column ||
+           (scope() == DependenceScope::own_costs && most_columns() <= 1);
   }
   /// True if every question changes only its own costs, so that questions can be enumerated one at a time.
-  bool steps_apart() const { return steps() <= 1 || reach() <= Reach::own_costs; }
+  bool steps_apart() const { return steps() <= 1 || scope() <= DependenceScope::own_costs; }
   /// True if no choice changes another choice's distribution.
-  bool independent() const { return steps() <= 1 || reach() != Reach::later_choices; }
+  bool independent() const { return steps() <= 1 || scope() != DependenceScope::later_choices; }
   /// "no choice", "one choice", "factorised", "factorised by step" (the columns of a step share their costs), "joint cost" or
   /// "sequential".
   std::string dependence() const {
@@ -147,9 +148,9 @@ struct Structure {
     for (const auto& site : sites) largest = std::max(largest, site.*field);
     return largest;
   }
-  Reach reach() const {
-    auto farthest = Reach::own_column;
-    for (const auto& site : sites) farthest = std::max(farthest, site.reach);
+  DependenceScope scope() const {
+    auto farthest = DependenceScope::own_column;
+    for (const auto& site : sites) farthest = std::max(farthest, site.scope);
     return farthest;
   }
 };

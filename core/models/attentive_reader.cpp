@@ -98,7 +98,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
                          .picks = picks_,
                          .times = kind_ == Kind::impatient ? dimensions.at("question_length") : 1,
                          .state_width = static_cast<int>(H),
-                         .reach = Reach::later_choices,
+                         .scope = DependenceScope::later_choices,
                          .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior;
   }

@@ -110,7 +110,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
       structure_.sites.push_back({.name = site(l),
                                   .options = options_,
                                   .state_width = static_cast<int>(L == 1 ? pixels_ : pixels_ + U),
-                                  .reach = l + 1 == L ? Reach::own_costs : Reach::later_choices,
+                                  .scope = l + 1 == L ? DependenceScope::own_costs : DependenceScope::later_choices,
                                   .columns = units_});
     structure_.posterior = posterior;
     structure_.dreams = this;

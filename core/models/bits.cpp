@@ -82,7 +82,7 @@ class Bits final : public Model<T> {
     structure_ = {.sites = {{.name = "bit",
                              .options = options_,
                              .state_width = 1,
-                             .reach = tabled ? Reach::own_costs : Reach::own_column,
+                             .scope = tabled ? DependenceScope::own_costs : DependenceScope::own_column,
                              .columns = bits_}},
                   .posterior = b.posterior};
     const bool inside = std::any_of(target_.begin(), target_.end(), [](double t) { return t > 0 && t < 1; });

@@ -135,7 +135,7 @@ class Captioner final : public Model<T>, public Dreams {
                          .picks = picks_,
                          .times = longest_,
                          .state_width = static_cast<int>(H),
-                         .reach = Reach::later_choices,
+                         .scope = DependenceScope::later_choices,
                          .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior && !writes_;
     if (penalty_ > 0) structure_.no_likelihood = "doubly_stochastic above 0";

@@ -68,7 +68,7 @@ class Codebook final : public Model<T> {
     structure_ = {.sites = {{.name = "code",
                              .options = codes_,
                              .state_width = static_cast<int>(wide),
-                             .reach = Reach::own_costs,
+                             .scope = DependenceScope::own_costs,
                              .columns = static_cast<int>(vectors_),
                              .codes = true}},
                   .no_posterior = "its encoder sees the image, which is the answer",

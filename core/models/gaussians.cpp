@@ -46,9 +46,12 @@ class Gaussians final : public Model<T> {
  public:
   Gaussians(const Config& config, const Blueprint& b)
       : columns_(config.columns), function_(config.function), share_(share_of_each(config.reduce, columns_)), k_(config.k) {
-    structure_ = {
-        .sites = {{.name = "z", .state_width = 1, .reach = Reach::own_column, .kind = SiteKind::normal, .columns = columns_}},
-        .posterior = b.posterior};
+    structure_ = {.sites = {{.name = "z",
+                             .state_width = 1,
+                             .scope = DependenceScope::own_column,
+                             .kind = SiteKind::normal,
+                             .columns = columns_}},
+                  .posterior = b.posterior};
     prior_ = add("gaussians", config);
     if (b.posterior) posterior_ = add("posterior", config);
   }

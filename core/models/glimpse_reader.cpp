@@ -150,7 +150,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
                          .options = policy_ == Policy::gaussian ? 0 : static_cast<int>(cells),
                          .times = glimpses_ * answers_,
                          .state_width = static_cast<int>(H),
-                         .reach = Reach::later_choices,
+                         .scope = DependenceScope::later_choices,
                          .kind = policy_ == Policy::gaussian ? SiteKind::normal : SiteKind::categorical,
                          .columns = policy_ == Policy::gaussian ? 2 : 1}};
     structure_.posterior = posterior;

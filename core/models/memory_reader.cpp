@@ -103,7 +103,7 @@ class MemoryReader final : public Model<T>, public Dreams {
                          .picks = picks_,
                          .times = hops_,
                          .state_width = static_cast<int>(width_),
-                         .reach = Reach::later_choices,
+                         .scope = DependenceScope::later_choices,
                          .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior;
     if (picks_ == 1) structure_.dreams = this;  // dreams replay single options

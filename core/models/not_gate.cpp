@@ -32,7 +32,7 @@ class NotGate final : public Model<T> {
   NotGate(const Config& config, const Blueprint& b) {
     const auto& init = b.init;
     const bool posterior = b.posterior;
-    structure_ = {.sites = {{.name = "gate", .options = 2, .state_width = 1, .reach = Reach::own_costs}},
+    structure_ = {.sites = {{.name = "gate", .options = 2, .state_width = 1, .scope = DependenceScope::own_costs}},
                   .posterior = posterior};
     w0_ = number("gate.weight", {1, 1}, config.w0);
     b0_ = number("gate.bias", {1}, config.b0);

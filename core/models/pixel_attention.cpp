@@ -126,7 +126,7 @@ class PixelAttention final : public Model<T> {
     structure_.sites = {{.name = "place",
                          .options = static_cast<int>(sensor_.cells()),
                          .state_width = static_cast<int>(attention_.values()),
-                         .reach = Reach::own_costs}};
+                         .scope = DependenceScope::own_costs}};
     structure_.no_posterior = "its attention already is q(c | y), and its loss has the divergence";
     structure_.no_likelihood = "attention that sees the answer";
   }

@@ -77,11 +77,12 @@ class Ponderer final : public Model<T> {
     think_ = {set, config, b};
     answer_ = {set, "answer", H, answers, init};
     if (posterior) think_.add_posterior(set, answers, init);
-    structure_.sites = {{.name = ask_ == Ask::step ? "stop" : "halt",
-                         .options = ask_ == Ask::step ? most_ : 2,
-                         .times = longest_ * (ask_ == Ask::step ? 1 : most_ - 1),
-                         .state_width = static_cast<int>(H),
-                         .reach = ask_ == Ask::step && longest_ == 1 ? Reach::own_costs : Reach::later_choices}};
+    structure_.sites = {
+        {.name = ask_ == Ask::step ? "stop" : "halt",
+         .options = ask_ == Ask::step ? most_ : 2,
+         .times = longest_ * (ask_ == Ask::step ? 1 : most_ - 1),
+         .state_width = static_cast<int>(H),
+         .scope = ask_ == Ask::step && longest_ == 1 ? DependenceScope::own_costs : DependenceScope::later_choices}};
     structure_.posterior = posterior;
     if (tau_ > 0 || (beta_ > 0 && law_ == Law::geometric))
       structure_.no_likelihood = law_ == Law::act ? "tau above 0" : "beta or tau above 0";

@@ -87,7 +87,7 @@ class Programmer final : public Model<T> {
                          .options = std::max(static_cast<int>(operations), dimensions.at("table_columns")),
                          .times = steps_,
                          .state_width = static_cast<int>(3 * H),
-                         .reach = Reach::later_choices,
+                         .scope = DependenceScope::later_choices,
                          .columns = 2}};
     structure_.posterior = posterior;
   }

@@ -76,7 +76,7 @@ class Router final : public Model<T> {
                              .options = experts_,
                              .picks = picks_,
                              .state_width = static_cast<int>(d),
-                             .reach = Reach::own_costs,
+                             .scope = DependenceScope::own_costs,
                              .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}},
                   .posterior = b.posterior,
                   .joins = balance_ > 0 ? "the balance of router" : "",

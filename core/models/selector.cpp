@@ -78,7 +78,7 @@ class Selector final : public Model<T> {
                              .options = features_,
                              .picks = picks_,
                              .state_width = static_cast<int>(H),
-                             .reach = Reach::own_costs,
+                             .scope = DependenceScope::own_costs,
                              .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical,
                              .fewer = share_ > 0}},
                   .posterior = b.posterior};

@@ -89,10 +89,10 @@ class SentencePair final : public Model<T>, public Dreams {
       unit_label_ = {set, "posterior.unit.label", C, D, init};
       unit_score_ = &uniform_vector(set, "posterior.unit.score.weight", D, init);
     }
-    const auto reach = layers * (bottom_ + top_) > 1 ? Reach::later_choices : Reach::own_costs;
+    const auto scope = layers * (bottom_ + top_) > 1 ? DependenceScope::later_choices : DependenceScope::own_costs;
     const auto site = [&](const char* name, int options) {
       structure_.sites.push_back(
-          {.name = name, .options = options, .times = layers, .state_width = 2 * width_, .reach = reach, .columns = columns_});
+          {.name = name, .options = options, .times = layers, .state_width = 2 * width_, .scope = scope, .columns = columns_});
     };
     if (bottom_) site("partner", longest);
     if (top_) site("unit", window_);

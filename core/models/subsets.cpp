@@ -81,7 +81,7 @@ class SubsetsToy final : public Model<T> {
                              .options = options_,
                              .picks = *most,
                              .state_width = 1,
-                             .reach = Reach::own_column,
+                             .scope = DependenceScope::own_column,
                              .kind = SiteKind::subsets,
                              .columns = columns_,
                              .fewer = *least < *most}},

@@ -97,7 +97,7 @@ class TapeMachine final : public Model<T> {
                          .options = static_cast<int>(moves),
                          .times = std::max(steps(dimensions.at("steps")) - 1, 1),
                          .state_width = static_cast<int>(C),
-                         .reach = Reach::later_choices,
+                         .scope = DependenceScope::later_choices,
                          .columns = columns}};
     structure_.posterior = posterior;
   }

@@ -101,7 +101,7 @@ class Translator final : public Model<T>, public Dreams {
                            .picks = is_.picks,
                            .times = is_.longest,
                            .state_width = H,
-                           .reach = later ? Reach::later_choices : Reach::own_costs,
+                           .scope = later ? DependenceScope::later_choices : DependenceScope::own_costs,
                            .kind = is_.picks > 1 ? SiteKind::subsets : SiteKind::categorical,
                            .columns = is_.heads}};
     if (is_.writes) {

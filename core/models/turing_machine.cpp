@@ -150,7 +150,7 @@ class TuringMachine final : public Model<T> {
                          .options = static_cast<int>(cells_),
                          .times = dimensions.at("steps"),
                          .state_width = static_cast<int>(C),
-                         .reach = Reach::later_choices,
+                         .scope = DependenceScope::later_choices,
                          .columns = static_cast<int>(heads_)}};
     structure_.posterior = posterior;
   }

@@ -72,21 +72,25 @@ std::vector<Support> support(const EstimatorEntry& entry) {
     auto& found = result.emplace_back(name, why_unsupported(spec, structure));
     if (found.reason.empty()) found.rows = stated_rows(spec, structure);
   };
-  const auto site = [](int options, int times, Reach reach) {
-    return SiteDeclaration{.name = "choice", .options = options, .times = times, .state_width = 4, .reach = reach};
+  const auto site = [](int options, int times, DependenceScope scope) {
+    return SiteDeclaration{.name = "choice", .options = options, .times = times, .state_width = 4, .scope = scope};
   };
-  ask("one choice", {site(4, 1, Reach::own_costs)});
-  ask("factorised", {site(4, 3, Reach::own_costs)});
-  ask("sequential", {site(4, 3, Reach::later_choices)});
-  ask("binary, factorised", {site(2, 3, Reach::own_costs)});
+  ask("one choice", {site(4, 1, DependenceScope::own_costs)});
+  ask("factorised", {site(4, 3, DependenceScope::own_costs)});
+  ask("sequential", {site(4, 3, DependenceScope::later_choices)});
+  ask("binary, factorised", {site(2, 3, DependenceScope::own_costs)});
   ask("numbers, sequential", {{.name = "choice",
                                .times = 3,
                                .state_width = 4,
-                               .reach = Reach::later_choices,
+                               .scope = DependenceScope::later_choices,
                                .kind = SiteKind::normal,
                                .columns = 2}});
-  ask("one subset",
-      {{.name = "choice", .options = 4, .picks = 2, .state_width = 4, .reach = Reach::own_costs, .kind = SiteKind::subsets}});
+  ask("one subset", {{.name = "choice",
+                      .options = 4,
+                      .picks = 2,
+                      .state_width = 4,
+                      .scope = DependenceScope::own_costs,
+                      .kind = SiteKind::subsets}});
   ask("no choice", {});
   return result;
 }

@@ -35,13 +35,13 @@ using SiteTuple = std::tuple<std::string, int, int, int, int, int, int>;
 inline Structure structure_of(const std::vector<SiteTuple>& sites, bool posterior) {
   Structure structure;
   structure.posterior = posterior;
-  for (const auto& [name, options, columns, times, width, reach, picks] : sites)
+  for (const auto& [name, options, columns, times, width, scope, picks] : sites)
     structure.sites.push_back({.name = name,
                                .options = options,
                                .picks = std::max(1, picks),
                                .times = times,
                                .state_width = width,
-                               .reach = static_cast<Reach>(reach),
+                               .scope = static_cast<DependenceScope>(scope),
                                .kind = picks > 0 ? SiteKind::subsets : SiteKind::categorical,
                                .columns = columns});
   return structure;
@@ -53,7 +53,7 @@ inline int picks_of(const SiteDeclaration& site) { return site.kind.several ? si
 inline std::vector<SiteTuple> sites_of(const Structure& structure) {
   std::vector<SiteTuple> sites;
   for (const auto& site : structure.sites)
-    sites.emplace_back(site.name, site.options, site.columns, site.times, site.state_width, static_cast<int>(site.reach),
+    sites.emplace_back(site.name, site.options, site.columns, site.times, site.state_width, static_cast<int>(site.scope),
                        picks_of(site));
   return sites;
 }

@@ -58,7 +58,7 @@ OwnLoss<T>::OwnLoss(GivenLogits<T> given, std::vector<T> state, Loss loss, std::
                            .options = static_cast<int>(given_.options),
                            .picks = std::max(1, given_.picks),
                            .state_width = static_cast<int>(state_.size() / given_.examples),
-                           .reach = Reach::own_costs,
+                           .scope = DependenceScope::own_costs,
                            .kind = given_.picks > 0 ? SiteKind::subsets : SiteKind::categorical,
                            .columns = static_cast<int>(given_.columns)}}};
   auto& parameter = this->parameters_.add("logits", {given_.examples * given_.columns, given_.options});

@@ -31,7 +31,8 @@ struct ModelScene {
 // model_structure.cpp
 /// Sites, columns, options, widths and numbers of questions do not exceed the declaration, and every site is used.
 std::string check_sites(const ModelScene& scene, std::string& detail);
-/// Changes one answer at a time: only values that the site declares (Reach) may change, and only on rows that descend from it.
+/// Changes one answer at a time: only values that the site declares (DependenceScope) may change, and only on rows that descend
+/// from it.
 std::string check_reach(const ModelScene& scene, std::string& detail);
 
 // model_sameness.cpp

@@ -16,12 +16,12 @@ constexpr int bases = 3;          // sets of answers from which single ones are 
 constexpr int changes = 40;       // per set
 
 /// As in the documentation.
-std::string in_words(Reach reach) {
-  switch (reach) {
-    case Reach::own_column: return "costs of its own column";
-    case Reach::own_costs: return "costs of its own question";
-    case Reach::later_costs: return "later costs";
-    case Reach::later_choices: return "later choices";
+std::string in_words(DependenceScope scope) {
+  switch (scope) {
+    case DependenceScope::own_column: return "costs of its own column";
+    case DependenceScope::own_costs: return "costs of its own question";
+    case DependenceScope::later_costs: return "later costs";
+    case DependenceScope::later_choices: return "later choices";
   }
   return "";
 }
@@ -57,10 +57,10 @@ class Perturbations {
         if (auto wrong = change(answers, before, places[p]); !wrong.empty()) return wrong;
     }
     std::vector<std::string> reached;
-    for (const auto& [site, reach] : farthest_) {
-      const auto declared = scene_.model->structure().site(site)->reach;
-      reached.push_back(fmt::format("`{}` {}{}", site, in_words(reach),
-                                    reach < declared ? fmt::format(" (declared: {})", in_words(declared)) : ""));
+    for (const auto& [site, scope] : farthest_) {
+      const auto declared = scene_.model->structure().site(site)->scope;
+      reached.push_back(fmt::format("`{}` {}{}", site, in_words(scope),
+                                    scope < declared ? fmt::format(" (declared: {})", in_words(declared)) : ""));
     }
     detail = fmt::format("{} answers changed; reached: {}", made, fmt::join(reached, ", "));
     return "";
@@ -109,21 +109,21 @@ class Perturbations {
         if (const auto leak = difference(after.of_row[b], before.of_row[b], noticed); !leak.empty())
           return fmt::format("{} moves example {}: {}", who, b + 1, leak);
     // A single column has all costs of the question.
-    const auto least = before.columns[asked.step] == 1 ? Reach::own_costs : Reach::own_column;
-    const auto declared = std::max(least, scene_.model->structure().site(asked.site)->reach);
-    auto reach = least;
-    if (auto wrong = later_questions(before, after, at, asked, reach); !wrong.empty()) return who + wrong;
+    const auto least = before.columns[asked.step] == 1 ? DependenceScope::own_costs : DependenceScope::own_column;
+    const auto declared = std::max(least, scene_.model->structure().site(asked.site)->scope);
+    auto scope = least;
+    if (auto wrong = later_questions(before, after, at, asked, scope); !wrong.empty()) return who + wrong;
     std::string where;
-    if (auto wrong = costs(before, after, at, asked, reach, where); !wrong.empty()) return who + wrong;
-    auto& farthest = farthest_.try_emplace(asked.site, Reach::own_column).first->second;
-    farthest = std::max(farthest, reach);
-    if (reach > declared) return fmt::format("{} reaches {}{}, declared: {}", who, in_words(reach), where, in_words(declared));
+    if (auto wrong = costs(before, after, at, asked, scope, where); !wrong.empty()) return who + wrong;
+    auto& farthest = farthest_.try_emplace(asked.site, DependenceScope::own_column).first->second;
+    farthest = std::max(farthest, scope);
+    if (scope > declared) return fmt::format("{} reaches {}{}, declared: {}", who, in_words(scope), where, in_words(declared));
     return "";
   }
 
   /// Checks the later questions with a changed distribution.
   std::string later_questions(const Traces& before, const Traces& after, const Where& at, const Trace::Question& asked,
-                              Reach& reach) const {
+                              DependenceScope& scope) const {
     std::map<int, std::pair<const Trace::Question*, const Trace::Question*>> of_step;  // before and after
     for (const auto& question : before.of_row[at.example].questions) of_step[question.step].first = &question;
     for (const auto& question : after.of_row[at.example].questions) of_step[question.step].second = &question;
@@ -133,33 +133,34 @@ class Perturbations {
       if (step <= asked.step) return fmt::format(" moves question {}, which comes before its answer", step + 1);
       if (!(is ? after : before).asking[step]->descends_from(asked.step))
         return fmt::format(" moves question {}, whose rows do not come from it", step + 1);
-      reach = Reach::later_choices;
+      scope = DependenceScope::later_choices;
     }
     return "";
   }
 
   /// Checks the changed costs.
-  std::string costs(const Traces& before, const Traces& after, const Where& at, const Trace::Question& asked, Reach& reach,
-                    std::string& where) const {
+  std::string costs(const Traces& before, const Traces& after, const Where& at, const Trace::Question& asked,
+                    DependenceScope& scope, std::string& where) const {
     const auto &was = before.of_row[at.example].costs, &is = after.of_row[at.example].costs;
     if (was.size() != is.size()) return " changes the number of costs";
     for (std::size_t c = 0; c < was.size(); ++c) {
       if (!moved(was[c], is[c])) continue;
       const auto& rows = *after.paying[c];
       if (!rows.descends_from(asked.step)) return fmt::format(" moves cost {}, whose rows do not come from it", c + 1);
-      auto found = Reach::later_costs;
+      auto found = DependenceScope::later_costs;
       if (rows.step == asked.step) {
-        found = was[c].size() > 1 ? Reach::own_column : Reach::own_costs;
-        for (std::size_t d = 0; found == Reach::own_column && d < was[c].size(); ++d)
-          if (static_cast<int>(d) != asked.column[at.choice] && moved({was[c][d]}, {is[c][d]})) found = Reach::own_costs;
+        found = was[c].size() > 1 ? DependenceScope::own_column : DependenceScope::own_costs;
+        for (std::size_t d = 0; found == DependenceScope::own_column && d < was[c].size(); ++d)
+          if (static_cast<int>(d) != asked.column[at.choice] && moved({was[c][d]}, {is[c][d]}))
+            found = DependenceScope::own_costs;
       }
-      if (found > reach) where = fmt::format(" (cost {})", c + 1);
-      reach = std::max(reach, found);
+      if (found > scope) where = fmt::format(" (cost {})", c + 1);
+      scope = std::max(scope, found);
     }
     return "";
   }
   const ModelScene& scene_;
-  std::map<std::string, Reach> farthest_;
+  std::map<std::string, DependenceScope> farthest_;
 };
 
 }  // namespace

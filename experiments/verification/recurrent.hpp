@@ -25,16 +25,16 @@ class Recurrent final : public Model<T> {
   static constexpr int hidden = 2, longest = 3;
 
   explicit Recurrent(bool feeding, Key key = Key(5), int options = 3, double shift = 0, int columns = 1)
-      : Recurrent(feeding ? Reach::later_choices : Reach::own_costs, key, options, shift, columns) {}
-  Recurrent(Reach reach, Key key, int options, double shift, int columns)
-      : feeding_(reach == Reach::later_choices),
-        unshared_(reach == Reach::own_column),
+      : Recurrent(feeding ? DependenceScope::later_choices : DependenceScope::own_costs, key, options, shift, columns) {}
+  Recurrent(DependenceScope scope, Key key, int options, double shift, int columns)
+      : feeding_(scope == DependenceScope::later_choices),
+        unshared_(scope == DependenceScope::own_column),
         options_(options),
         columns_(columns),
         shift_(shift) {
     structure_ = {
         .sites =
-            {{.name = "step", .options = options, .times = longest, .state_width = hidden, .reach = reach, .columns = columns}},
+            {{.name = "step", .options = options, .times = longest, .state_width = hidden, .scope = scope, .columns = columns}},
         .posterior = true};
     recurrent_ = Linear<T>(this->parameters_, "core", hidden, hidden, key, false);
     scores_ = Linear<T>(this->parameters_, "score", hidden, options * columns, key);

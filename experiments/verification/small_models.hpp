@@ -41,7 +41,7 @@ class SmallModel final : public Model<T> {
     structure_ = {.sites = {{.name = "choice",
                              .options = options,
                              .state_width = 1,
-                             .reach = loss.per_column ? Reach::own_column : Reach::own_costs,
+                             .scope = loss.per_column ? DependenceScope::own_column : DependenceScope::own_costs,
                              .columns = columns}},
                   .posterior = posterior};
     logits_ = add("logits", spread, 0);
@@ -153,7 +153,7 @@ class Drift final : public Model<T> {
     structure_ = {.sites = {{.name = "place",
                              .times = steps_,
                              .state_width = hidden,
-                             .reach = feeding ? Reach::later_choices : Reach::own_costs,
+                             .scope = feeding ? DependenceScope::later_choices : DependenceScope::own_costs,
                              .kind = SiteKind::normal,
                              .columns = columns_}},
                   .posterior = true};

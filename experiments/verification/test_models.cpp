@@ -10,11 +10,12 @@
 namespace hardgrad::verification {
 namespace {
 
-TestModel recurrent(Reach reach, int options, int columns = 1) {
-  const auto name = fmt::format("recurrent, {}, {} options{}{}", reach == Reach::later_choices ? "dependent" : "independent",
-                                options, columns > 1 ? fmt::format(", {} columns", columns) : "",
-                                reach == Reach::own_column ? " with separate costs" : "");
-  return {name, std::make_unique<Recurrent<double>>(reach, Key(5), options, 0, columns), Recurrent<double>::batch(options)};
+TestModel recurrent(DependenceScope scope, int options, int columns = 1) {
+  const auto name =
+      fmt::format("recurrent, {}, {} options{}{}", scope == DependenceScope::later_choices ? "dependent" : "independent",
+                  options, columns > 1 ? fmt::format(", {} columns", columns) : "",
+                  scope == DependenceScope::own_column ? " with separate costs" : "");
+  return {name, std::make_unique<Recurrent<double>>(scope, Key(5), options, 0, columns), Recurrent<double>::batch(options)};
 }
 
 TestModel toy(const std::string& spec) {
@@ -33,9 +34,10 @@ TestModel toy(const std::string& spec) {
 std::vector<TestModel> made_test_models() {
   std::vector<TestModel> all;
   for (int options : {2, 3})
-    for (auto reach : {Reach::later_choices, Reach::own_costs}) all.push_back(recurrent(reach, options));
+    for (auto scope : {DependenceScope::later_choices, DependenceScope::own_costs}) all.push_back(recurrent(scope, options));
   for (int options : {2, 3})  // simultaneous choices
-    for (auto reach : {Reach::later_choices, Reach::own_costs, Reach::own_column}) all.push_back(recurrent(reach, options, 2));
+    for (auto scope : {DependenceScope::later_choices, DependenceScope::own_costs, DependenceScope::own_column})
+      all.push_back(recurrent(scope, options, 2));
   all.push_back({"two sites, three options and two", std::make_unique<TwoSites>(), TwoSites::batch()});
   for (const auto* spec :
        {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
@@ -64,12 +66,12 @@ const std::vector<TestModel>& test_models() {
 const std::vector<TestModel>& off_policy_models() {
   static const auto all = [] {
     std::vector<TestModel> made;
-    made.push_back(recurrent(Reach::later_choices, 3));
-    made.push_back(recurrent(Reach::own_costs, 2, 2));
+    made.push_back(recurrent(DependenceScope::later_choices, 3));
+    made.push_back(recurrent(DependenceScope::own_costs, 2, 2));
     for (auto& tested : made) {
-      const auto reach = tested.model->structure().sites[0].reach;
+      const auto scope = tested.model->structure().sites[0].scope;
       const auto options = tested.model->structure().most_options(), columns = tested.model->structure().most_columns();
-      tested.model->set_policies({.behaviour = std::make_shared<Recurrent<double>>(reach, Key(8), options, 0, columns)});
+      tested.model->set_policies({.behaviour = std::make_shared<Recurrent<double>>(scope, Key(8), options, 0, columns)});
       tested.name += ", drawn by another policy";
     }
     return made;

@@ -233,7 +233,7 @@ TEST_CASE("impossible combinations are rejected with a remedy") {
   refused("mvd", "bits[options=3]", "take an estimator for categories, e.g. local_expectation");
   for (int times : {1, 2, 3}) {
     const Structure structure = {
-        .sites = {{.name = "place", .times = times, .reach = Reach::own_costs, .kind = SiteKind::normal}}};
+        .sites = {{.name = "place", .times = times, .scope = DependenceScope::own_costs, .kind = SiteKind::normal}}};
     CHECK((why_unsupported(Spec::parse("mvd"), structure) == "") == (times == 1));  // Normals one by one
   }
   for (const auto* spec : {"arm[samples=3]", "disarm[samples=5]", "disarm_tree[samples=3]", "disarm_stick[samples=3]"})

@@ -141,7 +141,7 @@ class RightOrWrong final : public Model<double> {
   }
 
  private:
-  Structure structure_{.sites = {{.name = "answer", .options = 3, .state_width = 1, .reach = Reach::own_costs}}};
+  Structure structure_{.sites = {{.name = "answer", .options = 3, .state_width = 1, .scope = DependenceScope::own_costs}}};
   Parameter<double>* logits_;
 };
 

@@ -147,7 +147,7 @@ struct BeliefNetwork final : Program {
         second(parameters_, "second", n, n, Key(3)),
         decoder(parameters_, "decoder", n, 2, Key(3)) {
     declared.sites = {{.name = "layer1", .options = 2, .state_width = 1, .columns = n},
-                      {.name = "layer2", .options = 2, .state_width = n, .reach = Reach::own_costs, .columns = n}};
+                      {.name = "layer2", .options = 2, .state_width = n, .scope = DependenceScope::own_costs, .columns = n}};
   }
   void run(const Batch& batch, Episode<double>& episode) const override {
     const auto one = episode.tape().constant(episode.examples(), 1, 1.0);
@@ -172,7 +172,8 @@ struct SentencePair final : Program {
   Embedding<double> words{parameters_, "words", 2 * most, E, Key(4), 0.8};
   Linear<double> out{parameters_, "out", E, 1, Key(4)};
   SentencePair() {
-    declared.sites = {{.name = "partner", .options = most, .state_width = E, .reach = Reach::own_costs, .columns = most}};
+    declared.sites = {
+        {.name = "partner", .options = most, .state_width = E, .scope = DependenceScope::own_costs, .columns = most}};
   }
   static int tokens(const Batch& batch, int b) { return 1 + static_cast<int>(batch.id[b]) % most; }
   static int others(const Batch& batch, int b) { return most - static_cast<int>(batch.id[b]) % 2; }

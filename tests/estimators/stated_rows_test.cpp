@@ -81,7 +81,7 @@ TEST_CASE("a formula is evaluated, and other text is rejected") {
                                             ParameterInfo::choice("how", "a", {"a", "b"}, "")};
   const Settings settings("e", declared, Spec::parse("e"));
   Structure structure;
-  structure.sites = {{.name = "s", .options = 4, .times = 2, .reach = Reach::later_costs, .columns = 3}};
+  structure.sites = {{.name = "s", .options = 4, .times = 2, .scope = DependenceScope::later_costs, .columns = 3}};
   const auto rows = [&](const char* text) { return stated_rows(text, settings, structure); };
   CHECK(rows("K") == 3);
   CHECK(rows("2 K + 1") == 7);

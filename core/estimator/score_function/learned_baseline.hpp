@@ -95,8 +95,9 @@ class Critic {
     if (lambda == 1) return "";
     if (structure.most_columns() > 1) return "lambda below 1 needs one choice at a time, not several columns: take lambda=1";
     if (structure.steps() <= 1) return "";
-    const bool in_turn = !structure.independent() && std::none_of(structure.sites.begin(), structure.sites.end(),
-                                                                  [](const auto& s) { return s.reach == Reach::own_column; });
+    const bool in_turn =
+        !structure.independent() && std::none_of(structure.sites.begin(), structure.sites.end(),
+                                                 [](const auto& s) { return s.scope == DependenceScope::own_column; });
     return in_turn ? "" : "lambda below 1 needs choices that feed later ones: take lambda=1";
   }
 

@@ -106,7 +106,7 @@ inline SiteDeclaration word_site(int options, int longest, int state_width, cons
           .options = options,
           .times = longest,
           .state_width = state_width,
-          .reach = Reach::later_choices,
+          .scope = DependenceScope::later_choices,
           .kind = kind};
 }
 /// The rule of a reward. Right answers [B, A] as in RightAnswer.

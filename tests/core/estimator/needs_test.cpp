@@ -89,21 +89,22 @@ TEST_CASE("needs about options reject a Normal, and a model without a choice rej
 }
 
 TEST_CASE("structure: dependence is derived from the reach of the sites' choices") {
-  const auto of = [](int times, Reach reach) {
-    return structure_of({.name = "s", .options = 3, .times = times, .reach = reach});
+  const auto of = [](int times, DependenceScope scope) {
+    return structure_of({.name = "s", .options = 3, .times = times, .scope = scope});
   };
   CHECK(Structure{}.dependence() == "no choice");
-  for (auto reach : {Reach::own_costs, Reach::later_costs, Reach::later_choices}) {
-    CHECK(of(1, reach).dependence() == "one choice");
-    CHECK(of(1, reach).factorised());
+  for (auto scope : {DependenceScope::own_costs, DependenceScope::later_costs, DependenceScope::later_choices}) {
+    CHECK(of(1, scope).dependence() == "one choice");
+    CHECK(of(1, scope).factorised());
   }
-  CHECK(of(3, Reach::own_costs).dependence() == "factorised");
-  CHECK(of(3, Reach::later_costs).dependence() == "joint cost");
-  CHECK((!of(3, Reach::later_costs).factorised() && of(3, Reach::later_costs).independent()));
-  CHECK(of(3, Reach::later_choices).dependence() == "sequential");
-  CHECK(!of(3, Reach::later_choices).independent());
-  const Structure mixed{.sites = {{.name = "a", .options = 2, .times = 2, .reach = Reach::own_costs},
-                                  {.name = "b", .options = 5, .times = 3, .state_width = 7, .reach = Reach::later_choices}}};
+  CHECK(of(3, DependenceScope::own_costs).dependence() == "factorised");
+  CHECK(of(3, DependenceScope::later_costs).dependence() == "joint cost");
+  CHECK((!of(3, DependenceScope::later_costs).factorised() && of(3, DependenceScope::later_costs).independent()));
+  CHECK(of(3, DependenceScope::later_choices).dependence() == "sequential");
+  CHECK(!of(3, DependenceScope::later_choices).independent());
+  const Structure mixed{
+      .sites = {{.name = "a", .options = 2, .times = 2, .scope = DependenceScope::own_costs},
+                {.name = "b", .options = 5, .times = 3, .state_width = 7, .scope = DependenceScope::later_choices}}};
   CHECK(mixed.dependence() == "sequential");
   CHECK(mixed.steps() == 5);
   CHECK(mixed.most_options() == 5);

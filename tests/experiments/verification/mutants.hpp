@@ -36,10 +36,10 @@ class Walker final : public Model<T> {
                          .options = is("options") ? places - 1 : places,
                          .times = is("steps") ? 1 : steps(),
                          .state_width = is("state width") ? hidden + 1 : hidden,
-                         .reach = is("dependence")                    ? Reach::later_costs
-                                  : is("joint cost") || is("chained") ? Reach::own_costs
-                                  : is("column costs")                ? Reach::own_column
-                                                                      : Reach::later_choices,
+                         .scope = is("dependence")                    ? DependenceScope::later_costs
+                                  : is("joint cost") || is("chained") ? DependenceScope::own_costs
+                                  : is("column costs")                ? DependenceScope::own_column
+                                                                      : DependenceScope::later_choices,
                          .columns = is("columns") ? 1 : columns}};
     if ((structure_.posterior = b.posterior)) guide_ = {set, "guide", hidden, places * columns, b.init};
     structure_.rewards = is("rewards");

@@ -16,7 +16,7 @@ class LampReader final : public Model<T> {
   explicit LampReader(const Blueprint& b) {
     const auto& [settings, dimensions, init, posterior] = b;
     const int lamps = dimensions.at("lamps");
-    structure_ = {.sites = {{.name = "lamp", .options = lamps, .state_width = lamps, .reach = Reach::own_costs}},
+    structure_ = {.sites = {{.name = "lamp", .options = lamps, .state_width = lamps, .scope = DependenceScope::own_costs}},
                   .posterior = posterior};
     reader_ = Linear<T>(this->parameters_, "reader", lamps, lamps, init);
     if (structure_.posterior) posterior_ = Linear<T>(this->parameters_, "posterior", lamps, lamps, init);
