@@ -135,7 +135,7 @@ double quadrature_error(double coarse, double fine, double scale) {
 
 double gauss_error(double coarse, double fine) { return fine < 0.1 * coarse ? fine : 16 * std::max(fine, coarse); }
 
-Reach reach_of(Standard noise) {
+Support support_of(Standard noise) {
   switch (noise) {
     case Standard::normal: return {-8.6, 8.6};
     case Standard::weibull: return {0, 9};
@@ -146,7 +146,7 @@ Reach reach_of(Standard noise) {
 }
 
 GaussRule pieced_rule(Standard noise, int pieces, std::span<const double> breaks) {
-  const auto [from, to] = reach_of(noise);
+  const auto [from, to] = support_of(noise);
   std::vector<double> ends;
   for (int i = 0; i <= pieces; ++i) ends.push_back(from + (to - from) * i / pieces);
   for (double b : breaks)
@@ -167,7 +167,7 @@ GaussRule pieced_rule(Standard noise, int pieces, std::span<const double> breaks
 
 std::vector<double> jumps_of(const std::function<std::span<const double>(double)>& f, Standard noise) {
   constexpr int steps = 101;  // a prime: no grid point is a round number
-  const auto [from, to] = reach_of(noise);
+  const auto [from, to] = support_of(noise);
   const auto value = [&](double z) {
     const auto x = f(z);
     return std::vector<double>(x.begin(), x.end());

@@ -74,10 +74,10 @@ double gauss_error(double coarse, double fine);
 // Quadrature over one standard draw of an estimate with jumps: the rule is split at the jumps.
 
 /// The range of a standard draw; the probability outside it is 1e-17.
-struct Reach {
+struct Support {
   double from, to;
 };
-Reach reach_of(Standard noise);
+Support support_of(Standard noise);
 
 /// Piecewise Gauss-Legendre rule under the distribution's density. The reach has `pieces` equal parts, split further at
 /// `breaks`, with six nodes each. Weights sum to 1. If the integrand is analytic except at the breaks, the error falls with the
