@@ -20,7 +20,7 @@
 #include "experiments/cli/verb.hpp"
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/finite.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 #include "experiments/storage/process.hpp"
 #include "experiments/storage/result_files.hpp"
 #include "experiments/support/parallel.hpp"

@@ -52,7 +52,7 @@ INTERFACE = {
                                   "core/autodiff/product.hpp", "core/autodiff/reduce.hpp", "core/autodiff/softmax.hpp"],
     "Random numbers": ["core/random/key.hpp", "core/random/randomness.hpp"],
     "Measurement": ["experiments/measurement/measure.hpp", "experiments/measurement/exact_moments.hpp",
-                    "experiments/measurement/truth.hpp"],
+                    "experiments/measurement/reference_gradient.hpp"],
     "Registry": ["core/registry/registry.hpp", "core/registry/settings.hpp", "core/registry/plugins.hpp"],
 }
 XML = Path(os.environ["HARDGRAD_XML"])

@@ -65,15 +65,15 @@ void group_variances(Measurement& m, const ParameterSet<T>& parameters) {
     for (std::size_t i = 0; i < p.value.size(); ++i) m.variance_by_group[p.group()] += m.variances[p.offset + i];
 }
 
-void take_truth(Measurement& m, const Truth& truth) {
+void take_reference(Measurement& m, const ReferenceGradient& truth) {
   m.estimand = truth.what();
   m.estimand_norm = truth.norm();
   m.estimand_standard_error = truth.error;
 }
 
 template <class T>
-std::vector<std::pair<std::string, const Truth*>> known_truths(Truths<T>& truths, const MeasureSettings& settings) {
-  std::vector<std::pair<std::string, const Truth*>> known;
+std::vector<std::pair<std::string, const ReferenceGradient*>> known_truths(Truths<T>& truths, const MeasureSettings& settings) {
+  std::vector<std::pair<std::string, const ReferenceGradient*>> known;
   if (settings.estimand == "none") return known;
   for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo", "soft"})
     if (const auto* truth = truths.of(name)) known.emplace_back(name, truth);
@@ -97,7 +97,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
                      const MeasureSettings& settings, Truths<T>& truths, double visits) {
   const auto* truth = truths.of(estimator.target());
   if (!truth) throw NotExact("no exact " + m.target + ": " + truths.why());
-  take_truth(m, *truth);
+  take_reference(m, *truth);
   const auto start = std::chrono::steady_clock::now();
   const auto moments = exact_moments(estimator, model, batch, truth->of_example, visits, settings.covariance, settings.stop);
   m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / moments.outcomes;
@@ -182,8 +182,8 @@ std::pair<Cost, ReplicateStatistics> draw_enough(Measurement& m, ReplicateSums s
 
 /// The exact moments beside the sampled ones, if they take no more visits than the sample takes examples.
 template <class T>
-void take_exact(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const Truth& truth,
-                const MeasureSettings& settings) {
+void take_exact(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                const ReferenceGradient& truth, const MeasureSettings& settings) {
   const double visits = std::min(settings.outcome_cap, double(settings.replicates) * batch.examples());
   try {
     const auto moments = exact_moments(estimator, model, batch, truth.of_example, visits, false, settings.stop);
@@ -198,7 +198,7 @@ void take_exact(Measurement& m, const Estimator<T>& estimator, const Model<T>& m
 /// The mean cosine of an exact measurement of several examples or copies, which are not visited together: by replicates.
 template <class T>
 void sample_cosine(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                   const MeasureSettings& settings, Key noise, const MixturePlan& plan, const Truth& truth) {
+                   const MeasureSettings& settings, Key noise, const MixturePlan& plan, const ReferenceGradient& truth) {
   if (!std::isnan(m.cosine) || !(m.estimand_norm > 0)) return;
   ReplicateSums sums(truth.gradient, 0, settings.replicates);
   m.seconds = draw(sums, estimator, model, batch, noise, plan, settings.stop).seconds;
@@ -234,7 +234,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
     take_long_run(m, stand_in->replicates);
   }
   const bool known = truth || stand_in;
-  if (truth) take_truth(m, *truth);
+  if (truth) take_reference(m, *truth);
   if (!known) m.estimand = wanted ? "unknown: " + truths.why() : not_wanted;
   const auto reference = truth      ? truth->gradient
                          : stand_in ? stand_in->replicates.mean()

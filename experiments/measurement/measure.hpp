@@ -5,7 +5,7 @@
 
 #include "core/estimator/estimator.hpp"
 #include "experiments/measurement/quantities.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 
 namespace hardgrad::measurement {
 

@@ -13,7 +13,7 @@
 #include "experiments/cli/entries.hpp"
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/finite.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 #include "experiments/python/draw.hpp"
 #include "experiments/python/leaving.hpp"
 #include "experiments/python/module.hpp"
@@ -122,7 +122,7 @@ py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int ra
   const auto numbers = given<double>(logits, rank);
   const auto D = logits.shape(1), S = logits.shape(2);
   GivenLoss<double> loss(table, multilinear, function, true, static_cast<int>(D), static_cast<int>(S), 0, estimator.name());
-  measurement::Truth truth;
+  measurement::ReferenceGradient truth;
   measurement::Moments m;
   std::string target;
   without_gil([&] {
@@ -133,7 +133,7 @@ py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int ra
     if (held->learns) lock.lock();
     const auto stop = pending_signals();
     target = held->estimator->target().text();
-    truth = measurement::exact_truth(held->estimator->target(), model, batch, cap, stop);
+    truth = measurement::exact_reference(held->estimator->target(), model, batch, cap, stop);
     const auto visit = [&] {
       m = measurement::exact_moments(*held->estimator, model, batch, truth.of_example, cap, covariance, stop);
     };

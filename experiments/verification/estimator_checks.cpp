@@ -74,7 +74,7 @@ std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const
   const auto estimator = make_estimator<double>(spec, structure, Key(1));
   stir(*estimator);
   try {
-    const auto& truth = truth_of(estimator->target(), tested, batch);
+    const auto& truth = reference_of(estimator->target(), tested, batch);
     const auto exact = measurement::exact_moments(*estimator, *tested.model, batch, truth.of_example, outcome_cap);
     if (truth.error + exact.mean_error > 1e-3 || exact.trace_error > 0.1 * exact.trace)
       throw NotExact("the quadrature is too rough");

@@ -7,7 +7,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/estimator/target.hpp"
 #include "core/registry/settings.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 #include "experiments/verification/test_models.hpp"
 
 namespace hardgrad::verification {
@@ -27,7 +27,7 @@ struct Found {
 
 /// The exact truth of a target on a batch of a test network, computed once per process for all estimators of the target.
 /// NotExact if it has too many outcomes.
-const measurement::Truth& truth_of(const Target& target, const TestModel& tested, const Batch& batch);
+const measurement::ReferenceGradient& reference_of(const Target& target, const TestModel& tested, const Batch& batch);
 /// Compares the enumerated gradient of the target with the slope of its enumerated value along one direction, by central
 /// differences, to 1e-5. Empty for targets that are not gradients, and if there are too many outcomes.
 std::optional<Found> slope_of_value(const Target& target, const TestModel& tested);

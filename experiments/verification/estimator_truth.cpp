@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 #include "experiments/verification/estimates.hpp"
 #include "experiments/verification/estimator_checks.hpp"
 
@@ -60,7 +60,7 @@ std::optional<Found> compared_slope(const Target& target, const TestModel& teste
   const auto along = direction(parameters.size());
   const auto truth_at = [&](double by) {
     const Moved moved(parameters, along, by);
-    return measurement::exact_truth(target, *tested.model, tested.batch, outcome_cap);
+    return measurement::exact_reference(target, *tested.model, tested.batch, outcome_cap);
   };
   try {
     const auto truth = truth_at(aside);
@@ -79,10 +79,11 @@ std::optional<Found> compared_slope(const Target& target, const TestModel& teste
 
 }  // namespace
 
-const measurement::Truth& truth_of(const Target& target, const TestModel& tested, const Batch& batch) {
-  static std::map<std::string, measurement::Truth> known;
-  return once<measurement::Truth>(known, fmt::format("{} {} {}", target.text(), tested.name, fmt::join(batch.id, " ")),
-                                  [&] { return measurement::exact_truth(target, *tested.model, batch, outcome_cap); });
+const measurement::ReferenceGradient& reference_of(const Target& target, const TestModel& tested, const Batch& batch) {
+  static std::map<std::string, measurement::ReferenceGradient> known;
+  return once<measurement::ReferenceGradient>(
+      known, fmt::format("{} {} {}", target.text(), tested.name, fmt::join(batch.id, " ")),
+      [&] { return measurement::exact_reference(target, *tested.model, batch, outcome_cap); });
 }
 
 std::optional<Found> slope_of_value(const Target& target, const TestModel& tested) {

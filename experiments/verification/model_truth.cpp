@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "core/autodiff/tape.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 #include "experiments/verification/estimates.hpp"
 #include "experiments/verification/model_checks.hpp"
 #include "experiments/verification/traces.hpp"
@@ -175,7 +175,7 @@ std::string check_outcomes(const ModelScene& scene, std::string& detail) {
   });
   if (!all) return fmt::format("declared are {:.6g} outcomes (Model::asked), there are more", declared);
   if (!(std::abs(mass - 1) < 1e-9)) return fmt::format("the probabilities of all outcomes sum to {:.9g}", mass);
-  const auto truth = measurement::exact_truth(Target(), model, batch, 1e6);
+  const auto truth = measurement::exact_reference(Target(), model, batch, 1e6);
   if (!near(mean, truth.value))
     return fmt::format("the mean loss of all outcomes is {:.9g}, by enumeration {:.9g}", mean, truth.value);
   const double gap = largest_difference(gradient, truth.gradient) / std::max(1.0, measurement::largest(gradient));
@@ -206,7 +206,7 @@ std::string check_posterior(const ModelScene& scene, std::string& detail) {
       return fmt::format("the probabilities of all outcomes sum to {:.9g} by the {}", mass, name);
   if (!(outside < 1e-9)) return fmt::format("the posterior gives {:.3g} to outcomes that the prior gives 0", outside);
   if (!(divergence > -1e-9)) return fmt::format("the divergence of the posterior from the prior is {:.6g}", divergence);
-  const double plain = measurement::exact_truth(Target(), *scene.model, batch, 1e6).value;
+  const double plain = measurement::exact_reference(Target(), *scene.model, batch, 1e6).value;
   if (!near(mean, plain))
     return fmt::format("under the prior the mean loss is {:.9g}, without the posterior {:.9g}", mean, plain);
   detail = fmt::format("divergence {:.3g} nats", divergence);

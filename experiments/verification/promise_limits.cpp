@@ -57,11 +57,10 @@ void nearly_unbiased(Trials& trials) {
     double loss = 0;
     for (std::uint64_t i = 0; i < of_loss; ++i)
       loss += estimate_of(*estimator, *tested.model, tested.batch, Key(8) / i).back() / of_loss;
-    const double bias = measured.relative_bias,
-                 off = std::abs(
-                     loss /
-                         measurement::exact_truth(estimator->target(), *tested.model, tested.batch, trial_outcome_cap).value -
-                     1);
+    const double
+        bias = measured.relative_bias,
+        off = std::abs(
+            loss / measurement::exact_reference(estimator->target(), *tested.model, tested.batch, trial_outcome_cap).value - 1);
     const auto found = fmt::format("relative bias {:.2g}, of the loss {:.2g}, at {} ({} draws)", bias, off, many, draws);
     trials.add(tested.name, bias <= 0.1 && off <= 0.1 ? "" : found, found);
   }

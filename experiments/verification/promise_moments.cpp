@@ -71,7 +71,8 @@ Finding advantages(const Promise& promise, const Trial& trial) {
     for (auto& value : parameter.value) value = 0;
   const auto before = learnt_from(trial, batch);
   if (!before.empty() && trial.model->structure().most_columns() > 1) return {};
-  const auto around = measurement::exact_truth(trial.estimator->target(), *trial.model, batch, trial_outcome_cap).of_example;
+  const auto around =
+      measurement::exact_reference(trial.estimator->target(), *trial.model, batch, trial_outcome_cap).of_example;
   const auto moments = measurement::exact_moments(*trial.estimator, *trial.model, batch, around, trial_outcome_cap);
   double off = 0;
   for (int column = 0; column < trial.model->structure().most_columns(); ++column) {

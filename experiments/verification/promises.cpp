@@ -39,7 +39,7 @@ std::optional<Trial> Trials::make(const Ground& ground, const Spec& tested) {
     return {};
   }
   made.estimator = make_estimator<double>(made.spec, made.model->structure_with_policies(), Key(1));
-  made.truth = measurement::exact_truth(made.estimator->target(), *made.model, one_example(), trial_outcome_cap);
+  made.truth = measurement::exact_reference(made.estimator->target(), *made.model, one_example(), trial_outcome_cap);
   return made;
 }
 

@@ -13,7 +13,7 @@
 
 #include "core/estimator/estimator.hpp"
 #include "experiments/measurement/exact_moments.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 #include "experiments/verification/estimates.hpp"
 #include "experiments/verification/small_models.hpp"
 #include "experiments/verification/verify.hpp"
@@ -46,7 +46,7 @@ struct Trial {
   Spec spec;
   std::unique_ptr<SmallModel<double>> model;
   std::unique_ptr<Estimator<double>> estimator;
-  measurement::Truth truth;
+  measurement::ReferenceGradient truth;
 
   measurement::Moments moments() const { return moments(*estimator); }
   measurement::Moments moments(const Estimator<double>& of) const {

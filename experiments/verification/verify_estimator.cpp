@@ -141,7 +141,7 @@ class EstimatorVerifier {
     if (examples > fewer) batches.push_back(tested.batch.select(fewer == 1 ? std::vector{1} : std::vector{1, examples - 1}));
     for (const auto& batch : batches) {
       try {
-        const auto& truth = truth_of(estimator.target(), tested, batch);
+        const auto& truth = reference_of(estimator.target(), tested, batch);
         const auto moments =
             measurement::exact_moments(estimator, *tested.model, batch, truth.of_example, outcome_cap, false, stop_);
         const double scale = std::max(1.0, measurement::largest(truth.gradient));
@@ -165,9 +165,9 @@ class EstimatorVerifier {
   }
 
   void reported_loss(const TestModel& tested, const Estimator<double>& estimator, const Batch& batch,
-                     const measurement::Truth& truth, const measurement::Moments& moments, double allowed) {
+                     const measurement::ReferenceGradient& truth, const measurement::Moments& moments, double allowed) {
     const auto reported = estimator.target().entry().reported;
-    const double wanted = reported ? truth_of(reported(estimator.target()), tested, batch).value : truth.value;
+    const double wanted = reported ? reference_of(reported(estimator.target()), tested, batch).value : truth.value;
     const double off = std::abs(moments.loss - wanted) / std::max(1.0, std::abs(wanted));
     const auto found = fmt::format("mean off by {:.1e}", off);
     add("reported loss" + under_, tested.name, off < allowed ? "" : found, found);
@@ -310,7 +310,7 @@ class EstimatorVerifier {
       const auto moved = shifted(options, by);
       const auto batch = moved.batch.select({1});
       try {
-        const auto& truth = truth_of(estimator.target(), moved, batch);
+        const auto& truth = reference_of(estimator.target(), moved, batch);
         const auto moments =
             measurement::exact_moments(estimator, *moved.model, batch, truth.of_example, outcome_cap, false, stop_);
         if (moments.continuous) return;

@@ -94,8 +94,8 @@ TEST_CASE("outcomes: probabilities sum to one and average to the objectives of r
       CHECK(q == doctest::Approx(1).epsilon(1e-12));
       marginal -= std::log(joint) / 3;
     }
-    CHECK(loss == doctest::Approx(exact_truth("expected_loss", model, batch, 1e6).value).epsilon(1e-12));
-    CHECK(marginal == doctest::Approx(exact_truth("marginal_likelihood", model, batch, 1e6).value).epsilon(1e-12));
+    CHECK(loss == doctest::Approx(exact_reference("expected_loss", model, batch, 1e6).value).epsilon(1e-12));
+    CHECK(marginal == doctest::Approx(exact_reference("marginal_likelihood", model, batch, 1e6).value).epsilon(1e-12));
   }
 }
 
@@ -103,9 +103,9 @@ TEST_CASE("the K-sample bound and the thermodynamic objective equal the evidence
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
-    const auto elbo = exact_truth("elbo", model, batch, 1e6);
+    const auto elbo = exact_reference("elbo", model, batch, 1e6);
     for (const Target target : {"importance_bound[samples=1]", "thermodynamic[partition=0;1]"}) {
-      const auto other = exact_truth(target, model, batch, 1e6);
+      const auto other = exact_reference(target, model, batch, 1e6);
       CHECK(other.value == doctest::Approx(elbo.value).epsilon(1e-12));
       CHECK(largest_difference(other.gradient, elbo.gradient) < 1e-12);
     }
@@ -117,7 +117,7 @@ TEST_CASE("the weight of the divergence multiplies its part of the lower bound: 
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
-    const auto at = [&](const char* target) { return exact_truth(target, model, batch, 1e6); };
+    const auto at = [&](const char* target) { return exact_reference(target, model, batch, 1e6); };
     const auto none = at("elbo[weight=0]"), some = at("elbo[weight=0.3]"), whole = at("elbo");
     CHECK(some.value == doctest::Approx(0.7 * none.value + 0.3 * whole.value).epsilon(1e-12));
     CHECK(whole.value > none.value + 1e-3);
@@ -145,28 +145,28 @@ TEST_CASE("the weight of the divergence multiplies its part of the lower bound: 
 TEST_CASE("bounds lie between the evidence lower bound and the likelihood, and tighten") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
-  const auto marginal = exact_truth("marginal_likelihood", model, batch, 1e6);
-  const double bottom = exact_truth("elbo", model, batch, 1e6).value;
+  const auto marginal = exact_reference("marginal_likelihood", model, batch, 1e6);
+  const double bottom = exact_reference("elbo", model, batch, 1e6).value;
   double before = bottom;
   for (int samples : {2, 3, 4}) {
-    const double bound = exact_truth(bound_of(samples), model, batch, 1e6).value;
+    const double bound = exact_reference(bound_of(samples), model, batch, 1e6).value;
     CHECK(bound < before);
     CHECK(bound > marginal.value);
     before = bound;
   }
   before = bottom;
   for (const auto& partition : std::vector<std::vector<double>>{{0, 0.4, 1}, {0, 0.1, 0.4, 0.7, 1}}) {
-    const double bound = exact_truth(thermodynamic(partition), model, batch, 1e6).value;
+    const double bound = exact_reference(thermodynamic(partition), model, batch, 1e6).value;
     CHECK(bound < before);
     CHECK(bound > marginal.value);
     before = bound;
   }
   // One bit allows many samples: value and gradient converge to the likelihood's as 1 / K.
   auto bit = toy_of("bits[t=0.1,logit=0.7]");
-  const auto limit = exact_truth("marginal_likelihood", *bit, one_example(), 1e6);
+  const auto limit = exact_reference("marginal_likelihood", *bit, one_example(), 1e6);
   double gap = 0, slope_gap = 0;
   for (int samples : {16, 32, 64, 128}) {
-    const auto bound = exact_truth(bound_of(samples), *bit, one_example(), 1e6);
+    const auto bound = exact_reference(bound_of(samples), *bit, one_example(), 1e6);
     const double now = bound.value - limit.value, slope_now = largest_difference(bound.gradient, limit.gradient);
     if (gap > 0) CHECK(gap / now == doctest::Approx(2).epsilon(0.1));
     if (gap > 0) CHECK(slope_gap / slope_now == doctest::Approx(2).epsilon(0.1));
@@ -235,7 +235,7 @@ TEST_CASE("independent choices: sums over steps equal sums over whole sets of ch
   };
   const Outcomes<double> whole(episode);
   const auto check = [&](auto&& objective, const Target& target) {
-    const auto truth = exact_truth(target, model, batch, 1e6).gradient;
+    const auto truth = exact_reference(target, model, batch, 1e6).gradient;
     CHECK(largest_difference(gradient_of({&whole}, objective), truth) < 1e-13);
     CHECK(largest_difference(gradient_of({&parts[0], &parts[1], &parts[2]}, objective), truth) < 1e-13);
   };
@@ -258,15 +258,15 @@ TEST_CASE("the K-sample bound equals its definition over ordered tuples") {
   const TwoBits toy;
   for (int samples : {1, 2, 3, 4}) {
     const double bound = toy.expect(samples, [&](const auto& z) { return -std::log(toy.sum_w(z) / samples); });
-    CHECK(exact_truth(bound_of(samples), *toy.model, one_example(), 1e6).value == doctest::Approx(bound).epsilon(1e-13));
+    CHECK(exact_reference(bound_of(samples), *toy.model, one_example(), 1e6).value == doctest::Approx(bound).epsilon(1e-13));
   }
 }
 
 // Parameters of bits: the prior's logits [0, 2), the posterior's [2, 4).
 TEST_CASE("the field of reweighted wake-sleep: likelihood gradient for the network, inclusive divergence for the posterior") {
   const TwoBits toy;
-  const auto field = exact_truth("wake", *toy.model, one_example(), 1e6);
-  const auto marginal = exact_truth("marginal_likelihood", *toy.model, one_example(), 1e6);
+  const auto field = exact_reference("wake", *toy.model, one_example(), 1e6);
+  const auto marginal = exact_reference("marginal_likelihood", *toy.model, one_example(), 1e6);
   CHECK(field.value == doctest::Approx(marginal.value).epsilon(1e-13));
   double evidence = 0;
   for (int z = 0; z < 4; ++z) evidence += toy.p(z) * std::exp(-toy.f(z));
@@ -305,10 +305,10 @@ TEST_CASE("wake_wake and wsram have the means given by their definitions at fini
       CHECK(std::abs(wsram[2 + i] - wake[2 + i]) < 1e-13);
     }
     // The network's part equals the K-sample bound's gradient.
-    const auto bound = exact_truth(bound_of(samples), *toy.model, one_example(), 1e6);
+    const auto bound = exact_reference(bound_of(samples), *toy.model, one_example(), 1e6);
     for (int i = 0; i < 2; ++i) CHECK(std::abs(wake[i] - bound.gradient[i]) < 1e-13);
   }
-  CHECK(evidence == doctest::Approx(std::exp(-exact_truth("wake", *toy.model, one_example(), 10).value)));
+  CHECK(evidence == doctest::Approx(std::exp(-exact_reference("wake", *toy.model, one_example(), 10).value)));
 }
 
 TEST_CASE("the bias of ovis with gamma is gamma times the wake phase of the posterior") {
@@ -319,7 +319,7 @@ TEST_CASE("the bias of ovis with gamma is gamma times the wake phase of the post
       const auto spec = "ovis[variant=asymptotic,gamma=" + std::to_string(gamma) + ",samples=" + number + "]";
       const auto mean = mean_of(spec, *toy.model);
       const auto wake = mean_of("wake_wake[samples=" + number + "]", *toy.model);
-      const auto bound = exact_truth(bound_of(samples), *toy.model, one_example(), 1e6);
+      const auto bound = exact_reference(bound_of(samples), *toy.model, one_example(), 1e6);
       for (int i = 0; i < 2; ++i) {
         CHECK(std::abs(mean[i] - bound.gradient[i]) < 1e-13);
         CHECK(std::abs(mean[2 + i] - bound.gradient[2 + i] - gamma * wake[2 + i]) < 1e-13);
@@ -419,11 +419,11 @@ TEST_CASE("bounds: the exact mean detects wrong estimators") {
 
 TEST_CASE("bounds: impossible settings are rejected") {
   auto model = model_of("bits[bits=12,function=table]", true);
-  CHECK_THROWS_WITH_AS(exact_truth("importance_bound[samples=2]", *model, one_example(), 1e6),
+  CHECK_THROWS_WITH_AS(exact_reference("importance_bound[samples=2]", *model, one_example(), 1e6),
                        doctest::Contains("needs 8.39066e+06 multisets of samples"), UsageError);
-  CHECK_THROWS_WITH_AS(exact_truth("wake", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"), UsageError);
+  CHECK_THROWS_WITH_AS(exact_reference("wake", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"), UsageError);
   auto factorised = model_of("bits[bits=30]", true);  // 60 rows, but 2^30 sets of choices
-  CHECK_NOTHROW(exact_truth("wake", *factorised, one_example(), 60));
+  CHECK_NOTHROW(exact_reference("wake", *factorised, one_example(), 60));
   const auto batch = one_example();
   Truths<double> truths(*factorised, batch, 1e6);
   CHECK(truths.of("importance_bound[samples=2]") == nullptr);
@@ -461,7 +461,7 @@ TEST_CASE("with a nearly certain posterior, bounds and slopes are finite") {
     if (p.name == "posterior.logits") p.value.flat(0) = 900;
   const double log_w = std::log(0.5) - 0.49;  // for the bit that is nearly always drawn
   for (const Target target : {"importance_bound[samples=3]", "thermodynamic[partition=0;0.2;1]"}) {
-    const auto truth = exact_truth(target, *model, one_example(), 100);
+    const auto truth = exact_reference(target, *model, one_example(), 100);
     CAPTURE(target.text());
     CHECK(std::isfinite(truth.value));
     for (double g : truth.gradient) CHECK(std::isfinite(g));

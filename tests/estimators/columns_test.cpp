@@ -69,8 +69,8 @@ TEST_CASE("columns: enumeration takes their product, and its values equal the su
         }
         CHECK(mass == doctest::Approx(1).epsilon(1e-13));
         CHECK(model.outcomes(batch)[0] == paths.size());
-        CHECK(exact_truth("expected_loss", model, batch, 1e6).value == doctest::Approx(mean).epsilon(1e-12));
-        CHECK(exact_truth("marginal_likelihood", model, batch, 1e6).value ==
+        CHECK(exact_reference("expected_loss", model, batch, 1e6).value == doctest::Approx(mean).epsilon(1e-12));
+        CHECK(exact_reference("marginal_likelihood", model, batch, 1e6).value ==
               doctest::Approx(-std::log(likelihood)).epsilon(1e-12));
       }
 }
@@ -81,7 +81,7 @@ TEST_CASE("columns: gradients of the exact targets agree with their values") {
     const auto batch = Recurrent<double>::batch(3);
     for (const Target target : {"expected_loss", "marginal_likelihood", "elbo", "soft", "regularised[lambda_e=0.3]"}) {
       CAPTURE(target.text());
-      CHECK(largest_difference(exact_truth(target, model, batch, 1e6).gradient, finite_differences(target, model, batch)) <
+      CHECK(largest_difference(exact_reference(target, model, batch, 1e6).gradient, finite_differences(target, model, batch)) <
             1e-7);
     }
   }
@@ -182,20 +182,21 @@ TEST_CASE("columns: every estimator supports them") {
 
 TEST_CASE("columns with separate costs: enumerated in parallel, and their marginal likelihood is a product") {
   const auto together = model_of("bits[bits=3,options=3,t=0.3;0.6;0.1,logit=0.2;-0.1;0.4;0;0.3;-0.5;1;0.1;-0.2]");
-  const auto truth = exact_truth({}, *together, one_example(), 3);  // three rows, where a product has 27
+  const auto truth = exact_reference({}, *together, one_example(), 3);  // three rows, where a product has 27
   double mean = 0, likelihood = 0;
   std::vector<double> gradient;
   for (const auto* one : {"bits[options=3,t=0.3,logit=0.2;-0.1;0.4]", "bits[options=3,t=0.6,logit=0;0.3;-0.5]",
                           "bits[options=3,t=0.1,logit=1;0.1;-0.2]"}) {
     const auto model = model_of(one);
-    const auto own = exact_truth({}, *model, one_example(), 3);
+    const auto own = exact_reference({}, *model, one_example(), 3);
     mean += own.value;
     gradient.insert(gradient.end(), own.gradient.begin(), own.gradient.end());
-    likelihood += exact_truth("marginal_likelihood", *model, one_example(), 3).value;
+    likelihood += exact_reference("marginal_likelihood", *model, one_example(), 3).value;
   }
   CHECK(truth.value == doctest::Approx(mean).epsilon(1e-14));
   CHECK(largest_difference(truth.gradient, gradient) < 1e-14);
-  CHECK(exact_truth("marginal_likelihood", *together, one_example(), 3).value == doctest::Approx(likelihood).epsilon(1e-14));
+  CHECK(exact_reference("marginal_likelihood", *together, one_example(), 3).value ==
+        doctest::Approx(likelihood).epsilon(1e-14));
 }
 
 TEST_CASE("columns with separate costs: credit by column reduces the variance without bias") {

@@ -240,7 +240,7 @@ TEST_CASE("the variance of rebar on one bit, for both ways to draw the noise giv
 double standard_errors(const std::string& spec, const Model<double>& model, const Batch& batch, int count) {
   auto estimator = estimator_of(spec, model);
   stir(*estimator);
-  const auto truth = exact_truth({}, model, batch, 1e6).gradient;
+  const auto truth = exact_reference({}, model, batch, 1e6).gradient;
   std::vector<double> sum(truth.size()), squares(truth.size());
   Tape<double> tape;
   for (int n = 0; n < count; ++n) {
@@ -329,7 +329,7 @@ double mean_own_gradient(Estimator<double>& estimator, int which, const Model<do
   OwnGradient own;
   own.inner = &estimator;
   own.which = which;
-  return exact_moments(own, model, batch, {std::vector<double>(exact_truth({}, model, batch, 1e6).gradient.size())}, 1e6)
+  return exact_moments(own, model, batch, {std::vector<double>(exact_reference({}, model, batch, 1e6).gradient.size())}, 1e6)
       .mean[0];
 }
 
@@ -339,7 +339,7 @@ void check_own_gradient(const std::string& spec, const Model<double>& model, dou
   CAPTURE(spec);
   auto estimator = estimator_of(spec, model);
   const auto batch = one_example();
-  const auto truth = exact_truth({}, model, batch, 1e6);
+  const auto truth = exact_reference({}, model, batch, 1e6);
   const auto second_moment = [&] {
     const auto m = exact_moments(*estimator, model, batch, truth.of_example, 1e6);
     double norm = 0;

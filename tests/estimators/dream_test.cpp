@@ -175,8 +175,8 @@ TEST_CASE("wake_sleep: the sleep phase has exactly the mean of its definition") 
     for (int samples : {1, 2}) {
       CAPTURE(name);
       CAPTURE(samples);
-      const auto truth = exact_truth("wake_sleep", *model, batch, 1e6);
-      const auto likelihood = exact_truth("marginal_likelihood", *model, batch, 1e6);
+      const auto truth = exact_reference("wake_sleep", *model, batch, 1e6);
+      const auto likelihood = exact_reference("marginal_likelihood", *model, batch, 1e6);
       CHECK(truth.value == doctest::Approx(likelihood.value).epsilon(1e-12));
       const auto estimator = estimator_of("wake_sleep[samples=" + std::to_string(samples) + "]", *model);
       const auto mean = mean_of(*estimator, *model, batch);
@@ -220,7 +220,7 @@ class WrongSleep final : public Estimator<double> {
 TEST_CASE("wake_sleep: the exact mean detects a wrong sleep phase") {
   const auto all = cases();
   const auto& [name, model, batch] = all[1];  // memory_reader, two hops
-  const auto truth = exact_truth("wake_sleep", *model, batch, 1e6);
+  const auto truth = exact_reference("wake_sleep", *model, batch, 1e6);
   for (bool data : {true, false}) {
     CAPTURE(data);
     const auto mean = mean_of(WrongSleep(data), *model, batch);
@@ -265,7 +265,7 @@ TEST_CASE("wake_sleep: a model without dreams is rejected, and so is a truth bey
   const auto all = cases();
   const auto& [name, model, text] = all.back();
   // 1 + 3 x 4 observations, with up to 4 sets of choices for the first example, and the 4 of the data
-  CHECK_THROWS_WITH_AS(exact_truth("wake_sleep", *model, text.select({0}), 50),
+  CHECK_THROWS_WITH_AS(exact_reference("wake_sleep", *model, text.select({0}), 50),
                        doctest::Contains("needs 56 sets of choices and observations"), UsageError);
 }
 

@@ -167,7 +167,7 @@ TEST_CASE("sparsemax in closed form: two options, and a support of one") {
   // Logits (0, phi): the weight of 1 is (1 + phi) / 2 between -1 and 1; beyond that it is 0 or 1.
   for (double phi : {-0.6, 0.0, 0.35}) {
     auto model = model_of("bits[t=0.3,logit=" + std::to_string(phi) + "]");
-    const auto truth = exact_truth("sparsemax", *model, one_example(), 10);
+    const auto truth = exact_reference("sparsemax", *model, one_example(), 10);
     CHECK(truth.value == doctest::Approx((1 - phi) / 2 * 0.09 + (1 + phi) / 2 * 0.49).epsilon(1e-13));
     CHECK(truth.gradient[0] == doctest::Approx(0.2).epsilon(1e-13));
   }

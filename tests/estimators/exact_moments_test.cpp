@@ -80,7 +80,7 @@ TEST_CASE("multisets and ordered samples have the same moments") {
   };
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch().select({1});
-  const auto truth = exact_truth({}, model, batch, 1e6);
+  const auto truth = exact_reference({}, model, batch, 1e6);
   Ordered ordered;
   ordered.inner = estimator_of("rloo[samples=3]", model);
   const auto a = exact_moments(*ordered.inner, model, batch, truth.of_example, 1e6, true);
@@ -110,7 +110,7 @@ TEST_CASE("samples that may not be permuted are visited in every order, even if 
   for (const auto* spec : {"bits[options=3,t=0.3,logit=0;1;2]", "bits[options=4,function=table,table_seed=8,logit=9;0;-1;2]"}) {
     CAPTURE(spec);
     const auto model = model_of(spec);
-    const auto truth = exact_truth({}, *model, one_example(), 1e6);
+    const auto truth = exact_reference({}, *model, one_example(), 1e6);
     const auto tried = exact_moments(Rising(), *model, one_example(), truth.of_example, 1e6);
     const auto said = exact_moments(Ordered(), *model, one_example(), truth.of_example, 1e6);
     CHECK(tried.outcomes == said.outcomes);
@@ -125,7 +125,7 @@ TEST_CASE("moments of one copy replace those of all, if these are too many") {
   for (const std::string name : {"implicit_mle", "bitflip", "rebar", "relax"}) {
     CAPTURE(name);
     const auto model = model_of(name == "bitflip" ? "bits[bits=2,t=0.3,logit=0.4]" : "bits[bits=1,t=0.3,logit=0.4]");
-    const auto truth = exact_truth({}, *model, one_example(), 1e6);
+    const auto truth = exact_reference({}, *model, one_example(), 1e6);
     const auto moments = [&](const Estimator<double>& estimator, double cap) {
       return exact_moments(estimator, *model, one_example(), truth.of_example, cap);
     };

@@ -42,7 +42,7 @@ struct Toy {
     return {-k * std::sin(k * mu) * damped, -k * k * s * s * std::cos(k * mu) * damped};
   }
   Moments moments(const std::string& estimator, double cap = 1e6) const {
-    const auto truth = exact_truth({}, *model, one_example(), 1e6);
+    const auto truth = exact_reference({}, *model, one_example(), 1e6);
     return exact_moments(*estimator_of(estimator, *model), *model, one_example(), truth.of_example, cap);
   }
   /// Checks that the mean is the gradient's formula, and the variance the given one.
@@ -67,7 +67,7 @@ double squared(double x) { return x * x; }
 
 TEST_CASE("the gradient by quadrature equals the formula, and so do Waves") {
   for (const auto& toy : toys()) {
-    const auto truth = exact_truth({}, *toy.model, one_example(), 1e6);
+    const auto truth = exact_reference({}, *toy.model, one_example(), 1e6);
     CHECK(truth.error <= 1e-8 * truth.norm());
     for (int i : {0, 1}) {
       CHECK(std::abs(truth.gradient[i] - toy.gradient()[i]) < 1e-12);
@@ -192,7 +192,7 @@ TEST_CASE("measure-valued: a Weibull pair for the mean, and Maxwell less normal,
 TEST_CASE("several columns: a score contains the other columns' losses, a path does not") {
   const Toy one{false, 0.7, -0.2, 0.1}, other{false, 0.7, 1.1, -0.3};
   const auto model = model_of("gaussians[columns=2,k=0.7,mean=-0.2;1.1,log_scale=0.1;-0.3]");
-  const auto truth = exact_truth({}, *model, one_example(), 1e6);
+  const auto truth = exact_reference({}, *model, one_example(), 1e6);
   const auto of = [&](const char* spec) {
     return exact_moments(*estimator_of(spec, *model), *model, one_example(), truth.of_example, 1e6);
   };
@@ -263,7 +263,7 @@ TEST_CASE(
   for (const auto* name : {"iwae_reinforce", "vimco"}) {
     CAPTURE(name);
     const auto estimator = estimator_of(name, *wide);
-    const auto truth = exact_truth(estimator->target(), *wide, one_example(), 1e6);
+    const auto truth = exact_reference(estimator->target(), *wide, one_example(), 1e6);
     const auto m = exact_moments(*estimator, *wide, one_example(), truth.of_example, 2e6);
     const double off = distance_between(m.mean, truth.gradient);
     CHECK(off <= truth.error + m.mean_error);

@@ -108,9 +108,10 @@ TEST_CASE("implicit_mle: for linear losses it is the difference of the two distr
       std::vector<double> sure = {0, 0, 0, 0, 0, 0};
       sure[d * 3 + i] = 300;
       sure[(1 - d) * 3] = 300;
-      cost[i] = exact_truth({}, *model_of(fmt::format("bits[bits=2,options=3,function=linear,logit={}]", fmt::join(sure, ";"))),
-                            one_example(), 1e6)
-                    .value;
+      cost[i] =
+          exact_reference({}, *model_of(fmt::format("bits[bits=2,options=3,function=linear,logit={}]", fmt::join(sure, ";"))),
+                          one_example(), 1e6)
+              .value;
       stepped[i] -= lambda * cost[i];
     }
     const auto p = softmax(phi), after = softmax(stepped);

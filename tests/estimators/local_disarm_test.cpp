@@ -93,7 +93,7 @@ TEST_CASE("local_disarm: mean and variance at the posterior are those of the pap
   for (int samples : {1, 2, 3}) {
     CAPTURE(samples);
     const auto estimator = estimator_of(fmt::format("local_disarm[samples={}]", samples), *pairs.model);
-    const auto truth = exact_truth(estimator->target(), *pairs.model, one_example(), 1e6);
+    const auto truth = exact_reference(estimator->target(), *pairs.model, one_example(), 1e6);
     const auto found = exact_moments(*estimator, *pairs.model, one_example(), truth.of_example, 1e6);
     const auto expected = pairs.moments(samples, true), of_first = pairs.moments(samples, false);
     for (int i = 0; i < 2; ++i) {

@@ -28,7 +28,7 @@ std::vector<Problem> problems(double phi) {
 Moments moments_of(const std::string& spec, const std::string& model_spec) {
   const auto model = model_of(model_spec);
   const auto estimator = estimator_of(spec, *model);
-  const auto truth = exact_truth(estimator->target(), *model, one_example(), 1e6);
+  const auto truth = exact_reference(estimator->target(), *model, one_example(), 1e6);
   return exact_moments(*estimator, *model, one_example(), truth.of_example, 1e6);
 }
 

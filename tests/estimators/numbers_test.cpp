@@ -75,7 +75,7 @@ TEST_CASE("the exact gradient by quadrature agrees with finite differences of it
   const auto batch = Drift<double>::batch();
   for (const auto* target : {"expected_loss", "elbo", "elbo[kl=sampled]", "marginal_likelihood", "regularised[lambda_e=0.3]"}) {
     CAPTURE(target);
-    const auto truth = exact_truth(target, model, batch, 1e6);
+    const auto truth = exact_reference(target, model, batch, 1e6);
     CHECK(truth.nodes == 32);
     CHECK(truth.error <= 1e-8 * truth.norm());
     CHECK(truth.what().find("32 nodes a column") != std::string::npos);
@@ -113,7 +113,7 @@ TEST_CASE("a quadrature that is too rough replaces a long run only on request, a
   const auto batch = task->batch(Split::train, {0});
   const auto model = make_model<double>(Spec::parse("glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=4,hidden=4]"),
                                         task->dimensions(), Key(2));
-  const auto truth = exact_truth({}, *model, batch, 1e6);
+  const auto truth = exact_reference({}, *model, batch, 1e6);
   CHECK(truth.nodes == 12);
   CHECK(truth.rough());  // the sensor has a kink at every pixel
   const auto spec = Spec::parse("pathwise");

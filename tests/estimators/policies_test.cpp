@@ -99,9 +99,9 @@ TEST_CASE("policies: the gradient near another network is that of both enumerati
     CHECK(why_unsupported(Spec::parse("rloo[target=near_reference]"), model->structure_with_policies()) ==
           Structure::lacks_reference);
     model->set_policies({.reference = reference});
-    const auto truth = exact_truth("near_reference[beta=0.7]", *model, batch, 1e6).gradient;
+    const auto truth = exact_reference("near_reference[beta=0.7]", *model, batch, 1e6).gradient;
     CHECK(largest_difference(truth, by_hand(*model, *reference, batch, 0.7)) < 1e-8);
-    CHECK(largest_difference(truth, exact_truth("expected_loss", *model, batch, 1e6).gradient) > 1e-4);
+    CHECK(largest_difference(truth, exact_reference("expected_loss", *model, batch, 1e6).gradient) > 1e-4);
     for (const std::string spec : {"exact[target=near_reference,near=0.7]", "reinforce[target=near_reference,near=0.7]",
                                    "policy_gradient[samples=1,advantage=none,divergence=k1,beta=0.7]",
                                    "policy_gradient[samples=1,advantage=none,divergence=exact,beta=0.7]"}) {
@@ -111,8 +111,8 @@ TEST_CASE("policies: the gradient near another network is that of both enumerati
     const auto in_loss = estimator_of("policy_gradient[samples=1,advantage=none,divergence=k3,beta=0.7,where=loss]", *model);
     CHECK(largest_difference(mean_of(*in_loss, *model, batch), truth) > 1e-7);
     model->set_policies({.reference = of.made(1)});  // itself: no divergence
-    CHECK(largest_difference(exact_truth("near_reference[beta=0.7]", *model, batch, 1e6).gradient,
-                             exact_truth("expected_loss", *model, batch, 1e6).gradient) < 1e-12);
+    CHECK(largest_difference(exact_reference("near_reference[beta=0.7]", *model, batch, 1e6).gradient,
+                             exact_reference("expected_loss", *model, batch, 1e6).gradient) < 1e-12);
   }
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("policies: samples of another network have the mean of the network's o
     const auto model = of.made(1);
     const auto batch = one_of(of.dimensions);
     model->set_policies({.behaviour = of.made(2), .reference = of.made(3)});
-    const auto truth = exact_truth("near_reference[beta=0.7]", *model, batch, 1e6).gradient;
+    const auto truth = exact_reference("near_reference[beta=0.7]", *model, batch, 1e6).gradient;
     const auto mean = [&](const std::string& more) {
       const auto spec = "policy_gradient[samples=1,advantage=none,divergence=k1,beta=0.7" + more + "]";
       return mean_of(*estimator_of(spec, *model), *model, batch);

@@ -133,7 +133,7 @@ TEST_CASE("policy_gradient: samples of an older network have the exact expected 
   const auto mean = [&](const std::string& settings) {
     return mean_of(*estimator_of("policy_gradient[samples=1,advantage=none," + settings + "]", *model), *model, batch);
   };
-  const auto truth = exact_truth("expected_loss", *model, batch, 1e6).gradient;
+  const auto truth = exact_reference("expected_loss", *model, batch, 1e6).gradient;
   CHECK(largest_difference(mean("ratio=sequence"), by_hand("sequence")) < 1e-8);
   CHECK(largest_difference(mean("ratio=token"), by_hand("token")) < 1e-8);
   CHECK(largest_difference(mean("ratio=sequence"), truth) < 1e-12);
@@ -151,10 +151,10 @@ TEST_CASE("targets of rewards: gradients are finite differences, and the likelih
   const auto batch = two_prompts();
   for (const Target target : {"success_likelihood", "best_of[samples=1]", "best_of[samples=4]"}) {
     CAPTURE(target.text());
-    const auto truth = exact_truth(target, *model, batch, 1e6);
+    const auto truth = exact_reference(target, *model, batch, 1e6);
     CHECK(largest_difference(truth.gradient, finite_differences(target, *model, batch)) < 1e-7);
     if (target.text() == "best_of[samples=1]")
-      CHECK(largest_difference(truth.gradient, exact_truth("expected_loss", *model, batch, 1e6).gradient) < 1e-14);
+      CHECK(largest_difference(truth.gradient, exact_reference("expected_loss", *model, batch, 1e6).gradient) < 1e-14);
   }
   const auto bits = model_of("bits[bits=2]");
   const auto one = one_example();

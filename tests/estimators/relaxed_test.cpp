@@ -241,7 +241,7 @@ TEST_CASE("straight_through's derivatives through later choices agree with finit
             value = at;
           }
       }
-    const auto truth = exact_truth({}, model, batch, 1e6);
+    const auto truth = exact_reference({}, model, batch, 1e6);
     const auto mean = exact_moments(*estimator_of("straight_through", model), model, batch, truth.of_example, 1e6).mean;
     CHECK(largest_difference(mean, expected) < 1e-8);
     CHECK(largest_difference(mean, truth.gradient) > 1e-3);

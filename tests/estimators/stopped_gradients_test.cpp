@@ -33,14 +33,14 @@ bool differ(const std::vector<double>& a, const std::vector<double>& b) { return
 TEST_CASE("hybrid loss: places learn from the expected error, answers from the expected cross-entropy") {
   const auto hybrid = seeing(",reward=correct,detached=true"), plain = seeing("");
   auto batch = two_images();
-  measurement::Truth truth;
+  measurement::ReferenceGradient truth;
   for (int label = 0; label < 9; ++label) {  // labels that the places decide whether it answers
     batch.integers["label"] = shaped<int>({2}, {label / 3, label % 3});
-    truth = measurement::exact_truth({}, *hybrid, batch, 1e6);
+    truth = measurement::exact_reference({}, *hybrid, batch, 1e6);
     if (std::abs(truth.value - 0.5) < 0.45 && std::abs(truth.value - 0.5) > 1e-3) break;
   }
   REQUIRE(std::abs(truth.value - 0.5) < 0.45);
-  const auto whole = measurement::exact_truth({}, *plain, batch, 1e6);
+  const auto whole = measurement::exact_reference({}, *plain, batch, 1e6);
   const auto in = [&](const std::vector<double>& gradient, const char* group) { return of_group(*hybrid, gradient, group); };
   const auto slope = finite_differences({}, *hybrid, batch);  // of the expected error
   CHECK(largest_difference(in(truth.gradient, "locator"), in(slope, "locator")) < 1e-8);
@@ -50,7 +50,7 @@ TEST_CASE("hybrid loss: places learn from the expected error, answers from the e
 
   // Only with a detached state does the core learn nothing from places.
   const auto attached = seeing(",reward=correct");
-  const auto with_places = measurement::exact_truth({}, *attached, batch, 1e6).gradient;
+  const auto with_places = measurement::exact_reference({}, *attached, batch, 1e6).gradient;
   CHECK(largest_difference(in(with_places, "locator"), in(truth.gradient, "locator")) < 1e-12);
   CHECK(differ(in(with_places, "core"), in(truth.gradient, "core")));
 }

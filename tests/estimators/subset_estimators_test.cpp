@@ -186,7 +186,7 @@ TEST_CASE("gumbel_top_k: the k largest perturbed logits are Plackett-Luce subset
     double squares = 0;
     for (std::size_t r = 0; r < samples; ++r) squares += std::pow(loss.data[r] - drawn.estimate.loss, 2);
     const double error = 4.5 * std::sqrt(squares) / samples;
-    const double off = std::abs(drawn.estimate.loss - measurement::exact_truth({}, *model, one_example(), 1e6).value);
+    const double off = std::abs(drawn.estimate.loss - measurement::exact_reference({}, *model, one_example(), 1e6).value);
     CHECK((off < error) == (law == "plackett_luce"));
   }
 }

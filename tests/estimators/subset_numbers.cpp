@@ -10,7 +10,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/models/model.hpp"
 #include "experiments/measurement/exact_moments.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 
 namespace hardgrad {
 namespace {
@@ -35,7 +35,7 @@ void print_numbers_of(const std::string& spec, const std::vector<std::string>& e
   print("marginals", numbers(question.distribution->mean(Rows::after(episode.root(), {0}, 0)).weights()));
   print("entropy", numbers(question.distribution->entropy()));
   print("loss", numbers(episode.costs()[0].loss));
-  const auto truth = measurement::exact_truth({}, *model, batch, 1e6);
+  const auto truth = measurement::exact_reference({}, *model, batch, 1e6);
   print("truth", truth.gradient);
   for (const auto& name : estimators) {
     if (!why_unsupported(Spec::parse(name), model->structure()).empty()) continue;  // more outcomes than there are

@@ -12,7 +12,7 @@ namespace {
 using verification::Recurrent;
 
 double disagreement(const Target& target, Model<double>& model, const Batch& batch) {
-  const auto gradient = exact_truth(target, model, batch, 1e6).gradient;
+  const auto gradient = exact_reference(target, model, batch, 1e6).gradient;
   const auto differences = finite_differences(target, model, batch);
   return largest_difference(gradient, differences) / std::max(1.0, largest(gradient));
 }
@@ -54,8 +54,8 @@ TEST_CASE("the factorised sum equals the tree over all steps") {
   // A factorised model run as if it were sequential: whole sets of choices are enumerated explicitly.
   auto model = model_of("bits[bits=2,t=0.3;0.8,logit=0.4;-0.7]");
   const auto batch = one_example();
-  const double expected = exact_truth("expected_loss", *model, batch, 1e6).value;
-  const double marginal = exact_truth("marginal_likelihood", *model, batch, 1e6).value;
+  const double expected = exact_reference("expected_loss", *model, batch, 1e6).value;
+  const double marginal = exact_reference("marginal_likelihood", *model, batch, 1e6).value;
   const double p[] = {1 / (1 + std::exp(-0.4)), 1 / (1 + std::exp(0.7))}, t[] = {0.3, 0.8};
   double mean = 0, likelihood = 0;
   for (int a = 0; a < 2; ++a)
@@ -71,7 +71,7 @@ TEST_CASE("the factorised sum equals the tree over all steps") {
 
 TEST_CASE("too many leaves are rejected with their number") {
   auto model = model_of("bits[bits=12,function=table]");
-  CHECK_THROWS_WITH_AS(exact_truth("expected_loss", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"),
+  CHECK_THROWS_WITH_AS(exact_reference("expected_loss", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"),
                        UsageError);
 }
 

@@ -298,7 +298,7 @@ TEST_CASE("normalised wor_importance has the bias given by integration over the 
                            (baseline ? w[s] / (sum - w[s] + all[s].p) * (all[s].f - loss / sum) : w[s] / sum * all[s].f);
       }
     }
-    const auto truth = exact_truth({}, *model, one_example(), 10);
+    const auto truth = exact_reference({}, *model, one_example(), 10);
     const auto spec = std::string("wor_importance[samples=2,normalise=true,baseline=") + (baseline ? "true]" : "false]");
     const auto m = exact_moments(*estimator_of(spec, *model), *model, one_example(), truth.of_example, 1e6);
     double bias = 0;

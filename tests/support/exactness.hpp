@@ -9,7 +9,7 @@
 
 #include "core/estimator/estimator.hpp"
 #include "experiments/measurement/exact_moments.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 #include "experiments/verification/estimates.hpp"
 
 namespace hardgrad::testing {
@@ -22,7 +22,7 @@ using verification::stir;
 /// entry or 1, if that is larger. Up to 1e-10 is rounding of doubles.
 inline double bias_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch,
                       double outcome_cap = 1e6) {
-  const auto truth = measurement::exact_truth(estimator.target(), model, batch, 1e6);
+  const auto truth = measurement::exact_reference(estimator.target(), model, batch, 1e6);
   const auto moments = measurement::exact_moments(estimator, model, batch, truth.of_example, outcome_cap);
   return largest_difference(moments.mean, truth.gradient) / std::max(1.0, measurement::largest(truth.gradient));
 }
@@ -35,7 +35,7 @@ inline std::vector<double> mean_of(const Estimator<double>& estimator, const Mod
 
 /// Trace of the exact covariance.
 inline double variance_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
-  const auto truth = measurement::exact_truth(estimator.target(), model, batch, 1e6);
+  const auto truth = measurement::exact_reference(estimator.target(), model, batch, 1e6);
   return measurement::exact_moments(estimator, model, batch, truth.of_example, 1e6).trace;
 }
 
@@ -47,9 +47,9 @@ inline std::vector<double> finite_differences(const Target& target, Model<double
     for (auto& value : p.value) {
       const double at = value;
       value = at + step;
-      const double above = measurement::exact_truth(target, model, batch, 1e6).value;
+      const double above = measurement::exact_reference(target, model, batch, 1e6).value;
       value = at - step;
-      const double below = measurement::exact_truth(target, model, batch, 1e6).value;
+      const double below = measurement::exact_reference(target, model, batch, 1e6).value;
       value = at;
       result.push_back((above - below) / (2 * step));
     }
@@ -82,7 +82,7 @@ struct TabledBits {
     for (int z = 0; z < 4; ++z) {  // f is read from the model, with nearly certain bits
       const auto spec =
           std::string("bits[bits=2,function=table,logit=") + (z / 2 ? "200;" : "-200;") + (z % 2 ? "200]" : "-200]");
-      f[z] = measurement::exact_truth({}, *model_of(spec), one_example(), 1e6).value;
+      f[z] = measurement::exact_reference({}, *model_of(spec), one_example(), 1e6).value;
     }
   }
 };
@@ -102,7 +102,7 @@ inline double variance_of(const std::string& spec, const Model<double>& model, c
 inline measurement::Moments moments_of(const std::string& spec, const Model<double>& model,
                                        const Batch& batch = one_example()) {
   const auto estimator = estimator_of(spec, model);
-  const auto truth = measurement::exact_truth(estimator->target(), model, batch, 1e6);
+  const auto truth = measurement::exact_reference(estimator->target(), model, batch, 1e6);
   return measurement::exact_moments(*estimator, model, batch, truth.of_example, 1e6);
 }
 /// One estimate.

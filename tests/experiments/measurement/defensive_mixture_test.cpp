@@ -8,7 +8,7 @@
 
 #include "experiments/measurement/draw.hpp"
 #include "experiments/measurement/exact_moments.hpp"
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 #include "tests/support/exactness.hpp"
 
 namespace hardgrad::testing::defensive_mixture_test {
@@ -132,7 +132,7 @@ Coverage coverage(const std::string& spec, const std::string& model_spec, bool s
   const auto model = model_of(model_spec);
   const auto batch = one_example();
   const auto estimator = estimator_of(spec, *model);
-  const auto truth = exact_truth(estimator->target(), *model, batch, 1e6);
+  const auto truth = exact_reference(estimator->target(), *model, batch, 1e6);
   const auto exact = exact_moments(*estimator, *model, batch, truth.of_example, 1e5);
   Coverage result;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

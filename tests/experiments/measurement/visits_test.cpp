@@ -138,7 +138,7 @@ TEST_CASE("moments in parts are those of a plain enumeration in two passes") {
   constexpr int bits = 9;
   const auto model = model_of("bits[bits=9,t=0.3,logit=0.4;-1;0.2;2;0;-0.3;0.9;1.3;-2]");
   const auto estimator = estimator_of("reinforce", *model);
-  const auto truth = exact_truth({}, *model, one_example(), 1e6);
+  const auto truth = exact_reference({}, *model, one_example(), 1e6);
   std::vector<double> weights;
   std::vector<std::vector<double>> all;
   Tape<double> tape;
@@ -187,7 +187,7 @@ TEST_CASE("exact moments of an example: the same bits with any number of threads
   const auto compare = [](const Model<double>& model, const Batch& batch, const Case& one) {
     CAPTURE(one.estimator);
     const auto estimator = estimator_of(one.estimator, model);
-    const auto truth = exact_truth(estimator->target(), model, batch, 1e6);
+    const auto truth = exact_reference(estimator->target(), model, batch, 1e6);
     Moments first;
     for (const int threads : {1, 2, 3, 4}) {
       CAPTURE(threads);
@@ -232,7 +232,7 @@ TEST_CASE("visits in parts are counted together, and stopped together") {
   const auto model = model_of("bits[bits=1,t=0.3,logit=0.4]");
   Uneven uneven;
   uneven.inner = estimator_of("reinforce", *model);
-  const auto truth = exact_truth({}, *model, one_example(), 1e6);
+  const auto truth = exact_reference({}, *model, one_example(), 1e6);
   for (const int threads : {1, 2, 3, 4}) {
     CAPTURE(threads);
     with_threads(threads, [&] {

@@ -1,4 +1,4 @@
-#include "experiments/measurement/truth.hpp"
+#include "experiments/measurement/reference_gradient.hpp"
 
 #include <fmt/format.h>
 
@@ -21,10 +21,11 @@ namespace {
 
 /// By enumeration, or by a quadrature of `nodes` nodes a column.
 template <class T>
-Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, int nodes, double leaf_cap, const Stop& stop) {
+ReferenceGradient reference_of(const Target& target, const Model<T>& model, const Batch& batch, int nodes, double leaf_cap,
+                               const Stop& stop) {
   const int examples = batch.examples();
   const std::size_t size = model.parameters().size();
-  Truth truth{std::vector<double>(size), std::vector<std::vector<double>>(examples, std::vector<double>(size))};
+  ReferenceGradient truth{std::vector<double>(size), std::vector<std::vector<double>>(examples, std::vector<double>(size))};
   std::vector<double> value(examples);
   parallel_for(examples, [&](int b) {
     poll(stop);
@@ -47,22 +48,23 @@ Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, 
 
 }  // namespace
 
-double Truth::norm() const { return length_of(gradient); }
+double ReferenceGradient::norm() const { return length_of(gradient); }
 
-std::string Truth::what() const {
+std::string ReferenceGradient::what() const {
   if (nodes == 0) return "enumerated";
   return fmt::format("Gauss-Hermite quadrature, {} nodes a column, good to {:.1g} of its norm", nodes,
                      std::max(error / norm(), 1e-15));
 }
 
 template <class T>
-Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, const Stop& stop) {
+ReferenceGradient exact_reference(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap,
+                                  const Stop& stop) {
   const auto& structure = model.structure();
-  auto truth = truth_of(target, model, batch, 0, leaf_cap, stop);
+  auto truth = reference_of(target, model, batch, 0, leaf_cap, stop);
   if (structure.numbers()) {
     truth.nodes = structure.nodes();
-    const auto with = [&](int nodes) { return truth_of(target, model, batch, nodes, leaf_cap, stop); };
-    const auto rated = [&](Truth of, int nodes, const Truth& rougher) {
+    const auto with = [&](int nodes) { return reference_of(target, model, batch, nodes, leaf_cap, stop); };
+    const auto rated = [&](ReferenceGradient of, int nodes, const ReferenceGradient& rougher) {
       const auto rough = with(3 * nodes / 4);
       of.nodes = nodes;
       of.error = gauss_error(distance_between(rough.gradient, rougher.gradient), distance_between(of.gradient, rough.gradient));
@@ -78,7 +80,7 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
 }
 
 template <class T>
-const Truth* Truths<T>::of(const Target& target) {
+const ReferenceGradient* Truths<T>::of(const Target& target) {
   const auto& structure = model_.structure_with_policies();
   if (target.terms().drawn_from == DrawnFrom::posterior && !structure.posterior) {
     why_ = structure.lacks_posterior();
@@ -114,12 +116,12 @@ const Truth* Truths<T>::of(const Target& target) {
       why_ = fmt::format("example {} has {:.6g} {}, more than the cap of {:.6g}", b, terms, target.entry().counted, leaf_cap_);
       return nullptr;
     }
-  slot = exact_truth(target, model_, batch_, leaf_cap_, stop_);
+  slot = exact_reference(target, model_, batch_, leaf_cap_, stop_);
   return &*slot;
 }
 
-template Truth exact_truth(const Target&, const Model<float>&, const Batch&, double, const Stop&);
-template Truth exact_truth(const Target&, const Model<double>&, const Batch&, double, const Stop&);
+template ReferenceGradient exact_reference(const Target&, const Model<float>&, const Batch&, double, const Stop&);
+template ReferenceGradient exact_reference(const Target&, const Model<double>&, const Batch&, double, const Stop&);
 template class Truths<float>;
 template class Truths<double>;
 

@@ -13,7 +13,7 @@
 namespace hardgrad::measurement {
 
 /// The exact gradient of one target, by example.
-struct Truth {
+struct ReferenceGradient {
   std::vector<double> gradient;                 ///< [P] of the mean over the batch
   std::vector<std::vector<double>> of_example;  ///< [B][P]
   double value = 0;                             ///< the target's value, mean over the batch
@@ -36,12 +36,13 @@ struct LongRun {
 /// By enumeration, one example at a time (in TBB). UsageError with the count if an example has more than `leaf_cap` leaves.
 /// `stop` is polled between examples.
 template <class T>
-Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, const Stop& stop = {});
+ReferenceGradient exact_reference(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap,
+                                  const Stop& stop = {});
 
 /// Only the gradient, [P].
 template <class T>
 std::vector<double> exact_gradient(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap) {
-  return exact_truth(target, model, batch, leaf_cap).gradient;
+  return exact_reference(target, model, batch, leaf_cap).gradient;
 }
 
 /// Truths of one model and batch, computed at the first request.
@@ -52,7 +53,7 @@ class Truths {
       : model_(model), batch_(batch), leaf_cap_(leaf_cap), stop_(std::move(stop)) {}
   /// Null if the choices are too many to enumerate, or if the model lacks a posterior that the target needs; then `why` gives
   /// the reason.
-  const Truth* of(const Target& target);
+  const ReferenceGradient* of(const Target& target);
   const std::string& why() const { return why_; }
   /// The long run that replaces it: the result of `make`, called at the first request.
   template <class Make>
@@ -67,7 +68,7 @@ class Truths {
   const Batch& batch_;
   double leaf_cap_;
   Stop stop_;
-  std::map<std::string, std::optional<Truth>> known_;
+  std::map<std::string, std::optional<ReferenceGradient>> known_;
   std::map<std::string, std::optional<LongRun>> long_runs_;
   std::string why_;
 };
