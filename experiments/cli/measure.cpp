@@ -132,7 +132,7 @@ int status(const std::vector<measurement::Measurement>& measured) {
 
 template <class T>
 measurement::Measurement measure_one(const Spec& spec, const Scene<T>& scene, const MeasureArguments& options,
-                                     measurement::Truths<T>& truths) {
+                                     measurement::ReferenceGradients<T>& references) {
   const auto& model = *scene.model;
   if (const auto reason = why_unsupported(spec, model.structure_with_policies()); !reason.empty())
     return measurement::skipped(spec, reason);
@@ -140,7 +140,7 @@ measurement::Measurement measure_one(const Spec& spec, const Scene<T>& scene, co
   try {
     const auto estimator = open_estimator<T>(scene, spec, key / "init");
     adapt(*estimator, model, *scene.task, options.adapt, key / "adapt");
-    return measure<T>(spec, *estimator, model, scene.batch, options.settings, key / "noise", &truths);
+    return measure<T>(spec, *estimator, model, scene.batch, options.settings, key / "noise", &references);
   } catch (const measurement::NotFinite& e) {
     return measurement::failed(spec, e.what());
   } catch (const NotExact& e) {  // too many outcomes for this one
@@ -176,7 +176,7 @@ int measure_with(const MeasureArguments& options) {
   if (options.settings.covariance && scene.model->parameters().size() > most_listed_parameters)
     throw UsageError(fmt::format("--covariance: the model has {} parameters; at most {} are possible",
                                  scene.model->parameters().size(), most_listed_parameters));
-  measurement::Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
+  measurement::ReferenceGradients<T> references(*scene.model, scene.batch, options.settings.leaf_cap);
   if (all)
     std::erase_if(names, [&](const auto& name) {
       return !why_unsupported(Spec::parse(name), scene.model->structure_with_policies()).empty();
@@ -184,7 +184,7 @@ int measure_with(const MeasureArguments& options) {
   std::vector<measurement::Measurement> measured;
   sweeps::Progress progress(names.size(), sweeps::ProgressMode::bar, {}, {}, "estimators");
   for (const auto& name : names) {
-    measured.push_back(measure_one(Spec::parse(name), scene, options, truths));
+    measured.push_back(measure_one(Spec::parse(name), scene, options, references));
     progress.advance(false);
   }
   progress.finish();

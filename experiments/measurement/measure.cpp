@@ -72,11 +72,12 @@ void take_reference(Measurement& m, const ReferenceGradient& truth) {
 }
 
 template <class T>
-std::vector<std::pair<std::string, const ReferenceGradient*>> known_truths(Truths<T>& truths, const MeasureSettings& settings) {
+std::vector<std::pair<std::string, const ReferenceGradient*>> known_references(ReferenceGradients<T>& references,
+                                                                               const MeasureSettings& settings) {
   std::vector<std::pair<std::string, const ReferenceGradient*>> known;
   if (settings.estimand == "none") return known;
   for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo", "soft"})
-    if (const auto* truth = truths.of(name)) known.emplace_back(name, truth);
+    if (const auto* truth = references.of(name)) known.emplace_back(name, truth);
   return known;
 }
 
@@ -94,9 +95,9 @@ std::string what_quadratures_reached(const Moments& moments, double norm) {
 /// With at most `visits` visits; NotExact if there are more.
 template <class T>
 void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                     const MeasureSettings& settings, Truths<T>& truths, double visits) {
-  const auto* truth = truths.of(estimator.target());
-  if (!truth) throw NotExact("no exact " + m.target + ": " + truths.why());
+                     const MeasureSettings& settings, ReferenceGradients<T>& references, double visits) {
+  const auto* truth = references.of(estimator.target());
+  if (!truth) throw NotExact("no exact " + m.target + ": " + references.why());
   take_reference(m, *truth);
   const auto start = std::chrono::steady_clock::now();
   const auto moments = exact_moments(estimator, model, batch, truth->of_example, visits, settings.covariance, settings.stop);
@@ -115,7 +116,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.missed_hints = moments.missed_hints;
   m.effective_ratio_share = moments.ratios.effective_share();
   m.largest_ratio = moments.ratios.largest();
-  for (const auto& [name, other] : known_truths(truths, settings))
+  for (const auto& [name, other] : known_references(references, settings))
     m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
   const double rounding = sizeof(T) == 4 ? rounding_of<T>() * m.estimand_norm : 0;
@@ -130,13 +131,13 @@ constexpr double fine = 1e-3;
 /// The exact measurement, if it takes no more visits of an example than `replicates` replicates do.
 template <class T>
 std::optional<Measurement> measured_cheaply(const Measurement& begun, const Estimator<T>& estimator, const Model<T>& model,
-                                            const Batch& batch, const MeasureSettings& settings, Truths<T>& truths,
-                                            double replicates) {
+                                            const Batch& batch, const MeasureSettings& settings,
+                                            ReferenceGradients<T>& references, double replicates) {
   if (settings.method != Method::cheapest || settings.estimand == "none") return {};
   auto m = begun;
   try {
     const double visits = std::min(settings.outcome_cap, replicates * batch.examples());
-    measure_exactly(m, estimator, model, batch, settings, truths, visits);
+    measure_exactly(m, estimator, model, batch, settings, references, visits);
   } catch (const NotExact&) {
     return {};
   }
@@ -210,23 +211,23 @@ void sample_cosine(Measurement& m, const Estimator<T>& estimator, const Model<T>
 
 template <class T>
 void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                         const MeasureSettings& settings, Key noise, Truths<T>& truths) {
+                         const MeasureSettings& settings, Key noise, ReferenceGradients<T>& references) {
   const auto begun = m;
   // With rare options, and off policy, few replicates may not suffice, and their number would be doubled.
   const auto plan = mixture_plan(estimator, model, batch, noise);
   const int at_most = plan.empty() ? settings.replicates : std::max(settings.replicates, settings.most_replicates);
-  auto exact = measured_cheaply(begun, estimator, model, batch, settings, truths, at_most);
+  auto exact = measured_cheaply(begun, estimator, model, batch, settings, references, at_most);
   const auto take_exactly = [&] {
     m = *exact;
-    sample_cosine(m, estimator, model, batch, settings, noise, plan, *truths.of(estimator.target()));
+    sample_cosine(m, estimator, model, batch, settings, noise, plan, *references.of(estimator.target()));
   };
   if (exact) return take_exactly();
   const bool wanted = settings.estimand != "none";
-  const auto* truth = wanted ? truths.of(estimator.target()) : nullptr;
+  const auto* truth = wanted ? references.of(estimator.target()) : nullptr;
   if (truth && truth->rough() && settings.estimand == "any" && estimator.target().entry().stand_in) truth = nullptr;
   const LongRun* stand_in = nullptr;
   if (!truth && settings.estimand == "any")
-    stand_in = truths.long_run(estimator.target(), [&] {
+    stand_in = references.long_run(estimator.target(), [&] {
       return long_run(estimator.target(), model, batch, settings.replicates, noise, settings.stop);
     });
   if (stand_in) {
@@ -235,7 +236,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   }
   const bool known = truth || stand_in;
   if (truth) take_reference(m, *truth);
-  if (!known) m.estimand = wanted ? "unknown: " + truths.why() : not_wanted;
+  if (!known) m.estimand = wanted ? "unknown: " + references.why() : not_wanted;
   const auto reference = truth      ? truth->gradient
                          : stand_in ? stand_in->replicates.mean()
                                     : std::vector<double>(model.parameters().size());
@@ -245,7 +246,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
     return draw(r, estimator, model, batch, noise, plan, settings.stop, &visited);
   };
   const auto instead = [&](double replicates) {
-    exact = measured_cheaply(begun, estimator, model, batch, settings, truths, replicates);
+    exact = measured_cheaply(begun, estimator, model, batch, settings, references, replicates);
     return exact.has_value();
   };
   const auto [each, replicates] = draw_enough(
@@ -261,7 +262,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   if (exact) return take_exactly();
   m.mean = replicates.mean();
   m.variances = replicates.variances();
-  for (const auto& [name, other] : known_truths(truths, settings))
+  for (const auto& [name, other] : known_references(references, settings))
     m.bias_against[name] = replicates.distance(other->gradient).unbiased();
   derive(m);
 }
@@ -342,7 +343,7 @@ Measurement failed(const Spec& spec, const std::string& reason) { return not_mad
 
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                    const MeasureSettings& settings, Key noise, Truths<T>* shared) {
+                    const MeasureSettings& settings, Key noise, ReferenceGradients<T>* shared) {
   if (auto reason = why_unsupported(spec, model.structure_with_policies()); !reason.empty()) return skipped(spec, reason);
   if (settings.at_logits && settings.method == Method::exact)
     throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
@@ -351,8 +352,8 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   if (const auto& needs = Estimators::instance().at(spec.name).needs;
       settings.at_logits && std::find(needs.begin(), needs.end(), need::codes) != needs.end())
     return skipped(spec, "its gradient goes to the points near which codes are chosen, not to the logits");
-  Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
-  auto& truths = shared ? *shared : own;
+  ReferenceGradients<T> own(model, batch, settings.leaf_cap, settings.stop);
+  auto& references = shared ? *shared : own;
   Measurement m;
   m.estimator = spec.text;
   m.target = estimator.target().name();
@@ -360,9 +361,9 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   if (settings.at_logits)
     measure_at_logits(m, estimator, model, batch, settings, noise);
   else if (settings.method == Method::exact)
-    measure_exactly(m, estimator, model, batch, settings, truths, settings.outcome_cap);
+    measure_exactly(m, estimator, model, batch, settings, references, settings.outcome_cap);
   else
-    measure_by_sampling(m, estimator, model, batch, settings, noise, truths);
+    measure_by_sampling(m, estimator, model, batch, settings, noise, references);
   if (!settings.at_logits) group_variances(m, model.parameters());
   known_to_be_infinite(m, spec, model, batch);
   drop_ratios_of_rounding(m, std::numeric_limits<T>::epsilon());
@@ -374,8 +375,8 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
 }
 
 template Measurement measure(const Spec&, const Estimator<float>&, const Model<float>&, const Batch&, const MeasureSettings&,
-                             Key, Truths<float>*);
+                             Key, ReferenceGradients<float>*);
 template Measurement measure(const Spec&, const Estimator<double>&, const Model<double>&, const Batch&, const MeasureSettings&,
-                             Key, Truths<double>*);
+                             Key, ReferenceGradients<double>*);
 
 }  // namespace hardgrad::measurement

@@ -36,11 +36,11 @@ struct MeasureSettings {
 
 /// Measures one estimator. The noise of replicates is keyed by `noise`. Replicates run in TBB; the results do not depend on
 /// the number of threads. Throws Interrupted if settings.stop asks for it. Of exact moments no number is sampled, and `outcomes`
-/// is set. Does not change the estimator's learned state. Throws NotFinite if a gradient, a loss or a moment is not finite. `truths` may be
-/// shared by measurements of the same model and batch with the same settings and noise.
+/// is set. Does not change the estimator's learned state. Throws NotFinite if a gradient, a loss or a moment is not finite.
+/// `references` may be shared by measurements of the same model and batch with the same settings and noise.
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                    const MeasureSettings& settings, Key noise, Truths<T>* truths = nullptr);
+                    const MeasureSettings& settings, Key noise, ReferenceGradients<T>* references = nullptr);
 
 /// A measurement that was not made: unsupported (skipped), or not finite (failed).
 Measurement skipped(const Spec& spec, const std::string& reason);

@@ -80,7 +80,7 @@ ReferenceGradient exact_reference(const Target& target, const Model<T>& model, c
 }
 
 template <class T>
-const ReferenceGradient* Truths<T>::of(const Target& target) {
+const ReferenceGradient* ReferenceGradients<T>::of(const Target& target) {
   const auto& structure = model_.structure_with_policies();
   if (target.terms().drawn_from == DrawnFrom::posterior && !structure.posterior) {
     why_ = structure.lacks_posterior();
@@ -122,7 +122,7 @@ const ReferenceGradient* Truths<T>::of(const Target& target) {
 
 template ReferenceGradient exact_reference(const Target&, const Model<float>&, const Batch&, double, const Stop&);
 template ReferenceGradient exact_reference(const Target&, const Model<double>&, const Batch&, double, const Stop&);
-template class Truths<float>;
-template class Truths<double>;
+template class ReferenceGradients<float>;
+template class ReferenceGradients<double>;
 
 }  // namespace hardgrad::measurement

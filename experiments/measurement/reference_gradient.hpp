@@ -45,11 +45,11 @@ std::vector<double> exact_gradient(const Target& target, const Model<T>& model, 
   return exact_reference(target, model, batch, leaf_cap).gradient;
 }
 
-/// Truths of one model and batch, computed at the first request.
+/// Reference gradients of one model and batch, computed at the first request.
 template <class T>
-class Truths {
+class ReferenceGradients {
  public:
-  Truths(const Model<T>& model, const Batch& batch, double leaf_cap, Stop stop = {})
+  ReferenceGradients(const Model<T>& model, const Batch& batch, double leaf_cap, Stop stop = {})
       : model_(model), batch_(batch), leaf_cap_(leaf_cap), stop_(std::move(stop)) {}
   /// Null if the choices are too many to enumerate, or if the model lacks a posterior that the target needs; then `why` gives
   /// the reason.

@@ -86,12 +86,12 @@ measurement::Measurement try_measurement(Trial& trial, const training::Training<
   auto how = settings.measure;
   how.replicates = std::min(how.replicates, 8);
   how.stop = stop;
-  measurement::Truths<T> truths(*training.model, batch, how.leaf_cap, stop);
+  measurement::ReferenceGradients<T> references(*training.model, batch, how.leaf_cap, stop);
   measurement::Measurement result;
   const auto timed = [&] {
     const auto start = Clock::now();
     try {
-      result = measure<T>(training.estimator_spec, *training.estimator, *training.model, batch, how, noise, &truths);
+      result = measure<T>(training.estimator_spec, *training.estimator, *training.model, batch, how, noise, &references);
     } catch (const Interrupted&) {
       trial.cut = true;
     }

@@ -31,10 +31,10 @@ struct Scene {
   Scene(const SceneSpec& spec, bool posterior)
       : narrow(spec, posterior),
         wide(make_model<double>(Spec::parse(spec.model), narrow.task->dimensions(), Key(1) / "init", posterior)),
-        truths(*wide, narrow.batch, measurement::MeasureSettings().leaf_cap) {}
+        references(*wide, narrow.batch, measurement::MeasureSettings().leaf_cap) {}
   SmallScene narrow;
   std::unique_ptr<Model<double>> wide;
-  measurement::Truths<double> truths;
+  measurement::ReferenceGradients<double> references;
 };
 
 /// Made once per process.
@@ -102,7 +102,7 @@ class EstimatorVerifier {
   }
 
   void on_model(const SceneSpec& spec) {
-    auto& [narrow_scene, wide_model, truths] = scene_of(spec, wants_posterior(spec_));
+    auto& [narrow_scene, wide_model, references] = scene_of(spec, wants_posterior(spec_));
     const auto& [task, batch, narrow_model] = narrow_scene;
     const auto& structure = narrow_model->structure();
     if (!supported(structure, "contract", spec.name)) return;
@@ -112,7 +112,7 @@ class EstimatorVerifier {
           if (auto broken = broken_contract(spec_, *narrow, *narrow_model, batch); !broken.empty()) return broken;
           return broken_contract(spec_, *wide, *wide_model, batch);
         }));
-    if (unbiased_) sampled_mean("mean", spec.name, *wide, *wide_model, batch, model_draws, &truths);
+    if (unbiased_) sampled_mean("mean", spec.name, *wide, *wide_model, batch, model_draws, &references);
   }
 
   void on_model(const TestModel& tested, int most_draws) {
@@ -175,7 +175,7 @@ class EstimatorVerifier {
 
   void sampled_mean(const std::string& what, const std::string& where, const Estimator<double>& estimator,
                     const Model<double>& model, const Batch& batch, int replicates,
-                    measurement::Truths<double>* truths = nullptr) {
+                    measurement::ReferenceGradients<double>* references = nullptr) {
     if (quick_) replicates /= 10;
     measurement::MeasureSettings settings;
     settings.replicates = replicates;
@@ -183,7 +183,7 @@ class EstimatorVerifier {
     settings.stop = stop_;
     std::string found, unknown,
         failure = guarded([&]() -> std::string {
-          const auto m = measure(spec_, estimator, model, batch, settings, Key(4), truths);
+          const auto m = measure(spec_, estimator, model, batch, settings, Key(4), references);
           const double p = std::isnan(m.bias_p_value) ? m.bias_p_value_plain : m.bias_p_value;  // NaN for a long run
           found = fmt::format("p(unbiased) = {:.2g}, relative bias {:.2g} ({} draws)", p, m.relative_bias, replicates);
           if (m.estimand != "enumerated") found += "; truth: " + m.estimand;

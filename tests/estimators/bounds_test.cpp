@@ -425,10 +425,10 @@ TEST_CASE("bounds: impossible settings are rejected") {
   auto factorised = model_of("bits[bits=30]", true);  // 60 rows, but 2^30 sets of choices
   CHECK_NOTHROW(exact_reference("wake", *factorised, one_example(), 60));
   const auto batch = one_example();
-  Truths<double> truths(*factorised, batch, 1e6);
-  CHECK(truths.of("importance_bound[samples=2]") == nullptr);
-  CHECK(truths.why().find("multisets of samples") != std::string::npos);
-  CHECK(truths.of("elbo") != nullptr);
+  ReferenceGradients<double> references(*factorised, batch, 1e6);
+  CHECK(references.of("importance_bound[samples=2]") == nullptr);
+  CHECK(references.why().find("multisets of samples") != std::string::npos);
+  CHECK(references.of("elbo") != nullptr);
   CHECK_THROWS_WITH_AS(estimator_of("vimco[samples=1]", *model), doctest::Contains("samples must be at least 2"), UsageError);
   CHECK_THROWS_AS(estimator_of("tvo[beta1=0]", *model), UsageError);
   for (const std::vector<double>& partition :
@@ -474,14 +474,15 @@ TEST_CASE("with a nearly certain posterior, bounds and slopes are finite") {
 TEST_CASE("targets of one kind with different settings have different truths") {
   const TwoBits toy;
   const auto batch = one_example();
-  Truths<double> truths(*toy.model, batch, 1e6);
-  const auto* two = truths.of("importance_bound[samples=2]");
-  const auto* three = truths.of("importance_bound[samples=3]");
+  ReferenceGradients<double> references(*toy.model, batch, 1e6);
+  const auto* two = references.of("importance_bound[samples=2]");
+  const auto* three = references.of("importance_bound[samples=3]");
   REQUIRE(two != nullptr);
   REQUIRE(three != nullptr);
   CHECK(two->value > three->value);
-  CHECK(truths.of("importance_bound[samples=2]") == two);
-  CHECK(truths.of("thermodynamic[partition=0;0.2;1]")->value > truths.of("thermodynamic[partition=0;0.2;0.6;1]")->value);
+  CHECK(references.of("importance_bound[samples=2]") == two);
+  CHECK(references.of("thermodynamic[partition=0;0.2;1]")->value >
+        references.of("thermodynamic[partition=0;0.2;0.6;1]")->value);
 }
 
 }  // namespace

@@ -259,9 +259,9 @@ TEST_CASE("wake_sleep: a model without dreams is rejected, and so is a truth bey
   auto bits = model_of("bits", true);
   CHECK_THROWS_WITH_AS(estimator_of("wake_sleep", *bits), doctest::Contains("it cannot dream: use wake_wake"), UsageError);
   const auto batch = one_example();
-  Truths<double> truths(*bits, batch, 1e6);
-  CHECK(truths.of("wake_sleep") == nullptr);
-  CHECK(truths.why().find("dream") != std::string::npos);
+  ReferenceGradients<double> references(*bits, batch, 1e6);
+  CHECK(references.of("wake_sleep") == nullptr);
+  CHECK(references.why().find("dream") != std::string::npos);
   const auto all = cases();
   const auto& [name, model, text] = all.back();
   // 1 + 3 x 4 observations, with up to 4 sets of choices for the first example, and the 4 of the data

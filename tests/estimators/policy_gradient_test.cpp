@@ -158,9 +158,9 @@ TEST_CASE("targets of rewards: gradients are finite differences, and the likelih
   }
   const auto bits = model_of("bits[bits=2]");
   const auto one = one_example();
-  Truths<double> truths(*bits, one, 1e6);
-  CHECK(truths.of("success_likelihood") == nullptr);
-  CHECK(truths.why().find("no rewards") != std::string::npos);
+  ReferenceGradients<double> references(*bits, one, 1e6);
+  CHECK(references.of("success_likelihood") == nullptr);
+  CHECK(references.why().find("no rewards") != std::string::npos);
   CHECK(why_unsupported(Spec::parse("policy_gradient[preset=maxrl]"), bits->structure()).find("no rewards") !=
         std::string::npos);
   CHECK(why_unsupported(Spec::parse("policy_gradient[preset=maxrl]"), model->structure()).empty());

@@ -81,9 +81,9 @@ TEST_CASE("a reward is no likelihood: targets that average exp(-loss) are refuse
   CHECK(why_unsupported(Spec::parse("exact_marginal"), plain->structure()).empty());
   CHECK(why_unsupported(Spec::parse("rloo"), hybrid->structure()).empty());
   const auto images = two_images();
-  measurement::Truths<double> truths(*hybrid, images, 1e6);
-  CHECK(truths.of("marginal_likelihood") == nullptr);
-  CHECK(truths.why() == hybrid->structure().lacks_likelihood());
+  measurement::ReferenceGradients<double> references(*hybrid, images, 1e6);
+  CHECK(references.of("marginal_likelihood") == nullptr);
+  CHECK(references.why() == hybrid->structure().lacks_likelihood());
 }
 
 }  // namespace hardgrad::testing::stopped_gradients_test
