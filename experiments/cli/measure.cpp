@@ -69,7 +69,7 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
                                {"reason", m.reason},
                                {"estimand", m.estimand},
                                {"variance_is_infinite", std::isinf(m.variance)},
-                               {"unsupported", m.why_unreliable},
+                               {"unsupported", m.reliability_warning},
                                {"entropy_by_site", numbers(m.entropy_by_site)},
                                {"variance_by_site", numbers(m.variance_by_site)},
                                {"bias_against", numbers(m.bias_against)},

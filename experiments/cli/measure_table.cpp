@@ -45,7 +45,7 @@ std::string text_of(const Quantity& row, const Measurement& m, double epsilon) {
     text = exact_bias_text(m, epsilon);
   else
     text = short_number(m.*row.measured * (row.measured == &Measurement::seconds ? 1e3 : 1));
-  return text + (row.sampled == OfSamples::estimate && !m.why_unreliable.empty() ? " ?" : "");
+  return text + (row.sampled == OfSamples::estimate && !m.reliability_warning.empty() ? " ?" : "");
 }
 
 /// The quantities that a table of these measurements shows.
@@ -81,12 +81,12 @@ void print_table_of(const std::vector<Measurement>& measured, double epsilon) {
 void print_measured(const std::vector<Measurement>& measured, double epsilon) {
   print_table_of(measured, epsilon);
   for (const auto& m : measured)
-    if (m.status == "ok" && !m.why_unreliable.empty())
+    if (m.status == "ok" && !m.reliability_warning.empty())
       put("? {}: {}{}\n", m.estimator,
           std::isinf(m.variance)
               ? ""
               : counted(static_cast<std::size_t>(m.replicates), "replicate") + " do not support their intervals: ",
-          m.why_unreliable);
+          m.reliability_warning);
   for (const auto& m : measured)
     if (m.status == "ok" && m.variance == 0 && std::all_of(m.mean.begin(), m.mean.end(), [](double g) { return g == 0; }))
       put("{}: no signal: every gradient is 0\n", m.estimator);

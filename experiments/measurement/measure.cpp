@@ -165,13 +165,13 @@ std::pair<Cost, ReplicateStatistics> draw_enough(Measurement& m, ReplicateSums s
     m.effective_sample_size = replicates.effective_sample_size();
     m.tail_index = replicates.tail().index;
     take(replicates);
-    m.why_unreliable = why_unreliable(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
-    const bool supported = m.why_unreliable.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
+    m.reliability_warning = reliability_warning(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
+    const bool supported = m.reliability_warning.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
     const bool confirmed = supported_before || known;
     if (supported && !confirmed && last)
-      m.why_unreliable = "half as many did not support them, and twice as many would have to";
+      m.reliability_warning = "half as many did not support them, and twice as many would have to";
     if (last || (supported && confirmed) || instead(2.0 * replicates.count())) {
-      if (m.why_unreliable.empty()) m.why_unreliable = missed(m, replicates);
+      if (m.reliability_warning.empty()) m.reliability_warning = missed(m, replicates);
       return {each, std::move(replicates)};
     }
     supported_before = supported;
@@ -321,7 +321,7 @@ void known_to_be_infinite(Measurement& m, const Spec& spec, const Model<T>& mode
     m.exact_variance = m.exact_squared_bias = m.exact_cosine = not_a_number;
     m.variance_by_group.clear();
     m.variance_by_site.clear();
-    m.why_unreliable = "the variance is infinite: " + why;
+    m.reliability_warning = "the variance is infinite: " + why;
     derive(m);
     return;
   }

@@ -45,7 +45,7 @@ struct Measurement {
   double largest_ratio = not_a_number;          ///< off policy: Ratios::largest
   /// By visiting every outcome, in addition to Method::sampled, if that takes no more visits than the sample takes examples.
   double exact_variance = not_a_number, exact_squared_bias = not_a_number, exact_cosine = not_a_number;
-  std::string why_unreliable;              ///< why the replicates do not support these statistics; empty if they do
+  std::string reliability_warning;         ///< why the replicates do not support these statistics; empty if they do
   double rows = not_a_number;              ///< model rows per gradient
   double attention_values = not_a_number;  ///< per gradient
   double missed_hints = not_a_number;      ///< Tape::missed_hints per gradient: work done twice, which changes no number

@@ -85,7 +85,7 @@ void drop_ratios_of_rounding(Measurement& m, double epsilon) {
 /// where few replicates carry the variance.
 constexpr double enough_weighted = 20;
 
-std::string why_unreliable(const Measurement& m, const ReplicateStatistics& replicates, bool claims) {
+std::string reliability_warning(const Measurement& m, const ReplicateStatistics& replicates, bool claims) {
   const bool unseen = m.unvisited_mass > 0;
   const auto left = unseen ? fmt::format(", and choices of probability {:.2g} were never made", m.unvisited_mass) : "";
   const bool exact = std::isfinite(m.exact_variance);

@@ -94,7 +94,7 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
     measurement::take_bias(m, replicates, level, nullptr);
     measurement::test_bias(m, replicates, single ? measurement::rounding_of<float>() : measurement::rounding_of<double>());
   }
-  m.why_unreliable = measurement::why_unreliable(m, replicates, false);
+  m.reliability_warning = measurement::reliability_warning(m, replicates, false);
   measurement::derive(m);
   measurement::drop_ratios_of_rounding(m,
                                        single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon());
@@ -102,7 +102,8 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
   for (const auto& row : measurement::quantities())
     if (row.measured && row.sampled != measurement::OfSamples::no) numbers[py::str(std::string(row.name))] = m.*row.measured;
   for (const auto& [name, bounds] : m.intervals) intervals[name.c_str()] = py::make_tuple(bounds[0], bounds[1]);
-  return py::dict(py::arg("numbers") = numbers, py::arg("intervals") = intervals, py::arg("unsupported") = m.why_unreliable);
+  return py::dict(py::arg("numbers") = numbers, py::arg("intervals") = intervals,
+                  py::arg("unsupported") = m.reliability_warning);
 }
 
 /// The facts of all measured quantities, by name.

@@ -54,7 +54,7 @@ requires std::same_as<std::remove_const_t<R>, training::MeasurementPoint>
 void members(R& r, const F& f) {
   auto& m = r.measurement;
   f("step", r.step), f("estimator", m.estimator), f("target", m.target), f("known_unbiased", m.known_unbiased);
-  f("status", m.status), f("reason", m.reason), f("why_unreliable", m.why_unreliable), f("intervals", m.intervals);
+  f("status", m.status), f("reason", m.reason), f("why_unreliable", m.reliability_warning), f("intervals", m.intervals);
   f("mean", m.mean), f("variances", m.variances);
   f("numbers", m);  // of the table of quantities
 }

@@ -166,7 +166,7 @@ void add_measurements(ColumnBuilder& b, const Records& records, const Labels& la
                            flags_of("measurement_status", {"ok", "skipped", "absent"}));
   each([&](std::size_t i, const measurement::Measurement& m) { status[i] = m.status == "ok" ? 0 : 1; });
   strings("measurement_reason", [](auto& m) { return m.reason; });
-  strings("measurement_unsupported", [](auto& m) { return m.why_unreliable; });
+  strings("measurement_unsupported", [](auto& m) { return m.reliability_warning; });
   strings("measured_estimator", [](auto& m) { return m.estimator; });
   strings("own_target", [](auto& m) { return m.target; });
   strings("known_unbiased", [](auto& m) { return m.known_unbiased; });

@@ -179,7 +179,7 @@ TEST_CASE("a nearly constant bit: few replicates find its rare value") {
     CHECK(std::isfinite(m.exact_variance) == (cap > 1));
     CHECK(m.replicates == 64);
     CHECK(m.unvisited_mass == 0);
-    CHECK(m.why_unreliable == "");
+    CHECK(m.reliability_warning == "");
     CHECK(m.intervals.at("variance")[0] <= exact.variance);
     CHECK(m.intervals.at("variance")[1] >= exact.variance);
     CHECK(m.variance == doctest::Approx(exact.variance).epsilon(0.5));
@@ -195,7 +195,7 @@ TEST_CASE("a sample that lacks rare values is reported as such") {
     m.effective_sample_size = r.effective_sample_size();
     m.unvisited_mass = unvisited;
     m.exact_variance = exact;
-    return why_unreliable(m, r, true);
+    return reliability_warning(m, r, true);
   };
   CHECK(why(still, 0, not_a_number) == "");
   CHECK(why(still, 3e-4, not_a_number) == "they show no noise, and choices of probability 0.0003 were never made");
@@ -214,7 +214,7 @@ TEST_CASE("cheap moments are exact by themselves, and dear ones sampled") {
   CHECK(cheap.variance == doctest::Approx(exactly("reinforce[samples=2]", "bits[bits=3,t=0.3,logit=-8]").variance));
   CHECK(std::isnan(cheap.replicates));
   CHECK(std::isnan(cheap.bias_p_value_plain));
-  CHECK(cheap.why_unreliable == "");
+  CHECK(cheap.reliability_warning == "");
   const auto dear = of("reinforce[samples=2]", "bits[bits=10,t=0.3]", 64, 64);
   CHECK(!is_exact(dear));
   CHECK(dear.replicates == 64);
@@ -239,7 +239,7 @@ TEST_CASE("nearly certain attention: unmarked intervals contain the truth, and p
           const auto m = sampled(estimator, model, 256, 4096, outcome_cap, Key(36) / seed);
           ++measured;
           contradicted += m.bias_p_value < 1e-12 && m.bias_p_value_plain > 0.05;
-          if (!m.why_unreliable.empty()) continue;
+          if (!m.reliability_warning.empty()) continue;
           ++unmarked;
           const auto holds = [](const Interval& ends, double value) {
             return ends[0] <= value + 1e-12 && value <= ends[1] + 1e-12;
@@ -265,7 +265,7 @@ TEST_CASE("an ordinary sample supports its intervals, and no more replicates are
       CAPTURE(estimator);
       CAPTURE(model);
       const auto m = sampled(estimator, model, 400, 100000);
-      CHECK(m.why_unreliable == "");
+      CHECK(m.reliability_warning == "");
       CHECK(m.replicates == 400);
       ++seen;
     }
