@@ -14,7 +14,7 @@ from .groups import Group, runs_of
 from .measured import biased_runs, measurements
 from .quantities import evaluation_names, most_common
 from .result import Result
-from .rounding import at_step, unsupported
+from .rounding import at_step, has_reliability_warning
 from .statistics import (
     holm,
     interquartile_mean_interval,
@@ -49,7 +49,7 @@ def bias_tests(
         at_step(result, "squared_bias", step)[there] if "squared_bias" in result else np.nan
     )
     frame["p_value"], frame["p_holm"] = p[there], holm(p[there])
-    frame["supported"] = ~unsupported(result, step)[there]
+    frame["supported"] = ~has_reliability_warning(result, step)[there]
     frame["biased"] = biased_runs(result, step, level)[there]
     return frame
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .groups import Group
 from .result import Result
-from .rounding import at_step, unsupported
+from .rounding import at_step, has_reliability_warning
 from .statistics import Mean, holm, mean_interval, propagated_mean
 from .steps import Step
 
@@ -80,7 +80,9 @@ def biased_runs(result: Result, step: Step, level: float = 0.05) -> np.ndarray:
     if "bias_p_value" not in result:
         return np.zeros(result.count, bool)
     with np.errstate(invalid="ignore"):
-        return (holm(at_step(result, "bias_p_value", step)) < level) & ~unsupported(result, step)
+        return (holm(at_step(result, "bias_p_value", step)) < level) & ~has_reliability_warning(
+            result, step
+        )
 
 
 def known_unbiased(result: Result, step: Step) -> np.ndarray:

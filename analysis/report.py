@@ -27,7 +27,7 @@ from .numbers_in_words import bare_p, quantity_name, score
 from .page import blocks_table, page, picture, rows_table, sortable_table
 from .quantities import evaluation_names, most_common
 from .result import Result
-from .rounding import shown_unsupported
+from .rounding import shows_reliability_warning
 from .table import MOST_SETTINGS, QUANTITIES, caption, keys_of, leading, only, readable, table
 from .tried import chosen, tried
 
@@ -478,10 +478,10 @@ def _cells(result: Result, at: str | int, others: int = 0) -> list[str]:
         ("bias_p_value", "p (corrected)"),
     ):
         if name in result and "measurement_step" in result.data[name].dims:
-            unsupported = shown_unsupported(result, name, result.step(at)) & (name != "rows")
+            warned = shows_reliability_warning(result, name, result.step(at)) & (name != "rows")
             columns[title] = [
                 _number(v) + (" ?" if mark else "")
-                for v, mark in zip(per_run(result, name, at), unsupported)
+                for v, mark in zip(per_run(result, name, at), warned)
             ]
     if "total_rows" in result:
         columns["rows in all"] = [_number(v) for v in per_run(result, "total_rows")]

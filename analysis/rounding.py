@@ -71,7 +71,7 @@ def at_step(result: Result, name: str, step: Step) -> np.ndarray:
     return np.where(tiny if values.ndim == 1 else tiny[:, None], 0.0, values)
 
 
-def unsupported(result: Result, step: Step) -> np.ndarray:
+def has_reliability_warning(result: Result, step: Step) -> np.ndarray:
     """[run] Whether the replicates do not support the estimates from them
     (`measurement_unsupported`)."""
     if "measurement_unsupported" not in result:
@@ -79,7 +79,7 @@ def unsupported(result: Result, step: Step) -> np.ndarray:
     return result.at("measurement_unsupported", step).astype(str) != ""
 
 
-def shown_unsupported(result: Result, name: str, step: Step) -> np.ndarray:
+def shows_reliability_warning(result: Result, name: str, step: Step) -> np.ndarray:
     """[run] Whether a measured quantity is displayed with a question mark: it is sampled, and its
     replicates do not support it."""
-    return unsupported(result, step) & ~np.isfinite(_exactly(result, name, step))
+    return has_reliability_warning(result, step) & ~np.isfinite(_exactly(result, name, step))

@@ -16,7 +16,7 @@ from .numbers_in_words import number, quantity_name, with_interval
 from .numbers_in_words import score as in_percent
 from .quantities import comparable, evaluation_names, most_common, ranking_quantity
 from .result import Result
-from .rounding import shown_unsupported
+from .rounding import shows_reliability_warning
 from .statistics import Mean, mean_interval, ranked
 from .steps import Step
 
@@ -59,7 +59,7 @@ def table(
         for name in MEASURED
         if has_measurements and name in result
     }
-    unsupported = {name: shown_unsupported(result, name, step) for name in of}
+    warned = {name: shows_reliability_warning(result, name, step) for name in of}
     known = known_unbiased(result, step) if has_measurements else np.zeros(result.count, bool)
     steps = result.values("measurement_step") if has_measurements else np.zeros(0, int)
     for (task, model), members in result.panels.items():
@@ -104,9 +104,7 @@ def table(
             nothing = Mean(np.nan, np.nan, np.nan, 0)
             for name in MEASURED:
                 put(name, of[name](group) if name in of else nothing)
-                row[name + "_unsupported"] = bool(
-                    name in of and unsupported[name][group.runs].any()
-                )
+                row[name + "_unsupported"] = bool(name in of and warned[name][group.runs].any())
             row["split"] = in_common(result.splits[group.runs])
             row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
             put("final_loss", mean_interval(result.last(loss)[group.runs]) if loss else nothing)
@@ -169,7 +167,7 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
         numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
         noise = (frame[f"{name}_low"] <= 0) & (frame[f"{name}_high"] > 0)
         of_bias = name in ("squared_bias", "relative_bias")
-        unsupported = frame.get(f"{name}_unsupported", pd.Series(False, frame.index))
+        warned = frame.get(f"{name}_unsupported", pd.Series(False, frame.index))
         out[title] = [
             in_percent(frame["metric_share"].iloc[i], *v)
             if name == "metric"
@@ -180,7 +178,7 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
                 if of_bias and noise.iloc[i] and np.isfinite(v[2])
                 else with_interval(*v)
             )
-            + (" ?" if unsupported.iloc[i] and not (of_bias and frame["unbiased"].iloc[i]) else "")
+            + (" ?" if warned.iloc[i] and not (of_bias and frame["unbiased"].iloc[i]) else "")
             for i, v in enumerate(numbers)
         ]
     if "metric" in out:

@@ -44,8 +44,8 @@ def test_each_finding_is_said_with_its_numbers():
         "On t0, at step 0, REINFORCE has 40 times the variance of leave-one-out (rloo); the mean of straight-through is off by 50% of the gradient."]
     page = report(data)
     assert page.index('id="findings"') < page.index("On t0 after 100 steps leave-one-out (rloo) ends at 69.0%") < page.index('id="ranking"')
-    doubtful = data.assign(measurement_unsupported=(("run", "measurement_step"), np.ones((data.sizes["run"], 1), np.uint8)))
-    assert not any("biased by" in line or "is off by" in line for line in findings(Result(doubtful))), "a bias with a mark is not quoted"
+    warned = data.assign(measurement_unsupported=(("run", "measurement_step"), np.ones((data.sizes["run"], 1), np.uint8)))
+    assert not any("biased by" in line or "is off by" in line for line in findings(Result(warned))), "a bias with a mark is not quoted"
 
 
 def with_rows(data: xr.Dataset, rows: dict[str, float], half: dict[str, float]) -> xr.Dataset:

@@ -89,9 +89,9 @@ def test_bias_tests_correct_for_their_number():
 
 
 def test_what_replicates_do_not_support_is_marked_and_finds_no_bias():
-    doubtful = np.array([["", ""], ["5 carry", ""], ["", ""], ["", ""]], object)
+    warned = np.array([["", ""], ["5 carry", ""], ["", ""], ["", ""]], object)
     p = (("run", "measurement_step"), np.full((4, 2), 1e-9))
-    data = made_up(bias_p_value=p, measurement_unsupported=(("run", "measurement_step"), doubtful))
+    data = made_up(bias_p_value=p, measurement_unsupported=(("run", "measurement_step"), warned))
     assert bias_tests(data)["biased"].tolist() == [True, False, True, True]
     text = format_table(table(data))
     assert [line.count("?") for line in text.splitlines() if line.startswith(("1", "2", "–"))] in ([2, 0], [0, 2]), text
