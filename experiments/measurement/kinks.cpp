@@ -127,14 +127,14 @@ namespace {
 std::array<std::uint32_t, 5> place(const Draw& d) { return {d.example, d.replica, d.step, d.index, d.column}; }
 
 /// Fixed noise, except for one draw. Discrete draws, and the stretches of continuous draws, visit all their values.
-class Held final : public NoiseEnumerator {
+class FixedNoise final : public NoiseEnumerator {
  public:
   struct Drawn {
     Draw where;
     Stretch stretch;
   };
 
-  Held() : NoiseEnumerator(false) {}
+  FixedNoise() : NoiseEnumerator(false) {}
   /// Before a run: `varied` is the index of the continuous draw that varies; -1 for none.
   void hold(std::ptrdiff_t varied, double share) {
     begin();
@@ -179,7 +179,7 @@ std::span<const double> Kinks::of(const Draw& where) const {
 
 Kinks find_kinks(const Estimating& estimate, double most) {
   Kinks kinks;
-  Held noise;
+  FixedNoise noise;
   double runs = 0;
   const auto run = [&](std::ptrdiff_t varied, double share) {
     ++runs;
