@@ -31,7 +31,7 @@ int check(const std::string& path, bool json) {
     looked = cells.files();
     const auto plan = sweeps::read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
       const auto hash = cell.at("hash").get<std::string>();
-      if (const auto way = folder.unfinished(hash); path_kind(way) != PathKind::missing) {
+      if (const auto way = folder.partial(hash); path_kind(way) != PathKind::missing) {
         ++looked;
         for (auto& problem : storage::check_file(way))
           if (path_kind(way) != PathKind::missing) problems.push_back(problem + "; the cell starts again");

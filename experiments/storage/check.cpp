@@ -8,8 +8,8 @@
 #include "experiments/storage/archive.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/cell.hpp"
+#include "experiments/storage/partial_cell.hpp"
 #include "experiments/storage/process.hpp"
-#include "experiments/storage/unfinished.hpp"
 
 namespace hardgrad::storage {
 namespace {
@@ -82,7 +82,7 @@ std::vector<std::string> check_file(const std::string& path) {
     else if (archive.kind == "checkpoint")
       archive.group("parameters");
     else if (archive.kind == "unfinished")
-      read_unfinished(path);
+      read_partial_cell(path);
     else
       problems.push_back(path + ": is of an unknown kind \"" + archive.kind + "\"");
   } catch (const InputError& error) {

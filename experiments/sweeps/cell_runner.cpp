@@ -58,15 +58,15 @@ void CellRunner::compute(const Cell& cell) {
   const auto record = run_cell(plan_, cell, tasks_,
                                {.stop = [this] { return stop(); },
                                 .checkpoint = folder_.checkpoint(cell.hash),
-                                .unfinished = folder_.unfinished(cell.hash),
-                                .save = [&](const storage::Unfinished& unfinished) { save(cell, unfinished); },
+                                .partial = folder_.partial(cell.hash),
+                                .save = [&](const storage::PartialCell& partial) { save(cell, partial); },
                                 .progress = [&](const CellProgress& progress) { log_.progress(cell, progress, told); }});
   // Includes the training in earlier runs.
   const double seconds = std::max(record.result.seconds, std::chrono::duration<double>(Clock::now() - start).count());
   log_.end(cell, record, seconds, [&] {
     cells_.append(record);
     // A failed cell resumes from there; a failed trial is done.
-    if (record.status != storage::CellStatus::failed || cell.round > 0) remove_unfinished(cell);
+    if (record.status != storage::CellStatus::failed || cell.round > 0) remove_partial_cell(cell);
     return file_of(cell);
   });
   stop_if_failed(cell, record.status == storage::CellStatus::failed);
@@ -112,19 +112,19 @@ void CellRunner::work(const Todo& todo) {
   claims_.give_back(cell.hash);
 }
 
-void CellRunner::save(const Cell& cell, const storage::Unfinished& unfinished) {
+void CellRunner::save(const Cell& cell, const storage::PartialCell& partial) {
   log_.unless_closed([&] {
     try {
-      storage::write_unfinished(folder_.unfinished(cell.hash), unfinished);
+      storage::write_partial_cell(folder_.partial(cell.hash), partial);
     } catch (const UsageError& error) {  // the cell may still succeed
       if (!std::exchange(cannot_save_, true)) log_.say(fmt::format("a running cell was not saved: {}", error.what()));
     }
   });
 }
 
-void CellRunner::remove_unfinished(const Cell& cell) const {
+void CellRunner::remove_partial_cell(const Cell& cell) const {
   std::error_code none;
-  std::filesystem::remove(folder_.unfinished(cell.hash), none);
+  std::filesystem::remove(folder_.partial(cell.hash), none);
 }
 
 }  // namespace hardgrad::sweeps

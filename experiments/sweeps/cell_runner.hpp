@@ -74,13 +74,13 @@ class CellRunner {
   /// Whether it has stopped, or must.
   bool stop() const { return halt_ || options_.interrupted(); }
   /// Removes the state of an unfinished cell.
-  void remove_unfinished(const Cell& cell) const;
+  void remove_partial_cell(const Cell& cell) const;
 
  private:
   void round(const std::vector<Todo>& todo);
   void work(const Todo& todo);
   void compute(const Cell& cell);
-  void save(const Cell& cell, const storage::Unfinished& unfinished);
+  void save(const Cell& cell, const storage::PartialCell& partial);
   bool done_elsewhere(const Todo& todo);
   std::string file_of(const Cell& cell) const;
   void stop_if_failed(const Cell& cell, bool failed);

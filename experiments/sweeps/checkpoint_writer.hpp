@@ -34,12 +34,12 @@ class CheckpointWriter {
     saved_ = Clock::now();
     const auto& found = training_.so_far.result;
     if (!saves() || (training_.step == 0 && found.measurements.empty() && found.evaluations.empty())) return;
-    storage::Unfinished unfinished;
-    unfinished.record = record_;
-    unfinished.record.costs["cpu_seconds"] += thread_seconds() - began_;
-    unfinished.starting = starting_;
-    storage::put_away(training_, unfinished);
-    hooks_.save(unfinished);
+    storage::PartialCell partial;
+    partial.record = record_;
+    partial.record.costs["cpu_seconds"] += thread_seconds() - began_;
+    partial.starting = starting_;
+    storage::put_away(training_, partial);
+    hooks_.save(partial);
   }
 
  private:

@@ -13,8 +13,8 @@
 #include "core/support/error.hpp"
 #include "core/support/text.hpp"
 #include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/partial_cell.hpp"
 #include "experiments/storage/process.hpp"
-#include "experiments/storage/unfinished.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/support/text.hpp"
 #include "experiments/sweeps/claims.hpp"
@@ -95,11 +95,11 @@ CellState cell_state(const storage::CellStore& cells, const std::string& hash, b
   throw Bug("unknown cell status");
 }
 
-std::optional<int> unfinished_step(const SweepFolder& folder, const std::string& hash) {
-  const auto path = folder.unfinished(hash);
+std::optional<int> partial_step(const SweepFolder& folder, const std::string& hash) {
+  const auto path = folder.partial(hash);
   try {
     if (path_kind(path) == PathKind::missing) return {};
-    const auto summary = storage::peek_unfinished(path);
+    const auto summary = storage::peek_partial_cell(path);
     return summary.cell_hash == hash ? std::optional(summary.step) : std::nullopt;
   } catch (const InputError&) {  // `check` names the damage
     return {};
@@ -189,7 +189,7 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
       left.expect(line.hash, kind, named.share);
       if (const auto said = history.progress.find(line.hash); line.running && said != history.progress.end())
         left.at_work(line.hash, said->second.first, said->second.second, 0);
-      line.step = unfinished_step(folder, line.hash);
+      line.step = partial_step(folder, line.hash);
     }
     status.cells.push_back(std::move(line));
   });
@@ -203,14 +203,14 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
 }
 
 const training::TrainResult* Curves::read(const std::string& hash, bool done) {
-  const auto path = folder_.unfinished(hash);
+  const auto path = folder_.partial(hash);
   std::error_code error;
   const auto time = done ? std::filesystem::file_time_type() : std::filesystem::last_write_time(path, error);
   if (error) return nullptr;
   auto& known = known_[hash];
   if (known.done != done || known.time != time) {
     try {
-      known.result = done ? cells_.read(hash).result : storage::read_unfinished(path).so_far.result;
+      known.result = done ? cells_.read(hash).result : storage::read_partial_cell(path).so_far.result;
     } catch (const InputError&) {  // removed in the meantime, or damaged, which `check` reports
       known.result = {};
     }

@@ -45,7 +45,7 @@ struct SweepFolder {
   std::string cells() const { return path + "/cells"; }
   std::string checkpoint(const std::string& hash) const { return cells() + "/" + hash + ".checkpoint.h5"; }
   /// The file of an unfinished cell, from which its next run resumes.
-  std::string unfinished(const std::string& hash) const { return cells() + "/" + hash + ".unfinished.h5"; }
+  std::string partial(const std::string& hash) const { return cells() + "/" + hash + ".unfinished.h5"; }
 };
 
 enum class CellState { pending, ok, failed, skipped, damaged, unreadable };
@@ -91,7 +91,7 @@ struct SweepStatus {
   std::string summary() const;
 };
 /// The step at which an unfinished cell resumes; empty if its file is missing or unusable, so that it starts again.
-std::optional<int> unfinished_step(const SweepFolder& folder, const std::string& hash);
+std::optional<int> partial_step(const SweepFolder& folder, const std::string& hash);
 /// Seconds of the successful cells by hash, from the journal.
 std::map<std::string, double> journal_seconds(const SweepFolder& folder);
 /// The status of a sweep; quick, because it opens no HDF5 file. `cells`: those of the folder.

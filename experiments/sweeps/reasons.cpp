@@ -97,8 +97,8 @@ std::string Reasons::operator()(const Cell& cell) {
         nearest = &other;
         least = std::move(found);
       }
-  if (const auto step = unfinished_step(folder_, cell.hash))
-    return fmt::format("run: {} resumes at step {}", folder_.unfinished(cell.hash), *step);
+  if (const auto step = partial_step(folder_, cell.hash))
+    return fmt::format("run: {} resumes at step {}", folder_.partial(cell.hash), *step);
   if (!nearest) return fmt::format("run: no record of it is in {}", folder_.cells());
   return fmt::format("stale: cell {} differs: {}", nearest->hash, fmt::join(least, ", "));
 }

@@ -112,7 +112,7 @@ void Run::select() {
     const auto found = cells_.find(cell->hash);
     if (is_done(state, *cell)) {
       log_->already(*cell, found->path);
-      runner_->remove_unfinished(*cell);  // left by a process that was killed between two statements
+      runner_->remove_partial_cell(*cell);  // left by a process that was killed between two statements
       continue;
     }
     queue_.todo.push_back({cell, found ? found->cell.attempt : 0});

@@ -18,11 +18,11 @@ namespace hardgrad::sweeps {
 namespace {
 
 // The cell's state from an earlier run; empty if the file is missing or unusable.
-std::optional<storage::Unfinished> earlier(const std::string& path, storage::CellRecord& record) {
+std::optional<storage::PartialCell> earlier(const std::string& path, storage::CellRecord& record) {
   if (path.empty()) return {};
   try {
     if (path_kind(path) == PathKind::missing) return {};
-    auto found = storage::read_unfinished(path);
+    auto found = storage::read_partial_cell(path);
     if (found.record.cell_hash == record.cell_hash) return found;
     record.log += path + ": is of another cell; started again\n";
   } catch (const InputError& error) {
@@ -32,7 +32,7 @@ std::optional<storage::Unfinished> earlier(const std::string& path, storage::Cel
 }
 
 // The provenance of the earlier steps, if it differs from this process.
-std::string elsewhere(const storage::Unfinished& found) {
+std::string elsewhere(const storage::PartialCell& found) {
   std::string text;
   for (const auto& [name, value] : storage::provenance())
     if (const auto it = found.record.provenance.find(name);
@@ -62,7 +62,7 @@ class CellTraining {
   training::Training<T> run() {
     auto training = fresh();
     record_.log += fmt::format("parameters: {}\n", training.model->parameters().size());
-    auto found = earlier(hooks_.unfinished, record_);
+    auto found = earlier(hooks_.partial, record_);
     if (!found || found->starting || !took_up(*found, training)) {
       training = fresh();
       start(training, found && found->starting ? &*found : nullptr);
@@ -74,9 +74,9 @@ class CellTraining {
  private:
   training::Training<T> fresh() const { return prepared<T>(cell_, task_, {keys_.init, keys_.order, keys_.noise}); }
 
-  bool took_up(const storage::Unfinished& found, training::Training<T>& training) {
+  bool took_up(const storage::PartialCell& found, training::Training<T>& training) {
     try {
-      storage::take_up(found, training, hooks_.unfinished);
+      storage::take_up(found, training, hooks_.partial);
     } catch (const InputError& error) {
       record_.log += error.what() + std::string("; started again\n");
       return false;
@@ -98,7 +98,7 @@ class CellTraining {
   }
 
   /// Replaces the random parameters by the network of train.start.
-  void start(training::Training<T>& training, const storage::Unfinished* found) {
+  void start(training::Training<T>& training, const storage::PartialCell* found) {
     const auto& from = cell_.settings.start;
     if (from.empty()) return;
     const auto bare = make_model<T>(cell_.spec("model"), task_->dimensions(), keys_.init, false);

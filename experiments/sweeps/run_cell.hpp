@@ -6,7 +6,7 @@
 #include <string>
 
 #include "experiments/storage/cell.hpp"
-#include "experiments/storage/unfinished.hpp"
+#include "experiments/storage/partial_cell.hpp"
 #include "experiments/sweeps/plan.hpp"
 #include "experiments/tasks/task.hpp"
 
@@ -25,10 +25,10 @@ struct CellProgress {
 /// Input and output of a cell besides its record; empty ones are not used.
 struct CellHooks {
   Stop stop = {};
-  std::string checkpoint = {};                                ///< file of the trained network, if requested
-  std::string unfinished = {};                                ///< file to resume from, if it belongs to this cell
-  std::function<void(const storage::Unfinished&)> save = {};  ///< writes that file
-  std::function<void(const CellProgress&)> progress = {};     ///< called between steps, about once a second
+  std::string checkpoint = {};                                 ///< file of the trained network, if requested
+  std::string partial = {};                                    ///< file to resume from, if it belongs to this cell
+  std::function<void(const storage::PartialCell&)> save = {};  ///< writes that file
+  std::function<void(const CellProgress&)> progress = {};      ///< called between steps, about once a second
 };
 
 /// A cell's training before its first step and without train.start. Throws as training::prepare; InputError, UsageError if

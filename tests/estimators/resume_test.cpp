@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/unfinished.hpp"
+#include "experiments/storage/partial_cell.hpp"
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/trainer.hpp"
 
@@ -76,7 +76,7 @@ Outcome in_one(const Fresh& fresh, const TrainSettings& settings) {
 /// Stopped after each step, and continued by a new training object.
 template <class Fresh>
 Outcome in_pieces(const Fresh& fresh, const TrainSettings& settings, int& pieces) {
-  std::optional<Unfinished> saved;
+  std::optional<PartialCell> saved;
   for (pieces = 1;; ++pieces) {
     Training<double> training = fresh();
     if (saved) take_up(*saved, training, "saved");

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "core/support/error.hpp"
-#include "experiments/storage/unfinished.hpp"
+#include "experiments/storage/partial_cell.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::testing::interrupted_test {
@@ -84,7 +84,7 @@ std::vector<std::uint64_t> numbers(const Training<T>& training, const TrainResul
 template <class T>
 std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, const std::string& estimator = "nvil[samples=2]") {
   const auto path = std::filesystem::temp_directory_path() / ("hardgrad_torn_" + std::to_string(getpid()) + ".h5");
-  std::optional<Unfinished> saved;
+  std::optional<PartialCell> saved;
   for (pieces = 1;; ++pieces) {
     auto training = fresh<T>(settings, estimator);
     if (saved) take_up(*saved, training, "saved");
@@ -101,9 +101,9 @@ std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, cons
       saved->record.cell_hash = "0123456789abcdef";
       put_away(training, *saved);
       if (pieces % 4) continue;
-      write_unfinished(path, *saved);
-      CHECK(peek_unfinished(path).step == training.step);
-      saved = read_unfinished(path);
+      write_partial_cell(path, *saved);
+      CHECK(peek_partial_cell(path).step == training.step);
+      saved = read_partial_cell(path);
     }
   }
 }
@@ -157,14 +157,14 @@ TEST_CASE("a saved training of another network is rejected") {
   auto training = fresh<double>(settings);
   std::atomic<int> polls = 0;
   CHECK_THROWS_AS(train(training, settings, keys, [&] { return ++polls > 30; }), Interrupted);
-  Unfinished unfinished;
-  put_away(training, unfinished);
+  PartialCell partial;
+  put_away(training, partial);
   auto other = fresh<double>(settings, "rloo");
-  CHECK_THROWS_AS(take_up(unfinished, other, "file"), InputError);
+  CHECK_THROWS_AS(take_up(partial, other, "file"), InputError);
   static const auto task = stories();
   auto larger =
       prepare<double>(task, Spec::parse("memory_reader[embedding=5,hops=2]"), Spec::parse("nvil[samples=2]"), settings, keys);
-  CHECK_THROWS_AS(take_up(unfinished, larger, "file"), InputError);
+  CHECK_THROWS_AS(take_up(partial, larger, "file"), InputError);
 }
 
 TEST_CASE("training ends at the first of its limits, and reports which") {
@@ -289,10 +289,10 @@ TEST_CASE("a limit of seconds counts those before an interruption") {
   CHECK_THROWS_AS(train(training, s, keys, [&] { return training.step >= 20; }), Interrupted);
   CHECK(training.so_far.cpu_seconds > 0);
   CHECK(share_done(training, s) < 1e-4);
-  Unfinished unfinished;
-  put_away(training, unfinished);
+  PartialCell partial;
+  put_away(training, partial);
   auto again = fresh<double>(s, "rloo");
-  take_up(unfinished, again, "file");
+  take_up(partial, again, "file");
   CHECK(again.so_far.cpu_seconds == training.so_far.cpu_seconds);
   s.cpu_seconds = training.so_far.cpu_seconds / 2;  // already used
   const auto result = train(again, s, keys);

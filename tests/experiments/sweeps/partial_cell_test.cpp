@@ -4,8 +4,8 @@
 #include <atomic>
 #include <thread>
 
+#include "experiments/storage/partial_cell.hpp"
 #include "experiments/storage/result_files.hpp"
-#include "experiments/storage/unfinished.hpp"
 #include "experiments/sweeps/reasons.hpp"
 #include "runs.hpp"
 
@@ -29,7 +29,7 @@ std::map<std::string, int> stopped(const std::string& out, int questions, const 
   CHECK(run(out, {.jobs = 1, .interrupted = interrupted}, text).interrupted);
   std::map<std::string, int> steps;
   for (const auto& cell : plan_of(text).cells)
-    if (const auto step = unfinished_step({out}, cell.hash)) steps[cell.hash] = *step;
+    if (const auto step = partial_step({out}, cell.hash)) steps[cell.hash] = *step;
   return steps;
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("a stopped cell resumes from its step and ends in the same bits, with 
       CHECK(cell.step == (it == steps.end() ? std::nullopt : std::optional(it->second)));
     }
     for (const auto& [hash, step] : steps) {
-      CHECK(check_file(SweepFolder{out}.unfinished(hash)).empty());
+      CHECK(check_file(SweepFolder{out}.partial(hash)).empty());
       const auto plan = plan_of(sweep);
       const auto cells = cells_in(out);
       for (const auto& cell : plan.cells)
@@ -64,7 +64,7 @@ TEST_CASE("a stopped cell resumes from its step and ends in the same bits, with 
     }
     run(out, {.jobs = 2});
     CHECK(numbers(out) == expected);
-    for (const auto& [hash, step] : steps) CHECK_FALSE(std::filesystem::exists(SweepFolder{out}.unfinished(hash)));
+    for (const auto& [hash, step] : steps) CHECK_FALSE(std::filesystem::exists(SweepFolder{out}.partial(hash)));
   }
   CHECK(found >= 3);
 }
@@ -78,13 +78,13 @@ TEST_CASE("an unfinished file that is damaged or of another cell is reported and
   auto steps = stopped(out, 300);
   REQUIRE(steps.size() == 1);
   const auto hash = steps.begin()->first;
-  const auto good = get(place.unfinished(hash));
+  const auto good = get(place.partial(hash));
   const auto log_after = [&](const std::string& bytes) {
-    put(place.unfinished(hash), bytes);
+    put(place.partial(hash), bytes);
     if (cells_in(out).find(hash)) forget(out, hash);
     run(out, {.jobs = 1});
     CHECK(numbers(out) == expected);
-    CHECK_FALSE(std::filesystem::exists(place.unfinished(hash)));
+    CHECK_FALSE(std::filesystem::exists(place.partial(hash)));
     return cells_in(out).read(hash).log;
   };
   CHECK(log_after(good).find("started again") == std::string::npos);
@@ -100,12 +100,12 @@ TEST_CASE("an unfinished file that is damaged or of another cell is reported and
   other.replace(other.find("seed = 5"), 8, "seed = 6");
   const auto others = stopped(elsewhere, 300, other);
   REQUIRE(others.size() == 1);
-  CHECK(log_after(get(SweepFolder{elsewhere}.unfinished(others.begin()->first))).find("is of another cell; started again") !=
+  CHECK(log_after(get(SweepFolder{elsewhere}.partial(others.begin()->first))).find("is of another cell; started again") !=
         std::string::npos);
 
-  put(place.unfinished(hash), good);  // the state after a kill just after the cell was written
+  put(place.partial(hash), good);  // the state after a kill just after the cell was written
   CHECK(run(out).already == 16);
-  CHECK_FALSE(std::filesystem::exists(place.unfinished(hash)));
+  CHECK_FALSE(std::filesystem::exists(place.partial(hash)));
 }
 
 TEST_CASE("the interval between saves changes no result, and saves may be turned off") {
@@ -151,7 +151,7 @@ TEST_CASE("a starting network: trained first by another estimator, also interrup
   for (int questions = 20; questions < 500; questions += 160) {
     const auto out = folder / std::to_string(questions);
     for (const auto& [hash, step] : stopped(out, questions, text))
-      starting += read_unfinished(SweepFolder{out}.unfinished(hash)).starting;
+      starting += read_partial_cell(SweepFolder{out}.partial(hash)).starting;
     run(out, {.jobs = 2}, text);
     CHECK(numbers(out, text) == expected);
   }

@@ -8,7 +8,7 @@
 
 namespace hardgrad::storage {
 
-struct Unfinished {
+struct PartialCell {
   CellRecord record;                      ///< labels; its result is that of `so_far`
   Checkpoint checkpoint;                  ///< current network, estimator, optimisers
   training::SoFar so_far;                 ///< with the curves
@@ -18,24 +18,24 @@ struct Unfinished {
 };
 
 /// Atomic; UsageError if it cannot be written.
-void write_unfinished(const std::string& path, const Unfinished& unfinished);
+void write_partial_cell(const std::string& path, const PartialCell& partial);
 /// InputError if it is missing, damaged or not an unfinished cell.
-Unfinished read_unfinished(const std::string& path);
+PartialCell read_partial_cell(const std::string& path);
 
 /// The content of the seal, read without HDF5.
-struct UnfinishedSummary {
+struct PartialCellSummary {
   std::string cell_hash;
   int step = 0;
 };
 /// InputError as above.
-UnfinishedSummary peek_unfinished(const std::string& path);
+PartialCellSummary peek_partial_cell(const std::string& path);
 
-/// Stores a training interrupted between two steps in `unfinished`, except for the record's labels.
+/// Stores a training interrupted between two steps in `partial`, except for the record's labels.
 template <class T>
-void put_away(const training::Training<T>& training, Unfinished& unfinished);
+void put_away(const training::Training<T>& training, PartialCell& partial);
 /// Restores it into a training made from the same specs and settings. InputError if it does not match; the training is then
 /// unusable.
 template <class T>
-void take_up(const Unfinished& unfinished, training::Training<T>& training, const std::string& where);
+void take_up(const PartialCell& partial, training::Training<T>& training, const std::string& where);
 
 }  // namespace hardgrad::storage
