@@ -89,7 +89,7 @@ PartialCellSummary peek_partial_cell(const std::string& path) {
 }
 
 template <class T>
-void put_away(const training::Training<T>& training, PartialCell& partial) {
+void snapshot(const training::Training<T>& training, PartialCell& partial) {
   partial.checkpoint = checkpoint_of(training);
   partial.so_far = training.so_far;
   partial.best.clear();
@@ -114,7 +114,7 @@ void take_up(const PartialCell& partial, training::Training<T>& training, const 
 }
 
 #define HARDGRAD_UNFINISHED(T)                                           \
-  template void put_away<T>(const training::Training<T>&, PartialCell&); \
+  template void snapshot<T>(const training::Training<T>&, PartialCell&); \
   template void take_up<T>(const PartialCell&, training::Training<T>&, const std::string&);
 HARDGRAD_UNFINISHED(float)
 HARDGRAD_UNFINISHED(double)

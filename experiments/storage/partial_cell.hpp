@@ -32,7 +32,7 @@ PartialCellSummary peek_partial_cell(const std::string& path);
 
 /// Stores a training interrupted between two steps in `partial`, except for the record's labels.
 template <class T>
-void put_away(const training::Training<T>& training, PartialCell& partial);
+void snapshot(const training::Training<T>& training, PartialCell& partial);
 /// Restores it into a training made from the same specs and settings. InputError if it does not match; the training is then
 /// unusable.
 template <class T>

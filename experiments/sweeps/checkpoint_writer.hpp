@@ -38,7 +38,7 @@ class CheckpointWriter {
     partial.record = record_;
     partial.record.costs["cpu_seconds"] += thread_seconds() - began_;
     partial.starting = starting_;
-    storage::put_away(training_, partial);
+    storage::snapshot(training_, partial);
     hooks_.save(partial);
   }
 

@@ -86,7 +86,7 @@ Outcome in_pieces(const Fresh& fresh, const TrainSettings& settings, int& pieces
       return outcome_of(training, result);
     } catch (const Interrupted&) {
       saved.emplace();
-      put_away(training, *saved);
+      snapshot(training, *saved);
     }
   }
 }

@@ -99,7 +99,7 @@ std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, cons
     } catch (const Interrupted&) {
       saved.emplace();
       saved->record.cell_hash = "0123456789abcdef";
-      put_away(training, *saved);
+      snapshot(training, *saved);
       if (pieces % 4) continue;
       write_partial_cell(path, *saved);
       CHECK(peek_partial_cell(path).step == training.step);
@@ -158,7 +158,7 @@ TEST_CASE("a saved training of another network is rejected") {
   std::atomic<int> polls = 0;
   CHECK_THROWS_AS(train(training, settings, keys, [&] { return ++polls > 30; }), Interrupted);
   PartialCell partial;
-  put_away(training, partial);
+  snapshot(training, partial);
   auto other = fresh<double>(settings, "rloo");
   CHECK_THROWS_AS(take_up(partial, other, "file"), InputError);
   static const auto task = stories();
@@ -290,7 +290,7 @@ TEST_CASE("a limit of seconds counts those before an interruption") {
   CHECK(training.so_far.cpu_seconds > 0);
   CHECK(share_done(training, s) < 1e-4);
   PartialCell partial;
-  put_away(training, partial);
+  snapshot(training, partial);
   auto again = fresh<double>(s, "rloo");
   take_up(partial, again, "file");
   CHECK(again.so_far.cpu_seconds == training.so_far.cpu_seconds);
