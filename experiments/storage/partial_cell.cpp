@@ -102,7 +102,7 @@ void snapshot(const training::Training<T>& training, PartialCell& partial) {
 }
 
 template <class T>
-void take_up(const PartialCell& partial, training::Training<T>& training, const std::string& where) {
+void resume(const PartialCell& partial, training::Training<T>& training, const std::string& where) {
   training.so_far = partial.so_far;
   training.best_values.clear();
   if (!partial.best.empty()) {  // through the network, which has the names and shapes
@@ -115,7 +115,7 @@ void take_up(const PartialCell& partial, training::Training<T>& training, const 
 
 #define HARDGRAD_UNFINISHED(T)                                           \
   template void snapshot<T>(const training::Training<T>&, PartialCell&); \
-  template void take_up<T>(const PartialCell&, training::Training<T>&, const std::string&);
+  template void resume<T>(const PartialCell&, training::Training<T>&, const std::string&);
 HARDGRAD_UNFINISHED(float)
 HARDGRAD_UNFINISHED(double)
 

@@ -36,6 +36,6 @@ void snapshot(const training::Training<T>& training, PartialCell& partial);
 /// Restores it into a training made from the same specs and settings. InputError if it does not match; the training is then
 /// unusable.
 template <class T>
-void take_up(const PartialCell& partial, training::Training<T>& training, const std::string& where);
+void resume(const PartialCell& partial, training::Training<T>& training, const std::string& where);
 
 }  // namespace hardgrad::storage

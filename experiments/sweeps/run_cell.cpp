@@ -63,7 +63,7 @@ class CellTraining {
     auto training = fresh();
     record_.log += fmt::format("parameters: {}\n", training.model->parameters().size());
     auto found = earlier(hooks_.partial, record_);
-    if (!found || found->starting || !took_up(*found, training)) {
+    if (!found || found->starting || !resumed(*found, training)) {
       training = fresh();
       start(training, found && found->starting ? &*found : nullptr);
     }
@@ -74,9 +74,9 @@ class CellTraining {
  private:
   training::Training<T> fresh() const { return prepared<T>(cell_, task_, {keys_.init, keys_.order, keys_.noise}); }
 
-  bool took_up(const storage::PartialCell& found, training::Training<T>& training) {
+  bool resumed(const storage::PartialCell& found, training::Training<T>& training) {
     try {
-      storage::take_up(found, training, hooks_.partial);
+      storage::resume(found, training, hooks_.partial);
     } catch (const InputError& error) {
       record_.log += error.what() + std::string("; started again\n");
       return false;
@@ -110,7 +110,7 @@ class CellTraining {
     const training::RunKeys keys{keys_.init, keys_.order / "start", keys_.init / "start"};  // shared by all estimators
     const auto make = [&] { return prepare<T>(task_, cell_.spec("model"), Spec::parse(from), how, keys); };
     auto first = make();
-    if (found && !took_up(*found, first)) first = make();
+    if (found && !resumed(*found, first)) first = make();
     const auto result = train_kept(first, how, keys, true);
     put(storage::save_parameters(std::as_const(*first.model).parameters()), from);
     record_.costs["start_rows"] = result.rows;

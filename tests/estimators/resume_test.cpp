@@ -79,7 +79,7 @@ Outcome in_pieces(const Fresh& fresh, const TrainSettings& settings, int& pieces
   std::optional<PartialCell> saved;
   for (pieces = 1;; ++pieces) {
     Training<double> training = fresh();
-    if (saved) take_up(*saved, training, "saved");
+    if (saved) resume(*saved, training, "saved");
     const int begun = training.step;
     try {
       const auto result = train(training, settings, keys, [&] { return training.step > begun; });

@@ -87,7 +87,7 @@ std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, cons
   std::optional<PartialCell> saved;
   for (pieces = 1;; ++pieces) {
     auto training = fresh<T>(settings, estimator);
-    if (saved) take_up(*saved, training, "saved");
+    if (saved) resume(*saved, training, "saved");
     std::atomic<int> polls = 0;
     // Later pieces may poll more often, so training ends even if one measurement polls often.
     const auto stop = [&] { return ++polls > 7 * pieces % 11 + pieces / 20; };
@@ -160,11 +160,11 @@ TEST_CASE("a saved training of another network is rejected") {
   PartialCell partial;
   snapshot(training, partial);
   auto other = fresh<double>(settings, "rloo");
-  CHECK_THROWS_AS(take_up(partial, other, "file"), InputError);
+  CHECK_THROWS_AS(resume(partial, other, "file"), InputError);
   static const auto task = stories();
   auto larger =
       prepare<double>(task, Spec::parse("memory_reader[embedding=5,hops=2]"), Spec::parse("nvil[samples=2]"), settings, keys);
-  CHECK_THROWS_AS(take_up(partial, larger, "file"), InputError);
+  CHECK_THROWS_AS(resume(partial, larger, "file"), InputError);
 }
 
 TEST_CASE("training ends at the first of its limits, and reports which") {
@@ -292,7 +292,7 @@ TEST_CASE("a limit of seconds counts those before an interruption") {
   PartialCell partial;
   snapshot(training, partial);
   auto again = fresh<double>(s, "rloo");
-  take_up(partial, again, "file");
+  resume(partial, again, "file");
   CHECK(again.so_far.cpu_seconds == training.so_far.cpu_seconds);
   s.cpu_seconds = training.so_far.cpu_seconds / 2;  // already used
   const auto result = train(again, s, keys);
