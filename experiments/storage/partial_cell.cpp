@@ -12,18 +12,18 @@ namespace {
 // Numbers of a training that are not among a cell's variables.
 struct Field {
   const char* name;
-  double (*get)(const training::SoFar&);
-  void (*set)(training::SoFar&, double);
+  double (*get)(const training::TrainingProgress&);
+  void (*set)(training::TrainingProgress&, double);
 };
 template <class M>
 void put(M& member, double value) {
   member = static_cast<M>(value);
 }
 
-#define FIELD(NAME, MEMBER)                                                                 \
-  {                                                                                         \
-    NAME, [](const training::SoFar& so_far) { return static_cast<double>(so_far.MEMBER); }, \
-        [](training::SoFar& so_far, double value) { put(so_far.MEMBER, value); }            \
+#define FIELD(NAME, MEMBER)                                                                                \
+  {                                                                                                        \
+    NAME, [](const training::TrainingProgress& progress) { return static_cast<double>(progress.MEMBER); }, \
+        [](training::TrainingProgress& progress, double value) { put(progress.MEMBER, value); }            \
   }
 const Field fields[] = {FIELD("cpu_seconds", cpu_seconds),
                         FIELD("loss_since_logged", loss),
@@ -42,14 +42,14 @@ const Field fields[] = {FIELD("cpu_seconds", cpu_seconds),
 
 void write_partial_cell(const std::string& path, const PartialCell& partial) {
   auto record = partial.record;
-  record.result = partial.so_far.result;
+  record.result = partial.progress.result;
   const auto bytes = packed(std::move(record));
   Archive archive{.kind = "unfinished",
                   .note = "unfinished hash=" + partial.record.cell_hash + " step=" + std::to_string(partial.checkpoint.step)};
   archive.groups.push_back({"", {.axes = {{"record", std::vector<std::uint8_t>(bytes.begin(), bytes.end())}}}});
   auto groups = groups_of(partial.checkpoint, "training");
   auto& attributes = groups.front().data.attributes;
-  for (const auto& field : fields) attributes.emplace_back(field.name, field.get(partial.so_far));
+  for (const auto& field : fields) attributes.emplace_back(field.name, field.get(partial.progress));
   attributes.emplace_back("starting", std::int64_t{partial.starting});
   for (auto& group : groups) archive.groups.push_back(std::move(group));
   archive.groups.push_back({"best_parameters", named_dataset(partial.best)});
@@ -68,14 +68,14 @@ PartialCell read_partial_cell(const std::string& path) {
   } catch (const InputError& error) {
     throw InputError(path + ": " + error.what());
   }
-  partial.so_far.result = partial.record.result;
+  partial.progress.result = partial.record.result;
   partial.checkpoint = checkpoint_of(archive, "training");
   partial.best = arrays_of(archive.group("best_parameters"), archive.path);
   partial.older = arrays_of(archive.group("older_parameters"), archive.path);
   const auto& attributes = archive.group("training").attributes;
   for (const auto& field : fields) {
     if (!find(attributes, field.name)) throw InputError(archive.path + ": has no " + field.name);
-    field.set(partial.so_far, number(attributes, field.name));
+    field.set(partial.progress, number(attributes, field.name));
   }
   partial.starting = number(attributes, "starting") == 1;
   return partial;
@@ -91,7 +91,7 @@ PartialCellSummary peek_partial_cell(const std::string& path) {
 template <class T>
 void snapshot(const training::Training<T>& training, PartialCell& partial) {
   partial.checkpoint = checkpoint_of(training);
-  partial.so_far = training.so_far;
+  partial.progress = training.progress;
   partial.best.clear();
   partial.older.clear();
   if (training.older) partial.older = save_parameters(std::as_const(*training.older).parameters());
@@ -103,7 +103,7 @@ void snapshot(const training::Training<T>& training, PartialCell& partial) {
 
 template <class T>
 void resume(const PartialCell& partial, training::Training<T>& training, const std::string& where) {
-  training.so_far = partial.so_far;
+  training.progress = partial.progress;
   training.best_values.clear();
   if (!partial.best.empty()) {  // through the network, which has the names and shapes
     restore_parameters(partial.best, training.model->parameters(), where);

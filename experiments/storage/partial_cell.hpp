@@ -9,9 +9,9 @@
 namespace hardgrad::storage {
 
 struct PartialCell {
-  CellRecord record;                      ///< labels; its result is that of `so_far`
+  CellRecord record;                      ///< labels; its result is that of `progress`
   Checkpoint checkpoint;                  ///< current network, estimator, optimisers
-  training::SoFar so_far;                 ///< with the curves
+  training::TrainingProgress progress;    ///< with the curves
   bool starting = false;                  ///< this is the training of the network to start from
   std::vector<NamedArray<double>> best;   ///< parameters of the best evaluation, if training returns to them
   std::vector<NamedArray<double>> older;  ///< of the network that drew the batch's samples, if it is used again

@@ -32,7 +32,7 @@ class CheckpointWriter {
   void save() {
     last_step_ = training_.step;
     saved_ = Clock::now();
-    const auto& found = training_.so_far.result;
+    const auto& found = training_.progress.result;
     if (!saves() || (training_.step == 0 && found.measurements.empty() && found.evaluations.empty())) return;
     storage::PartialCell partial;
     partial.record = record_;
@@ -65,11 +65,11 @@ class CheckpointWriter {
 
   void tell() {
     told_ = Clock::now();
-    const auto& so_far = training_.so_far;
-    const auto& result = so_far.result;
+    const auto& state = training_.progress;
+    const auto& result = state.result;
     CellProgress progress{.step = training_.step,
                           .share = training::share_done(training_, settings_),
-                          .seconds = result.seconds + so_far.measuring + so_far.evaluating,
+                          .seconds = result.seconds + state.measuring + state.evaluating,
                           .left = training::seconds_left(training_, settings_),
                           .logged = {},
                           .evaluated = {}};

@@ -210,7 +210,7 @@ const training::TrainResult* Curves::read(const std::string& hash, bool done) {
   auto& known = known_[hash];
   if (known.done != done || known.time != time) {
     try {
-      known.result = done ? cells_.read(hash).result : storage::read_partial_cell(path).so_far.result;
+      known.result = done ? cells_.read(hash).result : storage::read_partial_cell(path).progress.result;
     } catch (const InputError&) {  // removed in the meantime, or damaged, which `check` reports
       known.result = {};
     }

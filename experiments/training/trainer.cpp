@@ -68,7 +68,7 @@ class Loop {
         batches_(*training.task, settings.batch, keys.order),
         tape_(polling(stop)),
         gradient_(training.model->parameters().size()),
-        before_{so_far().result.seconds, so_far().cpu_seconds} {
+        before_{progress().result.seconds, progress().cpu_seconds} {
     const auto need = [&](const std::string& name, const std::string& split) {
       if (training.task->size(tasks::split_named(split)) == 0)
         throw UsageError(fmt::format("train.{}: the task has no {} examples to evaluate on", name, split));
@@ -95,12 +95,12 @@ class Loop {
       throw;
     }
     training_.best_values.clear();
-    return std::exchange(training_.so_far, {}).result;
+    return std::exchange(training_.progress, {}).result;
   }
 
  private:
-  SoFar& so_far() { return training_.so_far; }
-  TrainResult& result() { return training_.so_far.result; }
+  TrainingProgress& progress() { return training_.progress; }
+  TrainResult& result() { return training_.progress.result; }
 
   bool ended() {
     auto& why = result().ended_by;
@@ -113,7 +113,7 @@ class Loop {
       why = "rows";
     else if (over(settings_.attention_values, result().attention_values))
       why = "attention_values";
-    else if (over(settings_.cpu_seconds, so_far().cpu_seconds))
+    else if (over(settings_.cpu_seconds, progress().cpu_seconds))
       why = "cpu_seconds";
     return !why.empty();
   }
@@ -133,8 +133,8 @@ class Loop {
   }
 
   void step() {
-    auto& [task, model, estimator, spec, optimizer, own_optimizer, step, so_far, best_values, older] = training_;
-    auto& result = so_far.result;
+    auto& [task, model, estimator, spec, optimizer, own_optimizer, step, progress, best_values, older] = training_;
+    auto& result = progress.result;
     const int again = step % settings_.reuse;
     const auto batch = batches_.at(step / settings_.reuse);
     // The same noise and the same older network give the same samples at every step on the batch.
@@ -148,19 +148,19 @@ class Loop {
     differentiate(estimate.surrogate, model->parameters(), gradient_);
     result.missed_hints += static_cast<double>(tape_.missed_hints());
     learn_from(estimate, *estimator, *own_optimizer, own_gradient_);
-    so_far.gradient_norm = std::sqrt(squared_norm<T>(gradient_));
+    progress.gradient_norm = std::sqrt(squared_norm<T>(gradient_));
     optimizer->step(model->parameters(), gradient_);
     result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape_.arena().used()));
     result.rows += estimate.rows();
     result.attention_values += estimate.attention_values();
     measurement::require_finite(estimate.loss, "the training loss");
-    so_far.loss += estimate.loss;
-    ++so_far.since;
+    progress.loss += estimate.loss;
+    ++progress.since;
     if (++step % settings_.log_every == 0) log();
   }
 
   void log() {
-    auto& state = so_far();
+    auto& state = progress();
     if (state.since == 0) return;
     note_time();
     const auto& now = state.result;
@@ -191,11 +191,11 @@ class Loop {
   void note_time() {
     const auto spent = before_ + (Seconds::now() - start_ - aside_);
     result().seconds = spent.wall;
-    so_far().cpu_seconds = spent.cpu;
+    progress().cpu_seconds = spent.cpu;
   }
 
   void measure_now() {
-    aside(so_far().measuring, [&] {
+    aside(progress().measuring, [&] {
       const auto& task = *training_.task;
       const auto examples = std::min<std::size_t>(settings_.measure_batch, task.size(tasks::Split::train));
       std::vector<int> first(examples);
@@ -225,7 +225,7 @@ class Loop {
                            .bound_samples = last ? task.bound_samples() : 0,
                            .stop = stop_};
     if (task.size(how.split) == 0) return;
-    aside(so_far().evaluating, [&] {
+    aside(progress().evaluating, [&] {
       auto point = evaluate(task, *training_.model, training_.estimator->target(), how,
                             keys_.noise / "evaluate" / static_cast<std::uint64_t>(training_.step));
       point.step = training_.step;
@@ -247,7 +247,7 @@ class Loop {
 
   void judge(const EvaluationPoint& point) {
     const double loss = own_loss(point, training_.estimator->target()), score = score_of(point);
-    auto& state = so_far();
+    auto& state = progress();
     if (score < state.best) {
       state.best = score;
       state.stale = 0;
@@ -281,10 +281,10 @@ class Loop {
     note_time();
     if ((asked_for(step) || asked_for(settings_.steps)) && !has(result().measurements, step)) measure_now();
     pause();
-    if (settings_.keep_best && !so_far().at_best) {
+    if (settings_.keep_best && !progress().at_best) {
       if (!has(result().evaluations, step)) evaluate_now(false);
       if (!training_.best_values.empty()) put_values(training_.model->parameters(), training_.best_values);
-      so_far().at_best = true;
+      progress().at_best = true;
     }
     if (has(result().evaluations, step)) result().evaluations.pop_back();
     evaluate_now(true);
@@ -315,27 +315,27 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
 
 template <class T>
 double share_done(const Training<T>& training, const TrainSettings& settings) {
-  const auto& so_far = training.so_far;
-  if (!so_far.result.ended_by.empty()) return 1;
+  const auto& progress = training.progress;
+  if (!progress.result.ended_by.empty()) return 1;
   double share = settings.steps > 0 ? static_cast<double>(training.step) / settings.steps : 1;
-  for (const auto& [limit, used] : {std::pair{settings.rows, so_far.result.rows},
-                                    {settings.attention_values, so_far.result.attention_values},
-                                    {settings.cpu_seconds, so_far.cpu_seconds}})
+  for (const auto& [limit, used] : {std::pair{settings.rows, progress.result.rows},
+                                    {settings.attention_values, progress.result.attention_values},
+                                    {settings.cpu_seconds, progress.cpu_seconds}})
     if (limit > 0) share = std::max(share, used / limit);
   return std::min(share, 1.0);
 }
 
 template <class T>
 std::optional<double> seconds_left(const Training<T>& training, const TrainSettings& settings) {
-  const auto& so_far = training.so_far;
+  const auto& progress = training.progress;
   const double share = share_done(training, settings);
   if (!(share > 0)) return {};
   const double steps_left = training.step * (1 - share) / share;
-  double seconds = so_far.result.seconds * (1 - share) / share;
-  if (const auto done = static_cast<double>(so_far.result.measurements.size()); done > 0)
-    seconds += so_far.measuring / done * std::max(0.0, static_cast<double>(settings.measure_at.size()) - done);
-  if (const auto done = static_cast<double>(so_far.result.evaluations.size()); done > 0)
-    seconds += so_far.evaluating / done *
+  double seconds = progress.result.seconds * (1 - share) / share;
+  if (const auto done = static_cast<double>(progress.result.measurements.size()); done > 0)
+    seconds += progress.measuring / done * std::max(0.0, static_cast<double>(settings.measure_at.size()) - done);
+  if (const auto done = static_cast<double>(progress.result.evaluations.size()); done > 0)
+    seconds += progress.evaluating / done *
                (1 + settings.keep_best + (settings.evaluate_every > 0 ? steps_left / settings.evaluate_every : 0));
   return seconds;
 }

@@ -92,7 +92,7 @@ struct TrainResult {
 };
 
 /// The state of a training, apart from its network, estimator and optimisers.
-struct SoFar {
+struct TrainingProgress {
   TrainResult result;
   double cpu_seconds = 0;                                 ///< of training; result.seconds is its wall time
   double loss = 0;                                        ///< sum over the steps since the last logged one
@@ -114,7 +114,7 @@ struct Training {
   Spec estimator_spec;  ///< with the values of annealed settings at this step
   std::unique_ptr<Optimizer<T>> optimizer, own_optimizer;
   int step = 0;
-  SoFar so_far;                             ///< empty before and after training
+  TrainingProgress progress;                ///< empty before and after training
   std::vector<std::vector<T>> best_values;  ///< parameters of its best evaluation, if keep_best
   std::shared_ptr<Model<T>> older;          ///< at the first step on the batch; null if every step has its own
 };

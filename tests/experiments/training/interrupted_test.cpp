@@ -287,14 +287,14 @@ TEST_CASE("a limit of seconds counts those before an interruption") {
   s.cpu_seconds = 1e9;
   auto training = fresh<double>(s, "rloo");
   CHECK_THROWS_AS(train(training, s, keys, [&] { return training.step >= 20; }), Interrupted);
-  CHECK(training.so_far.cpu_seconds > 0);
+  CHECK(training.progress.cpu_seconds > 0);
   CHECK(share_done(training, s) < 1e-4);
   PartialCell partial;
   snapshot(training, partial);
   auto again = fresh<double>(s, "rloo");
   resume(partial, again, "file");
-  CHECK(again.so_far.cpu_seconds == training.so_far.cpu_seconds);
-  s.cpu_seconds = training.so_far.cpu_seconds / 2;  // already used
+  CHECK(again.progress.cpu_seconds == training.progress.cpu_seconds);
+  s.cpu_seconds = training.progress.cpu_seconds / 2;  // already used
   const auto result = train(again, s, keys);
   CHECK(result.ended_by == "cpu_seconds");
   CHECK(result.log.back().step == 20);
@@ -308,15 +308,15 @@ TEST_CASE("the remaining time is estimated from the duration of steps, measureme
   auto training = fresh<double>(s, "rloo");
   CHECK_FALSE(seconds_left(training, s));
   training.step = 25;
-  training.so_far.result.seconds = 5;  // a fifth of a second each
-  training.so_far.result.measurements.resize(1);
-  training.so_far.measuring = 7;
-  training.so_far.result.evaluations.resize(3);
-  training.so_far.evaluating = 3;
+  training.progress.result.seconds = 5;  // a fifth of a second each
+  training.progress.result.measurements.resize(1);
+  training.progress.measuring = 7;
+  training.progress.result.evaluations.resize(3);
+  training.progress.evaluating = 3;
   CHECK(share_done(training, s) == doctest::Approx(0.25));
   CHECK(*seconds_left(training, s) == doctest::Approx(15 + 2 * 7 + 1 + 7.5));
   s.rows = 100;
-  training.so_far.result.rows = 50;  // half of the nearer limit
+  training.progress.result.rows = 50;  // half of the nearer limit
   CHECK(*seconds_left(training, s) == doctest::Approx(5 + 2 * 7 + 1 + 2.5));
 }
 
