@@ -24,7 +24,7 @@ class CheckpointWriter {
         last_step_(training.step) {}
   CheckpointWriter(const CheckpointWriter&) = delete;
 
-  training::Between between() {
+  training::CheckpointHook hook() {
     return {[this] { return due(); }, [this] { act(); }};
   }
 

@@ -90,7 +90,7 @@ class CellTraining {
                                    const training::RunKeys& keys, bool starting) {
     CheckpointWriter<T> checkpoints(training, settings, cell_.settings, hooks_, record_, began_, starting);
     try {
-      return train(training, settings, keys, hooks_.stop, checkpoints.between());
+      return train(training, settings, keys, hooks_.stop, checkpoints.hook());
     } catch (const Interrupted&) {
       checkpoints.save();
       throw;

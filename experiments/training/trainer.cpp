@@ -57,12 +57,12 @@ struct Seconds {
 template <class T>
 class Loop {
  public:
-  Loop(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop, const Between& between)
+  Loop(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop, const CheckpointHook& hook)
       : training_(training),
         settings_(settings),
         keys_(keys),
         stop_(stop),
-        between_(between),
+        hook_(hook),
         own_spec_(training.estimator_spec),
         sign_(higher_is_better(*training.task, settings.monitor, "train.monitor: the task") ? -1 : 1),
         batches_(*training.task, settings.batch, keys.order),
@@ -127,9 +127,9 @@ class Loop {
   }
 
   void pause() {
-    if (!between_.due || !between_.due()) return;
+    if (!hook_.due || !hook_.due()) return;
     note_time();
-    between_.act();
+    hook_.act();
   }
 
   void step() {
@@ -295,7 +295,7 @@ class Loop {
   const TrainSettings& settings_;
   const RunKeys& keys_;
   const Stop& stop_;
-  const Between& between_;
+  const CheckpointHook& hook_;
   const Spec own_spec_;
   const double sign_;  // of the monitored value
   Batches batches_;
@@ -309,8 +309,8 @@ class Loop {
 
 template <class T>
 TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop,
-                  const Between& between) {
-  return Loop<T>(training, settings, keys, stop, between).run();
+                  const CheckpointHook& hook) {
+  return Loop<T>(training, settings, keys, stop, hook).run();
 }
 
 template <class T>
@@ -340,9 +340,9 @@ std::optional<double> seconds_left(const Training<T>& training, const TrainSetti
   return seconds;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                                \
-  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const Stop&, const Between&); \
-  template double share_done(const Training<T>&, const TrainSettings&);                                        \
+#define HARDGRAD_INSTANTIATE(T)                                                                                       \
+  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const Stop&, const CheckpointHook&); \
+  template double share_done(const Training<T>&, const TrainSettings&);                                               \
   template std::optional<double> seconds_left(const Training<T>&, const TrainSettings&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

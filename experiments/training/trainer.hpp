@@ -128,7 +128,7 @@ struct RunKeys {
 };
 
 /// Called between steps, where a training can be saved, if `act` is due.
-struct Between {
+struct CheckpointHook {
   std::function<bool()> due = {};
   std::function<void()> act = {};
 };
@@ -138,7 +138,7 @@ struct Between {
 /// another process. Results are bit-identical, except times.
 template <class T>
 TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop = {},
-                  const Between& between = {});
+                  const CheckpointHook& hook = {});
 
 /// Used fraction of the budget, 0 to 1, for the nearest limit.
 template <class T>
