@@ -10,13 +10,13 @@ namespace hardgrad {
 namespace {
 
 /// The pixel before a point on an axis, and the distance from its centre to the point.
-struct Between {
+struct Interpolation {
   int pixel;
   double share;
 };
 
 /// First point of a window of side `window` centred on `place`.
-Between first_point(double place, int extent, int window) {
+Interpolation first_point(double place, int extent, int window) {
   place = std::clamp(place, -1e4, 1e4);  // the result is the same beyond the limit, and pixel indices stay in range
   const double centre = (place + 1) / 2 * extent - window / 2.0;  // in pixels; pixel i has its centre at i + 1/2
   const double before = std::floor(centre);
