@@ -58,14 +58,14 @@ std::string conflict_of(const sweeps::SweepFolder& folder, const sweeps::Plan& p
 }
 
 SlurmJob slurm_job(const PlanArguments& options, const sweeps::SweepConfig& config,
-                   const std::vector<const sweeps::Cell*>& todo, const sweeps::CostEstimate& cost) {
+                   const std::vector<const sweeps::Cell*>& pending, const sweeps::CostEstimate& cost) {
   SlurmJob job{.name = config.name,
                .program = std::filesystem::read_symlink("/proc/self/exe"),
                .where = std::filesystem::current_path(),
                .run = {options.sweep.file},
                .folder = config.out,
                .result = config.name + ".h5",
-               .cells = todo.size(),
+               .cells = pending.size(),
                .tasks = options.tasks,
                .cores = std::max(1, options.sweep.jobs),
                .core_seconds = cost.core_seconds,
@@ -82,7 +82,7 @@ SlurmJob slurm_job(const PlanArguments& options, const sweeps::SweepConfig& conf
 }
 
 struct Listing {
-  std::vector<const sweeps::Cell*> todo;
+  std::vector<const sweeps::Cell*> pending;
   std::map<sweeps::CellState, std::size_t> counts;
   std::size_t selected = 0, skips = 0;
   nlohmann::json cells = nlohmann::json::array();
@@ -99,7 +99,7 @@ Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const
     const bool done = sweeps::is_done(state, *cell);
     ++list.counts[state];
     list.skips += !cell->skip.empty();
-    if (!done && cell->skip.empty()) list.todo.push_back(cell);
+    if (!done && cell->skip.empty()) list.pending.push_back(cell);
     if (!asked_for(options.why, *cell)) continue;
     const auto what = options.explain       ? why(*cell)
                       : !cell->skip.empty() ? "skip: " + cell->skip
@@ -163,15 +163,16 @@ int show_plan(const PlanArguments& options) {
   const auto list = list_cells(options, plan, folder, cells, run);
   if (options.slurm && !conflict.empty() && !options.force)
     throw UsageError(fmt::format("plan --slurm: {} holds another plan: {}; {}", config.out, conflict, way_out));
-  auto todo = list.todo;
+  auto pending = list.pending;
   const auto to_come = sweeps::selected_cells(plan, run.only, run.shard, run.shards, true);
-  const auto now = todo.size();
-  if (options.slurm && todo.empty() && to_come.empty())
+  const auto now = pending.size();
+  if (options.slurm && pending.empty() && to_come.empty())
     throw UsageError(fmt::format("plan --slurm: nothing is left to run; next: hardgrad merge {} --out {}",
                                  shell_quoted(config.out), shell_quoted(config.name + ".h5")));
-  todo.insert(todo.end(), to_come.begin(), to_come.end());  // their cost is known, although their settings are not
+  pending.insert(pending.end(), to_come.begin(), to_come.end());  // their cost is known, although their settings are not
   const int jobs = useful_jobs(run.jobs);
-  const auto cost = options.quick ? sweeps::CostEstimate{} : sweeps::estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
+  const auto cost =
+      options.quick ? sweeps::CostEstimate{} : sweeps::estimate_cost(plan, pending, tasks, jobs, seconds_of_trials);
   const auto count = [&](sweeps::CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
   if (options.json) {
     nlohmann::json estimate;
@@ -183,28 +184,28 @@ int show_plan(const PlanArguments& options) {
                   {"kinds", cost.kinds},
                   {"tried", cost.tried},
                   {"at_least", cost.at_least}};
-    print_json(
-        {{"name", plan.name},
-         {"hash", plan.hash},
-         {"out", config.out},
-         {"conflict", conflict},
-         {"cells", list.cells},
-         {"searches", plan.tuning ? sweeps::tuning_json(plan) : nlohmann::json()},
-         {"counts",
-          {{"all", list.selected},
-           {"run", now},
-           {"to_come", to_come.size()},
-           {"skip", list.skips},
-           {"done", count(sweeps::CellState::ok)},
-           {"failed", count(sweeps::CellState::failed)},
-           {"damaged", count(sweeps::CellState::damaged)},
-           {"unreadable", count(sweeps::CellState::unreadable)}}},
-         {"estimate", estimate},
-         {"slurm", options.slurm ? nlohmann::json(slurm_script(slurm_job(options, config, todo, cost))) : nlohmann::json()}});
+    print_json({{"name", plan.name},
+                {"hash", plan.hash},
+                {"out", config.out},
+                {"conflict", conflict},
+                {"cells", list.cells},
+                {"searches", plan.tuning ? sweeps::tuning_json(plan) : nlohmann::json()},
+                {"counts",
+                 {{"all", list.selected},
+                  {"run", now},
+                  {"to_come", to_come.size()},
+                  {"skip", list.skips},
+                  {"done", count(sweeps::CellState::ok)},
+                  {"failed", count(sweeps::CellState::failed)},
+                  {"damaged", count(sweeps::CellState::damaged)},
+                  {"unreadable", count(sweeps::CellState::unreadable)}}},
+                {"estimate", estimate},
+                {"slurm",
+                 options.slurm ? nlohmann::json(slurm_script(slurm_job(options, config, pending, cost))) : nlohmann::json()}});
     return 0;
   }
   if (options.slurm) {
-    put("{}", slurm_script(slurm_job(options, config, todo, cost)));
+    put("{}", slurm_script(slurm_job(options, config, pending, cost)));
     return 0;
   }
   print_table(list.rows, "llrl");
@@ -216,7 +217,7 @@ int show_plan(const PlanArguments& options) {
   put("\n{} of plan {}: {} to run, {} done, {} skipped{}\n", counted(list.selected, "cell"), plan.hash, now,
       count(sweeps::CellState::ok), list.skips,
       to_come.empty() ? "" : fmt::format("; {} more to come during the search", to_come.size()));
-  if (!options.quick && !todo.empty())
+  if (!options.quick && !pending.empty())
     put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", sweeps::clock_text(std::ceil(cost.seconds)),
         counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
         cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");

@@ -21,20 +21,20 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-void CellRunner::round(const std::vector<Todo>& todo) {
+void CellRunner::round(const std::vector<PendingCell>& pending) {
   // TBB's workers in addition to the waiting thread; `next` distributes the cells in the plan's order.
   tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs_));
   tbb::task_arena arena(jobs_);
   std::atomic<std::size_t> next = 0;
   arena.execute([&] {
-    parallel_for(std::min(jobs_, static_cast<int>(todo.size())), [&](int) {
-      for (std::size_t i; !stop() && (i = next++) < todo.size();) tbb::this_task_arena::isolate([&] { work(todo[i]); });
+    parallel_for(std::min(jobs_, static_cast<int>(pending.size())), [&](int) {
+      for (std::size_t i; !stop() && (i = next++) < pending.size();) tbb::this_task_arena::isolate([&] { work(pending[i]); });
     });
   });
 }
 
 void CellRunner::run() {
-  round(queue_.todo);
+  round(queue_.pending);
   bool told = false;
   while (!queue_.deferred().empty() && !stop()) {
     const auto waiting = queue_.take_deferred();
@@ -82,27 +82,27 @@ std::string CellRunner::file_of(const Cell& cell) const {
 }
 
 // Whether another run has finished the cell since the last check; its result then counts as ours.
-bool CellRunner::done_elsewhere(const Todo& todo) {
-  const auto& cell = *todo.cell;
+bool CellRunner::done_elsewhere(const PendingCell& pending) {
+  const auto& cell = *pending.cell;
   cells_.refresh();
   const auto state = cell_state(cells_, cell.hash);
   const bool done = is_done(state, cell);
   const bool tried = state == CellState::failed || state == CellState::skipped;
-  if (!done && !(tried && cells_.find(cell.hash)->cell.attempt != todo.attempt)) return false;
+  if (!done && !(tried && cells_.find(cell.hash)->cell.attempt != pending.attempt)) return false;
   const auto reason = state == CellState::failed ? cells_.read(cell.hash).reason : std::string();
   log_.end_elsewhere(cell, state, done, reason, file_of(cell));
   stop_if_failed(cell, state == CellState::failed);
   return true;
 }
 
-void CellRunner::work(const Todo& todo) {
-  const auto& cell = *todo.cell;
+void CellRunner::work(const PendingCell& pending) {
+  const auto& cell = *pending.cell;
   try {
     if (!claims_.take(cell.hash)) {
-      if (!done_elsewhere(todo)) queue_.defer(todo);
+      if (!done_elsewhere(pending)) queue_.defer(pending);
       return;
     }
-    if (!done_elsewhere(todo)) compute(cell);
+    if (!done_elsewhere(pending)) compute(cell);
   } catch (const Interrupted&) {
     log_.interrupted(cell);
   } catch (...) {  // the folder is no longer writable: stop

@@ -14,7 +14,7 @@
 namespace hardgrad::sweeps {
 
 /// A cell to run.
-struct Todo {
+struct PendingCell {
   const Cell* cell;
   int attempt = 0;  ///< of its last record, which does not count as done; a later one is of another run
 };
@@ -36,21 +36,21 @@ class CellQueue {
     return selected_cells(plan, options_.only, options_.shard, options_.shards, true);
   }
 
-  std::vector<Todo> todo;
+  std::vector<PendingCell> pending;
 
-  void defer(const Todo& cell) {
+  void defer(const PendingCell& cell) {
     std::lock_guard guard(deferring_);
     deferred_.push_back(cell);
   }
   /// Not beside `defer`.
-  const std::vector<Todo>& deferred() const { return deferred_; }
-  std::vector<Todo> take_deferred() { return std::exchange(deferred_, {}); }
+  const std::vector<PendingCell>& deferred() const { return deferred_; }
+  std::vector<PendingCell> take_deferred() { return std::exchange(deferred_, {}); }
 
  private:
   const RunOptions& options_;
   std::set<std::string> selected_;  // hashes
   std::mutex deferring_;
-  std::vector<Todo> deferred_;
+  std::vector<PendingCell> deferred_;
 };
 
 /// Computes the cells of a queue; stops if it is interrupted, a file cannot be written, or a cell fails with fail_fast.
@@ -77,11 +77,11 @@ class CellRunner {
   void remove_partial_cell(const Cell& cell) const;
 
  private:
-  void round(const std::vector<Todo>& todo);
-  void work(const Todo& todo);
+  void round(const std::vector<PendingCell>& pending);
+  void work(const PendingCell& pending);
   void compute(const Cell& cell);
   void save(const Cell& cell, const storage::PartialCell& partial);
-  bool done_elsewhere(const Todo& todo);
+  bool done_elsewhere(const PendingCell& pending);
   std::string file_of(const Cell& cell) const;
   void stop_if_failed(const Cell& cell, bool failed);
 

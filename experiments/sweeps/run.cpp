@@ -95,16 +95,16 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   for (const auto& cell : plan_.cells)
     if (const auto it = seconds.find(cell.hash); it != seconds.end()) log_->took_before(cell, it->second);
   select();
-  log_->begin(queue_.todo.size() + to_come_, options_,
+  log_->begin(queue_.pending.size() + to_come_, options_,
               {{"plan", plan.hash},
                {"jobs", jobs},
-               {"cells", queue_.todo.size()},
+               {"cells", queue_.pending.size()},
                {"shard", fmt::format("{}/{}", options.shard, options.shards)}});
 }
 
 // Selects our cells that are new in the plan.
 void Run::select() {
-  queue_.todo.clear();
+  queue_.pending.clear();
   TaskPool::Users users;
   for (const auto* cell : queue_.added(plan_)) {
     ++log_->report().selected;
@@ -115,7 +115,7 @@ void Run::select() {
       runner_->remove_partial_cell(*cell);  // left by a process that was killed between two statements
       continue;
     }
-    queue_.todo.push_back({cell, found ? found->cell.attempt : 0});
+    queue_.pending.push_back({cell, found ? found->cell.attempt : 0});
     if (!cell->skip.empty()) continue;
     log_->expect(*cell);
     ++users[data_of(plan_.seed, *cell)];
@@ -129,7 +129,7 @@ void Run::select() {
 void Run::all() {
   do {
     log_->report().waiting = 0;
-    log_->remaining(queue_.todo.size() + to_come_);
+    log_->remaining(queue_.pending.size() + to_come_);
     runner_->run();
   } while (wait_for_trials());
 }
@@ -159,7 +159,7 @@ bool Run::wait_for_trials() {
   for (int quiet = 0; !runner_->stop();) {
     grow_plan();
     select();
-    if (!queue_.todo.empty()) return true;
+    if (!queue_.pending.empty()) return true;
     std::set<std::size_t> ours;
     for (const auto* cell : queue_.to_come(plan_)) ours.insert(cell->search);
     log_->report().waiting = 0;
