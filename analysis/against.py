@@ -16,7 +16,7 @@ from .errors import NotApplicable
 from .groups import Group, Network
 from .measured import measurements, shown_bias
 from .result import Result
-from .style import Look
+from .style import LineStyle
 
 
 class Family(NamedTuple):
@@ -76,7 +76,7 @@ def against(
         else measurements(result, quantity, step)
     )
 
-    def panel(ax: Axes, members: list[Family], look: dict[str, Look]) -> bool:
+    def panel(ax: Axes, members: list[Family], styles: dict[str, LineStyle]) -> bool:
         every: list[float] = []
         for family in members:
             points = [(value, of(group)) for value, group in zip(family.values, family.members)]
@@ -85,7 +85,7 @@ def against(
                 continue
             x = np.array([value for value, _ in points])
             y = np.array([mean.mean for _, mean in points])
-            style = look[family.label]
+            style = styles[family.label]
             ax.plot(
                 x,
                 y,

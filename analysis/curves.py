@@ -18,7 +18,7 @@ from .errors import InputError
 from .groups import Group, runs_of
 from .quantities import evaluation_names, most_common
 from .result import Result
-from .style import Look
+from .style import LineStyle
 
 _MOST_POINTS = 200  # of a curve: more are not seen, and make large files
 _MARKS = 7  # of a long curve
@@ -31,7 +31,7 @@ def curves(
     log: bool,
     ax: Axes,
     members: list[Group],
-    look: dict[str, Look],
+    styles: dict[str, LineStyle],
     places: np.ndarray | None = None,
 ) -> bool:
     """Mean over seeds with its 95% interval as a band (Student's, as in the tables), one curve per
@@ -61,7 +61,7 @@ def curves(
         there = np.isfinite(mean) & np.isfinite(x) & ((x > 0) | (places is None))
         if not there.any():
             continue
-        style = look[group.label]
+        style = styles[group.label]
         shown = np.flatnonzero(there)
         shown = shown[np.unique(np.linspace(0, len(shown) - 1, _MOST_POINTS).round().astype(int))]
         few = len(shown) <= 12
@@ -153,8 +153,8 @@ def _measured(
     result = Result.of(data)
     result.need(name, why)
 
-    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        drawn = curves(result, name, "measurement_step", log, ax, members, look)
+    def panel(ax: Axes, members: list[Group], styles: dict[str, LineStyle]) -> bool:
+        drawn = curves(result, name, "measurement_step", log, ax, members, styles)
         if drawn:
             finish(ax)
         return drawn
@@ -229,11 +229,11 @@ def loss_curves(
     )
     places = None if against == "steps" else cost_so_far(result, axis, against)
 
-    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+    def panel(ax: Axes, members: list[Group], styles: dict[str, LineStyle]) -> bool:
         runs = runs_of(members)
         finite = values[runs]
         finite = finite[np.isfinite(finite)]
-        drawn = curves(result, name, axis, False, ax, members, look, places)
+        drawn = curves(result, name, axis, False, ax, members, styles, places)
         if finite.size and finite.min() > 0 and finite.max() > 30 * finite.min():
             ax.set_yscale("log")
             ax.set_ylim(
@@ -298,9 +298,9 @@ def metric_curves(
         raise InputError(f"{result.path}: has no metric: evaluate a task that has one")
     places = None if against == "steps" else cost_so_far(result, "evaluation_step", against)
 
-    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+    def panel(ax: Axes, members: list[Group], styles: dict[str, LineStyle]) -> bool:
         metric = str(shown[members[0].panel])
-        drawn = curves(result, metric, "evaluation_step", False, ax, members, look, places)
+        drawn = curves(result, metric, "evaluation_step", False, ax, members, styles, places)
         if result.is_share(metric):
             ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
         ax.annotate(

@@ -21,7 +21,7 @@ from matplotlib.textpath import text_to_path
 
 from .errors import InputError
 from .groups import titles
-from .style import Look, looks
+from .style import LineStyle, line_styles
 
 MOST_PANELS = 24  # tasks and models in one figure
 
@@ -93,7 +93,7 @@ def font_scale() -> float:
 def draw_panels(
     found: Mapping[tuple[str, str], list[Any]],
     title: str,
-    panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
+    panel: Callable[[Axes, list[Any], dict[str, LineStyle]], bool],
     xlabel: str,
     ylabel: str,
     lines: bool = True,
@@ -107,7 +107,7 @@ def draw_panels(
             f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): "
             "select some"
         )
-    look = looks([group.label for members in found.values() for group in members])
+    styles = line_styles([group.label for members in found.values() for group in members])
     size = _size.get()
     font = {name: points * size.letters for name, points in {**LETTERS, **_STROKES}.items()}
     with matplotlib.rc_context({**FONT, **font}):
@@ -115,7 +115,7 @@ def draw_panels(
         columns = min(len(found), size.columns if len(found) != 4 else 2)
         rows = -(-len(found) // columns)
         labels = [
-            label for label in look if any(g.label == label for m in found.values() for g in m)
+            label for label in styles if any(g.label == label for m in found.values() for g in m)
         ]
         width, big, middle = size.width * columns, 12 * size.letters, font["axes.titlesize"]
         head = broken(title, width - 0.2, big)
@@ -155,7 +155,7 @@ def draw_panels(
         figure.set_size_inches(width, height)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax, name, members in zip(axes, names, found.values()):
-            drawn = panel(ax, members, look)
+            drawn = panel(ax, members, styles)
             ax.set_title(name, loc="left", fontweight="bold")
             if not drawn:
                 ax.text(
@@ -179,11 +179,11 @@ def draw_panels(
             Line2D(
                 [],
                 [],
-                color=look[label].colour,
-                marker=look[label].marker,
+                color=styles[label].colour,
+                marker=styles[label].marker,
                 markersize=6.5 * size.letters,
                 linewidth=1.6 * size.letters,
-                linestyle=look[label].line if lines else "none",
+                linestyle=styles[label].line if lines else "none",
                 label=entry,
             )
             for label, entry in zip(labels, entries)

@@ -17,7 +17,7 @@ from .numbers_in_words import quantity_name
 from .quantities import comparable, ranking_quantity
 from .result import Result
 from .statistics import Mean, interquartile_mean_interval, mean_interval
-from .style import Look
+from .style import LineStyle
 
 OVER_ALL = ("interquartile mean", "interquartile mean")  # in place of task and model
 
@@ -84,9 +84,9 @@ def final_scores(data: xr.Dataset | Result) -> Figure:
     if not found:
         raise InputError(f"{result.path}: nothing was evaluated")
 
-    def panel(ax: Axes, members: list[Interval], look: dict[str, Look]) -> bool:
+    def panel(ax: Axes, members: list[Interval], styles: dict[str, LineStyle]) -> bool:
         for place, one in enumerate(members):
-            style = look[one.label]
+            style = styles[one.label]
             if np.isfinite(one.mean.low):
                 ax.barh(
                     place,

@@ -15,7 +15,7 @@ from .groups import Group
 from .measured import measured, shown_bias
 from .result import Result
 from .statistics import Mean
-from .style import Look
+from .style import LineStyle
 
 _REMEDY = "set measure.at in the sweep"
 
@@ -33,7 +33,7 @@ _MARKER = 7.5  # points across
 class _Point(NamedTuple):
     x: Mean
     y: Mean
-    style: Look
+    style: LineStyle
 
 
 def _draw_points(ax: Axes, points: list[_Point], x_floor: float) -> None:
@@ -89,9 +89,9 @@ def bias_variance(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
     result.need("squared_bias", _REMEDY)
     bias = shown_bias(result, step)
 
-    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+    def panel(ax: Axes, members: list[Group], styles: dict[str, LineStyle]) -> bool:
         points = [
-            _Point(bias(group), measured(result, group, "variance", step), look[group.label])
+            _Point(bias(group), measured(result, group, "variance", step), styles[group.label])
             for group in members
         ]
         points = [p for p in points if np.isfinite([p.x.mean, p.y.mean]).all()]
@@ -125,14 +125,14 @@ def variance_against_cost(data: xr.Dataset | Result, at: str | int = "first") ->
     result.need("variance", _REMEDY)
     result.need("rows", _REMEDY)
 
-    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+    def panel(ax: Axes, members: list[Group], styles: dict[str, LineStyle]) -> bool:
         points: list[_Point] = []
         for group in members:
             rows, variance = (measured(result, group, name, step) for name in ("rows", "variance"))
             if not np.isfinite(variance.mean) or not rows.mean > 0:
                 continue
             points.append(
-                _Point(Mean(rows.mean, np.nan, np.nan, rows.count), variance, look[group.label])
+                _Point(Mean(rows.mean, np.nan, np.nan, rows.count), variance, styles[group.label])
             )
         xs, ys = [p.x.mean for p in points], [v for p in points for v in _extent(p.y, 0)]
         if not xs:

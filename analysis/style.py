@@ -27,17 +27,17 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 LINES = ("-", "--", "-.", ":")
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     colour: str
     marker: str
     line: str
 
 
-def looks(labels: Collection[str]) -> dict[str, Look]:
+def line_styles(labels: Collection[str]) -> dict[str, LineStyle]:
     """A look per label (an estimator's spec). A name prefers a colour of its own, in every file;
     where two prefer the same, one takes the next free colour. So the colours of up to twelve labels
     differ; of more, the markers of a colour differ up to 132."""
-    result: dict[str, Look] = {}
+    result: dict[str, LineStyle] = {}
     used = [0] * len(COLOURS)
     for label in sorted(
         set(labels), key=lambda text: (len(text), text)
@@ -46,7 +46,7 @@ def looks(labels: Collection[str]) -> dict[str, Look]:
         place = min(range(len(COLOURS)), key=lambda k: (used[(first + k) % len(COLOURS)], k))
         colour = (first + place) % len(COLOURS)
         turn = used[colour]
-        result[label] = Look(
+        result[label] = LineStyle(
             COLOURS[colour],
             MARKERS[(colour + turn) % len(MARKERS)],
             LINES[(colour + turn) % len(LINES)],

@@ -160,7 +160,7 @@ class MemoryReader final : public Model<T>, public Dreams {
                    Var<T> u) const;
 
   /// Indices of the tables A_k and C_k of hop k.
-  std::size_t looks(int k) const { return tying_ == Tying::layerwise ? 0 : k - 1; }
+  std::size_t memory_index(int k) const { return tying_ == Tying::layerwise ? 0 : k - 1; }
   std::size_t reads(int k) const { return tying_ == Tying::layerwise ? 1 : k; }
 
   Structure structure_;
@@ -193,7 +193,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     const Var<T> u = next;
     ItemSite<T> site{.name = "sentence",
                      // e_k,i = u_{k-1} . m_{k-1},i
-                     .logits = dot_scores(u, story.memory[looks(k)], states.example(), story.sentences),
+                     .logits = dot_scores(u, story.memory[memory_index(k)], states.example(), story.sentences),
                      .items = story.sentences,
                      .state = u,
                      .picks = picks_};

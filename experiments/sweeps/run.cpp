@@ -175,7 +175,7 @@ bool Run::wait_for_trials() {
     log_->report().waiting = open;
     quiet = at_work || open != before ? 0 : quiet + 1;
     before = open;
-    if (quiet == options_.looks) return false;  // not immediately: others hold no claim between two cells
+    if (quiet == options_.idle_checks) return false;  // not immediately: others hold no claim between two cells
     if (!std::exchange(told, true))
       log_->say(fmt::format("waiting for other processes to run {} of this search round",
                             open == 1 ? "a trial" : fmt::format("{} trials", open)));

@@ -24,7 +24,7 @@ struct RunOptions {
   ProgressMode progress = ProgressMode::automatic;
   Stop interrupted = [] { return false; };  ///< polled; running cells then stop
   std::function<double()> patience = {};    ///< seconds to wait for them; empty: without limit
-  int looks = 20;  ///< with [tune]: tenths of a second without any process on the awaited trials before giving up
+  int idle_checks = 20;  ///< with [tune]: tenths of a second without any process on the awaited trials before giving up
   std::function<void(const std::string&)> print = {};  ///< for tests; by default stderr
 };
 

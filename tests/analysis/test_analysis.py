@@ -17,7 +17,7 @@ from analysis.heatmap import heat_map
 from analysis.moments import variance_against_cost
 from analysis.result import Result
 from analysis.statistics import mean_interval
-from analysis.style import COLOURS, MARKERS, looks
+from analysis.style import COLOURS, MARKERS, line_styles
 from analysis.table import with_interval
 from made_up import made_up, stated, sweep
 
@@ -234,12 +234,12 @@ def test_text_is_broken_where_it_fits():
 def test_looks_are_distinct_and_steady():
     for many in (6, 12):
         for start in range(40):
-            look = looks([f"estimator_{k}" for k in range(start, start + many)])
-            assert len({style.colour for style in look.values()}) == many, "no two of up to twelve share a colour"
+            styles = line_styles([f"estimator_{k}" for k in range(start, start + many)])
+            assert len({style.colour for style in styles.values()}) == many, "no two of up to twelve share a colour"
     labels = [f"rloo[samples={k}]" for k in range(2, 62)] + [f"other_{k}" for k in range(60)]
-    assert len({(style.colour, style.marker) for style in looks(labels).values()}) == len(labels)
-    assert len(set(COLOURS)) == 12 and looks(["soft", "exact"]) == looks(["exact", "soft"])
-    assert looks(["exact"])["exact"] == looks(["exact", "rloo[samples=4]"])["exact"], "a name prefers its own colour"
+    assert len({(style.colour, style.marker) for style in line_styles(labels).values()}) == len(labels)
+    assert len(set(COLOURS)) == 12 and line_styles(["soft", "exact"]) == line_styles(["exact", "soft"])
+    assert line_styles(["exact"])["exact"] == line_styles(["exact", "rloo[samples=4]"])["exact"], "a name prefers its own colour"
 
 
 def test_samples_are_named_of_all_or_of_none():

@@ -47,7 +47,7 @@ RunReport run(const std::string& out, RunOptions options = {}, const std::vector
   TaskPool tasks;
   const auto plan = make_plan(config_of(sweep, sets), tasks);
   options.out = out;
-  options.looks = 2;
+  options.idle_checks = 2;
   options.progress = ProgressMode::none;
   options.print = [](const std::string&) {};
   return run_plan(plan, tasks, options);
