@@ -58,7 +58,7 @@ class Run {
   void grow_plan();
   bool wait_for_trials();
   void all();
-  void miss_removed();
+  void report_removed_cells();
 
   Plan plan_;  // grows, between rounds
   TaskPool& tasks_;
@@ -185,7 +185,7 @@ bool Run::wait_for_trials() {
 }
 
 // Reports cells whose file was removed during the run: they are not done.
-void Run::miss_removed() {
+void Run::report_removed_cells() {
   const storage::CellStore now(folder_.cells(), share());
   const auto& ended = log_->ended();
   for (const auto& cell : plan_.cells)
@@ -235,7 +235,7 @@ RunReport Run::finish() {
   auto& report = log_->report();
   report.interrupted = options_.interrupted();
   log_->rethrow();
-  miss_removed();
+  report_removed_cells();
   if (plan_.tuning) {
     for (const auto& search : plan_.tuning->searches)
       if (!search.stuck.empty()) report.failures.push_back(search.label() + ": " + search.stuck);
