@@ -69,7 +69,7 @@ int merge_folder(const MergeArguments& options) {
   const sweeps::SweepFolder folder{options.path};
   const storage::CellStore cells(folder.cells());
   std::size_t planned = 0, missing = 0, failed = 0, damaged = 0, lost_networks = 0;
-  const auto tell_damage = [&](const std::string& fault) {
+  const auto report_damage = [&](const std::string& fault) {
     if (++damaged <= most_warnings) warn("{}; omitted, the next run computes it again", fault);
   };
   const auto state_of = [&](const std::string& hash) {
@@ -78,14 +78,14 @@ int merge_folder(const MergeArguments& options) {
   const auto is_there = [](sweeps::CellState state) {
     return state != sweeps::CellState::pending && state != sweeps::CellState::damaged && state != sweeps::CellState::unreadable;
   };
-  for (const auto& fault : cells.damage()) tell_damage(fault);
+  for (const auto& fault : cells.damage()) report_damage(fault);
   std::set<TrialKey> kept;  // started
   const auto plan = sweeps::read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
     ++planned;
     if (cell.at("skip") == "" && cell.contains("search")) kept.insert(place_in(cell));
     const auto hash = cell.at("hash").get<std::string>();
     const auto state = state_of(hash);
-    if (state == sweeps::CellState::damaged || state == sweeps::CellState::unreadable) tell_damage(cells.fault(hash));
+    if (state == sweeps::CellState::damaged || state == sweeps::CellState::unreadable) report_damage(cells.fault(hash));
     if (!is_there(state)) {
       ++missing;
       return;

@@ -58,7 +58,7 @@ void catch_signals() {
   ::signal(SIGPIPE, SIG_IGN);  // a closed progress stream must not end hours of work
 }
 
-void tell(const sweeps::SweepConfig& config, const sweeps::Plan& plan, const sweeps::RunReport& report, bool json) {
+void print_report(const sweeps::SweepConfig& config, const sweeps::Plan& plan, const sweeps::RunReport& report, bool json) {
   if (json) {
     print_json({{"name", plan.name},
                 {"hash", plan.hash},
@@ -107,7 +107,7 @@ int run_sweep(const RunArguments& options) {
   running = 1;
   const auto report = sweeps::run_plan(plan, tasks, run);
   if (report.selected == 0 && !report.waiting) throw UsageError("--only or --shard leaves no cell to run");
-  tell(config, plan, report, options.json);
+  print_report(config, plan, report, options.json);
   if (report.abandoned) std::_Exit(finish_output(report.exit_status()));
   return report.exit_status();
 }

@@ -60,18 +60,18 @@ int show_status(const std::string& path, bool json) {
     put("about {} of work left on one core\n", sweeps::clock_text(*status.seconds_left));
   if (!left.empty()) put("{}\n", leftovers_text(left));
   std::map<std::string, std::size_t> lines;
-  const auto tell = [&](const std::string& kind, const std::string& rest) {
+  const auto put_cell = [&](const std::string& kind, const std::string& rest) {
     if (++lines[kind] <= most_lines) put("{}{}\n", kind, printable(rest));
   };
   for (const auto& cell : status.cells) {
-    if (cell.running) tell("at work", ": " + cell.label);
-    if (cell.step && !cell.running) tell("resumes", fmt::format(" at step {}: {}", *cell.step, cell.label));
+    if (cell.running) put_cell("at work", ": " + cell.label);
+    if (cell.step && !cell.running) put_cell("resumes", fmt::format(" at step {}: {}", *cell.step, cell.label));
     if (cell.state == sweeps::CellState::failed)
-      tell(cell.trial ? "trial failed" : "failed", ": " + cell.label + ": " + cell.reason);
-    if (cell.state == sweeps::CellState::damaged) tell("damaged", ": " + cell.label);
-    if (cell.state == sweeps::CellState::unreadable) tell("unreadable", ": " + cells.fault(cell.hash));
+      put_cell(cell.trial ? "trial failed" : "failed", ": " + cell.label + ": " + cell.reason);
+    if (cell.state == sweeps::CellState::damaged) put_cell("damaged", ": " + cell.label);
+    if (cell.state == sweeps::CellState::unreadable) put_cell("unreadable", ": " + cells.fault(cell.hash));
   }
-  for (const auto& line : status.damage) tell("damaged", ": " + line);
+  for (const auto& line : status.damage) put_cell("damaged", ": " + line);
   for (const auto& [kind, count] : lines)
     if (count > most_lines) put("{}: {} more; --json has them all\n", kind, count - most_lines);
   return damaged + unreadable ? 3 : failed ? 1 : 0;

@@ -35,16 +35,16 @@ void CellRunner::round(const std::vector<PendingCell>& pending) {
 
 void CellRunner::run() {
   round(queue_.pending);
-  bool told = false;
+  bool announced = false;
   while (!queue_.deferred().empty() && !stop()) {
     const auto waiting = queue_.take_deferred();
-    if (!told) {
+    if (!announced) {
       const auto holders = standing_claims(folder_.cells());
       const auto it = holders.find(waiting.front().cell->hash);
       log_.say(fmt::format("waiting for {} of another run ({})",
                            waiting.size() == 1 ? "a cell" : fmt::format("{} cells", waiting.size()),
                            it == holders.end() ? "just finished" : it->second));
-      told = true;
+      announced = true;
     }
     round(waiting);
     for (int i = 0; i < 10 && queue_.deferred().size() == waiting.size() && !stop(); ++i) std::this_thread::sleep_for(100ms);
@@ -54,13 +54,13 @@ void CellRunner::run() {
 void CellRunner::compute(const Cell& cell) {
   if (!log_.start(cell)) return;
   const auto start = Clock::now();
-  double told = -std::numeric_limits<double>::infinity();  // last journal entry: never
+  double last_logged = -std::numeric_limits<double>::infinity();  // last journal entry: never
   const auto record = run_cell(plan_, cell, tasks_,
                                {.stop = [this] { return stop(); },
                                 .checkpoint = folder_.checkpoint(cell.hash),
                                 .partial = folder_.partial(cell.hash),
                                 .save = [&](const storage::PartialCell& partial) { save(cell, partial); },
-                                .progress = [&](const CellProgress& progress) { log_.progress(cell, progress, told); }});
+                                .progress = [&](const CellProgress& progress) { log_.progress(cell, progress, last_logged); }});
   // Includes the training in earlier runs.
   const double seconds = std::max(record.result.seconds, std::chrono::duration<double>(Clock::now() - start).count());
   log_.end(cell, record, seconds, [&] {

@@ -54,17 +54,17 @@ class CheckpointWriter {
     };
     save_ = saves() && ((cell_.save_every > 0 && training_.step - last_step_ >= cell_.save_every) ||
                         (cell_.save_seconds > 0 && over(saved_, cell_.save_seconds)));
-    tell_ = hooks_.progress && !starting_ && over(told_, 1);
-    return save_ || tell_;
+    report_due_ = hooks_.progress && !starting_ && over(reported_, 1);
+    return save_ || report_due_;
   }
 
   void act() {
     if (save_) save();
-    if (tell_) tell();
+    if (report_due_) report();
   }
 
-  void tell() {
-    told_ = Clock::now();
+  void report() {
+    reported_ = Clock::now();
     const auto& state = training_.progress;
     const auto& result = state.result;
     CellProgress progress{.step = training_.step,
@@ -86,8 +86,8 @@ class CheckpointWriter {
   const double began_;
   const bool starting_;
   int last_step_;
-  Clock::time_point saved_ = Clock::now(), told_ = saved_;
-  bool save_ = false, tell_ = false;
+  Clock::time_point saved_ = Clock::now(), reported_ = saved_;
+  bool save_ = false, report_due_ = false;
 };
 
 }  // namespace hardgrad::sweeps

@@ -41,8 +41,8 @@ Progress::Progress(std::size_t total, ProgressMode mode, std::function<void(cons
       std::lock_guard guard(mutex_);
       if (finished_) return;
       if (bar_) draw();
-      if (plain_ && Clock::now() - told_ >= std::chrono::minutes(1)) {
-        told_ = Clock::now();
+      if (plain_ && Clock::now() - last_line_ >= std::chrono::minutes(1)) {
+        last_line_ = Clock::now();
         print_(status() + "\n");
       }
     }
@@ -73,7 +73,7 @@ void Progress::advance(bool failed) {
   const auto percent = total_ ? 100 * done_ / total_ : 100;
   if (plain_ && (percent >= told_percent_ + 5 || done_ == total_)) {
     told_percent_ = percent / 5 * 5;
-    told_ = Clock::now();
+    last_line_ = Clock::now();
     print_(status() + "\n");
   }
 }

@@ -43,7 +43,7 @@ class Progress {
   bool bar_ = false, plain_ = false, drawn_ = false, finished_ = false;
   std::function<void(const std::string&)> print_;
   std::function<std::optional<double>()> left_;
-  Clock::time_point start_ = Clock::now(), told_ = Clock::now();
+  Clock::time_point start_ = Clock::now(), last_line_ = Clock::now();
   std::mutex mutex_;
   std::jthread ticker_;
 };

@@ -155,7 +155,7 @@ void Run::grow_plan() {
 bool Run::wait_for_trials() {
   if (!plan_.tuning) return false;
   std::size_t before = 0;
-  bool told = false;
+  bool announced = false;
   for (int quiet = 0; !runner_->stop();) {
     grow_plan();
     select();
@@ -176,7 +176,7 @@ bool Run::wait_for_trials() {
     quiet = at_work || open != before ? 0 : quiet + 1;
     before = open;
     if (quiet == options_.idle_checks) return false;  // not immediately: others hold no claim between two cells
-    if (!std::exchange(told, true))
+    if (!std::exchange(announced, true))
       log_->say(fmt::format("waiting for other processes to run {} of this search round",
                             open == 1 ? "a trial" : fmt::format("{} trials", open)));
     std::this_thread::sleep_for(100ms);

@@ -48,11 +48,11 @@ bool RunLog::start(const Cell& cell) {
   return true;
 }
 
-void RunLog::progress(const Cell& cell, const CellProgress& progress, double& told) {
+void RunLog::progress(const Cell& cell, const CellProgress& progress, double& last_logged) {
   const auto now = clock_seconds();
   if (progress.left) left_.at_work(cell.hash, progress.seconds, *progress.left, now);
-  if (now - told < between_lines) return;
-  told = now;
+  if (now - last_logged < between_lines) return;
+  last_logged = now;
   auto line = this->line("progress", cell);
   line.update({{"step", progress.step}, {"share", progress.share}, {"seconds", progress.seconds}});
   if (progress.left) line["left"] = *progress.left;

@@ -40,7 +40,7 @@ class RunLog {
   /// False after `close`: the cell is not computed.
   bool start(const Cell& cell);
   /// `told`: the time of the cell's last line, which is updated.
-  void progress(const Cell& cell, const CellProgress& progress, double& told);
+  void progress(const Cell& cell, const CellProgress& progress, double& last_logged);
   void interrupted(const Cell& cell);
   /// The end of a computed cell; `keep` stores its record and returns its file.
   void end(const Cell& cell, const storage::CellRecord& record, double seconds, const std::function<std::string()>& keep);

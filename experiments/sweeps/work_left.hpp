@@ -57,8 +57,8 @@ class WorkLeft {
 
  private:
   struct Working {
-    double seconds, left, told;
-    double rest(double now) const { return std::max(0.0, left - (now - told)); }
+    double seconds, left, at;
+    double rest(double now) const { return std::max(0.0, left - (now - at)); }
   };
   struct Expected {
     std::string kind;
