@@ -22,7 +22,7 @@
 #include "experiments/support/text.hpp"
 #include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/folder.hpp"
-#include "experiments/sweeps/reasons.hpp"
+#include "experiments/sweeps/rerun_explainer.hpp"
 #include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad::cli {
@@ -92,7 +92,7 @@ struct Listing {
 Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const sweeps::SweepFolder& folder,
                    const storage::CellStore& cells, const sweeps::RunOptions& run) {
   Listing list;
-  sweeps::Reasons why(plan, folder, cells);
+  sweeps::RerunExplainer why(plan, folder, cells);
   for (const auto* cell : sweeps::selected_cells(plan, run.only, run.shard, run.shards)) {
     ++list.selected;
     const auto state = sweeps::cell_state(cells, cell->hash);

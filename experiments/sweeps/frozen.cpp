@@ -15,7 +15,7 @@
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/folder.hpp"
-#include "experiments/sweeps/reasons.hpp"
+#include "experiments/sweeps/rerun_explainer.hpp"
 #include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad::sweeps {

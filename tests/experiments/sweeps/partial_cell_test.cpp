@@ -6,7 +6,7 @@
 
 #include "experiments/storage/partial_cell.hpp"
 #include "experiments/storage/result_files.hpp"
-#include "experiments/sweeps/reasons.hpp"
+#include "experiments/sweeps/rerun_explainer.hpp"
 #include "runs.hpp"
 
 namespace hardgrad::testing::unfinished_test {
@@ -60,7 +60,7 @@ TEST_CASE("a stopped cell resumes from its step and ends in the same bits, with 
       const auto cells = cells_in(out);
       for (const auto& cell : plan.cells)
         if (cell.hash == hash)
-          CHECK(Reasons(plan, {out}, cells)(cell).find("resumes at step " + std::to_string(step)) != std::string::npos);
+          CHECK(RerunExplainer(plan, {out}, cells)(cell).find("resumes at step " + std::to_string(step)) != std::string::npos);
     }
     run(out, {.jobs = 2});
     CHECK(numbers(out) == expected);

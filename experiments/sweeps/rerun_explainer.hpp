@@ -16,10 +16,10 @@ std::vector<std::string> identity_differences(const std::string& before, const s
 /// All of them in one line.
 std::string identity_difference(const std::string& before, const std::string& now);
 
-class Reasons {
+class RerunExplainer {
  public:
   /// `cells`: those of the folder.
-  Reasons(const Plan& plan, const SweepFolder& folder, const storage::CellStore& cells)
+  RerunExplainer(const Plan& plan, const SweepFolder& folder, const storage::CellStore& cells)
       : plan_(plan), folder_(folder), cells_(cells) {}
   /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (the nearest record has another
   /// identity).

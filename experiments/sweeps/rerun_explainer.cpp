@@ -1,4 +1,4 @@
-#include "experiments/sweeps/reasons.hpp"
+#include "experiments/sweeps/rerun_explainer.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -61,7 +61,7 @@ std::string core_of(const AxisValues& axes) {
 
 }  // namespace
 
-void Reasons::look_for_others() {
+void RerunExplainer::look_for_others() {
   others_.emplace();
   std::set<std::string> ours;
   for (const auto& cell : plan_.cells) ours.insert(cell.hash);
@@ -75,7 +75,7 @@ void Reasons::look_for_others() {
   }
 }
 
-std::string Reasons::operator()(const Cell& cell) {
+std::string RerunExplainer::operator()(const Cell& cell) {
   if (!cell.skip.empty()) return "skip: " + cell.skip;
   const auto reason = [&] { return cells_.read(cell.hash).reason; };
   switch (cell_state(cells_, cell.hash)) {

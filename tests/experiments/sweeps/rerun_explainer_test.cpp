@@ -1,5 +1,5 @@
 // The reasons to run a cell: its differences from the existing file.
-#include "experiments/sweeps/reasons.hpp"
+#include "experiments/sweeps/rerun_explainer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -38,13 +38,13 @@ TEST_CASE("done, skipped, stale, damaged, missing") {
     throw Bug("no such cell");
   };
   CellStore cells(sweep.cells());
-  Reasons why(plan, sweep, cells);
+  RerunExplainer why(plan, sweep, cells);
   CHECK(why(cell(plan, "rloo")).starts_with("done: "));
   CHECK(why(cell(plan, "arm")).starts_with("skip: needs bits"));
   CHECK(why(cell(plan, "exact")) == "run: no record of it is in " + sweep.cells());
 
   const auto longer = make_plan(config_of(text, {"train.steps=3", "seed=4"}), tasks);
-  Reasons later(longer, sweep, cells);
+  RerunExplainer later(longer, sweep, cells);
   CHECK(later(cell(longer, "rloo")) == "stale: cell " + cell(plan, "rloo").hash + " differs: seed 0 -> 4, train.steps 2 -> 3");
   CHECK(later(cell(longer, "exact")).starts_with("run: "));
 
@@ -53,7 +53,7 @@ TEST_CASE("done, skipped, stale, damaged, missing") {
   bytes[bytes.size() / 2] ^= 1;
   put(file, bytes);
   const CellStore damaged(sweep.cells());
-  CHECK(Reasons(plan, sweep, damaged)(cell(plan, "rloo")).starts_with("run again: " + file + ": damaged"));
+  CHECK(RerunExplainer(plan, sweep, damaged)(cell(plan, "rloo")).starts_with("run again: " + file + ": damaged"));
 }
 
 }  // namespace hardgrad::testing::reasons_test
