@@ -12,7 +12,7 @@
 #include "experiments/storage/cell.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/support/text.hpp"
-#include "experiments/sweeps/claims.hpp"
+#include "experiments/sweeps/cell_leases.hpp"
 #include "experiments/sweeps/folder.hpp"
 
 namespace hardgrad::cli {
@@ -44,7 +44,7 @@ int check(const std::string& path, bool json) {
       ++stored;
       if (!cells.fault(hash).empty()) {  // a run that goes on may be replacing it
         cells.refresh();
-        if (auto fault = cells.fault(hash); !fault.empty() && !sweeps::standing_claims(folder.cells()).contains(hash)) {
+        if (auto fault = cells.fault(hash); !fault.empty() && !sweeps::valid_leases(folder.cells()).contains(hash)) {
           problems.push_back(std::move(fault));
           return;
         }

@@ -39,7 +39,7 @@ void CellRunner::run() {
   while (!queue_.deferred().empty() && !stop()) {
     const auto waiting = queue_.take_deferred();
     if (!announced) {
-      const auto holders = standing_claims(folder_.cells());
+      const auto holders = valid_leases(folder_.cells());
       const auto it = holders.find(waiting.front().cell->hash);
       log_.say(fmt::format("waiting for {} of another run ({})",
                            waiting.size() == 1 ? "a cell" : fmt::format("{} cells", waiting.size()),
@@ -98,7 +98,7 @@ bool CellRunner::done_elsewhere(const PendingCell& pending) {
 void CellRunner::work(const PendingCell& pending) {
   const auto& cell = *pending.cell;
   try {
-    if (!claims_.take(cell.hash)) {
+    if (!leases_.take(cell.hash)) {
       if (!done_elsewhere(pending)) queue_.defer(pending);
       return;
     }
@@ -109,7 +109,7 @@ void CellRunner::work(const PendingCell& pending) {
     log_.broke(std::current_exception(), &cell);
     halt_ = true;
   }
-  claims_.give_back(cell.hash);
+  leases_.give_back(cell.hash);
 }
 
 void CellRunner::save(const Cell& cell, const storage::PartialCell& partial) {

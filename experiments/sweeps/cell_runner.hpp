@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/sweeps/claims.hpp"
+#include "experiments/sweeps/cell_leases.hpp"
 #include "experiments/sweeps/run_log.hpp"
 
 namespace hardgrad::sweeps {
@@ -58,14 +58,14 @@ class CellRunner {
  public:
   /// `jobs`: cells in parallel. The arguments must outlive it.
   CellRunner(const Plan& plan, TaskPool& tasks, const RunOptions& options, storage::CellStore& cells, CellQueue& queue,
-             Claims& claims, RunLog& log, int jobs)
+             CellLeases& leases, RunLog& log, int jobs)
       : plan_(plan),
         tasks_(tasks),
         options_(options),
         folder_{options.out},
         cells_(cells),
         queue_(queue),
-        claims_(claims),
+        leases_(leases),
         log_(log),
         jobs_(jobs) {}
 
@@ -91,7 +91,7 @@ class CellRunner {
   const SweepFolder folder_;
   storage::CellStore& cells_;
   CellQueue& queue_;
-  Claims& claims_;
+  CellLeases& leases_;
   RunLog& log_;
   const int jobs_;
   bool cannot_save_ = false;  // already reported

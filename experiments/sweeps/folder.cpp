@@ -17,7 +17,7 @@
 #include "experiments/storage/process.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/support/text.hpp"
-#include "experiments/sweeps/claims.hpp"
+#include "experiments/sweeps/cell_leases.hpp"
 #include "experiments/sweeps/work_left.hpp"
 
 namespace hardgrad::sweeps {
@@ -166,7 +166,7 @@ std::map<std::string, double> journal_seconds(const SweepFolder& folder) { retur
 
 SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& cells) {
   auto history = history_of(folder);
-  const auto claims = standing_claims(folder.cells());
+  const auto leases = valid_leases(folder.cells());
   SweepStatus status;
   WorkLeft left;
   const auto plan = read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
@@ -181,7 +181,7 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
     line.label = named.label();
     line.state = cell_state(cells, line.hash, true, storage::CellStore::Trial::form);
     line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
-    line.running = claims.contains(line.hash);
+    line.running = leases.contains(line.hash);
     const auto kind = kind_of(named.axes);
     if (const auto took = history.seconds.find(line.hash); took != history.seconds.end())
       left.took(kind, took->second, named.share);

@@ -69,7 +69,7 @@ class Run {
   CellQueue queue_;
   std::size_t to_come_ = 0;  // cells that will be added to the plan
   std::optional<RunLog> log_;
-  std::optional<Claims> claims_;
+  std::optional<CellLeases> leases_;
   std::optional<CellRunner> runner_;
 };
 
@@ -86,9 +86,9 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   storage::provenance_threads(jobs);
   log_.emplace(folder_.journal(), jobs);
   log_->report().leftovers = leftovers;
-  remove_void_claims(folder_.cells());
-  claims_.emplace(folder_.cells());
-  runner_.emplace(plan_, tasks_, options_, cells_, queue_, *claims_, *log_, jobs);
+  remove_void_leases(folder_.cells());
+  leases_.emplace(folder_.cells());
+  runner_.emplace(plan_, tasks_, options_, cells_, queue_, *leases_, *log_, jobs);
   if (plan_.tuning) outcomes_ = outcomes_in(cells_, plan_.tuning->config->tune->metric);
   grow_plan();
   const auto seconds = journal_seconds(folder_);  // of earlier runs in this folder
@@ -138,7 +138,7 @@ void Run::all() {
 // version includes the earlier ones.
 void Run::grow_plan() {
   if (!plan_.tuning) return;
-  while (!claims_->take("plan")) {
+  while (!leases_->take("plan")) {
     if (runner_->stop()) return;
     std::this_thread::sleep_for(20ms);
   }
@@ -146,7 +146,7 @@ void Run::grow_plan() {
     cells_.refresh();
     grow(plan_, outcomes_);
     if (const auto text = frozen(plan_); storage::read_file(folder_.plan()) != text) storage::write_file(folder_.plan(), text);
-    claims_->give_back("plan");
+    leases_->give_back("plan");
   });
 }
 
@@ -164,13 +164,13 @@ bool Run::wait_for_trials() {
     for (const auto* cell : queue_.to_come(plan_)) ours.insert(cell->search);
     log_->report().waiting = 0;
     if (ours.empty()) return false;
-    const auto claims = standing_claims(folder_.cells());
+    const auto leases = valid_leases(folder_.cells());
     std::size_t open = 0;
     bool at_work = false;
     for (const auto& cell : plan_.cells)
       if (cell.round > 0 && ours.contains(cell.search) && !outcomes_(cell)) {
         ++open;
-        at_work = at_work || claims.contains(cell.hash);
+        at_work = at_work || leases.contains(cell.hash);
       }
     log_->report().waiting = open;
     quiet = at_work || open != before ? 0 : quiet + 1;
@@ -221,7 +221,7 @@ RunReport Run::finish() {
           std::chrono::duration<double>(Clock::now() - *asked).count() > options_.patience()) {
         lock.unlock();
         log_->close();  // their results are discarded
-        claims_->give_all_back();
+        leases_->give_all_back();
         thread.detach();
         RunReport report;
         log_->locked([&] { report = log_->report(); });

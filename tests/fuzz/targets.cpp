@@ -14,7 +14,7 @@
 #include "experiments/storage/cell.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/storage/result_files.hpp"
-#include "experiments/sweeps/claims.hpp"
+#include "experiments/sweeps/cell_leases.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/plan.hpp"
@@ -233,7 +233,7 @@ std::vector<Target> targets(const std::string& folder) {
        "sweep/cells/a.claim",
        {"{\"process\":\"a.1.2\",\"pid\":12,\"host\":\"far\",\"claim\":\"x\"}"},
        {"{", "}", "null", "1e99", "."},
-       [=](const std::string& p) { standing_claims(parent(p)); }},
+       [=](const std::string& p) { valid_leases(parent(p)); }},
   };
 }
 

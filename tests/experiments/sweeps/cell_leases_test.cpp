@@ -1,5 +1,5 @@
-// Claims have one holder at a time and expire when the holder is dead or silent. Concurrent runs share the work.
-#include "experiments/sweeps/claims.hpp"
+// Leases have one holder at a time and expire when the holder is dead or silent. Concurrent runs share the work.
+#include "experiments/sweeps/cell_leases.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -40,18 +40,18 @@ void grow_old(const std::string& path) {
 TEST_CASE("a claim has one holder at a time") {
   TestFolder folder;
   std::filesystem::create_directory(folder / "cells");
-  Claims one(folder / "cells"), two(folder / "cells");
+  CellLeases one(folder / "cells"), two(folder / "cells");
   CHECK(one.take("a"));
   CHECK_FALSE(two.take("a"));
   CHECK(two.take("b"));
-  CHECK(standing_claims(folder / "cells").size() == 2);
-  CHECK(standing_claims(folder / "cells").at("a").starts_with(fmt::format("process {} on ", ::getpid())));
+  CHECK(valid_leases(folder / "cells").size() == 2);
+  CHECK(valid_leases(folder / "cells").at("a").starts_with(fmt::format("process {} on ", ::getpid())));
   two.give_back("a");  // the claim of another holder
   CHECK_FALSE(two.take("a"));
   one.give_back("a");
   CHECK(two.take("a"));
   {
-    Claims three(folder / "cells");
+    CellLeases three(folder / "cells");
     CHECK(three.take("c"));
   }
   CHECK(one.take("c"));
@@ -60,7 +60,7 @@ TEST_CASE("a claim has one holder at a time") {
   std::atomic<int> taken = 0;
   for (int i = 0; i < 200; ++i) {
     std::vector<std::jthread> threads;
-    for (auto* claims : {&one, &two}) threads.emplace_back([&taken, claims, i] { taken += claims->take(std::to_string(i)); });
+    for (auto* leases : {&one, &two}) threads.emplace_back([&taken, leases, i] { taken += leases->take(std::to_string(i)); });
   }
   CHECK(taken == 200);
 }
@@ -69,7 +69,7 @@ TEST_CASE("claims of dead and silent processes are void") {
   TestFolder folder;
   const auto cells = folder / "cells";
   std::filesystem::create_directory(cells);
-  Claims claims(cells, 600);
+  CellLeases leases(cells, 600);
   const std::string elsewhere = "0123456789abcdef-12-34";
   put(cells + "/dead.claim", claim_of(name_of_the_dead()));
   put(cells + "/far.claim", claim_of(elsewhere));
@@ -80,22 +80,22 @@ TEST_CASE("claims of dead and silent processes are void") {
   put(cells + "/torn.claim", "{\"proc");
   put(cells + "/empty.claim", "");
   grow_old(cells + "/empty.claim");
-  const auto standing = standing_claims(cells);
+  const auto standing = valid_leases(cells);
   CHECK(standing.size() == 3);
   CHECK(standing.at("far") == "process 12 on far");
   CHECK(standing.at("torn") == "another process");
   CHECK(standing.contains("slow"));
-  CHECK(remove_void_claims(cells) == 3);
-  CHECK(standing_claims(cells) == standing);
+  CHECK(remove_void_leases(cells) == 3);
+  CHECK(valid_leases(cells) == standing);
   put(cells + "/dead.claim", claim_of(name_of_the_dead()));
   put(cells + "/silent.claim", claim_of(elsewhere));
   grow_old(cells + "/silent.claim");
-  for (const char* name : {"dead", "silent", "empty", "none"}) CHECK(claims.take(name));
-  for (const char* name : {"far", "slow", "torn"}) CHECK_FALSE(claims.take(name));
+  for (const char* name : {"dead", "silent", "empty", "none"}) CHECK(leases.take(name));
+  for (const char* name : {"far", "slow", "torn"}) CHECK_FALSE(leases.take(name));
   put(cells + "/dead.claim", claim_of(elsewhere));  // our claim was considered void and taken over
-  claims.give_back("dead");
+  leases.give_back("dead");
   CHECK(get(cells + "/dead.claim") == claim_of(elsewhere));
-  claims.give_all_back();
+  leases.give_all_back();
   std::size_t left = 0;
   for (const auto& entry : std::filesystem::directory_iterator(cells)) left += entry.path().extension() == ".claim";
   CHECK(left == 4);
@@ -141,7 +141,7 @@ TEST_CASE("concurrent runs share the cells, and each reports the state of all ce
   CHECK(begun == 3);
   CHECK(begun_at_start.size() == 12);
   CHECK(starts <= 8 + 4 * begun);
-  CHECK(standing_claims(SweepFolder{out}.cells()).empty());
+  CHECK(valid_leases(SweepFolder{out}.cells()).empty());
 }
 
 TEST_CASE("of two concurrent plans for an empty folder one is rejected") {

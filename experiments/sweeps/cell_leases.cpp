@@ -1,4 +1,4 @@
-#include "experiments/sweeps/claims.hpp"
+#include "experiments/sweeps/cell_leases.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -29,13 +29,13 @@ std::string own_text() {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-struct Claim {
+struct Lease {
   std::string text;
   bool standing = false;
 };
 
-// The claim at a path, if there is one. `now`: the file system's time.
-std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t now) {
+// The lease at a path, if there is one. `now`: the file system's time.
+std::optional<Lease> lease_at(const std::string& path, double lifetime, std::time_t now) {
   struct stat status {};
   const auto text = storage::read_if_there(path);  // empty: being written, on a file system without hard links
   if (!text || ::stat(path.c_str(), &status) != 0) return {};
@@ -44,12 +44,12 @@ std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t
                            ? said["process"].get<std::string>()
                            : std::string();
   const auto life = storage::life_of(process);
-  const bool fresh = static_cast<double>(now - status.st_mtime) <= lease;
-  return Claim{*text, life == storage::Life::alive || (life == storage::Life::elsewhere && fresh)};
+  const bool fresh = static_cast<double>(now - status.st_mtime) <= lifetime;
+  return Lease{*text, life == storage::Life::alive || (life == storage::Life::elsewhere && fresh)};
 }
 
-// Removes a void claim. If another process has replaced it in the meantime, its claim is restored.
-void remove_claim(const std::filesystem::path& path, const std::string& text) {
+// Removes a void lease. If another process has replaced it in the meantime, its lease is restored.
+void remove_lease(const std::filesystem::path& path, const std::string& text) {
   const auto aside = path.parent_path() / fmt::format(".{}.{}.{}.partial", path.filename().string(), storage::this_process(),
                                                       storage::random_name());
   if (::rename(path.c_str(), aside.c_str()) != 0) return;
@@ -68,39 +68,39 @@ std::string holder(const std::string& text) {
 
 }  // namespace
 
-Claims::Claims(std::string folder, double lease) : folder_(std::move(folder)), lease_(lease) {
+CellLeases::CellLeases(std::string folder, double lifetime) : folder_(std::move(folder)), lifetime_(lifetime) {
   heart_ = std::jthread([this](std::stop_token stop) {
     std::mutex sleep;
     std::condition_variable_any wake;
     std::unique_lock lock(sleep);
-    while (!wake.wait_for(lock, stop, std::chrono::duration<double>(lease_ / 20), [&] { return stop.stop_requested(); }))
+    while (!wake.wait_for(lock, stop, std::chrono::duration<double>(lifetime_ / 20), [&] { return stop.stop_requested(); }))
       touch_all();
   });
 }
 
-Claims::~Claims() {
+CellLeases::~CellLeases() {
   heart_ = {};
   give_all_back();
 }
 
-bool Claims::take(const std::string& name) {
+bool CellLeases::take(const std::string& name) {
   const auto file = path(name), text = own_text();
   for (int attempt = 0; attempt < 10; ++attempt) {
-    // Written with its text in one step: after a crash, an empty claim would remain valid for a lease. Its name needs no fsync:
-    // a claim that a crash removes was of a process that the crash ended, and was void.
+    // Written with its text in one step: after a crash, an empty lease would remain valid for a lifetime. Its name needs no
+    // fsync: a lease that a crash removes was of a process that the crash ended, and was void.
     if (path_kind<UsageError>(file) == PathKind::missing && storage::write_new_file(file, text, false)) {
       std::lock_guard guard(mutex_);
       ours_[name] = text;
       return true;
     }
-    const auto other = claim_at(file, lease_, storage::folder_time(folder_));
+    const auto other = lease_at(file, lifetime_, storage::folder_time(folder_));
     if (other && other->standing) return false;
-    if (other) remove_claim(file, other->text);
+    if (other) remove_lease(file, other->text);
   }
   return false;
 }
 
-void Claims::give_back(const std::string& name) {
+void CellLeases::give_back(const std::string& name) {
   std::string text;
   {
     std::lock_guard guard(mutex_);
@@ -116,7 +116,7 @@ void Claims::give_back(const std::string& name) {
   }
 }
 
-void Claims::give_all_back() {
+void CellLeases::give_all_back() {
   std::map<std::string, std::string> all;
   {
     std::lock_guard guard(mutex_);
@@ -125,16 +125,16 @@ void Claims::give_all_back() {
   for (const auto& [name, text] : all) give_back(name);
 }
 
-void Claims::touch_all() {
+void CellLeases::touch_all() {
   std::lock_guard guard(mutex_);
   for (const auto& [name, text] : ours_) ::utimensat(AT_FDCWD, path(name).c_str(), nullptr, 0);
 }
 
 namespace {
 
-// f(path, claim) for each claim in a folder.
+// f(path, lease) for each lease in a folder.
 template <class F>
-void for_each_claim(const std::string& folder, double lease, F f) {
+void for_each_lease(const std::string& folder, double lifetime, F f) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
@@ -143,24 +143,24 @@ void for_each_claim(const std::string& folder, double lease, F f) {
   if (files.empty()) return;
   const auto now = storage::folder_time(folder);
   for (const auto& file : files)
-    if (const auto claim = claim_at(file.string(), lease, now)) f(file, *claim);
+    if (const auto lease = lease_at(file.string(), lifetime, now)) f(file, *lease);
 }
 
 }  // namespace
 
-std::map<std::string, std::string> standing_claims(const std::string& folder, double lease) {
+std::map<std::string, std::string> valid_leases(const std::string& folder, double lifetime) {
   std::map<std::string, std::string> found;
-  for_each_claim(folder, lease, [&](const auto& file, const Claim& claim) {
-    if (claim.standing) found[file.stem().string()] = holder(claim.text);
+  for_each_lease(folder, lifetime, [&](const auto& file, const Lease& lease) {
+    if (lease.standing) found[file.stem().string()] = holder(lease.text);
   });
   return found;
 }
 
-std::size_t remove_void_claims(const std::string& folder, double lease) {
+std::size_t remove_void_leases(const std::string& folder, double lifetime) {
   std::size_t removed = 0;
-  for_each_claim(folder, lease, [&](const auto& file, const Claim& claim) {
-    if (claim.standing) return;
-    remove_claim(file, claim.text);
+  for_each_lease(folder, lifetime, [&](const auto& file, const Lease& lease) {
+    if (lease.standing) return;
+    remove_lease(file, lease.text);
     ++removed;
   });
   return removed;
