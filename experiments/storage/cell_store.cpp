@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string ending_of(const Share& share) {
-  return share.shards == 1 ? "" : fmt::format(".{}-{}-{}", share.numbering, share.shard, share.shards);
+std::string ending_of(const Shard& shard) {
+  return shard.shards == 1 ? "" : fmt::format(".{}-{}-{}", shard.numbering, shard.shard, shard.shards);
 }
 
 void shift(std::vector<CellPlace>& places, std::size_t by) {
@@ -28,24 +28,24 @@ void shift(std::vector<CellPlace>& places, std::size_t by) {
 
 }  // namespace
 
-CellStore::CellStore(std::string folder, Share share)
+CellStore::CellStore(std::string folder, Shard shard)
     : folder_(std::move(folder)),
-      share_(std::move(share)),
-      own_(fmt::format("{}/{}.{}{}{}", folder_, this_process(), random_name(), ending_of(share_), cells_ending)) {
+      shard_(std::move(shard)),
+      own_(fmt::format("{}/{}.{}{}{}", folder_, this_process(), random_name(), ending_of(shard_), cells_ending)) {
   refresh();
 }
 
-// Whether the share in a file's name has no cell in common with ours.
-bool CellStore::is_apart(const std::string& name) const {
-  if (share_.shards == 1) return false;
+// Whether the shard in a file's name has no cell in common with ours.
+bool CellStore::is_disjoint(const std::string& name) const {
+  if (shard_.shards == 1) return false;
   const auto dot = name.rfind('.', name.size() - cells_ending.size() - 1);
   std::istringstream words(name.substr(dot + 1, name.size() - cells_ending.size() - dot - 1));
   std::string numbering;
   std::size_t shard = 0, shards = 0;
   char dash = 0;
   if (!std::getline(words, numbering, '-') || !(words >> shard >> dash >> shards) || shard == 0 || shards == 0) return false;
-  const auto common = std::gcd(shards, share_.shards);
-  return numbering == share_.numbering && shard % common != share_.shard % common;
+  const auto common = std::gcd(shards, shard_.shards);
+  return numbering == shard_.numbering && shard % common != shard_.shard % common;
 }
 
 // Whether the file is another one than when it was scanned, so that its known records no longer hold.
@@ -96,7 +96,7 @@ void CellStore::refresh() {
   std::error_code error;
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error))
     if (const auto name = entry->path().filename().string();
-        name.ends_with(cells_ending) && !name.starts_with('.') && !is_apart(name))
+        name.ends_with(cells_ending) && !name.starts_with('.') && !is_disjoint(name))
       there.insert(folder_ + "/" + name);
   bool again = std::erase_if(files_, [&](const auto& file) { return !there.contains(file.first); }) > 0;
   for (const auto& path : there) again = has_changed(path, files_[path]) || again;

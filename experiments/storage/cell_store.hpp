@@ -27,7 +27,7 @@ struct StoredCell {
 };
 
 /// Of the cells that one way of numbering numbers: those with number % shards == shard - 1.
-struct Share {
+struct Shard {
   std::string numbering = {};  ///< a hash of it
   std::size_t shard = 1, shards = 1;
 };
@@ -35,9 +35,9 @@ struct Share {
 /// An index of the folder's records, as of the last refresh. Thread-safe.
 class CellStore {
  public:
-  /// The folder need not exist. With a share, it is in the name of this process's file, and files are not read whose shares
+  /// The folder need not exist. With a shard, it is in the name of this process's file, and files are not read whose shards
   /// have no cell in common with it: the processes of an array then do not read each other's files.
-  explicit CellStore(std::string folder, Share share = {});
+  explicit CellStore(std::string folder, Shard shard = {});
   const std::string& folder() const { return folder_; }
   /// The path of this process's file.
   const std::string& own() const { return own_; }
@@ -83,14 +83,14 @@ class CellStore {
     CellPlace place;
     std::optional<std::string> unreadable = {};  // why; empty until it was tried
   };
-  bool is_apart(const std::string& name) const;
+  bool is_disjoint(const std::string& name) const;
   bool has_changed(const std::string& path, File& file) const;
   void look_at(const std::string& path, File& file);
   void add(const std::string& path, File& file, std::string_view bytes);
   bool abandoned(const std::string& path, const File& file) const;
 
   const std::string folder_;
-  const Share share_;
+  const Shard shard_;
   const std::string own_;
   mutable std::mutex mutex_;
   std::map<std::string, File> files_;

@@ -159,7 +159,7 @@ Seen seen_by(const tasks::Task& trained, const tasks::Task& task) {
     const auto all = task.contents(split);
     Seen seen{split, 0, all.size()};
     for (const auto content : all) seen.examples += theirs.contains(content) && !own.contains(content);
-    if (seen.share() > most.share()) most = seen;
+    if (seen.shard() > most.shard()) most = seen;
   }
   return most;
 }
@@ -176,7 +176,7 @@ void check_networks(const Cell& cell, const tasks::Task& task) {
     const bool same = has_its_words && Spec::parse(labels.task).name == name;
     for (const auto split : {tasks::Split::train, tasks::Split::heldout, tasks::Split::test})
       if (!same) training::require_same_words(*trained, task, {.split = split}, where);
-    if (const auto seen = seen_by(*trained, task); seen.share() > cell.settings.start_overlap)
+    if (const auto seen = seen_by(*trained, task); seen.shard() > cell.settings.start_overlap)
       throw UsageError(fmt::format(
           "{}: {}, which would then be too good; take data whose splits are that network's, or allow such a share by "
           "train.start_overlap (in {})",

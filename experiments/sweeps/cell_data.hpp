@@ -90,7 +90,7 @@ std::shared_ptr<const tasks::Task> trained_task(const storage::Checkpoint& check
 struct Seen {
   tasks::Split split = tasks::Split::heldout;  ///< that with the larger share
   std::size_t examples = 0, of = 0;
-  double share() const { return of ? static_cast<double>(examples) / static_cast<double>(of) : 0; }
+  double shard() const { return of ? static_cast<double>(examples) / static_cast<double>(of) : 0; }
   /// "its network was trained on 15 of the 22 test examples"
   std::string text() const;
 };

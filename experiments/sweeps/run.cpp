@@ -53,7 +53,7 @@ class Run {
   RunReport finish();
 
  private:
-  storage::Share share() const;
+  storage::Shard shard() const;
   void select();
   void grow_plan();
   bool wait_for_trials();
@@ -74,12 +74,12 @@ class Run {
 };
 
 // With [tune], other shares determine the cells to run here.
-storage::Share Run::share() const {
-  return plan_.tuning ? storage::Share{} : storage::Share{plan_.numbering, options_.shard, options_.shards};
+storage::Shard Run::shard() const {
+  return plan_.tuning ? storage::Shard{} : storage::Shard{plan_.numbering, options_.shard, options_.shards};
 }
 
 Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
-    : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, cells_(folder_.cells(), share()), queue_(options_) {
+    : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, cells_(folder_.cells(), shard()), queue_(options_) {
   const int jobs = useful_jobs(options.jobs);
   adopt(plan, folder_, options.force);
   const auto leftovers = storage::remove_leftovers(folder_.path) + storage::remove_leftovers(folder_.cells()) + cells_.mend();
@@ -186,7 +186,7 @@ bool Run::wait_for_trials() {
 
 // Reports cells whose file was removed during the run: they are not done.
 void Run::report_removed_cells() {
-  const storage::CellStore now(folder_.cells(), share());
+  const storage::CellStore now(folder_.cells(), shard());
   const auto& ended = log_->ended();
   for (const auto& cell : plan_.cells)
     if (const auto it = ended.find(cell.hash); it != ended.end() && !now.find(cell.hash))

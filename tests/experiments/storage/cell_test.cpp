@@ -165,17 +165,17 @@ TEST_CASE("shares without a common cell do not read each other's files") {
   Folder folder;
   const auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
   CellStore(folder.string(), {"a", 3, 4}).append(record);
-  for (const auto& [share, reads] : {std::pair{Share{}, true},
-                                     {Share{"a", 3, 4}, true},
-                                     {Share{"a", 1, 4}, false},
-                                     {Share{"b", 1, 4}, true},  // numbers mean other cells there
-                                     {Share{"a", 1, 2}, true},  // 1, 3, 5 ...
-                                     {Share{"a", 2, 2}, false},
-                                     {Share{"a", 1, 3}, true},
-                                     {Share{"a", 5, 6}, true},
-                                     {Share{"a", 4, 6}, false}})
-    CHECK_MESSAGE(CellStore(folder.string(), share).find(record.cell_hash).has_value() == reads,
-                  share.numbering << share.shard << "/" << share.shards);
+  for (const auto& [shard, reads] : {std::pair{Shard{}, true},
+                                     {Shard{"a", 3, 4}, true},
+                                     {Shard{"a", 1, 4}, false},
+                                     {Shard{"b", 1, 4}, true},  // numbers mean other cells there
+                                     {Shard{"a", 1, 2}, true},  // 1, 3, 5 ...
+                                     {Shard{"a", 2, 2}, false},
+                                     {Shard{"a", 1, 3}, true},
+                                     {Shard{"a", 5, 6}, true},
+                                     {Shard{"a", 4, 6}, false}})
+    CHECK_MESSAGE(CellStore(folder.string(), shard).find(record.cell_hash).has_value() == reads,
+                  shard.numbering << shard.shard << "/" << shard.shards);
   CellStore(folder.string()).append(record);
   CHECK(CellStore(folder.string(), {"a", 1, 4}).find(record.cell_hash)->cell.attempt == 2);
 }
