@@ -20,14 +20,14 @@ namespace {
 
 int check(const std::string& path, bool json) {
   std::vector<std::string> problems;
-  std::vector<storage::Leftover> left;
+  std::vector<storage::StaleTempFile> left;
   std::size_t looked = 0, stored = 0, missing = 0, failed = 0;
   const auto kind = path_kind(path);
   if (kind == PathKind::missing) throw InputError(path + ": there is no such file or folder");
   if (kind == PathKind::folder) {
     const sweeps::SweepFolder folder{path};
     storage::CellStore cells(folder.cells());
-    left = leftovers(folder, cells);
+    left = stale_files(folder, cells);
     looked = cells.files();
     const auto plan = sweeps::read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
       const auto hash = cell.at("hash").get<std::string>();
@@ -69,7 +69,7 @@ int check(const std::string& path, bool json) {
                 {"problems", problems}});
   } else {
     for (const auto& problem : problems) put("{}\n", printable(problem));
-    if (!left.empty()) put("{}\n", leftovers_text(left));
+    if (!left.empty()) put("{}\n", stale_files_text(left));
     put("{}: {}{} checked, {}{}{}\n", printable(path), kind == PathKind::folder ? counted(stored, "cell") + " in " : "",
         counted(looked, "file"), problems.empty() ? "all complete" : counted(problems.size(), "problem"),
         missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",

@@ -123,12 +123,12 @@ std::string size_text(double bytes) {
   return fmt::format("{:.3g} {}", bytes, units[unit]);
 }
 
-std::string leftovers_text(const std::vector<storage::Leftover>& leftovers) {
-  if (leftovers.empty()) return {};
+std::string stale_files_text(const std::vector<storage::StaleTempFile>& stale_files) {
+  if (stale_files.empty()) return {};
   double bytes = 0;
-  for (const auto& leftover : leftovers) bytes += static_cast<double>(leftover.bytes);
+  for (const auto& stale : stale_files) bytes += static_cast<double>(stale.bytes);
   return fmt::format("{} that killed processes left half-written ({}): the next run removes {}",
-                     counted(leftovers.size(), "file"), size_text(bytes), leftovers.size() == 1 ? "it" : "them");
+                     counted(stale_files.size(), "file"), size_text(bytes), stale_files.size() == 1 ? "it" : "them");
 }
 
 namespace {

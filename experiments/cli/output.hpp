@@ -13,7 +13,7 @@
 #include "core/support/text.hpp"
 
 namespace hardgrad::storage {
-struct Leftover;
+struct StaleTempFile;
 }
 
 namespace hardgrad::cli {
@@ -61,7 +61,7 @@ std::string short_number(double value);
 /// "12 B", "3.2 GB"
 std::string size_text(double bytes);
 /// Number and size of half-written files of killed processes, and how to remove them; empty if there are none.
-std::string leftovers_text(const std::vector<storage::Leftover>& leftovers);
+std::string stale_files_text(const std::vector<storage::StaleTempFile>& stale_files);
 
 // Text in the style of a manual page: headings, indented paragraphs, definitions; at most as wide as the terminal or 80.
 

@@ -28,7 +28,7 @@ void require_writable(const std::string& path) {
   if (path_kind<UsageError>(folder) == PathKind::missing) refuse(fmt::format("there is no folder {}", folder.string()));
   if (path_kind<UsageError>(path) == PathKind::folder) refuse("it is a folder");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
-  storage::remove_leftovers(folder, std::filesystem::path(path).filename());
+  storage::remove_stale_files(folder, std::filesystem::path(path).filename());
 }
 
 void note_jobs(int asked) {

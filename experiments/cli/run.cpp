@@ -69,7 +69,7 @@ void print_report(const sweeps::SweepConfig& config, const sweeps::Plan& plan, c
                 {"skipped", report.skipped},
                 {"failed", report.failures.size()},
                 {"failures", report.failures},
-                {"leftovers", report.leftovers},
+                {"leftovers", report.stale_files},
                 {"interrupted", report.interrupted},
                 {"failed_trials", report.failed_trials},
                 {"waiting", report.waiting},
@@ -78,7 +78,7 @@ void print_report(const sweeps::SweepConfig& config, const sweeps::Plan& plan, c
   }
   put("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
       report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", printable(config.out));
-  if (report.leftovers) put("removed {} that killed processes had left half-written\n", counted(report.leftovers, "file"));
+  if (report.stale_files) put("removed {} that killed processes had left half-written\n", counted(report.stale_files, "file"));
   for (const auto& line : report.tuned) put("{}\n", printable(line));
   for (const auto& failure : report.failures) put("failed: {}\n", printable(failure));
   if (report.interrupted || !report.failures.empty())

@@ -20,7 +20,7 @@ int show_status(const std::string& path, bool json) {
   const sweeps::SweepFolder folder{path};
   const storage::CellStore cells(folder.cells());
   const auto status = sweeps::sweep_status(folder, cells);
-  const auto left = leftovers(folder, cells);
+  const auto left = stale_files(folder, cells);
   const auto ok = status.count(sweeps::CellState::ok), trials = status.failed_trials(),
              failed = status.count(sweeps::CellState::failed) - trials, skipped = status.count(sweeps::CellState::skipped);
   const auto damaged = status.count(sweeps::CellState::damaged) + status.damage.size(),
@@ -58,7 +58,7 @@ int show_status(const std::string& path, bool json) {
   if (status.to_come) put("{} more to come during the search for settings\n", counted(status.to_come, "cell"));
   if (pending + failed + damaged + unreadable && status.seconds_left)
     put("about {} of work left on one core\n", sweeps::clock_text(*status.seconds_left));
-  if (!left.empty()) put("{}\n", leftovers_text(left));
+  if (!left.empty()) put("{}\n", stale_files_text(left));
   std::map<std::string, std::size_t> lines;
   const auto put_cell = [&](const std::string& kind, const std::string& rest) {
     if (++lines[kind] <= most_lines) put("{}{}\n", kind, printable(rest));

@@ -251,8 +251,8 @@ bool is_abandoned(const std::string& process, std::time_t written, const std::st
   return life == Life::dead || (life == Life::elsewhere && folder_time(folder) - written > abandoned_after);
 }
 
-std::vector<Leftover> leftovers(const std::string& folder, const std::string& name) {
-  std::vector<Leftover> found;
+std::vector<StaleTempFile> stale_files(const std::string& folder, const std::string& name) {
+  std::vector<StaleTempFile> found;
   const auto start = std::string(".").append(name, 0, 150) + (name.empty() ? "" : ".");
   std::error_code error;
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
@@ -270,9 +270,9 @@ std::vector<Leftover> leftovers(const std::string& folder, const std::string& na
   return found;
 }
 
-std::size_t remove_leftovers(const std::string& folder, const std::string& name) {
+std::size_t remove_stale_files(const std::string& folder, const std::string& name) {
   std::size_t removed = 0;
-  for (const auto& leftover : leftovers(folder, name)) removed += leftover.abandoned && ::unlink(leftover.path.c_str()) == 0;
+  for (const auto& stale : stale_files(folder, name)) removed += stale.abandoned && ::unlink(stale.path.c_str()) == 0;
   return removed;
 }
 

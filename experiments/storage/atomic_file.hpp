@@ -78,14 +78,14 @@ std::time_t folder_time(const std::string& folder);
 bool is_abandoned(const std::string& process, std::time_t written, const std::string& folder);
 
 /// An incomplete file of a process that was killed or is still writing.
-struct Leftover {
+struct StaleTempFile {
   std::string path;
   std::size_t bytes = 0;
   bool abandoned = false;  ///< its process is dead or, if that is unknown, the file is an hour old
 };
-/// The leftovers in a folder, or only those of the file `name`. Empty if the folder cannot be read.
-std::vector<Leftover> leftovers(const std::string& folder, const std::string& name = "");
+/// The stale files in a folder, or only those of the file `name`. Empty if the folder cannot be read.
+std::vector<StaleTempFile> stale_files(const std::string& folder, const std::string& name = "");
 /// Removes abandoned files; returns their number.
-std::size_t remove_leftovers(const std::string& folder, const std::string& name = "");
+std::size_t remove_stale_files(const std::string& folder, const std::string& name = "");
 
 }  // namespace hardgrad::storage

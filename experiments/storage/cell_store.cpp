@@ -211,9 +211,9 @@ bool CellStore::abandoned(const std::string& path, const File& file) const {
   return is_abandoned(name.substr(0, name.find('.')), file.written, folder_);
 }
 
-std::vector<Leftover> CellStore::torn() const {
+std::vector<StaleTempFile> CellStore::torn() const {
   std::lock_guard guard(mutex_);
-  std::vector<Leftover> found;
+  std::vector<StaleTempFile> found;
   for (const auto& [path, file] : files_)
     if (file.end < file.size && abandoned(path, file)) found.push_back({path, file.size - file.end, true});
   return found;

@@ -63,7 +63,7 @@ class CellStore {
   /// One line for each file that cannot be read, and for damaged bytes of unknown cells.
   std::vector<std::string> damage() const;
   /// Files with a torn record of a process that was killed.
-  std::vector<Leftover> torn() const;
+  std::vector<StaleTempFile> torn() const;
   /// Removes torn and damaged records from the files of dead processes, and keeps unreadable ones; returns the number of torn
   /// ones.
   std::size_t mend();

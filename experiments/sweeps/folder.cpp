@@ -72,11 +72,11 @@ std::string to_string(CellState state) {
   throw Bug("unknown cell state");
 }
 
-std::vector<storage::Leftover> leftovers(const SweepFolder& folder, const storage::CellStore& cells) {
+std::vector<storage::StaleTempFile> stale_files(const SweepFolder& folder, const storage::CellStore& cells) {
   auto found = cells.torn();
-  for (const auto& more : {storage::leftovers(folder.path), storage::leftovers(folder.cells())})
+  for (const auto& more : {storage::stale_files(folder.path), storage::stale_files(folder.cells())})
     found.insert(found.end(), more.begin(), more.end());
-  std::erase_if(found, [](const auto& leftover) { return !leftover.abandoned; });
+  std::erase_if(found, [](const auto& stale) { return !stale.abandoned; });
   return found;
 }
 

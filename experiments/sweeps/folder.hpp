@@ -51,7 +51,7 @@ struct SweepFolder {
 enum class CellState { pending, ok, failed, skipped, damaged, unreadable };
 std::string to_string(CellState state);
 /// Half-written files, and files of cells with a half-written end, of killed processes in the folder, which `run` removes.
-std::vector<storage::Leftover> leftovers(const SweepFolder& folder, const storage::CellStore& cells);
+std::vector<storage::StaleTempFile> stale_files(const SweepFolder& folder, const storage::CellStore& cells);
 /// A cell is damaged if its record is and, with `with_checkpoint`, if its checkpoint is missing or damaged; it is unreadable if
 /// its record is sound, but not of a form that this program reads. Both are run again.
 CellState cell_state(const storage::CellStore& cells, const std::string& hash, bool with_checkpoint = true,

@@ -82,10 +82,11 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
     : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, cells_(folder_.cells(), shard()), queue_(options_) {
   const int jobs = useful_jobs(options.jobs);
   adopt(plan, folder_, options.force);
-  const auto leftovers = storage::remove_leftovers(folder_.path) + storage::remove_leftovers(folder_.cells()) + cells_.mend();
+  const auto stale_files =
+      storage::remove_stale_files(folder_.path) + storage::remove_stale_files(folder_.cells()) + cells_.mend();
   storage::provenance_threads(jobs);
   log_.emplace(folder_.journal(), jobs);
-  log_->report().leftovers = leftovers;
+  log_->report().stale_files = stale_files;
   remove_void_leases(folder_.cells());
   leases_.emplace(folder_.cells());
   runner_.emplace(plan_, tasks_, options_, cells_, queue_, *leases_, *log_, jobs);

@@ -33,7 +33,7 @@ struct RunReport {
   std::size_t selected = 0;  ///< cells of this shard and filter
   std::size_t already = 0;   ///< of these, done before, or by another run in the meantime
   std::size_t ok = 0, skipped = 0;
-  std::size_t leftovers = 0;          ///< number of removed half-written files of killed processes
+  std::size_t stale_files = 0;        ///< number of removed half-written files of killed processes
   std::vector<std::string> failures;  ///< "label: reason"
   std::size_t failed_trials = 0;      ///< of the search for settings: never chosen, and not failures of the sweep
   std::size_t waiting = 0;            ///< cells that others must run before this shard (or filter) can continue

@@ -123,14 +123,14 @@ TEST_CASE("half-written files of killed processes are distinguished from files b
   put("a.h5", "1234", true);  // named as in older releases
   spill(folder / "c.partial", "a file of the user");
   write_file(folder / "a.h5", "whole");
-  const auto all = leftovers(folder.string());
+  const auto all = stale_files(folder.string());
   CHECK(all.size() == 6);
   CHECK(std::count_if(all.begin(), all.end(), [](const auto& l) { return l.abandoned && l.bytes == 4; }) == 4);
-  CHECK(leftovers(folder.string(), "a.h5").size() == 5);
-  CHECK(remove_leftovers(folder.string(), "a.h5") == 3);
-  CHECK(remove_leftovers(folder.string()) == 1);
+  CHECK(stale_files(folder.string(), "a.h5").size() == 5);
+  CHECK(remove_stale_files(folder.string(), "a.h5") == 3);
+  CHECK(remove_stale_files(folder.string()) == 1);
   CHECK(folder.files() == 4);
-  CHECK(leftovers(folder / "none").empty());
+  CHECK(stale_files(folder / "none").empty());
 }
 
 TEST_CASE("an unreadable file is an input error") {
