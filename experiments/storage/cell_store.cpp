@@ -219,13 +219,13 @@ std::vector<StaleTempFile> CellStore::torn() const {
   return found;
 }
 
-std::size_t CellStore::mend() {
+std::size_t CellStore::repair() {
   std::size_t torn = 0;
   {
     std::lock_guard guard(mutex_);
     for (const auto& [path, file] : files_) {
       if (!file.unreadable.empty() || (file.whole && file.end == file.size) || !abandoned(path, file)) continue;
-      const auto bytes = read_file(path);  // another process may have mended it since
+      const auto bytes = read_file(path);  // another process may have repaired it since
       std::string kept;
       for (const auto& place : scan_cells(bytes).cells)
         if (place.sound) kept += bytes.substr(place.at, place.size);

@@ -66,7 +66,7 @@ class CellStore {
   std::vector<StaleTempFile> torn() const;
   /// Removes torn and damaged records from the files of dead processes, and keeps unreadable ones; returns the number of torn
   /// ones.
-  std::size_t mend();
+  std::size_t repair();
 
  private:
   struct File {

@@ -83,7 +83,7 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   const int jobs = useful_jobs(options.jobs);
   adopt(plan, folder_, options.force);
   const auto stale_files =
-      storage::remove_stale_files(folder_.path) + storage::remove_stale_files(folder_.cells()) + cells_.mend();
+      storage::remove_stale_files(folder_.path) + storage::remove_stale_files(folder_.cells()) + cells_.repair();
   storage::provenance_threads(jobs);
   log_.emplace(folder_.journal(), jobs);
   log_->report().stale_files = stale_files;

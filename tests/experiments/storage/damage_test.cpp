@@ -95,24 +95,24 @@ TEST_CASE("torn and damaged records of a dead process are removed, and the other
   Folder folder;
   Sample sample(folder);
   const auto dead = sample.path = folder / (name_of_the_dead() + ".0.cells");
-  const auto mended = [&](const std::string& bytes) {
+  const auto repaired = [&](const std::string& bytes) {
     sample.intact(folder.string(), bytes);
     CellStore cells(folder.string());
-    const auto torn = cells.torn().size(), removed = cells.mend();
+    const auto torn = cells.torn().size(), removed = cells.repair();
     return std::tuple(torn, removed, slurp(dead));
   };
   const auto& whole = sample.whole;
   const auto two = whole.substr(0, sample.ends[1]);
-  CHECK(mended(whole) == std::tuple(0, 0, whole));
-  CHECK(mended(whole.substr(0, whole.size() - 5)) == std::tuple(1, 1, two));
-  CHECK(mended(two + std::string(4096, '\0')) == std::tuple(1, 1, two));  // a power cut may leave a length without bytes
+  CHECK(repaired(whole) == std::tuple(0, 0, whole));
+  CHECK(repaired(whole.substr(0, whole.size() - 5)) == std::tuple(1, 1, two));
+  CHECK(repaired(two + std::string(4096, '\0')) == std::tuple(1, 1, two));  // a power cut may leave a length without bytes
   auto flipped = whole;
   flipped[sample.ends[1] + 500] ^= 1;
-  CHECK(mended(flipped) == std::tuple(0, 0, two));
+  CHECK(repaired(flipped) == std::tuple(0, 0, two));
   flipped = whole;
   flipped[sample.ends[0] + 20] ^= 1;
-  CHECK(mended(flipped) == std::tuple(0, 0, whole.substr(0, sample.ends[0]) + whole.substr(sample.ends[1])));
-  mended("HARDGRAD");
+  CHECK(repaired(flipped) == std::tuple(0, 0, whole.substr(0, sample.ends[0]) + whole.substr(sample.ends[1])));
+  repaired("HARDGRAD");
   CHECK_FALSE(std::filesystem::exists(dead));
 
   // A living process, and for an hour one of an unknown place, may still write.
@@ -121,7 +121,7 @@ TEST_CASE("torn and damaged records of a dead process are removed, and the other
     sample.intact(folder.string(), whole.substr(0, whole.size() - 5));
     CellStore cells(folder.string());
     CHECK(cells.torn().empty());
-    CHECK(cells.mend() == 0);
+    CHECK(cells.repair() == 0);
     CHECK(slurp(sample.path).size() == whole.size() - 5);
     std::filesystem::remove(sample.path);
   }
@@ -142,7 +142,7 @@ TEST_CASE("an intact record behind a torn one is kept, wherever it was torn") {
   CHECK(tried > 40);
   sample.path = folder / (name_of_the_dead() + ".0.cells");
   sample.intact(folder.string(), sample.whole.substr(0, sample.ends[1] - 40) + sample.whole.substr(sample.ends[1]));
-  CellStore(folder.string()).mend();
+  CellStore(folder.string()).repair();
   CHECK(slurp(sample.path) == first + sample.whole.substr(sample.ends[1]));
 }
 
@@ -180,14 +180,14 @@ TEST_CASE("a record of another release, or of an unknown form, is neither damage
     CHECK(cells.unreadable(record.cell_hash).find(why) != std::string::npos);
     CHECK(cells.fault(record.cell_hash) == cells.unreadable(record.cell_hash));
     CHECK(check_file(path).size() == 1);
-    CHECK(cells.mend() == 0);
+    CHECK(cells.repair() == 0);
     CHECK(slurp(path) == bytes);
     cells.append(record);
     CHECK(cells.unreadable(record.cell_hash).empty());
     CHECK(cells.read(record.cell_hash).result.log.size() == 31);
     CHECK(CellStore(folder.string()).fault(record.cell_hash).empty());
     spill(path, bytes + "torn");
-    CellStore(folder.string()).mend();
+    CellStore(folder.string()).repair();
     CHECK(slurp(path) == bytes);
     ++tried;
   }
