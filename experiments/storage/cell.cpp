@@ -143,9 +143,9 @@ CellScan scan_cells(std::string_view bytes) {
     }
     const auto size = head->line + head->bytes + 1;
     const bool fits = head->bytes <= bytes.size() && at + size <= bytes.size();
-    const bool sound =
+    const bool checksum_ok =
         fits && bytes_hash(bytes.substr(at + head->line, head->bytes)) == head->data && bytes[at + size - 1] == '\n';
-    if (!sound) {
+    if (!checksum_ok) {
       const auto next = next_record(bytes, at + 1);
       if (next < (fits ? at + size : bytes.size())) {  // it is torn: another record begins within it
         scan.damage.push_back({{}, at, next - at, false});
@@ -154,7 +154,7 @@ CellScan scan_cells(std::string_view bytes) {
       }
       if (!fits || (at + size == bytes.size() && !finished)) break;
     }
-    scan.cells.push_back({head->cell, at, size, sound, head->version});
+    scan.cells.push_back({head->cell, at, size, checksum_ok, head->version});
     at += size;
   }
   scan.end = at;

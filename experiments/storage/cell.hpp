@@ -85,7 +85,7 @@ void require_form(std::string_view bytes, const std::string& path);
 struct CellPlace {
   CellSummary cell;
   std::size_t at = 0, size = 0;  ///< of its record, with the line break at its end
-  bool sound = true;             ///< its bytes match their hash
+  bool checksum_ok = true;       ///< its bytes match their hash
   int version = record_version;  ///< not record_version: of another release, which alone reads it
 };
 struct CellScan {

@@ -77,10 +77,10 @@ void CellStore::add(const std::string& path, File& file, std::string_view bytes)
   auto scan = scan_cells(bytes);
   shift(scan.cells, file.end);
   shift(scan.damage, file.end);
-  const auto rank = [](const CellPlace& p) { return std::pair(p.sound, p.cell.attempt); };
+  const auto rank = [](const CellPlace& p) { return std::pair(p.checksum_ok, p.cell.attempt); };
   for (const auto& place : scan.cells) {
     file.has_cells = true;
-    file.whole = file.whole && place.sound;
+    file.whole = file.whole && place.checksum_ok;
     const auto [it, added] = cells_.emplace(place.cell.cell_hash, Found{&path, place});
     if (!added && rank(place) >= rank(it->second.place)) it->second = {&path, place};
   }
@@ -112,7 +112,7 @@ std::optional<StoredCell> CellStore::find(const std::string& hash) const {
   std::lock_guard guard(mutex_);
   const auto it = cells_.find(hash);
   if (it == cells_.end()) return {};
-  return StoredCell{it->second.place.cell, *it->second.path, it->second.place.sound};
+  return StoredCell{it->second.place.cell, *it->second.path, it->second.place.checksum_ok};
 }
 
 std::vector<std::string> CellStore::hashes() const {
@@ -144,7 +144,7 @@ std::string CellStore::unreadable(const std::string& hash, Trial trial) const {
   {
     std::lock_guard guard(mutex_);
     const auto it = cells_.find(hash);
-    if (it == cells_.end() || !it->second.place.sound) return {};
+    if (it == cells_.end() || !it->second.place.checksum_ok) return {};
     if (it->second.unreadable) return *it->second.unreadable;
     path = *it->second.path;
     place = it->second.place;
@@ -169,7 +169,8 @@ std::string CellStore::unreadable(const std::string& hash, Trial trial) const {
 std::string CellStore::fault(const std::string& hash) const {
   const auto found = find(hash);
   if (!found) return fmt::format("{}: holds no cell {}", folder_, hash);
-  if (!found->sound) return fmt::format("{}: damaged: the record of cell {} does not match its checksum", found->path, hash);
+  if (!found->checksum_ok)
+    return fmt::format("{}: damaged: the record of cell {} does not match its checksum", found->path, hash);
   if (auto why = unreadable(hash); !why.empty()) return why;
   return check_checkpoint(folder_, found->cell).words;
 }
@@ -228,7 +229,7 @@ std::size_t CellStore::repair() {
       const auto bytes = read_file(path);  // another process may have repaired it since
       std::string kept;
       for (const auto& place : scan_cells(bytes).cells)
-        if (place.sound) kept += bytes.substr(place.at, place.size);
+        if (place.checksum_ok) kept += bytes.substr(place.at, place.size);
       if (kept.empty())
         ::unlink(path.c_str());
       else

@@ -23,7 +23,7 @@ namespace hardgrad::storage {
 struct StoredCell {
   CellSummary cell;
   std::string path;
-  bool sound = true;  ///< its record matches its hash
+  bool checksum_ok = true;  ///< its record matches its hash
 };
 
 /// Of the cells that one way of numbering numbers: those with number % shards == shard - 1.

@@ -84,7 +84,7 @@ CellState cell_state(const storage::CellStore& cells, const std::string& hash, b
                      storage::CellStore::Trial trial) {
   const auto found = cells.find(hash);
   if (!found) return CellState::pending;
-  if (!found->sound) return CellState::damaged;
+  if (!found->checksum_ok) return CellState::damaged;
   if (!cells.unreadable(hash, trial).empty()) return CellState::unreadable;
   if (with_checkpoint && storage::check_checkpoint(cells.folder(), found->cell).lost) return CellState::damaged;
   switch (found->cell.status) {

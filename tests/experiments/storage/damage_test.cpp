@@ -40,7 +40,7 @@ struct Sample {
     CellStore cells(folder);
     std::size_t count = 0;
     for (const auto& hash : hashes)
-      if (const auto found = cells.find(hash); found && found->sound) {
+      if (const auto found = cells.find(hash); found && found->checksum_ok) {
         CHECK(cells.read(hash).result.log.size() == 31);
         ++count;
       } else {
@@ -175,7 +175,7 @@ TEST_CASE("a record of another release, or of an unknown form, is neither damage
     CellStore cells(folder.string());
     CHECK(cells.damage().empty());
     REQUIRE(cells.find(record.cell_hash));
-    CHECK(cells.find(record.cell_hash)->sound);
+    CHECK(cells.find(record.cell_hash)->checksum_ok);
     CHECK(CellStore(folder.string()).unreadable(record.cell_hash, CellStore::Trial::form).find(why) != std::string::npos);
     CHECK(cells.unreadable(record.cell_hash).find(why) != std::string::npos);
     CHECK(cells.fault(record.cell_hash) == cells.unreadable(record.cell_hash));
