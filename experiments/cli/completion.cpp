@@ -120,7 +120,7 @@ std::vector<std::string> completions(const CLI::App& app, const TypedLine& line)
     const auto plugin = awaiting == "--plugin" ? word : name == "--plugin" && name != word ? word.substr(9) : "";
     try {
       if (!plugin.empty()) {
-        refuse_strange(plugin);
+        reject_control_characters(plugin);
         load_plugin(plugin);
       }
     } catch (const Error&) {  // the command itself will report it

@@ -116,7 +116,7 @@ int run_program(int argc, char** argv) {
       return cli::finish_output(0);
     }
     for (const auto& plugin : plugins) {
-      refuse_strange<UsageError>(plugin);
+      reject_control_characters<UsageError>(plugin);
       load_plugin(plugin);
     }
     cli::single_threaded_blas();

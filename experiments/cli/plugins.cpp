@@ -62,7 +62,7 @@ void add_seal(CLI::App& app, Action& action) {
   verb.add("file", options->path, "a plugin (.so)").required();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
-    refuse_strange<UsageError>(options->path);
+    reject_control_characters<UsageError>(options->path);
     seal_plugin(options->path);
     options->json ? print_json({{"sealed", options->path}}) : put("{} is sealed\n", options->path);
     return 0;

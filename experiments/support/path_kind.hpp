@@ -40,7 +40,7 @@ PathKind path_kind(const std::string& path) {
 
 /// Throws unless the path is a regular file or does not exist: reading a FIFO or a device may never end, or fill memory.
 template <class E = InputError>
-void refuse_strange(const std::string& path) {
+void reject_control_characters(const std::string& path) {
   const auto kind = path_kind<E>(path);
   if (kind == PathKind::folder) throw E(path + ": is a folder, not a file");
   if (kind == PathKind::other) throw E(path + ": is not a regular file");

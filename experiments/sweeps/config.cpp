@@ -120,7 +120,7 @@ void ConfigReader::load(SweepConfig& config, const std::string& path, const toml
   const auto beside = std::filesystem::path(source_.file()).parent_path() / path;
   const auto found = path_kind<UsageError>(beside) == PathKind::missing ? path : beside.string();
   source_.located(node, "plugins: ", "plugins", [&] {
-    refuse_strange<UsageError>(found);
+    reject_control_characters<UsageError>(found);
     config.plugins.push_back(load_plugin(found).path);
   });
 }

@@ -23,7 +23,7 @@
 namespace hardgrad::sweeps {
 
 Journal::Journal(const std::string& path) : path_(path) {
-  refuse_strange<UsageError>(path);
+  reject_control_characters<UsageError>(path);
   file_ = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0) throw UsageError(fmt::format("{}: cannot be written: {}", path, system_words(errno)));
   const auto size = ::lseek(file_, 0, SEEK_END);
