@@ -99,7 +99,7 @@ void Grid::check(const Cell& cell) {
     throw UsageError(fmt::format("{}: {} (in {})", config_.file, e.what(), cell.label()));
   }
   if (const auto& train = cell.settings.train; train.evaluate_split == train.judging_split())
-    for (const auto& [name, what] : train.choosing()) flattering_.insert(name);
+    for (const auto& [name, what] : train.choosing()) optimistic_.insert(name);
   // Metrics depend on the task, not on the seed of its data.
   if (const auto& what = cell.settings.train.monitor; what != "loss" && monitored_.insert({cell.axes.at("task"), what}).second)
     more_is_better(config_, "train.monitor", what, cell, tasks_);
@@ -182,7 +182,7 @@ std::vector<std::string> Grid::warnings() const {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < excluded_.size(); ++i)
     if (!excluded_[i]) lines.push_back(config_.excludes[i].where + ": this [[exclude]] matches no cell");
-  for (const auto& name : flattering_)
+  for (const auto& name : optimistic_)
     lines.push_back(
         fmt::format("{}: train.{}: selects by the split of the last evaluation, whose results are then optimistic; "
                     "train.final_split = \"test\" uses the other split",

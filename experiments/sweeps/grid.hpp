@@ -43,7 +43,7 @@ class Grid {
   std::size_t total_ = 1;
   std::vector<bool> excluded_, overridden_;
   std::map<std::tuple<std::string, std::string, bool>, Fit> fits_;
-  std::set<std::string> flattering_;
+  std::set<std::string> optimistic_;
   std::set<std::pair<std::string, std::string>> monitored_;
   std::set<std::tuple<CellData, std::string, std::string, double>> checked_;
   std::map<std::string, std::string> over_caps_;
