@@ -18,7 +18,7 @@
 #include "experiments/support/path_kind.hpp"
 #include "experiments/support/text.hpp"
 #include "experiments/sweeps/cell_leases.hpp"
-#include "experiments/sweeps/work_left.hpp"
+#include "experiments/sweeps/remaining_work.hpp"
 
 namespace hardgrad::sweeps {
 
@@ -168,7 +168,7 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
   auto history = history_of(folder);
   const auto leases = valid_leases(folder.cells());
   SweepStatus status;
-  WorkLeft left;
+  RemainingWork remaining;
   const auto plan = read_plan(folder, [&](const auto&, const nlohmann::json& cell) {
     CellStatusLine line;
     line.hash = cell.at("hash");
@@ -184,11 +184,11 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
     line.running = leases.contains(line.hash);
     const auto kind = kind_of(named.axes);
     if (const auto took = history.seconds.find(line.hash); took != history.seconds.end())
-      left.took(kind, took->second, named.share);
+      remaining.took(kind, took->second, named.share);
     if (!is_done(line.state, named) && named.skip.empty()) {
-      left.expect(line.hash, kind, named.share);
+      remaining.expect(line.hash, kind, named.share);
       if (const auto said = history.progress.find(line.hash); line.running && said != history.progress.end())
-        left.at_work(line.hash, said->second.first, said->second.second, 0);
+        remaining.at_work(line.hash, said->second.first, said->second.second, 0);
       line.step = partial_step(folder, line.hash);
     }
     status.cells.push_back(std::move(line));
@@ -197,8 +197,8 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
   status.hash = plan.at("hash");
   status.to_come = plan.value("to_come", std::size_t{0});
   status.damage = cells.damage();
-  left.to_come(plan.value("work_to_come", Durations::Left{}));
-  status.seconds_left = left.one_by_one(0);
+  remaining.to_come(plan.value("work_to_come", Durations::WorkByKind{}));
+  status.seconds_left = remaining.one_by_one(0);
   return status;
 }
 

@@ -13,7 +13,7 @@
 
 #include "experiments/storage/cell_store.hpp"
 #include "experiments/sweeps/plan.hpp"
-#include "experiments/sweeps/work_left.hpp"
+#include "experiments/sweeps/remaining_work.hpp"
 
 namespace hardgrad::sweeps {
 

@@ -179,8 +179,8 @@ bool more_is_better(const SweepConfig& config, const std::string& setting, const
                                     fmt::format("{}: {}: {}", config.file, setting, cell.spec("task").name));
 }
 
-Durations::Left work_of(const std::vector<const Cell*>& cells) {
-  Durations::Left work;
+Durations::WorkByKind work_of(const std::vector<const Cell*>& cells) {
+  Durations::WorkByKind work;
   for (const auto* cell : cells) work[kind_of(cell->axes)] += cell->share;
   return work;
 }

@@ -13,7 +13,7 @@
 
 #include "core/random/key.hpp"
 #include "experiments/sweeps/cell_data.hpp"
-#include "experiments/sweeps/work_left.hpp"
+#include "experiments/sweeps/remaining_work.hpp"
 
 namespace hardgrad::sweeps {
 
@@ -128,7 +128,7 @@ std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std:
 bool more_is_better(const SweepConfig& config, const std::string& setting, const std::string& what, const Cell& cell,
                     TaskPool& tasks);
 /// The work of these cells, by kind.
-Durations::Left work_of(const std::vector<const Cell*>& cells);
+Durations::WorkByKind work_of(const std::vector<const Cell*>& cells);
 
 /// The difference between a frozen plan and this one, in one line; empty if they are equal.
 std::string plan_difference(const nlohmann::json& frozen, const Plan& plan);

@@ -22,7 +22,7 @@ std::string clock_text(double seconds) {
 
 Progress::Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print,
                    std::function<std::optional<double>()> left, std::string of)
-    : of_(std::move(of)), total_(total), print_(std::move(print)), left_(std::move(left)) {
+    : of_(std::move(of)), total_(total), print_(std::move(print)), remaining_(std::move(left)) {
   const char* term = std::getenv("TERM");
   const bool terminal = !print_ && isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
   bar_ = (mode == ProgressMode::automatic || mode == ProgressMode::bar) && terminal;
@@ -61,7 +61,7 @@ std::string Progress::status() const {
   auto text = fmt::format("{}/{} {}", done_, total_, of_);
   if (failed_) text += fmt::format(", {} failed", failed_);
   if (done_ == total_) return text + fmt::format(", took {}", clock_text(elapsed));
-  const auto left = left_ ? left_() : std::nullopt;
+  const auto left = remaining_ ? remaining_() : std::nullopt;
   return text + (left ? fmt::format(", about {} left", clock_text(*left)) : fmt::format(", {} so far", clock_text(elapsed)));
 }
 

@@ -42,7 +42,7 @@ class Progress {
   std::size_t done_ = 0, failed_ = 0, told_percent_ = 0;
   bool bar_ = false, plain_ = false, drawn_ = false, finished_ = false;
   std::function<void(const std::string&)> print_;
-  std::function<std::optional<double>()> left_;
+  std::function<std::optional<double>()> remaining_;
   Clock::time_point start_ = Clock::now(), last_line_ = Clock::now();
   std::mutex mutex_;
   std::jthread ticker_;

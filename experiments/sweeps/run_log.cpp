@@ -28,12 +28,12 @@ nlohmann::json RunLog::line(const char* event, const Cell& cell) const {
   return line;
 }
 
-void RunLog::took_before(const Cell& cell, double seconds) { left_.took(kind_of(cell.axes), seconds, cell.share); }
-void RunLog::expect(const Cell& cell) { left_.expect(cell.hash, kind_of(cell.axes), cell.share); }
-void RunLog::to_come(const std::vector<const Cell*>& cells) { left_.to_come(work_of(cells)); }
+void RunLog::took_before(const Cell& cell, double seconds) { remaining_.took(kind_of(cell.axes), seconds, cell.share); }
+void RunLog::expect(const Cell& cell) { remaining_.expect(cell.hash, kind_of(cell.axes), cell.share); }
+void RunLog::to_come(const std::vector<const Cell*>& cells) { remaining_.to_come(work_of(cells)); }
 
 void RunLog::begin(std::size_t cells, const RunOptions& options, nlohmann::json line) {
-  progress_.emplace(cells, options.progress, options.print, [this] { return left_.together(jobs_, clock_seconds()); });
+  progress_.emplace(cells, options.progress, options.print, [this] { return remaining_.together(jobs_, clock_seconds()); });
   line.update(this->line("run"));
   journal_.append(std::move(line));
 }
@@ -50,7 +50,7 @@ bool RunLog::start(const Cell& cell) {
 
 void RunLog::progress(const Cell& cell, const CellProgress& progress, double& last_logged) {
   const auto now = clock_seconds();
-  if (progress.left) left_.at_work(cell.hash, progress.seconds, *progress.left, now);
+  if (progress.left) remaining_.at_work(cell.hash, progress.seconds, *progress.left, now);
   if (now - last_logged < between_lines) return;
   last_logged = now;
   auto line = this->line("progress", cell);
@@ -74,7 +74,7 @@ void RunLog::interrupted(const Cell& cell) {
   std::lock_guard guard(writing_);
   if (!closed_) journal_.append(line("interrupted", cell));
   at_work_.erase(&cell);
-  left_.given_up(cell.hash);
+  remaining_.given_up(cell.hash);
 }
 
 void RunLog::end(const Cell& cell, const storage::CellRecord& record, double seconds,
@@ -113,8 +113,8 @@ void RunLog::count_end(const Cell& cell, storage::CellStatus status, const std::
     report_.failures.push_back(cell.label() + ": " + reason);
     progress_->say("failed: " + report_.failures.back());
   }
-  if (status == storage::CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds, cell.share);
-  left_.over(cell.hash);
+  if (status == storage::CellStatus::ok && seconds > 0) remaining_.took(kind_of(cell.axes), seconds, cell.share);
+  remaining_.over(cell.hash);
   ++over_;
   ended_[cell.hash] = file;
   progress_->advance(status == storage::CellStatus::failed);

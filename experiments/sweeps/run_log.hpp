@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "experiments/sweeps/folder.hpp"
+#include "experiments/sweeps/remaining_work.hpp"
 #include "experiments/sweeps/run.hpp"
 #include "experiments/sweeps/run_cell.hpp"
-#include "experiments/sweeps/work_left.hpp"
 
 namespace hardgrad::sweeps {
 
@@ -85,7 +85,7 @@ class RunLog {
   char host_[256] = "";
   RunReport report_;
   std::map<std::string, std::string> ended_;
-  WorkLeft left_;
+  RemainingWork remaining_;
   std::optional<Progress> progress_;
   std::size_t over_ = 0;  // number of finished cells
   std::mutex writing_;    // guards the journal, the report and the folder's files

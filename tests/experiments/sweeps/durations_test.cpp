@@ -1,5 +1,5 @@
 // The remaining time is estimated by kind of cell, and not reported while too few durations are known.
-#include "experiments/sweeps/work_left.hpp"
+#include "experiments/sweeps/remaining_work.hpp"
 
 #include <doctest/doctest.h>
 

@@ -18,13 +18,13 @@ std::string kind_of(const AxisValues& axes);
 class Durations {
  public:
   /// Remaining work by kind: 1 for a cell, less for a trial with a fraction of a cell's training.
-  using Left = std::map<std::string, double>;
+  using WorkByKind = std::map<std::string, double>;
 
   /// Records that `work` of this kind took `seconds`.
   void add(const std::string& kind, double seconds, double work = 1);
   /// Seconds of work, one cell after another. A kind without finished cells counts as the mean kind of its task. Empty while
   /// more than half of the work belongs to tasks without finished cells.
-  std::optional<double> seconds(const Left& left) const;
+  std::optional<double> seconds(const WorkByKind& left) const;
 
  private:
   struct Mean {
@@ -35,12 +35,12 @@ class Durations {
 };
 
 /// Receives events of cells by name, with their kind, and times in seconds of a common clock. Thread-safe.
-class WorkLeft {
+class RemainingWork {
  public:
-  /// A cell to run; `work` as in Durations::Left.
+  /// A cell to run; `work` as in Durations::WorkByKind.
   void expect(const std::string& cell, const std::string& kind, double work = 1);
   /// Further work that becomes known when other cells finish; each call replaces the earlier value.
-  void to_come(Durations::Left work);
+  void to_come(Durations::WorkByKind work);
   /// The cell has run for `seconds` and will run for `left` more.
   void at_work(const std::string& cell, double seconds, double left, double now);
   /// The cell stopped before its end.
@@ -66,7 +66,7 @@ class WorkLeft {
   };
   mutable std::mutex mutex_;
   std::map<std::string, Expected> cells_;  // unfinished ones
-  Durations::Left to_come_;
+  Durations::WorkByKind to_come_;
   std::map<std::string, Working> working_;
   Durations durations_;
 };

@@ -1,4 +1,4 @@
-#include "experiments/sweeps/work_left.hpp"
+#include "experiments/sweeps/remaining_work.hpp"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ void Durations::add(const std::string& kind, double seconds, double work) {
   mean.weight += work;
 }
 
-std::optional<double> Durations::seconds(const Left& left) const {
+std::optional<double> Durations::seconds(const WorkByKind& left) const {
   std::map<std::string, Mean> tasks;
   Mean all;
   for (const auto& [kind, mean] : kinds_)
@@ -47,38 +47,38 @@ std::optional<double> Durations::seconds(const Left& left) const {
   return total + unknown * all.value();
 }
 
-void WorkLeft::expect(const std::string& cell, const std::string& kind, double work) {
+void RemainingWork::expect(const std::string& cell, const std::string& kind, double work) {
   std::lock_guard guard(mutex_);
   cells_[cell] = {kind, work};
 }
 
-void WorkLeft::to_come(Durations::Left work) {
+void RemainingWork::to_come(Durations::WorkByKind work) {
   std::lock_guard guard(mutex_);
   to_come_ = std::move(work);
 }
 
-void WorkLeft::at_work(const std::string& cell, double seconds, double left, double now) {
+void RemainingWork::at_work(const std::string& cell, double seconds, double left, double now) {
   std::lock_guard guard(mutex_);
   working_[cell] = {seconds, left, now};
 }
 
-void WorkLeft::given_up(const std::string& cell) {
+void RemainingWork::given_up(const std::string& cell) {
   std::lock_guard guard(mutex_);
   working_.erase(cell);
 }
 
-void WorkLeft::over(const std::string& cell) {
+void RemainingWork::over(const std::string& cell) {
   std::lock_guard guard(mutex_);
   working_.erase(cell);
   cells_.erase(cell);
 }
 
-void WorkLeft::took(const std::string& kind, double seconds, double work) {
+void RemainingWork::took(const std::string& kind, double seconds, double work) {
   std::lock_guard guard(mutex_);
   durations_.add(kind, seconds, work);
 }
 
-std::optional<double> WorkLeft::one_by_one(double now) const {
+std::optional<double> RemainingWork::one_by_one(double now) const {
   std::lock_guard guard(mutex_);
   auto durations = durations_;
   auto left = to_come_;
@@ -97,7 +97,7 @@ std::optional<double> WorkLeft::one_by_one(double now) const {
   return others ? std::optional(begun + *others) : std::nullopt;
 }
 
-std::optional<double> WorkLeft::together(int jobs, double now) const {
+std::optional<double> RemainingWork::together(int jobs, double now) const {
   const auto all = one_by_one(now);
   if (!all) return {};
   std::lock_guard guard(mutex_);
