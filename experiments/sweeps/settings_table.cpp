@@ -143,10 +143,10 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::text(
                 "apart", "",
                 "parameters with a separate optimiser on the same schedule: a name, or its prefix before a dot (\"prior\")"),
-            apart),
-      TRAIN(Info::choice("apart_optimizer", "", {"sgd", "rmsprop", "adam"}, "the separate optimiser"), apart_optimizer),
+            param_group),
+      TRAIN(Info::choice("apart_optimizer", "", {"sgd", "rmsprop", "adam"}, "the separate optimiser"), param_group_optimizer),
       TRAIN(Info::real("apart_learning_rate", 0, 0, endless, "step size of the separate optimiser").above(),
-            apart_learning_rate),
+            param_group_learning_rate),
       TRAIN(Info::real("own_learning_rate", 0, 0, endless,
                        "learning rate of the estimator's networks (Adam, on the same schedule)")
                 .above(),

@@ -33,10 +33,10 @@ Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, 
   how.noise = keys.init / "gradient noise";
   const auto& parameters = training.model->parameters();
   auto apart = how;  // the same schedule
-  apart.name = settings.apart_optimizer;
-  apart.learning_rate = settings.apart_learning_rate;
-  training.optimizer = settings.apart.empty() ? make_optimizer<T>(how, parameters.size())
-                                              : make_optimizer<T>(how, apart, settings.apart, parameters);
+  apart.name = settings.param_group_optimizer;
+  apart.learning_rate = settings.param_group_learning_rate;
+  training.optimizer = settings.param_group.empty() ? make_optimizer<T>(how, parameters.size())
+                                                    : make_optimizer<T>(how, apart, settings.param_group, parameters);
   training.own_optimizer = own_optimizer(*training.estimator, settings.own_learning_rate, how);
   return training;
 }

@@ -31,21 +31,21 @@ struct TrainSettings {
   int batch = 32;
   int reuse = 1;                ///< steps on one batch, with samples drawn by the network as it was at the first of them
   OptimizerSettings optimizer;  ///< of the model
-  std::string apart;            ///< parameters of the model with a separate optimiser: a name, or its prefix before a dot
-  std::string apart_optimizer = "sgd";     ///< their optimiser, on the same schedule
-  double apart_learning_rate = 1e-2;       ///< its step size
-  std::string anneal;                      ///< settings of the estimator and their final values, see schedule.hpp
-  double own_learning_rate = 1e-3;         ///< of the estimator's own networks (Adam, on the model's schedule)
-  int log_every = 10;                      ///< steps between logged training losses (each the mean since the last)
-  int evaluate_every = 0;                  ///< steps between evaluations; 0: only at the end
-  int evaluate_examples = 0;               ///< of the held-out split; 0 is all
-  std::string evaluate_split = "heldout";  ///< heldout | test: the split of evaluations that select a network
-  std::string final_split = "same";        ///< of the last evaluation: heldout | test | same
-  bool decode = false;                     ///< also decode freely in the last evaluation, if the task has decoding metrics
-  int beam = 1;                            ///< decode: width of the beam; 1: greedily
-  bool keep_best = false;                  ///< restore the best evaluation's parameters before the last evaluation
-  std::vector<int> measure_at;             ///< steps before which bias and variance are measured; `steps` is the end
-  int measure_batch = 16;                  ///< examples measured on: the first of the training split
+  std::string param_group;      ///< parameters of the model with a separate optimiser: a name, or its prefix before a dot
+  std::string param_group_optimizer = "sgd";  ///< their optimiser, on the same schedule
+  double param_group_learning_rate = 1e-2;    ///< its step size
+  std::string anneal;                         ///< settings of the estimator and their final values, see schedule.hpp
+  double own_learning_rate = 1e-3;            ///< of the estimator's own networks (Adam, on the model's schedule)
+  int log_every = 10;                         ///< steps between logged training losses (each the mean since the last)
+  int evaluate_every = 0;                     ///< steps between evaluations; 0: only at the end
+  int evaluate_examples = 0;                  ///< of the held-out split; 0 is all
+  std::string evaluate_split = "heldout";     ///< heldout | test: the split of evaluations that select a network
+  std::string final_split = "same";           ///< of the last evaluation: heldout | test | same
+  bool decode = false;                        ///< also decode freely in the last evaluation, if the task has decoding metrics
+  int beam = 1;                               ///< decode: width of the beam; 1: greedily
+  bool keep_best = false;                     ///< restore the best evaluation's parameters before the last evaluation
+  std::vector<int> measure_at;                ///< steps before which bias and variance are measured; `steps` is the end
+  int measure_batch = 16;                     ///< examples measured on: the first of the training split
   int measure_adapt = 0;  ///< steps for which a copy of the estimator learns with the network fixed, before it is measured
   measurement::MeasureSettings measure;
 
