@@ -62,7 +62,7 @@ struct TargetEntry {
   std::string counted = "rows";  ///< name of the terms of its exact form, for messages
   /// Spec of an unbiased estimator of low variance, used for a long run where enumeration is impossible; empty if there is
   /// none. Null: none.
-  std::string (*stand_in)(const Target&) = nullptr;
+  std::string (*reference_estimator)(const Target&) = nullptr;
   /// Spec of the target whose value estimators report as their loss. Null: the target itself.
   std::string (*reported)(const Target&) = nullptr;
   ExactTarget<float> exact_float = {};

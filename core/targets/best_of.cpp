@@ -56,7 +56,7 @@ const TargetEntry entry = {
     .summary = "E_p[min_k f(z_k)]: the loss of the best of K samples; pass@K of rewards 0 and 1",
     .parameters = declared<Config>(),
     .counted = "outcomes",
-    .stand_in = [](const Target& target) -> std::string {
+    .reference_estimator = [](const Target& target) -> std::string {
       const int best = read<Config>(target.settings()).samples;
       return "best_of[best=" + std::to_string(best) + ",samples=" + std::to_string(std::max(16, 2 * best)) + "]";
     },

@@ -40,7 +40,7 @@ const TargetEntry entry = {
     .summary = "E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound",
     .parameters = declared<Config>(),
     .terms = terms_of,
-    .stand_in = [](const Target& target) -> std::string {
+    .reference_estimator = [](const Target& target) -> std::string {
       return "rloo[samples=16,reward_to_go=true,target=elbo,kl_weight=" + to_string(read<Config>(target.settings()).weight) +
              "]";
     },

@@ -6,7 +6,7 @@ namespace hardgrad::targets::expected_loss {
 const TargetEntry entry = {
     .name = "expected_loss",
     .summary = "E_p(z)[f(z)]: the mean loss under the prior",
-    .stand_in = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true]"; },
+    .reference_estimator = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true]"; },
 };
 HARDGRAD_TARGET(expected_loss, enumerated_mean, rows_of_enumeration, entry)
 

@@ -37,7 +37,7 @@ const TargetEntry entry = {
     .terms = drawn_from_posterior,
     .likelihood = true,
     .counted = "multisets of samples",
-    .stand_in = [](const Target& target) -> std::string {  // with one sample it is the ELBO
+    .reference_estimator = [](const Target& target) -> std::string {  // with one sample it is the ELBO
       const int samples = read<Config>(target.settings()).samples;
       return samples > 1 ? fmt::format("vimco[samples={}]", samples) : "rloo[samples=16,target=elbo]";
     },

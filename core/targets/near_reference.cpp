@@ -19,7 +19,7 @@ const TargetEntry entry = {
     .summary = "E_p(z)[f(z)] + beta KL(p || reference): the mean loss near a reference policy",
     .parameters = declared<Config>(),
     .terms = [](const Config& config) -> TargetTerms { return {.to_reference = config.beta}; },
-    .stand_in = [](const Target& target) -> std::string {
+    .reference_estimator = [](const Target& target) -> std::string {
       return "rloo[samples=16,reward_to_go=true,target=near_reference,near=" + to_string(read<Config>(target.settings()).beta) +
              "]";
     },

@@ -59,7 +59,7 @@ const TargetEntry entry = {
     .name = "regularised",
     .summary = "lambda_r score term + path term - lambda_e entropy",
     .parameters = declared<Config>(),
-    .stand_in =
+    .reference_estimator =
         [](const Target& target) {
           const auto config = read<Config>(target.settings());
           return fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]",

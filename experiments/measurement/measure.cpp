@@ -31,7 +31,7 @@ double distance_squared(const std::vector<double>& a, const std::vector<double>&
 template <class T>
 std::optional<LongRun> long_run(const Target& target, const Model<T>& model, const Batch& batch, int replicates, Key noise,
                                 const Stop& stop) {
-  const auto name = target.entry().stand_in ? target.entry().stand_in(target) : "";
+  const auto name = target.entry().reference_estimator ? target.entry().reference_estimator(target) : "";
   if (name.empty()) return {};
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure_with_policies(), noise / "init");
   ReplicateSums run(std::vector<double>(model.parameters().size()), 0, replicates);
@@ -224,22 +224,22 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   if (exact) return take_exactly();
   const bool wanted = settings.estimand != "none";
   const auto* truth = wanted ? references.of(estimator.target()) : nullptr;
-  if (truth && truth->rough() && settings.estimand == "any" && estimator.target().entry().stand_in) truth = nullptr;
-  const LongRun* stand_in = nullptr;
+  if (truth && truth->rough() && settings.estimand == "any" && estimator.target().entry().reference_estimator) truth = nullptr;
+  const LongRun* sampled_reference = nullptr;
   if (!truth && settings.estimand == "any")
-    stand_in = references.long_run(estimator.target(), [&] {
+    sampled_reference = references.long_run(estimator.target(), [&] {
       return long_run(estimator.target(), model, batch, settings.replicates, noise, settings.stop);
     });
-  if (stand_in) {
-    m.estimand = stand_in->what;
-    take_long_run(m, stand_in->replicates);
+  if (sampled_reference) {
+    m.estimand = sampled_reference->what;
+    take_long_run(m, sampled_reference->replicates);
   }
-  const bool known = truth || stand_in;
+  const bool known = truth || sampled_reference;
   if (truth) take_reference(m, *truth);
   if (!known) m.estimand = wanted ? "unknown: " + references.why() : not_wanted;
-  const auto reference = truth      ? truth->gradient
-                         : stand_in ? stand_in->replicates.mean()
-                                    : std::vector<double>(model.parameters().size());
+  const auto reference = truth               ? truth->gradient
+                         : sampled_reference ? sampled_reference->replicates.mean()
+                                             : std::vector<double>(model.parameters().size());
   Visited visited(model, batch);
   if (truth && settings.method == Method::sampled) take_exact(m, estimator, model, batch, *truth, settings);
   const auto draw_more = [&](ReplicateSums& r) {
@@ -254,7 +254,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
       [&](const ReplicateStatistics& replicates) {
         m.unvisited_mass = visited.missing();
         take_variance(m, replicates, settings.level);
-        if (known) take_bias(m, replicates, settings.level, stand_in ? &stand_in->replicates : nullptr);
+        if (known) take_bias(m, replicates, settings.level, sampled_reference ? &sampled_reference->replicates : nullptr);
         if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
       },
       instead);
