@@ -55,7 +55,8 @@ struct TargetEntry {
   std::string summary;  ///< one line, with its formula
   std::vector<ParameterInfo> parameters = {};
   OfSettings<TargetTerms> terms = {};  ///< null: choices from the prior, nothing added
-  bool field = false;            ///< no scalar has this gradient: network and posterior each minimise an objective of their own
+  bool non_conservative =
+      false;                     ///< no scalar has this gradient: network and posterior each minimise an objective of their own
   bool dreams = false;           ///< its exact form sums over the answers that the model could give
   bool rewards = false;          ///< losses must be rewards of at least 0 with the sign changed (Structure::rewards)
   bool likelihood = false;       ///< exp(-f) must be a probability of the answer (Structure::no_likelihood)

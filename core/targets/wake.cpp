@@ -20,7 +20,7 @@ const TargetEntry entry = {
     .name = "wake",
     .summary = "reweighted wake-sleep: -log p(y) for the network, KL(p(z|y) || q) for the posterior",
     .terms = drawn_from_posterior,
-    .field = true,
+    .non_conservative = true,
     .likelihood = true,
 };
 HARDGRAD_TARGET(wake, objective, rows_of_enumeration, entry)

@@ -88,7 +88,7 @@ const measurement::ReferenceGradient& reference_of(const Target& target, const T
 
 std::optional<Found> slope_of_value(const Target& target, const TestModel& tested) {
   static std::map<std::string, std::optional<Found>> known;
-  if (target.entry().field) return std::nullopt;
+  if (target.entry().non_conservative) return std::nullopt;
   return once<std::optional<Found>>(known, target.text() + " " + tested.name, [&] { return compared_slope(target, tested); });
 }
 
