@@ -61,7 +61,7 @@ bool Categorical<T>::chooses(std::size_t row) const {
 }
 
 template <class T>
-std::vector<double> Categorical<T>::law(std::size_t row, std::size_t column) const {
+std::vector<double> Categorical<T>::parameters_at(std::size_t row, std::size_t column) const {
   const std::size_t choice = row * this->columns() + column;
   const T* first = log_p().value().row(choice);
   return {first, first + options_[choice]};

@@ -18,13 +18,13 @@ class Categorical final : public Distribution<T> {
   const Categorical& categories() const override { return *this; }
   std::vector<std::pair<std::string_view, Var<T>>> parameters() const override { return {{"logits", logits_}}; }
   bool chooses(std::size_t row) const override;
-  std::vector<double> law(std::size_t row, std::size_t column) const override;
+  std::vector<double> parameters_at(std::size_t row, std::size_t column) const override;
   void prepare() const override { log_p(); }
   Var<T> logits() const override { return logits_; }
   const std::vector<int>& options() const override { return options_; }
   double answers(std::size_t choice) const override { return options_[choice]; }
   std::vector<double> log_p_of_answers(std::size_t choice) const override {
-    return law(choice / this->columns(), choice % this->columns());
+    return parameters_at(choice / this->columns(), choice % this->columns());
   }
   Choice<T> nth_answer(const RowsPtr& rows, const std::vector<int>& index) const override {
     return {rows, ChosenOptions{index}};

@@ -59,7 +59,7 @@ class Distribution {
   /// False if no column of the row has more than one answer, e.g. in padding.
   virtual bool chooses(std::size_t /*row*/) const { return true; }
   /// The numbers that determine a column of a row, up to rounding: log probabilities, or parameters.
-  virtual std::vector<double> law(std::size_t row, std::size_t column) const = 0;
+  virtual std::vector<double> parameters_at(std::size_t row, std::size_t column) const = 0;
   /// Puts on the tape, before an estimator's operations, what these need.
   virtual void prepare() const {}
 

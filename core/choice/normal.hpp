@@ -14,7 +14,7 @@ class Normal final : public Distribution<T> {
   std::vector<std::pair<std::string_view, Var<T>>> parameters() const override {
     return {{"mean", mean_}, {"log_scale", log_scale_}};
   }
-  std::vector<double> law(std::size_t row, std::size_t column) const override {
+  std::vector<double> parameters_at(std::size_t row, std::size_t column) const override {
     return {static_cast<double>(mean_.value()(row, column)), static_cast<double>(log_scale_.value()(row, column))};
   }
   Var<T> location() const { return mean_; }

@@ -77,7 +77,7 @@ std::vector<double> Subsets<T>::log_p_of_answers(std::size_t choice) const {
 }
 
 template <class T>
-std::vector<double> Subsets<T>::law(std::size_t row, std::size_t column) const {
+std::vector<double> Subsets<T>::parameters_at(std::size_t row, std::size_t column) const {
   const std::size_t choice = row * this->columns() + column;
   const T* first = marginals().value().row(choice);
   return {first, first + options_[choice]};

@@ -37,7 +37,7 @@ class Subsets : public Distribution<T> {
   const SiteKind& kind() const override { return SiteKind::subsets; }
   std::vector<std::pair<std::string_view, Var<T>>> parameters() const override { return {{"logits", logits_}}; }
   bool chooses(std::size_t row) const override;
-  std::vector<double> law(std::size_t row, std::size_t column) const override;
+  std::vector<double> parameters_at(std::size_t row, std::size_t column) const override;
   Var<T> logits() const override { return logits_; }
   const std::vector<int>& options() const override { return options_; }
   int picks() const override { return picks_.most; }

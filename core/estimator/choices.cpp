@@ -91,7 +91,7 @@ const AtLogits& Choices<T>::p() const {
     for (std::size_t c = 0; c < layout_->samples * D; ++c) {
       const std::size_t choice = layout_->steps[t].choice + c;
       if (layout_->options[choice] == 1) continue;
-      const auto marginals = episode_.steps()[t].question.distribution->law(asking_[t][c / D], c % D);
+      const auto marginals = episode_.steps()[t].question.distribution->parameters_at(asking_[t][c / D], c % D);
       std::copy(marginals.begin(), marginals.end(), result.value.begin() + static_cast<std::ptrdiff_t>(layout_->logit[choice]));
     }
   }

@@ -31,7 +31,7 @@ Trace::Question seen(const Question<T>& question, int row) {
     if (answers == 1) continue;
     q.column.push_back(d);
     q.options.push_back(answers);
-    q.law.push_back(question.distribution->law(row, d));
+    q.law.push_back(question.distribution->parameters_at(row, d));
   }
   return q;
 }

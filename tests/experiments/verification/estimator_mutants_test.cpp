@@ -58,7 +58,7 @@ class Faulty final : public Estimator<T> {
       const auto& distribution = *step.question.distribution;
       for (std::size_t row = 0; row < distribution.rows(); ++row)
         for (int column = 0; column < distribution.columns(); ++column)
-          for (double log_p : distribution.law(row, static_cast<std::size_t>(column)))
+          for (double log_p : distribution.parameters_at(row, static_cast<std::size_t>(column)))
             found = found || (log_p > std::log(0.99) && log_p < -1e-9);
     }
     return found;
