@@ -181,14 +181,14 @@ Var<T> Subsets<T>::entropy() const {
 
 template <class T>
 std::shared_ptr<const Subsets<T>> subsets(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns,
-                                          SubsetLaw law) {
-  if (law == SubsetLaw::plackett_luce) return plackett_luce(logits, std::move(options), std::move(picks), columns);
+                                          SubsetDistribution law) {
+  if (law == SubsetDistribution::plackett_luce) return plackett_luce(logits, std::move(options), std::move(picks), columns);
   return conditional_poisson(logits, std::move(options), std::move(picks), columns);
 }
 
 template class Subsets<float>;
 template class Subsets<double>;
-template std::shared_ptr<const Subsets<float>> subsets(Var<float>, std::vector<int>, SubsetSize, int, SubsetLaw);
-template std::shared_ptr<const Subsets<double>> subsets(Var<double>, std::vector<int>, SubsetSize, int, SubsetLaw);
+template std::shared_ptr<const Subsets<float>> subsets(Var<float>, std::vector<int>, SubsetSize, int, SubsetDistribution);
+template std::shared_ptr<const Subsets<double>> subsets(Var<double>, std::vector<int>, SubsetSize, int, SubsetDistribution);
 
 }  // namespace hardgrad

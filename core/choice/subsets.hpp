@@ -27,9 +27,9 @@ struct SubsetSize {
   std::vector<int> by_choice = {};  ///< [R D] k of each choice, 1 to `most`; empty: `most`
 };
 
-enum class SubsetLaw { conditional_poisson, plackett_luce };
-constexpr Named<SubsetLaw> subset_laws[] = {{"conditional_poisson", SubsetLaw::conditional_poisson},
-                                            {"plackett_luce", SubsetLaw::plackett_luce}};
+enum class SubsetDistribution { conditional_poisson, plackett_luce };
+constexpr Named<SubsetDistribution> subset_distributions[] = {{"conditional_poisson", SubsetDistribution::conditional_poisson},
+                                                              {"plackett_luce", SubsetDistribution::plackett_luce}};
 
 template <class T>
 class Subsets : public Distribution<T> {
@@ -93,12 +93,14 @@ class Subsets : public Distribution<T> {
 /// As the constructor. UsageError for more options than a law can pick.
 template <class T>
 std::shared_ptr<const Subsets<T>> subsets(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns = 1,
-                                          SubsetLaw law = SubsetLaw::conditional_poisson);
+                                          SubsetDistribution law = SubsetDistribution::conditional_poisson);
 
 extern template class Subsets<float>;
 extern template class Subsets<double>;
-extern template std::shared_ptr<const Subsets<float>> subsets(Var<float>, std::vector<int>, SubsetSize, int, SubsetLaw);
-extern template std::shared_ptr<const Subsets<double>> subsets(Var<double>, std::vector<int>, SubsetSize, int, SubsetLaw);
+extern template std::shared_ptr<const Subsets<float>> subsets(Var<float>, std::vector<int>, SubsetSize, int,
+                                                              SubsetDistribution);
+extern template std::shared_ptr<const Subsets<double>> subsets(Var<double>, std::vector<int>, SubsetSize, int,
+                                                               SubsetDistribution);
 
 // The laws, each in its file.
 

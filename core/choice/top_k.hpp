@@ -3,8 +3,8 @@
 //   r = x + G,   the answer: the k options with the largest r
 //
 // They are k draws without replacement, each by the softmax of the options left (Plackett-Luce; Vieira 2014, Gumbel-max trick and
-// weighted reservoir sampling). For k = 1 that is the softmax itself; for k > 1 it is SubsetLaw::plackett_luce, not the
-// conditional Poisson distribution.
+// weighted reservoir sampling). For k = 1 that is the softmax itself; for k > 1 it is SubsetDistribution::plackett_luce, not
+// the conditional Poisson distribution.
 #pragma once
 
 #include <span>

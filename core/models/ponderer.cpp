@@ -84,8 +84,8 @@ class Ponderer final : public Model<T> {
          .state_width = static_cast<int>(H),
          .scope = ask_ == Ask::step && longest_ == 1 ? DependenceScope::own_costs : DependenceScope::later_choices}};
     structure_.posterior = posterior;
-    if (tau_ > 0 || (beta_ > 0 && law_ == Law::geometric))
-      structure_.no_likelihood = law_ == Law::act ? "tau above 0" : "beta or tau above 0";
+    if (tau_ > 0 || (beta_ > 0 && law_ == HaltingKind::geometric))
+      structure_.no_likelihood = law_ == HaltingKind::act ? "tau above 0" : "beta or tau above 0";
   }
 
   const Structure& structure() const override { return structure_; }
@@ -128,7 +128,7 @@ class Ponderer final : public Model<T> {
   Structure structure_;
   int most_, longest_;  // N, T
   std::size_t positions_, classes_;
-  Law law_;
+  HaltingKind law_;
   Ask ask_;
   double prior_, beta_, tau_;
   Thinker<T> think_;
@@ -145,7 +145,7 @@ void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   LstmState<T> s;  // 0
   for (int t = 0; states.size() > 0; ++t) {
     const auto x = think(episode.tape(), states, data, t, s);
-    if (law_ == Law::act) pay(states, tau_, x.law.ponder_cost());
+    if (law_ == HaltingKind::act) pay(states, tau_, x.law.ponder_cost());
     auto halted = ask_ == Ask::step ? stop(states, x, options) : halt_or_go_on(states, x, options);
     const auto h = x.mean(halted.w, halted.from, x.s.h);
     answer(halted.states, data, t, h);
@@ -177,7 +177,7 @@ template <class T>
 auto Ponderer<T>::stop(const States<T>& states, const Thought<T>& x, const Items& steps) const -> Halted {
   const auto log_p = x.law.log_p();
   auto& tape = *log_p.tape;
-  if (law_ == Law::geometric) {  // beta KL(p || geometric)
+  if (law_ == HaltingKind::geometric) {  // beta KL(p || geometric)
     std::vector<double> geometric;
     for (int n = 0; n < most_; ++n) geometric.push_back(n * std::log1p(-prior_) + (n + 1 < most_ ? std::log(prior_) : 0));
     pay(states, beta_, kl_divergence(log_p, constant(tape, states.size(), geometric)));
@@ -190,7 +190,7 @@ auto Ponderer<T>::stop(const States<T>& states, const Thought<T>& x, const Items
   const auto w = n.weights();
   std::vector<double> count;
   for (int step = 1; step <= most_; ++step) count.push_back(step);
-  if (law_ == Law::geometric) pay(n, tau_, row_sums(multiply(w, constant(tape, w.rows(), count))));  // tau n
+  if (law_ == HaltingKind::geometric) pay(n, tau_, row_sums(multiply(w, constant(tape, w.rows(), count))));  // tau n
   const auto& from = n.histories().parent;
   return {n, from, w};
 }
@@ -206,7 +206,7 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, co
   std::vector<Var<T>> halts;                           // w_n, of the states after choice n
   std::vector<std::vector<int>> place;                 // the present states' rows of each w_n
   Var<T> divergence;                                   // KL(lambda_n || prior) of every inner step [M N, 1]
-  if (law_ == Law::geometric) {
+  if (law_ == HaltingKind::geometric) {
     const auto rate = constant(tape, x.s.h.rows(), {std::log(prior_), std::log1p(-prior_)});
     divergence = kl_divergence(x.law.log_lambda(), rate);
   }
@@ -214,7 +214,7 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, co
     const auto at = x.at(n, from);
     ItemSite<T> site{.name = "halt", .logits = on(at, x.law.logits()), .items = both, .state = on(at, x.s.h)};
     for (std::size_t m = 0; m < from.size(); ++m) site.options.push_back(asked[m] && n < x.law.end()[from[m]] ? 2 : 1);
-    if (law_ == Law::geometric) {  // tau + beta KL(lambda_n || prior), of the states that reach step n
+    if (law_ == HaltingKind::geometric) {  // tau + beta KL(lambda_n || prior), of the states that reach step n
       pay(states, tau_, reach);
       pay(states, beta_, multiply(on(at, divergence), reach));
     }
@@ -234,7 +234,7 @@ auto Ponderer<T>::halt_or_go_on(const States<T>& before, const Thought<T>& x, co
     asked = std::move(next);
     states = z.next_step();
   }
-  if (law_ == Law::geometric) pay(states, tau_, reach);
+  if (law_ == HaltingKind::geometric) pay(states, tau_, reach);
   halts.push_back(reach);
   place.push_back(range(from.size()));
   std::vector<int> row;  // of w_n for each state, in the stack of all w_n

@@ -43,14 +43,14 @@ struct Config {
   int picks = 1;
   double share = 0;
   Maps maps = Maps::own;
-  SubsetLaw law = SubsetLaw::conditional_poisson;
+  SubsetDistribution law = SubsetDistribution::conditional_poisson;
   std::size_t hidden = 32;
 
   void declare(Fields& field) {
     field(picks, "picks", 1, 10000, "features k that the classifier sees");
     field(share, "share", 0, 1, "share of an example's features that it sees instead; 0: `picks`");
     field(maps, "maps", all_maps, "weights of each feature, or of all, as for words");
-    field(law, "law", subset_laws, "the distribution of the subsets");
+    field(law, "law", subset_distributions, "the distribution of the subsets");
     field(hidden, "hidden", 1, 4096, "hidden units of the selector, and of the classifier");
   }
 };
@@ -172,7 +172,7 @@ class Selector final : public Model<T> {
   double share_;
   int features_, picks_;
   bool shared_;
-  SubsetLaw law_;
+  SubsetDistribution law_;
   std::size_t width_;
   Linear<T> selector_hidden_, context_, selector_, predictor_hidden_, predictor_, posterior_hidden_, posterior_;
   Embedding<T> posterior_label_;

@@ -38,7 +38,7 @@ constexpr Named<Function> functions[] = {
 struct Config {
   int options = 10;
   std::vector<double> picks = {5};
-  SubsetLaw law = SubsetLaw::conditional_poisson;
+  SubsetDistribution law = SubsetDistribution::conditional_poisson;
   int columns = 1;
   Function function = Function::square;
   std::vector<double> logit = {0};
@@ -51,7 +51,7 @@ struct Config {
   void declare(Fields& field) {
     field(options, "options", 1, 100000, "options n of each subset");
     field(picks, "picks", "options k that are picked: one number, or one for each column", "columns");
-    field(law, "law", subset_laws, "the distribution of the subsets");
+    field(law, "law", subset_distributions, "the distribution of the subsets");
     field(columns, "columns", 1, 100000, "subsets D chosen at once");
     field(function, "function", functions, "the cost f");
     field(logit, "logit", "initial logits of every subset: one number, or one for each option", "options");
@@ -166,7 +166,7 @@ class SubsetsToy final : public Model<T> {
 
   int columns_, options_;
   std::vector<int> picks_;
-  SubsetLaw law_;
+  SubsetDistribution law_;
   Function function_;
   double share_;
   std::vector<double> t_, q_;

@@ -13,13 +13,14 @@ namespace {
 
 constexpr double most_sequences = 1 << 20;
 
-enum class RewardLaw { normal, binary };
-constexpr Named<RewardLaw> reward_laws[] = {{"normal", RewardLaw::normal}, {"binary", RewardLaw::binary}};
+enum class RewardDistribution { normal, binary };
+constexpr Named<RewardDistribution> reward_laws[] = {{"normal", RewardDistribution::normal},
+                                                     {"binary", RewardDistribution::binary}};
 
 struct Config {
   std::size_t words = 2;
   int longest = 4;
-  RewardLaw rewards = RewardLaw::normal;
+  RewardDistribution rewards = RewardDistribution::normal;
   double success = 0.3;
 
   void declare(Fields& field) {
@@ -42,7 +43,7 @@ class Sequences final : public Task {
                       count, most_sequences));
     KeyedRandomness random(key / "rewards");
     for (std::uint32_t i = 0; i < count; ++i)
-      rewards_.push_back(config.rewards == RewardLaw::normal
+      rewards_.push_back(config.rewards == RewardDistribution::normal
                              ? random.normal({.index = i})
                              : static_cast<double>(random.uniform({.index = i}) < config.success));
   }

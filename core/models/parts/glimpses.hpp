@@ -164,9 +164,9 @@ struct Gaze {
   /// The question for a random first place of the states with h [N, H]. Nothing is learned: a posterior is the prior.
   NumberSite<T> random_site(const States<T>& states, Var<T> h, bool posterior) const {
     const auto standard = [&](std::size_t n) {
-      return typename NumberSite<T>::Law{h.tape->constant(n, 2), h.tape->constant(n, 2)};
+      return typename NumberSite<T>::NormalParameters{h.tape->constant(n, 2), h.tape->constant(n, 2)};
     };
-    NumberSite<T> site{.name = "place", .law = standard(h.rows()), .state = h};
+    NumberSite<T> site{.name = "place", .prior = standard(h.rows()), .state = h};
     if (posterior) site.posterior = [law = standard(states.by_example().size())] { return law; };
     return site;
   }
@@ -176,7 +176,7 @@ struct Gaze {
   NumberSite<T> site(const States<T>& states, Var<T> h, Var<T> located, bool posterior, F next) const {
     const auto mean = tanh(located);
     NumberSite<T> site{
-        .name = "place", .law = {mean, h.tape->constant(mean.rows(), 2, static_cast<T>(std::log(scale)))}, .state = h};
+        .name = "place", .prior = {mean, h.tape->constant(mean.rows(), 2, static_cast<T>(std::log(scale)))}, .state = h};
     if (posterior)
       site.posterior = [=, this] {
         auto& tape = *h.tape;
@@ -184,8 +184,8 @@ struct Gaze {
         const auto hints = posterior_label(tape, std::span<const int>(by_example.each(next)));
         const auto seen = relu(by_example.after(posterior_state(h)) + hints);
         const std::vector<int> same(by_example.size(), 0);
-        return typename NumberSite<T>::Law{tanh(posterior_mean(seen)),
-                                           gather_rows(tape.parameter(*posterior_log_scale), std::span<const int>(same))};
+        return typename NumberSite<T>::NormalParameters{
+            tanh(posterior_mean(seen)), gather_rows(tape.parameter(*posterior_log_scale), std::span<const int>(same))};
       };
     return site;
   }

@@ -38,22 +38,23 @@ struct ItemSite {
   int columns = 1;  ///< D
   /// [N D] number of items that a state may choose, from the first on; empty: all.
   std::vector<int> options = {};
-  int picks = 1;                                   ///< k; of fewer items all
-  Var<T> behaviour = {}, reference = {};           ///< [N D, S] logits of these policies (Site), if any
-  std::vector<int> picks_of = {};                  ///< [N D] k of each choice, at most `picks`; empty: `picks`
-  SubsetLaw law = SubsetLaw::conditional_poisson;  ///< of more than one pick
+  int picks = 1;                          ///< k; of fewer items all
+  Var<T> behaviour = {}, reference = {};  ///< [N D, S] logits of these policies (Site), if any
+  std::vector<int> picks_of = {};         ///< [N D] k of each choice, at most `picks`; empty: `picks`
+  SubsetDistribution law = SubsetDistribution::conditional_poisson;  ///< of more than one pick
 };
 
 /// A question of N states for D numbers, each from a Normal.
 template <class T>
 struct NumberSite {
-  struct Law {
+  struct NormalParameters {
     Var<T> mean, log_scale;  ///< [N, D]
   };
-  std::string_view name;                ///< of the site
-  Law law;                              ///< the prior
-  Var<T> state;                         ///< [N, C] the network's state
-  std::function<Law()> posterior = {};  ///< the learned posterior, if any, for the M states of `States::by_example()`
+  std::string_view name;   ///< of the site
+  NormalParameters prior;  ///< the prior
+  Var<T> state;            ///< [N, C] the network's state
+  std::function<NormalParameters()> posterior =
+      {};  ///< the learned posterior, if any, for the M states of `States::by_example()`
 };
 
 /// A handle: copies share their data.
@@ -110,11 +111,11 @@ class States {
     return next;
   }
   States choose(const NumberSite<T>& site) const {
-    const auto on_rows = [](const Histories& histories, const typename NumberSite<T>::Law& law) {
-      return normal(histories.on_rows(law.mean), histories.on_rows(law.log_scale));
+    const auto on_rows = [](const Histories& histories, const typename NumberSite<T>::NormalParameters& parameters) {
+      return normal(histories.on_rows(parameters.mean), histories.on_rows(parameters.log_scale));
     };
     Site<T> at_rows{
-        .name = site.name, .rows = rows_, .prior = on_rows(*histories_, site.law), .state = histories_->on_rows(site.state)};
+        .name = site.name, .rows = rows_, .prior = on_rows(*histories_, site.prior), .state = histories_->on_rows(site.state)};
     if (site.posterior) at_rows.posterior = [&] { return on_rows(*by_example().histories_, site.posterior()); };
     const auto choice = episode_->choose(std::move(at_rows));
     States next{*this, choice.rows, histories_->after(choice, 0, *distinct_), nullptr, {}};

@@ -33,12 +33,12 @@ namespace hardgrad {
 
 /// The law of D examples. The class counts steps from 0.
 template <class T>
-class HaltingLaw {
+class HaltingDistribution {
  public:
-  HaltingLaw() = default;
+  HaltingDistribution() = default;
   /// From the units u [D, N]; act with this epsilon > 0, geometric without one. A posterior ends at the last step of its
   /// `prior`.
-  HaltingLaw(Var<T> u, std::optional<double> epsilon, const HaltingLaw* prior = nullptr)
+  HaltingDistribution(Var<T> u, std::optional<double> epsilon, const HaltingDistribution* prior = nullptr)
       : steps_(static_cast<int>(u.cols())), end_(prior ? prior->end_ : std::vector<int>(u.rows(), steps_ - 1)) {
     if (epsilon)
       logits_ = act(u, static_cast<T>(*epsilon), !prior);
@@ -122,15 +122,15 @@ class HaltingLaw {
 
 namespace hardgrad::models::ponderer {
 
-enum class Law { geometric, act };
-inline constexpr Named<Law> laws[] = {{"geometric", Law::geometric}, {"act", Law::act}};
+enum class HaltingKind { geometric, act };
+inline constexpr Named<HaltingKind> laws[] = {{"geometric", HaltingKind::geometric}, {"act", HaltingKind::act}};
 
 enum class Ask { bits, step };
 inline constexpr Named<Ask> asks[] = {{"bits", Ask::bits}, {"step", Ask::step}};
 
 struct Config {
   int hidden = 64, steps = 10;
-  Law law = Law::geometric;
+  HaltingKind law = HaltingKind::geometric;
   Ask ask = Ask::bits;
   bool first_flag = false;
   double epsilon = 0.01, prior = 0.2, beta = 0.01, tau = 0;
@@ -151,9 +151,9 @@ struct Config {
 /// The inner steps of the M states in which an outer step begins.
 template <class T>
 struct Thought {
-  LstmState<T> s;                // s_1..s_N [M N, H], those of a state together
-  HaltingLaw<T> law, posterior;  // posterior: if asked for
-  int steps;                     // N
+  LstmState<T> s;                         // s_1..s_N [M N, H], those of a state together
+  HaltingDistribution<T> law, posterior;  // posterior: if asked for
+  int steps;                              // N
 
   /// The rows of step n = 0..N-1 of these states.
   std::vector<int> at(int n, const std::vector<int>& states) const {
@@ -174,7 +174,7 @@ class Thinker {
   Thinker(ParameterSet<T>& set, const Config& config, const Blueprint& b)
       : most_(config.steps), first_flag_(config.first_flag) {
     const std::size_t H = config.hidden, I = b.dimensions.at("puzzle_width");
-    if (config.law == Law::act) epsilon_ = config.epsilon;
+    if (config.law == HaltingKind::act) epsilon_ = config.epsilon;
     core_ = {set, "core", I + first_flag_, H, b.init};
     halt_ = {set, "halt", H, 1, b.init};
   }

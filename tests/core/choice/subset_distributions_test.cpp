@@ -15,10 +15,10 @@
 namespace hardgrad::testing::subset_laws_test {
 namespace {
 
-constexpr SubsetLaw laws[] = {SubsetLaw::conditional_poisson, SubsetLaw::plackett_luce};
+constexpr SubsetDistribution laws[] = {SubsetDistribution::conditional_poisson, SubsetDistribution::plackett_luce};
 
 /// p of each subset of k of these options, by a product of weights or a sum over all orders.
-std::map<std::vector<int>, double> listed(const std::vector<double>& x, int k, SubsetLaw law) {
+std::map<std::vector<int>, double> listed(const std::vector<double>& x, int k, SubsetDistribution law) {
   std::map<std::vector<int>, double> p;
   const int n = static_cast<int>(x.size());
   double total = 0, most = *std::max_element(x.begin(), x.end());
@@ -29,7 +29,7 @@ std::map<std::vector<int>, double> listed(const std::vector<double>& x, int k, S
     if (static_cast<int>(order.size()) != std::min(k, n)) continue;
     const auto sorted = order;
     double& of = p[sorted];
-    if (law == SubsetLaw::conditional_poisson) {
+    if (law == SubsetDistribution::conditional_poisson) {
       double sum = 0;
       for (int i : order) sum += x[i] - most;
       of = std::exp(sum);
@@ -60,10 +60,10 @@ struct Scene {
   Var<double> logits = place(tape, {first})[0], others = place(tape, {second})[0];
   RowsPtr root = Rows::root(2);
 
-  std::shared_ptr<const Subsets<double>> distribution(SubsetLaw law, bool other = false) {
+  std::shared_ptr<const Subsets<double>> distribution(SubsetDistribution law, bool other = false) {
     return subsets(other ? others : logits, options, {3, picks}, 3, law);
   }
-  std::map<std::vector<int>, double> exact(std::size_t c, SubsetLaw law, bool other = false) const {
+  std::map<std::vector<int>, double> exact(std::size_t c, SubsetDistribution law, bool other = false) const {
     const auto& of = other ? second : first;
     return listed({row_of(of, c).begin(), row_of(of, c).begin() + options[c]}, picks[c], law);
   }
@@ -198,7 +198,7 @@ TEST_CASE("plackett_luce: extreme logits give limits, not NaN") {
     CAPTURE(c.x);
     Tape<double> tape;
     const auto logits = tape.input({c.x.data(), 1, c.x.size()});
-    const auto p = subsets(logits, {static_cast<int>(c.x.size())}, c.k, 1, SubsetLaw::plackett_luce);
+    const auto p = subsets(logits, {static_cast<int>(c.x.size())}, c.k, 1, SubsetDistribution::plackett_luce);
     for (std::size_t i = 0; i < c.x.size(); ++i) CHECK(std::abs(p->marginals().value()(0, i) - c.marginals[i]) < 1e-12);
     CHECK(std::abs(p->entropy().item() - c.entropy) < 1e-12);
     const auto all = p->enumerate(tape, Rows::root(1), 0, {});
@@ -223,9 +223,9 @@ TEST_CASE("subset laws: refusals") {
     CHECK_THROWS_WITH_AS(subsets(tape.input({none, 1, 2}), {2}, 1, 1, law)->marginals(),
                          doctest::Contains("no possible option"), UsageError);
   }
-  CHECK_THROWS_WITH_AS(subsets(logits, {30, 30}, 11, 1, SubsetLaw::plackett_luce),
+  CHECK_THROWS_WITH_AS(subsets(logits, {30, 30}, 11, 1, SubsetDistribution::plackett_luce),
                        doctest::Contains("pick at most 10 options, not 11"), UsageError);
-  const auto many = subsets(logits, {30, 30}, 10, 1, SubsetLaw::plackett_luce);
+  const auto many = subsets(logits, {30, 30}, 10, 1, SubsetDistribution::plackett_luce);
   CHECK_THROWS_WITH_AS(many->marginals(), doctest::Contains("3.0045e+07 subsets"), NotExact);
 }
 
