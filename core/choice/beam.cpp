@@ -176,7 +176,7 @@ Choice<T> BeamHandler<T>::choose(Tape<T>&, const Question<T>& question) {
       path.row.push_back(found->second);
     }
   }
-  auto choice = question.distribution->nth_answer(Rows::after(question.site.rows, std::move(parent), question.step), answer);
+  auto choice = question.distribution->unrank(Rows::after(question.site.rows, std::move(parent), question.step), answer);
   choice.side_by_side = side_by_side;
   choice.spare = std::move(spare);
   return choice;

@@ -16,7 +16,7 @@ namespace hardgrad {
 
 /// The choices of one path, from the beam's first choice on.
 struct Path {
-  std::vector<int> answer;  ///< for every column of every question, its index (Distribution::nth_answer)
+  std::vector<int> answer;  ///< for every column of every question, its index (Distribution::unrank)
   std::vector<int> row;     ///< for every question, the path's row among the rows after it
   double log_p = 0;
   double perturbed = 0;  ///< log p plus Gumbel noise, in a stochastic beam

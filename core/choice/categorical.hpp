@@ -26,9 +26,7 @@ class Categorical final : public Distribution<T> {
   std::vector<double> log_p_of_answers(std::size_t choice) const override {
     return parameters_at(choice / this->columns(), choice % this->columns());
   }
-  Choice<T> nth_answer(const RowsPtr& rows, const std::vector<int>& index) const override {
-    return {rows, ChosenOptions{index}};
-  }
+  Choice<T> unrank(const RowsPtr& rows, const std::vector<int>& index) const override { return {rows, ChosenOptions{index}}; }
 
   /// [R D, S] log softmax over the choice's options; -inf beyond them. Computed once, on demand.
   Var<T> log_p() const;

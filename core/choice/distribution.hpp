@@ -76,12 +76,12 @@ class Distribution {
   }
   /// Number of answers of a choice: its options, or its subsets. 0 if choices are numbers.
   virtual double answers(std::size_t /*choice*/) const { return 0; }
-  /// log p of each answer of a choice, in the order of `nth_answer`. NotExact if they are too many to list.
+  /// log p of each answer of a choice, in the order of `unrank`. NotExact if they are too many to list.
   virtual std::vector<double> log_p_of_answers(std::size_t /*choice*/) const {
     throw Bug("options are needed, but the site's choices are numbers");
   }
   /// For each of `rows`, the answer with this index [R' D] in the order in which `enumerate` visits a choice's answers.
-  virtual Choice<T> nth_answer(const RowsPtr& /*rows*/, const std::vector<int>& /*index*/) const {
+  virtual Choice<T> unrank(const RowsPtr& /*rows*/, const std::vector<int>& /*index*/) const {
     throw Bug("options are needed, but the site's choices are numbers");
   }
 

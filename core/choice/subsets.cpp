@@ -95,7 +95,7 @@ void Subsets<T>::write_subset(std::span<const int> possible, int picks, std::siz
 }
 
 template <class T>
-Choice<T> Subsets<T>::nth_answer(const RowsPtr& rows, const std::vector<int>& index) const {
+Choice<T> Subsets<T>::unrank(const RowsPtr& rows, const std::vector<int>& index) const {
   const auto from = parent_choices_of(*rows, this->columns());
   const auto most = static_cast<std::size_t>(picks());
   std::vector<int> option(from.size() * most);
@@ -123,7 +123,7 @@ Choice<T> Subsets<T>::sample(Tape<T>&, const RowsPtr& rows, const Noise& noise) 
     for (double& v : p) v = std::exp(v);
     index[c] = noise.random.categorical(p, where(c));
   }
-  return nth_answer(rows, index);
+  return unrank(rows, index);
 }
 
 template <class T>
@@ -151,7 +151,7 @@ template <class T>
 Choice<T> Subsets<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const Visits& visits) const {
   auto sets = enumerated_sets(
       asking->size(), this->columns(), [&](std::size_t choice) { return answers(choice); }, step, visits);
-  auto choice = nth_answer(Rows::after(asking, std::move(sets.parent), step), sets.answer);
+  auto choice = unrank(Rows::after(asking, std::move(sets.parent), step), sets.answer);
   choice.side_by_side = visits.side_by_side;
   choice.spare = std::move(sets.spare);
   return choice;

@@ -45,7 +45,7 @@ class Subsets : public Distribution<T> {
   double answers(std::size_t choice) const override;
   std::vector<double> log_p_of_answers(std::size_t choice) const override;
   /// Subsets are ordered by their options, as words of ascending letters.
-  Choice<T> nth_answer(const RowsPtr& rows, const std::vector<int>& index) const override;
+  Choice<T> unrank(const RowsPtr& rows, const std::vector<int>& index) const override;
 
   /// [R D, S] probability that each option is picked. Computed once, on demand.
   Var<T> marginals() const;

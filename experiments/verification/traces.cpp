@@ -76,7 +76,7 @@ Choice<T> ScriptedHandler<T>::choose(Tape<T>& tape, const Question<T>& question)
     return {rows, ChosenNumbers<T>{value}};
   }
   std::vector<int> option(answer.begin(), answer.end());
-  const auto hard = question.distribution->nth_answer(rows, option);
+  const auto hard = question.distribution->unrank(rows, option);
   if (form_ == Form::hard) return hard;
   const auto ones = hard.one_hot(tape, question.distribution->logits().cols());
   const auto from = question.parent_choices(*rows);

@@ -178,7 +178,7 @@ TEST_CASE("subsets: one option each is a categorical choice") {
   for (int r = 0; r < 3; ++r)
     CHECK(one->entropy().value().data[r] == doctest::Approx(same->entropy().value().data[r]).epsilon(1e-13));
   CHECK(one->mode(tape, rows).picked() == same->mode(tape, rows).option());
-  const auto choice = one->nth_answer(rows, {3, 1, 0});
+  const auto choice = one->unrank(rows, {3, 1, 0});
   CHECK(choice.option() == std::vector<int>{3, 1, 0});
   const auto p = one->log_probability(choice).value(), q = same->log_probability(choice).value();
   for (int r = 0; r < 3; ++r) CHECK(p.data[r] == doctest::Approx(q.data[r]).epsilon(1e-13));
