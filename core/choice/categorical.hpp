@@ -22,7 +22,7 @@ class Categorical final : public Distribution<T> {
   void prepare() const override { log_p(); }
   Var<T> logits() const override { return logits_; }
   const std::vector<int>& options() const override { return options_; }
-  double answers(std::size_t choice) const override { return options_[choice]; }
+  double support_size(std::size_t choice) const override { return options_[choice]; }
   std::vector<double> log_p_of_answers(std::size_t choice) const override {
     return parameters_at(choice / this->columns(), choice % this->columns());
   }

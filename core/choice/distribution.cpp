@@ -8,15 +8,15 @@
 
 namespace hardgrad {
 
-EnumeratedSets enumerated_sets(std::size_t asks, std::size_t D, const std::function<double(std::size_t)>& answers, int step,
-                               const Visits& visits) {
+EnumeratedSets enumerated_sets(std::size_t asks, std::size_t D, const std::function<double(std::size_t)>& support_size,
+                               int step, const Visits& visits) {
   std::vector<double> count(asks * D);
   std::vector<std::size_t> rows(asks);
   double total = 0;
   for (std::size_t r = 0; r < asks; ++r) {
     double sets = 1, most = 1;
     for (std::size_t c = r * D; c < (r + 1) * D; ++c) {
-      count[c] = answers(c);
+      count[c] = support_size(c);
       sets *= count[c];
       most = std::max(most, count[c]);
     }

@@ -75,7 +75,7 @@ class Distribution {
     throw Bug("the site's choices are not subsets");
   }
   /// Number of answers of a choice: its options, or its subsets. 0 if choices are numbers.
-  virtual double answers(std::size_t /*choice*/) const { return 0; }
+  virtual double support_size(std::size_t /*choice*/) const { return 0; }
   /// log p of each answer of a choice, in the order of `unrank`. NotExact if they are too many to list.
   virtual std::vector<double> log_p_of_answers(std::size_t /*choice*/) const {
     throw Bug("options are needed, but the site's choices are numbers");
@@ -136,8 +136,9 @@ struct EnumeratedSets {
   std::vector<char> spare;  ///< as Choice::spare
 };
 
-/// For `asks` rows of D columns; answers(c) is the number of answers of choice c, at least 1. NotExact beyond the cap of rows.
-EnumeratedSets enumerated_sets(std::size_t asks, std::size_t D, const std::function<double(std::size_t)>& answers, int step,
-                               const Visits& visits);
+/// For `asks` rows of D columns; support_size(c) is the number of answers of choice c, at least 1. NotExact beyond the cap of
+/// rows.
+EnumeratedSets enumerated_sets(std::size_t asks, std::size_t D, const std::function<double(std::size_t)>& support_size,
+                               int step, const Visits& visits);
 
 }  // namespace hardgrad

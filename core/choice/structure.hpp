@@ -42,13 +42,13 @@ struct SiteDeclaration {
   bool fewer = false;  ///< some choices pick fewer options than `picks`, though they have more
 
   /// Most answers of one choice: its options, or its subsets. 0 for numbers.
-  double answers() const {  // of k up to `picks`, if some choices pick fewer
+  double support_size() const {  // of k up to `picks`, if some choices pick fewer
     return kind.several ? subsets_of(options, fewer ? std::min(picks, options / 2) : picks) : options;
   }
   /// Most rows that enumerate one question: sets of options (for numbers, of `nodes` quadrature points per column), or options
   /// if columns are enumerated side by side.
   double sets(int nodes) const {
-    const double each = kind.options ? answers() : nodes;
+    const double each = kind.options ? support_size() : nodes;
     return scope == DependenceScope::own_column ? each : std::pow(each, columns);
   }
 };
@@ -111,9 +111,9 @@ struct Structure {
     return product <= 2 ? 32 : product == 3 ? 24 : product == 4 ? 12 : 8;
   }
   int most_options() const { return most(&SiteDeclaration::options); }
-  double most_answers() const {
+  double largest_support() const {
     double largest = 0;
-    for (const auto& site : sites) largest = std::max(largest, site.answers());
+    for (const auto& site : sites) largest = std::max(largest, site.support_size());
     return largest;
   }
   int most_columns() const { return most(&SiteDeclaration::columns); }

@@ -50,13 +50,13 @@ bool Subsets<T>::chooses(std::size_t row) const {
 }
 
 template <class T>
-double Subsets<T>::answers(std::size_t choice) const {
+double Subsets<T>::support_size(std::size_t choice) const {
   return subsets_of(static_cast<int>(possible(choice).size()), picks_of(choice));
 }
 
 template <class T>
 std::vector<int> Subsets<T>::listed(std::size_t choice) const {
-  const double count = answers(choice);
+  const double count = support_size(choice);
   if (count > most_listed) throw NotExact(fmt::format("a choice has {:.6g} subsets, too many to visit one by one", count));
   const auto options = possible(choice);
   const auto most = static_cast<std::size_t>(picks());
@@ -118,7 +118,7 @@ Choice<T> Subsets<T>::sample(Tape<T>&, const RowsPtr& rows, const Noise& noise) 
   if (!noise.random.enumerates()) return {rows, ChosenOptions{draw(from, noise.random, where), picks()}};
   std::vector<int> index(from.size());  // of all ways to draw it, the one with the fewest outcomes
   for (std::size_t c = 0; c < from.size(); ++c) {
-    if (answers(from[c]) == 1) continue;
+    if (support_size(from[c]) == 1) continue;
     auto p = log_p_of_answers(from[c]);
     for (double& v : p) v = std::exp(v);
     index[c] = noise.random.categorical(p, where(c));
@@ -150,7 +150,7 @@ Choice<T> Subsets<T>::mean(const RowsPtr& rows) const {
 template <class T>
 Choice<T> Subsets<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const Visits& visits) const {
   auto sets = enumerated_sets(
-      asking->size(), this->columns(), [&](std::size_t choice) { return answers(choice); }, step, visits);
+      asking->size(), this->columns(), [&](std::size_t choice) { return support_size(choice); }, step, visits);
   auto choice = unrank(Rows::after(asking, std::move(sets.parent), step), sets.answer);
   choice.side_by_side = visits.side_by_side;
   choice.spare = std::move(sets.spare);

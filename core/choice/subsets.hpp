@@ -42,7 +42,7 @@ class Subsets : public Distribution<T> {
   const std::vector<int>& options() const override { return options_; }
   int picks() const override { return picks_.most; }
   int picks_of(std::size_t choice) const override { return each()[choice]; }
-  double answers(std::size_t choice) const override;
+  double support_size(std::size_t choice) const override;
   std::vector<double> log_p_of_answers(std::size_t choice) const override;
   /// Subsets are ordered by their options, as words of ascending letters.
   Choice<T> unrank(const RowsPtr& rows, const std::vector<int>& index) const override;

@@ -100,7 +100,7 @@ const Value& setting(const Settings& settings, const std::string& name) {
 }
 
 double value_of(const std::string& name, const Settings& settings, const Structure& structure) {
-  if (name == "S") return structure.numbers() ? structure.nodes() : structure.most_answers();
+  if (name == "S") return structure.numbers() ? structure.nodes() : structure.largest_support();
   if (name == "T") return structure.choices();
   if (name == "Q") return structure.steps();
   if (name == "D") return structure.most_columns();

@@ -198,7 +198,7 @@ std::string check_sites(const ModelScene& scene, std::string& detail) {
     };
     const auto& [times, columns, options] = seen->second;
     found.push_back(fmt::format("`{}` asked {} x {} columns{}", site.name, of(times, site.times), of(columns, site.columns),
-                                site.kind.options ? fmt::format(" x {} {}", of(options, static_cast<int>(site.answers())),
+                                site.kind.options ? fmt::format(" x {} {}", of(options, static_cast<int>(site.support_size())),
                                                                 site.kind.several ? "subsets" : "options")
                                                   : ""));
   }

@@ -27,7 +27,7 @@ Trace::Question seen(const Question<T>& question, int row) {
   Trace::Question q{std::string(question.site.name), question.step, {}, {}, {}};
   const int D = question.site.columns;
   for (int d = 0; d < D; ++d) {
-    const auto answers = static_cast<int>(question.distribution->answers(static_cast<std::size_t>(row) * D + d));
+    const auto answers = static_cast<int>(question.distribution->support_size(static_cast<std::size_t>(row) * D + d));
     if (answers == 1) continue;
     q.column.push_back(d);
     q.options.push_back(answers);
@@ -64,7 +64,7 @@ Choice<T> ScriptedHandler<T>::choose(Tape<T>& tape, const Question<T>& question)
     if (!question.chooses(parent)) continue;
     ChoiceIndex at{batch_.id[rows->example[r]], rows->replica[r], asked_[{rows->example[r], rows->replica[r]}]++, 0};
     for (std::size_t d = 0; d < D; ++d) {
-      const auto options = static_cast<int>(question.distribution->answers(parent * D + d));
+      const auto options = static_cast<int>(question.distribution->support_size(parent * D + d));
       if (options == 1) continue;
       answer[r * D + d] = answers_(at, options);
       ++at.choice;

@@ -94,7 +94,7 @@ std::vector<double> Sampled<T>::means_where_chosen(int step, const std::vector<d
   for (std::size_t r = 0; r < rows(); ++r)
     for (std::size_t d = 0; d < columns; ++d) {
       const std::size_t asked = choice.rows->parent[r];
-      if (columns == 1 ? !question.chooses(asked) : question.distribution->answers(asked * columns + d) == 1) continue;
+      if (columns == 1 ? !question.chooses(asked) : question.distribution->support_size(asked * columns + d) == 1) continue;
       sum[d] += returns[r * columns + d];
       ++count[d];
     }

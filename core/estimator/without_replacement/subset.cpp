@@ -143,7 +143,7 @@ void per_step_field(Fields& field, bool& per_step) {
 std::string refuse_subset(int samples, bool per_step, const Structure& structure) {
   if (per_step && !structure.steps_apart())
     return "per_step=true treats choices separately, but the choices of this model depend on each other: set per_step=false";
-  const double outcomes = per_step ? structure.most_sets() : std::pow(structure.most_answers(), structure.choices());
+  const double outcomes = per_step ? structure.most_sets() : std::pow(structure.largest_support(), structure.choices());
   if (samples > outcomes)
     return fmt::format("samples={} is more than the {} {} there are: take at most {}", samples, outcomes,
                        per_step ? "answers" : "outcomes", outcomes);

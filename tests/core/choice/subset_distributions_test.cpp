@@ -100,7 +100,7 @@ TEST_CASE("subset laws: k by choice, density, marginals, entropy, mode and diver
     for (std::size_t c = 0; c < 6; ++c) {
       CHECK(mass[c] == doctest::Approx(1).epsilon(1e-13));
       const auto exact = scene.exact(c, law), other = scene.exact(c, law, true);
-      CHECK(p->answers(c) == static_cast<double>(exact.size()));
+      CHECK(p->support_size(c) == static_cast<double>(exact.size()));
       std::vector<double> marginals(6);
       std::pair<double, std::vector<int>> best{};
       for (const auto& [set, of] : exact) {

@@ -57,8 +57,8 @@ TEST_CASE("subsets: enumeration visits every set of subsets once, with probabili
   CHECK(mass[0] == doctest::Approx(1).epsilon(1e-14));
   CHECK(mass[1] == doctest::Approx(1).epsilon(1e-14));
   CHECK(scene.distribution->chooses(1));
-  CHECK(scene.distribution->answers(0) == 6);
-  CHECK(scene.distribution->answers(2) == 1);
+  CHECK(scene.distribution->support_size(0) == 6);
+  CHECK(scene.distribution->support_size(2) == 1);
   CHECK_THROWS_AS(scene.distribution->enumerate(scene.tape, scene.root, 0, {.cap = 20}), NotExact);
 }
 

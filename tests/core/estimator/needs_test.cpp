@@ -47,7 +47,7 @@ TEST_CASE("subsets have a density and can be enumerated, but are neither categor
                            need::quantiles, need::symmetric, need::measure_valued})
     CHECK(unmet({need}, subsets)->find("site `words` picks 3 of 20 options: take a score function (rloo)") !=
           std::string::npos);
-  CHECK(subsets.sites[0].answers() == 1140);
+  CHECK(subsets.sites[0].support_size() == 1140);
   CHECK(subsets.most_sets() == 1140);
   CHECK(!subsets.numbers());
 }

@@ -94,7 +94,7 @@ TEST_CASE("selector: k is a share of each example's own features") {
     for (const std::string law : {"conditional_poisson", "plackett_luce"}) {
       const auto model = make("selector[share=0.3,hidden=4,maps=" + maps + ",law=" + law + "]", 8, 2);
       CHECK(model->outcomes(batch) == std::vector<double>{56, 3, 1, 3});
-      CHECK(model->structure().most_answers() == 56);
+      CHECK(model->structure().largest_support() == 56);
       Tape<double> tape;
       EnumerateHandler<double> handler;
       Episode<double> episode(tape, handler, 4);
