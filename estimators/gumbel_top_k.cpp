@@ -40,38 +40,39 @@ class GumbelTopKHandler final : public Handler<T> {
 
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
     const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-    const auto options = options_of(question, *rows), picks = picks_of(question, *rows);
-    const int most = question.distribution->picks();
+    const auto options = options_of(question, *rows), subset_size = subset_size_of(question, *rows);
+    const int most = question.distribution->subset_size();
     const auto r = perturbed_logits(tape, question, *rows, random_, id_);
-    const auto soft = relaxed(tape, r, options, picks, most);
+    const auto soft = relaxed(tape, r, options, subset_size, most);
     if (!hard_) return {rows, Relaxed<T>{{}, soft, most}};
-    return {rows, straight_through(tape, {rows, largest(r, options, picks, most)}, soft)};
+    return {rows, straight_through(tape, {rows, largest(r, options, subset_size, most)}, soft)};
   }
 
  private:
   /// w [C, S]; 1 for all options where they are not more than the picks [C]. 1 - p_i is summed from the others, so that it does
   /// not cancel where option i is nearly certain.
-  Var<T> relaxed(Tape<T>& tape, Var<T> r, const std::vector<int>& options, const std::vector<int>& picks, int most) const {
+  Var<T> relaxed(Tape<T>& tape, Var<T> r, const std::vector<int>& options, const std::vector<int>& subset_size,
+                 int most) const {
     constexpr T tiny = static_cast<T>(1e-30);
     const std::size_t S = r.cols();
     Var<T> sum;
     for (int j = 0; j < most; ++j) {
       const auto p = probabilities(log_softmax(affine(r, static_cast<T>(1 / temperature_)), std::span<const int>(options)));
-      sum = sum ? add(sum, of_more_picks(tape, p, picks, j)) : p;
+      sum = sum ? add(sum, of_more_picks(tape, p, subset_size, j)) : p;
       if (j + 1 < most) r = add(r, log(affine(sums_of_others(p), T{1}, tiny)));
     }
     const auto chooses = tape.constant(options.size(), 1), all = tape.constant(options.size(), S);
     for (std::size_t c = 0; c < options.size(); ++c) {
-      tape.mutable_value(chooses).data[c] = options[c] > picks[c];
-      if (options[c] <= picks[c]) std::fill_n(tape.mutable_value(all).row(c), options[c], T{1});
+      tape.mutable_value(chooses).data[c] = options[c] > subset_size[c];
+      if (options[c] <= subset_size[c]) std::fill_n(tape.mutable_value(all).row(c), options[c], T{1});
     }
     return add(scale_rows(sum, chooses), all);
   }
   /// p [C, S], 0 of choices with no more than j picks.
-  static Var<T> of_more_picks(Tape<T>& tape, Var<T> p, const std::vector<int>& picks, int j) {
-    if (std::all_of(picks.begin(), picks.end(), [&](int k) { return k > j; })) return p;
-    const auto more = tape.constant(picks.size(), 1);
-    for (std::size_t c = 0; c < picks.size(); ++c) tape.mutable_value(more).data[c] = picks[c] > j;
+  static Var<T> of_more_picks(Tape<T>& tape, Var<T> p, const std::vector<int>& subset_size, int j) {
+    if (std::all_of(subset_size.begin(), subset_size.end(), [&](int k) { return k > j; })) return p;
+    const auto more = tape.constant(subset_size.size(), 1);
+    for (std::size_t c = 0; c < subset_size.size(); ++c) tape.mutable_value(more).data[c] = subset_size[c] > j;
     return scale_rows(p, more);
   }
 

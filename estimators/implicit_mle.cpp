@@ -137,7 +137,7 @@ class ImplicitMle final : public Estimator<T> {
       for (std::size_t i = 0; i < layout.samples * D; ++i) {
         const std::size_t choice = layout.steps[t].choice + i, first = layout.logit[choice];
         if (layout.options[choice] == 1) continue;
-        largest.resize(distribution.picks_of(asking[i / D] * D + i % D));
+        largest.resize(distribution.subset_size_of(asking[i / D] * D + i % D));
         const T* before = perturbed[t].value().row(i);
         r.assign(before, before + layout.options[choice]);
         for (std::size_t o = 0; o < r.size(); ++o) r[o] += move.value[first + o];

@@ -16,10 +16,10 @@ constexpr std::size_t lanes = ConditionalPoisson::lanes;
 
 /// f(rows, first) for groups of rows of x, first, first + 1, ...
 template <class T, class F>
-void for_groups(MatrixView<const T> x, std::span<const int> options, Picks picks, F&& f) {
+void for_groups(MatrixView<const T> x, std::span<const int> options, SubsetSizes subset_size, F&& f) {
   ConditionalPoisson rows;
   for (std::size_t first = 0; first < x.rows; first += lanes) {
-    rows.load(x, options, first, picks);
+    rows.load(x, options, first, subset_size);
     f(rows, first);
   }
 }
@@ -42,10 +42,10 @@ void for_marginals(ConditionalPoisson& rows, std::size_t first, std::span<const 
 
 /// x's cotangent += scale[r] Cov(b, b'g)_i, with g(r, i) given.
 template <class T, class G, class Scale>
-void add_covariances(Tape<T>& tape, Var<T> x, std::span<const int> options, Picks picks, G&& g, Scale&& scale) {
+void add_covariances(Tape<T>& tape, Var<T> x, std::span<const int> options, SubsetSizes subset_size, G&& g, Scale&& scale) {
   const auto to = tape.sink(x).scattered();
   std::vector<double> of_group;
-  for_groups(tape.value(x), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+  for_groups(tape.value(x), options, subset_size, [&](ConditionalPoisson& rows, std::size_t first) {
     of_group.assign(rows.options() * lanes, 0.0);
     for (std::size_t lane = 0; lane < rows.size(); ++lane)
       for (std::size_t i = 0; i < static_cast<std::size_t>(options[first + lane]); ++i)
@@ -58,31 +58,32 @@ void add_covariances(Tape<T>& tape, Var<T> x, std::span<const int> options, Pick
 }
 
 template <class T>
-void require_subsets(const char* operation, Var<T> x, std::span<const int> options, Picks picks) {
-  require_shapes(options.size() == x.rows() && (picks.of_row.empty() ? picks.same > 0 : picks.of_row.size() == x.rows()),
-                 operation, {x});
+void require_subsets(const char* operation, Var<T> x, std::span<const int> options, SubsetSizes subset_size) {
+  require_shapes(
+      options.size() == x.rows() && (subset_size.of_row.empty() ? subset_size.same > 0 : subset_size.of_row.size() == x.rows()),
+      operation, {x});
   require_indices(operation, options, 1, x.cols() + 1);
-  for (int k : picks.of_row)
+  for (int k : subset_size.of_row)
     if (k < 1) throw Bug(std::string(operation) + ": a row picks no option");
 }
 
 /// The same, as long as the tape lives.
 template <class T>
-Picks kept(Tape<T>& tape, Picks picks) {
-  return picks.of_row.empty() ? picks : Picks(tape.keep(picks.of_row));
+SubsetSizes kept(Tape<T>& tape, SubsetSizes subset_size) {
+  return subset_size.of_row.empty() ? subset_size : SubsetSizes(tape.keep(subset_size.of_row));
 }
 
 }  // namespace
 
 // g x += g pi
 template <class T>
-Var<T> subset_normaliser(Var<T> x, std::span<const int> options, Picks picks) {
-  require_subsets("subset_normaliser", x, options, picks);
+Var<T> subset_normaliser(Var<T> x, std::span<const int> options, SubsetSizes subset_size) {
+  require_subsets("subset_normaliser", x, options, subset_size);
   auto& tape = *x.tape;
   auto y = tape.output(x.rows(), 1, {x});
   T* out = tape.mutable_value(y).data;
   const auto pi = tape.template scratch<T>(tape.needs_gradient(y) ? x.value().size() : 0);
-  for_groups(x.value(), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+  for_groups(x.value(), options, subset_size, [&](ConditionalPoisson& rows, std::size_t first) {
     for (std::size_t lane = 0; lane < rows.size(); ++lane) out[first + lane] = static_cast<T>(rows.log_normaliser(lane));
     if (!pi.empty())
       for_marginals(rows, first, options,
@@ -99,19 +100,19 @@ Var<T> subset_normaliser(Var<T> x, std::span<const int> options, Picks picks) {
 
 // gx += Cov(b) g, because pi is the gradient of log Z and Cov(b) its second derivative
 template <class T>
-Var<T> subset_marginals(Var<T> x, std::span<const int> options, Picks picks) {
-  require_subsets("subset_marginals", x, options, picks);
+Var<T> subset_marginals(Var<T> x, std::span<const int> options, SubsetSizes subset_size) {
+  require_subsets("subset_marginals", x, options, subset_size);
   auto& tape = *x.tape;
   auto y = tape.output(x.rows(), x.cols(), {x});
   const auto out = tape.mutable_value(y);
   std::fill_n(out.data, out.size(), T{0});
-  for_groups(x.value(), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+  for_groups(x.value(), options, subset_size, [&](ConditionalPoisson& rows, std::size_t first) {
     for_marginals(rows, first, options, [&](std::size_t r, std::size_t i, double p) { out(r, i) = static_cast<T>(p); });
   });
-  tape.on_backward({y}, [x, y, picks = kept(tape, picks), options = tape.keep(options)](Tape<T>& tape) {
+  tape.on_backward({y}, [x, y, subset_size = kept(tape, subset_size), options = tape.keep(options)](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     add_covariances(
-        tape, x, options, picks, [&](std::size_t r, std::size_t i) { return static_cast<double>(g(r, i)); },
+        tape, x, options, subset_size, [&](std::size_t r, std::size_t i) { return static_cast<double>(g(r, i)); },
         [](std::size_t) { return 1.0; });
   });
   return y;
@@ -119,33 +120,33 @@ Var<T> subset_marginals(Var<T> x, std::span<const int> options, Picks picks) {
 
 // H = log Z - pi . x; gx -= g Cov(b) x
 template <class T>
-Var<T> subset_entropy(Var<T> x, std::span<const int> options, Picks picks) {
-  require_subsets("subset_entropy", x, options, picks);
+Var<T> subset_entropy(Var<T> x, std::span<const int> options, SubsetSizes subset_size) {
+  require_subsets("subset_entropy", x, options, subset_size);
   auto& tape = *x.tape;
   auto y = tape.output(x.rows(), 1, {x});
   T* out = tape.mutable_value(y).data;
-  for_groups(x.value(), options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+  for_groups(x.value(), options, subset_size, [&](ConditionalPoisson& rows, std::size_t first) {
     alignas(64) double each[lanes];
     rows.entropy().store_aligned(each);
     for (std::size_t lane = 0; lane < rows.size(); ++lane) out[first + lane] = static_cast<T>(each[lane]);
   });
-  tape.on_backward({y}, [x, y, picks = kept(tape, picks), options = tape.keep(options)](Tape<T>& tape) {
+  tape.on_backward({y}, [x, y, subset_size = kept(tape, subset_size), options = tape.keep(options)](Tape<T>& tape) {
     const T* g = tape.cotangent(y).data;
     const auto logits = tape.value(x);
     const auto logit = [&](std::size_t r, std::size_t i) {
       const auto v = static_cast<double>(logits(r, i));
       return std::isinf(v) ? 0 : v;  // impossible: its indicator is constant
     };
-    add_covariances(tape, x, options, picks, logit, [&](std::size_t r) { return -static_cast<double>(g[r]); });
+    add_covariances(tape, x, options, subset_size, logit, [&](std::size_t r) { return -static_cast<double>(g[r]); });
   });
   return y;
 }
 
 // y[r] = sum_{i in S_r} x[parent_r, i] - log Z[parent_r]; gx[parent_r] += g[r] (1_S - pi)
 template <class T>
-Var<T> subset_log_probability(Var<T> x, std::span<const int> options, Picks picks, std::span<const int> parent,
+Var<T> subset_log_probability(Var<T> x, std::span<const int> options, SubsetSizes subset_size, std::span<const int> parent,
                               std::span<const int> picked) {
-  require_subsets("subset_log_probability", x, options, picks);
+  require_subsets("subset_log_probability", x, options, subset_size);
   const std::size_t most = parent.empty() ? 0 : picked.size() / parent.size();
   require_shapes(picked.size() == parent.size() * most, "subset_log_probability", {x});
   require_indices("subset_log_probability", parent, 0, x.rows());
@@ -155,7 +156,7 @@ Var<T> subset_log_probability(Var<T> x, std::span<const int> options, Picks pick
   auto y = tape.output(parent.size(), 1, {x});
   const auto pi = tape.template scratch<T>(tape.needs_gradient(y) ? in.size() : 0);
   std::vector<double> log_z(in.rows);
-  for_groups(in, options, picks, [&](ConditionalPoisson& rows, std::size_t first) {
+  for_groups(in, options, subset_size, [&](ConditionalPoisson& rows, std::size_t first) {
     for (std::size_t lane = 0; lane < rows.size(); ++lane) log_z[first + lane] = rows.log_normaliser(lane);
     if (!pi.empty())
       for_marginals(rows, first, options,
@@ -185,11 +186,11 @@ Var<T> subset_log_probability(Var<T> x, std::span<const int> options, Picks pick
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                           \
-  template Var<T> subset_normaliser(Var<T>, std::span<const int>, Picks); \
-  template Var<T> subset_marginals(Var<T>, std::span<const int>, Picks);  \
-  template Var<T> subset_entropy(Var<T>, std::span<const int>, Picks);    \
-  template Var<T> subset_log_probability(Var<T>, std::span<const int>, Picks, std::span<const int>, std::span<const int>);
+#define HARDGRAD_INSTANTIATE(T)                                                 \
+  template Var<T> subset_normaliser(Var<T>, std::span<const int>, SubsetSizes); \
+  template Var<T> subset_marginals(Var<T>, std::span<const int>, SubsetSizes);  \
+  template Var<T> subset_entropy(Var<T>, std::span<const int>, SubsetSizes);    \
+  template Var<T> subset_log_probability(Var<T>, std::span<const int>, SubsetSizes, std::span<const int>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

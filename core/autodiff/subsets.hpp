@@ -14,16 +14,16 @@ namespace hardgrad {
 
 /// log Z of x [R, S] -> [R, 1].
 template <class T>
-Var<T> subset_normaliser(Var<T> x, std::span<const int> options, Picks picks);
+Var<T> subset_normaliser(Var<T> x, std::span<const int> options, SubsetSizes subset_size);
 /// Probability that each option is in the subset -> [R, S]; a row's sum to k.
 template <class T>
-Var<T> subset_marginals(Var<T> x, std::span<const int> options, Picks picks);
+Var<T> subset_marginals(Var<T> x, std::span<const int> options, SubsetSizes subset_size);
 /// Entropy in nats -> [R, 1].
 template <class T>
-Var<T> subset_entropy(Var<T> x, std::span<const int> options, Picks picks);
+Var<T> subset_entropy(Var<T> x, std::span<const int> options, SubsetSizes subset_size);
 /// log p of the subsets picked [R' m] of the rows parent [R'] of x -> [R', 1], m the largest k; -1 is no option.
 template <class T>
-Var<T> subset_log_probability(Var<T> x, std::span<const int> options, Picks picks, std::span<const int> parent,
+Var<T> subset_log_probability(Var<T> x, std::span<const int> options, SubsetSizes subset_size, std::span<const int> parent,
                               std::span<const int> picked);
 
 // The first k of draws without replacement, each by the softmax of the options left, without their order: p(S) is the sum over the

@@ -50,7 +50,7 @@ struct Rows {
 /// Hard options.
 struct ChosenOptions {
   std::vector<int> option;  ///< [R' D picks] ascending in each choice; -1: none left to pick
-  int picks = 1;            ///< options per choice; 1 unless the choices are subsets
+  int subset_size = 1;      ///< options per choice; 1 unless the choices are subsets
 };
 
 /// Weights over the options.
@@ -58,7 +58,7 @@ template <class T>
 struct Relaxed {
   std::vector<int> option;  ///< [R' D picks] the hard options that the weights stand for (0 in a relaxed row); empty: none
   Var<T> weights;           ///< [R' D, S] weights summing to the picks of each choice
-  int picks = 1;
+  int subset_size = 1;
 };
 
 /// Real numbers.
@@ -97,7 +97,7 @@ struct Choice {
   Var<T> weights() const { return given<Relaxed<T>>("a hard choice has no weights").weights; }
   /// The options of a hard or a relaxed choice [R' D]. Bug if the choices are subsets or numbers.
   const std::vector<int>& option() const {
-    if (picks() != 1) throw Bug("one option is needed, but the choices are subsets");
+    if (subset_size() != 1) throw Bug("one option is needed, but the choices are subsets");
     return picked();
   }
   /// The same, of subsets, too [R' D picks].
@@ -105,20 +105,22 @@ struct Choice {
     return relaxed() ? relaxed()->option : given<ChosenOptions>("a choice of numbers has no options").option;
   }
   /// Options per choice.
-  int picks() const { return relaxed() ? relaxed()->picks : numbers() ? 1 : std::get<ChosenOptions>(answer).picks; }
+  int subset_size() const {
+    return relaxed() ? relaxed()->subset_size : numbers() ? 1 : std::get<ChosenOptions>(answer).subset_size;
+  }
   /// True if the choice has a log probability (for numbers, a density).
   bool has_probability() const { return numbers() ? !numbers()->expected : !picked().empty(); }
   /// The choice as weights [R' D, S]: the relaxed weights, or if hard a constant row per choice, 1 at its option or options.
   Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
     if (relaxed()) return weights();
-    const auto ones = tape.constant(picked().size() / static_cast<std::size_t>(picks()), options);
+    const auto ones = tape.constant(picked().size() / static_cast<std::size_t>(subset_size()), options);
     put_ones(tape.mutable_value(ones));
     return ones;
   }
   /// Of hard choices: 1 at the chosen options of each row of `weights` [R, S], which are 0 before.
   void put_ones(MatrixView<T> weights) const {
     const auto& chosen = picked();
-    const auto each = static_cast<std::size_t>(picks());
+    const auto each = static_cast<std::size_t>(subset_size());
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (chosen[i] >= 0) weights(i / each, static_cast<std::size_t>(chosen[i])) = 1;
   }

@@ -17,8 +17,8 @@ namespace {
 template <class T>
 class ConditionalPoissonSubsets final : public Subsets<T> {
  public:
-  ConditionalPoissonSubsets(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns)
-      : Subsets<T>(logits, std::move(options), std::move(picks), columns) {}
+  ConditionalPoissonSubsets(Var<T> logits, std::vector<int> options, SubsetSize subset_size, int columns)
+      : Subsets<T>(logits, std::move(options), std::move(subset_size), columns) {}
 
   std::vector<double> score(std::size_t choice, std::span<const int> picked) const override {  // 1_S - pi
     const T* pi = this->marginals().value().row(choice);
@@ -38,16 +38,16 @@ class ConditionalPoissonSubsets final : public Subsets<T> {
   }
 
  protected:
-  Var<T> log_p(Var<T> x, std::span<const int> options, Picks picks, std::span<const int> from,
+  Var<T> log_p(Var<T> x, std::span<const int> options, SubsetSizes subset_size, std::span<const int> from,
                std::span<const int> picked) const override {
-    return subset_log_probability(x, options, picks, from, picked);
+    return subset_log_probability(x, options, subset_size, from, picked);
   }
   Var<T> find_marginals() const override { return subset_marginals(this->logits_, this->options_, this->each()); }
   Var<T> entropies() const override { return subset_entropy(this->logits_, this->options_, this->each()); }
 
   std::vector<int> draw(const std::vector<int>& from, Randomness& random,
                         const std::function<Draw(std::size_t)>& at) const override {
-    std::vector<int> option(from.size() * this->picks(), -1);
+    std::vector<int> option(from.size() * this->subset_size(), -1);
     kernels::ConditionalPoisson group;
     constexpr std::size_t lanes = kernels::ConditionalPoisson::lanes;
     std::size_t loaded = this->logits_.rows();  // the first choice of the group
@@ -56,20 +56,20 @@ class ConditionalPoissonSubsets final : public Subsets<T> {
       if (first != loaded) group.load(this->logits_.value(), this->options_, loaded = first, this->each());
       auto where = at(c);
       double u = -1;  // below 0: to be drawn
-      const int k = group.picks(lane);
+      const int k = group.subset_size(lane);
       for (int i = 0, picked = 0; picked < k && i < this->options_[from[c]]; ++i) {
         const double p = group.pick_next(lane, i, picked);
-        bool picks = p >= 1;
+        bool subset_size = p >= 1;
         if (p > 0 && p < 1 && random.options_first()) {
-          picks = random.categorical(std::array{1 - p, p}, where) == 1;
+          subset_size = random.categorical(std::array{1 - p, p}, where) == 1;
           ++where.index;
         } else if (p > 0 && p < 1) {
           if (u < 0) u = random.uniform(where), ++where.index;
-          picks = u < p;
+          subset_size = u < p;
           u = (u - p) / (1 - p);
         }
-        if (!picks) continue;
-        option[c * this->picks() + picked++] = i;
+        if (!subset_size) continue;
+        option[c * this->subset_size() + picked++] = i;
         u = -1;
       }
     }
@@ -96,8 +96,9 @@ class ConditionalPoissonSubsets final : public Subsets<T> {
 }  // namespace
 
 template <class T>
-std::shared_ptr<const Subsets<T>> conditional_poisson(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns) {
-  return std::make_shared<const ConditionalPoissonSubsets<T>>(logits, std::move(options), std::move(picks), columns);
+std::shared_ptr<const Subsets<T>> conditional_poisson(Var<T> logits, std::vector<int> options, SubsetSize subset_size,
+                                                      int columns) {
+  return std::make_shared<const ConditionalPoissonSubsets<T>>(logits, std::move(options), std::move(subset_size), columns);
 }
 
 template std::shared_ptr<const Subsets<float>> conditional_poisson(Var<float>, std::vector<int>, SubsetSize, int);

@@ -68,8 +68,8 @@ class Distribution {
   virtual Var<T> logits() const { throw Bug("options are needed, but the site's choices are numbers"); }
   virtual const std::vector<int>& options() const { throw Bug("options are needed, but the site's choices are numbers"); }
   /// Options of one answer: 1, or the most of a subset; and those of one choice, which are all it has if these are fewer.
-  virtual int picks() const { return 1; }
-  virtual int picks_of(std::size_t /*choice*/) const { return 1; }
+  virtual int subset_size() const { return 1; }
+  virtual int subset_size_of(std::size_t /*choice*/) const { return 1; }
   /// d log probability / d logits [options[choice]] of a choice's answer, the options `picked` [picks]. Bug if answers are not subsets.
   virtual std::vector<double> score(std::size_t /*choice*/, std::span<const int> /*picked*/) const {
     throw Bug("the site's choices are not subsets");

@@ -101,7 +101,7 @@ Choice<T> RepeatHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
     return same;
   }
   if (answer.numbers()) return {std::move(rows), ChosenNumbers<T>{tape.detach(answer.value())}};
-  return {std::move(rows), ChosenOptions{answer.picked(), answer.picks()}};
+  return {std::move(rows), ChosenOptions{answer.picked(), answer.subset_size()}};
 }
 
 template <class T>

@@ -19,13 +19,13 @@ namespace {
 template <class T>
 class PlackettLuceSubsets final : public Subsets<T> {
  public:
-  PlackettLuceSubsets(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns)
-      : Subsets<T>(logits, std::move(options), std::move(picks), columns) {
-    if (const int most = kernels::PlackettLuce::most_picks; this->picks() > most)
+  PlackettLuceSubsets(Var<T> logits, std::vector<int> options, SubsetSize subset_size, int columns)
+      : Subsets<T>(logits, std::move(options), std::move(subset_size), columns) {
+    if (const int most = kernels::PlackettLuce::most_picks; this->subset_size() > most)
       throw UsageError(
           fmt::format("plackett_luce sums over the orders of the picks: pick at most {} options, not {}, or take "
                       "conditional_poisson",
-                      most, this->picks()));
+                      most, this->subset_size()));
     for (std::size_t c = 0; c < this->options_.size(); ++c)
       if (this->possible(c).empty())
         throw UsageError("a subset has no possible option: all of its logits are -inf; leave at least one finite");
@@ -52,25 +52,25 @@ class PlackettLuceSubsets final : public Subsets<T> {
   }
 
  protected:
-  Var<T> log_p(Var<T> x, std::span<const int> options, Picks, std::span<const int> from,
+  Var<T> log_p(Var<T> x, std::span<const int> options, SubsetSizes, std::span<const int> from,
                std::span<const int> picked) const override {
     return plackett_luce_log_probability(x, options, from, picked);
   }
   Var<T> find_marginals() const override {
     const auto& all = every();
-    Choice<T> sets{nullptr, ChosenOptions{all.picked, this->picks()}};
+    Choice<T> sets{nullptr, ChosenOptions{all.picked, this->subset_size()}};
     return sums(sets.one_hot(*this->logits_.tape, this->logits_.cols()));
   }
   Var<T> entropies() const override { return affine(sums(every().log_p), T{-1}); }
 
   std::vector<int> draw(const std::vector<int>& from, Randomness& random,
                         const std::function<Draw(std::size_t)>& where) const override {
-    const auto most = static_cast<std::size_t>(this->picks());
+    const auto most = static_cast<std::size_t>(this->subset_size());
     std::vector<int> option(from.size() * most, -1);
     std::vector<double> log_p, z;
     for (std::size_t c = 0; c < from.size(); ++c) {
       const auto possible = this->possible(from[c]);
-      const auto k = std::min(possible.size(), static_cast<std::size_t>(this->picks_of(from[c])));
+      const auto k = std::min(possible.size(), static_cast<std::size_t>(this->subset_size_of(from[c])));
       const auto to = std::span(option).subspan(c * most, k);
       if (k == possible.size()) {
         std::copy(possible.begin(), possible.end(), to.begin());
@@ -104,7 +104,7 @@ class PlackettLuceSubsets final : public Subsets<T> {
     for (std::size_t c = 0; c < this->options_.size(); ++c) {
       const auto sets = this->listed(c);
       every_.picked.insert(every_.picked.end(), sets.begin(), sets.end());
-      every_.of.resize(every_.picked.size() / this->picks(), static_cast<int>(c));
+      every_.of.resize(every_.picked.size() / this->subset_size(), static_cast<int>(c));
     }
     every_.log_p = log_p(this->logits_, this->options_, this->each(), every_.of, every_.picked);
     return every_;
@@ -121,8 +121,8 @@ class PlackettLuceSubsets final : public Subsets<T> {
 }  // namespace
 
 template <class T>
-std::shared_ptr<const Subsets<T>> plackett_luce(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns) {
-  return std::make_shared<const PlackettLuceSubsets<T>>(logits, std::move(options), std::move(picks), columns);
+std::shared_ptr<const Subsets<T>> plackett_luce(Var<T> logits, std::vector<int> options, SubsetSize subset_size, int columns) {
+  return std::make_shared<const PlackettLuceSubsets<T>>(logits, std::move(options), std::move(subset_size), columns);
 }
 
 template std::shared_ptr<const Subsets<float>> plackett_luce(Var<float>, std::vector<int>, SubsetSize, int);

@@ -105,7 +105,7 @@ Relaxed<T> straight_through(Tape<T>& tape, const Choice<T>& hard, Var<T> soft) {
   std::fill_n(value.data, value.size(), T{0});
   hard.put_ones(value);
   tape.on_backward({weights}, [weights, soft](Tape<T>& back) { back.pass_on(weights, soft); });
-  return {hard.picked(), weights, hard.picks()};
+  return {hard.picked(), weights, hard.subset_size()};
 }
 
 template <class T>

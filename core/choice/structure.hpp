@@ -13,10 +13,10 @@ namespace hardgrad {
 
 struct Dreams;
 
-/// Number of subsets of `picks` of the options (of all, if they are fewer).
-inline double subsets_of(int options, int picks) {
+/// Number of subsets of `subset_size` of the options (of all, if they are fewer).
+inline double subsets_of(int options, int subset_size) {
   double count = 1;
-  for (int i = 1; i <= std::min(picks, options - picks); ++i) count = count * (options - i + 1) / i;
+  for (int i = 1; i <= std::min(subset_size, options - subset_size); ++i) count = count * (options - i + 1) / i;
   return std::round(count);
 }
 
@@ -32,18 +32,18 @@ enum class DependenceScope {
 struct SiteDeclaration {
   std::string name;     ///< in files, pages and messages
   int options = 0;      ///< most options of a choice; 0 for numbers
-  int picks = 1;        ///< options that a choice picks, at most; more than 1 for subsets only
+  int subset_size = 1;  ///< options that a choice picks, at most; more than 1 for subsets only
   int times = 1;        ///< number of questions in the longest run
   int state_width = 0;  ///< columns of Site::state
   DependenceScope scope = DependenceScope::later_choices;
   SiteKind kind = SiteKind::categorical;
   int columns = 1;     ///< most choices asked at once, independent given all earlier choices
   bool codes = false;  ///< its options are points of a space (Site::codes)
-  bool fewer = false;  ///< some choices pick fewer options than `picks`, though they have more
+  bool fewer = false;  ///< some choices pick fewer options than `subset_size`, though they have more
 
   /// Most answers of one choice: its options, or its subsets. 0 for numbers.
-  double support_size() const {  // of k up to `picks`, if some choices pick fewer
-    return kind.several ? subsets_of(options, fewer ? std::min(picks, options / 2) : picks) : options;
+  double support_size() const {  // of k up to `subset_size`, if some choices pick fewer
+    return kind.several ? subsets_of(options, fewer ? std::min(subset_size, options / 2) : subset_size) : options;
   }
   /// Most rows that enumerate one question: sets of options (for numbers, of `nodes` quadrature points per column), or options
   /// if columns are enumerated side by side.

@@ -40,8 +40,8 @@ class Subsets : public Distribution<T> {
   std::vector<double> parameters_at(std::size_t row, std::size_t column) const override;
   Var<T> logits() const override { return logits_; }
   const std::vector<int>& options() const override { return options_; }
-  int picks() const override { return picks_.most; }
-  int picks_of(std::size_t choice) const override { return each()[choice]; }
+  int subset_size() const override { return subset_size_.most; }
+  int subset_size_of(std::size_t choice) const override { return each()[choice]; }
   double support_size(std::size_t choice) const override;
   std::vector<double> log_p_of_answers(std::size_t choice) const override;
   /// Subsets are ordered by their options, as words of ascending letters.
@@ -62,16 +62,18 @@ class Subsets : public Distribution<T> {
  protected:
   /// logits [R D, S]; options [R D]: choice c picks among options 0 .. options[c] - 1 whose logit is above -inf. If they are k or
   /// fewer, all are picked: nothing is chosen (a finished row). UsageError where no option is possible, or k is 0.
-  Subsets(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns);
+  Subsets(Var<T> logits, std::vector<int> options, SubsetSize subset_size, int columns);
 
-  Picks each() const { return picks_.by_choice.empty() ? Picks(picks_.most) : Picks(picks_.by_choice); }
+  SubsetSizes each() const {
+    return subset_size_.by_choice.empty() ? SubsetSizes(subset_size_.most) : SubsetSizes(subset_size_.by_choice);
+  }
   /// The possible options of a choice, ascending.
   std::vector<int> possible(std::size_t choice) const;
   /// All subsets of a choice, one after the other [answers, most k]. NotExact if they are too many.
   std::vector<int> listed(std::size_t choice) const;
 
   /// [N, 1] of the subsets picked [N, most k] of the rows `from` [N] of logits x, with so many options and picks.
-  virtual Var<T> log_p(Var<T> x, std::span<const int> options, Picks picks, std::span<const int> from,
+  virtual Var<T> log_p(Var<T> x, std::span<const int> options, SubsetSizes subset_size, std::span<const int> from,
                        std::span<const int> picked) const = 0;
   virtual Var<T> find_marginals() const = 0;
   /// [R D, 1]
@@ -84,15 +86,15 @@ class Subsets : public Distribution<T> {
   std::vector<int> options_;
 
  private:
-  /// The index-th subset of these options; `to` [most k] beyond `picks` of them is -1.
-  void write_subset(std::span<const int> possible, int picks, std::size_t index, std::span<int> to) const;
-  SubsetSize picks_;
+  /// The index-th subset of these options; `to` [most k] beyond `subset_size` of them is -1.
+  void write_subset(std::span<const int> possible, int subset_size, std::size_t index, std::span<int> to) const;
+  SubsetSize subset_size_;
   mutable Var<T> marginals_;
 };
 
 /// As the constructor. UsageError for more options than a law can pick.
 template <class T>
-std::shared_ptr<const Subsets<T>> subsets(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns = 1,
+std::shared_ptr<const Subsets<T>> subsets(Var<T> logits, std::vector<int> options, SubsetSize subset_size, int columns = 1,
                                           SubsetDistribution law = SubsetDistribution::conditional_poisson);
 
 extern template class Subsets<float>;
@@ -105,10 +107,11 @@ extern template std::shared_ptr<const Subsets<double>> subsets(Var<double>, std:
 // The laws, each in its file.
 
 template <class T>
-std::shared_ptr<const Subsets<T>> conditional_poisson(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns);
+std::shared_ptr<const Subsets<T>> conditional_poisson(Var<T> logits, std::vector<int> options, SubsetSize subset_size,
+                                                      int columns);
 /// UsageError for more than kernels::PlackettLuce::most_picks.
 template <class T>
-std::shared_ptr<const Subsets<T>> plackett_luce(Var<T> logits, std::vector<int> options, SubsetSize picks, int columns);
+std::shared_ptr<const Subsets<T>> plackett_luce(Var<T> logits, std::vector<int> options, SubsetSize subset_size, int columns);
 
 extern template std::shared_ptr<const Subsets<float>> conditional_poisson(Var<float>, std::vector<int>, SubsetSize, int);
 extern template std::shared_ptr<const Subsets<double>> conditional_poisson(Var<double>, std::vector<int>, SubsetSize, int);

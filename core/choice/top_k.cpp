@@ -19,9 +19,9 @@ std::vector<int> options_of(const Question<T>& question, const Rows& rows) {
 }
 
 template <class T>
-std::vector<int> picks_of(const Question<T>& question, const Rows& rows) {
+std::vector<int> subset_size_of(const Question<T>& question, const Rows& rows) {
   auto result = question.parent_choices(rows);
-  for (int& c : result) c = question.distribution->picks_of(c);
+  for (int& c : result) c = question.distribution->subset_size_of(c);
   return result;
 }
 
@@ -60,10 +60,10 @@ void write_largest(std::span<const Number> x, std::span<int> to) {
 }
 
 template <class T>
-ChosenOptions largest(Var<T> r, std::span<const int> options, std::span<const int> picks, int most) {
+ChosenOptions largest(Var<T> r, std::span<const int> options, std::span<const int> subset_size, int most) {
   std::vector<int> option(options.size() * most, -1);
   for (std::size_t c = 0; c < options.size(); ++c)
-    write_largest(std::span<const T>(r.value().row(c), options[c]), std::span(option).subspan(c * most, picks[c]));
+    write_largest(std::span<const T>(r.value().row(c), options[c]), std::span(option).subspan(c * most, subset_size[c]));
   return {std::move(option), most};
 }
 
@@ -71,14 +71,14 @@ template <class T>
 Choice<T> TopKHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
   perturbed_.push_back(perturbed_logits(tape, question, *rows, random_, id_));
-  return {rows,
-          largest(perturbed_.back(), options_of(question, *rows), picks_of(question, *rows), question.distribution->picks())};
+  return {rows, largest(perturbed_.back(), options_of(question, *rows), subset_size_of(question, *rows),
+                        question.distribution->subset_size())};
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                                                \
   template Var<T> perturbed_logits(Tape<T>&, const Question<T>&, const Rows&, Randomness&, const std::vector<std::uint32_t>&); \
   template std::vector<int> options_of(const Question<T>&, const Rows&);                                                       \
-  template std::vector<int> picks_of(const Question<T>&, const Rows&);                                                         \
+  template std::vector<int> subset_size_of(const Question<T>&, const Rows&);                                                   \
   template void write_largest(std::span<const T>, std::span<int>);                                                             \
   template ChosenOptions largest(Var<T>, std::span<const int>, std::span<const int>, int);                                     \
   template class TopKHandler<T>;

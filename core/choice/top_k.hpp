@@ -23,7 +23,7 @@ Var<T> perturbed_logits(Tape<T>& tape, const Question<T>& question, const Rows& 
 template <class T>
 std::vector<int> options_of(const Question<T>& question, const Rows& rows);
 template <class T>
-std::vector<int> picks_of(const Question<T>& question, const Rows& rows);
+std::vector<int> subset_size_of(const Question<T>& question, const Rows& rows);
 
 /// The places of the largest x, as many as `to` has, ascending; the first of equal ones. -1 where there are fewer.
 template <class Number>
@@ -48,6 +48,6 @@ class TopKHandler final : public Handler<T> {
 
 /// The same from r that are known: picks[r] of each row's first options[r]. `most`: the most picks of a choice.
 template <class T>
-ChosenOptions largest(Var<T> r, std::span<const int> options, std::span<const int> picks, int most);
+ChosenOptions largest(Var<T> r, std::span<const int> options, std::span<const int> subset_size, int most);
 
 }  // namespace hardgrad

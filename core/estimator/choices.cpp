@@ -39,7 +39,7 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
       const std::size_t first = asking[t][n] * D;
       if (several(episode, t))
         for (std::size_t c = first; c < first + D; ++c)
-          layout->options.push_back(options[c] > distribution.picks_of(c) ? options[c] : 1);
+          layout->options.push_back(options[c] > distribution.subset_size_of(c) ? options[c] : 1);
       else
         layout->options.insert(layout->options.end(), &options[first], &options[first] + D);
       layout->sample.insert(layout->sample.end(), D, n);
@@ -57,7 +57,7 @@ const AtLogits& Choices<T>::one_hot() const {
   auto result = zeros();
   for (std::size_t t = 0; t < option_.size(); ++t)
     for (std::size_t i = 0; i < option_[t].size(); ++i)
-      if (const auto c = layout_->steps[t].choice + i / picks(t); layout_->options[c] > 1 && option_[t][i] >= 0)
+      if (const auto c = layout_->steps[t].choice + i / subset_size(t); layout_->options[c] > 1 && option_[t][i] >= 0)
         result.value[layout_->logit[c] + option_[t][i]] = 1;
   return one_hot_ = std::move(result);
 }
@@ -106,7 +106,7 @@ const AtLogits& Choices<T>::score() const {
   for (std::size_t t = 0; t < option_.size(); ++t) {
     const auto& step = layout_->steps[t];
     if (several(episode_, t)) {
-      const std::size_t D = step.columns, k = picks(t);
+      const std::size_t D = step.columns, k = subset_size(t);
       for (std::size_t i = 0, c = step.choice; i < layout_->samples * D; ++i, ++c) {
         if (layout_->options[c] == 1) continue;
         const auto of_choice = episode_.steps()[t].question.distribution->score(asking_[t][i / D] * D + i % D,

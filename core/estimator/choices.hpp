@@ -39,7 +39,7 @@ class Choices {
 
  private:
   /// Options of one choice of the step.
-  std::size_t picks(std::size_t step) const { return episode_.steps()[step].question.distribution->picks(); }
+  std::size_t subset_size(std::size_t step) const { return episode_.steps()[step].question.distribution->subset_size(); }
   Episode<T>& episode_;
   std::vector<std::vector<int>> asking_, option_;
   std::shared_ptr<const ChoiceLayout> layout_;

@@ -30,7 +30,7 @@ std::optional<std::string> missing(const Need& need, const SiteDeclaration& site
   const int most = need.kind == bits || need.kind == measure_valued ? 2 : need.kind == options ? need.most : site.options;
   const bool weights = need.kind == enumerable || need.kind == picks;
   if (need.kind == log_density || (weights && site.kind.options) || (categories && site.options <= most)) return {};
-  if (site.kind.several) return fmt::format("picks {} of {} options", site.picks, site.options);
+  if (site.kind.several) return fmt::format("picks {} of {} options", site.subset_size, site.options);
   if (!categories) return fmt::format("is {}", site.kind.is);
   return fmt::format("has up to {} options", site.options);
 }

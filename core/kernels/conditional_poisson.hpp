@@ -34,13 +34,13 @@ class ConditionalPoisson {
   /// Rows first, first + 1, ... of x, as many as fit. Option i < options[r] of row r is possible if its logit is above -inf.
   /// picks[r] of its possible options are picked, or all if they are fewer. UsageError if none is possible.
   template <class T>
-  void load(MatrixView<const T> x, std::span<const int> options, std::size_t first, Picks picks) {
+  void load(MatrixView<const T> x, std::span<const int> options, std::size_t first, SubsetSizes subset_size) {
     count_ = std::min(lanes, x.rows - first);
     options_ = most_ = 0;
     for (std::size_t lane = 0; lane < count_; ++lane) {
       options_ = std::max(options_, static_cast<std::size_t>(options[first + lane]));
-      most_ = std::max(most_, static_cast<std::size_t>(picks[first + lane]));
-      asked_[lane] = picks[first + lane];
+      most_ = std::max(most_, static_cast<std::size_t>(subset_size[first + lane]));
+      asked_[lane] = subset_size[first + lane];
     }
     x_.assign(options_ * lanes, -std::numeric_limits<double>::infinity());
     for (std::size_t lane = 0; lane < count_; ++lane) {
@@ -52,7 +52,7 @@ class ConditionalPoisson {
   }
   std::size_t size() const { return count_; }
   std::size_t options() const { return options_; }
-  int picks(std::size_t lane) const { return picks_[lane]; }
+  int subset_size(std::size_t lane) const { return subset_size_[lane]; }
   /// log Z
   double log_normaliser(std::size_t lane) const { return base_[lane] + log_odds_of_all_[lane] + log_total_[lane]; }
   /// Probability that option i is picked, given that j options before it are.
@@ -183,11 +183,11 @@ class ConditionalPoisson {
     most.store_aligned(most_of);
     possible.store_aligned(possible_of);
     unknown.store_aligned(unknown_of);
-    std::fill_n(picks_, lanes, 0);
+    std::fill_n(subset_size_, lanes, 0);
     for (std::size_t lane = 0; lane < count_; ++lane) {
       if (possible_of[lane] == 0 && unknown_of[lane] == 0)
         throw UsageError("a subset has no possible option: all of its logits are -inf; leave at least one finite");
-      picks_[lane] = static_cast<int>(std::min(static_cast<double>(asked_[lane]), possible_of[lane]));
+      subset_size_[lane] = static_cast<int>(std::min(static_cast<double>(asked_[lane]), possible_of[lane]));
     }
     most = xsimd::select(most > impossible, most, none);  // of rows that are not there
     w_.resize(options_ * lanes);
@@ -197,7 +197,7 @@ class ConditionalPoisson {
       w.store_unaligned(w_.data() + i * lanes);
       total += w;
     }
-    for (std::size_t lane = 0; lane < lanes; ++lane) scales[lane] = std::max(picks_[lane], 1);
+    for (std::size_t lane = 0; lane < lanes; ++lane) scales[lane] = std::max(subset_size_[lane], 1);
     const V scale = V::load_aligned(scales) / xsimd::max(total, V(1e-300)), log_scale = kernels::log<double>(scale);
     p_.resize(options_ * lanes);
     q_.resize(options_ * lanes);
@@ -216,12 +216,12 @@ class ConditionalPoisson {
     variance.store_aligned(variances);
     log_scale.store_aligned(log_scales);
     for (std::size_t lane = 0; lane < count_; ++lane) {
-      base_[lane] = picks_[lane] * (most_of[lane] - log_scales[lane]);
+      base_[lane] = subset_size_[lane] * (most_of[lane] - log_scales[lane]);
       if (unknown_of[lane] > 0)
         set_unknown(lane);
       else if (possible_of[lane] <= static_cast<double>(asked_[lane]))
         set_certain(lane);
-      else if (!near(sums[lane] - picks_[lane], variances[lane]))
+      else if (!near(sums[lane] - subset_size_[lane], variances[lane]))
         tilt_further(lane);
     }
   }
@@ -244,7 +244,7 @@ class ConditionalPoisson {
   /// Newton's method in the logarithm of the bits' odds, with bisection where it leaves the bracket. Relative to the least of the
   /// k largest weights, no weight that matters underflows, and the first guess expects k / 2 to 2 k bits.
   void tilt_further(std::size_t lane) {
-    const int k = picks_[lane];
+    const int k = subset_size_[lane];
     row_.resize(options_);
     for (std::size_t i = 0; i < options_; ++i) row_[i] = x_[i * lanes + lane];
     std::nth_element(row_.begin(), row_.begin() + k - 1, row_.end(), std::greater<>());
@@ -279,7 +279,7 @@ class ConditionalPoisson {
   void complete() {
     constexpr std::size_t few = 512;  // products of as many factors of at least 1/2 do not underflow
     clear(u_);
-    for (std::size_t lane = 0; lane < lanes; ++lane) u(options_, picks_[lane])[lane] = 1;
+    for (std::size_t lane = 0; lane < lanes; ++lane) u(options_, subset_size_[lane])[lane] = 1;
     V log_likely(0), product(1), likely_odds(0);
     for (std::size_t i = options_; i-- > 0;) {
       const V p = at(p_, i), q = at(q_, i), y = at(y_, i);
@@ -298,7 +298,7 @@ class ConditionalPoisson {
   }
 
   std::size_t count_ = 0, options_ = 0, most_ = 0;
-  int asked_[lanes] = {}, picks_[lanes] = {};  // k, and the options that are picked
+  int asked_[lanes] = {}, subset_size_[lanes] = {};  // k, and the options that are picked
   double base_[lanes] = {}, log_odds_of_all_[lanes] = {}, log_total_[lanes] = {};
   V log_likely_ = V(0.0);
   std::vector<double> x_, w_, p_, q_, y_;  // [options][lanes]

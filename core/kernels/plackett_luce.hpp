@@ -32,18 +32,18 @@ class PlackettLuce {
     x_.assign(x, x + options);
     const double most = *std::max_element(x_.begin(), x_.end());  // a constant in the logits changes nothing
     for (double& v : x_) v -= most;
-    picks_.clear();
+    subset_size_.clear();
     for (int i : picked)
-      if (i >= 0) picks_.push_back(i);
+      if (i >= 0) subset_size_.push_back(i);
     others_ = nothing;
     for (int i = 0; i < options; ++i)
-      if (std::find(picks_.begin(), picks_.end(), i) == picks_.end()) others_ = log_sum(others_, x_[i]);
-    const std::size_t sets = std::size_t{1} << picks_.size();
+      if (std::find(subset_size_.begin(), subset_size_.end(), i) == subset_size_.end()) others_ = log_sum(others_, x_[i]);
+    const std::size_t sets = std::size_t{1} << subset_size_.size();
     rest_.assign(sets, others_);
     next_.assign(sets, nothing);
     next_[0] = 0;
     for (std::size_t M = 1; M < sets; ++M) {
-      rest_[M] = log_sum(rest_[M & (M - 1)], x_[picks_[lowest(M)]]);
+      rest_[M] = log_sum(rest_[M & (M - 1)], x_[subset_size_[lowest(M)]]);
       for_picks(M, [&](std::size_t j) { next_[M] = log_sum(next_[M], step(M, j) + next_[M ^ (std::size_t{1} << j)]); });
     }
   }
@@ -56,7 +56,7 @@ class PlackettLuce {
     if (others_ != nothing) {
       first_.assign(next_.size(), nothing);
       first_.back() = 0;
-      for (int i : picks_) result[i] = 1;
+      for (int i : subset_size_) result[i] = 1;
       double left = nothing;  // log sum_M F(M) B(M) / p(S) / rest(M)
       for (std::size_t M = next_.size() - 1; M > 0; --M) {
         const double here = first_[M] + next_[M] - next_.back();
@@ -64,11 +64,12 @@ class PlackettLuce {
         for_picks(M, [&](std::size_t j) {
           double& after = first_[M ^ (std::size_t{1} << j)];
           after = log_sum(after, first_[M] + step(M, j));
-          result[picks_[j]] -= std::exp(here + step(M, j));
+          result[subset_size_[j]] -= std::exp(here + step(M, j));
         });
       }
       for (std::size_t i = 0; i < x_.size(); ++i)
-        if (std::find(picks_.begin(), picks_.end(), static_cast<int>(i)) == picks_.end()) result[i] = -std::exp(x_[i] + left);
+        if (std::find(subset_size_.begin(), subset_size_.end(), static_cast<int>(i)) == subset_size_.end())
+          result[i] = -std::exp(x_[i] + left);
     }
     for (std::size_t i = 0; i < x_.size(); ++i) put(i, result[i]);
   }
@@ -81,10 +82,10 @@ class PlackettLuce {
     for (std::size_t left = M; left > 0; left &= left - 1) f(lowest(left));
   }
   /// log P(pick j is drawn next, if M and the others are left)
-  double step(std::size_t M, std::size_t j) const { return x_[picks_[j]] - rest_[M]; }
+  double step(std::size_t M, std::size_t j) const { return x_[subset_size_[j]] - rest_[M]; }
 
   std::vector<double> x_;
-  std::vector<int> picks_;
+  std::vector<int> subset_size_;
   double others_ = nothing;                  // log of the weights that are not picked
   std::vector<double> rest_, next_, first_;  // log rest, B and F of each M, a set of bits
 };

@@ -44,12 +44,12 @@ constexpr Named<Kind> kinds[] = {{"attentive", Kind::attentive}, {"impatient", K
 
 struct Config {
   Kind kind = Kind::attentive;
-  int picks = 1, embedding = 32, hidden = 32;
+  int subset_size = 1, embedding = 32, hidden = 32;
   double dropout = 0;
 
   void declare(Fields& field) {
     field(kind, "kind", kinds, "one read, one per token of the question, or the mean of all tokens");
-    field(picks, "picks", 1, 1000, "tokens that are read at once; their states are averaged");
+    field(subset_size, "picks", 1, 1000, "tokens that are read at once; their states are averaged");
     field(embedding, "embedding", 1, 4096, "width of the word embeddings");
     field(hidden, "hidden", 1, 4096, "units of each direction of the encoders");
     field(dropout, "dropout", 0, 1, "share of the entries of g dropped in training").below();
@@ -59,8 +59,9 @@ struct Config {
 template <class T>
 class AttentiveReader final : public Model<T>, public Dreams {
  public:
-  AttentiveReader(const Config& config, const Blueprint& b) : kind_(config.kind), picks_(config.picks) {
-    if (picks_ > 1 && kind_ == Kind::uniform) throw UsageError("attentive_reader: kind=uniform picks no token: drop picks");
+  AttentiveReader(const Config& config, const Blueprint& b) : kind_(config.kind), subset_size_(config.subset_size) {
+    if (subset_size_ > 1 && kind_ == Kind::uniform)
+      throw UsageError("attentive_reader: kind=uniform picks no token: drop picks");
     const auto& dimensions = b.dimensions;
     const auto& init = b.init;
     const bool posterior = b.posterior;
@@ -84,7 +85,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
     answer_read_ = {set, "answer.read", 2 * H, H, init, false};
     answer_question_ = {set, "answer.question", 2 * H, H, init, false};
     answer_entity_ = {set, "answer.entity", H, A, init, false};
-    if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
+    if (subset_size_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(A);
     if (kind_ == Kind::uniform) return;
     if (posterior) {
@@ -95,11 +96,11 @@ class AttentiveReader final : public Model<T>, public Dreams {
     }
     structure_.sites = {{.name = "token",
                          .options = dimensions.at("document_length"),
-                         .picks = picks_,
+                         .subset_size = subset_size_,
                          .times = kind_ == Kind::impatient ? dimensions.at("question_length") : 1,
                          .state_width = static_cast<int>(H),
                          .scope = DependenceScope::later_choices,
-                         .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
+                         .kind = subset_size_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior;
   }
 
@@ -136,7 +137,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
 
   Structure structure_;
   Kind kind_;
-  int picks_;
+  int subset_size_;
   Dropout dropout_{};
   Embedding<T> words_, posterior_answer_;
   BiLstm<T> document_, question_;
@@ -164,7 +165,7 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
                      .logits = additive_scores(query, x.keys, tape.parameter(*score_), states.example(), x.tokens),
                      .items = x.tokens,
                      .state = query,
-                     .picks = picks_};
+                     .subset_size = subset_size_};
     if (structure_.posterior)
       site.posterior = [&] {
         if (!posterior_keys) {
@@ -214,7 +215,7 @@ auto AttentiveReader<T>::read(Tape<T>& tape, const Batch& data) const -> Texts {
   const auto [y_q, u] = question_(tape, words_, question, of_question);
   if (kind_ != Kind::uniform) {
     x.keys = ask_document_(x.states);
-    x.values = shares(x.states, x.tokens, picks_);
+    x.values = shares(x.states, x.tokens, subset_size_);
     x.queries = ask_question_(kind_ == Kind::impatient ? y_q : u);
   } else {
     x.mean = means(x.states, x.tokens);

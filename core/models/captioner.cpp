@@ -57,7 +57,7 @@ namespace {
 constexpr std::size_t colours = 3, first_side = 4, second_side = 2, cell_side = first_side * second_side;
 
 struct Config {
-  int embedding = 32, hidden = 64, channels = 16, features = 32, picks = 1;
+  int embedding = 32, hidden = 64, channels = 16, features = 32, subset_size = 1;
   bool gate = false;
   double doubly_stochastic = 0;
   TargetPart posterior = TargetPart::word;
@@ -69,7 +69,7 @@ struct Config {
     field(hidden, "hidden", 1, 4096, "units of the decoder");
     field(channels, "channels", 1, 4096, "channels of the encoder's first convolution (images)");
     field(features, "features", 1, 4096, "numbers per cell (images)");
-    field(picks, "picks", 1, 1000, "cells that a step chooses; their contexts are averaged");
+    field(subset_size, "picks", 1, 1000, "cells that a step chooses; their contexts are averaged");
     field(gate, "gate", "scale the context by beta, a function of the state");
     field(doubly_stochastic, "doubly_stochastic", 0, 1000,
           "weight lambda of the penalty for cells that are not attended to exactly once");
@@ -84,7 +84,7 @@ class Captioner final : public Model<T>, public Dreams {
  public:
   Captioner(const Config& config, const Blueprint& b)
       : cells_(b.dimensions.at("cells")),
-        picks_(config.picks),
+        subset_size_(config.subset_size),
         gated_(config.gate),
         writes_(config.words.words == WordSource::sampled),
         reward_(*config.words.reward),
@@ -92,10 +92,10 @@ class Captioner final : public Model<T>, public Dreams {
         penalty_(static_cast<T>(config.doubly_stochastic)),
         bos_(b.dimensions.at("bos")),
         eos_(b.dimensions.at("eos")) {
-    if (picks_ > 1 && writes_) throw UsageError("captioner: words=sampled chooses one cell beside a word; give picks=1");
-    if (picks_ > static_cast<int>(cells_))
-      throw UsageError(fmt::format("captioner: picks={} is more than the {} cells there are", picks_, cells_));
-    if (picks_ > 1 && penalty_ > 0)
+    if (subset_size_ > 1 && writes_) throw UsageError("captioner: words=sampled chooses one cell beside a word; give picks=1");
+    if (subset_size_ > static_cast<int>(cells_))
+      throw UsageError(fmt::format("captioner: picks={} is more than the {} cells there are", subset_size_, cells_));
+    if (subset_size_ > 1 && penalty_ > 0)
       throw UsageError("captioner: doubly_stochastic counts one cell a word: give picks=1, or drop it");
     const auto& dimensions = b.dimensions;
     const auto& init = b.init;
@@ -132,14 +132,14 @@ class Captioner final : public Model<T>, public Dreams {
     if (posterior && !writes_) posterior_ = {set, "cell", D, V, E, H, init, config.posterior};
     structure_.sites = {{.name = "cell",
                          .options = static_cast<int>(cells_),
-                         .picks = picks_,
+                         .subset_size = subset_size_,
                          .times = longest_,
                          .state_width = static_cast<int>(H),
                          .scope = DependenceScope::later_choices,
-                         .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
+                         .kind = subset_size_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior && !writes_;
     if (penalty_ > 0) structure_.no_likelihood = "doubly_stochastic above 0";
-    if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
+    if (subset_size_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(V);
     places = longest_;
     if (writes_) {
@@ -191,7 +191,7 @@ class Captioner final : public Model<T>, public Dreams {
             .logits = additive_scores(query_(h), x.keys, h.tape->parameter(*score_), states.example(), x.cells),
             .items = x.cells,
             .state = h,
-            .picks = picks_};
+            .subset_size = subset_size_};
   }
   // beta_t values_{i_t}: the terms of z_t in the gates and in the readout; h_{t-1} of the states before i.
   Sum<T> seen(const States<T>& i, Var<T> h, Var<T> values) const {
@@ -219,7 +219,7 @@ class Captioner final : public Model<T>, public Dreams {
 
   Structure structure_;
   std::size_t cells_, height_ = 0, width_ = 0;
-  int picks_;
+  int subset_size_;
   bool gated_, writes_;
   const Reward& reward_;
   int longest_;
@@ -346,8 +346,8 @@ auto Captioner<T>::look(Tape<T>& tape, const Batch& data) const -> Picture {
   x.cells = Items(data.examples(), cells_);
   x.a = encode(tape, data);
   x.keys = cell_(x.a);
-  x.to_gates = shares(context_(x.a), x.cells, picks_);
-  x.to_readout = shares(readout_context_(x.a), x.cells, picks_);
+  x.to_gates = shares(context_(x.a), x.cells, subset_size_);
+  x.to_readout = shares(readout_context_(x.a), x.cells, subset_size_);
   const auto mean = means(x.a, x.cells);
   x.first = {tanh(first_h_(mean)), tanh(first_c_(mean))};
   return x;

@@ -43,7 +43,7 @@ enum class BetweenHops { none, relu };
 constexpr Named<BetweenHops> all_between_hops[] = {{"none", BetweenHops::none}, {"relu", BetweenHops::relu}};
 
 struct Config {
-  int embedding = 20, hops = 3, picks = 1;
+  int embedding = 20, hops = 3, subset_size = 1;
   bool position_encoding = true, temporal = true;
   Tying tying = Tying::adjacent;
   BetweenHops between_hops = BetweenHops::none;
@@ -52,7 +52,7 @@ struct Config {
   void declare(Fields& field) {
     field(embedding, "embedding", 1, 4096, "width of the memories");
     field(hops, "hops", 1, 6, "hops; each reads one sentence");
-    field(picks, "picks", 1, 1000, "sentences that a hop reads at once; their memories are added");
+    field(subset_size, "picks", 1, 1000, "sentences that a hop reads at once; their memories are added");
     field(position_encoding, "position_encoding", "weight words by their place in the sentence");
     field(temporal, "temporal", "add a learned vector for the age of a sentence");
     field(tying, "tying", tyings,
@@ -69,7 +69,7 @@ class MemoryReader final : public Model<T>, public Dreams {
  public:
   MemoryReader(const Config& config, const Blueprint& b)
       : hops_(config.hops),
-        picks_(config.picks),
+        subset_size_(config.subset_size),
         width_(config.embedding),
         position_encoding_(config.position_encoding),
         temporal_(config.temporal),
@@ -100,13 +100,13 @@ class MemoryReader final : public Model<T>, public Dreams {
 
     structure_.sites = {{.name = "sentence",
                          .options = static_cast<int>(N),
-                         .picks = picks_,
+                         .subset_size = subset_size_,
                          .times = hops_,
                          .state_width = static_cast<int>(width_),
                          .scope = DependenceScope::later_choices,
-                         .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
+                         .kind = subset_size_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior;
-    if (picks_ == 1) structure_.dreams = this;  // dreams replay single options
+    if (subset_size_ == 1) structure_.dreams = this;  // dreams replay single options
     labels = static_cast<int>(A);
     if (structure_.posterior) {
       posterior_memory_ = {set, "posterior.memory", V, width_, init};
@@ -164,7 +164,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   std::size_t reads(int k) const { return tying_ == Tying::layerwise ? 1 : k; }
 
   Structure structure_;
-  int hops_, picks_;
+  int hops_, subset_size_;
   std::size_t width_;
   Dropout dropout_{};
   bool position_encoding_, temporal_;
@@ -196,7 +196,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
                      .logits = dot_scores(u, story.memory[memory_index(k)], states.example(), story.sentences),
                      .items = story.sentences,
                      .state = u,
-                     .picks = picks_};
+                     .subset_size = subset_size_};
     if (structure_.posterior) site.posterior = [&] { return posterior(story, clues, answer, states, k, u); };
     auto i = states.choose(site);                                                               // i_k ~ softmax(e_k)
     next = i.after(tying_ == Tying::layerwise ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}

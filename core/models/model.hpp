@@ -28,7 +28,7 @@ class Model {
   struct Asked {
     std::vector<int> options;  ///< of each column
     int times;                 ///< number of questions
-    int picks = 0;             ///< options that a choice picks, of subsets; 0: as declared
+    int subset_size = 0;       ///< options that a choice picks, of subsets; 0: as declared
   };
   virtual Asked asked(const Batch&, std::size_t site, int /*example*/) const {
     const auto& declared = structure().sites[site];

@@ -46,13 +46,13 @@ enum class Gate { probability, none };
 constexpr Named<Gate> gates[] = {{"probability", Gate::probability}, {"none", Gate::none}};
 
 struct Config {
-  int experts = 4, picks = 1, hidden = 8;
+  int experts = 4, subset_size = 1, hidden = 8;
   double balance = 0;
   Gate gate = Gate::probability;
 
   void declare(Fields& field) {
     field(experts, "experts", 1, 1000, "experts n");
-    field(picks, "picks", 1, 1000, "experts k that answer");
+    field(subset_size, "picks", 1, 1000, "experts k that answer");
     field(hidden, "hidden", 1, 4096, "hidden units of an expert");
     field(balance, "balance", 0, 1e6, "weight of the load-balancing loss");
     field(gate, "gate", gates, "weigh an expert's output with its probability, or not");
@@ -63,9 +63,10 @@ template <class T>
 class Router final : public Model<T> {
  public:
   Router(const Config& config, const Blueprint& b)
-      : picks_(config.picks), experts_(config.experts), balance_(config.balance), weighing_(config.gate) {
-    if (picks_ > experts_)
-      throw UsageError(fmt::format("router: picks={} is more than experts={}: pick at most all of them", picks_, experts_));
+      : subset_size_(config.subset_size), experts_(config.experts), balance_(config.balance), weighing_(config.gate) {
+    if (subset_size_ > experts_)
+      throw UsageError(
+          fmt::format("router: picks={} is more than experts={}: pick at most all of them", subset_size_, experts_));
     auto& set = this->parameters_;
     const std::size_t d = static_cast<std::size_t>(b.dimensions.at("features")) * b.dimensions.at("feature_width"),
                       n = experts_, H = config.hidden, C = b.dimensions.at("labels");
@@ -74,10 +75,10 @@ class Router final : public Model<T> {
     readout_ = {set, "readout", H, C, b.init};
     structure_ = {.sites = {{.name = "expert",
                              .options = experts_,
-                             .picks = picks_,
+                             .subset_size = subset_size_,
                              .state_width = static_cast<int>(d),
                              .scope = DependenceScope::own_costs,
-                             .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical}},
+                             .kind = subset_size_ > 1 ? SiteKind::subsets : SiteKind::categorical}},
                   .posterior = b.posterior,
                   .joins = balance_ > 0 ? "the balance of router" : "",
                   .no_likelihood = balance_ > 0 ? "balance above 0" : ""};
@@ -96,7 +97,7 @@ class Router final : public Model<T> {
     const Items items(distinct.size(), experts_);
     const auto e = gate_(x);
     States<T> states(episode, distinct);
-    ItemSite<T> site{.name = "expert", .logits = e, .items = items, .state = x, .picks = picks_};
+    ItemSite<T> site{.name = "expert", .logits = e, .items = items, .state = x, .subset_size = subset_size_};
     if (structure_.posterior)
       site.posterior = [&] { return add(posterior_gate_(x), posterior_label_(tape, std::span<const int>(label))); };
     const auto pi = weighing_ == Gate::probability || balance_ > 0 ? picked(e) : Var<T>{};
@@ -112,11 +113,11 @@ class Router final : public Model<T> {
   Var<T> picked(Var<T> e) const {
     const std::vector<int> options(e.rows(), experts_);
     const std::span<const int> each(options);
-    return picks_ > 1 ? subset_marginals(e, each, picks_) : probabilities(log_softmax(e, each));
+    return subset_size_ > 1 ? subset_marginals(e, each, subset_size_) : probabilities(log_softmax(e, each));
   }
   /// balance n sum_i P_i pi_i / k of each row of pi [R, n] -> [R, 1].
   Var<T> load(Var<T> pi) const {
-    const auto share = affine(pi, static_cast<T>(1.0 / picks_));
+    const auto share = affine(pi, static_cast<T>(1.0 / subset_size_));
     const auto mean = matmul(pi.tape->constant(1, pi.rows(), static_cast<T>(1.0 / static_cast<double>(pi.rows()))), share);
     return affine(linear(share, mean), static_cast<T>(balance_ * experts_));
   }
@@ -131,7 +132,7 @@ class Router final : public Model<T> {
     return weighing_ == Gate::probability ? scale_rows(all, reshape(pi, 1)) : all;
   }
 
-  int picks_, experts_;
+  int subset_size_, experts_;
   double balance_;
   Gate weighing_;
   Linear<T> gate_, readout_, posterior_gate_;

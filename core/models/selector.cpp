@@ -4,7 +4,7 @@
 //   maps=own:     e = V_2 relu(V_1 x + c_1) + c_2                 the selector [n]: each feature has weights of its own
 //   maps=shared:  e_i = V_2 relu(V_1 x_i + V_0 m + c_1),  m = 1/n sum_i x_i     the same weights for all, as for words
 //   S ~ subsets of k features with the logits e, by `law` (choice/subsets.hpp); k = 1: one feature, by the softmax of e
-//   share > 0:    k = share n, rounded up, of each example, in place of `picks`
+//   share > 0:    k = share n, rounded up, of each example, in place of `subset_size`
 //   b_i = 1 for i in S, else 0; relaxed: weights that sum to k. b (.) x: feature i times b_i
 //   maps=own:     loss = -log softmax(W_2 relu(W_1 (b (.) x) + w_1) + w_2)[y]   the predictor sees no other feature
 //   maps=shared:  loss = -log softmax(W_2 relu(W_1 sum_i b_i x_i + w_1) + w_2)[y]
@@ -40,14 +40,14 @@ enum class Maps { own, shared };
 constexpr Named<Maps> all_maps[] = {{"own", Maps::own}, {"shared", Maps::shared}};
 
 struct Config {
-  int picks = 1;
+  int subset_size = 1;
   double share = 0;
   Maps maps = Maps::own;
   SubsetDistribution law = SubsetDistribution::conditional_poisson;
   std::size_t hidden = 32;
 
   void declare(Fields& field) {
-    field(picks, "picks", 1, 10000, "features k that the classifier sees");
+    field(subset_size, "picks", 1, 10000, "features k that the classifier sees");
     field(share, "share", 0, 1, "share of an example's features that it sees instead; 0: `picks`");
     field(maps, "maps", all_maps, "weights of each feature, or of all, as for words");
     field(law, "law", subset_distributions, "the distribution of the subsets");
@@ -61,12 +61,12 @@ class Selector final : public Model<T> {
   Selector(const Config& config, const Blueprint& b)
       : share_(config.share),
         features_(b.dimensions.at("features")),
-        picks_(share_ > 0 ? share_of(features_) : config.picks),
+        subset_size_(share_ > 0 ? share_of(features_) : config.subset_size),
         shared_(config.maps == Maps::shared),
         law_(config.law),
         width_(b.dimensions.at("feature_width")) {
-    if (picks_ > features_)
-      throw UsageError(fmt::format("selector: picks={} is more than the {} features there are", picks_, features_));
+    if (subset_size_ > features_)
+      throw UsageError(fmt::format("selector: picks={} is more than the {} features there are", subset_size_, features_));
     auto& set = this->parameters_;
     const std::size_t n = shared_ ? 1 : features_, numbers = n * width_, H = config.hidden, C = b.dimensions.at("labels");
     selector_hidden_ = {set, "selector.hidden", numbers, H, b.init};
@@ -76,10 +76,10 @@ class Selector final : public Model<T> {
     predictor_ = {set, "predictor", H, C, b.init};
     structure_ = {.sites = {{.name = "feature",
                              .options = features_,
-                             .picks = picks_,
+                             .subset_size = subset_size_,
                              .state_width = static_cast<int>(H),
                              .scope = DependenceScope::own_costs,
-                             .kind = picks_ > 1 ? SiteKind::subsets : SiteKind::categorical,
+                             .kind = subset_size_ > 1 ? SiteKind::subsets : SiteKind::categorical,
                              .fewer = share_ > 0}},
                   .posterior = b.posterior};
     if (!b.posterior) return;
@@ -91,7 +91,7 @@ class Selector final : public Model<T> {
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
     const int n = lengths(batch)[example];
-    return {{n}, 1, share_ > 0 ? share_of(n) : picks_};
+    return {{n}, 1, share_ > 0 ? share_of(n) : subset_size_};
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override {
@@ -134,10 +134,15 @@ class Selector final : public Model<T> {
 
   States<T> choose(const States<T>& states, const Items& items, const std::vector<int>& length, Var<T> e, Var<T> state,
                    std::function<Var<T>()> posterior) const {
-    ItemSite<T> site{
-        .name = "feature", .logits = e, .items = items, .state = state, .options = length, .picks = picks_, .law = law_};
+    ItemSite<T> site{.name = "feature",
+                     .logits = e,
+                     .items = items,
+                     .state = state,
+                     .options = length,
+                     .subset_size = subset_size_,
+                     .law = law_};
     if (share_ > 0)
-      for (int n : length) site.picks_of.push_back(share_of(n));
+      for (int n : length) site.subset_size_of.push_back(share_of(n));
     if (structure_.posterior) site.posterior = std::move(posterior);
     return states.choose(site);
   }
@@ -170,7 +175,7 @@ class Selector final : public Model<T> {
   }
 
   double share_;
-  int features_, picks_;
+  int features_, subset_size_;
   bool shared_;
   SubsetDistribution law_;
   std::size_t width_;

@@ -37,7 +37,7 @@ constexpr Named<Function> functions[] = {
 
 struct Config {
   int options = 10;
-  std::vector<double> picks = {5};
+  std::vector<double> subset_size = {5};
   SubsetDistribution law = SubsetDistribution::conditional_poisson;
   int columns = 1;
   Function function = Function::square;
@@ -50,7 +50,7 @@ struct Config {
 
   void declare(Fields& field) {
     field(options, "options", 1, 100000, "options n of each subset");
-    field(picks, "picks", "options k that are picked: one number, or one for each column", "columns");
+    field(subset_size, "picks", "options k that are picked: one number, or one for each column", "columns");
     field(law, "law", subset_distributions, "the distribution of the subsets");
     field(columns, "columns", 1, 100000, "subsets D chosen at once");
     field(function, "function", functions, "the cost f");
@@ -69,17 +69,17 @@ class SubsetsToy final : public Model<T> {
   SubsetsToy(const Config& config, const Blueprint& b)
       : columns_(config.columns),
         options_(config.options),
-        picks_(picks_of(config)),
+        subset_size_(subset_size_of(config)),
         law_(config.law),
         function_(config.function),
         share_(share_of_each(config.reduce, columns_)),
         t_(config.t) {
-    const auto [least, most] = std::minmax_element(picks_.begin(), picks_.end());
+    const auto [least, most] = std::minmax_element(subset_size_.begin(), subset_size_.end());
     if (*most > options_)
       throw UsageError(fmt::format("subsets: picks={} is more than options={}: pick at most all of them", *most, options_));
     structure_ = {.sites = {{.name = "subset",
                              .options = options_,
-                             .picks = *most,
+                             .subset_size = *most,
                              .state_width = 1,
                              .scope = DependenceScope::own_column,
                              .kind = SiteKind::subsets,
@@ -111,14 +111,14 @@ class SubsetsToy final : public Model<T> {
 
  private:
   /// k of each column.
-  static std::vector<int> picks_of(const Config& config) {
-    std::vector<int> picks;
-    for (double k : config.picks) {
+  static std::vector<int> subset_size_of(const Config& config) {
+    std::vector<int> subset_size;
+    for (double k : config.subset_size) {
       if (k < 1 || k != std::round(k) || k > 1e9)
         throw UsageError(fmt::format("subsets: picks={}: a subset has a whole number of options, at least 1", k));
-      picks.push_back(static_cast<int>(k));
+      subset_size.push_back(static_cast<int>(k));
     }
-    return picks;
+    return subset_size;
   }
 
   const Parameter<T>* add_logits(const std::string& name, const Config& config, Key key) {
@@ -145,10 +145,11 @@ class SubsetsToy final : public Model<T> {
   }
 
   DistributionPtr<T> distribution(Tape<T>& tape, const Parameter<T>& logits, std::size_t rows) const {
-    std::vector<int> each(rows * columns_), picks(each.size());
-    for (std::size_t c = 0; c < each.size(); ++c) picks[c] = picks_[each[c] = static_cast<int>(c) % columns_];
+    std::vector<int> each(rows * columns_), subset_size(each.size());
+    for (std::size_t c = 0; c < each.size(); ++c) subset_size[c] = subset_size_[each[c] = static_cast<int>(c) % columns_];
     return hardgrad::subsets(gather_rows(tape.parameter(logits), std::span<const int>(each)),
-                             std::vector<int>(each.size(), options_), {structure_.sites[0].picks, picks}, columns_, law_);
+                             std::vector<int>(each.size(), options_), {structure_.sites[0].subset_size, subset_size}, columns_,
+                             law_);
   }
 
   /// f [R D, 1] at weights w [R D, n].
@@ -165,7 +166,7 @@ class SubsetsToy final : public Model<T> {
   }
 
   int columns_, options_;
-  std::vector<int> picks_;
+  std::vector<int> subset_size_;
   SubsetDistribution law_;
   Function function_;
   double share_;

@@ -98,11 +98,11 @@ class Translator final : public Model<T>, public Dreams {
     if (is_.attends)
       structure_.sites = {{.name = is_.heads == 1 ? "position" : "head",
                            .options = is_.positions + is_.null,
-                           .picks = is_.picks,
+                           .subset_size = is_.subset_size,
                            .times = is_.longest,
                            .state_width = H,
                            .scope = later ? DependenceScope::later_choices : DependenceScope::own_costs,
-                           .kind = is_.picks > 1 ? SiteKind::subsets : SiteKind::categorical,
+                           .kind = is_.subset_size > 1 ? SiteKind::subsets : SiteKind::categorical,
                            .columns = is_.heads}};
     if (is_.writes) {
       structure_.sites.push_back(word_site(labels, is_.longest, H, *is_.words.reward));
@@ -111,7 +111,7 @@ class Translator final : public Model<T>, public Dreams {
       structure_.no_likelihood = rewards_as_losses;
     }
     structure_.posterior = is_.inferred;
-    if (is_.picks == 1) structure_.dreams = this;  // dreams replay single options
+    if (is_.subset_size == 1) structure_.dreams = this;  // dreams replay single options
   }
 
   const Structure& structure() const override { return structure_; }
@@ -149,7 +149,7 @@ class Translator final : public Model<T>, public Dreams {
                      .items = x.heads.items(),
                      .state = s.h,
                      .columns = is_.heads,
-                     .picks = is_.picks};
+                     .subset_size = is_.subset_size};
     completed(site);
     return states.choose(site);
   }

@@ -29,10 +29,10 @@ inline bool all_are(std::span<const int> numbers, std::size_t n) {
 }
 
 /// k of each row: the same for all, or by row. A view.
-struct Picks {
-  Picks(int k) : same(k) {}  // NOLINT: a number stands for itself
-  Picks(std::span<const int> k) : of_row(k) {}
-  Picks(const std::vector<int>& k) : of_row(k) {}
+struct SubsetSizes {
+  SubsetSizes(int k) : same(k) {}  // NOLINT: a number stands for itself
+  SubsetSizes(std::span<const int> k) : of_row(k) {}
+  SubsetSizes(const std::vector<int>& k) : of_row(k) {}
   int operator[](std::size_t row) const { return of_row.empty() ? same : of_row[row]; }
 
   int same = 0;

@@ -87,7 +87,7 @@ std::vector<Support> support(const EstimatorEntry& entry) {
                                .columns = 2}});
   ask("one subset", {{.name = "choice",
                       .options = 4,
-                      .picks = 2,
+                      .subset_size = 2,
                       .state_width = 4,
                       .scope = DependenceScope::own_costs,
                       .kind = SiteKind::subsets}});

@@ -105,7 +105,7 @@ std::size_t write_alignments(const std::string& folder, const tasks::Task& task,
   bool any_gold = false;
   training::for_each_batch(task, settings, [&](const Batch& batch) {
     const auto choices = training::most_probable(model, target, batch, settings.attention).choices;
-    const auto of_word = static_cast<std::size_t>(sites[0].columns) * sites[0].picks;  // heads, and picks of each
+    const auto of_word = static_cast<std::size_t>(sites[0].columns) * sites[0].subset_size;  // heads, and picks of each
     for (int b = 0; b < batch.examples(); ++b) {
       const auto S = static_cast<std::size_t>(batch.ints("source_length")(b));
       const auto n = static_cast<std::size_t>(batch.ints("target_length")(b)) - 1;

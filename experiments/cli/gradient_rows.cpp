@@ -100,7 +100,7 @@ bool describe_options(Episode<T>& episode, const RowsPtr& final_rows, storage::G
   for (const auto& step : steps) {
     S = std::max(S, step.question.site.prior->logits().cols());
     relaxed |= !step.choice.hard();
-    weighted |= !step.choice.hard() || step.choice.picks() > 1;
+    weighted |= !step.choice.hard() || step.choice.subset_size() > 1;
   }
   const Cells place(steps, R);
   constexpr T none = -std::numeric_limits<T>::infinity();
@@ -119,7 +119,7 @@ bool describe_options(Episode<T>& episode, const RowsPtr& final_rows, storage::G
     const auto log_p = [&](DrawnFrom of) { return episode.log_probability_by_column(static_cast<int>(t), of).value(); };
     const auto log_prior = relaxed ? MatrixView<const T>{} : log_p(DrawnFrom::prior);
     const auto log_posterior = relaxed || !posterior ? MatrixView<const T>{} : log_p(DrawnFrom::posterior);
-    const std::size_t D = question.site.columns, picks = choice.picks();
+    const std::size_t D = question.site.columns, subset_size = choice.subset_size();
     for (std::size_t r = 0; r < R; ++r)
       for (std::size_t d = 0; d < D; ++d) {
         const auto row = static_cast<std::size_t>((*at)[r]), cell = row * D + d;
@@ -129,7 +129,7 @@ bool describe_options(Episode<T>& episode, const RowsPtr& final_rows, storage::G
         std::copy_n(logits.row(asked), options, &dump.logits.flat(to * S));
         if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.flat(to * S));
         if (weighted && choice.hard()) {
-          for (int option : std::span(choice.picked()).subspan(cell * picks, picks))
+          for (int option : std::span(choice.picked()).subspan(cell * subset_size, subset_size))
             if (option >= 0) dump.weights.flat(to * S + static_cast<std::size_t>(option)) = 1;
         } else if (weighted) {
           std::copy_n(choice.weights().value().row(cell), choice.weights().cols(), &dump.weights.flat(to * S));

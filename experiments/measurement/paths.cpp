@@ -42,7 +42,7 @@ void Visited::add(const Episode<T>& episode) {
   for (const auto& step : episode.steps()) {
     const auto& choice = step.choice;
     const auto& rows = *choice.rows;
-    const std::size_t D = step.question.site.columns, picks = choice.picks();
+    const std::size_t D = step.question.site.columns, subset_size = choice.subset_size();
     const bool known = choice.has_probability() && !choice.side_by_side;
     const auto log_p = known ? step.question.distribution->log_probability(choice).value() : MatrixView<const T>{};
     const auto& before = paths.at(rows.origin.get());
@@ -51,7 +51,7 @@ void Visited::add(const Episode<T>& episode) {
       auto path = before[rows.parent[r]];
       path.hard = path.hard && known;
       for (std::size_t d = 0; d < D && path.hard; ++d) {
-        for (int option : std::span(choice.picked()).subspan((r * D + d) * picks, picks)) {
+        for (int option : std::span(choice.picked()).subspan((r * D + d) * subset_size, subset_size)) {
           if (choice.relaxed() && option >= 0) path.hard = path.hard && choice.weights().value()(r * D + d, option) == 1;
           path.key = path.key / static_cast<std::uint64_t>(option);
         }

@@ -55,12 +55,12 @@ class Asking {
     require_rows(name, logits.shape(0), R);
     auto& tape = episode_->tape();
     const auto* declared = structure_.site(name);
-    const int picks = declared ? picks_of(*declared) : 0;
-    const GivenLogits<T> numbers(logits.data(), R, D, S, picks, 3);
+    const int subset_size = declared ? subset_size_of(*declared) : 0;
+    const GivenLogits<T> numbers(logits.data(), R, D, S, subset_size, 3);
     const auto on_tape = [&](const GivenLogits<T>& x, const py::object& pull) {
       return input({x.value.data(), R * D, S}, {logits.shape(0), logits.shape(1), logits.shape(2)}, pull);
     };
-    const auto of = [=, count = numbers.count](Var<T> x) { return distribution(x, count, static_cast<int>(D), picks); };
+    const auto of = [=, count = numbers.count](Var<T> x) { return distribution(x, count, static_cast<int>(D), subset_size); };
     const auto prior = of(on_tape(numbers, pull));
     const auto seen = state ? tape.constant(MatrixView<const T>{state->data(), R, static_cast<std::size_t>(state->shape(1))})
                             : tape.constant(R, 1, T{1});
@@ -69,7 +69,7 @@ class Asking {
       throw UsageError(fmt::format("choice \"{}\": a posterior is {}", name,
                                    structure_.posterior ? "required" : "given, but the episode has none"));
     if (posterior) {
-      const GivenLogits<T> of_posterior(posterior->data(), R, D, S, picks, 3);
+      const GivenLogits<T> of_posterior(posterior->data(), R, D, S, subset_size, 3);
       if (of_posterior.count != numbers.count)
         throw UsageError(fmt::format("choice \"{}\": the options of posterior and prior differ", name));
       site.posterior = [of, q = on_tape(of_posterior, pull_posterior)] { return of(q); };
@@ -79,7 +79,7 @@ class Asking {
     const auto after = static_cast<py::ssize_t>(choice.rows->size());
     py::object options = py::none(), weights = py::none();
     if (choice.hard()) {
-      options = array_of<std::int64_t>(choice.picked(), shape_of_options(after, D, picks));
+      options = array_of<std::int64_t>(choice.picked(), shape_of_options(after, D, subset_size));
     } else {
       weights_.push_back(choice.weights());
       weights = array_of<T>(choice.weights().value().data, {after, logits.shape(1), logits.shape(2)});

@@ -15,7 +15,7 @@ namespace {
 bool alike(const Structure& a, const Structure& b) {
   const auto same = [](const SiteDeclaration& x, const SiteDeclaration& y) {
     const auto of = [](const SiteDeclaration& s) {
-      return std::tuple(s.name, s.options, s.columns, s.times, s.state_width, s.scope, s.picks, s.kind.several);
+      return std::tuple(s.name, s.options, s.columns, s.times, s.state_width, s.scope, s.subset_size, s.kind.several);
     };
     return of(x) == of(y);
   };

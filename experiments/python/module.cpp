@@ -25,9 +25,9 @@ namespace {
 namespace py = pybind11;
 
 template <class T>
-GivenLogits<T> given(const Numbers<T>& logits, int rank, int picks = 0) {
+GivenLogits<T> given(const Numbers<T>& logits, int rank, int subset_size = 0) {
   const auto extent = [&](int axis) { return static_cast<std::size_t>(logits.shape(axis)); };
-  return {logits.data(), extent(0), extent(1), extent(2), picks, rank};
+  return {logits.data(), extent(0), extent(1), extent(2), subset_size, rank};
 }
 
 /// A table, a function, or both: a table of all outcomes can replace a function's hard choices.
@@ -36,9 +36,9 @@ class GivenLoss {
  public:
   /// tables [1 or E, S^D]; `multilinear`: they also accept weights.
   GivenLoss(std::optional<Numbers<double>> tables, bool multilinear, const py::object& function, bool takes_weights,
-            int columns, int options, int picks, const std::string& estimator)
+            int columns, int options, int subset_size, const std::string& estimator)
       : tables_(std::move(tables)), multilinear_(multilinear), columns_(columns), options_(options), estimator_(estimator) {
-    if (!function.is_none()) called_.emplace(function, takes_weights, columns, options, picks, estimator);
+    if (!function.is_none()) called_.emplace(function, takes_weights, columns, options, subset_size, estimator);
     if (tables_)
       view_ = {tables_->data(), static_cast<std::size_t>(tables_->shape(0)), static_cast<std::size_t>(tables_->shape(1))};
   }
@@ -66,19 +66,20 @@ class GivenLoss {
   std::optional<CalledLoss<T>> called_;
 };
 
-/// `picks`: as in GivenLogits. With `later`, the gradient omits the part through the weights; Drawn::through_weights computes
-/// it afterwards.
+/// `subset_size`: as in GivenLogits. With `later`, the gradient omits the part through the weights; Drawn::through_weights
+/// computes it afterwards.
 template <class T>
-py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, int picks, const std::optional<Numbers<T>>& state,
-                const std::optional<Numbers<std::uint32_t>>& ids, const std::optional<Numbers<double>>& tables,
-                const py::object& function, bool takes_weights, std::uint64_t seed, bool learning, bool with_options,
-                bool later, Mixture* mixture) {
+py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, int subset_size,
+                const std::optional<Numbers<T>>& state, const std::optional<Numbers<std::uint32_t>>& ids,
+                const std::optional<Numbers<double>>& tables, const py::object& function, bool takes_weights,
+                std::uint64_t seed, bool learning, bool with_options, bool later, Mixture* mixture) {
   const auto E = logits.shape(0), D = logits.shape(1), S = logits.shape(2);
-  GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), picks, estimator.name());
+  GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), subset_size,
+                    estimator.name());
   const auto all = []<class X>(const std::optional<Numbers<X>>& x) {
     return x ? std::vector<X>(x->data(), x->data() + x->size()) : std::vector<X>();
   };
-  Wanted<T> wanted{.logits = given<T>(logits, rank, picks),
+  Wanted<T> wanted{.logits = given<T>(logits, rank, subset_size),
                    .state = all(state),
                    .ids = all(ids),
                    .loss = std::ref(loss),
@@ -96,7 +97,7 @@ py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, in
   for (const auto& run : result->runs()) {
     const auto R = static_cast<py::ssize_t>(run.loss.size());
     runs.append(py::make_tuple(
-        run.option.empty() ? py::object(py::none()) : array_of<std::int64_t>(run.option, shape_of_options(R, D, picks)),
+        run.option.empty() ? py::object(py::none()) : array_of<std::int64_t>(run.option, shape_of_options(R, D, subset_size)),
         run.weights.empty() ? py::object(py::none()) : array_of<T>(run.weights, {R, D, S}),
         array_of<std::int64_t>(run.example, {R}), array_of<T>(run.loss, {R}), array_of<T>(run.share, {R})));
   }

@@ -35,26 +35,26 @@ using SiteTuple = std::tuple<std::string, int, int, int, int, int, int>;
 inline Structure structure_of(const std::vector<SiteTuple>& sites, bool posterior) {
   Structure structure;
   structure.posterior = posterior;
-  for (const auto& [name, options, columns, times, width, scope, picks] : sites)
+  for (const auto& [name, options, columns, times, width, scope, subset_size] : sites)
     structure.sites.push_back({.name = name,
                                .options = options,
-                               .picks = std::max(1, picks),
+                               .subset_size = std::max(1, subset_size),
                                .times = times,
                                .state_width = width,
                                .scope = static_cast<DependenceScope>(scope),
-                               .kind = picks > 0 ? SiteKind::subsets : SiteKind::categorical,
+                               .kind = subset_size > 0 ? SiteKind::subsets : SiteKind::categorical,
                                .columns = columns});
   return structure;
 }
 
 /// The options of a site's subsets, or 0.
-inline int picks_of(const SiteDeclaration& site) { return site.kind.several ? site.picks : 0; }
+inline int subset_size_of(const SiteDeclaration& site) { return site.kind.several ? site.subset_size : 0; }
 
 inline std::vector<SiteTuple> sites_of(const Structure& structure) {
   std::vector<SiteTuple> sites;
   for (const auto& site : structure.sites)
     sites.emplace_back(site.name, site.options, site.columns, site.times, site.state_width, static_cast<int>(site.scope),
-                       picks_of(site));
+                       subset_size_of(site));
   return sites;
 }
 

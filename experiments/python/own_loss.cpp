@@ -14,12 +14,12 @@
 namespace hardgrad::python {
 
 template <class T>
-GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int picks,
+GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int subset_size,
                             int rank)
     : examples(examples),
       columns(columns),
       options(options),
-      picks(picks),
+      subset_size(subset_size),
       value(numbers, numbers + examples * columns * options) {
   const auto place = [&](std::size_t i) {
     const auto e = i / (columns * options), d = i / options % columns, s = i % options;
@@ -36,17 +36,17 @@ GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t 
         throw UsageError(fmt::format("logits: entry {} is {}: logits are finite, or -inf at the end for missing options",
                                      place(cell * options + s), first[s]));
     if (n == 0) throw UsageError(fmt::format("logits: all options of entry {} are -inf", place(cell * options)));
-    if (static_cast<int>(n) < picks)
+    if (static_cast<int>(n) < subset_size)
       throw UsageError(
           fmt::format("logits: the choice at entry {} has {} options that are not -inf, fewer than the {} of its subset",
-                      place(cell * options), n, picks));
+                      place(cell * options), n, subset_size));
     count.push_back(static_cast<int>(n));
   }
 }
 
 template <class T>
-DistributionPtr<T> distribution(Var<T> logits, std::vector<int> count, int columns, int picks) {
-  if (picks > 0) return subsets(logits, std::move(count), picks, columns);
+DistributionPtr<T> distribution(Var<T> logits, std::vector<int> count, int columns, int subset_size) {
+  if (subset_size > 0) return subsets(logits, std::move(count), subset_size, columns);
   return categorical(logits, std::move(count), columns);
 }
 
@@ -56,10 +56,10 @@ OwnLoss<T>::OwnLoss(GivenLogits<T> given, std::vector<T> state, Loss loss, std::
   if (state_.empty()) state_.assign(given_.examples, T{1});
   structure_ = {.sites = {{.name = "choice",
                            .options = static_cast<int>(given_.options),
-                           .picks = std::max(1, given_.picks),
+                           .subset_size = std::max(1, given_.subset_size),
                            .state_width = static_cast<int>(state_.size() / given_.examples),
                            .scope = DependenceScope::own_costs,
-                           .kind = given_.picks > 0 ? SiteKind::subsets : SiteKind::categorical,
+                           .kind = given_.subset_size > 0 ? SiteKind::subsets : SiteKind::categorical,
                            .columns = static_cast<int>(given_.columns)}}};
   auto& parameter = this->parameters_.add("logits", {given_.examples * given_.columns, given_.options});
   parameter.value.storage() = given_.value;
@@ -101,7 +101,7 @@ void OwnLoss<T>::run(const Batch& batch, Episode<T>& episode) const {
 
   const auto choice = episode.choose({.name = "choice",
                                       .rows = episode.root(),
-                                      .prior = distribution(logits, std::move(count), static_cast<int>(D), given_.picks),
+                                      .prior = distribution(logits, std::move(count), static_cast<int>(D), given_.subset_size),
                                       .state = state});
   std::vector<int> example(choice.rows->size());
   for (std::size_t r = 0; r < example.size(); ++r) example[r] = of[choice.rows->example[r]];
@@ -135,7 +135,7 @@ Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::sp
   const py::gil_scoped_acquire gil;
   const auto rows = static_cast<py::ssize_t>(choice.rows->size());
   const auto chosen = choice.hard()
-                          ? py::object(array_of<std::int64_t>(choice.picked(), shape_of_options(rows, columns_, picks_)))
+                          ? py::object(array_of<std::int64_t>(choice.picked(), shape_of_options(rows, columns_, subset_size_)))
                           : py::object(array_of<T>(choice.weights().value().data, {rows, columns_, options_}));
   const bool differentiable = !choice.hard() && tape.needs_gradient(choice.weights());
   const auto answer = loss_(chosen, array_of<std::int64_t>(example.data(), {rows}), differentiable).template cast<py::tuple>();

@@ -27,23 +27,23 @@ namespace hardgrad::python {
 template <class T>
 struct GivenLogits {
   std::size_t examples = 0, columns = 0, options = 0;
-  int picks = 0;                ///< options of each subset; 0: choices are one option each, not subsets
+  int subset_size = 0;          ///< options of each subset; 0: choices are one option each, not subsets
   std::vector<T> value = {};    ///< [E D, S], 0 for missing options
   std::vector<int> count = {};  ///< [E D] options of each cell, without the missing ones (-inf at the end of its logits)
 
   /// From E D S numbers. UsageError for the first invalid logit, at its place in an array of `rank` axes, and for a choice with
   /// too few options.
-  GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int picks, int rank);
+  GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int subset_size, int rank);
 };
 
 /// The distribution of R D choices with `count` options each, as GivenLogits has them. logits: [R D, S].
 template <class T>
-DistributionPtr<T> distribution(Var<T> logits, std::vector<int> count, int columns, int picks);
+DistributionPtr<T> distribution(Var<T> logits, std::vector<int> count, int columns, int subset_size);
 
 /// The shape of hard options as Python sees them: [R, D], or [R, D, picks] of subsets.
-inline std::vector<std::ptrdiff_t> shape_of_options(std::size_t rows, std::size_t columns, int picks) {
+inline std::vector<std::ptrdiff_t> shape_of_options(std::size_t rows, std::size_t columns, int subset_size) {
   std::vector<std::ptrdiff_t> shape{static_cast<std::ptrdiff_t>(rows), static_cast<std::ptrdiff_t>(columns)};
-  if (picks > 0) shape.push_back(picks);
+  if (subset_size > 0) shape.push_back(subset_size);
   return shape;
 }
 
@@ -97,13 +97,14 @@ extern template class OwnLoss<double>;
 template <class T>
 class CalledLoss {
  public:
-  /// `takes_weights`: else relaxed choices are refused. `picks`: as in GivenLogits. `estimator`: its name, for error messages.
-  CalledLoss(pybind11::object loss, bool takes_weights, int columns, int options, int picks, std::string estimator)
+  /// `takes_weights`: else relaxed choices are refused. `subset_size`: as in GivenLogits. `estimator`: its name, for error
+  /// messages.
+  CalledLoss(pybind11::object loss, bool takes_weights, int columns, int options, int subset_size, std::string estimator)
       : loss_(std::move(loss)),
         takes_weights_(takes_weights),
         columns_(columns),
         options_(options),
-        picks_(picks),
+        subset_size_(subset_size),
         estimator_(std::move(estimator)) {}
   CalledLoss(const CalledLoss&) = delete;
 
@@ -119,7 +120,7 @@ class CalledLoss {
 
   pybind11::object loss_;
   bool takes_weights_, cut_ = false;
-  int columns_, options_, picks_;
+  int columns_, options_, subset_size_;
   std::string estimator_;
   // For each tape the losses on it by their ids, in order, with their derivatives. Guarded by the GIL.
   std::map<const Tape<T>*, std::vector<std::pair<std::uint32_t, pybind11::object>>> runs_;

@@ -125,7 +125,7 @@ class Caption final : public Listed {
       const auto n = static_cast<std::size_t>(length(b));
       for (std::size_t t = 0; t < n; ++t) {
         metrics[0].add(seen.predictions(b, t) == target(b, t));
-        const auto chosen = row_of(seen.choices, b).subspan(t * seen.picks, seen.picks);
+        const auto chosen = row_of(seen.choices, b).subspan(t * seen.subset_size, seen.subset_size);
         if (gold(b, t) < 0 || chosen.front() < 0) continue;
         metrics[3].add(std::find(chosen.begin(), chosen.end(), gold(b, t)) != chosen.end());
       }

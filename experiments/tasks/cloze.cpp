@@ -114,17 +114,17 @@ class Cloze final : public Listed {
       const auto last = std::find_if(values.rbegin(), values.rend(), [](int value) { return value >= 0; });
       return last == values.rend() ? -1 : *last;
     };
-    const auto last_read = [](std::span<const int> picked, std::size_t picks) {  // its tokens; empty if there are none
-      while (!picked.empty() && picked[picked.size() - picks] < 0) picked = picked.first(picked.size() - picks);
-      return picked.last(std::min(picks, picked.size()));
+    const auto last_read = [](std::span<const int> picked, std::size_t subset_size) {  // its tokens; empty if there are none
+      while (!picked.empty() && picked[picked.size() - subset_size] < 0) picked = picked.first(picked.size() - subset_size);
+      return picked.last(std::min(subset_size, picked.size()));
     };
     const auto& lengths = batch.ints("question_length");
     for (std::size_t b = 0; b < answer.size(); ++b) {
       metrics[0].add(last_of(row_of(seen.predictions, b)) == answer(b));
       // An impatient reader reads once per token of the question; later entries are padding.
       const auto reads =
-          row_of(seen.choices, b).first(std::min<std::size_t>(row_of(seen.choices, b).size(), lengths(b) * seen.picks));
-      const auto read = last_read(reads, seen.picks);
+          row_of(seen.choices, b).first(std::min<std::size_t>(row_of(seen.choices, b).size(), lengths(b) * seen.subset_size));
+      const auto read = last_read(reads, seen.subset_size);
       if (read.empty()) continue;
       const auto any = [&](auto&& hit) {
         return std::any_of(read.begin(), read.end(), [&](int i) { return i >= 0 && hit(i); });

@@ -103,18 +103,18 @@ void SequenceTask::score(const Batch& batch, const Observation& seen, std::vecto
     metrics[exact_match].add(right == n);
     if (steps(seen.choices) == 0) continue;
     const auto& example = examples_[batch.id[b]];
-    const std::size_t picks = seen.picks,
+    const std::size_t subset_size = seen.subset_size,
                       heads = std::max<std::size_t>(
-                          steps(seen.choices) / picks / std::max<std::size_t>(steps(seen.predictions), 1), 1);
+                          steps(seen.choices) / subset_size / std::max<std::size_t>(steps(seen.predictions), 1), 1);
     for (std::size_t h = 0; h < heads; ++h) {
       std::set<Link> found;
       std::set<int> positions;
-      for (std::size_t t = 0; t + 1 < n && (t * heads + h) * picks < steps(seen.choices); ++t)
-        for (int i : row_of(seen.choices, b).subspan((t * heads + h) * picks, picks)) {
+      for (std::size_t t = 0; t + 1 < n && (t * heads + h) * subset_size < steps(seen.choices); ++t)
+        for (int i : row_of(seen.choices, b).subspan((t * heads + h) * subset_size, subset_size)) {
           positions.insert(i);
           if (i >= 0 && static_cast<std::size_t>(i) < example.source.size()) found.emplace(i, static_cast<int>(t));
         }
-      if (picks > 1) positions.erase(-1);
+      if (subset_size > 1) positions.erase(-1);
       if (const auto most = std::min(example.source.size(), n - 1); most > 1)
         metrics[positions_used].add(static_cast<double>(positions.size()) - 1, static_cast<double>(most) - 1);
       if (example.gold.empty()) continue;

@@ -26,7 +26,7 @@ struct Observation {
   /// [B, T] chosen options, one for each choice, or of a subset each of its options (relaxed: those of the largest weights;
   /// numbers, and subsets of fewer options: -1).
   Array<int> choices;
-  int picks = 1;  ///< options of a choice
+  int subset_size = 1;  ///< options of a choice
 };
 
 /// A metric accumulates over batches. Its value is numerator / denominator, or, if it is not a mean, a formula of sums.

@@ -23,21 +23,22 @@ tasks::Observation observe(const Episode<T>& episode) {
     return question.site.name != word_site_name || steps[0].question.site.name == word_site_name;
   };
   std::size_t choices = 0;
-  int picks = 1;
+  int subset_size = 1;
   for (const auto& step : steps) {
     if (!counts(step.question)) continue;
-    choices += static_cast<std::size_t>(step.question.site.columns) * step.choice.picks();
-    picks = std::max(picks, step.choice.picks());
+    choices += static_cast<std::size_t>(step.question.site.columns) * step.choice.subset_size();
+    subset_size = std::max(subset_size, step.choice.subset_size());
   }
-  tasks::Observation seen{full<int>({examples, predictions.size()}, -1), full<int>({examples, choices}, -1), picks};
+  tasks::Observation seen{full<int>({examples, predictions.size()}, -1), full<int>({examples, choices}, -1), subset_size};
   std::size_t first = 0;
   for (const auto& [question, choice] : steps) {
     if (!counts(question)) continue;
-    const std::size_t picks = choice.picks(), of_row = question.site.columns * picks;
+    const std::size_t subset_size = choice.subset_size(), of_row = question.site.columns * subset_size;
     for (std::size_t cell = 0; cell < examples * question.site.columns && !choice.numbers(); ++cell) {
-      const auto to = row_of(seen.choices, cell * picks / of_row).subspan(first + cell * picks % of_row, picks);
+      const auto to =
+          row_of(seen.choices, cell * subset_size / of_row).subspan(first + cell * subset_size % of_row, subset_size);
       if (choice.hard())
-        std::copy_n(choice.picked().begin() + static_cast<std::ptrdiff_t>(cell * picks), picks, to.begin());
+        std::copy_n(choice.picked().begin() + static_cast<std::ptrdiff_t>(cell * subset_size), subset_size, to.begin());
       else
         write_largest(std::span<const T>(choice.weights().value().row(cell), choice.weights().cols()), to);
     }

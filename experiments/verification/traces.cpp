@@ -87,7 +87,7 @@ Choice<T> ScriptedHandler<T>::choose(Tape<T>& tape, const Question<T>& question)
     const double each = (1 - on_it) * std::accumulate(w, w + options, 0.0) / options;
     for (int i = 0; i < options; ++i) w[i] = static_cast<T>(each + on_it * static_cast<double>(w[i]));
   }
-  return {rows, Relaxed<T>{{}, ones, hard.picks()}};
+  return {rows, Relaxed<T>{{}, ones, hard.subset_size()}};
 }
 
 template <class T>

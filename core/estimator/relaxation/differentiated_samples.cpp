@@ -17,7 +17,7 @@ class WeightsHandler final : public Handler<T> {
     const auto hard = hard_.choose(tape, question);
     auto weights = hard.one_hot(tape, question.distribution->logits().cols());
     if (scale_ != 1) weights = affine(weights, scale_);
-    return {hard.rows, Relaxed<T>{hard.picked(), tape.input(weights.value()), hard.picks()}};
+    return {hard.rows, Relaxed<T>{hard.picked(), tape.input(weights.value()), hard.subset_size()}};
   }
 
  private:

@@ -189,11 +189,11 @@ struct Histories {
   }
   /// [N D k] the items of the last choice, as rows of `items`; -1 for none. With D columns, column d of example b has items
   /// number b D + d.
-  std::vector<int> chosen(const Items& items, std::size_t picks = 1) const {
+  std::vector<int> chosen(const Items& items, std::size_t subset_size = 1) const {
     std::vector<int> index(option.size());
-    const std::size_t columns = size() == 0 ? 1 : option.size() / size() / picks;
+    const std::size_t columns = size() == 0 ? 1 : option.size() / size() / subset_size;
     const auto whose = each_line(example, columns);
-    for (std::size_t n = 0; n < index.size(); ++n) index[n] = option[n] < 0 ? -1 : items.row(whose[n / picks], option[n]);
+    for (std::size_t n = 0; n < index.size(); ++n) index[n] = option[n] < 0 ? -1 : items.row(whose[n / subset_size], option[n]);
     return index;
   }
   /// Mixtures [N D, C] of values [items, C] by the weights [R D, S] of the states' rows. Items as above.

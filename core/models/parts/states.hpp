@@ -38,9 +38,9 @@ struct ItemSite {
   int columns = 1;  ///< D
   /// [N D] number of items that a state may choose, from the first on; empty: all.
   std::vector<int> options = {};
-  int picks = 1;                          ///< k; of fewer items all
+  int subset_size = 1;                    ///< k; of fewer items all
   Var<T> behaviour = {}, reference = {};  ///< [N D, S] logits of these policies (Site), if any
-  std::vector<int> picks_of = {};         ///< [N D] k of each choice, at most `picks`; empty: `picks`
+  std::vector<int> subset_size_of = {};   ///< [N D] k of each choice, at most `subset_size`; empty: `subset_size`
   SubsetDistribution law = SubsetDistribution::conditional_poisson;  ///< of more than one pick
 };
 
@@ -81,7 +81,7 @@ class States {
   /// Asks the episode and returns the states after its answer. The items must outlive the result.
   States choose(const ItemSite<T>& site) const {
     const auto columns = static_cast<std::size_t>(site.columns);
-    std::vector<int> options, picks;
+    std::vector<int> options, subset_size;
     options.reserve(rows_->size() * columns);
     for (std::size_t r = 0; r < rows_->size(); ++r)
       for (int d = 0; d < site.columns; ++d) {
@@ -93,10 +93,11 @@ class States {
           options.push_back(site.items.count(distinct_->index[rows_->example[r]] * site.columns + d));
         else
           options.push_back(site.options[choice]);
-        if (!site.picks_of.empty()) picks.push_back(n < 0 ? 1 : site.picks_of[choice]);
+        if (!site.subset_size_of.empty()) subset_size.push_back(n < 0 ? 1 : site.subset_size_of[choice]);
       }
     const auto law = [&](Var<T> logits) -> DistributionPtr<T> {
-      if (site.picks > 1) return subsets(logits, options, SubsetSize(site.picks, picks), site.columns, site.law);
+      if (site.subset_size > 1)
+        return subsets(logits, options, SubsetSize(site.subset_size, subset_size), site.columns, site.law);
       return categorical(logits, options, site.columns);
     };
     const DistributionPtr<T> prior = law(histories_->on_rows(site.logits, columns));
@@ -107,7 +108,7 @@ class States {
     const auto choice = episode_->choose(std::move(at_rows));
     States next{*this, choice.rows, histories_->after(choice, site.items.most(), *distinct_), &site.items,
                 choice.relaxed() ? choice.weights() : Var<T>{}};
-    next.picks_ = site.picks;
+    next.subset_size_ = site.subset_size;
     return next;
   }
   States choose(const NumberSite<T>& site) const {
@@ -154,7 +155,7 @@ class States {
   /// Empty if there are no values or no choice was made.
   Sum<T> read(Var<T> values) const {
     if (!values || !items_) return {};
-    if (hard()) return sum_of_rows(values, chosen(), columns() * picks_);
+    if (hard()) return sum_of_rows(values, chosen(), columns() * subset_size_);
     const auto mixed = histories_->mixed(weights_, values, *items_);
     if (columns() == 1) return mixed;
     return sum_of_rows(mixed, range(mixed.rows()), columns());
@@ -170,19 +171,21 @@ class States {
   Var<T> weights() const {
     if (!hard()) return histories_->on_states(weights_, columns());
     const auto& option = histories_->option;
-    const auto ones = episode_->tape().constant(option.size() / picks_, items_->most());
+    const auto ones = episode_->tape().constant(option.size() / subset_size_, items_->most());
     for (std::size_t n = 0; n < option.size(); ++n)
-      if (option[n] >= 0) episode_->tape().mutable_value(ones)(n / picks_, option[n]) = 1;
+      if (option[n] >= 0) episode_->tape().mutable_value(ones)(n / subset_size_, option[n]) = 1;
     return ones;
   }
   bool hard() const { return !weights_; }
   /// [N D k] the chosen options, if the choice was hard.
   const std::vector<int>& options() const { return histories_->option; }
   /// [N D k] the chosen items, if the choice was hard; -1 for none.
-  std::vector<int> chosen() const { return histories_->chosen(*items_, picks_); }
+  std::vector<int> chosen() const { return histories_->chosen(*items_, subset_size_); }
   /// k and D of the last choice.
-  std::size_t picks() const { return picks_; }
-  std::size_t columns() const { return hard() ? histories_->option.size() / size() / picks_ : weights_.rows() / rows_->size(); }
+  std::size_t subset_size() const { return subset_size_; }
+  std::size_t columns() const {
+    return hard() ? histories_->option.size() / size() / subset_size_ : weights_.rows() / rows_->size();
+  }
 
   std::size_t size() const { return histories_->size(); }
   const RowsPtr& rows() const { return rows_; }
@@ -241,7 +244,7 @@ class States {
   const Items* items_ = nullptr;  // of the last choice; null without one
   Var<T> weights_;                // [R D, S] of the last choice, if it was relaxed
   Var<T> numbers_;                // [R, D] of the last choice, if it was of numbers
-  std::size_t picks_ = 1;         // k of the last choice
+  std::size_t subset_size_ = 1;   // k of the last choice
   bool seen_ = true;              // states depend on their example
 };
 

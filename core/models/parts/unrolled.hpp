@@ -46,7 +46,7 @@ class Unrolled {
     if (std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step.i.hard(); })) {
       std::vector<int> all;
       for (const auto& step : steps_) append(all, step.i.chosen());
-      return sum_of_rows(values, std::move(all), steps_[0].i.columns() * steps_[0].i.picks());
+      return sum_of_rows(values, std::move(all), steps_[0].i.columns() * steps_[0].i.subset_size());
     }
     std::vector<Var<T>> reads;
     for (const auto& step : steps_) reads.push_back(step.i.read(values));

@@ -145,7 +145,7 @@ Encoded<T> Network<T>::encode(Tape<T>& tape, const Batch& data, const Sentences*
   x.states = drop_annotation(states, data, whose);
   x.heads = Heads(Items(count), is.heads);
   const auto values = [&](const Linear<T>& of) {
-    return shares(x.heads.values(x.states, tape.parameter(*of.weight)), x.heads.items(), is.picks);
+    return shares(x.heads.values(x.states, tape.parameter(*of.weight)), x.heads.items(), is.subset_size);
   };
   x.to_readout = values(readout.context());
   x.keys = position_scores.keys(x.heads, x.states);

@@ -94,7 +94,7 @@ struct Config {
   std::size_t embedding = 32, hidden = 32;
   Score score = Score::additive;
   WindowConfig window;
-  int heads = 1, picks = 1;
+  int heads = 1, subset_size = 1;
   Feed feed = Feed::none;
   Order order = Order::state_first;
   Attention attention = Attention::source;
@@ -114,7 +114,7 @@ struct Config {
     field(score, "score", all_scores, "score of a position");
     window.declare(field);
     field(heads, "heads", 1, 64, "positions chosen at once; must divide hidden");
-    field(picks, "picks", 1, 1000, "positions that a step and head chooses; their annotations are averaged");
+    field(subset_size, "picks", 1, 1000, "positions that a step and head chooses; their annotations are averaged");
     field(feed, "feed", feeds, "context in the decoder's next state; attentional: the readout u_t (input feeding)");
     field(order, "order", orders,
           "state_first: scores read the step's new state, and the next state reads the context; "
@@ -171,13 +171,13 @@ struct Setup : Config {
     };
     const bool placed = window.local != Local::none || score == Score::location;
     refuse_if(H % heads != 0, fmt::format("heads={} must divide hidden={}", heads, H));
-    refuse_if(!attends && (heads > 1 || null || picks > 1),
+    refuse_if(!attends && (heads > 1 || null || subset_size > 1),
               fmt::format("attention=none has neither heads, picks nor a null position; drop {}", null        ? "null"
                                                                                                   : heads > 1 ? "heads"
                                                                                                               : "picks"));
-    refuse_if(picks > 1 && feed == Feed::soft,
+    refuse_if(subset_size > 1 && feed == Feed::soft,
               "feed=soft feeds the mean of one choice; give picks=1, or feed=none or feed=sampled");
-    refuse_if(picks > 1 && writes, "words=sampled chooses one position beside a word; give picks=1");
+    refuse_if(subset_size > 1 && writes, "words=sampled chooses one position beside a word; give picks=1");
     refuse_if(context_first && (!attends || (feed != Feed::soft && feed != Feed::sampled)),
               "order=context_first feeds the context of a step to its state: give attention=source and feed=soft or "
               "feed=sampled");
@@ -191,7 +191,7 @@ struct Setup : Config {
               std::string("encoder=none reads words in no order; drop source=") + name_of(source, reading_orders));
     refuse_if(!attends && placed, "attention=none has neither scores nor a window: drop score and local");
     refuse_if(null && placed, "a null position has no place in the source: drop null, or take local=none and another score");
-    refuse_if(picks > 1 && window.local != Local::none,
+    refuse_if(subset_size > 1 && window.local != Local::none,
               "a window may hold fewer positions than picks: give picks=1 or local=none");
     refuse_if(attends && score == Score::plain_dot && C != H,
               fmt::format("score=plain_dot multiplies states of hidden={} numbers with annotations of {}: take "

@@ -55,24 +55,24 @@ std::map<std::vector<int>, double> listed(const std::vector<double>& x, int k, S
 /// Two rows of three columns: 5, 3, 4, 6, 2 and 6 options. 2, 1, 3, 3, 3 and 1 of them are picked.
 struct Scene {
   Tape<double> tape;
-  std::vector<int> options = {5, 3, 4, 6, 2, 6}, picks = {2, 1, 3, 3, 3, 1};
+  std::vector<int> options = {5, 3, 4, 6, 2, 6}, subset_size = {2, 1, 3, 3, 3, 1};
   Matrix first = random_matrix(6, 6, 1, -2, 2), second = random_matrix(6, 6, 2, -2, 2);
   Var<double> logits = place(tape, {first})[0], others = place(tape, {second})[0];
   RowsPtr root = Rows::root(2);
 
   std::shared_ptr<const Subsets<double>> distribution(SubsetDistribution law, bool other = false) {
-    return subsets(other ? others : logits, options, {3, picks}, 3, law);
+    return subsets(other ? others : logits, options, {3, subset_size}, 3, law);
   }
   std::map<std::vector<int>, double> exact(std::size_t c, SubsetDistribution law, bool other = false) const {
     const auto& of = other ? second : first;
-    return listed({row_of(of, c).begin(), row_of(of, c).begin() + options[c]}, picks[c], law);
+    return listed({row_of(of, c).begin(), row_of(of, c).begin() + options[c]}, subset_size[c], law);
   }
 };
 
 std::vector<int> subset(const Choice<double>& choice, std::size_t c) {
   std::vector<int> result;
-  for (int k = 0; k < choice.picks(); ++k)
-    if (const int i = choice.picked()[c * choice.picks() + k]; i >= 0) result.push_back(i);
+  for (int k = 0; k < choice.subset_size(); ++k)
+    if (const int i = choice.picked()[c * choice.subset_size() + k]; i >= 0) result.push_back(i);
   return result;
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("subset laws: k by choice, density, marginals, entropy, mode and diver
   for (const auto law : laws) {
     Scene scene;
     const auto p = scene.distribution(law), q = scene.distribution(law, true);
-    CHECK(p->picks() == 3);
+    CHECK(p->subset_size() == 3);
     const auto all = p->enumerate(scene.tape, scene.root, 0, {.side_by_side = true});
     const auto log_p = p->log_probability(all).value();
     std::vector<double> mass(6);
@@ -125,7 +125,7 @@ TEST_CASE("subset laws: scores and gradients, k by choice") {
   for (const auto law : laws) {
     const auto all = scene.distribution(law)->enumerate(scene.tape, scene.root, 0, {.side_by_side = true});
     const auto f = [&](auto value) {
-      return [&, value](auto&, const auto& v) { return value(*subsets(v[0], scene.options, {3, scene.picks}, 3, law)); };
+      return [&, value](auto&, const auto& v) { return value(*subsets(v[0], scene.options, {3, scene.subset_size}, 3, law)); };
     };
     expect_gradient(f([](const auto& p) { return p.marginals(); }), {scene.first});
     expect_gradient(f([](const auto& p) { return p.entropy(); }), {scene.first});
@@ -139,7 +139,7 @@ TEST_CASE("subset laws: scores and gradients, k by choice") {
         const auto at = [&](double by) {
           std::vector<double> x(row_of(scene.first, of).begin(), row_of(scene.first, of).begin() + scene.options[of]);
           x[i] += by;
-          return std::log(listed(x, scene.picks[of], law).at(subset(all, c)));
+          return std::log(listed(x, scene.subset_size[of], law).at(subset(all, c)));
         };
         CHECK(std::abs(score[i] - (at(1e-5) - at(-1e-5)) / 2e-5) < 1e-8);
       }

@@ -30,8 +30,8 @@ struct Scene {
 };
 
 std::vector<int> subset(const Choice<double>& choice, std::size_t c) {
-  const auto first = choice.picked().begin() + static_cast<std::ptrdiff_t>(c) * choice.picks();
-  return {first, first + choice.picks()};
+  const auto first = choice.picked().begin() + static_cast<std::ptrdiff_t>(c) * choice.subset_size();
+  return {first, first + choice.subset_size()};
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ TEST_CASE("subsets: enumeration visits every set of subsets once, with probabili
   REQUIRE(choice.rows->size() == 6 * 3 + 1 * 6);
   CHECK(choice.hard());
   CHECK(choice.has_probability());
-  CHECK(choice.picks() == 2);
+  CHECK(choice.subset_size() == 2);
   const auto log_p = row_sums(scene.distribution->log_probability(choice)).value();
   double mass[2] = {};
   std::map<std::pair<int, std::vector<int>>, int> times;

@@ -15,7 +15,7 @@ Structure structure_of(SiteDeclaration site) { return {.sites = {std::move(site)
 
 const Structure bits = structure_of({.name = "gate", .options = 2});
 const Structure categories = structure_of({.name = "word", .options = 20});
-const Structure subsets = structure_of({.name = "words", .options = 20, .picks = 3, .kind = SiteKind::subsets});
+const Structure subsets = structure_of({.name = "words", .options = 20, .subset_size = 3, .kind = SiteKind::subsets});
 const Structure place = structure_of({.name = "place", .kind = SiteKind::normal});
 
 TEST_CASE("an estimator that declares no needs works on no model") {

@@ -47,8 +47,8 @@ std::pair<double, std::vector<double>> balance(const Model<double>& model, const
 
 TEST_CASE("router: the balance is n times the sum of the squared mean shares, and its gradient that of both factors") {
   const auto batch = batch_of(5);
-  for (const std::string picks : {"1", "2"}) {
-    const auto model = make("router[experts=3,hidden=2,balance=0.7,picks=" + picks + "]", 5, 1);
+  for (const std::string subset_size : {"1", "2"}) {
+    const auto model = make("router[experts=3,hidden=2,balance=0.7,picks=" + subset_size + "]", 5, 1);
     const auto& W = model->parameters().find("gate.weight")->value;
     const auto& g = model->parameters().find("gate.bias")->value;
     double share[3] = {};
@@ -57,10 +57,10 @@ TEST_CASE("router: the balance is n times the sum of the squared mean shares, an
       for (std::size_t i = 0; i < 3; ++i) {
         double e = g.flat(i);
         for (std::size_t j = 0; j < 5; ++j) e += W(i, j) * row_of(batch.numbers("x"), b)[j];
-        w[i] = std::exp(picks == "1" ? e : -e);  // of two of three, one is left out
+        w[i] = std::exp(subset_size == "1" ? e : -e);  // of two of three, one is left out
         total += w[i];
       }
-      for (std::size_t i = 0; i < 3; ++i) share[i] += (picks == "1" ? w[i] / total : (1 - w[i] / total) / 2) / 4;
+      for (std::size_t i = 0; i < 3; ++i) share[i] += (subset_size == "1" ? w[i] / total : (1 - w[i] / total) / 2) / 4;
     }
     double expected = 0;
     for (double p : share) expected += 0.7 * 3 * p * p;
@@ -107,8 +107,8 @@ TEST_CASE("selector: k is a share of each example's own features") {
         const int b = choice.rows->parent[r];
         mass[b] += std::exp(log_p.data[r]);
         int picked = 0;
-        for (int k = 0; k < choice.picks(); ++k)
-          if (const int i = choice.picked()[r * choice.picks() + k]; i >= 0) {
+        for (int k = 0; k < choice.subset_size(); ++k)
+          if (const int i = choice.picked()[r * choice.subset_size() + k]; i >= 0) {
             CHECK(i < batch.ints("length")(b));
             ++picked;
           }
