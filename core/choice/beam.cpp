@@ -142,7 +142,7 @@ Choice<T> BeamHandler<T>::choose(Tape<T>&, const Question<T>& question) {
     start(question, -1);
 
   std::vector<int> parent, answer;
-  std::vector<char> spare;
+  std::vector<char> padding_mask;
   for (int b = 0; b < static_cast<int>(id_.size()); ++b) {
     if (side_by_side) {  // in every column, row i holds the path of rank i
       std::size_t most = 0;
@@ -156,7 +156,7 @@ Choice<T> BeamHandler<T>::choose(Tape<T>&, const Question<T>& question) {
       for (std::size_t i = 0; i < most; ++i)
         for (int d = 0; d < D; ++d) {
           auto& paths = scopes_[first + d].beams[b].paths;
-          spare.push_back(i >= paths.size());
+          padding_mask.push_back(i >= paths.size());
           answer.push_back(paths[std::min(i, paths.size() - 1)].answer[0]);
           if (i < paths.size()) paths[i].row.push_back(static_cast<int>(from + i));
         }
@@ -178,7 +178,7 @@ Choice<T> BeamHandler<T>::choose(Tape<T>&, const Question<T>& question) {
   }
   auto choice = question.distribution->unrank(Rows::after(question.site.rows, std::move(parent), question.step), answer);
   choice.side_by_side = side_by_side;
-  choice.spare = std::move(spare);
+  choice.padding_mask = std::move(padding_mask);
   return choice;
 }
 

@@ -134,7 +134,7 @@ Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, c
   return {.rows = Rows::after(asking, std::move(sets.parent), step),
           .answer = ChosenOptions{std::move(sets.answer)},
           .side_by_side = visits.side_by_side,
-          .spare = std::move(sets.spare)};
+          .padding_mask = std::move(sets.padding_mask)};
 }
 
 template <class T>

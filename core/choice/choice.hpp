@@ -81,7 +81,7 @@ struct Choice {
   /// each column has separate costs and no later question continues from these rows.
   bool side_by_side = false;
   /// [R' D] side by side, true where a column has fewer answers than rows; empty if there is no such column.
-  std::vector<char> spare = {};
+  std::vector<char> padding_mask = {};
   /// [R' D, d] the codes that the model continues with in place of those of the options (codes_of), if a handler sets them.
   Var<T> code = {};
 

@@ -37,7 +37,7 @@ EnumeratedSets enumerated_sets(std::size_t asks, std::size_t D, const std::funct
       if (visits.side_by_side) {
         for (std::size_t i = 0; i < rows[r]; ++i) {
           answer(i) = static_cast<int>(std::min(i, n - 1));
-          result.spare[(first + i) * D + d] = i >= n;
+          result.padding_mask[(first + i) * D + d] = i >= n;
         }
         continue;
       }

@@ -131,9 +131,9 @@ using DistributionPtr = std::shared_ptr<const Distribution<T>>;
 // The rows of an enumeration: all sets of the answers of a row's columns, or the answers of each column side by side.
 
 struct EnumeratedSets {
-  std::vector<int> parent;  ///< [R'] the asking row
-  std::vector<int> answer;  ///< [R' D] index of the column's answer
-  std::vector<char> spare;  ///< as Choice::spare
+  std::vector<int> parent;         ///< [R'] the asking row
+  std::vector<int> answer;         ///< [R' D] index of the column's answer
+  std::vector<char> padding_mask;  ///< as Choice::padding_mask
 };
 
 /// For `asks` rows of D columns; support_size(c) is the number of answers of choice c, at least 1. NotExact beyond the cap of

@@ -104,10 +104,10 @@ Var<T> Episode<T>::log_probability(int step, DrawnFrom of) {
   auto value = log_probability_by_column(step, of);
   if (!choice.side_by_side && question.site.columns > 1) value = row_sums(value);
   if (const auto* numbers = choice.numbers(); numbers && numbers->log_volume) value = add(value, numbers->log_volume);
-  if (!choice.spare.empty()) {  // spare entries have probability 0
+  if (!choice.padding_mask.empty()) {  // spare entries have probability 0
     auto nothing = tape_.constant(value.rows(), value.cols());
-    for (std::size_t c = 0; c < choice.spare.size(); ++c)
-      if (choice.spare[c]) tape_.mutable_value(nothing).data[c] = -std::numeric_limits<T>::infinity();
+    for (std::size_t c = 0; c < choice.padding_mask.size(); ++c)
+      if (choice.padding_mask[c]) tape_.mutable_value(nothing).data[c] = -std::numeric_limits<T>::infinity();
     value = add(value, nothing);
   }
   picked_.push_back({choice.rows.get(), of, value});

@@ -194,7 +194,7 @@ class Episode {
   /// the columns, or [R', D] if they answered side by side. Computed once, on demand.
   Var<T> log_probability(int step) { return log_probability(step, terms_.drawn_from); }
   Var<T> log_probability(int step, DrawnFrom of);
-  /// The same by column [R', D], including spare columns (Choice::spare).
+  /// The same by column [R', D], including spare columns (Choice::padding_mask).
   Var<T> log_probability_by_column(int step) { return log_probability_by_column(step, terms_.drawn_from); }
   Var<T> log_probability_by_column(int step, DrawnFrom of);
   /// The sum of the log probabilities of all choices on the path to `rows` [R, 1]; zeros at the root.

@@ -154,7 +154,7 @@ Choice<T> Subsets<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const
       asking->size(), this->columns(), [&](std::size_t choice) { return support_size(choice); }, step, visits);
   auto choice = unrank(Rows::after(asking, std::move(sets.parent), step), sets.answer);
   choice.side_by_side = visits.side_by_side;
-  choice.spare = std::move(sets.spare);
+  choice.padding_mask = std::move(sets.padding_mask);
   return choice;
 }
 

@@ -93,7 +93,7 @@ void ReplicateSums::add(int index, std::span<const double> gradient, double weig
     block.sum.resize(reference_.size());
     {
       const std::lock_guard lock(*summing_);
-      block.squares = std::exchange(spare_, {});  // fresh pages take as long as a replicate
+      block.squares = std::exchange(recycled_, {});  // fresh pages take as long as a replicate
     }
     block.squares.assign(reference_.size(), 0);
     block.along.resize(directions());
@@ -209,7 +209,7 @@ void ReplicateSums::complete(int index) {
     xt::adapt(total_.noise_squared_in) += xt::adapt(block.noise_squared_in);
     for (std::size_t k = 0; k < directions(); ++k) total_.along[k].join(block.along[k]);
     total_.along_most = std::max(total_.along_most, block.along_most);
-    spare_ = std::move(block.squares);
+    recycled_ = std::move(block.squares);
     block.squares = {};
   }
 }

@@ -139,8 +139,8 @@ class ReplicateSums {
   Probes probes_;
   int replicates_, most_blocks_;
   std::vector<std::array<std::size_t, 2>> parts_;
-  bool whole_ = true;          // false: of a part
-  std::vector<double> spare_;  // memory for a block's squares
+  bool whole_ = true;             // false: of a part
+  std::vector<double> recycled_;  // memory for a block's squares
   std::vector<Block> blocks_;
   Block total_;
   int summed_ = 0;  // blocks in the total

@@ -94,8 +94,8 @@ Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<
                                     std::span<const int>(choices), std::span<const int>(choice.option())),
                                D);
   if (choice.side_by_side) {
-    std::vector<T> counts(choice.spare.size());
-    for (std::size_t c = 0; c < counts.size(); ++c) counts[c] = choice.spare[c] ? T{0} : T{1};
+    std::vector<T> counts(choice.padding_mask.size());
+    for (std::size_t c = 0; c < counts.size(); ++c) counts[c] = choice.padding_mask[c] ? T{0} : T{1};
     return made[&rows] = multiply(of_cell, episode.tape().constant(MatrixView<const T>{counts.data(), rows.size(), D}));
   }
   auto weight = slice_columns(of_cell, 0, 1);

@@ -58,7 +58,7 @@ std::vector<typename Outcomes<T>::Leaves> Outcomes<T>::ends_of(Episode<T>& episo
                   .log_q = proposed ? episode.path_log_probability(rows, DrawnFrom::posterior) : Var<T>{},
                   .loss = path_loss(episode, rows, made)};
     const auto& choice = episode.steps()[rows->step].choice;
-    if (!choice.spare.empty()) leaves.spare = &choice.spare;
+    if (!choice.padding_mask.empty()) leaves.padding_mask = &choice.padding_mask;
     for (; leaves.column < leaves.log_p.cols(); ++leaves.column) ends.push_back(leaves);
   }
   return ends;
@@ -85,7 +85,7 @@ Outcomes<T>::Outcomes(Episode<T>& episode, std::vector<Leaves> ends, bool with_r
     std::vector<std::vector<Outcome>> grown(of_.size());
     for (int r = 0; r < static_cast<int>(leaves.rows->size()); ++r) {
       const auto choice = leaves.choice(r);
-      if (leaves.spare && (*leaves.spare)[choice]) continue;
+      if (leaves.padding_mask && (*leaves.padding_mask)[choice]) continue;
       const int b = leaves.rows->example[r];
       for (auto outcome : of_[b]) {
         outcome.rows.push_back(r);

@@ -53,8 +53,8 @@ class Outcomes {
   struct Leaves {
     RowsPtr rows;
     std::size_t column = 0;
-    const std::vector<char>* spare = nullptr;  // marks padding choices, to be skipped
-    Var<T> log_p, log_q, loss;                 // [R, 1 or D]; log_q and loss may be empty
+    const std::vector<char>* padding_mask = nullptr;  // marks padding choices, to be skipped
+    Var<T> log_p, log_q, loss;                        // [R, 1 or D]; log_q and loss may be empty
     std::size_t choice(int row) const { return row * log_p.cols() + column; }
   };
   static std::vector<Leaves> ends_of(Episode<T>& episode);

@@ -86,8 +86,8 @@ TEST_CASE("subset laws: k by choice, density, marginals, entropy, mode and diver
     const auto all = p->enumerate(scene.tape, scene.root, 0, {.side_by_side = true});
     const auto log_p = p->log_probability(all).value();
     std::vector<double> mass(6);
-    for (std::size_t c = 0; c < all.spare.size(); ++c) {
-      if (all.spare[c]) continue;
+    for (std::size_t c = 0; c < all.padding_mask.size(); ++c) {
+      if (all.padding_mask[c]) continue;
       const std::size_t of = all.rows->parent[c / 3] * 3 + c % 3;
       const auto exact = scene.exact(of, law);
       REQUIRE(exact.contains(subset(all, c)));
@@ -130,8 +130,8 @@ TEST_CASE("subset laws: scores and gradients, k by choice") {
     expect_gradient(f([](const auto& p) { return p.marginals(); }), {scene.first});
     expect_gradient(f([](const auto& p) { return p.entropy(); }), {scene.first});
     const auto p = scene.distribution(law);
-    for (std::size_t c = 0; c < all.spare.size(); c += 7) {
-      if (all.spare[c]) continue;
+    for (std::size_t c = 0; c < all.padding_mask.size(); c += 7) {
+      if (all.padding_mask[c]) continue;
       const int of = all.rows->parent[c / 3] * 3 + static_cast<int>(c % 3);
       const auto picked = std::span(all.picked()).subspan(c * 3, 3);
       const auto score = p->score(of, picked);

@@ -68,8 +68,8 @@ TEST_CASE("subsets: columns side by side have their own subsets, the shorter one
   REQUIRE(choice.rows->size() == 6 + 6);
   const auto log_p = scene.distribution->log_probability(choice).value();
   double mass[4] = {};
-  for (std::size_t c = 0; c < choice.spare.size(); ++c)
-    if (!choice.spare[c]) mass[choice.rows->parent[c / 2] * 2 + c % 2] += std::exp(log_p.data[c]);
+  for (std::size_t c = 0; c < choice.padding_mask.size(); ++c)
+    if (!choice.padding_mask[c]) mass[choice.rows->parent[c / 2] * 2 + c % 2] += std::exp(log_p.data[c]);
   for (double m : mass) CHECK(m == doctest::Approx(1).epsilon(1e-14));
 }
 
@@ -86,8 +86,8 @@ TEST_CASE("subsets: the mean of the enumerated subsets is the mean answer, the m
   CHECK_FALSE(mean.has_probability());
   std::vector<double> sum(16), best(4, -INFINITY);
   std::vector<std::vector<int>> most(4);
-  for (std::size_t c = 0; c < choice.spare.size(); ++c) {
-    if (choice.spare[c]) continue;
+  for (std::size_t c = 0; c < choice.padding_mask.size(); ++c) {
+    if (choice.padding_mask[c]) continue;
     const std::size_t of = choice.rows->parent[c / 2] * 2 + c % 2;
     for (int i = 0; i < 4; ++i) sum[of * 4 + i] += std::exp(log_p.data[c]) * ones(c, i);
     if (log_p.data[c] > best[of]) best[of] = log_p.data[c], most[of] = subset(choice, c);
