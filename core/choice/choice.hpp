@@ -76,7 +76,7 @@ template <class T>
 struct Choice {
   RowsPtr rows;  ///< the rows after the choice, [R']
   std::variant<ChosenOptions, Relaxed<T>, ChosenNumbers<T>> answer = {};
-  bool unshared = false;  ///< rows with equal choices must not share states: see Episode::share_no_states
+  bool unshared = false;  ///< rows with equal choices must not share states: see Episode::use_independent_rows
   /// The columns answer side by side: each column is enumerated by itself, and a row is not a joint set of choices. Only where
   /// each column has separate costs and no later question continues from these rows.
   bool side_by_side = false;

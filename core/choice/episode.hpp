@@ -184,7 +184,7 @@ class Episode {
   void predict(RowsPtr rows, std::vector<int> label) { predictions_.push_back({std::move(rows), std::move(label)}); }
 
   /// Makes models compute every row separately, even rows with equal histories: for checks and benchmarks.
-  void share_no_states() { unshared_ = true; }
+  void use_independent_rows() { unshared_ = true; }
 
   // Read by surrogates, metrics and dumps
   const std::vector<Step>& steps() const { return steps_; }

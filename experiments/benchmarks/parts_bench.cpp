@@ -217,7 +217,7 @@ void add_trees() {
                 if (shared) return exact_objective<float>("expected_loss", {tape, *scene.model, scene.batch, unused}, 1e9);
                 ForcedHandler<float> handler(every_path(size.batch, size.steps, size.options));
                 auto episode = std::make_unique<Episode<float>>(tape, handler, size.batch);
-                episode->share_no_states();
+                episode->use_independent_rows();
                 scene.model->run(scene.batch, *episode);
                 const auto loss = expected_loss(*episode);
                 return Estimate<float>{.surrogate = loss, .episode = std::move(episode)};

@@ -38,7 +38,7 @@ std::vector<double> gradient_of(const ModelScene& scene, const GivenChoices& giv
   Tape<double> tape;
   ScriptedHandler<double> handler(scene.batch, given, samples);
   Episode<double> run(tape, handler, scene.batch.examples());
-  if (apart) run.share_no_states();
+  if (apart) run.use_independent_rows();
   scene.model->run(scene.batch, run);
   std::vector<double> gradient(scene.model->parameters().size());
   differentiate(mixture(run), scene.model->parameters(), gradient);

@@ -123,7 +123,7 @@ Traces traces_of(const Model<T>& model, const Batch& batch, const GivenChoices& 
   Tape<T> tape;
   ScriptedHandler<T> handler(batch, answers, settings.samples, settings.form);
   Episode<T> run(tape, handler, batch.examples());
-  if (settings.unshared) run.share_no_states();
+  if (settings.unshared) run.use_independent_rows();
   model.run(batch, run);
   return traces_of(model, run, settings.samples);
 }

@@ -138,7 +138,7 @@ namespace {
 std::vector<double> everything(const Model<double>& model, const Batch& batch, Handler<double>& handler, bool apart) {
   Tape<double> tape;
   Episode<double> episode(tape, handler, batch.examples());
-  if (apart) episode.share_no_states();
+  if (apart) episode.use_independent_rows();
   model.run(batch, episode);
   std::vector<double> all;
   for (const auto& cost : episode.costs())
