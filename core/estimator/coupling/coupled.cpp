@@ -15,14 +15,14 @@ namespace {
 template <class T>
 class CoupledHandler final : public Handler<T> {
  public:
-  CoupledHandler(const Problem<T>& problem, int groups, int members, bool joint, typename Coupled<T>::Forker forker,
+  CoupledHandler(const Problem<T>& problem, int groups, int members, bool joint, typename Coupled<T>::Brancher brancher,
                  Continuation continuation, typename Coupled<T>::Record& record)
       : random_(problem.random),
         id_(problem.batch.id),
         groups_(groups),
         members_(members),
         joint_(joint),
-        forker_(std::move(forker)),
+        brancher_(std::move(brancher)),
         continuation_(continuation),
         record_(record) {}
 
@@ -32,53 +32,54 @@ class CoupledHandler final : public Handler<T> {
     const int examples = static_cast<int>(id_.size());
     const int width = root ? 1 : static_cast<int>(asking.size()) / (examples * groups_);  // asking rows per group
     const int goes_on = joint_ || root ? 0 : width - 1;                                   // rows that left the base path
-    std::vector<Forking> forking;
+    std::vector<BranchPoint> branch_points;
     std::vector<int> parent, from;  // one per new row; `from`: member of a fork, or -1 if the row draws for itself
     for (int g = 0; g < examples * groups_; ++g) {
-      const int base = root ? g / groups_ : g * width, fork = static_cast<int>(forking.size()) * members_;
-      forking.push_back({base,
-                         {.example = id_[g / groups_],
-                          .replica = static_cast<std::uint32_t>(g % groups_),
-                          .step = static_cast<std::uint32_t>(question.step)}});
+      const int base = root ? g / groups_ : g * width, branches = static_cast<int>(branch_points.size()) * members_;
+      branch_points.push_back({base,
+                               {.example = id_[g / groups_],
+                                .replica = static_cast<std::uint32_t>(g % groups_),
+                                .step = static_cast<std::uint32_t>(question.step)}});
       const auto add = [&](int row, int member) {
         parent.push_back(row);
         from.push_back(member);
       };
-      add(base, fork);
-      for (int r = 1; r <= goes_on; ++r) add(base + r, continuation_ == Continuation::alike ? fork : -1);
-      for (int k = 1; k < members_; ++k) add(joint_ && !root ? base + k : base, fork + k);
+      add(base, branches);
+      for (int r = 1; r <= goes_on; ++r) add(base + r, continuation_ == Continuation::alike ? branches : -1);
+      for (int k = 1; k < members_; ++k) add(joint_ && !root ? base + k : base, branches + k);
     }
-    auto fork = forker_(tape, question, forking);
+    auto branches = brancher_(tape, question, branch_points);
     auto rows = Rows::after(question.site.rows, std::move(parent), question.step);
-    auto choice = answer(question, rows, from, fork);
-    record_.forking.push_back(std::move(forking));
-    record_.fork.push_back(std::move(fork));
+    auto choice = answer(question, rows, from, branches);
+    record_.branch_points.push_back(std::move(branch_points));
+    record_.branches.push_back(std::move(branches));
     return choice;
   }
 
  private:
-  Choice<T> answer(const Question<T>& question, const RowsPtr& rows, const std::vector<int>& from, const Fork<T>& fork) {
+  Choice<T> answer(const Question<T>& question, const RowsPtr& rows, const std::vector<int>& from,
+                   const Branches<T>& branches) {
     const int D = question.site.columns;
     std::vector<int> option(from.size() * D);
     for (std::size_t r = 0; r < from.size(); ++r) {
-      if (from[r] >= 0) std::copy_n(&fork.option[from[r] * D], D, &option[r * D]);
+      if (from[r] >= 0) std::copy_n(&branches.option[from[r] * D], D, &option[r * D]);
       if (from[r] >= 0 || continuation_ != Continuation::sampled) continue;
       for (int d = 0; d < D; ++d) {
         auto where = Noise{random_, id_, question.step}.at(*rows, r, d);
-        where.index = Forking::continuing;
+        where.index = BranchPoint::continuing;
         option[r * D + d] = draw_option(question, rows->parent[r] * D + d, random_, where);
       }
     }
-    if (!fork.weights) return {rows, ChosenOptions{std::move(option)}};
-    bool own = rows->size() == static_cast<std::size_t>(fork.weights.rows()) / D;  // each row is the next member
+    if (!branches.weights) return {rows, ChosenOptions{std::move(option)}};
+    bool own = rows->size() == static_cast<std::size_t>(branches.weights.rows()) / D;  // each row is the next member
     for (std::size_t r = 0; own && r < from.size(); ++r) own = from[r] == static_cast<int>(r);
-    if (own) return {rows, Relaxed<T>{std::move(option), fork.weights}};
+    if (own) return {rows, Relaxed<T>{std::move(option), branches.weights}};
     // Stack the forks' weights on the expected weights; every choice takes its weights from this matrix.
-    const Var<T> both[] = {fork.weights, probabilities(question.categories().log_p())};
+    const Var<T> both[] = {branches.weights, probabilities(question.categories().log_p())};
     std::vector<int> index(option.size());
-    const auto forks = static_cast<int>(fork.weights.rows());
+    const auto all_branches = static_cast<int>(branches.weights.rows());
     for (std::size_t r = 0, c = 0; r < from.size(); ++r)
-      for (int d = 0; d < D; ++d, ++c) index[c] = (from[r] >= 0 ? from[r] * D : forks + rows->parent[r] * D) + d;
+      for (int d = 0; d < D; ++d, ++c) index[c] = (from[r] >= 0 ? from[r] * D : all_branches + rows->parent[r] * D) + d;
     const auto all = gather_rows(std::span<const Var<T>>(both), std::span<const int>(index));
     return {rows, Relaxed<T>{std::move(option), all}};
   }
@@ -87,7 +88,7 @@ class CoupledHandler final : public Handler<T> {
   const std::vector<std::uint32_t>& id_;
   int groups_, members_;
   bool joint_;
-  typename Coupled<T>::Forker forker_;
+  typename Coupled<T>::Brancher brancher_;
   Continuation continuation_;
   typename Coupled<T>::Record& record_;
 };
@@ -100,21 +101,22 @@ bool one_path_each(const Structure& structure, bool lawful) {
 }  // namespace
 
 template <class T>
-Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Forker forker, Continuation continuation, bool lawful)
+Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Brancher brancher, Continuation continuation,
+                    bool lawful)
     : groups_(groups),
       members_(members),
       joint_(one_path_each(problem.model.structure(), lawful)),
       record_(std::make_unique<Record>()) {
-  CoupledHandler<T> handler(problem, groups, members, joint_, std::move(forker), continuation, *record_);
+  CoupledHandler<T> handler(problem, groups, members, joint_, std::move(brancher), continuation, *record_);
   episode_ = problem.run(handler);
   std::vector<std::vector<int>> asking, option;
   for (int t = 0; t < steps(); ++t) {
     const std::size_t D = episode_->steps()[t].question.site.columns;
     asking.emplace_back();
     option.emplace_back();
-    for (std::size_t g = 0; g < record_->forking[t].size(); ++g) {
-      asking[t].push_back(record_->forking[t][g].row);
-      const auto of_first = std::span(record_->fork[t].option).subspan(g * members_ * D, D);
+    for (std::size_t g = 0; g < record_->branch_points[t].size(); ++g) {
+      asking[t].push_back(record_->branch_points[t][g].row);
+      const auto of_first = std::span(record_->branches[t].option).subspan(g * members_ * D, D);
       option[t].insert(option[t].end(), of_first.begin(), of_first.end());
     }
   }
@@ -127,7 +129,7 @@ std::vector<int> Coupled<T>::options(int member) const {
   for (int t = 0; t < steps(); ++t) {
     const auto D = static_cast<std::ptrdiff_t>(choices_->layout()->steps[t].columns);
     for (std::size_t g = 0; g < groups(); ++g) {
-      const auto first = record_->fork[t].option.begin() + static_cast<std::ptrdiff_t>(g * members_ + member) * D;
+      const auto first = record_->branches[t].option.begin() + static_cast<std::ptrdiff_t>(g * members_ + member) * D;
       result.insert(result.end(), first, first + D);
     }
   }

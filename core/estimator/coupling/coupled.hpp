@@ -20,13 +20,13 @@ namespace hardgrad {
 
 /// The members of the groups that choose at one step. Groups of one example are adjacent.
 template <class T>
-struct Fork {
+struct Branches {
   std::vector<int> option;  ///< [groups K D], 0 where relaxed
   Var<T> weights = {};      ///< [groups K D, S] if some members are relaxed; hard members are one-hot
 };
 
 /// One group at one step.
-struct Forking {
+struct BranchPoint {
   int row;     ///< the row of the site that chooses; in a column with one option all members take option 0
   Draw where;  ///< example, group (as replica) and step; the group draws at this key with any index below `continuing`
   static constexpr std::uint32_t continuing = 1u << 30;
@@ -42,11 +42,11 @@ enum class Continuation {
 template <class T>
 class Coupled {
  public:
-  using Forker = std::function<Fork<T>(Tape<T>&, const Question<T>&, const std::vector<Forking>&)>;
+  using Brancher = std::function<Branches<T>(Tape<T>&, const Question<T>&, const std::vector<BranchPoint>&)>;
   /// Runs the problem's model with `groups` independent groups per example, each of `members` (K). If `lawful` is false,
   /// members other than the first need not follow the choice's distribution; then use reward_to_go credit only.
-  Coupled(const Problem<T>& problem, int groups, int members, Forker forker, Continuation continuation = Continuation::sampled,
-          bool lawful = true);
+  Coupled(const Problem<T>& problem, int groups, int members, Brancher brancher,
+          Continuation continuation = Continuation::sampled, bool lawful = true);
 
   Episode<T>& episode() { return *episode_; }
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }
@@ -60,16 +60,16 @@ class Coupled {
   PerChoice losses(int member, Credit credit) const;
   /// The rows of a cost on the paths of the groups' first members.
   std::vector<int> first_members(const Rows& rows) const;
-  /// The weights [groups members D, S] of a step whose forker relaxed some members.
-  Var<T> weights(int step) const { return record_->fork[step].weights; }
+  /// The weights [groups members D, S] of a step whose brancher relaxed some members.
+  Var<T> weights(int step) const { return record_->branches[step].weights; }
   /// Mean of the costs: over all members if each follows the distribution and has rows of its own, else over the first members.
   Var<T> path(bool all_members);
   /// Mean loss of the first members.
   double mean_loss() const;
 
   struct Record {
-    std::vector<std::vector<Forking>> forking;
-    std::vector<Fork<T>> fork;
+    std::vector<std::vector<BranchPoint>> branch_points;
+    std::vector<Branches<T>> branches;
   };
 
  private:

@@ -27,46 +27,46 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
 
   std::vector<double> p, kept;  // concatenated over all choices: [S] and [kept] per choice
   std::vector<int> option(members_);
-  const auto forker = [&](Tape<T>&, const Question<T>& question, const std::vector<Forking>& forking) {
+  const auto brancher = [&](Tape<T>&, const Question<T>& question, const std::vector<BranchPoint>& branch_points) {
     const auto& all_options = question.categories().options();
     const auto log_p = question.categories().log_p().value();
-    const std::size_t D = question.site.columns, S = log_p.cols, choices = forking.size() * D;
+    const std::size_t D = question.site.columns, S = log_p.cols, choices = branch_points.size() * D;
     const std::size_t first_p = p.size(), first_kept = kept.size();
     p.resize(first_p + choices * S);
     kept.resize(first_kept + choices * kept_);
     std::vector<double> of_question(log_p.data, log_p.data + log_p.size());
     kernels::exp_all(of_question.data(), of_question.data(), of_question.size());
-    Fork<T> fork{std::vector<int>(forking.size() * members * D)};
+    Branches<T> branches{std::vector<int>(branch_points.size() * members * D)};
     if (together(all_options, S)) {
       std::vector<std::span<int>> of_members(members_);
-      for (std::size_t g = 0; g < forking.size(); ++g) {
+      for (std::size_t g = 0; g < branch_points.size(); ++g) {
         const auto of_row = std::span(p).subspan(first_p + g * D * S, D * S);
-        std::copy_n(of_question.begin() + static_cast<std::ptrdiff_t>(forking[g].row * D * S), D * S, of_row.begin());
-        for (int m = 0; m < members_; ++m) of_members[m] = std::span(fork.option).subspan((g * members_ + m) * D, D);
-        draw_columns(of_row, of_members, problem.random, forking[g].where);
+        std::copy_n(of_question.begin() + static_cast<std::ptrdiff_t>(branch_points[g].row * D * S), D * S, of_row.begin());
+        for (int m = 0; m < members_; ++m) of_members[m] = std::span(branches.option).subspan((g * members_ + m) * D, D);
+        draw_columns(of_row, of_members, problem.random, branch_points[g].where);
       }
-      return fork;
+      return branches;
     }
     for (std::size_t c = 0; c < choices; ++c) {
-      const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, options = all_options[asked];
+      const std::size_t g = c / D, d = c % D, asked = branch_points[g].row * D + d, options = all_options[asked];
       if (options == 1) continue;
       const auto of_cell = std::span(p).subspan(first_p + c * S, options);
       std::copy_n(of_question.begin() + static_cast<std::ptrdiff_t>(asked * S), options, of_cell.begin());
-      auto where = forking[g].where;
+      auto where = branch_points[g].where;
       where.column = static_cast<std::uint32_t>(d);
       std::fill(option.begin(), option.end(), 0);
       Coupling coupling{of_cell, option, std::span(kept).subspan(first_kept + c * kept_, kept_)};
       draw(coupling, problem.random, where);
-      for (int m = 0; m < members; ++m) fork.option[(g * members + m) * D + d] = option[m < members_ && !one_each ? m : 0];
-      for (int k = 1; k < members_; ++k) fork.option[(g * members + member(d, k)) * D + d] = option[k];
+      for (int m = 0; m < members; ++m) branches.option[(g * members + m) * D + d] = option[m < members_ && !one_each ? m : 0];
+      for (int k = 1; k < members_; ++k) branches.option[(g * members + member(d, k)) * D + d] = option[k];
     }
-    return fork;
+    return branches;
   };
 
   // Rows that left the base path take its later options if both have the same distribution there.
   const auto continuation = structure.independent() ? Continuation::alike : Continuation::sampled;
   const auto credit = all_lawful() ? credit_ : Credit::reward_to_go;
-  Coupled<T> run(problem, problem.one_copy ? 1 : groups_, members, forker, continuation, all_lawful());
+  Coupled<T> run(problem, problem.one_copy ? 1 : groups_, members, brancher, continuation, all_lawful());
   std::vector<PerChoice> f;
   std::vector<std::vector<int>> taken;
   for (int m = 0; m < members; ++m) {

@@ -86,7 +86,7 @@ class FlipHandler final : public Handler<T> {
     const int D = question.site.columns;
     for (int d = 0; d < D; ++d) {
       auto where = Noise{problem_.random, problem_.batch.id, question.step}.at(rows, row, d);
-      where.index = Forking::continuing;
+      where.index = BranchPoint::continuing;
       to[d] = draw_option(question, rows.parent[row] * D + d, problem_.random, where);
     }
   }

@@ -107,24 +107,24 @@ AtLogits RelaxedChoices::direction(double temperature, const AtLogits& g) const 
 }
 
 template <class T>
-void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking>& forking, Fork<T>& fork, Tape<T>& tape,
-                          Randomness& random) {
+void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<BranchPoint>& branch_points, Branches<T>& branches,
+                          Tape<T>& tape, Randomness& random) {
   const auto& all_options = question.categories().options();
   const auto log_p = question.categories().log_p().value();
   const std::size_t S = log_p.cols, D = question.site.columns;
   auto& all_given = given_.emplace_back();
-  all_given.reserve(forking.size() * D * S);
+  all_given.reserve(branch_points.size() * D * S);
   // For each group, the columns of member after member: the hard ones, then w and w~ for each temperature.
   MatrixView<T> weights;
   if (!temperatures_.empty()) {
-    fork.weights = tape.input(fork.option.size(), S);
-    weights = tape.mutable_value(fork.weights);
+    branches.weights = tape.input(branches.option.size(), S);
+    weights = tape.mutable_value(branches.weights);
   }
   std::vector<double> l, free, given;
   std::vector<T> w;
   std::vector<int> options, option;
   std::vector<Draw> where;
-  for_blocks(forking.size(), D, [&](std::size_t from, std::size_t to) {
+  for_blocks(branch_points.size(), D, [&](std::size_t from, std::size_t to) {
     const std::size_t choices = (to - from) * D;
     for (auto* numbers : {&free, &given}) numbers->assign(choices * S, 0);
     l.resize(choices * S);
@@ -132,13 +132,13 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
     options.resize(choices);
     option.assign(choices, 0);
     for (std::size_t g = from, c = 0; g < to; ++g, c += D) {
-      std::copy_n(log_p.row(forking[g].row * D), D * S, &l[c * S]);
-      std::copy_n(&all_options[forking[g].row * D], D, &options[c]);
+      std::copy_n(log_p.row(branch_points[g].row * D), D * S, &l[c * S]);
+      std::copy_n(&all_options[branch_points[g].row * D], D, &options[c]);
     }
     const std::size_t together = all_are(options, S) ? D : 1;  // choices that are drawn from one place on
     where.clear();
     for (std::size_t c = 0; c < choices; c += together) {
-      where.push_back(forking[from + c / D].where);
+      where.push_back(branch_points[from + c / D].where);
       where.back().column = static_cast<std::uint32_t>(c % D);
     }
     const bool all_choose = *std::min_element(options.begin(), options.end()) > 1;
@@ -149,7 +149,7 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
     else
       perturb_given({S, options, l}, option, where, random, given);
     all_given.insert(all_given.end(), given.begin(), given.end());
-    for (std::size_t g = from; g < to; ++g) std::copy_n(&option[(g - from) * D], D, &fork.option[g * members_ * D]);
+    for (std::size_t g = from; g < to; ++g) std::copy_n(&option[(g - from) * D], D, &branches.option[g * members_ * D]);
 
     for (int k = 0; k < members_ && weights.data; ++k) {
       const bool from_given = !coupled_ && k % 2 == 0;
@@ -172,12 +172,12 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
     : coupled_(coupled),
       temperatures_(std::move(temperatures)),
       members_(1 + static_cast<int>(temperatures_.size()) * (coupled ? 1 : 2)) {
-  const auto forker = [&](Tape<T>& tape, const Question<T>& question, const std::vector<Forking>& forking) {
-    Fork<T> fork{std::vector<int>(forking.size() * members_ * question.site.columns)};
-    relax(question, forking, fork, tape, problem.random);
-    return fork;
+  const auto brancher = [&](Tape<T>& tape, const Question<T>& question, const std::vector<BranchPoint>& branch_points) {
+    Branches<T> branches{std::vector<int>(branch_points.size() * members_ * question.site.columns)};
+    relax(question, branch_points, branches, tape, problem.random);
+    return branches;
   };
-  run_ = std::make_unique<Coupled<T>>(problem, groups, members_, forker, Continuation::expected);
+  run_ = std::make_unique<Coupled<T>>(problem, groups, members_, brancher, Continuation::expected);
   const auto& choices = run_->choices();
   relaxed_.emplace(RelaxedChoices{
       .layout = choices.layout(), .option = run_->options(0), .p = choices.p(), .given = choices.flat(std::move(given_))});

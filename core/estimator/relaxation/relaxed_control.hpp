@@ -54,7 +54,7 @@ class RelaxedRun {
   Coupled<T>& run() { return *run_; }
 
  private:
-  void relax(const Question<T>& question, const std::vector<Forking>& forking, Fork<T>& fork, Tape<T>& tape,
+  void relax(const Question<T>& question, const std::vector<BranchPoint>& branch_points, Branches<T>& branches, Tape<T>& tape,
              Randomness& random);
   int free_member(std::size_t temperature) const { return static_cast<int>(coupled_ ? 1 + temperature : 1 + 2 * temperature); }
   int given_member(std::size_t temperature) const { return free_member(temperature) + (coupled_ ? 0 : 1); }
