@@ -30,14 +30,14 @@ class GappedSt final : public RelaxationEstimator<T> {
   GappedSt(const Config& config, const Structure&, Key) : RelaxationEstimator<T>(config.samples), config_(config) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();
-    auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = context.draw();
+    auto moves = context.constants([&](std::size_t r, std::span<double> move) {
       const double most = *std::max_element(move.begin(), move.end());
       for (int i = 0; i < static_cast<int>(move.size()); ++i)
         move[i] = i == option[r] ? most - move[i] : -std::max(0.0, move[i] + config_.gap - most);
     });
-    return straight_through(asked, std::move(option), asked.softmax(moves, config_.temperature));
+    return straight_through(context, std::move(option), context.softmax(moves, config_.temperature));
   }
   Config config_;
 };

@@ -24,10 +24,10 @@ class GumbelRao final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();  // at index 0; the noise uses the later indices
-    const auto total = sum_of_softmax_given(asked, option, config_.temperature, asked.rao_samples, options_);
-    return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / asked.rao_samples)));
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = context.draw();  // at index 0; the noise uses the later indices
+    const auto total = sum_of_softmax_given(context, option, config_.temperature, context.rao_samples, options_);
+    return straight_through(context, std::move(option), affine(total, static_cast<T>(1.0 / context.rao_samples)));
   }
   Config config_;
   std::uint32_t options_;

@@ -20,8 +20,8 @@ class GumbelSoftmax final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    return {{}, asked.softmax(asked.gumbels(), config_.temperature)};
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    return {{}, context.softmax(context.gumbels(), config_.temperature)};
   }
   Config config_;
 };

@@ -28,15 +28,15 @@ class ReinMax final : public RelaxationEstimator<T> {
   ReinMax(const Config& config, const Structure&, Key) : RelaxationEstimator<T>(config.samples), config_(config) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = context.draw();
     // The softmax of the moved logits is (p_T + z) / 2, so its Jacobian is J((p_T + z) / 2).
-    const auto theta = halfway(asked, option, config_.temperature);
-    auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
-      for (std::size_t i = 0; i < move.size(); ++i) move[i] = theta[r * asked.width() + i] - move[i];
+    const auto theta = halfway(context, option, config_.temperature);
+    auto moves = context.constants([&](std::size_t r, std::span<double> move) {
+      for (std::size_t i = 0; i < move.size(); ++i) move[i] = theta[r * context.width() + i] - move[i];
     });
-    auto soft = subtract(affine(asked.softmax(moves, 1), T{2}), affine(asked.softmax(), T{0.5}));
-    return straight_through(asked, std::move(option), soft);
+    auto soft = subtract(affine(context.softmax(moves, 1), T{2}), affine(context.softmax(), T{0.5}));
+    return straight_through(context, std::move(option), soft);
   }
   Config config_;
 };

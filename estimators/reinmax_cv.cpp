@@ -52,29 +52,29 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
     std::vector<int> option;
     Var<T> made;  // the noise behind the choice
     if (config_.noise == Noise::drawn)
-      made = asked.gumbels(&option);
+      made = context.gumbels(&option);
     else
-      option = asked.draw();
-    const auto second = moved_to(asked, halfway(asked, option, config_.temperature));
-    auto soft = subtract(affine(asked.softmax(second, 1), T{2}), affine(asked.softmax(), T{0.5}));
+      option = context.draw();
+    const auto second = moved_to(context, halfway(context, option, config_.temperature));
+    auto soft = subtract(affine(context.softmax(second, 1), T{2}), affine(context.softmax(), T{0.5}));
 
-    const auto theta = halfway(asked, option);
-    const auto relaxed = [&](Var<T> noise) { return asked.softmax(noise, config_.control_temperature); };
-    const auto given = [&](int m) { return relaxed(asked.gumbels_given(option, 1 + m * options_, theta)); };
-    soft = subtract(soft, affine(config_.noise == Noise::drawn ? relaxed(add(made, moved_to(asked, theta))) : given(0),
+    const auto theta = halfway(context, option);
+    const auto relaxed = [&](Var<T> noise) { return context.softmax(noise, config_.control_temperature); };
+    const auto given = [&](int m) { return relaxed(context.gumbels_given(option, 1 + m * options_, theta)); };
+    soft = subtract(soft, affine(config_.noise == Noise::drawn ? relaxed(add(made, moved_to(context, theta))) : given(0),
                                  static_cast<T>(config_.eta)));
-    for (int m = 1; m <= asked.rao_samples; ++m)
-      soft = add(soft, affine(given(m), static_cast<T>(config_.eta / asked.rao_samples)));
-    return straight_through(asked, std::move(option), soft);
+    for (int m = 1; m <= context.rao_samples; ++m)
+      soft = add(soft, affine(given(m), static_cast<T>(config_.eta / context.rao_samples)));
+    return straight_through(context, std::move(option), soft);
   }
   /// The offset of the logits that makes them equal to `to` [R, S].
-  static Var<T> moved_to(const Relaxing<T>& asked, const std::vector<double>& to) {
-    return asked.constants([&](std::size_t r, std::span<double> move) {
-      for (std::size_t i = 0; i < move.size(); ++i) move[i] = to[r * asked.width() + i] - move[i];
+  static Var<T> moved_to(const RelaxationContext<T>& context, const std::vector<double>& to) {
+    return context.constants([&](std::size_t r, std::span<double> move) {
+      for (std::size_t i = 0; i < move.size(); ++i) move[i] = to[r * context.width() + i] - move[i];
     });
   }
   Config config_;

@@ -29,12 +29,12 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();  // at index 0; the noise uses the later indices
-    const auto theta = halfway(asked, option);
-    const auto total = sum_of_softmax_given<T>(asked, option, config_.temperature, asked.rao_samples, options_, theta);
-    auto soft = subtract(affine(total, static_cast<T>(2.0 / asked.rao_samples)), affine(asked.softmax(), T{0.5}));
-    return straight_through(asked, std::move(option), soft);
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = context.draw();  // at index 0; the noise uses the later indices
+    const auto theta = halfway(context, option);
+    const auto total = sum_of_softmax_given<T>(context, option, config_.temperature, context.rao_samples, options_, theta);
+    auto soft = subtract(affine(total, static_cast<T>(2.0 / context.rao_samples)), affine(context.softmax(), T{0.5}));
+    return straight_through(context, std::move(option), soft);
   }
   Config config_;
   std::uint32_t options_;

@@ -19,10 +19,10 @@ class StGumbel final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
     std::vector<int> option;
-    auto soft = asked.softmax(asked.gumbels(&option), config_.temperature);
-    return straight_through(asked, std::move(option), soft);
+    auto soft = context.softmax(context.gumbels(&option), config_.temperature);
+    return straight_through(context, std::move(option), soft);
   }
   Config config_;
 };

@@ -34,8 +34,8 @@ class StraightThrough final : public RelaxationEstimator<T> {
       : RelaxationEstimator<T>(config.samples), backward_(config.temperature), forward_(config.forward_temperature) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    return hardgrad::straight_through(asked, asked.draw(forward_), asked.softmax(backward_));
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    return hardgrad::straight_through(context, context.draw(forward_), context.softmax(backward_));
   }
   double backward_, forward_;
 };

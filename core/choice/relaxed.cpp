@@ -10,7 +10,7 @@
 namespace hardgrad {
 
 template <class T>
-std::vector<int> Relaxing<T>::options() const {
+std::vector<int> RelaxationContext<T>::options() const {
   std::vector<int> result(from.size());
   const auto& all = question.categories().options();
   for (std::size_t r = 0; r < result.size(); ++r) result[r] = all[from[r]];
@@ -18,7 +18,7 @@ std::vector<int> Relaxing<T>::options() const {
 }
 
 template <class T>
-std::vector<double> Relaxing<T>::log_p() const {
+std::vector<double> RelaxationContext<T>::log_p() const {
   std::vector<double> result(size() * width());
   const auto all = question.categories().log_p().value();
   for (std::size_t r = 0; r < size(); ++r)
@@ -27,7 +27,7 @@ std::vector<double> Relaxing<T>::log_p() const {
 }
 
 template <class T>
-std::vector<Draw> Relaxing<T>::where(std::uint32_t index) const {
+std::vector<Draw> RelaxationContext<T>::where(std::uint32_t index) const {
   const Noise noise{random, id, question.step};
   std::vector<Draw> result(rows.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -38,31 +38,31 @@ std::vector<Draw> Relaxing<T>::where(std::uint32_t index) const {
 }
 
 template <class T>
-Var<T> Relaxing<T>::constant(const std::vector<double>& numbers) const {
+Var<T> RelaxationContext<T>::constant(const std::vector<double>& numbers) const {
   const auto all = tape.constant(size(), width());
   std::copy(numbers.begin(), numbers.end(), tape.mutable_value(all).data);
   return all;
 }
 
 template <class T>
-Var<T> Relaxing<T>::softmax(Var<T> shift, double temperature) const {
+Var<T> RelaxationContext<T>::softmax(Var<T> shift, double temperature) const {
   return softmax_of(add(gather_rows(question.categories().logits(), std::span<const int>(from)), shift), temperature);
 }
 
 template <class T>
-Var<T> Relaxing<T>::softmax(double temperature) const {
+Var<T> RelaxationContext<T>::softmax(double temperature) const {
   if (temperature == 1) return gather_rows(probabilities(question.categories().log_p()), std::span<const int>(from));
   return softmax_of(gather_rows(question.categories().logits(), std::span<const int>(from)), temperature);
 }
 
 template <class T>
-Var<T> Relaxing<T>::softmax_of(Var<T> logits, double temperature) const {
+Var<T> RelaxationContext<T>::softmax_of(Var<T> logits, double temperature) const {
   const auto scaled = affine(logits, static_cast<T>(1 / temperature));
   return probabilities(log_softmax(scaled, std::span<const int>(count)));
 }
 
 template <class T>
-std::vector<int> Relaxing<T>::draw(double temperature) const {
+std::vector<int> RelaxationContext<T>::draw(double temperature) const {
   if (temperature == 1) return draw_options(question, rows, random, id);
   const auto z = log_p();
   std::vector<double> p(z.size());
@@ -79,7 +79,7 @@ std::vector<int> Relaxing<T>::draw(double temperature) const {
 }
 
 template <class T>
-Var<T> Relaxing<T>::gumbels(std::vector<int>* option) const {
+Var<T> RelaxationContext<T>::gumbels(std::vector<int>* option) const {
   const auto p = log_p();
   std::vector<int> made(size());
   std::vector<double> z(p.size());
@@ -90,7 +90,8 @@ Var<T> Relaxing<T>::gumbels(std::vector<int>* option) const {
 }
 
 template <class T>
-Var<T> Relaxing<T>::gumbels_given(const std::vector<int>& option, std::uint32_t index, std::span<const double> of) const {
+Var<T> RelaxationContext<T>::gumbels_given(const std::vector<int>& option, std::uint32_t index,
+                                           std::span<const double> of) const {
   const auto p = log_p();
   std::vector<double> z(p.size());
   perturb_given({width(), count, of.empty() ? std::span<const double>(p) : of}, option, where(index), random, z);
@@ -109,8 +110,8 @@ Relaxed<T> straight_through(Tape<T>& tape, const Choice<T>& hard, Var<T> soft) {
 }
 
 template <class T>
-Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, Var<T> soft) {
-  return straight_through(asked.tape, Choice<T>{{}, ChosenOptions{std::move(option)}}, soft);
+Relaxed<T> straight_through(const RelaxationContext<T>& context, std::vector<int> option, Var<T> soft) {
+  return straight_through(context.tape, Choice<T>{{}, ChosenOptions{std::move(option)}}, soft);
 }
 
 template <class T>
@@ -119,10 +120,10 @@ Choice<T> RelaxedHandler<T>::choose(Tape<T>& tape, const Question<T>& question) 
   return {rows, relax_({tape, question, *rows, random_, id_, rao_samples_})};
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                       \
-  template struct Relaxing<T>;                                                        \
-  template Relaxed<T> straight_through(Tape<T>&, const Choice<T>&, Var<T>);           \
-  template Relaxed<T> straight_through(const Relaxing<T>&, std::vector<int>, Var<T>); \
+#define HARDGRAD_INSTANTIATE(T)                                                                \
+  template struct RelaxationContext<T>;                                                        \
+  template Relaxed<T> straight_through(Tape<T>&, const Choice<T>&, Var<T>);                    \
+  template Relaxed<T> straight_through(const RelaxationContext<T>&, std::vector<int>, Var<T>); \
   template class RelaxedHandler<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -11,7 +11,7 @@ namespace hardgrad {
 
 /// The R choices (columns of rows) after one question, whose weights are to be computed.
 template <class T>
-struct Relaxing {
+struct RelaxationContext {
   Tape<T>& tape;
   const Question<T>& question;
   const Rows& rows;
@@ -59,13 +59,13 @@ template <class T>
 Relaxed<T> straight_through(Tape<T>& tape, const Choice<T>& hard, Var<T> soft);
 /// The same of one option for each choice.
 template <class T>
-Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, Var<T> soft);
+Relaxed<T> straight_through(const RelaxationContext<T>& context, std::vector<int> option, Var<T> soft);
 
 /// Answers with the result of `relax`; `samples` rows per example.
 template <class T>
 class RelaxedHandler final : public Handler<T> {
  public:
-  using Relax = std::function<Relaxed<T>(const Relaxing<T>&)>;
+  using Relax = std::function<Relaxed<T>(const RelaxationContext<T>&)>;
   RelaxedHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id, Relax relax, int rao_samples = 1)
       : samples_(samples), rao_samples_(rao_samples), random_(random), id_(id), relax_(std::move(relax)) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
@@ -77,7 +77,7 @@ class RelaxedHandler final : public Handler<T> {
   Relax relax_;
 };
 
-extern template struct Relaxing<float>;
-extern template struct Relaxing<double>;
+extern template struct RelaxationContext<float>;
+extern template struct RelaxationContext<double>;
 
 }  // namespace hardgrad

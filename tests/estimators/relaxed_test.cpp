@@ -442,13 +442,13 @@ class Halved final : public RelaxationEstimator<double> {
   Halved() : RelaxationEstimator<double>(1) {}
 
  private:
-  Relaxed<double> relax(const Relaxing<double>& asked) const override {
-    auto option = asked.draw();
-    auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
+  Relaxed<double> relax(const RelaxationContext<double>& context) const override {
+    auto option = context.draw();
+    auto moves = context.constants([&](std::size_t r, std::span<double> move) {
       for (std::size_t i = 0; i < move.size(); ++i)
         move[i] = std::log((std::exp(move[i]) + (static_cast<int>(i) == option[r])) / 2) - move[i];
     });
-    return straight_through(asked, option, affine(asked.softmax(moves, 1), 2.0));
+    return straight_through(context, option, affine(context.softmax(moves, 1), 2.0));
   }
 };
 

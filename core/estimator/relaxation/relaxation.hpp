@@ -27,30 +27,30 @@ class RelaxationEstimator : public Estimator<T> {
     const int samples = problem.one_copy ? 1 : samples_;
     const int inner = problem.inner_copies > 0 ? problem.inner_copies : rao_samples_;
     RelaxedHandler<T> handler(
-        samples, problem.random, problem.batch.id, [&](const Relaxing<T>& asked) { return relax(asked); }, inner);
+        samples, problem.random, problem.batch.id, [&](const RelaxationContext<T>& context) { return relax(context); }, inner);
     return path_estimate(problem, samples, handler);
   }
 
  protected:
   explicit RelaxationEstimator(int samples) : samples_(samples) {}
-  /// Averages a term over Relaxing::rao_samples draws of the noise given the choice. The gradient is linear in this average unless later
-  /// choices depend on earlier ones: their Jacobians are multiplied.
+  /// Averages a term over RelaxationContext::rao_samples draws of the noise given the choice. The gradient is linear in this
+  /// average unless later choices depend on earlier ones: their Jacobians are multiplied.
   RelaxationEstimator(int samples, int rao_samples, const Structure& structure)
       : samples_(samples), rao_samples_(rao_samples), inner_(structure.independent() ? rao_samples_ : 1) {}
-  virtual Relaxed<T> relax(const Relaxing<T>& asked) const = 0;
+  virtual Relaxed<T> relax(const RelaxationContext<T>& context) const = 0;
 
  private:
   int samples_, rao_samples_ = 1, inner_ = 1;
 };
 
 /// [R, S] the sum of `samples` relaxed choices, each with new noise given the option. Draws use the indices from 1 on, `most`
-/// per sample, so that they do not depend on the batch. `of`: as in Relaxing::gumbels_given.
+/// per sample, so that they do not depend on the batch. `of`: as in RelaxationContext::gumbels_given.
 template <class T>
-Var<T> sum_of_softmax_given(const Relaxing<T>& asked, const std::vector<int>& option, double temperature, int samples,
-                            std::uint32_t most, std::span<const double> of = {}) {
+Var<T> sum_of_softmax_given(const RelaxationContext<T>& context, const std::vector<int>& option, double temperature,
+                            int samples, std::uint32_t most, std::span<const double> of = {}) {
   Var<T> total;
   for (int m = 0; m < samples; ++m) {
-    auto soft = asked.softmax(asked.gumbels_given(option, 1 + m * most, of), temperature);
+    auto soft = context.softmax(context.gumbels_given(option, 1 + m * most, of), temperature);
     total = total ? add(total, soft) : soft;
   }
   return total;
@@ -83,18 +83,18 @@ struct RaoConfig : RelaxationConfig {
 /// log((p_T + z) / 2) [R, S] for every choice's options, p_T the softmax at a temperature; 0 where there is no choice. Computed
 /// in logarithms, so that probabilities that underflow keep a finite log.
 template <class T>
-std::vector<double> halfway(const Relaxing<T>& asked, const std::vector<int>& option, double temperature = 1) {
-  auto at = asked.log_p();
-  for (std::size_t r = 0; r < asked.size(); ++r) {
-    if (asked.count[r] == 1) continue;
-    double* log_p = &at[r * asked.width()];
+std::vector<double> halfway(const RelaxationContext<T>& context, const std::vector<int>& option, double temperature = 1) {
+  auto at = context.log_p();
+  for (std::size_t r = 0; r < context.size(); ++r) {
+    if (context.count[r] == 1) continue;
+    double* log_p = &at[r * context.width()];
     if (temperature != 1) {
       double most = -INFINITY, sum = 0;
-      for (int i = 0; i < asked.count[r]; ++i) most = std::max(most, log_p[i] /= temperature);
-      for (int i = 0; i < asked.count[r]; ++i) sum += std::exp(log_p[i] - most);
-      for (int i = 0; i < asked.count[r]; ++i) log_p[i] -= most + std::log(sum);
+      for (int i = 0; i < context.count[r]; ++i) most = std::max(most, log_p[i] /= temperature);
+      for (int i = 0; i < context.count[r]; ++i) sum += std::exp(log_p[i] - most);
+      for (int i = 0; i < context.count[r]; ++i) log_p[i] -= most + std::log(sum);
     }
-    for (int i = 0; i < asked.count[r]; ++i)
+    for (int i = 0; i < context.count[r]; ++i)
       log_p[i] = i == option[r] ? std::log1p(std::expm1(log_p[i]) / 2) : log_p[i] - std::log(2.0);
   }
   return at;

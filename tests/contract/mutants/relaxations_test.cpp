@@ -12,9 +12,9 @@ namespace {
 
 /// The constant offset that moves the logits to `to` [R, S]; with sign -1 their sum, which is wrong.
 template <class T>
-Var<T> moved_to(const Relaxing<T>& asked, const std::vector<double>& to, double sign = 1) {
-  return asked.constants([&](std::size_t r, std::span<double> move) {
-    for (std::size_t i = 0; i < move.size(); ++i) move[i] = to[r * asked.width() + i] - sign * move[i];
+Var<T> moved_to(const RelaxationContext<T>& context, const std::vector<double>& to, double sign = 1) {
+  return context.constants([&](std::size_t r, std::span<double> move) {
+    for (std::size_t i = 0; i < move.size(); ++i) move[i] = to[r * context.width() + i] - sign * move[i];
   });
 }
 
@@ -28,10 +28,10 @@ class StraightThrough final : public RelaxationEstimator<T> {
         forward_(settings.real("forward_temperature")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = fault_("draws at temperature 1") ? asked.draw() : asked.draw(forward_);
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = fault_("draws at temperature 1") ? context.draw() : context.draw(forward_);
     const double used = fault_("derivative at temperature 1") ? 1 : fault_("inverse temperature") ? 1 / backward_ : backward_;
-    return straight_through(asked, std::move(option), asked.softmax(used));
+    return straight_through(context, std::move(option), context.softmax(used));
   }
   Fault fault_;
   double backward_, forward_;
@@ -47,15 +47,15 @@ class GappedSt final : public RelaxationEstimator<T> {
         gap_(fault_("sign of the gap") ? -settings.real("gap") : settings.real("gap")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = context.draw();
     const double up = fault_("sign of m_1") ? 1 : -1, down = fault_("sign of m_2") ? 1 : -1;
-    auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
+    auto moves = context.constants([&](std::size_t r, std::span<double> move) {
       const double most = *std::max_element(move.begin(), move.end());
       for (int i = 0; i < static_cast<int>(move.size()); ++i)
         move[i] = i == option[r] ? most + up * move[i] : down * std::max(0.0, move[i] + gap_ - most);
     });
-    return straight_through(asked, std::move(option), asked.softmax(moves, temperature_));
+    return straight_through(context, std::move(option), context.softmax(moves, temperature_));
   }
   Fault fault_;
   double temperature_, gap_;
@@ -72,10 +72,10 @@ class GumbelRao final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();
-    const auto total = sum_of_softmax_given(asked, option, temperature_, asked.rao_samples, options_);
-    return straight_through(asked, std::move(option), affine(total, static_cast<T>(factor_ / asked.rao_samples)));
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = context.draw();
+    const auto total = sum_of_softmax_given(context, option, temperature_, context.rao_samples, options_);
+    return straight_through(context, std::move(option), affine(total, static_cast<T>(factor_ / context.rao_samples)));
   }
   double factor_, temperature_;
   std::uint32_t options_;
@@ -88,11 +88,11 @@ class ReinMax final : public RelaxationEstimator<T> {
       : RelaxationEstimator<T>(settings.integer("samples")), fault_(settings), temperature_(settings.real("temperature")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();
-    const auto move = moved_to(asked, halfway(asked, option, temperature_), fault_("sign of the move") ? -1 : 1);
-    const auto first_order = affine(asked.softmax(), static_cast<T>(fault_("weight of the first order") ? 1.5 : 0.5));
-    return straight_through(asked, std::move(option), subtract(affine(asked.softmax(move, 1), T{2}), first_order));
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = context.draw();
+    const auto move = moved_to(context, halfway(context, option, temperature_), fault_("sign of the move") ? -1 : 1);
+    const auto first_order = affine(context.softmax(), static_cast<T>(fault_("weight of the first order") ? 1.5 : 0.5));
+    return straight_through(context, std::move(option), subtract(affine(context.softmax(move, 1), T{2}), first_order));
   }
   Fault fault_;
   double temperature_;
@@ -109,13 +109,13 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();
-    const auto theta = fault_("noise at p") ? asked.log_p() : halfway(asked, option);
-    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, asked.rao_samples, options_, theta);
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
+    auto option = context.draw();
+    const auto theta = fault_("noise at p") ? context.log_p() : halfway(context, option);
+    const auto total = sum_of_softmax_given<T>(context, option, temperature_, context.rao_samples, options_, theta);
     const double factor = fault_("factor of the mean") ? 1 : 2;
-    const auto mean = affine(total, static_cast<T>(factor / asked.rao_samples));
-    return straight_through(asked, std::move(option), subtract(mean, affine(asked.softmax(), T{0.5})));
+    const auto mean = affine(total, static_cast<T>(factor / context.rao_samples));
+    return straight_through(context, std::move(option), subtract(mean, affine(context.softmax(), T{0.5})));
   }
   Fault fault_;
   double temperature_;
@@ -136,25 +136,26 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+  Relaxed<T> relax(const RelaxationContext<T>& context) const override {
     std::vector<int> option;
     Var<T> made;
     if (drawn_)
-      made = asked.gumbels(&option);
+      made = context.gumbels(&option);
     else
-      option = asked.draw();
-    const auto second = asked.softmax(moved_to(asked, halfway(asked, option, temperature_)), 1);
-    const auto theta = halfway(asked, option);
+      option = context.draw();
+    const auto second = context.softmax(moved_to(context, halfway(context, option, temperature_)), 1);
+    const auto theta = halfway(context, option);
     const auto given = [&](int m) {
       const auto of = std::span<const double>(theta).first(fault_("noise given at p") ? 0 : theta.size());
-      return asked.softmax(asked.gumbels_given(option, 1 + m * options_, of), control_temperature_);
+      return context.softmax(context.gumbels_given(option, 1 + m * options_, of), control_temperature_);
     };
-    const auto noise = [&] { return fault_("drawn noise at p") ? made : add(made, moved_to(asked, theta)); };
-    const auto single = drawn_ ? asked.softmax(noise(), control_temperature_) : given(0);
-    auto soft = subtract(affine(second, T{2}), affine(asked.softmax(), T{0.5}));
+    const auto noise = [&] { return fault_("drawn noise at p") ? made : add(made, moved_to(context, theta)); };
+    const auto single = drawn_ ? context.softmax(noise(), control_temperature_) : given(0);
+    auto soft = subtract(affine(second, T{2}), affine(context.softmax(), T{0.5}));
     soft = add(soft, affine(single, static_cast<T>(fault_("sign of the control") ? eta_ : -eta_)));
-    for (int m = 1; m <= asked.rao_samples; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / asked.rao_samples)));
-    return straight_through(asked, std::move(option), soft);
+    for (int m = 1; m <= context.rao_samples; ++m)
+      soft = add(soft, affine(given(m), static_cast<T>(eta_ / context.rao_samples)));
+    return straight_through(context, std::move(option), soft);
   }
   Fault fault_;
   double temperature_, control_temperature_, eta_;

@@ -91,7 +91,9 @@ TEST_CASE("log probabilities that do not sum to one are rejected") {
 
 /// Gumbel-softmax weights.
 RelaxedHandler<double>::Relax concrete(double temperature) {
-  return [=](const Relaxing<double>& asked) { return Relaxed<double>{{}, asked.softmax(asked.gumbels(), temperature)}; };
+  return [=](const RelaxationContext<double>& context) {
+    return Relaxed<double>{{}, context.softmax(context.gumbels(), temperature)};
+  };
 }
 
 TEST_CASE("expected and relaxed weights are distributions over the options, and a cold relaxation is a choice") {
