@@ -210,7 +210,7 @@ class Episode {
  private:
   /// Adds a divergence to the costs, times `weight`.
   void diverge(const RowsPtr& rows, Var<T> value, double weight);
-  struct Made {
+  struct CachedLogProb {
     const Rows* rows;
     DrawnFrom of;
     Var<T> value;
@@ -229,7 +229,7 @@ class Episode {
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;
-  std::vector<Made> picked_, picked_by_column_, paths_;
+  std::vector<CachedLogProb> picked_, picked_by_column_, paths_;
 };
 
 extern template class Episode<float>;

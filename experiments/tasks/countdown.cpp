@@ -72,12 +72,12 @@ class Countdown final : public OnDemand {
   }
 
  private:
-  struct Made {
+  struct CountdownGame {
     std::vector<int> words;  ///< of the numbers
     int target;
   };
   /// Numbers, and the value of the first random expression of them that is from 0 to the largest target.
-  Made made(std::uint32_t id) const {
+  CountdownGame made(std::uint32_t id) const {
     Draws draws(key_ / "countdown", id);
     std::vector<int> words(numbers_);
     for (int& w : words) w = expression_operators + draws.below(largest_);

@@ -277,8 +277,8 @@ TEST_CASE("wrong couplings of categories are detected") {
       }
     };
   };
-  CHECK(bias_of(Made(2, stick, estimate(true)), *model, one_example()) < 1e-10);
-  CHECK(bias_of(Made(2, stick, estimate(false)), *model, one_example()) > 1e-3);
+  CHECK(bias_of(FunctionCoupling(2, stick, estimate(true)), *model, one_example()) < 1e-10);
+  CHECK(bias_of(FunctionCoupling(2, stick, estimate(false)), *model, one_example()) > 1e-3);
 
   // Leave-one-out of antithetic categories without their weights.
   const auto inverse = [](Coupling& c, Randomness& random, Draw where) {
@@ -291,7 +291,7 @@ TEST_CASE("wrong couplings of categories are detected") {
     logits[c.option[0]] += (f[0] - f[1]) / 2;
     logits[c.option[1]] -= (f[0] - f[1]) / 2;
   };
-  CHECK(bias_of(Made(2, inverse, unweighted), *model, one_example()) > 1e-3);
+  CHECK(bias_of(FunctionCoupling(2, inverse, unweighted), *model, one_example()) > 1e-3);
 
   // Swaps weighted by the new coordinate instead of the old one.
   const auto swaps = [](Coupling& c, Randomness& random, Draw where) {
@@ -304,8 +304,8 @@ TEST_CASE("wrong couplings of categories are detected") {
       for (int i = 0; i < 3; ++i) logits[i] = (f[i] - mean) * (1 - 3 * c.kept[reference ? 2 : i]);
     };
   };
-  CHECK(z_of(Made(3, swaps, weighted_by(true)), *model, one_example(), draws) < bound);
-  CHECK(z_of(Made(3, swaps, weighted_by(false)), *model, one_example(), draws) > 3 * bound);
+  CHECK(z_of(FunctionCoupling(3, swaps, weighted_by(true)), *model, one_example(), draws) < bound);
+  CHECK(z_of(FunctionCoupling(3, swaps, weighted_by(false)), *model, one_example(), draws) > 3 * bound);
 }
 
 TEST_CASE("arsm, draw by draw: over all references j, the effect of a swap with j, times 1 / S - pi_j") {
@@ -322,7 +322,7 @@ TEST_CASE("arsm, draw by draw: over all references j, the effect of a swap with 
     }
   };
   const auto model = model_of("bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]");
-  const Made by_hand(4, swaps, merged);
+  const FunctionCoupling by_hand(4, swaps, merged);
   const auto arsm = estimator_of("arsm", *model);
   double largest = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {

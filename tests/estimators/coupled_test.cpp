@@ -272,15 +272,15 @@ TEST_CASE("wrong couplings of bits are detected") {
     return c.p[0] * c.p[1] * (c.option[0] - c.option[1]) * (f[0] - f[1]);
   };
   const auto table = model_of(table_bits);
-  const auto bias = [&](const Made& made) { return bias_of(made, *table, one_example()); };
-  CHECK(bias(Made(2, pair, at_logit(disarm(1)))) < 1e-10);
-  CHECK(bias(Made(2, pair, at_logit(disarm(-1)))) > 1e-3);
-  CHECK(bias(Made(2, pair, at_logit(undebiased))) > 1e-3);  // ARMS without 1 / (1 - rho)
-  CHECK(bias(Made(2, noisy, at_logit(arm(0.5)))) < 1e-10);
-  CHECK(bias(Made(2, noisy, at_logit(arm(0)))) < 1e-10);        // right: E[f(b~) - f(b)] = 0, so any centre is valid
-  CHECK(bias(Made(2, complement, at_logit(arm(0.5)))) > 1e-3);  // b~ = 1 - b instead of the antithetic bit
-  CHECK(bias(Made(2, both, at_logit(flip), false)) < 1e-10);
-  CHECK(bias(Made(2, both, at_logit(flip), true)) > 1e-3);  // flipped values share a path as if they were samples
+  const auto bias = [&](const FunctionCoupling& made) { return bias_of(made, *table, one_example()); };
+  CHECK(bias(FunctionCoupling(2, pair, at_logit(disarm(1)))) < 1e-10);
+  CHECK(bias(FunctionCoupling(2, pair, at_logit(disarm(-1)))) > 1e-3);
+  CHECK(bias(FunctionCoupling(2, pair, at_logit(undebiased))) > 1e-3);  // ARMS without 1 / (1 - rho)
+  CHECK(bias(FunctionCoupling(2, noisy, at_logit(arm(0.5)))) < 1e-10);
+  CHECK(bias(FunctionCoupling(2, noisy, at_logit(arm(0)))) < 1e-10);  // right: E[f(b~) - f(b)] = 0, so any centre is valid
+  CHECK(bias(FunctionCoupling(2, complement, at_logit(arm(0.5)))) > 1e-3);  // b~ = 1 - b instead of the antithetic bit
+  CHECK(bias(FunctionCoupling(2, both, at_logit(flip), false)) < 1e-10);
+  CHECK(bias(FunctionCoupling(2, both, at_logit(flip), true)) > 1e-3);  // flipped values share a path as if they were samples
 }
 
 }  // namespace

@@ -105,8 +105,8 @@ TEST_CASE("jumps: an estimator that ignores the share of jumping draws is detect
   };
   const Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
-  CHECK(bias_of(Made(3, draw, jumps(true), false), model, batch) < 1e-10);
-  CHECK(bias_of(Made(3, draw, jumps(false), false), model, batch) > 1e-3);
+  CHECK(bias_of(FunctionCoupling(3, draw, jumps(true), false), model, batch) < 1e-10);
+  CHECK(bias_of(FunctionCoupling(3, draw, jumps(false), false), model, batch) > 1e-3);
 }
 
 }  // namespace

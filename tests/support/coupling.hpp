@@ -11,11 +11,11 @@
 namespace hardgrad::testing {
 
 /// A coupling defined by two functions.
-class Made final : public CoupledEstimator<double> {
+class FunctionCoupling final : public CoupledEstimator<double> {
  public:
   using Drawing = std::function<void(Coupling&, Randomness&, Draw)>;
   using Gradient = std::function<void(const Coupling&, std::span<const double>, std::span<double>)>;
-  Made(int members, Drawing drawing, Gradient gradient, bool lawful = true)
+  FunctionCoupling(int members, Drawing drawing, Gradient gradient, bool lawful = true)
       : CoupledEstimator(1, members, 4, Credit::whole),
         drawing_(std::move(drawing)),
         gradient_(std::move(gradient)),

@@ -24,21 +24,21 @@ Var<T> constant_of(Tape<T>& tape, const Batch& batch, const std::string& field) 
 /// fields.
 template <class X, class T, class Make>
 const X& shared_for(Tape<T>& tape, const void* owner, const Batch& batch, const std::vector<const char*>& fields, Make make) {
-  struct Made {
+  struct CachedField {
     std::vector<std::vector<int>> of;
     X what;
   };
-  const auto same = [&](const Made& made) {
+  const auto same = [&](const CachedField& made) {
     return std::equal(fields.begin(), fields.end(), made.of.begin(), made.of.end(),
                       [&](const char* field, const auto& values) { return batch.ints(field).storage() == values; });
   };
   return tape
-      .template shared<Made>(owner, same,
-                             [&] {
-                               Made made{{}, make()};
-                               for (const char* field : fields) made.of.push_back(batch.ints(field).storage());
-                               return made;
-                             })
+      .template shared<CachedField>(owner, same,
+                                    [&] {
+                                      CachedField made{{}, make()};
+                                      for (const char* field : fields) made.of.push_back(batch.ints(field).storage());
+                                      return made;
+                                    })
       .what;
 }
 

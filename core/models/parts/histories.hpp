@@ -222,11 +222,11 @@ struct Histories {
     std::size_t count() const { return count_; }
 
    private:
-    struct Made {
+    struct CachedStates {
       int example = -1, number = -1;
     };
     std::size_t options_;
-    std::vector<Made> made_;
+    std::vector<CachedStates> made_;
     int count_ = 0;
   };
   static bool is_range(const std::vector<int>& index, std::size_t count) {

@@ -235,7 +235,7 @@ TEST_CASE("a pass to inputs omits parameters, and a pass to parameters omits inp
 }
 
 TEST_CASE("shared values are made once, survive a rewind, and take the gradient of each run") {
-  struct Made {
+  struct CachedSquare {
     int of;
     Var<double> value;
   };
@@ -243,11 +243,11 @@ TEST_CASE("shared values are made once, survive a rewind, and take the gradient 
   auto& w = filled(set, "w", 1, 3, 1);
   int made = 0;
   const auto run = [&](Tape<double>& tape, int data, double factor) {
-    const auto& x = tape.shared<Made>(
-        &set, [&](const Made& known) { return known.of == data; },
+    const auto& x = tape.shared<CachedSquare>(
+        &set, [&](const CachedSquare& known) { return known.of == data; },
         [&] {
           ++made;
-          return Made{data, affine(square(tape.parameter(w)), double(data))};
+          return CachedSquare{data, affine(square(tape.parameter(w)), double(data))};
         });
     tape.backward_to_leaves(sum(affine(square(x.value), factor)));
     std::vector<double> gradient(3);
