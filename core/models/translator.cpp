@@ -89,51 +89,52 @@ namespace {
 template <class T>
 class Translator final : public Model<T>, public Dreams {
  public:
-  Translator(const Config& config, const Blueprint& b) : net_(this->parameters_, Setup(config, b), b.init), is_(net_.is) {
-    labels = static_cast<int>(is_.target_vocabulary);
-    places = is_.longest;
-    last_label = is_.eos;
-    const int H = static_cast<int>(is_.H);
-    const bool later = is_.feed == Feed::sampled || is_.feed == Feed::attentional || is_.writes;
-    if (is_.attends)
-      structure_.sites = {{.name = is_.heads == 1 ? "position" : "head",
-                           .options = is_.positions + is_.null,
-                           .subset_size = is_.subset_size,
-                           .times = is_.longest,
+  Translator(const Config& config, const Blueprint& b)
+      : net_(this->parameters_, TranslatorConfig(config, b), b.init), config_(net_.config) {
+    labels = static_cast<int>(config_.target_vocabulary);
+    places = config_.longest;
+    last_label = config_.eos;
+    const int H = static_cast<int>(config_.H);
+    const bool later = config_.feed == Feed::sampled || config_.feed == Feed::attentional || config_.writes;
+    if (config_.attends)
+      structure_.sites = {{.name = config_.heads == 1 ? "position" : "head",
+                           .options = config_.positions + config_.null,
+                           .subset_size = config_.subset_size,
+                           .times = config_.longest,
                            .state_width = H,
                            .scope = later ? DependenceScope::later_choices : DependenceScope::own_costs,
-                           .kind = is_.subset_size > 1 ? SiteKind::subsets : SiteKind::categorical,
-                           .columns = is_.heads}};
-    if (is_.writes) {
-      structure_.sites.push_back(word_site(labels, is_.longest, H, *is_.words.reward));
+                           .kind = config_.subset_size > 1 ? SiteKind::subsets : SiteKind::categorical,
+                           .columns = config_.heads}};
+    if (config_.writes) {
+      structure_.sites.push_back(word_site(labels, config_.longest, H, *config_.words.reward));
       structure_.no_posterior = "its words are choices";
       structure_.rewards = true;
       structure_.no_likelihood = rewards_as_losses;
     }
-    structure_.posterior = is_.inferred;
-    if (is_.subset_size == 1) structure_.dreams = this;  // dreams replay single options
+    structure_.posterior = config_.inferred;
+    if (config_.subset_size == 1) structure_.dreams = this;  // dreams replay single options
   }
 
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
-    const int positions = is_.attends ? batch.ints("source_length")(example) + is_.null : 1;
-    if (!is_.writes) return {std::vector<int>(is_.heads, positions), batch.ints("target_length")(example)};
-    return asked_for_words<T>(structure_, site, std::pow(positions, is_.heads));
+    const int positions = config_.attends ? batch.ints("source_length")(example) + config_.null : 1;
+    if (!config_.writes) return {std::vector<int>(config_.heads, positions), batch.ints("target_length")(example)};
+    return asked_for_words<T>(structure_, site, std::pow(positions, config_.heads));
   }
   void run(const Batch& batch, Episode<T>& episode) const override {
-    if (is_.writes && episode.feeding() == Feeding::teacher_forced)
+    if (config_.writes && episode.feeding() == Feeding::teacher_forced)
       write(batch, episode);
     else
       read(batch, episode);
   }
   std::vector<std::pair<std::string, Array<double>>> dropout_factors(const Batch& batch) const override {
     std::vector<std::pair<std::string, Array<double>>> factors;
-    if (is_.attends) net_.drop_annotation.template add_factors<T>(batch, factors);
+    if (config_.attends) net_.drop_annotation.template add_factors<T>(batch, factors);
     net_.drop_readout.template add_factors<T>(batch, factors);
     return factors;
   }
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
-    return with_sentences(batch, drawn, is_.eos);
+    return with_sentences(batch, drawn, config_.eos);
   }
 
  private:
@@ -142,14 +143,14 @@ class Translator final : public Model<T>, public Dreams {
   /// depends on the words.
   template <class Input, class Completed>
   States<T> step(const Encoded<T>& x, const States<T>& states, LstmState<T>& s, int t, Input input, Completed completed) const {
-    s = is_.context_first ? net_.decoder.after(states, s) : net_.decoder.step(states, input(states), s);
-    if (!is_.attends) return states.next_step();
+    s = config_.context_first ? net_.decoder.after(states, s) : net_.decoder.step(states, input(states), s);
+    if (!config_.attends) return states.next_step();
     ItemSite<T> site{.name = structure_.sites[0].name,
                      .logits = net_.scores(x, states, s.h, t),
                      .items = x.heads.items(),
                      .state = s.h,
-                     .columns = is_.heads,
-                     .subset_size = is_.subset_size};
+                     .columns = config_.heads,
+                     .subset_size = config_.subset_size};
     completed(site);
     return states.choose(site);
   }
@@ -157,14 +158,14 @@ class Translator final : public Model<T>, public Dreams {
   template <class Of, class State, class Word>
   Var<T> readout(const Encoded<T>& x, const Of& of, std::span<const int> example, State state, Word word) const {
     return net_.readout(*x.first_state.tape, example.size(),
-                        is_.attends ? of.read(x.to_readout) : Sum<T>(x.to_readout, example), state, word);
+                        config_.attends ? of.read(x.to_readout) : Sum<T>(x.to_readout, example), state, word);
   }
   void read(const Batch& batch, Episode<T>& episode) const;
   void write(const Batch& batch, Episode<T>& episode) const;
 
   Structure structure_;
   Network<T> net_;
-  const Setup& is_;
+  const TranslatorConfig& config_;
 };
 
 // With the given words, or its own.
@@ -172,7 +173,7 @@ template <class T>
 void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
-  Sentences sentences(episode, distinct, is_.longest, is_.eos);            // y_t
+  Sentences sentences(episode, distinct, config_.longest, config_.eos);    // y_t
   const Encoded<T>& x = net_.encoded(tape, distinct.batch(), &sentences);  // a_i
   auto s = net_.decoder.start(x.first_state);
   auto y = x.previous;  // y_{t-1}
@@ -185,7 +186,7 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
     const auto u = readout(
         x, readouts, example, [&](const Linear<T>& W_s) { return readouts.after(W_s(readouts.state())); },
         [&] { return Sum<T>(y.to_readout, readouts.each([&](int b, int t) { return y.row(b, t); })); });
-    if (is_.feed == Feed::attentional) fed = net_.fed(u);
+    if (config_.feed == Feed::attentional) fed = net_.fed(u);
     const Var<T> kept = net_.drop_readout(u, distinct.batch(), example);
     // loss_t = -log softmax(W_o u_t + b_o)[y_t]
     return readouts.classify(kept, net_.readout.output(), readouts.each([&](int b, int t) { return sentences.label(b, t); }));
@@ -195,7 +196,7 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
   for (int t = 0; t < sentences.steps(); ++t) {
     const auto input = [&](const States<T>& of) {  // E_y y_{t-1} + W_ctx z, with the context z that `of` reads
       const Sum<T> word(y.to_gates, of.each([&](int b) { return y.row(b, t); }));
-      const auto context = fed ? of.after(fed) : is_.attends ? of.read(x.to_gates) : Sum<T>(x.to_gates, of.example());
+      const auto context = fed ? of.after(fed) : config_.attends ? of.read(x.to_gates) : Sum<T>(x.to_gates, of.example());
       return word + context;
     };
     const auto i = step(x, states, s, t + 1, input, [&](ItemSite<T>& site) {
@@ -209,21 +210,21 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
 
     // The states whose context the state reads: z_t, its mean, u_t or none.
     const auto read = [&] {
-      if (!is_.attends || is_.feed == Feed::none) return states.next_step();
-      return is_.feed == Feed::soft ? states.expecting(i) : is_.feed == Feed::sampled ? i : i.next_step();
+      if (!config_.attends || config_.feed == Feed::none) return states.next_step();
+      return config_.feed == Feed::soft ? states.expecting(i) : config_.feed == Feed::sampled ? i : i.next_step();
     };
     std::optional<States<T>> next;
-    if (is_.context_first) {
+    if (config_.context_first) {
       next = read();
       s = net_.decoder.step(*next, input(*next), s);
       next = next->next_step();
     }
-    if (is_.context_first && is_.feed == Feed::sampled && !net_.readout.reads_scored())
+    if (config_.context_first && config_.feed == Feed::sampled && !net_.readout.reads_scored())
       readouts.add_after(t, s.h, i);
     else
       readouts.add(t, net_.readout.reads_scored() ? scored : s.h, i);
 
-    if (!sentences.known() || is_.feed == Feed::attentional) {
+    if (!sentences.known() || config_.feed == Feed::attentional) {
       auto words = emit();
       readouts.clear();
       if (!sentences.known()) {
@@ -232,7 +233,7 @@ void Translator<T>::read(const Batch& batch, Episode<T>& episode) const {
       }
     }
     if (t + 1 == sentences.steps()) break;
-    if (is_.feed == Feed::attentional) s = net_.decoder.after(i, s);  // as u_t
+    if (config_.feed == Feed::attentional) s = net_.decoder.after(i, s);  // as u_t
     if (!next) next = read();
     states = std::move(*next).as_observed().only(sentences.have(t + 1));
   }
@@ -246,15 +247,15 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
   const Distinct distinct(batch);
   const auto& data = distinct.batch();
   const Encoded<T>& x = net_.encoded(tape, data, nullptr);  // a_i
-  const std::vector<int> first(distinct.size(), is_.bos);
+  const std::vector<int> first(distinct.size(), config_.bos);
   auto s = net_.decoder.start(x.first_state);
   Var<T> y = net_.target_words(tape, std::span<const int>(first)), z;
-  if (!is_.attends && x.to_gates) z = x.to_gates;  // of every step
-  WordChoices<T> words(tape, sentence_rewards<T>(*is_.words.reward, answers_of(data), is_.eos, is_.longest), distinct.size(),
-                       labels, is_.eos);
+  if (!config_.attends && x.to_gates) z = x.to_gates;  // of every step
+  WordChoices<T> words(tape, sentence_rewards<T>(*config_.words.reward, answers_of(data), config_.eos, config_.longest),
+                       distinct.size(), labels, config_.eos);
 
   States<T> states(episode, distinct);
-  for (int t = 1; t <= is_.longest; ++t) {
+  for (int t = 1; t <= config_.longest; ++t) {
     y = states.after(y);
     const auto input = [&](const States<T>& of) { return Sum<T>(net_.decoder.project(y)) + (z ? of.after(z) : Sum<T>()); };
     const auto i = step(x, states, s, t, input, [&](ItemSite<T>& site) {
@@ -263,15 +264,15 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
     });
     const auto scored = s.h;
 
-    if (is_.attends) {
+    if (config_.attends) {
       words.follow(i);
-      if (is_.feed == Feed::sampled) z = i.read(x.to_gates);
-      if (is_.feed == Feed::soft) z = i.after(Var<T>(states.expecting(i).read(x.to_gates)));
+      if (config_.feed == Feed::sampled) z = i.read(x.to_gates);
+      if (config_.feed == Feed::soft) z = i.after(Var<T>(states.expecting(i).read(x.to_gates)));
     } else if (z) {
       z = i.after(states.after(z));
     }
     y = i.after(y);
-    if (is_.context_first)
+    if (config_.context_first)
       s = net_.decoder.step(i, Sum<T>(net_.decoder.project(y)) + Sum<T>(z), s);
     else
       s = net_.decoder.after(i, s);
@@ -280,7 +281,7 @@ void Translator<T>::write(const Batch& batch, Episode<T>& episode) const {
         x, i, i.example(),
         [&](const Linear<T>& W_s) { return net_.readout.reads_scored() ? i.after(W_s(scored)) : Sum<T>(W_s(s.h)); },
         [&] { return net_.readout.project(y); });
-    if (is_.feed == Feed::attentional) z = net_.fed(u);
+    if (config_.feed == Feed::attentional) z = net_.fed(u);
     const auto of = i.each([](int b) { return b; });
     const auto w = words.choose(  // y_t ~ softmax(W_o u_t + b_o)
         t, i,

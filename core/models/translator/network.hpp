@@ -13,7 +13,7 @@
 #include "core/models/parts/posterior_scores.hpp"
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/words.hpp"
-#include "core/models/translator/setup.hpp"
+#include "core/models/translator/config.hpp"
 
 namespace hardgrad::models::translator {
 
@@ -41,26 +41,27 @@ struct Encoded {
 
 template <class T>
 struct Network {
-  Network(ParameterSet<T>& set, const Setup& setup, Key init) : is(setup) {
-    const std::size_t read = is.H / is.readout->pooled;  // numbers of u_t
-    drop_annotation = {"annotation", 0, is.dropout, is.C};
-    drop_readout = {"readout", 1, is.dropout, read};
-    source_words = {set, "encoder.embedding", is.source_vocabulary, is.E, init};
-    if (is.encoder != Directions::none)
-      encoder = {set, "encoder", is.E, is.H, init, is.encoder == Directions::bidirectional, is.unit};
-    if (is.attends) {
-      const std::size_t M = is.heads;
-      position_scores = {set, is.score, is.C, is.H, static_cast<std::size_t>(is.positions), M, init};
-      window = {set, is.window, is.H, is.heads, init};
-      if (is.null) null_vector = &uniform_vector(set, "attention.null.weight", is.C, init);
+  Network(ParameterSet<T>& set, const TranslatorConfig& setup, Key init) : config(setup) {
+    const std::size_t read = config.H / config.readout->pooled;  // numbers of u_t
+    drop_annotation = {"annotation", 0, config.dropout, config.C};
+    drop_readout = {"readout", 1, config.dropout, read};
+    source_words = {set, "encoder.embedding", config.source_vocabulary, config.E, init};
+    if (config.encoder != Directions::none)
+      encoder = {set, "encoder", config.E, config.H, init, config.encoder == Directions::bidirectional, config.unit};
+    if (config.attends) {
+      const std::size_t M = config.heads;
+      position_scores = {set, config.score, config.C, config.H, static_cast<std::size_t>(config.positions), M, init};
+      window = {set, config.window, config.H, config.heads, init};
+      if (config.null) null_vector = &uniform_vector(set, "attention.null.weight", config.C, init);
     }
-    target_words = {set, "decoder.embedding", is.target_vocabulary, is.E, init};
-    initial = {set, "decoder.initial", is.C - begins_from(), is.H, init};
-    decoder = {set, is.unit == UnitKind::gated ? "decoder.gated" : "decoder.lstm", is.E, is.H, init, is.unit};
-    if (is.feed != Feed::none)
-      fed = {set, "decoder.context", is.feed == Feed::attentional ? read : is.heads * is.C, decoder.gates(), init, false};
-    readout = {set, *is.readout, is.H, is.heads * is.C, is.E, is.target_vocabulary, init};
-    if (is.inferred) q = {set, "key", is.C, is.target_vocabulary, is.E, is.H, init, is.posterior};
+    target_words = {set, "decoder.embedding", config.target_vocabulary, config.E, init};
+    initial = {set, "decoder.initial", config.C - begins_from(), config.H, init};
+    decoder = {set, config.unit == UnitKind::gated ? "decoder.gated" : "decoder.lstm", config.E, config.H, init, config.unit};
+    if (config.feed != Feed::none)
+      fed = {set,  "decoder.context", config.feed == Feed::attentional ? read : config.heads * config.C, decoder.gates(), init,
+             false};
+    readout = {set, *config.readout, config.H, config.heads * config.C, config.E, config.target_vocabulary, init};
+    if (config.inferred) q = {set, "key", config.C, config.target_vocabulary, config.E, config.H, init, config.posterior};
   }
 
   /// Of the batch, computed once; `y` is null if the words are choices.
@@ -81,7 +82,7 @@ struct Network {
     return in_window(x, states, q(sentences, states, s, t - 1), s, t);
   }
 
-  const Setup is;
+  const TranslatorConfig config;
   Dropout drop_annotation{}, drop_readout{};
   Embedding<T> source_words, target_words;
   BiLstm<T> encoder;
@@ -95,7 +96,7 @@ struct Network {
 
  private:
   std::size_t begins_from() const {
-    return is.start == Start::backward ? is.H : 0;
+    return config.start == Start::backward ? config.H : 0;
   }  // s_0 reads the end's numbers from here on
   Encoded<T> encode(Tape<T>& tape, const Batch& data, const Sentences* y) const;
   Var<T> in_window(const Encoded<T>& x, const States<T>& states, Var<T> e, Var<T> s, int t) const {
@@ -127,29 +128,29 @@ Encoded<T> Network<T>::encode(Tape<T>& tape, const Batch& data, const Sentences*
   x.length = data.ints("source_length").storage();
   x.dropped = dropped(data);
   if (y && y->known()) x.target = y->target();
-  const Reading reads(x.source, x.length, is.source);
+  const Reading reads(x.source, x.length, config.source);
   const auto [a, ends] = encoder.forward ? encoder(tape, source_words, reads.words(), reads.count())
                                          : word_states(tape, source_words, reads.words(), reads.count());
   x.first_state = tanh(initial(begins_from() ? slice_columns(ends, begins_from(), ends.cols() - begins_from()) : ends));
-  if (y) x.previous = previous(tape, x.length.size(), y->before(is.bos));
-  if (!is.attends) {
+  if (y) x.previous = previous(tape, x.length.size(), y->before(config.bos));
+  if (!config.attends) {
     x.to_readout = linear(ends, tape.parameter(*readout.context().weight));
-    if (is.feed != Feed::none) x.to_gates = fed(ends);
+    if (config.feed != Feed::none) x.to_gates = fed(ends);
     return x;
   }
   auto count = x.length;
-  for (int& n : count) n += is.null;
+  for (int& n : count) n += config.null;
   std::vector<int> whose;  // the example of each position
   for (std::size_t b = 0; b < count.size(); ++b) whose.insert(whose.end(), count[b], static_cast<int>(b));
-  const auto states = reads.last(a, is.null ? tape.parameter(*null_vector) : Var<T>{});
+  const auto states = reads.last(a, config.null ? tape.parameter(*null_vector) : Var<T>{});
   x.states = drop_annotation(states, data, whose);
-  x.heads = Heads(Items(count), is.heads);
+  x.heads = Heads(Items(count), config.heads);
   const auto values = [&](const Linear<T>& of) {
-    return shares(x.heads.values(x.states, tape.parameter(*of.weight)), x.heads.items(), is.subset_size);
+    return shares(x.heads.values(x.states, tape.parameter(*of.weight)), x.heads.items(), config.subset_size);
   };
   x.to_readout = values(readout.context());
   x.keys = position_scores.keys(x.heads, x.states);
-  if (is.feed == Feed::soft || is.feed == Feed::sampled) x.to_gates = values(fed);
+  if (config.feed == Feed::soft || config.feed == Feed::sampled) x.to_gates = values(fed);
   return x;
 }
 

@@ -135,9 +135,9 @@ struct Config {
   }
 };
 
-struct Setup : Config {
+struct TranslatorConfig : Config {
   /// UsageError if two settings contradict each other, or a setting the task's sizes.
-  Setup(const Config& config, const Blueprint& b)
+  TranslatorConfig(const Config& config, const Blueprint& b)
       : Config(config),
         context_first(order == Order::context_first),
         attends(attention == Attention::source),
