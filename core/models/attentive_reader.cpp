@@ -105,7 +105,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t, int example) const override {
     return {{batch.ints("document_length")(example)}, kind_ == Kind::impatient ? batch.ints("question_length")(example) : 1};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;

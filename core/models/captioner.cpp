@@ -152,8 +152,8 @@ class Captioner final : public Model<T>, public Dreams {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
-    if (writes_) return asked_for_words<T>(structure_, site, static_cast<double>(cells_));
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t site, int example) const override {
+    if (writes_) return extent_of_words<T>(structure_, site, static_cast<double>(cells_));
     return {{static_cast<int>(cells_)}, batch.ints("target_length")(example)};
   }
   void run(const Batch& batch, Episode<T>& episode) const override {

@@ -175,8 +175,8 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
 
   const Structure& structure() const override { return structure_; }
 
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
-    auto asked = Model<T>::asked(batch, site, example);
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t site, int example) const override {
+    auto asked = Model<T>::site_extent(batch, site, example);
     if (policy_ == Policy::grid)
       asked.times = glimpses_ * count(row_of(batch.ints("label"), example));  // all numbers are drawn, used or not
     return asked;

@@ -119,7 +119,7 @@ class MemoryReader final : public Model<T>, public Dreams {
 
   const Structure& structure() const override { return structure_; }
 
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t, int example) const override {
     return {{std::max(batch.ints("story_length")(example), 1)}, hops_};
   }
 

@@ -15,7 +15,7 @@ std::vector<double> Model<T>::outcomes(const Batch& batch, int nodes) const {
   std::vector<double> count(batch.examples(), 1.0);
   for (int b = 0; b < batch.examples(); ++b)
     for (std::size_t site = 0; site < structure().sites.size(); ++site) {
-      const auto [options, times, subset_size] = asked(batch, site, b);
+      const auto [options, times, subset_size] = site_extent(batch, site, b);
       const auto& declared = structure().sites[site];
       for (int n : options) {
         const double answers = !declared.kind.options  ? nodes

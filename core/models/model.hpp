@@ -25,12 +25,12 @@ class Model {
   /// better). Parameters are not modified.
   virtual void run(const Batch& batch, Episode<T>& episode) const = 0;
   /// The questions of a site to one example. By default every example has the declared maxima.
-  struct Asked {
+  struct SiteExtent {
     std::vector<int> options;  ///< of each column
     int times;                 ///< number of questions
     int subset_size = 0;       ///< options that a choice picks, of subsets; 0: as declared
   };
-  virtual Asked asked(const Batch&, std::size_t site, int /*example*/) const {
+  virtual SiteExtent site_extent(const Batch&, std::size_t site, int /*example*/) const {
     const auto& declared = structure().sites[site];
     return {std::vector<int>(declared.columns, declared.options), declared.times};
   }

@@ -90,7 +90,7 @@ class Ponderer final : public Model<T> {
 
   const Structure& structure() const override { return structure_; }
   /// N outcomes of each outer step with either `site`: after halting it has no more choices.
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t, int example) const override {
     return {{most_}, lengths(batch)[example]};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;

@@ -93,7 +93,7 @@ class Programmer final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t, int example) const override {
     return {{static_cast<int>(operations), batch.ints("table_columns")(example)}, steps_};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;

@@ -89,7 +89,7 @@ class Selector final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t, int example) const override {
     const int n = lengths(batch)[example];
     return {{n}, 1, share_ > 0 ? share_of(n) : subset_size_};
   }

@@ -102,7 +102,7 @@ class SentencePair final : public Model<T>, public Dreams {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t site, int example) const override {
     std::vector<int> options(columns_);
     for (int c = 0; c < columns_; ++c) options[c] = options_of(batch, structure_.sites[site].name == "unit", example, c);
     return {options, structure_.sites[site].times};

@@ -103,7 +103,7 @@ class TapeMachine final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t, int example) const override {
     return {{input_moves(), static_cast<int>(moves), 2}, steps(batch.ints("length")(example)) - 1};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;

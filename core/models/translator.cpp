@@ -116,10 +116,10 @@ class Translator final : public Model<T>, public Dreams {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t site, int example) const override {
     const int positions = config_.attends ? batch.ints("source_length")(example) + config_.null : 1;
     if (!config_.writes) return {std::vector<int>(config_.heads, positions), batch.ints("target_length")(example)};
-    return asked_for_words<T>(structure_, site, std::pow(positions, config_.heads));
+    return extent_of_words<T>(structure_, site, std::pow(positions, config_.heads));
   }
   void run(const Batch& batch, Episode<T>& episode) const override {
     if (config_.writes && episode.feeding() == Feeding::teacher_forced)

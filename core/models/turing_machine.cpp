@@ -157,7 +157,7 @@ class TuringMachine final : public Model<T> {
 
   const Structure& structure() const override { return structure_; }
 
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t, int example) const override {
     return {std::vector<int>(heads_, static_cast<int>(cells_)), batch.ints("length")(example)};
   }
 

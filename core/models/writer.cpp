@@ -124,8 +124,8 @@ class Writer final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch&, std::size_t site, int) const override {
-    return asked_for_words<T>(structure_, site, 1);
+  typename Model<T>::SiteExtent site_extent(const Batch&, std::size_t site, int) const override {
+    return extent_of_words<T>(structure_, site, 1);
   }
   /// The parameters of the other policies: of behaviour their distance delta, of reference theta_0 and delta'.
   std::vector<std::pair<std::string, Array<double>>> constants() const override {

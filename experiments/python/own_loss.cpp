@@ -78,7 +78,7 @@ Batch OwnLoss<T>::batch(std::vector<std::uint32_t> ids) const {
 }
 
 template <class T>
-typename Model<T>::Asked OwnLoss<T>::asked(const Batch& batch, std::size_t, int example) const {
+typename Model<T>::SiteExtent OwnLoss<T>::site_extent(const Batch& batch, std::size_t, int example) const {
   const auto first = given_.count.begin() + static_cast<std::ptrdiff_t>(batch.ints("example")(example) * given_.columns);
   return {{first, first + static_cast<std::ptrdiff_t>(given_.columns)}, 1};
 }

@@ -66,7 +66,7 @@ class OwnLoss final : public Model<T> {
 
   const Structure& structure() const override { return structure_; }
   void run(const Batch& batch, Episode<T>& episode) const override;
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override;
+  typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t site, int example) const override;
   /// All examples, with ids [E]; by default example e has id e.
   Batch batch(std::vector<std::uint32_t> ids = {}) const;
   /// Number of examples.

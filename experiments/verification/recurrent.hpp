@@ -55,9 +55,9 @@ class Recurrent final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  using Asked = typename Model<T>::Asked;
-  Asked asked(const Batch& batch, std::size_t, int example) const override {
-    Asked asked{{}, batch.ints("length")(example)};
+  using SiteExtent = typename Model<T>::SiteExtent;
+  SiteExtent site_extent(const Batch& batch, std::size_t, int example) const override {
+    SiteExtent asked{{}, batch.ints("length")(example)};
     for (int d = 0; d < columns_; ++d) asked.options.push_back(options_of(batch, example, d));
     return asked;
   }

@@ -236,7 +236,9 @@ class TwoSites final : public Model<double> {
   }
 
   const Structure& structure() const override { return structure_; }
-  Asked asked(const Batch&, std::size_t site, int) const override { return site == 0 ? Asked{{3, 3}, 1} : Asked{{2, 2, 2}, 1}; }
+  SiteExtent site_extent(const Batch&, std::size_t site, int) const override {
+    return site == 0 ? SiteExtent{{3, 3}, 1} : SiteExtent{{2, 2, 2}, 1};
+  }
   void run(const Batch&, Episode<double>& episode) const override {
     auto& tape = episode.tape();
     const auto root = episode.root();

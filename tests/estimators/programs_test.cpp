@@ -49,7 +49,7 @@ struct Programmer final : Program {
   Programmer() {
     declared.sites = {{.name = "instruction", .options = table_columns, .times = steps, .state_width = H, .columns = 2}};
   }
-  Asked asked(const Batch&, std::size_t, int) const override { return {{operations, table_columns}, steps}; }
+  SiteExtent site_extent(const Batch&, std::size_t, int) const override { return {{operations, table_columns}, steps}; }
   void run(const Batch& batch, Episode<double>& episode) const override {
     auto rows = episode.root();
     auto h = constant_of(episode.tape(), batch, "x"), y = constant_of(episode.tape(), batch, "y");
@@ -79,7 +79,9 @@ struct TuringMachine final : Program {
   Embedding<double> memory{parameters_, "memory", 1, most* W, Key(2), 0.7};
   TuringMachine() { declared.sites = {{.name = "heads", .options = most, .times = steps, .state_width = H, .columns = 2}}; }
   static int cells(const Batch& batch, int example) { return batch.id[example] % 2 == 0 ? 2 : most; }
-  Asked asked(const Batch& batch, std::size_t, int b) const override { return {{cells(batch, b), cells(batch, b)}, steps}; }
+  SiteExtent site_extent(const Batch& batch, std::size_t, int b) const override {
+    return {{cells(batch, b), cells(batch, b)}, steps};
+  }
   void run(const Batch& batch, Episode<double>& episode) const override {
     auto rows = episode.root();
     auto h = constant_of(episode.tape(), batch, "x"), y = constant_of(episode.tape(), batch, "y");
@@ -113,7 +115,7 @@ struct Ponderer final : Program {
   Linear<double> core{parameters_, "core", H, H, Key(5)}, halt{parameters_, "halt", H, 2, Key(5)};
   Linear<double> out{parameters_, "out", H, 1, Key(5)};
   Ponderer() { declared.sites = {{.name = "halt", .options = 2, .times = most - 1, .state_width = H}}; }
-  Asked asked(const Batch&, std::size_t, int) const override { return {{most}, 1}; }  // when to halt
+  SiteExtent site_extent(const Batch&, std::size_t, int) const override { return {{most}, 1}; }  // when to halt
   void run(const Batch& batch, Episode<double>& episode) const override {
     auto& tape = episode.tape();
     auto rows = episode.root();
@@ -179,7 +181,7 @@ struct SentencePair final : Program {
   static int others(const Batch& batch, int b) { return most - static_cast<int>(batch.id[b]) % 2; }
   /// A padding token has one partner: no choice.
   static int partners(const Batch& batch, int b, int t) { return t < tokens(batch, b) ? others(batch, b) : 1; }
-  Asked asked(const Batch& batch, std::size_t, int b) const override {
+  SiteExtent site_extent(const Batch& batch, std::size_t, int b) const override {
     return {{partners(batch, b, 0), partners(batch, b, 1), partners(batch, b, 2)}, 1};
   }
   void run(const Batch& batch, Episode<double>& episode) const override {

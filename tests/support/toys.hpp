@@ -18,7 +18,9 @@ class Shifted final : public Model<double> {
  public:
   Shifted(const Model<double>& inner, double shift) : inner_(inner), shift_(shift) {}
   const Structure& structure() const override { return inner_.structure(); }
-  Asked asked(const Batch& batch, std::size_t site, int example) const override { return inner_.asked(batch, site, example); }
+  SiteExtent site_extent(const Batch& batch, std::size_t site, int example) const override {
+    return inner_.site_extent(batch, site, example);
+  }
   void run(const Batch& batch, Episode<double>& episode) const override {
     episode.cost(episode.root(), episode.tape().constant(episode.root()->size(), 1, shift_));
     inner_.run(batch, episode);

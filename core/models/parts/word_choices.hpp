@@ -82,10 +82,10 @@ class WordChoices {
   std::vector<char> writing_;  // [N]
 };
 
-/// Model::asked of a model whose last site is of words, with `before` sets of other choices before each word. The count of all
-/// complete sets of choices is put at the words: nothing is chosen after the end mark.
+/// Model::site_extent of a model whose last site is of words, with `before` sets of other choices before each word. The count
+/// of all complete sets of choices is put at the words: nothing is chosen after the end mark.
 template <class T>
-typename Model<T>::Asked asked_for_words(const Structure& structure, std::size_t site, double before) {
+typename Model<T>::SiteExtent extent_of_words(const Structure& structure, std::size_t site, double before) {
   const auto& word = structure.sites.back();
   double open = 1, all = 0;
   for (int t = 0; t < word.times; ++t) {

@@ -95,7 +95,7 @@ inline void check_outcomes(const Model<double>& model, const Batch& batch, const
   for (int b = 0; b < batch.examples(); ++b) {
     std::vector<int> options;
     for (std::size_t site = 0; site < model.structure().sites.size(); ++site) {
-      const auto asked = model.asked(batch, site, b);
+      const auto asked = model.site_extent(batch, site, b);
       for (int t = 0; t < asked.times; ++t) options.insert(options.end(), asked.options.begin(), asked.options.end());
     }
     double product = 1;

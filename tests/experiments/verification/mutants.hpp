@@ -47,8 +47,8 @@ class Walker final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  using Asked = typename Model<T>::Asked;
-  Asked asked(const Batch& batch, std::size_t site, int example) const override {
+  using SiteExtent = typename Model<T>::SiteExtent;
+  SiteExtent site_extent(const Batch& batch, std::size_t site, int example) const override {
     if (site > 0) return {{1}, 1};
     return {std::vector<int>(columns, batch.ints("places")(example) - is("outcomes")), length(batch, example)};
   }
