@@ -37,9 +37,9 @@ struct Given {
 
 /// One run, as the Python network sees it.
 template <class T>
-class Asking {
+class RunHandle {
  public:
-  Asking(Episode<T>& episode, const Structure& structure, std::vector<Given<T>>& given)
+  RunHandle(Episode<T>& episode, const Structure& structure, std::vector<Given<T>>& given)
       : episode_(&episode), structure_(structure), given_(given), rows_{episode.root()} {}
   void end() { episode_ = nullptr; }
 
@@ -141,7 +141,7 @@ class Asking {
 
 /// A network: makes the choices of a run. Called with the GIL.
 template <class T>
-using Network = std::function<void(const std::shared_ptr<Asking<T>>&)>;
+using Network = std::function<void(const std::shared_ptr<RunHandle<T>>&)>;
 
 /// The model; it runs the network.
 template <class T>
@@ -152,9 +152,9 @@ class RunNetwork final : public Model<T> {
   const Structure& structure() const override { return structure_; }
   void run(const Batch&, Episode<T>& episode) const override {
     const py::gil_scoped_acquire gil;
-    const auto asking = std::make_shared<Asking<T>>(episode, structure_, given_);
+    const auto asking = std::make_shared<RunHandle<T>>(episode, structure_, given_);
     const struct Ending {
-      Asking<T>& of;
+      RunHandle<T>& of;
       ~Ending() { of.end(); }
     } ending{*asking};
     network_(asking);
@@ -234,7 +234,7 @@ class Block {
   Block(HeldEstimator& estimator, std::vector<SiteTuple> sites, bool posterior, int examples,
         std::optional<Numbers<std::uint32_t>> ids, std::uint64_t seed, bool learning, Mixture* mixture)
       : fiber_([=, this, &estimator, sites = std::move(sites), ids = std::move(ids)](Fiber& fiber) {
-          const Network<T> network = [&](const std::shared_ptr<Asking<T>>& asking) {
+          const Network<T> network = [&](const std::shared_ptr<RunHandle<T>>& asking) {
             if (asking_)
               throw UsageError(
                   fmt::format("{} runs the network more than once: make it a function, and call "
@@ -247,7 +247,7 @@ class Block {
         }) {
     fiber_.resume();
   }
-  const std::shared_ptr<Asking<T>>& asking() const { return asking_; }
+  const std::shared_ptr<RunHandle<T>>& asking() const { return asking_; }
   /// Ends the block: what `run_episode` returns.
   py::tuple end() {
     fiber_.resume();
@@ -257,16 +257,16 @@ class Block {
   void drop() { fiber_.drop(); }
 
  private:
-  std::shared_ptr<Asking<T>> asking_;
+  std::shared_ptr<RunHandle<T>> asking_;
   py::tuple found_;
   Fiber fiber_;
 };
 
 template <class T>
 void declare(py::module_& module, const char* asking, const char* run, const char* block) {
-  py::class_<Asking<T>, std::shared_ptr<Asking<T>>>(module, asking)
-      .def("choose", &Asking<T>::choose)
-      .def("cost", &Asking<T>::cost);
+  py::class_<RunHandle<T>, std::shared_ptr<RunHandle<T>>>(module, asking)
+      .def("choose", &RunHandle<T>::choose)
+      .def("cost", &RunHandle<T>::cost);
   module.def(run, [](HeldEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, int examples,
                      const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning, Mixture* mixture,
                      const py::object& network) {
@@ -285,8 +285,8 @@ void declare(py::module_& module, const char* asking, const char* run, const cha
 }  // namespace
 
 void declare_episode(py::module_& module) {
-  declare<float>(module, "AskingFloat", "run_episode_float", "BlockFloat");
-  declare<double>(module, "AskingDouble", "run_episode_double", "BlockDouble");
+  declare<float>(module, "RunHandleFloat", "run_episode_float", "BlockFloat");
+  declare<double>(module, "RunHandleDouble", "run_episode_double", "BlockDouble");
 }
 
 }  // namespace hardgrad::python

@@ -210,7 +210,7 @@ def test_written(
     quick: bool,
 ) -> tuple[bool, bool, list[tuple[str, str, str, str]]]: ...
 
-class AskingFloat:
+class RunHandleFloat:
     """One run of a network, during its lifetime: see experiments/python/episode.cpp. pull: from a
     cotangent to the derivatives in the weights of all relaxed choices so far, each an array or
     None; None if there are none."""
@@ -226,7 +226,7 @@ class AskingFloat:
     ) -> tuple[Any, Any, NDArray[np.int64], NDArray[np.int64]]: ...
     def cost(self, losses: NDArray[Any], place: int, pull: Optional[_Pull]) -> None: ...
 
-class AskingDouble(AskingFloat):
+class RunHandleDouble(RunHandleFloat):
     """The same in double precision."""
 
 _Pull = Callable[[Any], list[Any]]
@@ -249,7 +249,7 @@ class BlockFloat:
         mixture: Optional[Mixture],
     ) -> None: ...
     @property
-    def asking(self) -> AskingFloat: ...
+    def asking(self) -> RunHandleFloat: ...
     def end(self) -> _Found: ...
     def drop(self) -> None: ...
 

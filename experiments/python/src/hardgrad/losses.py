@@ -228,7 +228,7 @@ def given_table(table: Loss, logits: Logits) -> Floats:
     return given.reshape(len(given), -1)
 
 
-class Asked:
+class LogitLayout:
     """The layout of a user's logits: [D, S] of some rows (or of one), or [D] of bits. Core's is [D,
     S], with the missing options last. All arrays are NumPy's.
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import _core
 from .._core import UsageError
-from ..losses import Asked, given_ids, given_seed
+from ..losses import LogitLayout, given_ids, given_seed
 from . import draws
 from .estimator import Site, of_episode
 from .tensors import (
@@ -40,7 +40,7 @@ class _Input(NamedTuple):
 
     tensor: Tensor
     example: Optional[Tensor]
-    asked: Optional[Asked]
+    asked: Optional[LogitLayout]
 
     def slope(self, of_core: Any) -> Any:
         """In the tensor's shape."""
@@ -57,7 +57,7 @@ class _Relaxed(NamedTuple):
 
     name: str
     leaf: Tensor
-    asked: Asked
+    asked: LogitLayout
     parent: Any
 
 
@@ -194,7 +194,7 @@ class Run:
                 f'choice "{name}": state has shape {list(seen.shape)}; it is [{rows}, numbers]'
             )
         arrays = [x[:, None] if x.ndim == 2 and not bits else x for x in numbers]
-        asked = Asked(arrays[0], bits)
+        asked = LogitLayout(arrays[0], bits)
         inputs = [_Input(x, example, asked) for x in given]
         pulls = [self._pull(x) for x in inputs]
         options, weights, parent, examples = self._asking.choose(

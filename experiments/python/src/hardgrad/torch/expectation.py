@@ -11,7 +11,15 @@ from torch import Tensor
 
 from .. import _core
 from .._core import UsageError
-from ..losses import Asked, Takes, check_axes, check_subset, check_takes, given_ids, given_seed
+from ..losses import (
+    LogitLayout,
+    Takes,
+    check_axes,
+    check_subset,
+    check_takes,
+    given_ids,
+    given_seed,
+)
 from . import draws
 from .tensors import (
     Estimate,
@@ -82,7 +90,7 @@ def expectation(
     wide = logits.to(dtype)  # sums of gradients are in core's precision
     inputs = [wide] if state is None else [wide, _tensor(state)]
     numbers, *seen = fetched(inputs, dtype)
-    asked = Asked(numbers, bits)
+    asked = LogitLayout(numbers, bits)
     values = asked.numbers
     check_axes(values.shape)
     picks = check_subset(subset, values.shape[-1], bits)
@@ -130,7 +138,7 @@ class _RelaxedPullback:
     """The weights of a relaxed run, and the way from a slope in them to the gradient at the logits,
     once the estimate is drawn."""
 
-    def __init__(self, run: int, asked: Asked, weights: Tensor, example: Any):
+    def __init__(self, run: int, asked: LogitLayout, weights: Tensor, example: Any):
         self.run, self.asked, self.weights, self.example = run, asked, weights, example
         self.drawn: Any = None
 
@@ -173,7 +181,7 @@ class _Loss:
         batched: bool,
         wide: Tensor,
         spec: str,
-        asked: Asked,
+        asked: LogitLayout,
         dtype: torch.dtype,
     ):
         self.f = f
