@@ -20,12 +20,12 @@ std::pair<double, double> extrapolated(const std::vector<double>& x, std::vector
 /// Extrapolates the bias to the limit of a setting: 0, or infinity for numbers of samples. There the bias should vanish. With
 /// `samples`, the bias of the reported loss should vanish, too.
 void drawn_out(Trials& trials, const std::vector<double>& values, bool samples) {
-  const Ground ground{2};
+  const TestNetwork network{2};
   std::vector<double> x;
   std::vector<std::vector<double>> bias;  // [P][values]
   double scale = 1;
   for (const double value : values) {
-    const auto trial = trials.make(ground, trials.tested().with(trials.promise.parameter, fmt::format("{}", value)));
+    const auto trial = trials.make(network, trials.tested().with(trials.promise.parameter, fmt::format("{}", value)));
     if (!trial) return;
     const auto moments = trial->moments();
     bias.resize(moments.mean.size() + samples);
@@ -43,7 +43,7 @@ void drawn_out(Trials& trials, const std::vector<double>& values, bool samples) 
   }
   const auto finding = fmt::format("relative bias {:.2g} at {}, {:.1g} in the limit (good to {:.1g})", first, values.front(),
                                    last, std::max(doubt, 1e-15));
-  trials.add(ground.text(), last > 1e-5 ? finding : "", finding);
+  trials.add(network.text(), last > 1e-5 ? finding : "", finding);
 }
 
 /// For networks with dreams, which the small model does not have: by draws, with many samples.
@@ -66,12 +66,12 @@ void nearly_unbiased(Trials& trials) {
   }
 }
 
-void best_constant_on(Trials& trials, const Ground& ground) {
+void best_constant_on(Trials& trials, const TestNetwork& network) {
   const auto& promise = trials.promise;
   std::vector<double> x, y;
   double least = 0;
   for (const int samples : {6, 8, 12, 16, 24, 32}) {
-    const auto trial = trials.make(ground, trials.tested().with("samples", std::to_string(samples)));
+    const auto trial = trials.make(network, trials.tested().with("samples", std::to_string(samples)));
     if (!trial) return;
     if (x.empty()) {  // the variance is a parabola in the constant
       double v[3];
@@ -88,7 +88,7 @@ void best_constant_on(Trials& trials, const Ground& ground) {
   const auto [at_end, error] = extrapolated(x, y);
   const auto found =
       fmt::format("variance of one of many samples {:.5g} (good to {:.1g}), the least {:.5g}", at_end, error, least);
-  trials.add(ground.text(), at_end > least * (1 + 1e-3) ? found : "", found);
+  trials.add(network.text(), at_end > least * (1 + 1e-3) ? found : "", found);
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ void consistent(Trials& trials) {
 void limit(Trials& trials) { drawn_out(trials, {0.16, 0.12, 0.08, 0.06, 0.04, 0.03, 0.02}, false); }
 
 void best_constant(Trials& trials) {
-  for (const auto& ground : {Ground{3}, Ground{2, 2}}) best_constant_on(trials, ground);
+  for (const auto& network : {TestNetwork{3}, TestNetwork{2, 2}}) best_constant_on(trials, network);
 }
 
 }  // namespace hardgrad::verification

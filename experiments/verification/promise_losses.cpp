@@ -30,12 +30,12 @@ void learn(const Trial& trial) {
 
 void noiseless(Trials& trials) {
   const bool constant = trials.promise.loss == Promise::Loss::constant;
-  std::vector<Ground> grounds = {{2}, {3}, {2, 2}, {2, 2, 0.9, {.per_column = true}}};
-  for (auto& ground : grounds) {
-    ground.alike = true;
-    ground.loss = {constant ? 1.3 : 0.4, constant ? 0.0 : 1.0, 0, false, ground.loss.per_column};
+  std::vector<TestNetwork> networks = {{2}, {3}, {2, 2}, {2, 2, 0.9, {.per_column = true}}};
+  for (auto& network : networks) {
+    network.alike = true;
+    network.loss = {constant ? 1.3 : 0.4, constant ? 0.0 : 1.0, 0, false, network.loss.per_column};
   }
-  trials.on_grounds(grounds, [&](const Trial& trial) {
+  trials.on_networks(networks, [&](const Trial& trial) {
     double allowed = 1e-20;
     if (trials.promise.learned) {
       stir(*trial.estimator);

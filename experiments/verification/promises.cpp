@@ -29,13 +29,13 @@ void Trials::skip(const std::string& where, const std::string& why) {
   checks_.push_back({promise.text(), where, Check::Outcome::skipped, why});
 }
 
-std::optional<Trial> Trials::make(const Ground& ground, const Spec& tested) {
+std::optional<Trial> Trials::make(const TestNetwork& network, const Spec& tested) {
   Trial made{tested, {}, {}, {}};
-  made.model = std::make_unique<SmallModel<double>>(ground.options, ground.columns, ground.loss, ground.spread,
-                                                    wants_posterior(made.spec), ground.alike);
-  if (ground.off_policy) made.model->draw_by(0.7);
+  made.model = std::make_unique<SmallModel<double>>(network.options, network.columns, network.loss, network.spread,
+                                                    wants_posterior(made.spec), network.alike);
+  if (network.off_policy) made.model->draw_by(0.7);
   if (const auto why = why_unsupported(made.spec, made.model->structure_with_policies()); !why.empty()) {
-    skip(ground.text(), why);
+    skip(network.text(), why);
     return {};
   }
   made.estimator = make_estimator<double>(made.spec, made.model->structure_with_policies(), Key(1));
@@ -43,54 +43,54 @@ std::optional<Trial> Trials::make(const Ground& ground, const Spec& tested) {
   return made;
 }
 
-void Trials::on_grounds(const std::vector<Ground>& where, const std::function<Finding(const Trial&)>& check) {
-  for (const auto& ground : where) {
-    const auto made = make(ground, tested());
+void Trials::on_networks(const std::vector<TestNetwork>& where, const std::function<Finding(const Trial&)>& check) {
+  for (const auto& network : where) {
+    const auto made = make(network, tested());
     if (!made) continue;
     try {
       const auto [failure, detail] = check(*made);
-      failure.empty() && detail.empty() ? skip(ground.text(), "it does not apply to this number of options or columns")
-                                        : add(ground.text(), failure, detail);
+      failure.empty() && detail.empty() ? skip(network.text(), "it does not apply to this number of options or columns")
+                                        : add(network.text(), failure, detail);
     } catch (const NotExact& e) {
-      skip(ground.text(), e.what());
+      skip(network.text(), e.what());
     }
   }
 }
 
 namespace {
 
-const std::vector<Ground> one_choice = {{2}, {3}, {3, 1, 3.0}};
+const std::vector<TestNetwork> one_choice = {{2}, {3}, {3, 1, 3.0}};
 /// The same, and one for an estimator that corrects for its behaviour policy.
-const std::vector<Ground> one_choice_off_policy = {
+const std::vector<TestNetwork> one_choice_off_policy = {
     one_choice[0], one_choice[1], one_choice[2], {.options = 3, .off_policy = true}};
-const Ground two_columns = {2, 2};
-const std::vector<Ground> grounds = {one_choice[0], one_choice[1], one_choice[2], two_columns};
+const TestNetwork two_columns = {2, 2};
+const std::vector<TestNetwork> networks = {one_choice[0], one_choice[1], one_choice[2], two_columns};
 /// Models whose losses have no pathwise term.
-const std::vector<Ground> score_alone = {{.options = 2, .loss = {.path = false}},
-                                         {.options = 2, .loss = {.level = 5, .linear = 9, .path = false}},
-                                         {.options = 3, .spread = 1.5, .loss = {.path = false}},
-                                         {.options = 2, .columns = 2, .loss = {.path = false, .per_column = true}}};
-const std::vector<Ground> sums = {{2, 2, 0.9, {.per_column = true}}, {2, 2, 3.0, {.per_column = true}}};
+const std::vector<TestNetwork> score_alone = {{.options = 2, .loss = {.path = false}},
+                                              {.options = 2, .loss = {.level = 5, .linear = 9, .path = false}},
+                                              {.options = 3, .spread = 1.5, .loss = {.path = false}},
+                                              {.options = 2, .columns = 2, .loss = {.path = false, .per_column = true}}};
+const std::vector<TestNetwork> sums = {{2, 2, 0.9, {.per_column = true}}, {2, 2, 3.0, {.per_column = true}}};
 
 void judge(Trials& trials) {
   const auto& promise = trials.promise;
-  const auto on = [&](const std::vector<Ground>& where, Finding (*check)(const Promise&, const Trial&)) {
-    trials.on_grounds(where, [&promise, check](const Trial& trial) { return check(promise, trial); });
+  const auto on = [&](const std::vector<TestNetwork>& where, Finding (*check)(const Promise&, const Trial&)) {
+    trials.on_networks(where, [&promise, check](const Trial& trial) { return check(promise, trial); });
   };
   using Kind = Promise::Kind;
   switch (promise.kind) {
     case Kind::mean: return on(corrects_behaviour(trials.tested()) ? one_choice_off_policy : one_choice, mean);
     case Kind::advantages: return on(score_alone, advantages);
-    case Kind::unbiased: return trials.on_grounds(grounds, unbiased);
+    case Kind::unbiased: return trials.on_networks(networks, unbiased);
     case Kind::variance: return on({two_columns}, variance);
-    case Kind::same_moments: return on(grounds, same_moments);
-    case Kind::less_variance: return on(promise.loss == Promise::Loss::sum ? sums : grounds, less_variance);
+    case Kind::same_moments: return on(networks, same_moments);
+    case Kind::less_variance: return on(promise.loss == Promise::Loss::sum ? sums : networks, less_variance);
     case Kind::consistent: return consistent(trials);
     case Kind::limit: return limit(trials);
     case Kind::unshifted: return unshifted(trials);
     case Kind::noiseless: return noiseless(trials);
     case Kind::best_constant: return best_constant(trials);
-    case Kind::descends_square: return trials.on_grounds({one_choice[0], two_columns}, descends_square);
+    case Kind::descends_square: return trials.on_networks({one_choice[0], two_columns}, descends_square);
   }
 }
 

@@ -23,7 +23,7 @@ namespace hardgrad::verification {
 constexpr double trial_outcome_cap = 4e5;  // most outcomes of an exact moment
 
 /// A network for a promise.
-struct Ground {
+struct TestNetwork {
   int options, columns = 1;
   double spread = 0.9;
   SmallLoss loss = {};
@@ -41,7 +41,7 @@ struct Ground {
 Batch examples(std::size_t count);
 inline Batch one_example() { return examples(1); }
 
-/// An estimator on a ground, and the truth.
+/// An estimator on a network, and the truth.
 struct Trial {
   Spec spec;
   std::unique_ptr<SmallModel<double>> model;
@@ -80,9 +80,9 @@ class Trials {
   void add(const std::string& where, const std::string& failure, const std::string& detail = "");
   void skip(const std::string& where, const std::string& why);
 
-  /// Empty (a skipped check) if the estimator does not support the ground.
-  std::optional<Trial> make(const Ground& ground, const Spec& tested);
-  void on_grounds(const std::vector<Ground>& where, const std::function<Finding(const Trial&)>& check);
+  /// Empty (a skipped check) if the estimator does not support the network.
+  std::optional<Trial> make(const TestNetwork& network, const Spec& tested);
+  void on_networks(const std::vector<TestNetwork>& where, const std::function<Finding(const Trial&)>& check);
 
  private:
   std::vector<Check>& checks_;
