@@ -55,7 +55,7 @@ inline double largest_difference(const std::vector<double>& a, const std::vector
 
 /// Moves the learned state and own parameters away from their start, so that their influence shows.
 template <class T>
-void stir(Estimator<T>& estimator) {
+void perturb_state(Estimator<T>& estimator) {
   auto state = estimator.state();
   for (std::size_t i = 0; i < state.size(); ++i) state[i] = 2.3 + 0.1 * static_cast<double>(i);
   if (!state.empty()) estimator.restore(state);

@@ -72,7 +72,7 @@ std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const
   if (const auto reason = why_unsupported(spec, structure); !reason.empty()) return untold(reason);
   const auto batch = tested.batch.select({0});
   const auto estimator = make_estimator<double>(spec, structure, Key(1));
-  stir(*estimator);
+  perturb_state(*estimator);
   try {
     const auto& truth = reference_of(estimator->target(), tested, batch);
     const auto exact = measurement::exact_moments(*estimator, *tested.model, batch, truth.of_example, outcome_cap);

@@ -32,7 +32,7 @@ class OfOwnLoss final : public Estimator<double> {
 
 Finding descends_square(const Trial& trial) {
   auto& estimator = *trial.estimator;
-  stir(estimator);
+  perturb_state(estimator);
   // NotExact if these moments, two for each parameter, would take minutes: noise of two columns that is integrated over.
   measurement::exact_moments(estimator, *trial.model, one_example(), trial.truth.of_example, 2e4);
   const auto square = [&] {
@@ -65,7 +65,7 @@ Finding descends_square(const Trial& trial) {
   // Samples that are copies of one another learn by the mean of their gradients.
   if (trial.model->structure().most_columns() == 1 && trial.settings().integer("samples") == 1) {
     const auto two = make_estimator<double>(trial.spec.with("samples", "2"), trial.model->structure(), Key(1));
-    stir(*two);
+    perturb_state(*two);
     if (two->copies() == 2) off = std::max(off, std::abs(mean_of_own(*two, 0) - means[0]) / size);
   }
   return within(off, 1e-3, fmt::format("{} derivatives", which));

@@ -38,7 +38,7 @@ void noiseless(Trials& trials) {
   trials.on_networks(networks, [&](const Trial& trial) {
     double allowed = 1e-20;
     if (trials.promise.learned) {
-      stir(*trial.estimator);
+      perturb_state(*trial.estimator);
       allowed = 1e-4 * trial.moments().trace;
       learn(trial);
     }

@@ -120,7 +120,7 @@ class EstimatorVerifier {
     const auto what = (target_of(spec_) == Target() ? "exact mean" : "exact mean, " + target_of(spec_).text()) + under_;
     if (!supported(structure, what, tested.name)) return;
     auto estimator = make_estimator<double>(spec_, structure, Key(1));
-    stir(*estimator);
+    perturb_state(*estimator);
     contract(tested, *estimator);
     if (under_.empty())
       if (const auto found = slope_of_value(estimator->target(), tested))
@@ -248,7 +248,7 @@ class EstimatorVerifier {
     step(what, tested.name, [&] {
       if (!supported(tested.model->structure(), what, tested.name)) return;
       auto estimator = make_estimator<double>(spec_, tested.model->structure(), Key(1));
-      stir(*estimator);
+      perturb_state(*estimator);
       exact_mean(what, tested, *estimator, unbiased_ ? target_draws : shown_draws);
     });
   }
@@ -265,7 +265,7 @@ class EstimatorVerifier {
       for (const auto& tested : models_)
         if (tested.batch.examples() > 1 && why_unsupported(spec_, tested.model->structure()).empty()) {
           const auto estimator = make_estimator<double>(spec_, tested.model->structure(), Key(1));
-          stir(*estimator);
+          perturb_state(*estimator);
           contract(tested, *estimator);
           break;
         }

@@ -139,7 +139,7 @@ TEST_CASE("columns: sums and relaxations for one choice also hold for several") 
       CAPTURE(feeding);
       CAPTURE(spec);
       auto estimator = estimator_of(spec, model);
-      stir(*estimator);
+      perturb_state(*estimator);
       CHECK(bias_of(*estimator, model, batch) < 1e-10);
       ++visited;
     }

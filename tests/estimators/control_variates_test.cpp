@@ -31,14 +31,14 @@ void check_categorical(const std::string& spec) {
     Recurrent<double> model(feeding);
     const auto batch = many ? Recurrent<double>::batch().select({1}) : Recurrent<double>::batch();
     auto estimator = estimator_of(spec, model);
-    stir(*estimator);
+    perturb_state(*estimator);
     CHECK(bias_of(*estimator, model, batch) < 1e-10);
   }
   for (const auto* toy : toys) {
     CAPTURE(toy);
     const auto model = model_of(toy);
     auto estimator = estimator_of(spec, *model);
-    stir(*estimator);
+    perturb_state(*estimator);
     CHECK(bias_of(*estimator, *model, one_example()) < 1e-10);
   }
 }
@@ -177,14 +177,14 @@ void check_continuous(const std::string& spec, std::vector<const char*> toys, st
     CAPTURE(toy);
     const auto model = model_of(toy);
     auto estimator = estimator_of(spec, *model);
-    stir(*estimator);
+    perturb_state(*estimator);
     CHECK(bias_of(*estimator, *model, one_example()) < 1e-9);
   }
   for (bool feeding : feedings) {
     CAPTURE(feeding);
     Recurrent<double> model(feeding, Key(5), 2);
     auto estimator = estimator_of(spec, model);
-    stir(*estimator);
+    perturb_state(*estimator);
     CHECK(bias_of(*estimator, model, Recurrent<double>::batch(2).select({1})) < 1e-9);
   }
 }
@@ -239,7 +239,7 @@ TEST_CASE("the variance of rebar on one bit, for both ways to draw the noise giv
 /// Largest deviation of a sampled mean from the exact gradient, in standard errors.
 double standard_errors(const std::string& spec, const Model<double>& model, const Batch& batch, int count) {
   auto estimator = estimator_of(spec, model);
-  stir(*estimator);
+  perturb_state(*estimator);
   const auto truth = exact_reference({}, model, batch, 1e6).gradient;
   std::vector<double> sum(truth.size()), squares(truth.size());
   Tape<double> tape;

@@ -17,7 +17,7 @@ TEST_CASE("with sites that differ in columns, options and state width, every est
     if (!why_unsupported(spec, model.structure()).empty()) continue;
     CAPTURE(name);
     const auto estimator = make_estimator<double>(spec, model.structure(), Key(11));
-    stir(*estimator);
+    perturb_state(*estimator);
     for (double x : gradient_of(*estimator, model, batch, Key(2))) CHECK(std::isfinite(x));
     try {
       const double bias = bias_of(*estimator, model, batch, 2e4);

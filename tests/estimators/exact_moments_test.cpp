@@ -51,7 +51,7 @@ TEST_CASE("the exact mean is the target's gradient on a recurrent model, depende
       CAPTURE(feeding);
       CAPTURE(spec);
       auto estimator = estimator_of(spec, model);
-      stir(*estimator);
+      perturb_state(*estimator);
       // A single example, so that the 3^3 trajectories for K = 3 are affordable.
       const auto batch =
           spec.find("samples=3") == std::string::npos ? Recurrent<double>::batch() : Recurrent<double>::batch().select({1});
@@ -67,7 +67,7 @@ TEST_CASE("the exact mean is the target's gradient on bits, binary and categoric
       CAPTURE(spec);
       auto model = model_of(toy, true);
       auto estimator = estimator_of(spec, *model);
-      stir(*estimator);
+      perturb_state(*estimator);
       CHECK(bias_of(*estimator, *model, one_example()) < 1e-10);
     }
 }

@@ -46,7 +46,7 @@ TEST_CASE("the exact mean is the target's gradient on numbers that feed later on
         CAPTURE(feeding);
         CAPTURE(aimed.text);
         const auto estimator = make_estimator<double>(aimed, model.structure(), Key(11));
-        stir(*estimator);
+        perturb_state(*estimator);
         CHECK(bias_of(*estimator, model, batch, 1e5) < 1e-8);
         ++visited;
       }

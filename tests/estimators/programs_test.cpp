@@ -221,7 +221,7 @@ void check(Program& model, const Batch& batch, std::initializer_list<const char*
   for (const auto* spec : estimators) {
     CAPTURE(spec);
     auto estimator = estimator_of(spec, model);
-    stir(*estimator);
+    perturb_state(*estimator);
     CHECK(bias_of(*estimator, model, batch) < 1e-9);
     ++visited;
   }

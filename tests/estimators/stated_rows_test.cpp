@@ -10,7 +10,7 @@
 namespace hardgrad::testing::stated_rows_test {
 namespace {
 
-using verification::stir;
+using verification::perturb_state;
 using verification::TestModel;
 
 /// Rows for each question and example: the widest question of every run.
@@ -53,7 +53,7 @@ TEST_CASE("every estimator takes at most its stated rows, and on some network as
         } catch (const UsageError&) {
           continue;  // an invalid combination of settings
         }
-        stir(*estimator);
+        perturb_state(*estimator);
         for (const bool learning : {false, true}) {
           CAPTURE(spec.text);
           CAPTURE(tested.name);

@@ -16,7 +16,7 @@ namespace hardgrad::testing {
 
 using verification::gradient_of;
 using verification::largest_difference;
-using verification::stir;
+using verification::perturb_state;
 
 /// The largest deviation of the estimator's exact mean from its target's exact gradient, divided by the gradient's largest
 /// entry or 1, if that is larger. Up to 1e-10 is rounding of doubles.

@@ -44,7 +44,7 @@ void check_equal_without_fault(const std::string& of) {
     CAPTURE(name);
     const auto estimate = [&](const std::string& spec) {
       const auto estimator = make_estimator<double>(Spec::parse(spec), structure, Key(1));
-      verification::stir(*estimator);
+      verification::perturb_state(*estimator);
       return verification::estimate_of(*estimator, *model, batch, Key(2));
     };
     CHECK(verification::largest_difference(estimate(of + "_mutant"), estimate(of)) < 1e-9);
