@@ -7,7 +7,7 @@
 namespace hardgrad::python {
 
 template <class T>
-Drawn<T>::Drawn(HeldEstimator& estimator, Wanted<T> wanted)
+Drawn<T>::Drawn(StatefulEstimator& estimator, Wanted<T> wanted)
     : model_(std::move(wanted.logits), std::move(wanted.state), std::move(wanted.loss), &answered_),
       gradient_(model_.parameters().size()) {
   const auto held = estimator.on<T>(model_.structure());

@@ -4,9 +4,9 @@
 #include <functional>
 #include <vector>
 
-#include "experiments/python/held_estimator.hpp"
 #include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
+#include "experiments/python/stateful_estimator.hpp"
 
 namespace hardgrad::python {
 
@@ -42,7 +42,7 @@ template <class T>
 class Drawn {
  public:
   /// NotFinite if the gradient is not finite.
-  Drawn(HeldEstimator& estimator, Wanted<T> wanted);
+  Drawn(StatefulEstimator& estimator, Wanted<T> wanted);
   Drawn(const Drawn&) = delete;
 
   /// [E D, S] the gradient at the logits, of the sum over the examples.

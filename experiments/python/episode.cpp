@@ -15,9 +15,9 @@
 
 #include "experiments/measurement/finite.hpp"
 #include "experiments/python/fiber.hpp"
-#include "experiments/python/held_estimator.hpp"
 #include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
+#include "experiments/python/stateful_estimator.hpp"
 
 namespace hardgrad::python {
 namespace {
@@ -167,11 +167,11 @@ class RunNetwork final : public Model<T> {
 };
 
 /// Returns the value [E]; the slope of every input of the runs, in order; the number of rows; and the gradient of the
-/// estimator's own loss (HeldEstimator, without a learning rate).
+/// estimator's own loss (StatefulEstimator, without a learning rate).
 template <class T>
-py::tuple run_episode(HeldEstimator& estimator, const Network<T>& network, const std::vector<SiteTuple>& sites, bool posterior,
-                      int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning,
-                      Mixture* mixture) {
+py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, const std::vector<SiteTuple>& sites,
+                      bool posterior, int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed,
+                      bool learning, Mixture* mixture) {
   const auto structure = structure_of(sites, posterior);
   Batch batch;
   batch.id.resize(examples);
@@ -231,7 +231,7 @@ py::tuple run_episode(HeldEstimator& estimator, const Network<T>& network, const
 template <class T>
 class Block {
  public:
-  Block(HeldEstimator& estimator, std::vector<SiteTuple> sites, bool posterior, int examples,
+  Block(StatefulEstimator& estimator, std::vector<SiteTuple> sites, bool posterior, int examples,
         std::optional<Numbers<std::uint32_t>> ids, std::uint64_t seed, bool learning, Mixture* mixture)
       : fiber_([=, this, &estimator, sites = std::move(sites), ids = std::move(ids)](Fiber& fiber) {
           const Network<T> network = [&](const std::shared_ptr<RunHandle<T>>& asking) {
@@ -267,14 +267,14 @@ void declare(py::module_& module, const char* asking, const char* run, const cha
   py::class_<RunHandle<T>, std::shared_ptr<RunHandle<T>>>(module, asking)
       .def("choose", &RunHandle<T>::choose)
       .def("cost", &RunHandle<T>::cost);
-  module.def(run, [](HeldEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, int examples,
+  module.def(run, [](StatefulEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, int examples,
                      const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning, Mixture* mixture,
                      const py::object& network) {
     return run_episode<T>(
         estimator, [&](const auto& asking) { network(asking); }, sites, posterior, examples, ids, seed, learning, mixture);
   });
   py::class_<Block<T>>(module, block)
-      .def(py::init<HeldEstimator&, std::vector<SiteTuple>, bool, int, std::optional<Numbers<std::uint32_t>>, std::uint64_t,
+      .def(py::init<StatefulEstimator&, std::vector<SiteTuple>, bool, int, std::optional<Numbers<std::uint32_t>>, std::uint64_t,
                     bool, Mixture*>(),
            py::keep_alive<1, 2>(), py::keep_alive<1, 9>())
       .def_property_readonly("asking", &Block<T>::asking)

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/support/error.hpp"
-#include "experiments/python/held_estimator.hpp"
 #include "experiments/python/leaving.hpp"
+#include "experiments/python/stateful_estimator.hpp"
 #include "experiments/python/written_estimator.hpp"
 
 namespace hardgrad::python {
@@ -18,21 +18,21 @@ namespace {
 
 namespace py = pybind11;
 
-std::unique_ptr<HeldEstimator> written(py::object function, int samples, bool derivatives, const std::string& name) {
+std::unique_ptr<StatefulEstimator> written(py::object function, int samples, bool derivatives, const std::string& name) {
   const auto f = kept(std::move(function));
-  return std::make_unique<HeldEstimator>(
+  return std::make_unique<StatefulEstimator>(
       name, [=](const Structure&) { return std::make_unique<WrittenEstimator<float>>(f, samples, derivatives); },
       [=](const Structure&) { return std::make_unique<WrittenEstimator<double>>(f, samples, derivatives); });
 }
 
 /// Calls f with the estimator that is made in double or single precision; null if there is none.
 template <class F>
-auto in_precision(HeldEstimator& estimator, bool wide, F f) {
+auto in_precision(StatefulEstimator& estimator, bool wide, F f) {
   return wide ? f(estimator.made<double>()) : f(estimator.made<float>());
 }
 
 /// None before it is made; else its sites, and whether they have a posterior.
-py::object made_for(HeldEstimator& estimator, bool wide) {
+py::object made_for(StatefulEstimator& estimator, bool wide) {
   return in_precision(estimator, wide, [](const auto& held) -> py::object {
     if (!held) return py::none();
     return py::make_tuple(sites_of(held->made_for), held->made_for.posterior);
@@ -40,7 +40,7 @@ py::object made_for(HeldEstimator& estimator, bool wide) {
 }
 
 /// Its parameters as (name, array in its own shape), the averages, and the state of their optimiser.
-py::tuple learned_arrays(HeldEstimator& estimator, bool wide) {
+py::tuple learned_arrays(StatefulEstimator& estimator, bool wide) {
   return in_precision(estimator, wide, [&](const auto& held) {
     Learned found;
     without_gil([&] {
@@ -59,7 +59,7 @@ py::tuple learned_arrays(HeldEstimator& estimator, bool wide) {
   });
 }
 
-void restore_arrays(HeldEstimator& estimator, bool wide, const std::vector<Numbers<double>>& parameters,
+void restore_arrays(StatefulEstimator& estimator, bool wide, const std::vector<Numbers<double>>& parameters,
                     const Numbers<double>& averages, const Numbers<double>& optimizer) {
   const auto all = [](const Numbers<double>& x) { return std::vector<double>(x.data(), x.data() + x.size()); };
   Learned given{.averages = all(averages), .optimizer = all(optimizer)};
@@ -73,7 +73,7 @@ void restore_arrays(HeldEstimator& estimator, bool wide, const std::vector<Numbe
 }  // namespace
 
 void declare_estimator(py::module_& module) {
-  py::class_<HeldEstimator> estimator(module, "Estimator", R"(An estimator that keeps its learned state between calls.
+  py::class_<StatefulEstimator> estimator(module, "Estimator", R"(An estimator that keeps its learned state between calls.
 
 spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
 seed: for the initial values of its own parameters (baselines, control variates).
@@ -86,11 +86,12 @@ It is made for the columns and options of the first logits; an estimator that le
       .def(py::init<const std::string&, std::uint64_t, std::optional<double>>(), py::arg("spec"), py::arg("seed") = 0,
            py::arg("learning_rate") = 1e-3)
       .def_static("_written", &written)
-      .def_property_readonly("spec", &HeldEstimator::text, "The spec as given; for an estimator written in Python, its name.")
-      .def_property_readonly("learns", &HeldEstimator::learns,
+      .def_property_readonly("spec", &StatefulEstimator::text,
+                             "The spec as given; for an estimator written in Python, its name.")
+      .def_property_readonly("learns", &StatefulEstimator::learns,
                              "Whether it has a state to learn (known after its first use; False before).")
       .def("_make",
-           [](HeldEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, bool wide) {
+           [](StatefulEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, bool wide) {
              const auto structure = structure_of(sites, posterior);
              if (wide)
                estimator.on<double>(structure);
@@ -98,11 +99,11 @@ It is made for the columns and options of the first logits; an estimator that le
                estimator.on<float>(structure);
            })
       .def("_made_for", &made_for)
-      .def("_lock", [](HeldEstimator& estimator) { without_gil([&] { estimator.learning().lock(); }); })
-      .def("_unlock", [](HeldEstimator& estimator) { estimator.learning().unlock(); })
+      .def("_lock", [](StatefulEstimator& estimator) { without_gil([&] { estimator.learning().lock(); }); })
+      .def("_unlock", [](StatefulEstimator& estimator) { estimator.learning().unlock(); })
       .def("_learned", &learned_arrays)
       .def("_restore", &restore_arrays)
-      .def("__repr__", [](const HeldEstimator& e) { return "Estimator('" + e.text() + "')"; });
+      .def("__repr__", [](const StatefulEstimator& e) { return "Estimator('" + e.text() + "')"; });
 }
 
 }  // namespace hardgrad::python

@@ -69,7 +69,7 @@ class GivenLoss {
 /// `subset_size`: as in GivenLogits. With `later`, the gradient omits the part through the weights; Drawn::through_weights
 /// computes it afterwards.
 template <class T>
-py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, int subset_size,
+py::tuple drawn(StatefulEstimator& estimator, const Numbers<T>& logits, int rank, int subset_size,
                 const std::optional<Numbers<T>>& state, const std::optional<Numbers<std::uint32_t>>& ids,
                 const std::optional<Numbers<double>>& tables, const py::object& function, bool takes_weights,
                 std::uint64_t seed, bool learning, bool with_options, bool later, Mixture* mixture) {
@@ -118,7 +118,7 @@ void declare_drawn(py::module_& module, const char* name) {
       });
 }
 
-py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int rank, const Numbers<double>& table,
+py::dict moments(StatefulEstimator& estimator, const Numbers<double>& logits, int rank, const Numbers<double>& table,
                  bool multilinear, const py::object& function, double cap, bool covariance) {
   const auto numbers = given<double>(logits, rank);
   const auto D = logits.shape(1), S = logits.shape(2);

@@ -19,7 +19,7 @@ namespace hardgrad::python {
 
 /// An estimator in one precision, made for one structure.
 template <class T>
-struct Held {
+struct EstimatorInUse {
   std::unique_ptr<Estimator<T>> estimator;
   std::unique_ptr<Optimizer<T>> optimizer;  ///< of its own parameters; null if it learns nothing, or the caller trains them
   Structure made_for;
@@ -36,15 +36,15 @@ struct Learned {
   std::vector<double> averages = {}, optimizer = {};
 };
 
-class HeldEstimator {
+class StatefulEstimator {
  public:
   template <class T>
   using Make = std::function<std::unique_ptr<Estimator<T>>(const Structure&)>;
   /// UsageError if there is no such estimator, or its settings are wrong. Its own parameters are initialised by `seed`, and
   /// trained by Adam; without a learning rate the caller trains them.
-  HeldEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate);
+  StatefulEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate);
   /// One written in Python: outside the registry, and it does not learn.
-  HeldEstimator(std::string name, Make<float> narrow, Make<double> wide);
+  StatefulEstimator(std::string name, Make<float> narrow, Make<double> wide);
 
   const std::string& name() const { return name_; }
   /// The spec as given, with its settings.
@@ -53,12 +53,12 @@ class HeldEstimator {
   /// The estimator for a structure; a new one if it does not learn and was made for another structure. UsageError if it does
   /// not support the structure, or if it learns and was made for another one.
   template <class T>
-  std::shared_ptr<Held<T>> on(const Structure& structure);
+  std::shared_ptr<EstimatorInUse<T>> on(const Structure& structure);
   /// Whether it has a state to learn; false until `on` has made it.
   bool learns();
   /// The estimator that `on` has made; null before.
   template <class T>
-  std::shared_ptr<Held<T>> made();
+  std::shared_ptr<EstimatorInUse<T>> made();
   /// Locked while an estimator that learns is in use. Wait for it without the GIL: its owner may wait for that.
   std::recursive_mutex& learning() { return learning_; }
 
@@ -73,7 +73,7 @@ class HeldEstimator {
   template <class T>
   struct InPrecision {
     Make<T> make;
-    std::shared_ptr<Held<T>> held = {};
+    std::shared_ptr<EstimatorInUse<T>> held = {};
   };
   std::string name_, text_;
   bool written_ = false;
@@ -85,10 +85,10 @@ class HeldEstimator {
 };
 
 template <class T>
-Learned learned(const Held<T>& held);
+Learned learned(const EstimatorInUse<T>& held);
 /// UsageError if the sizes differ from those of this estimator.
 template <class T>
-void restore(Held<T>& held, const Learned& learned);
+void restore(EstimatorInUse<T>& held, const Learned& learned);
 
 /// A cleared tape for the lifetime of this object. Afterwards the destroying thread keeps it for reuse, unless it is large.
 template <class T>

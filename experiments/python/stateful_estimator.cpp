@@ -1,4 +1,4 @@
-#include "experiments/python/held_estimator.hpp"
+#include "experiments/python/stateful_estimator.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ std::string in_words(const Structure& structure) {
 
 }  // namespace
 
-HeldEstimator::HeldEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate)
+StatefulEstimator::StatefulEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate)
     : text_(spec), learning_rate_(learning_rate) {
   const auto parsed = Spec::parse(spec);
   target_of(parsed);  // fails on wrong names and settings
@@ -42,37 +42,37 @@ HeldEstimator::HeldEstimator(const std::string& spec, std::uint64_t seed, std::o
   wide_.make = [=](const Structure& structure) { return make_estimator<double>(parsed, structure, init); };
 }
 
-HeldEstimator::HeldEstimator(std::string name, Make<float> narrow, Make<double> wide)
+StatefulEstimator::StatefulEstimator(std::string name, Make<float> narrow, Make<double> wide)
     : name_(name), text_(std::move(name)), written_(true), narrow_{std::move(narrow)}, wide_{std::move(wide)} {}
 
 template <class T>
-std::shared_ptr<Held<T>> HeldEstimator::on(const Structure& structure) {
+std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure& structure) {
   const std::lock_guard lock(making_);
   auto& [make, held] = in_precision<T>();
   if (held && alike(held->made_for, structure)) return held;
   if (held && held->learns)
     throw UsageError(fmt::format("{} learns, and was made for {}: it cannot be used with {}; make a new one", name_,
                                  in_words(held->made_for), in_words(structure)));
-  auto made = std::make_shared<Held<T>>(Held<T>{make(structure), nullptr, structure});
+  auto made = std::make_shared<EstimatorInUse<T>>(EstimatorInUse<T>{make(structure), nullptr, structure});
   made->learns = training::learns(*made->estimator);
   if (made->learns && learning_rate_) made->optimizer = training::own_optimizer(*made->estimator, *learning_rate_);
   return held = std::move(made);
 }
 
-bool HeldEstimator::learns() {
+bool StatefulEstimator::learns() {
   const std::lock_guard lock(making_);
   const auto has = [](const auto& held) { return held && held->learns; };
   return has(narrow_.held) || has(wide_.held);
 }
 
 template <class T>
-std::shared_ptr<Held<T>> HeldEstimator::made() {
+std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::made() {
   const std::lock_guard lock(making_);
   return in_precision<T>().held;
 }
 
 template <class T>
-void Held<T>::learn(const Estimate<T>& estimate) {
+void EstimatorInUse<T>::learn(const Estimate<T>& estimate) {
   gradient.clear();
   if (optimizer) return training::learn_from(estimate, *estimator, *optimizer, gradient);
   if (estimate.own_loss) {
@@ -83,7 +83,7 @@ void Held<T>::learn(const Estimate<T>& estimate) {
 }
 
 template <class T>
-Learned learned(const Held<T>& held) {
+Learned learned(const EstimatorInUse<T>& held) {
   Learned result{.averages = held.estimator->state()};
   for (const auto& parameter : held.estimator->own_parameters())
     result.parameters.emplace_back(parameter.value.begin(), parameter.value.end());
@@ -92,7 +92,7 @@ Learned learned(const Held<T>& held) {
 }
 
 template <class T>
-void restore(Held<T>& held, const Learned& learned) {
+void restore(EstimatorInUse<T>& held, const Learned& learned) {
   auto& own = held.estimator->own_parameters();
   const auto same = [](const Parameter<T>& p, const std::vector<double>& x) { return p.value.size() == x.size(); };
   if (!std::equal(own.begin(), own.end(), learned.parameters.begin(), learned.parameters.end(), same) ||
@@ -107,12 +107,12 @@ void restore(Held<T>& held, const Learned& learned) {
   if (held.optimizer && !learned.optimizer.empty()) held.optimizer->restore(learned.optimizer);
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                          \
-  template std::shared_ptr<Held<T>> HeldEstimator::on(const Structure&); \
-  template std::shared_ptr<Held<T>> HeldEstimator::made();               \
-  template struct Held<T>;                                               \
-  template Learned learned(const Held<T>&);                              \
-  template void restore(Held<T>&, const Learned&);
+#define HARDGRAD_INSTANTIATE(T)                                                        \
+  template std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure&); \
+  template std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::made();               \
+  template struct EstimatorInUse<T>;                                                   \
+  template Learned learned(const EstimatorInUse<T>&);                                  \
+  template void restore(EstimatorInUse<T>&, const Learned&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE
