@@ -57,7 +57,7 @@ class Drawn {
   void note(bool options);
   std::vector<Answered<T>> answered_;
   OwnLoss<T> model_;
-  KeptTape<T> tape_;
+  PooledTape<T> tape_;
   std::vector<T> gradient_, own_gradient_;
   std::vector<Samples<T>> runs_;
 };

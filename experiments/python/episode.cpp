@@ -179,7 +179,7 @@ py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, c
   if (ids) batch.id.assign(ids->data(), ids->data() + ids->size());
   std::vector<Given<T>> given;
   std::vector<double> value(examples);
-  const KeptTape<T> tape;
+  const PooledTape<T> tape;
   const RunNetwork<T> model(network, structure, given);
   {
     const py::gil_scoped_release released;

@@ -92,9 +92,9 @@ void restore(EstimatorInUse<T>& held, const Learned& learned);
 
 /// A cleared tape for the lifetime of this object. Afterwards the destroying thread keeps it for reuse, unless it is large.
 template <class T>
-class KeptTape {
+class PooledTape {
  public:
-  KeptTape() {
+  PooledTape() {
     if (idle().empty()) {
       tape_ = std::make_unique<Tape<T>>();
     } else {
@@ -102,8 +102,8 @@ class KeptTape {
       idle().pop_back();
     }
   }
-  KeptTape(const KeptTape&) = delete;
-  ~KeptTape() {
+  PooledTape(const PooledTape&) = delete;
+  ~PooledTape() {
     tape_->clear();
     if (idle().size() < most && tape_->arena().capacity() <= largest) idle().push_back(std::move(tape_));
   }
