@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from ._core import NotFinite, UsageError
 from .comparison import Comparison, Measured, level_of_pairs
-from .gradients import ALONE, Drawing, Floats, Kept, Parameters
+from .gradients import ALONE, Drawing, EstimatorCache, Floats, Parameters
 from .replicates import (
     LEVEL,
     MOST,
@@ -71,7 +71,7 @@ class Entry:
     loss: Any
     spec: str
     asked: bool
-    kept: Kept
+    kept: EstimatorCache
 
 
 def entries_of(step: Optional[Step], estimators: Estimators, of: type[Parameters]) -> list[Entry]:

@@ -17,7 +17,7 @@ from ._core import NotFinite, UsageError
 
 Floats = NDArray[np.float64]
 #: Estimators given by name that a step draws with, by name and the number of the call.
-Kept = dict[tuple[str, int], _core.Estimator]
+EstimatorCache = dict[tuple[str, int], _core.Estimator]
 #: From a seed to the gradient at each tensor (None: it has none) and the loss, as arrays.
 Evaluated = Callable[[int], tuple[list[Optional[NDArray[Any]]], Any]]
 #: Held by the thread that draws for a comparison or a test: sources of noise and counts of rows are
@@ -82,7 +82,7 @@ class Parameters(abc.ABC):
 
     @abc.abstractmethod
     def counting(
-        self, kept: Kept, learning: bool, mixture: Optional[_core.Mixture]
+        self, kept: EstimatorCache, learning: bool, mixture: Optional[_core.Mixture]
     ) -> ContextManager[Counted]:
         """Counts the draws in a block, which are made from the mixture, if there is one. Estimators
         learn there only if `learning`."""
@@ -115,10 +115,14 @@ class Drawing:
     """Draws gradients of a loss. kept: its estimators given by name."""
 
     def __init__(
-        self, parameters: Parameters, loss: Any, numbers: Floats, kept: Optional[Kept] = None
+        self,
+        parameters: Parameters,
+        loss: Any,
+        numbers: Floats,
+        kept: Optional[EstimatorCache] = None,
     ):
         self.parameters, self.numbers = parameters, numbers
-        self.kept: Kept = {} if kept is None else kept
+        self.kept: EstimatorCache = {} if kept is None else kept
         self._evaluated = parameters.evaluated(loss)
 
     @property

@@ -21,7 +21,7 @@ from jax.tree_util import (
 from .._core import Mixture, UsageError
 from ..compare import Estimators, Options, entries_of, measured
 from ..comparison import Comparison
-from ..gradients import Counted, Evaluated, Kept, Parameters
+from ..gradients import Counted, EstimatorCache, Evaluated, Parameters
 from .draws import counted
 
 Step = Callable[[Any, Any, Any], Any]
@@ -110,7 +110,7 @@ class Tree(Parameters):
         return tree_unflatten(self._structure, whole)
 
     def counting(
-        self, kept: Kept, learning: bool, mixture: Optional[Mixture]
+        self, kept: EstimatorCache, learning: bool, mixture: Optional[Mixture]
     ) -> ContextManager[Counted]:
         return counted(mixture)
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from .._core import Mixture, UsageError
 from ..compare import Estimators, Options, entries_of, measured
 from ..comparison import Comparison, written
-from ..gradients import Counted, Evaluated, Kept, Parameters
+from ..gradients import Counted, EstimatorCache, Evaluated, Parameters
 from .draws import HELD, metered
 from .tensors import fetched
 
@@ -125,7 +125,9 @@ class Tensors(Parameters):
             raise
 
     @contextmanager
-    def counting(self, kept: Kept, learning: bool, mixture: Optional[Mixture]) -> Iterator[Counted]:
+    def counting(
+        self, kept: EstimatorCache, learning: bool, mixture: Optional[Mixture]
+    ) -> Iterator[Counted]:
         with metered(kept, learning, mixture) as meter, torch.enable_grad():
             yield meter
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from ..gradients import Counted, Kept
+from ..gradients import Counted, EstimatorCache
 from .tensors import AS_IS, Slope
 
 
@@ -42,7 +42,7 @@ class Meter(Counted):
     """Counts the draws in a block. An estimator given by name is kept in `kept`, by its name and
     the number of the call."""
 
-    def __init__(self, kept: Kept, learning: bool, mixture: Optional[_core.Mixture]):
+    def __init__(self, kept: EstimatorCache, learning: bool, mixture: Optional[_core.Mixture]):
         super().__init__()
         self.kept, self.learning, self.mixture, self.calls = kept, learning, mixture, 0
 
@@ -63,7 +63,9 @@ _warned: set[str] = set()
 
 
 @contextmanager
-def metered(kept: Kept, learning: bool, mixture: Optional[_core.Mixture]) -> Iterator[Meter]:
+def metered(
+    kept: EstimatorCache, learning: bool, mixture: Optional[_core.Mixture]
+) -> Iterator[Meter]:
     """Counts this thread's draws in the block, which are made from the mixture. Estimators learn
     there only if `learning`."""
     before, _here.meter = _here.meter, Meter(kept, learning, mixture)
