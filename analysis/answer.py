@@ -42,7 +42,7 @@ def answer(
     data: xr.Dataset | Result,
     quantity: str | None = None,
     baseline: str | None = None,
-    matters: float = 0.0,
+    equivalence_margin: float = 0.0,
 ) -> pd.DataFrame:
     """The ranking: one row per task, model, budget and estimator, the best first.
 
@@ -69,12 +69,13 @@ def answer(
 
     `verdict`: best (or baseline); worse or better (the interval of the difference excludes 0);
     unclear (it does not); alone (no other estimator has a number); none (no number at this cost).
-    `matters`: the smallest difference that matters, in the unit of the quantity. With it, worse and
-    better are beyond this difference, and an interval within it is the verdict equivalent; so for
-    the letters. `rank`: the place by score among the estimators of the same `target`. Estimators of
-    one network and budget that share one of the `letters` do not differ beyond noise, all pairs
-    tested together. `seeds_needed`: seeds at which an unclear difference would be found with 80%
-    probability, if the true difference equals the estimate (`statistics.pairs_needed`).
+    `equivalence_margin`: the smallest difference that matters, in the unit of the quantity. With
+    it, worse and better are beyond this difference, and an interval within it is the verdict
+    equivalent; so for the letters. `rank`: the place by score among the estimators of the same
+    `target`. Estimators of one network and budget that share one of the `letters` do not differ
+    beyond noise, all pairs tested together. `seeds_needed`: seeds at which an unclear difference
+    would be found with 80% probability, if the true difference equals the estimate
+    (`statistics.pairs_needed`).
 
     `failed` of `runs` failed at the chosen setting or had an infinite loss, `tried_failed` of
     `tried` at all settings. Such a run counts as the worst score of the network. `steps`, `rows`:
@@ -82,7 +83,7 @@ def answer(
     differ from the chosen one beyond noise. `next_setting` is the next best; `next_difference`,
     `next_low`, `next_high` are its difference to the chosen one and the interval
     (`tuning.nearest`). InputError if nothing was evaluated, or if no network has the baseline."""
-    return answer_and_pairs(Result.of(data), quantity, baseline, matters)[0]
+    return answer_and_pairs(Result.of(data), quantity, baseline, equivalence_margin)[0]
 
 
 class Pairs(NamedTuple):
@@ -121,7 +122,10 @@ class Pairs(NamedTuple):
 
 
 def answer_and_pairs(
-    result: Result, quantity: str | None = None, baseline: str | None = None, matters: float = 0.0
+    result: Result,
+    quantity: str | None = None,
+    baseline: str | None = None,
+    equivalence_margin: float = 0.0,
 ) -> tuple[pd.DataFrame, dict[tuple[str, str, str], Pairs]]:
     """The `answer`, and by task, model and budget the differences between all pairs of
     estimators."""
@@ -148,7 +152,7 @@ def answer_and_pairs(
                         "split": split,
                         **row,
                     }
-                    for row in section.rows(1 if lower else -1, reference, matters)
+                    for row in section.rows(1 if lower else -1, reference, equivalence_margin)
                 ]
                 pairs[task, model, section.budget] = Pairs(
                     section.estimators, section.pairs, section.scores
@@ -319,11 +323,13 @@ class _Section:
             self.scores, level=1 - LEVEL, unsettled=self.unsettled
         )  # the family of the letters
 
-    def rows(self, sign: int, reference: str | None, matters: float) -> list[dict[str, object]]:
+    def rows(
+        self, sign: int, reference: str | None, equivalence_margin: float
+    ) -> list[dict[str, object]]:
         """`sign`: -1 where the scores were negated. `reference`: the baseline; None: the best.
-        `matters`: the smallest difference that matters."""
+        `equivalence_margin`: the smallest difference that matters."""
         known = np.isfinite(self.scores).any(axis=1)
-        place = ranked(self.scores, self.targets, self.pairs, matters)
+        place = ranked(self.scores, self.targets, self.pairs, equivalence_margin)
         to = int(place.order[0]) if reference is None else self.estimators.index(reference)
         several = int(known.sum()) > 1
         others = int(
@@ -352,11 +358,11 @@ class _Section:
             else:
                 verdict = (
                     "worse"
-                    if here[1] > matters
+                    if here[1] > equivalence_margin
                     else "better"
-                    if here[2] < -matters
+                    if here[2] < -equivalence_margin
                     else "equivalent"
-                    if matters and max(-here[1], here[2]) <= matters
+                    if equivalence_margin and max(-here[1], here[2]) <= equivalence_margin
                     else "unclear"
                 )
             group = self.groups[i]

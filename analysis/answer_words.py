@@ -297,12 +297,12 @@ def _needed(row: pd.Series) -> str:
 def format_answer(
     found: pd.DataFrame,
     searched: pd.DataFrame | None = None,
-    matters: float = 0.0,
+    equivalence_margin: float = 0.0,
     missing: Sequence[str] = (),
 ) -> str:
     """The answers for all networks as plain text, with a caption. `searched`: how settings were
-    chosen (`tried.chosen`). `matters`: as in `answer`. `missing`: networks without an answer
-    (`answer.unranked`)."""
+    chosen (`tried.chosen`). `equivalence_margin`: as in `answer`. `missing`: networks without an
+    answer (`answer.unranked`)."""
     blocks = []
     for (task, model), part in found.groupby(["task", "model"], sort=False):
         lines = [f"{task} · {model} · {subject(part)}"]
@@ -321,8 +321,9 @@ def format_answer(
         )
     blocks += [textwrap.fill(f"{line}.", 120, subsequent_indent="  ") for line in missing]
     words = caption(found, searched is not None) + (
-        f" Differences up to {matters:g} do not matter: better and worse are beyond them."
-        if matters
+        f" Differences up to {equivalence_margin:g} do not matter: "
+        "better and worse are beyond them."
+        if equivalence_margin
         else ""
     )
     return "\n\n".join([*blocks, textwrap.fill(words, 120)])

@@ -121,15 +121,15 @@ def ranked(
     scores: np.ndarray,
     blocks: Sequence[object] = (),
     found: Pairwise | None = None,
-    matters: float = 0.0,
+    equivalence_margin: float = 0.0,
 ) -> Ranked:
     """Ranks of scores [methods, seeds], lower is better, by their means, and letters for the pairs
     that differ beyond noise.
 
     Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores)
-    excludes 0 and all differences up to `matters`. Letters join methods of all blocks. `blocks`
-    [methods]: ranks count the methods of the same block only. With a single seed there are no
-    letters."""
+    excludes 0 and all differences up to `equivalence_margin`. Letters join methods of all blocks.
+    `blocks` [methods]: ranks count the methods of the same block only. With a single seed there are
+    no letters."""
     known = np.isfinite(scores).any(axis=1)
     with np.errstate(invalid="ignore"):
         total = np.where(np.isfinite(scores), scores, 0).sum(axis=1)
@@ -145,7 +145,7 @@ def ranked(
     places = [i for i in order if known[i]]
     if np.isfinite(found.low).any():
         with np.errstate(invalid="ignore"):
-            differs = (found.low > matters) | (found.high < -matters)
+            differs = (found.low > equivalence_margin) | (found.high < -equivalence_margin)
         for i, mark in zip(places, letters((differs | differs.T)[np.ix_(places, places)])):
             marks[i] = mark
     return Ranked(order, rank, marks)

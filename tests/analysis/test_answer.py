@@ -362,14 +362,14 @@ def test_who_alone_has_a_number_is_not_called_best():
     assert line[1].startswith("e0[samples=2]")
 
 
-@pytest.mark.parametrize("matters, verdict", [(0.0, "worse"), (0.5, "equivalent"), (0.22, "unclear"), (0.05, "worse")])
-def test_differences_that_do_not_matter_are_no_differences(matters, verdict):
-    found = answer(sweep(1, ["a", "b"], 8, effect=0.2, noise=0.02), matters=matters)  # the difference is 0.221 [0.211, 0.232]
+@pytest.mark.parametrize("equivalence_margin, verdict", [(0.0, "worse"), (0.5, "equivalent"), (0.22, "unclear"), (0.05, "worse")])
+def test_differences_that_do_not_matter_are_no_differences(equivalence_margin, verdict):
+    found = answer(sweep(1, ["a", "b"], 8, effect=0.2, noise=0.02), equivalence_margin=equivalence_margin)  # the difference is 0.221 [0.211, 0.232]
     other = found[(found["estimator"] == "b") & (found["budget"] == "steps")].iloc[0]
     assert other["verdict"] == verdict
     letters = set(found[found["budget"] == "steps"]["letters"])
     assert letters == ({"a", "b"} if verdict == "worse" else {"a"})
-    assert ("No difference that matters: b" in format_answer(found, matters=matters)) == (verdict == "equivalent")
+    assert ("No difference that matters: b" in format_answer(found, equivalence_margin=equivalence_margin)) == (verdict == "equivalent")
 
 
 def test_runs_without_measurements_are_ranked_by_the_target_that_they_train():
