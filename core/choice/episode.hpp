@@ -94,7 +94,7 @@ class Handler {
 };
 
 /// Draws the labels from the model's predictions, instead of computing the loss on the true labels
-/// (core/models/parts/dreams.hpp).
+/// (core/models/parts/answer_sampler.hpp).
 template <class T>
 class Observer {
  public:

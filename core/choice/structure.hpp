@@ -11,7 +11,7 @@
 
 namespace hardgrad {
 
-struct Dreams;
+struct AnswerSampler;
 
 /// Number of subsets of `subset_size` of the options (of all, if they are fewer).
 inline double subsets_of(int options, int subset_size) {
@@ -68,7 +68,7 @@ struct Structure {
       "the model has no reference policy: name a checkpoint (--reference, train.reference) or take writer[reference=uniform]";
   /// If the loss's slope is infinite at a point between the options, like |distance|^a, the exponent a < 0; otherwise 0.
   double steepest = 0;
-  const Dreams* dreams = nullptr;  ///< draws labels from the model (core/models/parts/dreams.hpp); null if it cannot
+  const AnswerSampler* answer_sampler = nullptr;  ///< draws labels from the model; null if it cannot
 
   const char* no_likelihood = "";  ///< why the losses are not -log p(answer), such as rewards; empty if they may be
 

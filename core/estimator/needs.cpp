@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 
 namespace hardgrad {
 namespace {
@@ -101,7 +101,7 @@ std::optional<std::string> unmet(const std::vector<Need>& needs, const Structure
   if (structure.sites.empty() && !lists(need::no_choice)) return "the model makes no choice";
   for (const auto& need : needs) {
     if (need == need::posterior && !structure.posterior) return structure.lacks_posterior();
-    if (need == need::dreams && !structure.dreams) return std::string(lacks_dreams) + ": use wake_wake";
+    if (need == need::dreams && !structure.answer_sampler) return std::string(lacks_dreams) + ": use wake_wake";
     if (of_network(need)) continue;
     for (const auto& site : structure.sites)
       if (const auto has = missing(need, site))

@@ -29,8 +29,8 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/bilstm.hpp"
-#include "core/models/parts/dreams.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/means.hpp"
@@ -57,7 +57,7 @@ struct Config {
 };
 
 template <class T>
-class AttentiveReader final : public Model<T>, public Dreams {
+class AttentiveReader final : public Model<T>, public AnswerSampler {
  public:
   AttentiveReader(const Config& config, const Blueprint& b) : kind_(config.kind), subset_size_(config.subset_size) {
     if (subset_size_ > 1 && kind_ == Kind::uniform)
@@ -85,7 +85,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
     answer_read_ = {set, "answer.read", 2 * H, H, init, false};
     answer_question_ = {set, "answer.question", 2 * H, H, init, false};
     answer_entity_ = {set, "answer.entity", H, A, init, false};
-    if (subset_size_ == 1) structure_.dreams = this;  // dreams replay single options
+    if (subset_size_ == 1) structure_.answer_sampler = this;  // dreams replay single options
     labels = static_cast<int>(A);
     if (kind_ == Kind::uniform) return;
     if (posterior) {

@@ -26,7 +26,7 @@
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/replicates.hpp"
 #include "core/models/parts/sum.hpp"
@@ -84,7 +84,7 @@ struct Config {
 };
 
 template <class T>
-class BeliefNetwork final : public Model<T>, public Dreams {
+class BeliefNetwork final : public Model<T>, public AnswerSampler {
  public:
   BeliefNetwork(const Config& config, const Blueprint& b)
       : units_(config.units),
@@ -113,7 +113,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
                                   .scope = l + 1 == L ? DependenceScope::own_costs : DependenceScope::later_choices,
                                   .columns = units_});
     structure_.posterior = posterior;
-    structure_.dreams = this;
+    structure_.answer_sampler = this;
     labels = 2;
     places = static_cast<int>(pixels_ - given_);
     if (!posterior) return;

@@ -41,7 +41,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/images.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/means.hpp"
@@ -80,7 +80,7 @@ struct Config {
 };
 
 template <class T>
-class Captioner final : public Model<T>, public Dreams {
+class Captioner final : public Model<T>, public AnswerSampler {
  public:
   Captioner(const Config& config, const Blueprint& b)
       : cells_(b.dimensions.at("cells")),
@@ -139,7 +139,7 @@ class Captioner final : public Model<T>, public Dreams {
                          .kind = subset_size_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior && !writes_;
     if (penalty_ > 0) structure_.no_likelihood = "doubly_stochastic above 0";
-    if (subset_size_ == 1) structure_.dreams = this;  // dreams replay single options
+    if (subset_size_ == 1) structure_.answer_sampler = this;  // dreams replay single options
     labels = static_cast<int>(V);
     places = longest_;
     if (writes_) {

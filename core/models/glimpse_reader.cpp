@@ -46,7 +46,7 @@
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/models/model.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/glimpses.hpp"
 #include "core/models/parts/states.hpp"
 #include "core/nn/layers.hpp"
@@ -101,7 +101,7 @@ struct Config {
 };
 
 template <class T>
-class GlimpseReader final : public Model<T>, public Dreams, public StopsGradients {
+class GlimpseReader final : public Model<T>, public AnswerSampler, public StopsGradients {
  public:
   GlimpseReader(const Config& config, const Blueprint& b)
       : sensor_{config.grid, config.patch, config.scales, b.dimensions.at("height"), b.dimensions.at("width")},
@@ -154,7 +154,7 @@ class GlimpseReader final : public Model<T>, public Dreams, public StopsGradient
                          .kind = policy_ == Policy::gaussian ? SiteKind::normal : SiteKind::categorical,
                          .columns = policy_ == Policy::gaussian ? 2 : 1}};
     structure_.posterior = posterior;
-    structure_.dreams = this;
+    structure_.answer_sampler = this;
     if (reward_ == Reward::correct) structure_.no_likelihood = "reward=correct";
     if (reward_ == Reward::correct)
       stopped = "reward=correct: the cost of an answer has the derivative of its cross-entropy";

@@ -26,7 +26,7 @@
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/states.hpp"
@@ -65,7 +65,7 @@ struct Config {
 };
 
 template <class T>
-class MemoryReader final : public Model<T>, public Dreams {
+class MemoryReader final : public Model<T>, public AnswerSampler {
  public:
   MemoryReader(const Config& config, const Blueprint& b)
       : hops_(config.hops),
@@ -106,7 +106,7 @@ class MemoryReader final : public Model<T>, public Dreams {
                          .scope = DependenceScope::later_choices,
                          .kind = subset_size_ > 1 ? SiteKind::subsets : SiteKind::categorical}};
     structure_.posterior = posterior;
-    if (subset_size_ == 1) structure_.dreams = this;  // dreams replay single options
+    if (subset_size_ == 1) structure_.answer_sampler = this;  // dreams replay single options
     labels = static_cast<int>(A);
     if (structure_.posterior) {
       posterior_memory_ = {set, "posterior.memory", V, width_, init};

@@ -35,7 +35,7 @@
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/sentence_pairs.hpp"
 #include "core/models/parts/states.hpp"
@@ -60,7 +60,7 @@ struct Config {
 };
 
 template <class T>
-class SentencePair final : public Model<T>, public Dreams {
+class SentencePair final : public Model<T>, public AnswerSampler {
  public:
   SentencePair(const Config& config, const Blueprint& b)
       : columns_(b.dimensions.at("first_length") + b.dimensions.at("second_length")),
@@ -97,7 +97,7 @@ class SentencePair final : public Model<T>, public Dreams {
     if (bottom_) site("partner", longest);
     if (top_) site("unit", window_);
     structure_.posterior = posterior;
-    structure_.dreams = this;
+    structure_.answer_sampler = this;
     labels = static_cast<int>(C);
   }
 

@@ -79,7 +79,7 @@
 #include <cmath>
 #include <optional>
 
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/unrolled.hpp"
 #include "core/models/translator/network.hpp"
 
@@ -87,7 +87,7 @@ namespace hardgrad::models::translator {
 namespace {
 
 template <class T>
-class Translator final : public Model<T>, public Dreams {
+class Translator final : public Model<T>, public AnswerSampler {
  public:
   Translator(const Config& config, const Blueprint& b)
       : net_(this->parameters_, TranslatorConfig(config, b), b.init), config_(net_.config) {
@@ -112,7 +112,7 @@ class Translator final : public Model<T>, public Dreams {
       structure_.no_likelihood = rewards_as_losses;
     }
     structure_.posterior = config_.inferred;
-    if (config_.subset_size == 1) structure_.dreams = this;  // dreams replay single options
+    if (config_.subset_size == 1) structure_.answer_sampler = this;  // dreams replay single options
   }
 
   const Structure& structure() const override { return structure_; }

@@ -9,7 +9,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 
 namespace hardgrad::targets::wake_sleep {
 namespace {
@@ -17,14 +17,14 @@ namespace {
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
   auto estimate = enumerated_outcomes<T>(problem, false, [](const auto& outcomes) { return wake_field(outcomes, false); });
-  const auto& dreams = *problem.model.structure().dreams;
+  const auto& sampler = *problem.model.structure().answer_sampler;
   // One observation y at a time, on a tape that is cleared after each; only the gradient in the parameters is kept. The
   // outcomes for all two-word y together would take gigabytes.
   const auto& parameters = problem.model.parameters();
   std::vector<double> slope(parameters.size());
   Tape<T> tape;
-  for_every_observation(dreams, problem.batch.examples(), [&](const auto& observed) {
-    const auto dreamt = dreams.with_observations(problem.batch, observed);
+  for_every_observation(sampler, problem.batch.examples(), [&](const auto& observed) {
+    const auto dreamt = sampler.with_observations(problem.batch, observed);
     auto sleep =
         enumerated_outcomes<T>({tape, problem.model, dreamt, problem.random, false, problem.terms}, false, sleep_field);
     tape.backward_to_leaves(sleep.surrogate);
@@ -41,13 +41,13 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
 
 template <class T>
 std::vector<double> terms(const Target&, const Model<T>& model, const Batch& batch) {
-  const auto* dreams = model.structure().dreams;
-  if (!dreams) throw UsageError(std::string("wake_sleep: ") + lacks_dreams);
+  const auto* sampler = model.structure().answer_sampler;
+  if (!sampler) throw UsageError(std::string("wake_sleep: ") + lacks_dreams);
   auto count = model.outcomes(batch);
-  const int label = dreams->last_label == 0 ? 1 : 0;  // a label that does not end the sentence
-  const std::vector<std::vector<int>> longest(dreams->places, std::vector<int>(batch.examples(), label));
-  const auto dreamt = model.outcomes(dreams->with_observations(batch, longest));
-  for (std::size_t b = 0; b < count.size(); ++b) count[b] += observations(*dreams) * dreamt[b];
+  const int label = sampler->last_label == 0 ? 1 : 0;  // a label that does not end the sentence
+  const std::vector<std::vector<int>> longest(sampler->places, std::vector<int>(batch.examples(), label));
+  const auto dreamt = model.outcomes(sampler->with_observations(batch, longest));
+  for (std::size_t b = 0; b < count.size(); ++b) count[b] += observations(*sampler) * dreamt[b];
   return count;
 }
 

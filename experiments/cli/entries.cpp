@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/estimator/evaluations.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/registry/known_as.hpp"
 #include "core/support/error.hpp"
 
@@ -61,14 +61,14 @@ nlohmann::json to_json(const Value& value) {
 }
 
 std::vector<Support> support(const EstimatorEntry& entry) {
-  struct Label final : Dreams {
+  struct Label final : AnswerSampler {
     Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>&) const override { return batch; }
   };
   static const Label label;
   const auto spec = Spec::parse(entry.name);
   std::vector<Support> result;
   const auto ask = [&](const std::string& name, std::vector<SiteDeclaration> sites) {
-    const Structure structure{.sites = std::move(sites), .posterior = wants_posterior(spec), .dreams = &label};
+    const Structure structure{.sites = std::move(sites), .posterior = wants_posterior(spec), .answer_sampler = &label};
     auto& found = result.emplace_back(name, why_unsupported(spec, structure));
     if (found.reason.empty()) found.rows = stated_rows(spec, structure);
   };

@@ -9,7 +9,7 @@
 
 #include "core/autodiff/tape.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/quadrature.hpp"
@@ -98,7 +98,7 @@ const ReferenceGradient* ReferenceGradients<T>::of(const Target& target) {
     why_ = structure.lacks_likelihood();
     return nullptr;
   }
-  if (target.entry().dreams && !structure.dreams) {
+  if (target.entry().dreams && !structure.answer_sampler) {
     why_ = lacks_dreams;
     return nullptr;
   }

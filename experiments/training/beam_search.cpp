@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/autodiff/softmax.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad::training {
@@ -19,10 +19,10 @@ template <class T>
 class Search final : public Observer<T> {
  public:
   /// `episode` is the run, of examples x width rows.
-  Search(const Dreams& dreams, Episode<T>& episode, std::size_t width, std::size_t most, const std::vector<int>& never)
+  Search(const AnswerSampler& sampler, Episode<T>& episode, std::size_t width, std::size_t most, const std::vector<int>& never)
       : episode_(episode),
-        end_(dreams.last_label),
-        places_(dreams.places),
+        end_(sampler.last_label),
+        places_(sampler.places),
         width_(width),
         most_(most),
         never_(never),
@@ -145,17 +145,17 @@ class Search final : public Observer<T> {
 template <class T>
 std::vector<std::vector<Found>> beam_search(const Model<T>& model, const Batch& batch, Handler<T>& handler, int width,
                                             Tape<T>& tape, int most, const std::vector<int>& never) {
-  const auto* dreams = model.structure().dreams;
+  const auto* sampler = model.structure().answer_sampler;
   const auto& sites = model.structure().sites;
   if (std::any_of(sites.begin(), sites.end(), [](const auto& site) { return site.kind == SiteKind::subsets; }))
     throw UsageError("beam search and hypotheses need choices of one option each; this network's are subsets (picks)");
-  if (!dreams || dreams->last_label < 0)
+  if (!sampler || sampler->last_label < 0)
     throw UsageError("beam search needs a network that generates sentences; this one does not: decode greedily");
   std::vector<int> copies;
   for (int b = 0; b < batch.examples(); ++b) copies.insert(copies.end(), width, b);
   const auto hypotheses = batch.select(copies);
   Episode<T> episode(tape, handler, hypotheses.examples());
-  Search<T> search(*dreams, episode, static_cast<std::size_t>(width), static_cast<std::size_t>(most), never);
+  Search<T> search(*sampler, episode, static_cast<std::size_t>(width), static_cast<std::size_t>(most), never);
   episode.observe_by(search);
   model.run(hypotheses, episode);
   return std::move(search).found();

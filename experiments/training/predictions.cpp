@@ -7,7 +7,7 @@
 #include "core/choice/handlers.hpp"
 #include "core/choice/top_k.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/word_choices.hpp"
 #include "core/support/error.hpp"
 
@@ -92,7 +92,7 @@ class Average final : public Observer<T> {
 
 template <class T>
 Array<int> averaged_answers(const Model<T>& model, const Batch& batch, int samples, Tape<T>& tape, Randomness& random) {
-  if (!model.structure().dreams)
+  if (!model.structure().answer_sampler)
     throw UsageError("averaging needs a network that predicts labels with probabilities; this one does not");
   std::vector<int> copies;
   std::vector<std::uint32_t> id;  // of each copy, for its random numbers

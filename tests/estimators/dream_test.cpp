@@ -6,7 +6,7 @@
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/estimator/importance/importance.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "experiments/measurement/noise_enumerator.hpp"
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
@@ -112,17 +112,17 @@ TEST_CASE("the listed observations are complete: their probabilities sum to one"
     CAPTURE(name);
     std::vector<double> total(2);
     double count = 0;
-    for_every_observation(*model->structure().dreams, 2, [&, &model = *model, &batch = batch](const auto& observed) {
+    for_every_observation(*model->structure().answer_sampler, 2, [&, &model = *model, &batch = batch](const auto& observed) {
       ++count;
       Tape<double> tape;
       EnumerateHandler<double> handler;
       Episode<double> episode(tape, handler, 2);
-      model.run(model.structure().dreams->with_observations(batch, observed), episode);
+      model.run(model.structure().answer_sampler->with_observations(batch, observed), episode);
       const Outcomes<double> outcomes(episode);
       for (int b = 0; b < 2; ++b)
         for (const auto& z : outcomes.of(b)) total[b] += std::exp(z.log_p - z.loss);
     });
-    CHECK(count == observations(*model->structure().dreams));
+    CHECK(count == observations(*model->structure().answer_sampler));
     for (double sum : total) CHECK(sum == doctest::Approx(1).epsilon(1e-12));
   }
 }
@@ -249,7 +249,7 @@ TEST_CASE("wake_sleep: the memory of its truth does not grow with the number of 
 
 TEST_CASE("dreams: a model that cannot draw observations throws an error") {
   auto bits = model_of("bits", true);
-  CHECK(bits->structure().dreams == nullptr);
+  CHECK(bits->structure().answer_sampler == nullptr);
   Tape<double> tape;
   KeyedRandomness random(Key(1));
   CHECK_THROWS_AS(dream(*bits, one_example(), tape, random, 0), Bug);

@@ -71,7 +71,7 @@ inline Array<int> answers_of(const Batch& batch) {
 }
 
 /// The batch with its targets replaced by drawn sentences [place][B] (-1 beyond a sentence's last word), padded with `last`.
-/// For Dreams::with_observations.
+/// For AnswerSampler::with_observations.
 inline Batch with_sentences(const Batch& batch, const std::vector<std::vector<int>>& drawn, int last) {
   auto result = batch;
   auto& length = result.integers.at("target_length").storage();

@@ -212,7 +212,7 @@ TEST_CASE("translator: without attention there is no choice, and the decoder rea
       CAPTURE(spec("forward"));
       auto model = lively(spec("forward"), dimensions);
       CHECK(model->structure().dependence() == "no choice");
-      CHECK(model->structure().dreams);
+      CHECK(model->structure().answer_sampler);
       for (const auto& p : model->parameters()) CHECK_FALSE(p.name.starts_with("attention."));
       check_gradient("plain", *model, batch, [] { return std::make_unique<ForcedHandler<double>>(Options{}); });
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/choice/handlers.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/support/error.hpp"
 #include "tests/core/models/model_check.hpp"
 

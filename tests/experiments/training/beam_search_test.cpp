@@ -7,7 +7,7 @@
 
 #include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 #include "core/support/error.hpp"
 #include "tests/core/models/model_check.hpp"
 
@@ -125,7 +125,7 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentence, and
   const auto model = testing::lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
   std::vector<double> best(3, -std::numeric_limits<double>::infinity());
   int sentences = 0;
-  for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
+  for_every_observation(*model->structure().answer_sampler, 1, [&](const std::vector<std::vector<int>>& drawn) {
     std::vector<int> said;
     for (const auto& at : drawn) said.push_back(at[0]);
     ++sentences;
@@ -155,7 +155,7 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentences in 
   const auto batch = three_sources();
   const auto model = testing::lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
   std::vector<std::vector<Found>> all(3);
-  for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
+  for_every_observation(*model->structure().answer_sampler, 1, [&](const std::vector<std::vector<int>>& drawn) {
     std::vector<int> said;
     for (const auto& at : drawn) said.push_back(at[0]);
     for (int b = 0; b < 3; ++b) all[b].push_back({said, log_p<GreedyHandler<double>>(*model, batch, b, said)});
@@ -245,7 +245,7 @@ TEST_CASE(
       return -marginal_likelihood_loss(episode).item();
     };
     std::vector<std::vector<Found>> all(3);
-    for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
+    for_every_observation(*model->structure().answer_sampler, 1, [&](const std::vector<std::vector<int>>& drawn) {
       std::vector<int> said;
       for (const auto& at : drawn) said.push_back(at[0]);
       for (int b = 0; b < 3; ++b) all[b].push_back({said, marginal(b, said)});

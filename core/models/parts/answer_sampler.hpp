@@ -16,11 +16,11 @@ inline constexpr const char* lacks_dreams = "the model predicts no labels, so it
 
 /// A model whose observations are sequences of labels that it can draw. With an Episode::observer a run passes every prediction
 /// to the observer instead of a cost.
-struct Dreams {
+struct AnswerSampler {
   int labels = 0;       ///< number of classes of a label
   int places = 1;       ///< most labels in a sequence: 1, or the length of a sentence
   int last_label = -1;  ///< the label that ends a sentence
-  virtual ~Dreams() = default;
+  virtual ~AnswerSampler() = default;
   /// The batch with its observations replaced by drawn ones [place][B] (-1 beyond an example's last).
   virtual Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const = 0;
 };
@@ -37,9 +37,9 @@ template <class T>
 Dream<T> dream(const Model<T>& model, const Batch& batch, Tape<T>& tape, Randomness& random, int replica);
 
 /// Calls f with every possible observation [place][B], the same for all examples of the batch.
-void for_every_observation(const Dreams& dreams, int examples,
+void for_every_observation(const AnswerSampler& sampler, int examples,
                            const std::function<void(const std::vector<std::vector<int>>&)>& f);
 /// The number of possible observations.
-double observations(const Dreams& dreams);
+double observations(const AnswerSampler& sampler);
 
 }  // namespace hardgrad

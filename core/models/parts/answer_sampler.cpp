@@ -1,4 +1,4 @@
-#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/answer_sampler.hpp"
 
 #include <cmath>
 
@@ -46,41 +46,41 @@ class Dreamer final : public Handler<T>, public Observer<T> {
 
 template <class T>
 Dream<T> dream(const Model<T>& model, const Batch& batch, Tape<T>& tape, Randomness& random, int replica) {
-  const auto* dreams = model.structure().dreams;
-  if (!dreams) throw Bug("the model draws no observations");
+  const auto* sampler = model.structure().answer_sampler;
+  if (!sampler) throw Bug("the model draws no observations");
   Dreamer<T> dreamer(batch, random, replica);
   auto episode = std::make_unique<Episode<T>>(tape, dreamer, batch.examples());
   episode->observe_by(dreamer);
   model.run(batch, *episode);
-  Dream<T> result{dreams->with_observations(batch, dreamer.observed()), {}, {}};
+  Dream<T> result{sampler->with_observations(batch, dreamer.observed()), {}, {}};
   for (const auto& step : episode->steps())
     result.choices.push_back(step.choice.numbers() ? std::vector<int>{} : step.choice.option());
   result.episode = std::move(episode);
   return result;
 }
 
-void for_every_observation(const Dreams& dreams, int examples,
+void for_every_observation(const AnswerSampler& sampler, int examples,
                            const std::function<void(const std::vector<std::vector<int>>&)>& f) {
   std::vector<std::vector<int>> drawn;
   const std::function<void()> extend = [&] {
     const bool complete =
-        !drawn.empty() && (drawn.back()[0] == dreams.last_label || static_cast<int>(drawn.size()) == dreams.places);
+        !drawn.empty() && (drawn.back()[0] == sampler.last_label || static_cast<int>(drawn.size()) == sampler.places);
     if (complete) return f(drawn);
-    for (int label = 0; label < dreams.labels; ++label) {
+    for (int label = 0; label < sampler.labels; ++label) {
       drawn.emplace_back(examples, label);
       extend();
       drawn.pop_back();
     }
   };
-  if (dreams.labels > 0) extend();
+  if (sampler.labels > 0) extend();
 }
 
-double observations(const Dreams& dreams) {
-  if (dreams.last_label < 0) return std::pow(dreams.labels, dreams.places);
+double observations(const AnswerSampler& sampler) {
+  if (sampler.last_label < 0) return std::pow(sampler.labels, sampler.places);
   double open = 1, complete = 0;  // sequences that go on; sequences that have ended
-  for (int place = 0; place < dreams.places; ++place) {
+  for (int place = 0; place < sampler.places; ++place) {
     complete += open;
-    open *= dreams.labels - 1;
+    open *= sampler.labels - 1;
   }
   return complete + open;
 }
