@@ -113,7 +113,7 @@ class Rodeo final : public Estimator<T> {
   /// A loss whose gradient is that of |g|^2 in H's parameters: g is linear in all h and h'.
   Var<T> surrogate_loss(const DifferentiatedSamples<T>& samples, const AtLogits& g, const AtLogits& w, Var<T> H) const {
     const double scale = 2 / (static_cast<double>(samples.layout()->samples) * config_.samples);
-    const auto at = samples.choices().met(g);
+    const auto at = samples.choices().summed_by_logits(g);
     const auto own = dot(at, samples.choices().one_hot());
     const auto along = sum(dot(at, samples.choices().score()), Along::all);  // <g, grad log p(z)>
     // Each k has the mean of A h_j over its others j. Summed over k, that is the same mean for each j.

@@ -160,7 +160,7 @@ Var<T> Choices<T>::surrogate(const AtLogits& g) const {
 }
 
 template <class T>
-AtLogits Choices<T>::met(const AtLogits& g) const {
+AtLogits Choices<T>::summed_by_logits(const AtLogits& g) const {
   auto result = zeros();
   for (std::size_t t = 0; t < asking_.size(); ++t) {
     const auto& step = layout_->steps[t];

@@ -35,7 +35,7 @@ class Choices {
   /// Mean over the samples of <g, logits>. Its gradient at the logits is g / N.
   Var<T> surrogate(const AtLogits& g) const;
   /// For each sample, the sum of g over all samples that choose by the same logits: the gradient at those logits.
-  AtLogits met(const AtLogits& g) const;
+  AtLogits summed_by_logits(const AtLogits& g) const;
 
  private:
   /// Options of one choice of the step.

@@ -59,7 +59,7 @@ Var<T> DifferentiatedSamples<T>::surrogate(const AtLogits& g) {
 
 template <class T>
 double DifferentiatedSamples<T>::product(const AtLogits& a, const AtLogits& b) const {
-  return total(dot(a, choices_->met(b))) / (static_cast<double>(layout()->samples) * samples_);
+  return total(dot(a, choices_->summed_by_logits(b))) / (static_cast<double>(layout()->samples) * samples_);
 }
 
 template class DifferentiatedSamples<float>;
