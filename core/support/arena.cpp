@@ -37,15 +37,15 @@ std::size_t aligned(std::size_t bytes) { return (bytes + Arena::alignment - 1) /
 
 const bool Arena::guarded = guards_on;
 
-Arena::Block::Block(std::size_t bytes)
+Arena::Chunk::Chunk(std::size_t bytes)
     : memory(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{huge_page}))), size(bytes) {
   if (bytes >= huge_page) ::madvise(memory.get(), bytes, MADV_HUGEPAGE);  // only advice, may fail
   poison(memory.get(), bytes);
 }
-Arena::Block::~Block() {
+Arena::Chunk::~Chunk() {
   if (memory) unpoison(memory.get(), size);
 }
-void Arena::Block::Free::operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{huge_page}); }
+void Arena::Chunk::Free::operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{huge_page}); }
 
 void* Arena::raw(std::size_t bytes) {
   const std::size_t piece = aligned(bytes) + (guards_on ? alignment : 0);

@@ -75,10 +75,10 @@ class Arena {
   std::size_t system_allocations() const { return blocks_.size(); }
 
  private:
-  struct Block {
-    Block(std::size_t bytes);
-    Block(Block&&) = default;
-    ~Block();
+  struct Chunk {
+    Chunk(std::size_t bytes);
+    Chunk(Chunk&&) = default;
+    ~Chunk();
     struct Free {
       void operator()(std::byte* p) const;
     };
@@ -95,7 +95,7 @@ class Arena {
   void suspend_bytes(void* piece, std::size_t bytes);
   void resume_bytes(void* piece, std::size_t bytes);
 
-  std::vector<Block> blocks_;
+  std::vector<Chunk> blocks_;
   std::vector<Guard> guards_;  // empty where pieces are not guarded
   std::size_t current_ = 0, used_ = 0;
 };

@@ -64,7 +64,7 @@ std::array<int, 2> ReplicateSums::range(int block) const {
   return {at(block), at(block + 1)};
 }
 
-void ReplicateSums::Block::add_vectors(const Block& other) {
+void ReplicateSums::ReplicateBlock::add_vectors(const ReplicateBlock& other) {
   const auto join = [](std::vector<double>& into, const std::vector<double>& more) {
     if (into.empty()) into.resize(more.size());
     xt::adapt(into) += xt::adapt(more);
@@ -75,7 +75,7 @@ void ReplicateSums::Block::add_vectors(const Block& other) {
 }
 
 /// All weights of the block so far are 1.
-void ReplicateSums::begin_weights(Block& block) const {
+void ReplicateSums::begin_weights(ReplicateBlock& block) const {
   block.noise = block.sum;
   block.noise_squared = xt::sum(xt::adapt(block.squares))();
   block.noise_squared_in = in_parts(block.squares);
@@ -166,7 +166,7 @@ void ReplicateSums::grow() {
   auto before = std::move(blocks_);
   const int filled = replicates_;
   replicates_ *= 2;
-  blocks_ = std::vector<Block>(std::min(replicates_, most_blocks_));
+  blocks_ = std::vector<ReplicateBlock>(std::min(replicates_, most_blocks_));
   int place = 0, into = 0;  // first replicate of a block, and the block that it now belongs to: ends of blocks are kept
   for (auto& block : before) {
     while (range(into)[1] <= place) ++into;
@@ -215,7 +215,7 @@ void ReplicateSums::complete(int index) {
 }
 
 void ReplicateSums::end_early() {
-  std::erase_if(blocks_, [](const Block& block) { return block.count == 0; });
+  std::erase_if(blocks_, [](const ReplicateBlock& block) { return block.count == 0; });
   replicates_ = 0;
   for (const auto& block : blocks_) replicates_ += block.count;
 }
@@ -229,7 +229,7 @@ ReplicateSums ReplicateSums::part(std::size_t index) const {
   ReplicateSums of(slice(reference_), 0, replicates_, most_blocks_);
   of.whole_ = false;
   of.blocks_.resize(blocks_.size());
-  const auto take = [&](Block& to, const Block& from) {
+  const auto take = [&](ReplicateBlock& to, const ReplicateBlock& from) {
     to.count = from.count;
     to.weight = from.weight;
     to.weight_squares = from.weight_squares;

@@ -111,7 +111,7 @@ class ReplicateSums {
       squares += other.squares;
     }
   };
-  struct Block {
+  struct ReplicateBlock {
     int count = 0;
     double weight = 0, weight_squares = 0;
     bool complete = false;
@@ -126,10 +126,10 @@ class ReplicateSums {
     std::vector<double> largest;  ///< largest squared deviations, at most `kept`, as a heap with the least on top
 
     const std::vector<double>& noise_sum() const { return noise.empty() ? sum : noise; }
-    void add_vectors(const Block& other);
+    void add_vectors(const ReplicateBlock& other);
   };
   std::size_t directions() const { return probes_.count() + (reference_norm_ > 0); }
-  void begin_weights(Block& block) const;
+  void begin_weights(ReplicateBlock& block) const;
   std::vector<double> in_parts(const std::vector<double>& numbers) const;
   static constexpr std::size_t kept = 128;
   static void keep(std::vector<double>& largest, double squared);
@@ -141,8 +141,8 @@ class ReplicateSums {
   std::vector<std::array<std::size_t, 2>> parts_;
   bool whole_ = true;             // false: of a part
   std::vector<double> recycled_;  // memory for a block's squares
-  std::vector<Block> blocks_;
-  Block total_;
+  std::vector<ReplicateBlock> blocks_;
+  ReplicateBlock total_;
   int summed_ = 0;  // blocks in the total
   std::unique_ptr<std::mutex> summing_ = std::make_unique<std::mutex>();
 };

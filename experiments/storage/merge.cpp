@@ -178,10 +178,10 @@ class Merger {
 };
 
 // Collects records of one group, and passes blocks of them to `take`.
-class Block {
+class Hyperslab {
  public:
   using Take = std::function<void(const std::vector<CellRecord>&, std::size_t)>;
-  Block(std::size_t most, Take take) : most_(most), take_(std::move(take)) {}
+  Hyperslab(std::size_t most, Take take) : most_(most), take_(std::move(take)) {}
   void add(CellRecord&& record) {
     // A merged file does not contain these. Clearing the texts would keep their memory.
     record.provenance.clear();
@@ -233,8 +233,9 @@ std::size_t write_merged(const std::string& path, const EachCell& cells, const M
   Lengths groups{{"", merger.reported()}};
   if (merger.trials()) groups.emplace_back("tuning", merger.trials());
   write_in_blocks(path, head, "run", groups, [&](const AddBlock& add) {
-    Block runs(merger.block(), [&](const auto& records, std::size_t first) { add("", merger.runs(records, first)); });
-    Block trials(merger.block(), [&](const auto& records, std::size_t first) { add("tuning", merger.tuning(records, first)); });
+    Hyperslab runs(merger.block(), [&](const auto& records, std::size_t first) { add("", merger.runs(records, first)); });
+    Hyperslab trials(merger.block(),
+                     [&](const auto& records, std::size_t first) { add("tuning", merger.tuning(records, first)); });
     cells([&](CellRecord&& record) { (is_trial(record) ? trials : runs).add(std::move(record)); });
     runs.flush();
     trials.flush();
