@@ -9,7 +9,7 @@ namespace hardgrad {
 namespace {
 
 /// Options from..to-1 of the order, with their probabilities.
-struct Part {
+struct SplitNode {
   std::span<const double> p;
   std::span<const int> order;
   std::size_t from, to;
@@ -31,12 +31,12 @@ struct Part {
   struct Halves;
   Halves halves(std::size_t middle) const;
 };
-struct Part::Halves {
-  Part first, second;
+struct SplitNode::Halves {
+  SplitNode first, second;
   double of_first, of_second;
 };
-Part::Halves Part::halves(std::size_t middle) const {
-  const Part first{p, order, from, middle}, second{p, order, middle, to};
+SplitNode::Halves SplitNode::halves(std::size_t middle) const {
+  const SplitNode first{p, order, from, middle}, second{p, order, middle, to};
   const double a = first.mass(), b = second.mass();
   return {first, second, a / (a + b), b / (a + b)};
 }
@@ -53,7 +53,7 @@ std::vector<int> SplitCoupling<T>::order(std::span<const double> p) const {
 template <class T>
 void SplitCoupling<T>::draw(Coupling& coupling, Randomness& random, Draw where) const {
   const auto options = order(coupling.p);
-  Part part{coupling.p, options, 0, options.size()};
+  SplitNode part{coupling.p, options, 0, options.size()};
   while (part.to - part.from > 1) {
     const auto [first, second, of_first, of_second] = part.halves(split(part.from, part.to));
     const auto side = antithetic_bits(of_first, of_second, random, where);
@@ -73,7 +73,7 @@ void SplitCoupling<T>::gradient(const Coupling& coupling, std::span<const double
   const int z[] = {coupling.option[0], coupling.option[1]};
   if (z[0] == z[1]) return;
   const auto options = order(coupling.p);
-  Part part{coupling.p, options, 0, options.size()};
+  SplitNode part{coupling.p, options, 0, options.size()};
   while (true) {
     const auto [first, second, of_first, of_second] = part.halves(split(part.from, part.to));
     const bool side[] = {second.has(z[0]), second.has(z[1])};

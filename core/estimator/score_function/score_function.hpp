@@ -92,7 +92,7 @@ class Sampled {
   Var<T> mean(const RowsPtr& rows, Var<T> value);
 
  private:
-  struct Part {
+  struct SignalTerm {
     RowsPtr rows;
     Var<T> value, by_column;
     double weight;
@@ -103,7 +103,7 @@ class Sampled {
   std::size_t examples_ = 0;
   std::unique_ptr<Episode<T>> episode_;
   Paths paths_;  // of the samples
-  std::vector<Part> parts_;
+  std::vector<SignalTerm> parts_;
   std::size_t own_ = 0;  // the first parts are the model's costs
 };
 
