@@ -28,7 +28,7 @@ using PerQuestion = std::vector<std::vector<double>>;
 
 // The advantage: a return f, in losses, less a baseline.
 
-struct Group {
+struct SampleGroup {
   int samples, columns;
   const std::vector<double>& n;  // [B K] choices of each sample
   double epsilon;
@@ -40,7 +40,7 @@ struct Advantage {
   From from = From::group;  // of a group: it needs several samples
   bool biased = true;       // of a critic: only with lambda < 1
   /// From the group: turns the returns f [B K, columns] of a question into advantages.
-  void (*compare)(std::vector<double>& f, const Group&) = nullptr;
+  void (*compare)(std::vector<double>& f, const SampleGroup&) = nullptr;
   /// By which f - mean f is divided, from the group's sum of squares; for the formula of the mean.
   double (*divisor)(double squares, double samples, double epsilon) = nullptr;
   const char* target = nullptr;  // if it is not the expected loss
@@ -50,23 +50,24 @@ constexpr Advantage advantages[] = {
     {.name = "none", .from = Advantage::From::own_return, .biased = false},
     {.name = "leave_one_out",
      .biased = false,
-     .compare = [](std::vector<double>& f, const Group& group) { leave_one_out(f, group.samples, group.columns); },
+     .compare = [](std::vector<double>& f, const SampleGroup& group) { leave_one_out(f, group.samples, group.columns); },
      .divisor = [](double, double samples, double) { return (samples - 1) / samples; }},
     {.name = "group_mean",
-     .compare = [](std::vector<double>& f, const Group& group) { centre(f, group.samples, group.columns); },
+     .compare = [](std::vector<double>& f, const SampleGroup& group) { centre(f, group.samples, group.columns); },
      .divisor = [](double, double, double) { return 1.0; }},
     {.name = "group_std",
      .compare =
-         [](std::vector<double>& f, const Group& group) {
+         [](std::vector<double>& f, const SampleGroup& group) {
            centre(f, group.samples, group.columns);
            scale_by_deviation(f, group.samples, group.columns, group.epsilon);
          },
      .divisor = [](double squares, double samples, double epsilon) { return std::sqrt(squares / (samples - 1)) + epsilon; }},
     {.name = "length_weighted",
-     .compare = [](std::vector<double>& f, const Group& group) { centre_by_length(f, group.samples, group.columns, group.n); }},
+     .compare = [](std::vector<double>& f,
+                   const SampleGroup& group) { centre_by_length(f, group.samples, group.columns, group.n); }},
     {.name = "relative",
      .compare =
-         [](std::vector<double>& f, const Group& group) {
+         [](std::vector<double>& f, const SampleGroup& group) {
            const auto before = f;
            centre(f, group.samples, group.columns);
            divide_by_mean(f, before, group.samples, group.columns);
