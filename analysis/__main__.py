@@ -130,17 +130,17 @@ def _report(arguments: argparse.Namespace) -> None:
 
 def _answer(arguments: argparse.Namespace) -> int:
     result = Result(load(arguments.result, arguments.unverified))
-    found = answer(result, arguments.by, arguments.baseline, arguments.matters)
+    answers = answer(result, arguments.by, arguments.baseline, arguments.matters)
     trials = load_tuning(result.data)
     searched = chosen(result, None if trials is None else Result(trials))
-    missing = unranked(result, found) if arguments.baseline is None else []
+    missing = unranked(result, answers) if arguments.baseline is None else []
     if arguments.json:
         for line in missing:
             complain(line)
     print(
-        found.to_json(orient="records", indent=2)
+        answers.to_json(orient="records", indent=2)
         if arguments.json
-        else format_answer(found, searched, arguments.matters, missing)
+        else format_answer(answers, searched, arguments.matters, missing)
     )
     return 1 if missing else 0
 
@@ -172,20 +172,24 @@ def _compare(arguments: argparse.Namespace) -> None:
     first, second = (
         load(path, arguments.unverified) for path in (arguments.result, arguments.second)
     )
-    found = compare(first, second, arguments.at)
-    print(json.dumps(as_json(found), indent=2) if arguments.json else format_comparison(found))
+    comparison = compare(first, second, arguments.at)
+    print(
+        json.dumps(as_json(comparison), indent=2)
+        if arguments.json
+        else format_comparison(comparison)
+    )
 
 
 def _align(arguments: argparse.Namespace) -> None:
-    found = align(
+    links = align(
         arguments.folder, arguments.train, arguments.iterations, arguments.agreed, arguments.reverse
     )
-    if found.attrs["pairs"] < found.attrs["all_pairs"]:
+    if links.attrs["pairs"] < links.attrs["all_pairs"]:
         print(
-            f"{found.attrs['pairs']} of {found.attrs['all_pairs']} pairs are in both folders",
+            f"{links.attrs['pairs']} of {links.attrs['all_pairs']} pairs are in both folders",
             file=sys.stderr,
         )
-    _print(found, arguments, "{:.3f}")
+    _print(links, arguments, "{:.3f}")
 
 
 def _site(arguments: argparse.Namespace) -> None:

@@ -307,16 +307,16 @@ class _Section:
         best, unsettled = [], []
         for estimator in self.estimators:
             mine = [i for i, group in enumerate(members) if group.estimator == estimator]
-            found = tuned(scores[mine])
+            tuning = tuned(scores[mine])
             self.settings.append([members[i].others for i in mine])
-            self.chosen.append(found.chosen)
+            self.chosen.append(tuning.chosen)
             self.tried.append(sum(len(members[i].runs) for i in mine))
             self.tried_failed.append(sum(gone[i] for i in mine))
-            self.failed.append(gone[mine[found.chosen]])
-            self.groups.append(members[mine[found.chosen]])
-            self.near.append(nearest(scores[mine], found.chosen))
-            best.append(found.scores)
-            unsettled.append(found.unsettled)
+            self.failed.append(gone[mine[tuning.chosen]])
+            self.groups.append(members[mine[tuning.chosen]])
+            self.near.append(nearest(scores[mine], tuning.chosen))
+            best.append(tuning.scores)
+            unsettled.append(tuning.unsettled)
         self.scores = np.array(best)  # [estimators, seeds]
         self.unsettled = np.array(unsettled)  # [estimators]
         self.pairs = pairwise_differences(

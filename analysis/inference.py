@@ -130,14 +130,14 @@ def improvement_probabilities(
         shared = [panel for panel in strata[first] if panel in strata[second]]
         if shared:
             runs = [[strata[one][panel] for panel in shared] for one in (first, second)]
-            found = probability_of_improvement(runs[0], runs[1], _lower(result, quantity))
+            probability = probability_of_improvement(runs[0], runs[1], _lower(result, quantity))
             rows.append(
                 {
                     "first": first,
                     "second": second,
-                    "probability": found.mean,
-                    "probability_low": found.low,
-                    "probability_high": found.high,
+                    "probability": probability.mean,
+                    "probability_low": probability.low,
+                    "probability_high": probability.high,
                     "panels": len(shared),
                 }
             )
@@ -201,13 +201,13 @@ def _upper_ends(
     """[groups, groups] upper end of the interval of each difference (row minus column) of `values`
     [run], the quantity at that step: paired over seeds, or where these are too few, from the
     intervals of the means. Without an interval, the difference itself."""
-    found = pairwise_differences(result.by_seed(members, values)[0], tests=1)
+    differences = pairwise_differences(result.by_seed(members, values)[0], tests=1)
     means = list(map(measurements(result, name, step), members))
     mean, half = np.array([m.mean for m in means]), np.array([(m.high - m.low) / 2 for m in means])
     difference = mean[:, None] - mean[None, :]
     width = np.hypot(half[:, None], half[None, :])  # as `propagated_difference`
     return np.where(
-        np.isfinite(found.high),
-        found.high,
+        np.isfinite(differences.high),
+        differences.high,
         np.where(np.isfinite(width), difference + width, difference),
     )

@@ -40,9 +40,9 @@ def asked(hardgrad: str, *arguments: str) -> str:
 
 def entries(hardgrad: str) -> dict[str, dict[str, dict[str, Any]]]:
     """By kind (estimators, models, tasks) and name: an element of `hardgrad list --json`."""
-    found = json.loads(asked(hardgrad, "list", "--json"))
+    record = json.loads(asked(hardgrad, "list", "--json"))
     return {
-        kind: {str(one["name"]): one for one in found[kind]}
+        kind: {str(one["name"]): one for one in record[kind]}
         for kind in ("estimators", "models", "tasks")
     }
 

@@ -74,8 +74,8 @@ def table(
             else np.full((len(members), 1), np.nan)
         )
         aims = [in_common(result.targets[group.runs], "") for group in members]
-        found = ranked(scores, aims)
-        for i in found.in_blocks(aims):
+        ranking = ranked(scores, aims)
+        for i in ranking.in_blocks(aims):
             group = members[i]
             row: dict[str, object] = {
                 "task": task,
@@ -87,8 +87,8 @@ def table(
                     path: "; ".join(dict.fromkeys(values[run] for run in group.runs))
                     for path, values in result.overrides.items()
                 },
-                "rank": found.rank[i],
-                "letters": found.letters[i],
+                "rank": ranking.rank[i],
+                "letters": ranking.letters[i],
                 "ranked_by": main or "",
                 "measured_at": steps[step.places[group.runs[0]]]
                 if step.places[group.runs[0]] >= 0

@@ -101,10 +101,12 @@ def _to_first(part: pd.DataFrame, lower: bool) -> np.ndarray:
     scores = sign * np.array(
         [[one.get(seed, np.nan) for seed in seeds] for one in part["_by_seed"]], float
     )
-    found = pairwise_differences(
+    differences = pairwise_differences(
         np.where(np.isfinite(part["score"].to_numpy(float))[:, None], scores, np.nan)
     )
-    return np.column_stack([found.difference[:, 0], found.low[:, 0], found.high[:, 0]])
+    return np.column_stack(
+        [differences.difference[:, 0], differences.low[:, 0], differences.high[:, 0]]
+    )
 
 
 def chosen(result: Result, trials: Result | None) -> pd.DataFrame | None:

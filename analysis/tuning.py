@@ -66,16 +66,16 @@ def nearest(scores: np.ndarray, chosen: int) -> Near:
     simultaneously for all pairs of settings (Dunn 1961), since the chosen one is the best of the
     same numbers. With a single seed all others count as close."""
     with np.errstate(invalid="ignore"):
-        found = pairwise_differences(scores)
+        differences = pairwise_differences(scores)
         others = np.flatnonzero(
-            np.isfinite(found.difference[:, chosen]) & (np.arange(len(scores)) != chosen)
+            np.isfinite(differences.difference[:, chosen]) & (np.arange(len(scores)) != chosen)
         )
         if not others.size:
             return Near(0, 0, -1, np.nan, np.nan, np.nan)
-        following = int(others[np.argmin(found.difference[others, chosen])])
-        close = int((~(found.low[others, chosen] > 0)).sum())
+        following = int(others[np.argmin(differences.difference[others, chosen])])
+        close = int((~(differences.low[others, chosen] > 0)).sum())
     return Near(
-        len(others), close, following, *(float(part[following, chosen]) for part in found[:3])
+        len(others), close, following, *(float(part[following, chosen]) for part in differences[:3])
     )
 
 

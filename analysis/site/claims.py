@@ -107,7 +107,7 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     ratio = quantity in _RATIOS and bool((scores > 0).all())
     lower = study.result.lower_is_better(quantity)
     signed = np.log(scores) if ratio else scores if lower else -scores
-    found = pairwise_differences(signed, tests=len(names) - 1)
+    differences = pairwise_differences(signed, tests=len(names) - 1)
     own = (
         _measured(study.result, groups, quantity, claim.get("at", "first"), ratio)
         if len(seeds) < fewest_pairs()
@@ -115,7 +115,7 @@ def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     )
     steps, verdicts = [], []
     for i in range(len(names) - 1):
-        middle, low, high, _, p = (float(part[i + 1, i]) for part in found)
+        middle, low, high, _, p = (float(part[i + 1, i]) for part in differences)
         if own is not None:
             middle, low, high, p = _in_these_networks(own[i + 1], own[i], len(names) - 1)
         verdicts.append("reproduced" if low > 0 else "not reproduced" if high < 0 else "undecided")
@@ -166,13 +166,13 @@ def _measured(
 
 def _in_these_networks(first: Mean, second: Mean, tests: int) -> tuple[float, float, float, float]:
     """A difference, its interval and p, corrected for the number of tests."""
-    found = propagated_difference(first, second)
+    difference = propagated_difference(first, second)
     wider = stats.norm.isf(0.025 / tests) / stats.norm.isf(0.025)
     return (
-        found.difference,
-        found.difference - wider * (found.difference - found.low),
-        found.difference + wider * (found.high - found.difference),
-        min(1.0, found.p_value * tests),
+        difference.difference,
+        difference.difference - wider * (difference.difference - difference.low),
+        difference.difference + wider * (difference.high - difference.difference),
+        min(1.0, difference.p_value * tests),
     )
 
 

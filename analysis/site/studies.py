@@ -167,7 +167,7 @@ def answered(study: Study) -> pd.DataFrame:
     """The ranking of its networks at equal steps (`answer`). Empty if nothing was trained and
     evaluated."""
     try:
-        found = answer(study.result)
+        answers = answer(study.result)
     except InputError:
         return pd.DataFrame()
-    return found[(found["budget"] == "steps") & (found["at"] > 0)]
+    return answers[(answers["budget"] == "steps") & (answers["at"] > 0)]

@@ -29,9 +29,9 @@ bool all_zero(const T* x, std::size_t n) {
   constexpr std::size_t block = 64;  // checked as a whole: a loop with an early exit is not vectorised
   std::size_t i = 0;
   for (; i + block <= n; i += block) {
-    unsigned found = 0;
-    for (std::size_t j = 0; j < block; ++j) found |= x[i + j] != 0;
-    if (found) return false;
+    unsigned bits = 0;
+    for (std::size_t j = 0; j < block; ++j) bits |= x[i + j] != 0;
+    if (bits) return false;
   }
   return std::all_of(x + i, x + n, [](T v) { return v == 0; });
 }

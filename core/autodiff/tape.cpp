@@ -43,10 +43,10 @@ template <class T>
 void Tape<T>::release(Node& node) {
   if (!node.cotangent) return;
   const auto size = node.value.size();
-  auto found = std::find_if(released_.begin(), released_.end(), [&](const auto& r) { return r.first == size; });
-  if (found == released_.end()) found = released_.insert(found, {size, {}});
+  auto position = std::find_if(released_.begin(), released_.end(), [&](const auto& r) { return r.first == size; });
+  if (position == released_.end()) position = released_.insert(position, {size, {}});
   arena_.suspend(node.cotangent, size);
-  found->second.push_back(std::exchange(node.cotangent, nullptr));
+  position->second.push_back(std::exchange(node.cotangent, nullptr));
 }
 
 template <class T>

@@ -264,10 +264,10 @@ std::vector<Candidate> GivenHandler<T>::keep(int example, Draw, Beam& beam, std:
       return wanted.size() > past.size() && wanted[past.size()] == c.answer &&
              std::equal(past.begin(), past.end(), wanted.begin());
     };
-    const auto found = std::find_if(candidates.begin(), candidates.end(), fits) - candidates.begin();
-    if (found == static_cast<std::ptrdiff_t>(candidates.size())) throw Bug("a given path is not a path of the model");
-    if (!taken[found]) kept.push_back(candidates[found]);
-    taken[found] = true;
+    const auto position = std::find_if(candidates.begin(), candidates.end(), fits) - candidates.begin();
+    if (position == static_cast<std::ptrdiff_t>(candidates.size())) throw Bug("a given path is not a path of the model");
+    if (!taken[position]) kept.push_back(candidates[position]);
+    taken[position] = true;
   }
   for (std::size_t i = 0; i < taken.size(); ++i)
     if (!taken[i]) beam.rest += std::exp(candidates[i].log_p);

@@ -44,7 +44,7 @@ template <class T>
 std::string undeclared(const Structure& structure, const Episode<T>& run) {
   std::vector<int> times(structure.sites.size());
   for (const auto& step : run.steps())
-    if (auto found = undeclared(structure, step.question, times); !found.empty()) return found;
+    if (auto undeclared_site = undeclared(structure, step.question, times); !undeclared_site.empty()) return undeclared_site;
   return not_by_row(run);
 }
 
@@ -61,7 +61,8 @@ std::string not_by_row(const Episode<T>& run) {
 
 template <class T>
 Choice<T> DeclaredHandler<T>::choose(Tape<T>& tape, const Question<T>& question) {
-  if (const auto found = undeclared(structure_, question, times_); !found.empty()) refuse_undeclared(found);
+  if (const auto undeclared_site = undeclared(structure_, question, times_); !undeclared_site.empty())
+    refuse_undeclared(undeclared_site);
   auto choice = handler_.choose(tape, question);
   rows_ += static_cast<double>(choice.rows->size());
   if (rows_ > cap_)

@@ -95,8 +95,8 @@ struct Structure {
   }
   /// The site of this name; null if none is declared.
   const SiteDeclaration* site(std::string_view name) const {
-    const auto found = std::find_if(sites.begin(), sites.end(), [&](const auto& site) { return site.name == name; });
-    return found == sites.end() ? nullptr : &*found;
+    const auto position = std::find_if(sites.begin(), sites.end(), [&](const auto& site) { return site.name == name; });
+    return position == sites.end() ? nullptr : &*position;
   }
   /// True if some choices are numbers.
   bool numbers() const {

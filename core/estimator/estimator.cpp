@@ -39,7 +39,7 @@ std::unique_ptr<Episode<T>> Problem<T>::run(Handler<T>& handler, CostWeights wei
     episode->refer_to(run_of(*reference, same));
   }
   episode->add_divergence_from_reference();
-  if (const auto found = not_by_row(*episode); !found.empty()) refuse_undeclared(found);
+  if (const auto undeclared_site = not_by_row(*episode); !undeclared_site.empty()) refuse_undeclared(undeclared_site);
   return episode;
 }
 

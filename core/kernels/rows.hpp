@@ -38,9 +38,9 @@ inline std::size_t find(const T* x, std::size_t n, T value) {
   constexpr std::size_t block = 64;  // no early exit within a block, so that the loop is vectorised
   std::size_t from = 0;
   for (; from + block <= n; from += block) {
-    unsigned found = 0;
-    for (std::size_t j = 0; j < block; ++j) found |= x[from + j] == value;
-    if (found) break;
+    unsigned bits = 0;
+    for (std::size_t j = 0; j < block; ++j) bits |= x[from + j] == value;
+    if (bits) break;
   }
   return static_cast<std::size_t>(std::find(x + from, x + n, value) - x);
 }
@@ -55,9 +55,9 @@ inline void for_nonzero(const T* x, std::size_t n, F&& f) {
       if (x[i] != 0) f(i, x[i]);
   };
   while (i + block <= n) {
-    unsigned found = 0;
-    for (std::size_t j = 0; j < block; ++j) found |= x[i + j] != 0;
-    if (found)
+    unsigned bits = 0;
+    for (std::size_t j = 0; j < block; ++j) bits |= x[i + j] != 0;
+    if (bits)
       visit(i + block);
     else
       i += block;

@@ -73,8 +73,8 @@ const std::vector<KnownAs>& known_names() {
 
 const KnownAs* known_as(const std::string& name) {
   const auto& all = known_names();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& k) { return plain(k.name) == plain(name); });
-  return found == all.end() ? nullptr : &*found;
+  const auto position = std::find_if(all.begin(), all.end(), [&](const auto& k) { return plain(k.name) == plain(name); });
+  return position == all.end() ? nullptr : &*position;
 }
 
 }  // namespace hardgrad

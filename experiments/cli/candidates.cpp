@@ -21,13 +21,13 @@ Words values_of(const ParameterInfo& info) {
 
 // A name, or, within `name[`, the parameters not given yet and their values.
 template <class Entry>
-void add_specs(const std::string& text, Words& found) {
+void add_specs(const std::string& text, Words& candidates) {
   const auto& entries = Registry<Entry>::instance().entries();
   const auto bracket = text.find('[');
   if (bracket == std::string::npos) {
     for (const auto& [name, entry] : entries) {
-      found.push_back(name);
-      if (name == text && !entry.parameters.empty()) found.push_back(name + "[");
+      candidates.push_back(name);
+      if (name == text && !entry.parameters.empty()) candidates.push_back(name + "[");
     }
     return;
   }
@@ -44,66 +44,66 @@ void add_specs(const std::string& text, Words& found) {
   const auto equals = part.find('=');
   for (const auto& parameter : entry->second.parameters) {
     if (equals == std::string::npos) {
-      if (!given.contains(parameter.name)) found.push_back(before + parameter.name + "=");
+      if (!given.contains(parameter.name)) candidates.push_back(before + parameter.name + "=");
     } else if (parameter.name == part.substr(0, equals)) {
       for (const auto& value : values_of(parameter)) {
         const auto whole = before + parameter.name + "=" + value;
-        found.push_back(whole);
+        candidates.push_back(whole);
         if (whole != text) continue;
-        if (given.size() + 1 < entry->second.parameters.size()) found.push_back(whole + ",");
-        found.push_back(whole + "]");
+        if (given.size() + 1 < entry->second.parameters.size()) candidates.push_back(whole + ",");
+        candidates.push_back(whole + "]");
       }
     }
   }
 }
 
 // `prefix` and a setting, or its values after '='.
-void add_settings(const std::string& prefix, const std::string& text, Words& found) {
+void add_settings(const std::string& prefix, const std::string& text, Words& candidates) {
   for (const auto& setting : sweeps::settings_table()) {
     const auto start = prefix + setting.path + "=";
     if (text.starts_with(start))
-      for (const auto& value : values_of(setting.info)) found.push_back(start + value);
+      for (const auto& value : values_of(setting.info)) candidates.push_back(start + value);
     else
-      found.push_back(start);
+      candidates.push_back(start);
   }
 }
 
-void add_specs_behind(const std::string& key, const std::string& text, Words& found) {
+void add_specs_behind(const std::string& key, const std::string& text, Words& candidates) {
   Words specs;
   const auto value = text.substr(key.size());
   if (key.ends_with("task=")) add_specs<tasks::TaskEntry>(value, specs);
   if (key.ends_with("model=")) add_specs<ModelEntry>(value, specs);
   if (key.ends_with("estimator=")) add_specs<EstimatorEntry>(value, specs);
-  for (const auto& spec : specs) found.push_back(key + spec);
+  for (const auto& spec : specs) candidates.push_back(key + spec);
 }
 
 // --set: any setting of the file; --only: axes.
-void add_assignments(const std::string& text, bool set, Words& found) {
+void add_assignments(const std::string& text, bool set, Words& candidates) {
   const std::string prefix = set ? "grid." : "";
   for (const char* axis : {"task", "model", "estimator", "seed"}) {
     const auto key = prefix + axis + "=";
     if (text.starts_with(key))
-      add_specs_behind(key, text, found);
+      add_specs_behind(key, text, candidates);
     else
-      found.push_back(key);
+      candidates.push_back(key);
   }
-  add_settings("", text, found);
+  add_settings("", text, candidates);
   if (!set) return;
-  add_settings("grid.", text, found);
-  for (const char* key : {"name=", "seed=", "out=", "precision=float", "precision=double"}) found.push_back(key);
+  add_settings("grid.", text, candidates);
+  for (const char* key : {"name=", "seed=", "out=", "precision=float", "precision=double"}) candidates.push_back(key);
 }
 
 template <class Entry>
 Words specs_of(const std::string& text) {
-  Words found;
-  add_specs<Entry>(text, found);
-  return found;
+  Words candidates;
+  add_specs<Entry>(text, candidates);
+  return candidates;
 }
 
 Words assignments(const std::string& text, bool set) {
-  Words found;
-  add_assignments(text, set, found);
-  return found;
+  Words candidates;
+  add_assignments(text, set, candidates);
+  return candidates;
 }
 
 }  // namespace
@@ -113,11 +113,11 @@ Words model_specs(const std::string& text) { return specs_of<ModelEntry>(text); 
 Words task_specs(const std::string& text) { return specs_of<tasks::TaskEntry>(text); }
 
 Words specs(const std::string& text) {
-  Words found;
-  add_specs<EstimatorEntry>(text, found);
-  add_specs<ModelEntry>(text, found);
-  add_specs<tasks::TaskEntry>(text, found);
-  return found;
+  Words candidates;
+  add_specs<EstimatorEntry>(text, candidates);
+  add_specs<ModelEntry>(text, candidates);
+  add_specs<tasks::TaskEntry>(text, candidates);
+  return candidates;
 }
 
 Words sweep_settings(const std::string& text) { return assignments(text, true); }

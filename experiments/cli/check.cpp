@@ -36,8 +36,8 @@ int check(const std::string& path, bool json) {
         for (auto& problem : storage::check_file(way))
           if (path_kind(way) != PathKind::missing) problems.push_back(problem + "; the cell starts again");
       }
-      const auto found = cells.find(hash);
-      if (!found) {
+      const auto entry = cells.find(hash);
+      if (!entry) {
         ++missing;
         return;
       }
@@ -49,7 +49,7 @@ int check(const std::string& path, bool json) {
           return;
         }
       }
-      failed += found->cell.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
+      failed += entry->cell.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
     });
     cells.refresh();
     for (auto& damage : cells.damage()) problems.push_back(std::move(damage));

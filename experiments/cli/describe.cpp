@@ -198,10 +198,10 @@ int describe_all(const std::string& text, bool json) {
     json ? print_json(sweep_json()) : print_sweep();
     return 0;
   }
-  const auto found = entries_named(text, {"sweep"});
+  const auto entries = entries_named(text, {"sweep"});
   auto list = nlohmann::json::array();
-  for (const auto& entry : found) {
-    if (!json && &entry != &found.front()) put("\n");
+  for (const auto& entry : entries) {
+    if (!json && &entry != &entries.front()) put("\n");
     std::visit([&](const auto* e) { json ? list.push_back(entry_json(*e)) : print(*e); }, entry);
   }
   if (json) print_json(list.size() == 1 ? list[0] : list);

@@ -112,14 +112,14 @@ std::vector<AnyEntry> entries_named(const std::string& text, std::vector<std::st
   const auto colon = text.find(':');
   const auto kind = colon == std::string::npos ? "" : text.substr(0, colon);
   const auto name = Spec::parse(colon == std::string::npos ? text : text.substr(colon + 1)).name;
-  std::vector<AnyEntry> found;
-  look<EstimatorEntry>(kind, name, found);
-  look<ModelEntry>(kind, name, found);
-  look<tasks::TaskEntry>(kind, name, found);
-  if (found.empty()) look<TargetEntry>(kind, name, found);  // an estimator of the same name takes precedence
-  if (const auto* known = found.empty() ? known_as(name) : nullptr; known && (kind.empty() || kind == EstimatorEntry::noun))
-    look<EstimatorEntry>("", known->estimator(), found);
-  if (!found.empty()) return found;
+  std::vector<AnyEntry> entries;
+  look<EstimatorEntry>(kind, name, entries);
+  look<ModelEntry>(kind, name, entries);
+  look<tasks::TaskEntry>(kind, name, entries);
+  if (entries.empty()) look<TargetEntry>(kind, name, entries);  // an estimator of the same name takes precedence
+  if (const auto* known = entries.empty() ? known_as(name) : nullptr; known && (kind.empty() || kind == EstimatorEntry::noun))
+    look<EstimatorEntry>("", known->estimator(), entries);
+  if (!entries.empty()) return entries;
   for (const auto& more : {Estimators::instance().names(), Models::instance().names(), tasks::Tasks::instance().names(),
                            Targets::instance().names()})
     for (const auto& n : more)

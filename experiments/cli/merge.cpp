@@ -30,11 +30,11 @@ TrialKey place_in(const nlohmann::json& cell) {
 }
 
 std::set<std::string> tuned_axes(const nlohmann::json& plan) {
-  std::set<std::string> found;
+  std::set<std::string> names;
   for (const auto& search : plan.value("searches", nlohmann::json::array()))
     for (const auto& setting : search.at("settings"))
-      for (const auto& [name, value] : setting.items()) found.insert(name);
-  return found;
+      for (const auto& [name, value] : setting.items()) names.insert(name);
+  return names;
 }
 
 storage::TuningRole role_of(const nlohmann::json& cell, const storage::CellRecord& record, const nlohmann::json& plan,

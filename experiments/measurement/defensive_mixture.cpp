@@ -81,9 +81,10 @@ void DefensiveMixture::rekey(Key noise) {
 
 bool DefensiveMixture::next_is_flat(const Draw& where) {
   if (now_ >= peaked_.size() || peaked_[now_].example != where.example) {
-    const auto found = std::find_if(peaked_.begin(), peaked_.end(), [&](const auto& p) { return p.example == where.example; });
-    now_ = static_cast<std::size_t>(found - peaked_.begin());
-    if (found == peaked_.end()) peaked_.push_back({where.example});
+    const auto position =
+        std::find_if(peaked_.begin(), peaked_.end(), [&](const auto& p) { return p.example == where.example; });
+    now_ = static_cast<std::size_t>(position - peaked_.begin());
+    if (position == peaked_.end()) peaked_.push_back({where.example});
   }
   const int next = peaked_[now_].seen++;
   return static_cast<int>(now_) == flat_example_ && (next == flat_ || next == other_flat_);

@@ -173,8 +173,8 @@ void Kinks::add(const Draw& where, double number) {
 }
 
 std::span<const double> Kinks::of(const Draw& where) const {
-  const auto found = numbers_.find(place(where));
-  return found == numbers_.end() ? std::span<const double>() : found->second;
+  const auto entry = numbers_.find(place(where));
+  return entry == numbers_.end() ? std::span<const double>() : entry->second;
 }
 
 Kinks find_kinks(const Estimating& estimate, double most) {

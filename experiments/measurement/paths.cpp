@@ -113,17 +113,17 @@ void Ratios::add(const Episode<T>& episode, double weight) {
       after.push_back(log);
     }
   }
-  std::vector<double> found;
+  std::vector<double> values;
   for (const auto& [rows, log] : log_ratio) {
     if (rows == episode.root().get()) continue;
     const auto continued = goes_on.find(rows);
     for (std::size_t r = 0; r < log.size(); ++r)
-      if (continued == goes_on.end() || !continued->second[r]) found.push_back(std::exp(log[r]));
+      if (continued == goes_on.end() || !continued->second[r]) values.push_back(std::exp(log[r]));
   }
-  if (found.empty()) return;
+  if (values.empty()) return;
   weights_ += weight;
-  for (const double ratio : found) {
-    const double share = weight / static_cast<double>(found.size());
+  for (const double ratio : values) {
+    const double share = weight / static_cast<double>(values.size());
     sum_ += share * ratio;
     squares_ += share * ratio * ratio;
     largest_ = std::max(largest_, ratio);

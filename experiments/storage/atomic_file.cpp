@@ -252,7 +252,7 @@ bool is_abandoned(const std::string& process, std::time_t written, const std::st
 }
 
 std::vector<StaleTempFile> stale_files(const std::string& folder, const std::string& name) {
-  std::vector<StaleTempFile> found;
+  std::vector<StaleTempFile> stale;
   const auto start = std::string(".").append(name, 0, 150) + (name.empty() ? "" : ".");
   std::error_code error;
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
@@ -264,10 +264,10 @@ std::vector<StaleTempFile> stale_files(const std::string& folder, const std::str
     const auto random = file.rfind('.', file.size() - partial.size() - 1);
     const auto process = random == 0 ? std::string::npos : file.rfind('.', random - 1);
     const auto named = process == std::string::npos ? std::string() : file.substr(process + 1, random - process - 1);
-    found.push_back(
+    stale.push_back(
         {entry->path().string(), static_cast<std::size_t>(status.st_size), is_abandoned(named, status.st_mtime, folder)});
   }
-  return found;
+  return stale;
 }
 
 std::size_t remove_stale_files(const std::string& folder, const std::string& name) {

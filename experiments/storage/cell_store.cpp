@@ -167,12 +167,12 @@ std::string CellStore::unreadable(const std::string& hash, Trial trial) const {
 }
 
 std::string CellStore::fault(const std::string& hash) const {
-  const auto found = find(hash);
-  if (!found) return fmt::format("{}: holds no cell {}", folder_, hash);
-  if (!found->checksum_ok)
-    return fmt::format("{}: damaged: the record of cell {} does not match its checksum", found->path, hash);
+  const auto entry = find(hash);
+  if (!entry) return fmt::format("{}: holds no cell {}", folder_, hash);
+  if (!entry->checksum_ok)
+    return fmt::format("{}: damaged: the record of cell {} does not match its checksum", entry->path, hash);
   if (auto why = unreadable(hash); !why.empty()) return why;
-  return check_checkpoint(folder_, found->cell).words;
+  return check_checkpoint(folder_, entry->cell).words;
 }
 
 void CellStore::append(const CellRecord& record) {
@@ -214,10 +214,10 @@ bool CellStore::abandoned(const std::string& path, const File& file) const {
 
 std::vector<StaleTempFile> CellStore::torn() const {
   std::lock_guard guard(mutex_);
-  std::vector<StaleTempFile> found;
+  std::vector<StaleTempFile> stale;
   for (const auto& [path, file] : files_)
-    if (file.end < file.size && abandoned(path, file)) found.push_back({path, file.size - file.end, true});
-  return found;
+    if (file.end < file.size && abandoned(path, file)) stale.push_back({path, file.size - file.end, true});
+  return stale;
 }
 
 std::size_t CellStore::repair() {

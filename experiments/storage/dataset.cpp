@@ -30,15 +30,15 @@ const Attribute* find(const Attributes& attributes, const std::string& name) {
 }
 
 std::string text(const Attributes& attributes, const std::string& name) {
-  auto* found = find(attributes, name);
-  auto* value = found ? std::get_if<std::string>(found) : nullptr;
+  auto* entry = find(attributes, name);
+  auto* value = entry ? std::get_if<std::string>(entry) : nullptr;
   return value ? *value : "";
 }
 
 double number(const Attributes& attributes, const std::string& name) {
-  if (auto* found = find(attributes, name)) {
-    if (auto* real = std::get_if<double>(found)) return *real;
-    if (auto* whole = std::get_if<std::int64_t>(found)) return static_cast<double>(*whole);
+  if (auto* entry = find(attributes, name)) {
+    if (auto* real = std::get_if<double>(entry)) return *real;
+    if (auto* whole = std::get_if<std::int64_t>(entry)) return static_cast<double>(*whole);
   }
   return std::numeric_limits<double>::quiet_NaN();
 }

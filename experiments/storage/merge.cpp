@@ -73,9 +73,9 @@ class Merger {
     labels_.add(record);
     searched_ = searched_ || record.tuning;
     failed_ += record.status == CellStatus::failed;
-    const auto found = std::find(provenances_.begin(), provenances_.end(), record.provenance);
-    made_by_.push_back(static_cast<std::uint32_t>(found - provenances_.begin()));
-    if (found == provenances_.end()) provenances_.push_back(record.provenance);
+    const auto entry = std::find(provenances_.begin(), provenances_.end(), record.provenance);
+    made_by_.push_back(static_cast<std::uint32_t>(entry - provenances_.begin()));
+    if (entry == provenances_.end()) provenances_.push_back(record.provenance);
   }
 
   std::size_t cells() const { return hashes_.size(); }

@@ -64,9 +64,9 @@ class ColumnBuilder {
   std::vector<V>* column(const std::string& name, std::vector<std::string> inner, V fill, Attributes attributes) {
     std::size_t count = runs_;
     for (const auto& a : inner) {
-      auto* found = data_.axis(a);
-      if (!found) return nullptr;
-      count *= found->size();
+      auto* known = data_.axis(a);
+      if (!known) return nullptr;
+      count *= known->size();
     }
     inner.insert(inner.begin(), "run");
     data_.variables.push_back({name, std::move(inner), std::vector<V>(count, fill), std::move(attributes)});
@@ -80,8 +80,8 @@ class ColumnBuilder {
     return static_cast<std::size_t>(std::lower_bound(labels.begin(), labels.end(), label) - labels.begin());
   }
   std::size_t length(const std::string& axis) const {
-    auto* found = data_.axis(axis);
-    return found ? found->size() : 0;
+    auto* known = data_.axis(axis);
+    return known ? known->size() : 0;
   }
   bool taken(const std::string& name) const { return data_.axis(name) || data_.variable(name); }
   Dataset take() { return std::move(data_); }

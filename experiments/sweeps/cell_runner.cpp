@@ -77,8 +77,8 @@ void CellRunner::stop_if_failed(const Cell& cell, bool failed) {
 }
 
 std::string CellRunner::file_of(const Cell& cell) const {
-  const auto found = cells_.find(cell.hash);  // none if its file was removed since
-  return found ? found->path : cells_.own();
+  const auto entry = cells_.find(cell.hash);  // none if its file was removed since
+  return entry ? entry->path : cells_.own();
 }
 
 // Whether another run has finished the cell since the last check; its result then counts as ours.

@@ -82,12 +82,12 @@ std::vector<storage::StaleTempFile> stale_files(const SweepFolder& folder, const
 
 CellState cell_state(const storage::CellStore& cells, const std::string& hash, bool with_checkpoint,
                      storage::CellStore::Trial trial) {
-  const auto found = cells.find(hash);
-  if (!found) return CellState::pending;
-  if (!found->checksum_ok) return CellState::damaged;
+  const auto entry = cells.find(hash);
+  if (!entry) return CellState::pending;
+  if (!entry->checksum_ok) return CellState::damaged;
   if (!cells.unreadable(hash, trial).empty()) return CellState::unreadable;
-  if (with_checkpoint && storage::check_checkpoint(cells.folder(), found->cell).lost) return CellState::damaged;
-  switch (found->cell.status) {
+  if (with_checkpoint && storage::check_checkpoint(cells.folder(), entry->cell).lost) return CellState::damaged;
+  switch (entry->cell.status) {
     case storage::CellStatus::ok: return CellState::ok;
     case storage::CellStatus::failed: return CellState::failed;
     case storage::CellStatus::skipped: return CellState::skipped;

@@ -93,9 +93,9 @@ std::string RerunExplainer::operator()(const Cell& cell) {
   std::vector<std::string> least;
   if (const auto it = others_->find(core_of(cell.axes)); it != others_->end())
     for (const auto& other : it->second)
-      if (auto found = identity_differences(other.identity, now); !nearest || found.size() < least.size()) {
+      if (auto differences = identity_differences(other.identity, now); !nearest || differences.size() < least.size()) {
         nearest = &other;
-        least = std::move(found);
+        least = std::move(differences);
       }
   if (const auto step = partial_step(folder_, cell.hash))
     return fmt::format("run: {} resumes at step {}", folder_.partial(cell.hash), *step);

@@ -110,13 +110,13 @@ void Run::select() {
   for (const auto* cell : queue_.added(plan_)) {
     ++log_->report().selected;
     const auto state = cell_state(cells_, cell->hash);
-    const auto found = cells_.find(cell->hash);
+    const auto entry = cells_.find(cell->hash);
     if (is_done(state, *cell)) {
-      log_->already(*cell, found->path);
+      log_->already(*cell, entry->path);
       runner_->remove_partial_cell(*cell);  // left by a process that was killed between two statements
       continue;
     }
-    queue_.pending.push_back({cell, found ? found->cell.attempt : 0});
+    queue_.pending.push_back({cell, entry ? entry->cell.attempt : 0});
     if (!cell->skip.empty()) continue;
     log_->expect(*cell);
     ++users[data_of(plan_.seed, *cell)];

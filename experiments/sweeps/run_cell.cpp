@@ -22,8 +22,8 @@ std::optional<storage::PartialCell> earlier(const std::string& path, storage::Ce
   if (path.empty()) return {};
   try {
     if (path_kind(path) == PathKind::missing) return {};
-    auto found = storage::read_partial_cell(path);
-    if (found.record.cell_hash == record.cell_hash) return found;
+    auto partial = storage::read_partial_cell(path);
+    if (partial.record.cell_hash == record.cell_hash) return partial;
     record.log += path + ": is of another cell; started again\n";
   } catch (const InputError& error) {
     record.log += error.what() + std::string("; started again\n");
@@ -32,13 +32,13 @@ std::optional<storage::PartialCell> earlier(const std::string& path, storage::Ce
 }
 
 // The provenance of the earlier steps, if it differs from this process.
-std::string elsewhere(const storage::PartialCell& found) {
+std::string elsewhere(const storage::PartialCell& partial) {
   std::string text;
   for (const auto& [name, value] : storage::provenance())
-    if (const auto it = found.record.provenance.find(name);
-        it != found.record.provenance.end() && it->second != value && name != "created_at" && name != "threads")
+    if (const auto it = partial.record.provenance.find(name);
+        it != partial.record.provenance.end() && it->second != value && name != "created_at" && name != "threads")
       text += fmt::format("{} {} {}", text.empty() ? "" : ",", name, it->second);
-  return text.empty() ? "" : fmt::format("up to step {} by{}\n", found.checkpoint.step, text);
+  return text.empty() ? "" : fmt::format("up to step {} by{}\n", partial.checkpoint.step, text);
 }
 
 // A cell's training, after an optional training of the network to start from.
@@ -62,10 +62,10 @@ class CellTraining {
   training::Training<T> run() {
     auto training = fresh();
     record_.log += fmt::format("parameters: {}\n", training.model->parameters().size());
-    auto found = earlier(hooks_.partial, record_);
-    if (!found || found->starting || !resumed(*found, training)) {
+    auto partial = earlier(hooks_.partial, record_);
+    if (!partial || partial->starting || !resumed(*partial, training)) {
       training = fresh();
-      start(training, found && found->starting ? &*found : nullptr);
+      start(training, partial && partial->starting ? &*partial : nullptr);
     }
     record_.result = train_kept(training, settings_, {keys_.init, keys_.order, keys_.noise}, false);
     return training;
@@ -74,15 +74,15 @@ class CellTraining {
  private:
   training::Training<T> fresh() const { return prepared<T>(cell_, task_, {keys_.init, keys_.order, keys_.noise}); }
 
-  bool resumed(const storage::PartialCell& found, training::Training<T>& training) {
+  bool resumed(const storage::PartialCell& partial, training::Training<T>& training) {
     try {
-      storage::resume(found, training, hooks_.partial);
+      storage::resume(partial, training, hooks_.partial);
     } catch (const InputError& error) {
       record_.log += error.what() + std::string("; started again\n");
       return false;
     }
-    record_.costs = found.record.costs;
-    record_.log += elsewhere(found);
+    record_.costs = partial.record.costs;
+    record_.log += elsewhere(partial);
     return true;
   }
 
@@ -98,7 +98,7 @@ class CellTraining {
   }
 
   /// Replaces the random parameters by the network of train.start.
-  void start(training::Training<T>& training, const storage::PartialCell* found) {
+  void start(training::Training<T>& training, const storage::PartialCell* partial) {
     const auto& from = cell_.settings.start;
     if (from.empty()) return;
     const auto bare = make_model<T>(cell_.spec("model"), task_->dimensions(), keys_.init, false);
@@ -110,7 +110,7 @@ class CellTraining {
     const training::RunKeys keys{keys_.init, keys_.order / "start", keys_.init / "start"};  // shared by all estimators
     const auto make = [&] { return prepare<T>(task_, cell_.spec("model"), Spec::parse(from), how, keys); };
     auto first = make();
-    if (found && !resumed(*found, first)) first = make();
+    if (partial && !resumed(*partial, first)) first = make();
     const auto result = train_kept(first, how, keys, true);
     put(storage::save_parameters(std::as_const(*first.model).parameters()), from);
     record_.costs["start_rows"] = result.rows;

@@ -42,12 +42,12 @@ tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& ba
     model.run(batch, episode);
     return observe(episode);
   }
-  const auto found = beam_search(model, batch, *handler, settings.beam, tape, 1, tasks::Vocabulary::marks());
+  const auto hypotheses = beam_search(model, batch, *handler, settings.beam, tape, 1, tasks::Vocabulary::marks());
   std::size_t longest = 0;
-  for (const auto& sentences : found) longest = std::max(longest, sentences.front().labels.size());
-  tasks::Observation seen{full<int>({found.size(), longest}, -1), full<int>({found.size(), 0}, -1)};
-  for (std::size_t b = 0; b < found.size(); ++b)
-    std::copy(found[b].front().labels.begin(), found[b].front().labels.end(), row_of(seen.predictions, b).begin());
+  for (const auto& sentences : hypotheses) longest = std::max(longest, sentences.front().labels.size());
+  tasks::Observation seen{full<int>({hypotheses.size(), longest}, -1), full<int>({hypotheses.size(), 0}, -1)};
+  for (std::size_t b = 0; b < hypotheses.size(); ++b)
+    std::copy(hypotheses[b].front().labels.begin(), hypotheses[b].front().labels.end(), row_of(seen.predictions, b).begin());
   return seen;
 }
 

@@ -15,11 +15,11 @@ template <class T>
 std::vector<double> estimate_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Randomness& random,
                                 const ParameterSet<T>& parameters) {
   Tape<T> tape;
-  std::vector<double> found(parameters.size());
+  std::vector<double> values(parameters.size());
   const auto estimate = estimator.draw({tape, model, batch, random});
-  differentiate(estimate.surrogate, parameters, found);
-  found.push_back(estimate.loss);
-  return found;
+  differentiate(estimate.surrogate, parameters, values);
+  values.push_back(estimate.loss);
+  return values;
 }
 /// The same in the model's parameters.
 template <class T>

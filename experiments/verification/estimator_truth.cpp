@@ -51,8 +51,8 @@ template <class V>
 const V& once(std::map<std::string, V>& known, const std::string& key, const std::function<V()>& make) {
   static std::mutex one_at_a_time;  // Python may call from several threads
   const std::lock_guard lock(one_at_a_time);
-  const auto found = known.find(key);
-  return found != known.end() ? found->second : known.emplace(key, make()).first->second;
+  const auto entry = known.find(key);
+  return entry != known.end() ? entry->second : known.emplace(key, make()).first->second;
 }
 
 std::optional<Found> compared_slope(const Target& target, const TestModel& tested) {

@@ -61,8 +61,8 @@ void nearly_unbiased(Trials& trials) {
         bias = measured.relative_bias,
         off = std::abs(
             loss / measurement::exact_reference(estimator->target(), *tested.model, tested.batch, trial_outcome_cap).value - 1);
-    const auto found = fmt::format("relative bias {:.2g}, of the loss {:.2g}, at {} ({} draws)", bias, off, many, draws);
-    trials.add(tested.name, bias <= 0.1 && off <= 0.1 ? "" : found, found);
+    const auto message = fmt::format("relative bias {:.2g}, of the loss {:.2g}, at {} ({} draws)", bias, off, many, draws);
+    trials.add(tested.name, bias <= 0.1 && off <= 0.1 ? "" : message, message);
   }
 }
 

@@ -94,8 +94,8 @@ Finding unbiased(const Trial& trial) {
 Finding variance(const Promise& promise, const Trial& trial) {
   const auto moments = trial.moments();
   const bool same = std::abs(moments.trace - promise.value) <= 1e-7 * promise.value + moments.trace_error;
-  const auto found = fmt::format("variance {:.10g}", moments.trace);
-  return same ? Finding{"", found} : Finding{fmt::format("{}, not {:.10g}", found, promise.value), ""};
+  const auto message = fmt::format("variance {:.10g}", moments.trace);
+  return same ? Finding{"", message} : Finding{fmt::format("{}, not {:.10g}", message, promise.value), ""};
 }
 
 namespace {

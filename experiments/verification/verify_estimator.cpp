@@ -148,11 +148,11 @@ class EstimatorVerifier {
         const double doubt = (truth.error + moments.mean_error) / scale;  // error of quadratures
         if (doubt > 1e-6) throw NotExact("the quadrature is too rough");
         const double off = largest_difference(moments.mean, truth.gradient) / scale;
-        auto found = fmt::format("off by {:.1e} ({:.0f} {})", off, moments.outcomes,
-                                 moments.continuous ? "outcomes and quadrature nodes" : "outcomes");
-        if (doubt > 0) found += fmt::format(", good to {:.1e}", std::max(doubt, 1e-15));
+        auto message = fmt::format("off by {:.1e} ({:.0f} {})", off, moments.outcomes,
+                                   moments.continuous ? "outcomes and quadrature nodes" : "outcomes");
+        if (doubt > 0) message += fmt::format(", good to {:.1e}", std::max(doubt, 1e-15));
         const double allowed = moments.continuous ? 1e-8 + doubt : 1e-10;
-        add(what, tested.name, unbiased_ && !(off < allowed) ? "says it is unbiased, but the mean is " + found : "", found);
+        add(what, tested.name, unbiased_ && !(off < allowed) ? "says it is unbiased, but the mean is " + message : "", message);
         if (unbiased_ && !done()) reported_loss(tested, estimator, batch, truth, moments, allowed);
         return;
       } catch (const NotExact&) {  // try the next smaller batch, or draws
@@ -169,8 +169,8 @@ class EstimatorVerifier {
     const auto reported = estimator.target().entry().reported;
     const double wanted = reported ? reference_of(reported(estimator.target()), tested, batch).value : truth.value;
     const double off = std::abs(moments.loss - wanted) / std::max(1.0, std::abs(wanted));
-    const auto found = fmt::format("mean off by {:.1e}", off);
-    add("reported loss" + under_, tested.name, off < allowed ? "" : found, found);
+    const auto message = fmt::format("mean off by {:.1e}", off);
+    add("reported loss" + under_, tested.name, off < allowed ? "" : message, message);
   }
 
   void sampled_mean(const std::string& what, const std::string& where, const Estimator<double>& estimator,
@@ -315,8 +315,8 @@ class EstimatorVerifier {
             measurement::exact_moments(estimator, *moved.model, batch, truth.of_example, outcome_cap, false, stop_);
         if (moments.continuous) return;
         const double off = largest_difference(moments.mean, truth.gradient);
-        const auto found = fmt::format("off by {:.1e}", off);
-        add("shift", moved.name, off < 1e-10 * std::abs(by) ? "" : "says it is unbiased, but the mean is " + found, found);
+        const auto message = fmt::format("off by {:.1e}", off);
+        add("shift", moved.name, off < 1e-10 * std::abs(by) ? "" : "says it is unbiased, but the mean is " + message, message);
       } catch (const NotExact&) {
         return;
       }

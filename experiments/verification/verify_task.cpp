@@ -36,8 +36,8 @@ std::string of_fields(const Batch& batch, F f) {
 template <class X>
 const Array<X>* field(const Batch& batch, const std::string& name, const Array<X>&) {
   const auto in = [&](const auto& fields) {
-    const auto found = fields.find(name);
-    return found == fields.end() ? nullptr : &found->second;
+    const auto entry = fields.find(name);
+    return entry == fields.end() ? nullptr : &entry->second;
   };
   if constexpr (std::is_same_v<X, int>)
     return in(batch.integers);

@@ -60,26 +60,26 @@ def row(binary, name, where, spec, unbiased, own_truth=False):
         at = [*where, "--seed", str(seed)]
         if own_truth:
             truth = measured(binary, at, spec, "--exact", "--outcome-cap", "1e5")
-        found = measured(binary, at, spec, "--sampled")
-        if not (found and truth):
+        measurement = measured(binary, at, spec, "--sampled")
+        if not (measurement and truth):
             continue
         runs += 1
-        if found["unsupported"]:
+        if measurement["unsupported"]:
             marked += 1
             continue
         if truth["variance"]:
-            ratios.append(found["variance"] / truth["variance"])
+            ratios.append(measurement["variance"] / truth["variance"])
         for quantity, count in held.items():
-            ends, value = found["intervals"].get(quantity), 0.0 if unbiased and quantity == "squared_bias" else truth[quantity]
+            ends, value = measurement["intervals"].get(quantity), 0.0 if unbiased and quantity == "squared_bias" else truth[quantity]
             if ends is None or value is None:
                 continue
             low, high = ends[0], math.inf if ends[1] is None else ends[1]
             slack = 1e-6 * abs(value) + 1e-9 * (truth["variance"] or 0)
             count[1] += 1
             count[0] += low - slack <= value <= high + slack
-        if found["bias_p_value_plain"] is not None and (unbiased or truth["squared_bias"] <= 1e-9 * (truth["variance"] or 0)):
+        if measurement["bias_p_value_plain"] is not None and (unbiased or truth["squared_bias"] <= 1e-9 * (truth["variance"] or 0)):
             tested += 1
-            small += found["bias_p_value_plain"] < 0.05
+            small += measurement["bias_p_value_plain"] < 0.05
     return {"network": name, "estimator": spec, "truth": source, "runs": runs, "marked": marked, "held": held, "small": small, "tested": tested,
             "mean": statistics.mean(ratios) if ratios else None, "spread": statistics.pstdev(ratios) if ratios else None}
 

@@ -88,12 +88,12 @@ def main():
     parser.add_argument("--figure")
     parser.add_argument("--all", action="store_true", help="every estimator, with cosines")
     options = parser.parse_args()
-    found = measured(options)
-    for function, of in found.items():
+    measurement = measured(options)
+    for function, of in measurement.items():
         print(f"`{function}`; |g| is " + ", ".join(f"{number(of[s][0])} {s}" for s in STAGES) + ":\n")
         print("\n".join(table(of, options.all)) + "\n")
     if options.figure:
-        draw(found, options.figure)
+        draw(measurement, options.figure)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def wrong(kind: str, seeds: int, studies: int, seed: int = 0) -> int:
     random = np.random.default_rng([seed, seeds, list(KINDS).index(kind)])
     count = 0
     for _ in range(studies):
-        found = pairwise_differences(KINDS[kind](random, (ESTIMATORS, seeds)))
-        count += bool((found.low > 0).any())
+        differences = pairwise_differences(KINDS[kind](random, (ESTIMATORS, seeds)))
+        count += bool((differences.low > 0).any())
     return count
 
 

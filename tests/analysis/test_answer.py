@@ -48,14 +48,14 @@ def tuned_sweep(random, effects, seeds=6, noise=0.1, own=0.3, rows=(1,)) -> xr.D
 
 def test_a_seed_is_scored_at_what_the_other_seeds_choose():
     scores = np.array([[1.0, 2, 9], [3, 3, 3], [5, 5, np.nan]])
-    found = tuned(scores)
+    tuning = tuned(scores)
     # Without seed 0 the means are 5.5 and 3, without seed 1 5 and 3, without seed 2 1.5 and 3.
-    assert found.scores.tolist() == [3, 3, 9] and found.chosen == 1
+    assert tuning.scores.tolist() == [3, 3, 9] and tuning.chosen == 1
     assert tuned(scores[:1]).scores.tolist() == [1, 2, 9]
     assert tuned(scores[:, :1]).scores.tolist() == [1] and tuned(scores[:, :1]).chosen == 0
     assert np.isnan(tuned(np.full((2, 3), np.nan)).scores).all()
     missing = tuned(np.array([[np.nan, 0, 0], [3, 3, 3]]))
-    assert found.unsettled and not tuned(np.array([[1.0, 2, 3], [4, 5, 6]])).unsettled and not tuned(scores[:1]).unsettled
+    assert tuning.unsettled and not tuned(np.array([[1.0, 2, 3], [4, 5, 6]])).unsettled and not tuned(scores[:1]).unsettled
     assert nearest(scores, 1)[:3] == (2, 2, 0) and nearest(scores[:1], 0)[:3] == (0, 0, -1)
     eight = nearest(np.array([np.arange(8.0), np.arange(8) + 4.0]), 0)
     assert eight[:4] == (1, 0, 1, 4) and 0 < eight.low < 4 < eight.high < 8
@@ -83,9 +83,9 @@ def test_losses_at_equal_cost():
     assert np.allclose(at_budget(*near, 22.5), [1.9, 1.01 - 0.01 * 12.5 / 30]), "near in cost, near in value"
     data = tuned_sweep(np.random.default_rng(0), [0, 0.01], noise=0, rows=(1, 2))
     assert cost_so_far(Result(data), "evaluation_step", "rows")[-1].tolist() == [0, 100, 200]
-    found = answer(data)
-    assert found["budget"].unique().tolist() == ["steps", "rows"], "no processor seconds were recorded"
-    by_rows = found[found["budget"] == "rows"].set_index("estimator")
+    answers = answer(data)
+    assert answers["budget"].unique().tolist() == ["steps", "rows"], "no processor seconds were recorded"
+    by_rows = answers[answers["budget"] == "rows"].set_index("estimator")
     assert by_rows["at"].tolist() == [100, 100]
     # At 100 rows the first is done (loss lower by 1), the second half-way.
     assert by_rows.loc["e1[samples=2]", "difference"] == pytest.approx(0.51) and by_rows.loc["e0[samples=2]", "verdict"] == "best"
@@ -115,12 +115,12 @@ def test_failed_runs_count_as_the_worst_and_are_said():
     loss[status == 1, 1:] = np.nan  # at the first step
     data["heldout_expected_loss"] = (("run", "evaluation_step"), loss)
     stated(data)
-    found = answer(data)
-    assert found["estimator"].iloc[0] == "e1[samples=2]", "an estimator with failed runs is not best"
-    assert found["at"].tolist() == [100, 100, 100, 100], "failed runs do not limit the budget"
-    (row,) = found[(found["budget"] == "steps") & (found["estimator"] == "e0[samples=2]")].to_dict("records")
+    answers = answer(data)
+    assert answers["estimator"].iloc[0] == "e1[samples=2]", "an estimator with failed runs is not best"
+    assert answers["at"].tolist() == [100, 100, 100, 100], "failed runs do not limit the budget"
+    (row,) = answers[(answers["budget"] == "steps") & (answers["estimator"] == "e0[samples=2]")].to_dict("records")
     assert (row["failed"], row["runs"], row["tried_failed"], row["tried"]) == (3, 4, 9, 12)
-    said = " ".join(format_answer(found).split())
+    said = " ".join(format_answer(answers).split())
     assert "Failed runs, and runs with an infinite loss: e0[samples=2] 9 of 12 (3 of 4 at the chosen setting). Such a run counts as the worst score" in said
     assert "Failed runs" not in format_answer(answer(tuned_sweep(np.random.default_rng(0), [0, 0.5])))
 
@@ -197,10 +197,10 @@ def test_the_tasks_metric_ranks_unless_another_quantity_is_asked_for():
     data["metric_exact_match"] = data["heldout_expected_loss"] / 10
     data["metric_alignment_error_rate"] = -data["heldout_expected_loss"]
     stated(data)
-    found = answer(data)
-    assert set(found["quantity"]) == {"metric_exact_match"} and found["estimator"].tolist() == ["b", "a"] == table(data)["estimator"].tolist()
+    answers = answer(data)
+    assert set(answers["quantity"]) == {"metric_exact_match"} and answers["estimator"].tolist() == ["b", "a"] == table(data)["estimator"].tolist()
     assert answer(data, "heldout_expected_loss")["estimator"].tolist() == ["a", "b"] == table(data, by="heldout_expected_loss")["estimator"].tolist()
-    assert "exact match" in format_table(table(data)) and "%" in format_answer(found)
+    assert "exact match" in format_table(table(data)) and "%" in format_answer(answers)
 
 
 def test_equal_estimators_are_rarely_called_different(monkeypatch):
@@ -352,29 +352,29 @@ def test_settings_that_are_set_to_nothing_are_not_said():
 
 def test_who_alone_has_a_number_is_not_called_best():
     data = tuned_sweep(np.random.default_rng(3), (0, 1), rows=(1, 1000)).isel(evaluation_step=[1, 2])
-    found = answer(data)
-    at_rows = found[found["budget"] == "rows"]
+    answers = answer(data)
+    at_rows = answers[answers["budget"] == "rows"]
     assert list(at_rows["verdict"]) == ["alone", "none"]
     (line,) = lines(at_rows)
     assert line[1].startswith("– (only e0[samples=2]") and line[2:] == ["–"] * 6
-    assert "only one estimator has a value there" in format_answer(found)
-    (line,) = lines(found[found["budget"] == "steps"])
+    assert "only one estimator has a value there" in format_answer(answers)
+    (line,) = lines(answers[answers["budget"] == "steps"])
     assert line[1].startswith("e0[samples=2]")
 
 
 @pytest.mark.parametrize("equivalence_margin, verdict", [(0.0, "worse"), (0.5, "equivalent"), (0.22, "unclear"), (0.05, "worse")])
 def test_differences_that_do_not_matter_are_no_differences(equivalence_margin, verdict):
-    found = answer(sweep(1, ["a", "b"], 8, effect=0.2, noise=0.02), equivalence_margin=equivalence_margin)  # the difference is 0.221 [0.211, 0.232]
-    other = found[(found["estimator"] == "b") & (found["budget"] == "steps")].iloc[0]
+    answers = answer(sweep(1, ["a", "b"], 8, effect=0.2, noise=0.02), equivalence_margin=equivalence_margin)  # the difference is 0.221 [0.211, 0.232]
+    other = answers[(answers["estimator"] == "b") & (answers["budget"] == "steps")].iloc[0]
     assert other["verdict"] == verdict
-    letters = set(found[found["budget"] == "steps"]["letters"])
+    letters = set(answers[answers["budget"] == "steps"]["letters"])
     assert letters == ({"a", "b"} if verdict == "worse" else {"a"})
-    assert ("No difference that matters: b" in format_answer(found, equivalence_margin=equivalence_margin)) == (verdict == "equivalent")
+    assert ("No difference that matters: b" in format_answer(answers, equivalence_margin=equivalence_margin)) == (verdict == "equivalent")
 
 
 def test_runs_without_measurements_are_ranked_by_the_target_that_they_train():
     data = sweep(1, ["a", "b", "c"], 3).drop_vars(["variance", "squared_bias", "bias_p_value", "rows", "measurement_step"])
     assert set(answer(data)["target"]) == {""} and answer(data)["rank"].tolist() == [1, 2, 3]
     aims = {"a": "elbo", "b": "expected_loss", "c": "expected_loss"}
-    found = answer(data.assign(trained_target=("run", np.array([aims[str(e)] for e in data["estimator"].values], object))))
-    assert found["target"].tolist() == ["elbo", "expected_loss", "expected_loss"] and found["rank"].tolist() == [1, 1, 2]
+    answers = answer(data.assign(trained_target=("run", np.array([aims[str(e)] for e in data["estimator"].values], object))))
+    assert answers["target"].tolist() == ["elbo", "expected_loss", "expected_loss"] and answers["rank"].tolist() == [1, 1, 2]

@@ -285,8 +285,8 @@ def test_compare(sample, result, tmp_path):
         f["heldout_expected_loss"][:18] += 1.0
     change(result, slower)
     done = run("compare", sample / "result.h5", result, "--json", "--unverified")
-    found = json.loads(done.stdout)
-    moved = [c for c in found["cells"] if c["difference"] and c["difference"] > 0.9]
+    record = json.loads(done.stdout)
+    moved = [c for c in record["cells"] if c["difference"] and c["difference"] > 0.9]
     assert done.returncode == 0 and len(moved) == 5 and {(c["task"], c["verdict"]) for c in moved} == {("bits", "few seeds")}  # of three seeds
     assert "No such file" in complaint(3, "compare", sample / "result.h5", tmp_path / "none.h5")
 

@@ -11,9 +11,9 @@ from made_up import made_up, sweep
 
 
 def test_a_result_has_not_changed_against_itself():
-    found = compare(sweep(2, ["a", "b"], 3), sweep(2, ["a", "b"], 3))
-    assert set(found.cells["verdict"]) == {"same"} and (found.cells["difference"] == 0).all()
-    assert found.only_first == found.only_second == [] and found.provenance == {}
+    comparison = compare(sweep(2, ["a", "b"], 3), sweep(2, ["a", "b"], 3))
+    assert set(comparison.cells["verdict"]) == {"same"} and (comparison.cells["difference"] == 0).all()
+    assert comparison.only_first == comparison.only_second == [] and comparison.provenance == {}
 
 
 def test_a_planted_change_is_found_and_only_that():
@@ -83,11 +83,11 @@ def test_rounding_is_no_change():
 def test_what_only_one_has_and_what_ran_differently():
     before, after = sweep(1, ["a", "b"], 2), sweep(1, ["b", "c"], 2)
     before.attrs["cpu"], after.attrs["cpu"] = "one", "another"
-    found = compare(before, after)
-    assert found.only_first == [("t0", "m", "a")] and found.only_second == [("t0", "m", "c")]
-    text = format_comparison(found)
+    comparison = compare(before, after)
+    assert comparison.only_first == [("t0", "m", "a")] and comparison.only_second == [("t0", "m", "c")]
+    text = format_comparison(comparison)
     assert "only in the first:\n  a on t0 · m" in text and "cpu: one | another" in text
-    parsed = json.loads(json.dumps(as_json(found), allow_nan=False))
+    parsed = json.loads(json.dumps(as_json(comparison), allow_nan=False))
     assert set(parsed) == {"changed", "cells", "only_first", "only_second", "provenance"}
     assert parsed["only_second"] == [{"task": "t0", "model": "m", "estimator": "c"}] and parsed["provenance"]["cpu"] == ["one", "another"]
     assert {"task", "model", "estimator", "quantity", "first", "second", "difference", "low", "high", "p_value", "p_holm", "verdict",

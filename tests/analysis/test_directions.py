@@ -36,8 +36,8 @@ def test_the_file_says_which_end_of_an_axis_is_better(name):
     for better, best, end in (("lower", "a", np.min), ("higher", "b", np.max)):
         data[name] = data["heldout_expected_loss"].assign_attrs(better=better)
         assert Result(data).lower_is_better(name) == (better == "lower")
-        found = answer(data, name)
-        assert found["estimator"].iloc[0] == best and set(found["lower_is_better"]) == {better == "lower"}
+        answers = answer(data, name)
+        assert answers["estimator"].iloc[0] == best and set(answers["lower_is_better"]) == {better == "lower"}
         by = [data[name].values[data["estimator"].values == one] for one in "ab"]
         assert restart_table(data, name)[name].tolist() == list(map(end, by))
 

@@ -114,8 +114,8 @@ def test_five_seeds_decide_nothing_and_six_show_a_clear_difference():
     random = np.random.default_rng(4)
     for seeds in range(2, 10):
         scores = np.array([[0.0], [1.0], [1.0]]) + 0.01 * random.normal(size=(3, seeds))
-        found = pairwise_differences(scores)
-        assert (found.low[1, 0] > 0) == (seeds >= 6) and np.isnan(found.low[1, 0]) == (seeds < 6)
-        assert found.p_corrected[1, 0] >= 2.0 ** (1 - seeds) and found.p_value[1, 0] >= 2.0 ** (1 - seeds)
+        differences = pairwise_differences(scores)
+        assert (differences.low[1, 0] > 0) == (seeds >= 6) and np.isnan(differences.low[1, 0]) == (seeds < 6)
+        assert differences.p_corrected[1, 0] >= 2.0 ** (1 - seeds) and differences.p_value[1, 0] >= 2.0 ** (1 - seeds)
     equal = pairwise_differences(np.array([[0.5] * 8, [0.4] * 8, [0.3, 0.4] * 4]))
     assert 0 < equal.low[0, 1] < 0.1 < equal.high[0, 1] < 0.3, "equal differences are no more certain than the scores' resolution"

@@ -38,8 +38,8 @@ def test_other_quantities_choose_by_what_is_better():
 
 def test_as_a_command(sample):
     command = ["/usr/bin/python3", "-m", "analysis", "restarts", str(sample / "result.h5")]
-    found = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout)
-    assert len(found) == 23 and all(row["restarts"] in (2, 3) for row in found)
+    record = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout)
+    assert len(record) == 23 and all(row["restarts"] in (2, 3) for row in record)
     assert "restarts" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
     said = subprocess.run([*command, "--by", "metric_acuracy"], capture_output=True, text=True)
     assert said.returncode == 3 and "did you mean metric_accuracy?" in said.stderr

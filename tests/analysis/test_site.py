@@ -42,10 +42,10 @@ def test_an_order_is_judged_by_its_differences(order, effect, verdict):
 def test_ratios_of_variances_are_those_of_the_numbers():
     data = sweep(1, ["a", "b"], 8)
     data["variance"].values *= np.exp(0.01 * np.random.default_rng(1).normal(size=data["variance"].shape))
-    found = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
-    middle = float(found.steps[0][1].split()[0])
+    verdict = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
+    middle = float(verdict.steps[0][1].split()[0])
     values = data["variance"].values[:, 0]
-    assert found.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[8:] / values[:8]).mean()), rel=0.005)
+    assert verdict.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[8:] / values[:8]).mean()), rel=0.005)
 
 
 def test_too_few_seeds_decide_about_measured_networks_alone():

@@ -27,11 +27,11 @@ def test_the_squared_bias_of_one_parameter_is_students_t_test():
     x = np.random.default_rng(2).normal(size=(12, 1))
     for offset in (0, 0.3, 5):
         t = stats.ttest_1samp(x[:, 0] + offset, 0)
-        found = gradient_moments(x + offset, np.zeros(1))
-        assert found.p_value == pytest.approx(t.pvalue, rel=1e-6)
-        assert (found.squared_bias.low > 0) == (t.pvalue < 0.05)
+        moments = gradient_moments(x + offset, np.zeros(1))
+        assert moments.p_value == pytest.approx(t.pvalue, rel=1e-6)
+        assert (moments.squared_bias.low > 0) == (t.pvalue < 0.05)
     ends = stats.t.interval(0.95, 11, loc=x.mean() + 5, scale=stats.sem(x[:, 0]))  # far from zero the interval is symmetric
-    assert np.sqrt([found.squared_bias.low, found.squared_bias.high]) == pytest.approx(ends, rel=1e-3)
+    assert np.sqrt([moments.squared_bias.low, moments.squared_bias.high]) == pytest.approx(ends, rel=1e-3)
 
 
 def test_intervals_hold_at_their_level_where_there_is_no_bias():
@@ -184,9 +184,9 @@ def test_probability_of_improvement_by_hand():
 def test_probability_of_improvement_is_mann_and_whitneys():
     random = np.random.default_rng(8)
     a, b = random.normal(0.5, 1, 40), random.normal(0, 1, 30)
-    found = probability_of_improvement([a], [b], lower_is_better=False)
-    assert found.mean == pytest.approx(stats.mannwhitneyu(a, b).statistic / 1200)
-    assert found.low < stats.norm.cdf(0.5 / np.sqrt(2)) < found.high
+    probability = probability_of_improvement([a], [b], lower_is_better=False)
+    assert probability.mean == pytest.approx(stats.mannwhitneyu(a, b).statistic / 1200)
+    assert probability.low < stats.norm.cdf(0.5 / np.sqrt(2)) < probability.high
 
 
 def shares_a_letter(marks, i, j):
@@ -212,18 +212,18 @@ def test_ranks_are_by_the_mean_and_letters_by_the_tests():
     shared = 10 * random.normal(size=8)
     noise = lambda: 0.1 * random.normal(size=8)
     scores = np.array([shared + 1 + noise(), shared + noise(), shared + 0.01 + noise(), np.full(8, np.nan)])
-    found = ranked(scores)
+    ranking = ranked(scores)
     by_mean = np.argsort(np.nanmean(scores[:3], axis=1))
-    assert found.order[0] in (1, 2) and found.order.tolist()[2:] == [0, 3] and found.rank[0] == 3 and np.isnan(found.rank[3])
-    assert [found.rank[i] for i in by_mean] == [1, 2, 3], "the effects of the seeds cancel, and ranks follow the means"
-    assert found.letters == ["b", "a", "a", ""]
+    assert ranking.order[0] in (1, 2) and ranking.order.tolist()[2:] == [0, 3] and ranking.rank[0] == 3 and np.isnan(ranking.rank[3])
+    assert [ranking.rank[i] for i in by_mean] == [1, 2, 3], "the effects of the seeds cancel, and ranks follow the means"
+    assert ranking.letters == ["b", "a", "a", ""]
     # A loss of 1.9 with much noise beside .75 and 9: in the order of the means, all joined.
     wild = ranked(np.array([[1.9 - 9, 1.9 + 9], [0.7, 0.8], [9, 9.1]]).repeat(4, axis=1) + 1e-3 * random.normal(size=(3, 8)))
     assert wild.rank.tolist() == [2, 1, 3] and shares_a_letter(wild.letters, 0, 1)
     blocks = ["x", "x", "y", "y"]
     own = ranked(scores, blocks)
-    assert own.rank.tolist()[:3] == [2, 1, 1] and own.letters == found.letters
-    assert own.in_blocks(blocks) == ([1, 0, 2, 3] if found.order[0] == 1 else [2, 3, 1, 0])
+    assert own.rank.tolist()[:3] == [2, 1, 1] and own.letters == ranking.letters
+    assert own.in_blocks(blocks) == ([1, 0, 2, 3] if ranking.order[0] == 1 else [2, 3, 1, 0])
     one = ranked(np.array([[2.0], [1.0]]))
     assert one.rank.tolist() == [2, 1] and one.letters == ["", ""]
     assert ranked(np.array([[1.0, 2], [1.0, 2]])).rank.tolist() == [1, 1] and np.isnan(ranked(np.full((2, 3), np.nan)).rank).all()

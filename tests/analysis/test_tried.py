@@ -55,11 +55,11 @@ def test_what_was_tuned_is_no_axis_but_a_setting_of_its_estimator():
     assert Result(data).other_axes == []
     assert [(g.label, g.tuned, bool(g.edge)) for g in Result(data).groups] == [("rloo", {"train.learning_rate": "0.1"}, True),
                                                                          ("soft", {"train.learning_rate": "0.05"}, False)]
-    found = answer(data)
-    assert len(found) == 2 and found["setting"].tolist() == ["train.learning_rate=0.1", "train.learning_rate=0.05"]
-    assert found["edge"].tolist() == ["train.learning_rate 0.1 is the largest tried (0.01 to 0.1)", ""]
-    assert found["seeds"].tolist() == [8, 8] and found["verdict"].tolist() == ["best", "worse"]
-    assert found["tests"].tolist() == [1, 1] and found["reference"].tolist() == ["rloo", "rloo"]
+    answers = answer(data)
+    assert len(answers) == 2 and answers["setting"].tolist() == ["train.learning_rate=0.1", "train.learning_rate=0.05"]
+    assert answers["edge"].tolist() == ["train.learning_rate 0.1 is the largest tried (0.01 to 0.1)", ""]
+    assert answers["seeds"].tolist() == [8, 8] and answers["verdict"].tolist() == ["best", "worse"]
+    assert answers["tests"].tolist() == [1, 1] and answers["reference"].tolist() == ["rloo", "rloo"]
     assert len(readable(table(data))) == 2
 
 

@@ -38,11 +38,11 @@ SENTENCES = {"source": [[4, 5, 6], [4, 5, 0]], "source_text": np.array([["the", 
 
 
 def test_attention_in_a_file_is_averaged_over_an_examples_rows(sample):
-    found = load_attention(sample / "gradient.h5")
-    assert found.model == "memory_reader" and found.soft.shape == (2, 2, 3) and list(found.rows(1)) == [2, 3]
-    assert np.allclose(found.soft, 1 / 3) and np.allclose(found.entropy, np.log(3))
-    assert found.hard.tolist() == [[[0.5, 0.5, 0], [0, 1, 0]], [[0.5, 0, 0.5], [1, 0, 0]]]  # the last row had no second choice
-    assert found.field("source_text")[0].tolist() == ["the", "grüne", "n1"] and found.field("nothing") is None
+    attention = load_attention(sample / "gradient.h5")
+    assert attention.model == "memory_reader" and attention.soft.shape == (2, 2, 3) and list(attention.rows(1)) == [2, 3]
+    assert np.allclose(attention.soft, 1 / 3) and np.allclose(attention.entropy, np.log(3))
+    assert attention.hard.tolist() == [[[0.5, 0.5, 0], [0, 1, 0]], [[0.5, 0, 0.5], [1, 0, 0]]]  # the last row had no second choice
+    assert attention.field("source_text")[0].tolist() == ["the", "grüne", "n1"] and attention.field("nothing") is None
 
 
 def test_heads_are_averaged_as_rows_are(sample, monkeypatch):
@@ -54,12 +54,12 @@ def test_heads_are_averaged_as_rows_are(sample, monkeypatch):
             values[:, :, 1] = np.minimum(values[:, :, 1], 0)
         two[name] = (("step", "row", "column", *data[name].dims[2:]), values)
     monkeypatch.setattr("analysis.views.attention.load_gradient", lambda path, unverified: (two, batch))
-    found = load_attention("heads.h5")
-    assert np.array_equal(found.soft, one.soft) and np.array_equal(found.entropy, one.entropy)
-    assert list(found.rows(1)) == [4, 5, 6, 7]
-    assert found.of_columns().shape == (2, 2, 2, 3) and np.array_equal(found.of_columns()[:, :, 0], one.soft)
+    attention = load_attention("heads.h5")
+    assert np.array_equal(attention.soft, one.soft) and np.array_equal(attention.entropy, one.entropy)
+    assert list(attention.rows(1)) == [4, 5, 6, 7]
+    assert attention.of_columns().shape == (2, 2, 2, 3) and np.array_equal(attention.of_columns()[:, :, 0], one.soft)
     assert one.of_columns().shape == (2, 2, 1, 3)
-    assert np.array_equal(found.hard[:, :, 1:], one.hard[:, :, 1:] / 2) and np.allclose(found.hard.sum(axis=2), 1)
+    assert np.array_equal(attention.hard[:, :, 1:], one.hard[:, :, 1:] / 2) and np.allclose(attention.hard.sum(axis=2), 1)
 
 
 def test_files_without_attention_are_refused(sample):
@@ -229,10 +229,10 @@ def test_choices_that_are_numbers_in_a_file(sample, monkeypatch):
     for name, number in (("value", 0.3), ("mean", 0.1), ("log_scale", np.log(0.2))):
         numbers[name] = (("step", "row", "column"), np.full((data.sizes["step"], len(example), 2), number))
     monkeypatch.setattr("analysis.views.attention.load_gradient", lambda path, unverified: (numbers, batch))
-    found = load_attention("numbers.h5")
-    assert found.numbers is not None and np.allclose(found.numbers.deviation, 0.2) and found.choices is None
-    assert found.soft.shape == (example.max() + 1, data.sizes["step"], 0)
-    assert np.allclose(found.entropy, 2 * (np.log(0.2) + np.log(2 * np.pi * np.e) / 2))  # entropy of a normal distribution (Shannon 1948)
+    attention = load_attention("numbers.h5")
+    assert attention.numbers is not None and np.allclose(attention.numbers.deviation, 0.2) and attention.choices is None
+    assert attention.soft.shape == (example.max() + 1, data.sizes["step"], 0)
+    assert np.allclose(attention.entropy, 2 * (np.log(0.2) + np.log(2 * np.pi * np.e) / 2))  # entropy of a normal distribution (Shannon 1948)
 
 
 def test_windows_stand_on_the_canvas():

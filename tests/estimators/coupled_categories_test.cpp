@@ -109,10 +109,11 @@ TEST_CASE("disarm_iw weights a pair by the distribution of sequentially broken s
           square[i] += together[z * 4 + y] * g * g;
         }
       }
-    const auto found = exact_moments(*estimator_of("disarm_iw", *model), *model, one_example(), {std::vector<double>(4)}, 1e6);
+    const auto moments =
+        exact_moments(*estimator_of("disarm_iw", *model), *model, one_example(), {std::vector<double>(4)}, 1e6);
     for (std::size_t i = 0; i < 4; ++i) {
-      CHECK(found.mean[i] == doctest::Approx(mean[i]).epsilon(1e-12));
-      CHECK(found.variances[i] == doctest::Approx(square[i] - mean[i] * mean[i]).epsilon(1e-10));
+      CHECK(moments.mean[i] == doctest::Approx(mean[i]).epsilon(1e-12));
+      CHECK(moments.variances[i] == doctest::Approx(square[i] - mean[i] * mean[i]).epsilon(1e-10));
     }
   }
   for (const auto* bits : {table_bits, three_bits}) {

@@ -99,7 +99,7 @@ TEST_CASE(
 TEST_CASE("implicit_mle: for linear losses it is the difference of the two distributions, over lambda, column by column") {
   const auto model = model_of(linear_bits);
   const double lambda = 2;
-  const auto found = mean_of("implicit_mle[lambda=2,samples=2]", *model);
+  const auto mean = mean_of("implicit_mle[lambda=2,samples=2]", *model);
   const std::vector<double> phi = {0.2, -0.1, 0.4};
   for (std::size_t d = 0; d < 2; ++d) {
     // The column's costs, read from the model with nearly certain choices.
@@ -115,7 +115,7 @@ TEST_CASE("implicit_mle: for linear losses it is the difference of the two distr
       stepped[i] -= lambda * cost[i];
     }
     const auto p = softmax(phi), after = softmax(stepped);
-    for (std::size_t i = 0; i < 3; ++i) CHECK(found[d * 3 + i] == doctest::Approx((p[i] - after[i]) / lambda).epsilon(1e-11));
+    for (std::size_t i = 0; i < 3; ++i) CHECK(mean[d * 3 + i] == doctest::Approx((p[i] - after[i]) / lambda).epsilon(1e-11));
   }
 }
 

@@ -94,11 +94,11 @@ TEST_CASE("local_disarm: mean and variance at the posterior are those of the pap
     CAPTURE(samples);
     const auto estimator = estimator_of(fmt::format("local_disarm[samples={}]", samples), *pairs.model);
     const auto truth = exact_reference(estimator->target(), *pairs.model, one_example(), 1e6);
-    const auto found = exact_moments(*estimator, *pairs.model, one_example(), truth.of_example, 1e6);
+    const auto moments = exact_moments(*estimator, *pairs.model, one_example(), truth.of_example, 1e6);
     const auto expected = pairs.moments(samples, true), of_first = pairs.moments(samples, false);
     for (int i = 0; i < 2; ++i) {
-      CHECK(found.mean[2 + i] == doctest::Approx(expected[0][i]).epsilon(1e-12));
-      CHECK(found.variances[2 + i] == doctest::Approx(expected[1][i]).epsilon(1e-10));
+      CHECK(moments.mean[2 + i] == doctest::Approx(expected[0][i]).epsilon(1e-12));
+      CHECK(moments.variances[2 + i] == doctest::Approx(expected[1][i]).epsilon(1e-10));
       CHECK(of_first[0][i] == doctest::Approx(expected[0][i]).epsilon(1e-12));  // half of it is unbiased, too, but noisier
       if (samples > 1) CHECK(of_first[1][i] > expected[1][i]);
     }

@@ -18,7 +18,7 @@ TEST_CASE("path_only on the NOT gate: the gate never learns, and the output lear
   const auto batch = task->batch(tasks::Split::train, {0, 1});
   for (const bool threshold : {false, true}) {
     CAPTURE(threshold);
-    const auto found = moments_of(threshold ? "path_only[hard_threshold=true]" : "path_only[samples=2]", *model, batch);
+    const auto moments = moments_of(threshold ? "path_only[hard_threshold=true]" : "path_only[samples=2]", *model, batch);
     double in_b1 = 0, in_w1 = 0, loss = 0;
     for (const double x : {0.0, 1.0}) {
       const double p = sigmoid(w0 * x + b0), open = threshold ? (p > 0.5 ? 1 : 0) : p, y = sigmoid(w1 * x + b1), target = 1 - x;
@@ -27,13 +27,13 @@ TEST_CASE("path_only on the NOT gate: the gate never learns, and the output lear
       in_w1 += slope * x;
       loss += (open * (target - y) * (target - y) + (1 - open) * target * target) / 2;
     }
-    REQUIRE(found.mean.size() == 4);
-    CHECK(found.mean[0] == 0);  // w0
-    CHECK(found.mean[1] == 0);  // b0
-    CHECK(found.mean[2] == doctest::Approx(in_w1).epsilon(1e-12));
-    CHECK(found.mean[3] == doctest::Approx(in_b1).epsilon(1e-12));
-    CHECK(found.loss == doctest::Approx(loss).epsilon(1e-12));
-    CHECK((found.trace == 0) == threshold);
+    REQUIRE(moments.mean.size() == 4);
+    CHECK(moments.mean[0] == 0);  // w0
+    CHECK(moments.mean[1] == 0);  // b0
+    CHECK(moments.mean[2] == doctest::Approx(in_w1).epsilon(1e-12));
+    CHECK(moments.mean[3] == doctest::Approx(in_b1).epsilon(1e-12));
+    CHECK(moments.loss == doctest::Approx(loss).epsilon(1e-12));
+    CHECK((moments.trace == 0) == threshold);
   }
 }
 

@@ -91,9 +91,9 @@ def accepted(model, pair, values, starts, out):
 
 
 def agrees(file, model, bound):
-    found = compare(file, REFERENCES[model])
-    same = found.gradient < 1e-10 or (found.entry == 0 and np.isnan(found.gradient))  # or both are zero
-    return found.loss < 1e-10 and (bound or found.log_prob < 1e-10) and found.surrogate < 1e-10 and same and found.entry < 1e-10, found
+    comparison = compare(file, REFERENCES[model])
+    same = comparison.gradient < 1e-10 or (comparison.entry == 0 and np.isnan(comparison.gradient))  # or both are zero
+    return comparison.loss < 1e-10 and (bound or comparison.log_prob < 1e-10) and comparison.surrogate < 1e-10 and same and comparison.entry < 1e-10, comparison
 
 
 @pytest.mark.parametrize("model", GRIDS)

@@ -43,18 +43,18 @@ def dump(tmp_path, model, task, settings, precision, estimator="reinforce[sample
 @pytest.mark.parametrize("precision, tolerance", [("double", 1e-10), ("float", 1e-5)])
 @pytest.mark.parametrize("model, task, settings", CASES)
 def test_equals_its_reference(tmp_path, model, task, settings, precision, tolerance):
-    found = compare(dump(tmp_path, model, task, settings, precision), REFERENCES[model])
-    assert found.loss < tolerance and found.log_prob < tolerance and found.surrogate < tolerance, found
-    assert found.gradient < tolerance and found.entry < tolerance, found
+    comparison = compare(dump(tmp_path, model, task, settings, precision), REFERENCES[model])
+    assert comparison.loss < tolerance and comparison.log_prob < tolerance and comparison.surrogate < tolerance, comparison
+    assert comparison.gradient < tolerance and comparison.entry < tolerance, comparison
 
 
 @pytest.mark.parametrize("model, task, settings", listed("BOUNDS"))
 def test_the_lower_bound_equals_its_reference(tmp_path, model, task, settings):
     file = dump(tmp_path, model, task, settings, "double", estimator="reinforce[samples=2,target=elbo,kl=sampled]")
     assert any(name.startswith("posterior.") for name in file.gradient)
-    found = compare(file, REFERENCES[model])
-    assert found.loss < 1e-10 and found.surrogate < 1e-10, found  # (the file has the prior's log probabilities)
-    assert found.gradient < 1e-10 and found.entry < 1e-10, found
+    comparison = compare(file, REFERENCES[model])
+    assert comparison.loss < 1e-10 and comparison.surrogate < 1e-10, comparison  # (the file has the prior's log probabilities)
+    assert comparison.gradient < 1e-10 and comparison.entry < 1e-10, comparison
     assert compare(file, REFERENCES[model], score_term=False).gradient > 1e-3
 
 
@@ -62,8 +62,8 @@ def test_the_lower_bound_equals_its_reference(tmp_path, model, task, settings):
 def test_its_soft_form_equals_its_reference(tmp_path, model, task, settings):
     file = dump(tmp_path, model, task, settings, "double", estimator="soft")
     assert file.choices is None
-    found = compare(file, REFERENCES[model])
-    assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
+    comparison = compare(file, REFERENCES[model])
+    assert comparison.loss < 1e-10 and comparison.gradient < 1e-10 and comparison.entry < 1e-10, comparison
     columns = file.logits.shape[2:-1]  # of simultaneous choices
     first = np.zeros((1000, *columns), int)  # it differs from the network that always chooses the first option
     hard = compare(file, lambda f, example, _: REFERENCES[model](f, example, first))
@@ -73,8 +73,8 @@ def test_its_soft_form_equals_its_reference(tmp_path, model, task, settings):
 @pytest.mark.parametrize("settings", [settings for model, _, settings in SOFT if model == "memory_reader"])
 def test_a_linear_start_equals_its_reference(tmp_path, settings):
     file = dump(tmp_path, "memory_reader", "qa", settings, "double", estimator="soft[linear_start=1]")
-    found = compare(file, lambda f, example, _: REFERENCES["memory_reader"](f, example, "linear"))
-    assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
+    comparison = compare(file, lambda f, example, _: REFERENCES["memory_reader"](f, example, "linear"))
+    assert comparison.loss < 1e-10 and comparison.gradient < 1e-10 and comparison.entry < 1e-10, comparison
     assert compare(file, REFERENCES["memory_reader"]).gradient > 1e-3  # the linear start differs from the network with softmax
 
 
@@ -82,8 +82,8 @@ def test_a_linear_start_equals_its_reference(tmp_path, settings):
 def test_a_network_without_a_choice_equals_its_reference(tmp_path, model, task, settings):
     file = dump(tmp_path, model, task, settings, "double", estimator="soft")
     assert not any(name.startswith("attention.") for name in file.gradient)
-    found = compare(file, REFERENCES[model])
-    assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
+    comparison = compare(file, REFERENCES[model])
+    assert comparison.loss < 1e-10 and comparison.gradient < 1e-10 and comparison.entry < 1e-10, comparison
 
 
 @pytest.mark.parametrize("gradient", ["copied", "rotated"])
@@ -99,8 +99,8 @@ def test_the_gradient_of_the_nearest_code_equals_its_reference(tmp_path, setting
 
 @pytest.mark.parametrize("model, task, settings", {case[0]: case for case in CASES}.values())
 def test_a_wrong_gradient_is_noticed(tmp_path, model, task, settings):
-    found = compare(dump(tmp_path, model, task, settings, "double"), REFERENCES[model], score_term=False)
-    assert found.loss < 1e-9 and found.gradient > 1e-3, found
+    comparison = compare(dump(tmp_path, model, task, settings, "double"), REFERENCES[model], score_term=False)
+    assert comparison.loss < 1e-9 and comparison.gradient > 1e-3, comparison
 
 
 def test_heads_in_the_wrong_order_are_noticed(tmp_path):

@@ -122,11 +122,11 @@ Id File::open_array(hid_t group, const std::string& name) {
 Dataset File::read(hid_t group, bool values) {
   Dataset data;
   data.attributes = read_attributes(group);
-  const auto found = members(group, H5O_TYPE_DATASET);
-  if (!found) fail("its datasets cannot be listed; a link may lead to another file");
-  const auto own = [&](auto&& is) { return std::find_if(found->begin(), found->end(), is); };
+  const auto names = members(group, H5O_TYPE_DATASET);
+  if (!names) fail("its datasets cannot be listed; a link may lead to another file");
+  const auto own = [&](auto&& is) { return std::find_if(names->begin(), names->end(), is); };
   try {
-    for (const auto& [name, address] : *found) {
+    for (const auto& [name, address] : *names) {
       const auto set = open_array(group, name);
       if (H5DSis_scale(set) > 0) {
         data.axes.push_back({name, read_array(set, name), read_attributes(set)});
@@ -136,12 +136,12 @@ Dataset File::read(hid_t group, bool values) {
       const auto rank = shape_of(set, name).size();
       const auto scales = scales_at(set, rank);
       for (unsigned i = 0; i < rank; ++i) {
-        auto scale = found->end();
+        auto scale = names->end();
         if (i < scales.size()) scale = own([&](const Member& member) { return member.address == scales[i]; });
-        const auto axis = scale != found->end() ? scale->name : axis_of(set, i);
+        const auto axis = scale != names->end() ? scale->name : axis_of(set, i);
         if (axis.empty()) fail("axis " + std::to_string(i) + " of " + name + " has no labels (no dimension scale)");
         variable.axes.push_back(axis);
-        if (own([&](const Member& member) { return member.name == axis; }) == found->end() && !data.axis(axis)) {
+        if (own([&](const Member& member) { return member.name == axis; }) == names->end() && !data.axis(axis)) {
           Axis inherited{axis, {}, {}, true};
           const auto above = open_scale(group, inherited);
           inherited.labels = read_array(above, axis);

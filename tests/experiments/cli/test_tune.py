@@ -105,9 +105,9 @@ def test_killed_anywhere_it_ends_in_the_same_choice_and_numbers(sweep, result, t
     assert stopped > 2
     assert as_json("run", sweep, "--out", out)["searches"] == result[1]["searches"]
     as_json("merge", out, "--out", tmp_path / "all.h5")
-    found = json.loads(analysis("compare", result[0], tmp_path / "all.h5", "--json"))
-    assert found["changed"] == 0 and not found["only_first"] and not found["only_second"] and len(found["cells"]) > 0
-    assert {cell["verdict"] for cell in found["cells"] if cell["quantity"] != "seconds"} == {"same"}
+    record = json.loads(analysis("compare", result[0], tmp_path / "all.h5", "--json"))
+    assert record["changed"] == 0 and not record["only_first"] and not record["only_second"] and len(record["cells"]) > 0
+    assert {cell["verdict"] for cell in record["cells"] if cell["quantity"] != "seconds"} == {"same"}
 
 
 def test_shards_take_turns(sweep, result, tmp_path):

@@ -53,9 +53,9 @@ TEST_CASE("weighted means over the mixture are those of the law") {
   for (const MixturePlan& plan :
        {MixturePlan{1, 2}, MixturePlan{1, 1}, MixturePlan{3, 5}, MixturePlan{1, 2, 1}, MixturePlan{0, 0, 3}}) {
     CAPTURE(plan.draws);
-    const auto found = mean_of(plan, both);
-    CHECK_MEAN(found, truth);
-    if (plan.examples == 1 && plan.draws == 2) CHECK(found.error < 0.5 * plain.error);
+    const auto mean = mean_of(plan, both);
+    CHECK_MEAN(mean, truth);
+    if (plan.examples == 1 && plan.draws == 2) CHECK(mean.error < 0.5 * plain.error);
   }
   // Two examples; one has more draws than planned.
   const auto two = [&](Randomness& random) {
@@ -103,9 +103,9 @@ TEST_CASE("a sample is drawn from the law that it is aimed at") {
     return ratio * ratio;
   };
   const double each = 0.04 / (1 - 2e-5) + 0.64 / 2e-5;
-  const auto found = mean_of({1, 2, 1}, ratios);
-  CHECK_MEAN(found, each * each);
-  CHECK(found.error < 0.05 * each * each);
+  const auto mean = mean_of({1, 2, 1}, ratios);
+  CHECK_MEAN(mean, each * each);
+  CHECK(mean.error < 0.05 * each * each);
 }
 
 TEST_CASE("an empty plan draws from the law with weight 1") {

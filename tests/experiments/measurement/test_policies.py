@@ -204,8 +204,8 @@ def test_every_preset_of_the_program_has_a_loss_here():
 @pytest.mark.parametrize("drift", [0, 0.5])
 def test_presets_equal_their_losses_in_pytorch(tmp_path, drift):
     toy = Toy(tmp_path, drift)
-    found = toy.measured([f"policy_gradient[samples=2,{settings}]" for settings in PRESETS])
-    for (settings, loss), ours in zip(PRESETS.items(), found):
+    measurement = toy.measured([f"policy_gradient[samples=2,{settings}]" for settings in PRESETS])
+    for (settings, loss), ours in zip(PRESETS.items(), measurement):
         theirs = toy.mean(loss, 2)
         assert np.abs(ours - theirs).max() < 1e-10, settings
         assert np.abs(theirs).max() > 1e-3, settings
@@ -237,9 +237,9 @@ def test_ppo_equals_its_loss_in_pytorch(tmp_path):
 def test_divergences_equal_their_losses_in_pytorch(tmp_path):
     toy = Toy(tmp_path, 0.5)
     cases = [(kind, where) for kind in ("k1", "k2", "k3", "exact") for where in ("reward", "loss", "weighted") if (kind, where) != ("exact", "weighted")]
-    found = toy.measured([f"policy_gradient[samples=1,advantage=none,divergence={k},where={w},beta=0.7]" for k, w in cases])
+    measurement = toy.measured([f"policy_gradient[samples=1,advantage=none,divergence={k},where={w},beta=0.7]" for k, w in cases])
     truth = toy.truth(0.7)
-    for (kind, where), ours in zip(cases, found):
+    for (kind, where), ours in zip(cases, measurement):
         assert np.abs(ours - toy.mean(divergence(kind, where), 1)).max() < 1e-10, (kind, where)
         unbiased = where == "reward" and kind in ("k1", "exact")
         assert (np.abs(ours - truth).max() < 1e-10) == unbiased, (kind, where)
@@ -338,12 +338,12 @@ def test_checkpoints_as_older_and_as_reference_policy(tmp_path):
              "samples=1,advantage=none": (sequence, 1),
              "samples=1,advantage=none,divergence=k3,where=loss,beta=0.7": (divergence("k3", "loss"), 1),
              "samples=1,advantage=none,divergence=exact,beta=0.7": (divergence("exact", "reward"), 1)}
-    found = toy.measured(["exact", "exact[target=near_reference,near=0.7]", *[f"policy_gradient[{c}]" for c in cases]])
-    assert np.abs(found[0] - toy.truth(0)).max() < 1e-10 and np.abs(found[1] - toy.truth(0.7)).max() < 1e-10
-    for ours, (case, (loss, samples)) in zip(found[2:], cases.items()):
+    measurement = toy.measured(["exact", "exact[target=near_reference,near=0.7]", *[f"policy_gradient[{c}]" for c in cases]])
+    assert np.abs(measurement[0] - toy.truth(0)).max() < 1e-10 and np.abs(measurement[1] - toy.truth(0.7)).max() < 1e-10
+    for ours, (case, (loss, samples)) in zip(measurement[2:], cases.items()):
         assert np.abs(ours - toy.mean(loss, samples)).max() < 1e-10, case
-    assert np.abs(found[3] - toy.truth(0)).max() < 1e-10 < np.abs(found[2] - toy.truth(0)).max()
-    assert np.abs(found[5] - toy.truth(0.7)).max() < 1e-10
+    assert np.abs(measurement[3] - toy.truth(0)).max() < 1e-10 < np.abs(measurement[2] - toy.truth(0)).max()
+    assert np.abs(measurement[5] - toy.truth(0.7)).max() < 1e-10
 
 
 def test_other_policies_that_do_not_fit_are_refused_in_one_line(tmp_path):

@@ -92,11 +92,11 @@ def test_figures_are_those_of_all_gradients(network, specs):
     tensors = network.parameters()
     if isinstance(tensors, dict):
         tensors = [x for group in tensors.values() for x in (group if isinstance(group, list) else [group])]
-    found = compare(network, network.parameters(), specs, replicates=64, seed=3, coordinates=True)
-    assert found.reference == "exact, without noise" and len(found) == len(specs)
+    comparison = compare(network, network.parameters(), specs, replicates=64, seed=3, coordinates=True)
+    assert comparison.reference == "exact, without noise" and len(comparison) == len(specs)
     (exact,) = brute_force(lambda: network("exact"), tensors, [0])
     for spec in specs:
-        of = found[spec]
+        of = comparison[spec]
         estimates = brute_force(lambda: network(spec), tensors, [seed_of(3, REPLICATE, m) for m in range(64)])
         theirs = gradient_moments(estimates, exact)
         assert of.variance == pytest.approx(estimates.var(0, ddof=1).sum(), rel=1e-6)
@@ -110,9 +110,9 @@ def test_figures_are_those_of_all_gradients(network, specs):
         samples = {"rloo[samples=2]": 2, "rloo[samples=3]": 3}.get(spec, 1)
         assert of.rows == samples * {Bits: 4, Looks: 2 * 3, Experts: 6}[type(network)], spec
         assert of.work_normalised_variance == pytest.approx(of.variance * of.rows)
-    if found[specs[0]].groups:
-        groups = found[specs[0]].groups
-        assert sum(group.numbers["variance"] for group in groups.values()) == pytest.approx(found[specs[0]].variance)
+    if comparison[specs[0]].groups:
+        groups = comparison[specs[0]].groups
+        assert sum(group.numbers["variance"] for group in groups.values()) == pytest.approx(comparison[specs[0]].variance)
         assert list(groups) == list(network.parameters())
 
 
@@ -126,16 +126,16 @@ def test_against_exact_moments():
         return expectation(logits, lambda z: torch.einsum("ri,rj,ij->r", z[:, 0], z[:, 1], losses), estimator)
 
     specs = ["reinforce", "rloo[samples=4]", "sum_and_sample", "straight_through", "stratified[samples=4]", "double_cv"]
-    found = compare(step, [logits], specs, replicates=400)
+    comparison = compare(step, [logits], specs, replicates=400)
     missed = 0
     for spec in specs:
         exact = hardgrad.moments(logits.detach().numpy(), table, spec)
-        low, high = found[spec].intervals["variance"]
+        low, high = comparison[spec].intervals["variance"]
         missed += not low <= exact.variance.sum() <= high
-        low, high = found[spec].intervals["squared_bias"]
+        low, high = comparison[spec].intervals["squared_bias"]
         missed += not low - 1e-12 <= (exact.bias**2).sum() <= high
-        assert found[spec].rows == pytest.approx(float(exact.rows))
-        assert found.biased(spec) == (np.abs(exact.bias).max() > 1e-9), spec
+        assert comparison[spec].rows == pytest.approx(float(exact.rows))
+        assert comparison.biased(spec) == (np.abs(exact.bias).max() > 1e-9), spec
     assert missed <= 2
 
 
@@ -145,11 +145,11 @@ def test_a_wrong_loss_is_found_with_its_bias():
     def wrong():  # a tenth too long
         return network("rloo[samples=4]") * 1.1
 
-    found = compare(network, network.parameters(), {"right": "rloo[samples=4]", "wrong": wrong}, replicates=600)
-    low, high = found["wrong"].intervals["relative_bias"]
-    assert low <= 0.1 <= high and 0.05 < low and found["wrong"].bias_p_value_plain < 1e-6
-    assert found.biased("wrong") and not found.biased("right") and found.best == "right" and found["right"].intervals["relative_bias"][0] < 0.02
-    text = str(found)
+    comparison = compare(network, network.parameters(), {"right": "rloo[samples=4]", "wrong": wrong}, replicates=600)
+    low, high = comparison["wrong"].intervals["relative_bias"]
+    assert low <= 0.1 <= high and 0.05 < low and comparison["wrong"].bias_p_value_plain < 1e-6
+    assert comparison.biased("wrong") and not comparison.biased("right") and comparison.best == "right" and comparison["right"].intervals["relative_bias"][0] < 0.02
+    text = str(comparison)
     assert "biased" in text and "< .0001" in text and "wrong" in text
 
 
@@ -164,9 +164,9 @@ def test_code_of_ones_own_beside_ours():
         f = ((option.double() * network.v).sum(1) - 1.5 + network.x[:, 0]) ** 2
         return (f + f.detach() * law.log_prob(option).sum(1)).mean()
 
-    found = compare(network, network.parameters(), {"mine": by_hand, "ours": "reinforce"}, replicates=300)
-    assert not found.biased("mine") and np.isnan(found["mine"].rows) and found.by == "seconds"
-    assert found["mine"].variance == pytest.approx(found["ours"].variance, rel=0.4)
+    comparison = compare(network, network.parameters(), {"mine": by_hand, "ours": "reinforce"}, replicates=300)
+    assert not comparison.biased("mine") and np.isnan(comparison["mine"].rows) and comparison.by == "seconds"
+    assert comparison["mine"].variance == pytest.approx(comparison["ours"].variance, rel=0.4)
     alone = compare(None, network.parameters(), {"mine": by_hand, "same": by_hand}, reference="mine", replicates=50)
     assert alone.reference == "200 x mine" and not alone.biased("same")
 
@@ -181,8 +181,8 @@ def test_a_seed_decides_and_nothing_is_left_behind():
     names = ["rloo[samples=2]", "nvil", held]
 
     def numbers(seed):
-        found = compare(network, network.parameters(), {str(i): name for i, name in enumerate(names)}, replicates=20, warmup=5, seed=seed)
-        return [(one.variance, one.squared_bias, one.cosine) for one in found]
+        comparison = compare(network, network.parameters(), {str(i): name for i, name in enumerate(names)}, replicates=20, warmup=5, seed=seed)
+        return [(one.variance, one.squared_bias, one.cosine) for one in comparison]
 
     first = numbers(0)
     assert numbers(0) == first and all(a[0] != b[0] for a, b in zip(first, numbers(1)))
@@ -197,12 +197,12 @@ def test_learners_given_by_name_learn_before_and_others_are_kept_as_they_are():
         return expectation(logits, lambda z: 10 + z[:, 0, 1], estimator)
 
     held = hardgrad.Estimator("moving_baseline")
-    found = compare(step, [logits], {"fresh": held, "named": "moving_baseline", "none": "reinforce"}, replicates=100, warmup=150)
-    assert found["named"].variance < 0.05 * found["fresh"].variance and found["named"].warmup == 150 and found["fresh"].warmup == 0
-    assert found["fresh"].variance == pytest.approx(found["none"].variance) and found.best == "named"
-    assert "it learned for 150 steps" in str(found)
+    comparison = compare(step, [logits], {"fresh": held, "named": "moving_baseline", "none": "reinforce"}, replicates=100, warmup=150)
+    assert comparison["named"].variance < 0.05 * comparison["fresh"].variance and comparison["named"].warmup == 150 and comparison["fresh"].warmup == 0
+    assert comparison["fresh"].variance == pytest.approx(comparison["none"].variance) and comparison.best == "named"
+    assert "it learned for 150 steps" in str(comparison)
     again = compare(step, [logits], [held], replicates=100)
-    assert again["moving_baseline"].variance == found["fresh"].variance
+    assert again["moving_baseline"].variance == comparison["fresh"].variance
 
 
 def test_an_estimator_that_learns_by_name_at_every_call_warns_once():
@@ -237,20 +237,20 @@ def test_memory_does_not_grow_with_the_replicates():
     steps = {"noise": lambda: (w * torch.randn(100_000)).sum()}
     compare(None, [w], steps, replicates=64, reference=None)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = compare(None, [w], steps, replicates=256, reference=None)
-    assert found["noise"].variance == pytest.approx(1e5, rel=0.02)
+    comparison = compare(None, [w], steps, replicates=256, reference=None)
+    assert comparison["noise"].variance == pytest.approx(1e5, rel=0.02)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # kB
 
 
 def test_a_budget_of_seconds_is_shared():
     """Each estimator gets its 8 estimates, however little time there is, and the counts are stated."""
     network = Bits()
-    found = compare(network, network.parameters(), ["rloo[samples=2]", "reinforce"], seconds=1e-6)
-    assert [one.replicates for one in found] == [8, 8]
-    found = compare(network, network.parameters(), ["rloo[samples=2]", "reinforce"], seconds=0.5)
-    assert all(8 <= one.replicates < 100_000 for one in found)
-    found = compare(network, network.parameters(), ["rloo[samples=2]"], seconds=1e6, replicates=12)
-    assert found["rloo[samples=2]"].replicates == 12
+    comparison = compare(network, network.parameters(), ["rloo[samples=2]", "reinforce"], seconds=1e-6)
+    assert [one.replicates for one in comparison] == [8, 8]
+    comparison = compare(network, network.parameters(), ["rloo[samples=2]", "reinforce"], seconds=0.5)
+    assert all(8 <= one.replicates < 100_000 for one in comparison)
+    comparison = compare(network, network.parameters(), ["rloo[samples=2]"], seconds=1e6, replicates=12)
+    assert comparison["rloo[samples=2]"].replicates == 12
 
 
 def test_references():
@@ -283,7 +283,7 @@ def test_bad_steps_are_named_and_the_others_kept():
         return loss
 
     before = network.w.detach().clone()
-    found = compare(network, network.parameters(), {
+    comparison = compare(network, network.parameters(), {
         "fine": "rloo", "changes": changes, "sometimes": sometimes, "never": lambda: network("rloo") * float("nan"),
         "random": lambda: network("rloo") * (1 + next(counter)), "raises": lambda: 1 / 0, "vector": lambda: network.w, "number": lambda: 1.0,
         "detached": lambda: network("rloo").detach(), "elsewhere": lambda: (torch.ones(1, requires_grad=True) * 2).sum(),
@@ -296,20 +296,20 @@ def test_bad_steps_are_named_and_the_others_kept():
             "detached": "without a gradient", "elsewhere": "no gradient reaches any", "unknown": "unknown estimator", "unfit": "nothing",
             "backward": r"backward\(\) already"}
     for name, words in said.items():
-        assert found[name].status in ("failed", "skipped") and re.search(words, found[name].reason), (name, found[name].reason)
+        assert comparison[name].status in ("failed", "skipped") and re.search(words, comparison[name].reason), (name, comparison[name].reason)
         with pytest.raises(AttributeError, match="has no variance"):
-            found[name].variance
-    assert found["fine"].status == "ok" and found["fine"].replicates == 100
-    assert 5 <= found["sometimes"].not_finite <= 40 and found["sometimes"].replicates == 100 - found["sometimes"].not_finite
-    assert "no gradient reaches 1 of 2 parameters (parameter 0, [2, 6])" in found["part"].notes[0]
-    assert all(name in str(found) for name in said) and "failed" in str(found)
+            comparison[name].variance
+    assert comparison["fine"].status == "ok" and comparison["fine"].replicates == 100
+    assert 5 <= comparison["sometimes"].not_finite <= 40 and comparison["sometimes"].replicates == 100 - comparison["sometimes"].not_finite
+    assert "no gradient reaches 1 of 2 parameters (parameter 0, [2, 6])" in comparison["part"].notes[0]
+    assert all(name in str(comparison) for name in said) and "failed" in str(comparison)
 
 
 def test_a_step_that_ignores_its_estimator():
     network = Bits()
-    found = compare(lambda estimator: network("rloo[samples=2]"), network.parameters(), ["reinforce", "rloo[samples=4]"], replicates=20)
-    assert any("ignores the estimator" in note for note in found.notes)
-    assert "does not use it, but rloo[samples=2]" in str(found)
+    comparison = compare(lambda estimator: network("rloo[samples=2]"), network.parameters(), ["reinforce", "rloo[samples=4]"], replicates=20)
+    assert any("ignores the estimator" in note for note in comparison.notes)
+    assert "does not use it, but rloo[samples=2]" in str(comparison)
     fine = compare(network, network.parameters(), ["reinforce", "rloo[samples=4]"], replicates=20)
     assert not fine.notes and "does not use" not in str(fine)
 
@@ -344,22 +344,22 @@ def test_without_memory_for_the_exact_reference_a_long_run_replaces_it():
             torch.empty(1 << 58, dtype=torch.uint8)
         return network(estimator)
 
-    found = compare(step, network.parameters(), ["reinforce"], replicates=20)
-    assert found.reference == "80 x rloo[samples=4]" and found["reinforce"].status == "ok"
-    assert any(note.startswith("The exact reference failed: RuntimeError: ") and "memory" in note for note in found.notes), found.notes
+    comparison = compare(step, network.parameters(), ["reinforce"], replicates=20)
+    assert comparison.reference == "80 x rloo[samples=4]" and comparison["reinforce"].status == "ok"
+    assert any(note.startswith("The exact reference failed: RuntimeError: ") and "memory" in note for note in comparison.notes), comparison.notes
 
 
 def test_files_and_datasets(tmp_path):
     from hardgrad.analysis import format_table, load, table
     from hardgrad.analysis.report import report
     network = Looks()
-    found = compare(network, network.parameters(), ["reinforce", "rloo[samples=3]", "rebar"], replicates=40)
-    assert found["rebar"].status == "skipped" and "choice.weights" in found["rebar"].reason
-    found.save(tmp_path / "compared.h5")
+    comparison = compare(network, network.parameters(), ["reinforce", "rloo[samples=3]", "rebar"], replicates=40)
+    assert comparison["rebar"].status == "skipped" and "choice.weights" in comparison["rebar"].reason
+    comparison.save(tmp_path / "compared.h5")
     with pytest.warns(match="no seal"):
         data = load(tmp_path / "compared.h5")
     assert data.estimator.values.tolist() == ["reinforce", "rloo[samples=3]", "rebar"]
-    np.testing.assert_allclose(data.variance.values[:2, 0], [found["reinforce"].variance, found["rloo[samples=3]"].variance])
+    np.testing.assert_allclose(data.variance.values[:2, 0], [comparison["reinforce"].variance, comparison["rloo[samples=3]"].variance])
     assert data.variance_by_group.sel(parameter_group="items").shape == (3, 1)
     assert data.variance.attrs["better"] == "lower" and data.snr.attrs["better"] == "higher"  # as a sweep's
     assert {str(name).removesuffix("_interval") for name in data if str(name).endswith("_interval")} == {

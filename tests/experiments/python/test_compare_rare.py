@@ -140,10 +140,10 @@ def test_what_is_drawn_again_counts_once():
     steps = {"plain": lambda: network.at_once("reinforce"), "again": lambda: checkpoint(lambda *_: network.at_once("reinforce"), *network_tensors, use_reentrant=False),
              "thread": lambda: InAnotherThread.apply(*network_tensors)}
     network_tensors = (network.logits, network.table)
-    found = compare(None, network.parameters(), steps, reference=None, replicates=128)
+    comparison = compare(None, network.parameters(), steps, reference=None, replicates=128)
     for name in ("again", "thread"):
         assert of_step(steps[name], network.parameters()) == (1, 2)
-        assert found[name].variance == pytest.approx(found["plain"].variance, rel=1e-9), name
+        assert comparison[name].variance == pytest.approx(comparison["plain"].variance, rel=1e-9), name
 
 
 def test_noise_that_is_shared_stays_as_it_is():

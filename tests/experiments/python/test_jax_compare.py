@@ -96,11 +96,11 @@ def test_a_wrong_loss_is_found_and_gradients_stand_beside_losses():
         log_p = (bits * logits - jnp.logaddexp(0, logits)).sum(1)
         return (errors + jax.lax.stop_gradient(errors) * log_p).mean()
 
-    found = hardgrad.jax.compare(loss, TREE, {"right": "rloo[samples=4]", "mine": mine, "wrong": wrong, "by hand": by_hand}, replicates=600, seed=1)
-    low, high = found["wrong"].intervals["relative_bias"]
-    assert low <= 0.1 <= high and 0.05 < low and found.biased("wrong") and not any(map(found.biased, ("right", "mine", "by hand")))
-    assert found["mine"].variance == pytest.approx(found["right"].variance, rel=1e-9) and found["right"].rows == 16
-    assert np.isnan(found["by hand"].rows) and found.by == "seconds"
+    comparison = hardgrad.jax.compare(loss, TREE, {"right": "rloo[samples=4]", "mine": mine, "wrong": wrong, "by hand": by_hand}, replicates=600, seed=1)
+    low, high = comparison["wrong"].intervals["relative_bias"]
+    assert low <= 0.1 <= high and 0.05 < low and comparison.biased("wrong") and not any(map(comparison.biased, ("right", "mine", "by hand")))
+    assert comparison["mine"].variance == pytest.approx(comparison["right"].variance, rel=1e-9) and comparison["right"].rows == 16
+    assert np.isnan(comparison["by hand"].rows) and comparison.by == "seconds"
 
 
 def test_rows_are_counted_inside_loops_and_compiled_functions():
@@ -110,8 +110,8 @@ def test_rows_are_counted_inside_loops_and_compiled_functions():
     def several(tree, estimator, seed):
         return sum(compiled(tree, estimator, seed + k) for k in range(2)) + jax.lax.map(lambda k: loss(tree, estimator, k), seed + jnp.arange(3)).sum()
 
-    found = hardgrad.jax.compare(several, TREE, ["rloo[samples=2]"], replicates=3, reference=None)
-    assert found["rloo[samples=2]"].rows == 5 * 8
+    comparison = hardgrad.jax.compare(several, TREE, ["rloo[samples=2]"], replicates=3, reference=None)
+    assert comparison["rloo[samples=2]"].rows == 5 * 8
     assert "does not use it, but rloo[samples=2]" in str(hardgrad.jax.compare(lambda tree, estimator, seed: loss(tree, "rloo[samples=2]", seed), TREE,
                                                                              ["reinforce", "rloo"], replicates=3, reference=None))
 
@@ -172,7 +172,7 @@ def test_bad_steps_are_named_and_the_others_kept():
         noise = jax.pure_callback(lambda: np.float64(next(counter)), jax.ShapeDtypeStruct((), float))
         return loss(tree, "rloo", seed) * (1 + noise)
 
-    found = hardgrad.jax.compare(loss, TREE, {
+    comparison = hardgrad.jax.compare(loss, TREE, {
         "fine": "rloo", "sometimes": sometimes, "inside": inside, "random": host, "raises": lambda tree, seed: 1 / 0, "vector": lambda tree, seed: jnp.ones(3),
         "pair": lambda tree, seed: (jnp.ones(()), jnp.ones(())), "elsewhere": lambda tree, seed: jnp.ones(()), "unknown": "nothing",
         "relaxed": "gumbel_softmax", "learns": "nvil"}, replicates=60)
@@ -180,10 +180,10 @@ def test_bad_steps_are_named_and_the_others_kept():
             "pair": "type tuple", "elsewhere": "no gradient reaches any", "unknown": "unknown estimator", "relaxed": "replaces choices by weights",
             "learns": "nvil learns"}
     for name, words in said.items():
-        assert found[name].status in ("failed", "skipped") and re.search(words, found[name].reason), (name, found[name].reason)
-    assert found["fine"].replicates == 60
+        assert comparison[name].status in ("failed", "skipped") and re.search(words, comparison[name].reason), (name, comparison[name].reason)
+    assert comparison["fine"].replicates == 60
     for name in ("sometimes", "inside"):
-        assert 2 <= found[name].not_finite <= 30 and found[name].replicates == 60 - found[name].not_finite
+        assert 2 <= comparison[name].not_finite <= 30 and comparison[name].replicates == 60 - comparison[name].not_finite
 
 
 @pytest.mark.parametrize("parameters, estimators, named, said", [
@@ -200,9 +200,9 @@ def test_groups_and_what_is_left_out():
     def step(tree, estimator, seed):
         return hardgrad.jax.expectation(tree[0], lambda z: (z[:, 0] * tree[1]["w"]).sum(1), estimator, seed=seed) * tree[1]["count"]
 
-    found = hardgrad.jax.compare(step, [jnp.zeros(3), {"count": 2, "w": jnp.arange(3.0), "unused": jnp.zeros(2)}], ["rloo"], replicates=10)
-    assert found["rloo"].groups == {} and "1 of 4 parameters require no gradient" in found.notes[0]
-    assert "no gradient reaches 1 of 3 parameters (parameter [1]['unused'], [2])" in found["rloo"].notes[0]
+    comparison = hardgrad.jax.compare(step, [jnp.zeros(3), {"count": 2, "w": jnp.arange(3.0), "unused": jnp.zeros(2)}], ["rloo"], replicates=10)
+    assert comparison["rloo"].groups == {} and "1 of 4 parameters require no gradient" in comparison.notes[0]
+    assert "no gradient reaches 1 of 3 parameters (parameter [1]['unused'], [2])" in comparison["rloo"].notes[0]
 
 
 def test_without_pytorch(tmp_path):

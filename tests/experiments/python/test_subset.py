@@ -136,12 +136,12 @@ def test_every_estimator_has_the_programs_gradient(tmp_path):
 def test_compare_finds_the_biased_ones():
     theta, w, x = leaf(0, N), leaf(1, 3, N), leaf(2, 4, 3).detach()
     f = smooth(theta)
-    found = compare(lambda estimator: expectation((x @ w)[:, None], f, estimator, subset=K).mean(), {"choice": w, "loss": theta},
+    comparison = compare(lambda estimator: expectation((x @ w)[:, None], f, estimator, subset=K).mean(), {"choice": w, "loss": theta},
                     ["rloo[samples=4]", "unordered_set[samples=4]", "simple", "gumbel_top_k", "rebar"], replicates=1000)
-    assert found.reference == "exact, without noise"
+    assert comparison.reference == "exact, without noise"
     for name, biased in (("rloo[samples=4]", False), ("unordered_set[samples=4]", False), ("simple", True), ("gumbel_top_k", True)):
-        assert found.biased(name) == biased, (name, str(found))
-    assert "`choice` picks 2 of 5 options" in found["rebar"].reason
+        assert comparison.biased(name) == biased, (name, str(comparison))
+    assert "`choice` picks 2 of 5 options" in comparison["rebar"].reason
 
 
 def test_a_subset_that_feeds_a_later_choice():
@@ -164,8 +164,8 @@ def test_a_subset_that_feeds_a_later_choice():
             torch.testing.assert_close(mine, other, rtol=1e-10, atol=1e-10)
     for spec in ("rloo[samples=4]", "simple[samples=2]", "gumbel_top_k", "implicit_mle"):
         assert all(slope.isfinite().all() for slope in torch.autograd.grad(estimate(spec, True), (first, second, worth)))
-    found = compare(lambda estimator: estimate(estimator, True), [first, second, worth], ["rloo[samples=4]"], replicates=20)
-    assert found.reference == "exact, without noise"
+    comparison = compare(lambda estimator: estimate(estimator, True), [first, second, worth], ["rloo[samples=4]"], replicates=20)
+    assert comparison.reference == "exact, without noise"
 
 
 def test_a_learner_is_made_for_subsets():

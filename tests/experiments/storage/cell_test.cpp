@@ -91,14 +91,14 @@ TEST_CASE("a complete cell is read back unchanged, by any process") {
   for (const auto* cells : {&std::as_const(ours), &theirs})
     for (const auto& record : sweep) {
       check_same(cells->read(record.cell_hash), record);
-      const auto found = cells->find(record.cell_hash);
-      REQUIRE(found);
-      CHECK(found->checksum_ok);
-      CHECK(found->cell.plan_hash == record.plan_hash);
-      CHECK(found->cell.status == record.status);
-      CHECK(found->cell.attempt == 1);
-      CHECK(found->cell.checkpoint == record.checkpoint);
-      CHECK(check_file(found->path).empty());
+      const auto entry = cells->find(record.cell_hash);
+      REQUIRE(entry);
+      CHECK(entry->checksum_ok);
+      CHECK(entry->cell.plan_hash == record.plan_hash);
+      CHECK(entry->cell.status == record.status);
+      CHECK(entry->cell.attempt == 1);
+      CHECK(entry->cell.checkpoint == record.checkpoint);
+      CHECK(check_file(entry->path).empty());
     }
   CHECK(message<InputError>([&] { theirs.read("none"); }).find("holds no cell none") != std::string::npos);
 }

@@ -40,7 +40,7 @@ struct Sample {
     CellStore cells(folder);
     std::size_t count = 0;
     for (const auto& hash : hashes)
-      if (const auto found = cells.find(hash); found && found->checksum_ok) {
+      if (const auto entry = cells.find(hash); entry && entry->checksum_ok) {
         CHECK(cells.read(hash).result.log.size() == 31);
         ++count;
       } else {

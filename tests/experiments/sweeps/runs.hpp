@@ -72,7 +72,7 @@ inline std::map<std::string, std::vector<std::uint64_t>> numbers(const std::stri
   const auto plan = sweeps::make_plan(config_of(text), tasks);
   const auto cells = cells_in(out);
   for (const auto& cell : plan.cells) {
-    if (const auto found = cells.find(cell.hash); !found || !found->checksum_ok) continue;
+    if (const auto entry = cells.find(cell.hash); !entry || !entry->checksum_ok) continue;
     const auto record = cells.read(cell.hash);
     auto& list = result[cell.hash];
     const auto add = [&](double x) { list.push_back(bits(x)); };

@@ -52,10 +52,10 @@ at = []
 
 // The last evaluation of each cell, of the most probable choices: it draws nothing.
 std::vector<double> losses(const std::string& out, const std::string& text) {
-  std::vector<double> found;
+  std::vector<double> values;
   for (const auto& cell : plan_of(text).cells)
-    found.push_back(cells_in(out).read(cell.hash).result.evaluations.back().losses.at("greedy_loss"));
-  return found;
+    values.push_back(cells_in(out).read(cell.hash).result.evaluations.back().losses.at("greedy_loss"));
+  return values;
 }
 
 template <class E>
@@ -121,9 +121,9 @@ TEST_CASE("cells that start from a file have its words and its splits, whatever 
 
   const auto again = sweep_of(task, "steps = 1\nlearning_rate = 1e-9\nstart = \"" + file + "\"", "[1, 2, 3]");
   CHECK(run(folder / "again", {.jobs = 2}, again).ok == 3);
-  const auto found = losses(folder / "again", again);
-  REQUIRE(found.size() == 3);
-  for (const auto loss : found) CHECK(loss == doctest::Approx(end).epsilon(1e-5));
+  const auto values = losses(folder / "again", again);
+  REQUIRE(values.size() == 3);
+  for (const auto loss : values) CHECK(loss == doctest::Approx(end).epsilon(1e-5));
 
   // A start of a start, with another size of the vocabulary in between, still has the first one's words.
   const auto second = SweepFolder{folder / "again"}.checkpoint(plan_of(again).cells.back().hash);

@@ -41,10 +41,10 @@ TEST_CASE("reviews: a quarter of the words has a strength, which alone decides t
       CHECK((word >= 0) == (i < n));
       if (i >= n) continue;
       CHECK(one_hot[static_cast<std::size_t>(word)] == 1);
-      const auto found = strength.find(task->word("word", word));
-      CHECK(row_of(drawn.ints("planted"), b)[i] == (found != strength.end()));
-      if (found == strength.end()) continue;
-      total += found->second;
+      const auto entry = strength.find(task->word("word", word));
+      CHECK(row_of(drawn.ints("planted"), b)[i] == (entry != strength.end()));
+      if (entry == strength.end()) continue;
+      total += entry->second;
       ++planted;
       ++of_place[static_cast<int>(i)];
     }

@@ -101,15 +101,15 @@ TEST_CASE("beam search equals the explicit search, at every width, and reordered
       CAPTURE(width);
       const auto check = [&]<class C>(C handler) {
         Tape<double> tape;
-        const auto found = beam_search<double>(*model, batch, handler, width, tape);
-        REQUIRE(found.size() == 3);
+        const auto hypotheses = beam_search<double>(*model, batch, handler, width, tape);
+        REQUIRE(hypotheses.size() == 3);
         for (int b = 0; b < 3; ++b) {
           const auto wanted = by_hand<C>(*model, batch, b, static_cast<std::size_t>(width));
-          CHECK(found[b].front().labels == wanted.labels);
-          CHECK(found[b].front().log_p == doctest::Approx(wanted.log_p).epsilon(1e-12));
+          CHECK(hypotheses[b].front().labels == wanted.labels);
+          CHECK(hypotheses[b].front().log_p == doctest::Approx(wanted.log_p).epsilon(1e-12));
           ++searched;
-          if (width == 1) narrow[b] = found[b].front().log_p;
-          differ += found[b].front().log_p > narrow[b] + 1e-9;
+          if (width == 1) narrow[b] = hypotheses[b].front().log_p;
+          differ += hypotheses[b].front().log_p > narrow[b] + 1e-9;
         }
       };
       check(GreedyHandler<double>());
@@ -164,13 +164,13 @@ TEST_CASE("with a beam for every prefix it finds the most probable sentences in 
   });
   GreedyHandler<double> handler;
   Tape<double> tape;
-  const auto found = beam_search<double>(*model, batch, handler, 320, tape, 7);
+  const auto hypotheses = beam_search<double>(*model, batch, handler, 320, tape, 7);
   for (int b = 0; b < 3; ++b) {
     std::sort(all[b].begin(), all[b].end(), [](const Found& x, const Found& y) { return x.log_p > y.log_p; });
-    REQUIRE(found[b].size() == 7);
+    REQUIRE(hypotheses[b].size() == 7);
     for (std::size_t n = 0; n < 7; ++n) {
-      CHECK(found[b][n].labels == all[b][n].labels);
-      CHECK(found[b][n].log_p == doctest::Approx(all[b][n].log_p).epsilon(1e-12));
+      CHECK(hypotheses[b][n].labels == all[b][n].labels);
+      CHECK(hypotheses[b][n].log_p == doctest::Approx(all[b][n].log_p).epsilon(1e-12));
     }
   }
 }
@@ -182,9 +182,9 @@ TEST_CASE("no sentence that beam search finds is impossible or has a label that 
   Tape<double> tape;
   const std::vector<int> never{0, 1};
   // More rows than there are words, so that unused rows repeat the first.
-  const auto found = beam_search<double>(*model, batch, handler, 12, tape, 400, never);
+  const auto hypotheses = beam_search<double>(*model, batch, handler, 12, tape, 400, never);
   std::size_t sentences = 0;
-  for (const auto& of_example : found) {
+  for (const auto& of_example : hypotheses) {
     CHECK(!of_example.empty());
     for (const auto& [said, p] : of_example) {
       CHECK(std::isfinite(p));
@@ -211,9 +211,9 @@ TEST_CASE("every sentence that beam search finds has its log-probability, also a
       for (auto& x : p.value) x *= 3;
     GreedyHandler<double> handler;
     Tape<double> tape;
-    const auto found = beam_search<double>(*model, batch, handler, 6, tape, 12);
+    const auto hypotheses = beam_search<double>(*model, batch, handler, 6, tape, 12);
     for (int b = 0; b < 3; ++b)
-      for (const auto& [said, p] : found[b]) {
+      for (const auto& [said, p] : hypotheses[b]) {
         auto whole = said;
         if (whole.size() < most) whole.push_back(end);
         CHECK(p == doctest::Approx(log_p<GreedyHandler<double>>(*model, batch, b, whole)).epsilon(1e-12));
@@ -256,20 +256,20 @@ TEST_CASE(
     GreedyHandler<double> greedy;
     for (const int width : {1, 4, 320}) {
       Tape<double> tape;
-      const auto found = beam_search<double>(*model, batch, handler, width, tape, 5);
+      const auto hypotheses = beam_search<double>(*model, batch, handler, width, tape, 5);
       tape.clear();
       const auto at_mode = beam_search<double>(*model, batch, greedy, width, tape);
       for (int b = 0; b < 3; ++b) {
         std::sort(all[b].begin(), all[b].end(), [](const Found& x, const Found& y) { return x.log_p > y.log_p; });
-        REQUIRE(!found[b].empty());
-        for (std::size_t n = 0; n < found[b].size(); ++n) {
-          if (width == 320) CHECK(found[b][n].labels == all[b][n].labels);
+        REQUIRE(!hypotheses[b].empty());
+        for (std::size_t n = 0; n < hypotheses[b].size(); ++n) {
+          if (width == 320) CHECK(hypotheses[b][n].labels == all[b][n].labels);
           const auto same =
-              std::find_if(all[b].begin(), all[b].end(), [&](const Found& x) { return x.labels == found[b][n].labels; });
+              std::find_if(all[b].begin(), all[b].end(), [&](const Found& x) { return x.labels == hypotheses[b][n].labels; });
           REQUIRE(same != all[b].end());
-          CHECK(found[b][n].log_p == doctest::Approx(same->log_p).epsilon(1e-12));
+          CHECK(hypotheses[b][n].log_p == doctest::Approx(same->log_p).epsilon(1e-12));
         }
-        unlike_greedy += at_mode[b].front().labels != found[b].front().labels;
+        unlike_greedy += at_mode[b].front().labels != hypotheses[b].front().labels;
       }
     }
   }

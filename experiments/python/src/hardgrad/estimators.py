@@ -25,11 +25,11 @@ def describe(name: str) -> dict[str, Any]:
     Other names of an estimator are understood. If several entries share a name, add the kind:
     `model:bits`. UsageError if the name is unknown or ambiguous.
     """
-    found = json.loads(_core.describe(name))
-    if len(found) > 1:
-        kinds = " or ".join(f'"{entry["kind"]}:{entry["name"]}"' for entry in found)
+    record = json.loads(_core.describe(name))
+    if len(record) > 1:
+        kinds = " or ".join(f'"{entry["kind"]}:{entry["name"]}"' for entry in record)
         raise _core.UsageError(f'describe: "{name}" is ambiguous: use {kinds}')
-    entry: dict[str, Any] = found[0]
+    entry: dict[str, Any] = record[0]
     return entry
 
 
@@ -93,18 +93,18 @@ def checked(estimator: Function, samples: int) -> Callable[..., Floats]:
     ) -> Floats:
         answer = estimator(Drawn(probabilities, options, losses, slopes, count))
         try:
-            found = reals(answer)
+            values = reals(answer)
         except (TypeError, ValueError) as error:
             raise UsageError(
                 f"{name} returned {type(answer).__name__}, not an array of real numbers"
             ) from error
-        if found.shape != probabilities.shape:
+        if values.shape != probabilities.shape:
             raise UsageError(
-                f"{name} returned a gradient of shape {list(found.shape)}, expected "
+                f"{name} returned a gradient of shape {list(values.shape)}, expected "
                 f"{list(probabilities.shape)}: one "
                 "for each sample"
             )
-        return found
+        return values
 
     return called
 

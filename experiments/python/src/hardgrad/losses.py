@@ -119,17 +119,17 @@ def given_ids(ids: Optional[ArrayLike], examples: int) -> Optional[NDArray[np.ui
 def numbers(answer: Any, shape: tuple[int, ...], what: str) -> Floats:
     """The result of a user's function as numbers of this shape; UsageError for anything else."""
     try:
-        found = reals(answer)
+        values = reals(answer)
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"the {what} that f returned are {type(answer).__name__}, not an array of real numbers"
         ) from error
-    if found.shape != shape:
+    if values.shape != shape:
         raise UsageError(
-            f"f returned {what} of shape {list(found.shape)}, expected {list(shape)}: one "
+            f"f returned {what} of shape {list(values.shape)}, expected {list(shape)}: one "
             "for each row"
         )
-    return found
+    return values
 
 
 class Function:
