@@ -37,20 +37,20 @@ def bias_tests(
     result.need("bias_p_value", "set measure.at in the sweep")
     step = result.step(at)
     p = at_step(result, "bias_p_value", step)
-    there = np.flatnonzero(np.isfinite(p))
+    places = np.flatnonzero(np.isfinite(p))
     frame = pd.DataFrame(
         {
-            name: result.values(name)[there]
+            name: result.values(name)[places]
             for name in ("run", "task", "model", "estimator", "seed")
             if name in result
         }
     )
     frame["squared_bias"] = (
-        at_step(result, "squared_bias", step)[there] if "squared_bias" in result else np.nan
+        at_step(result, "squared_bias", step)[places] if "squared_bias" in result else np.nan
     )
-    frame["p_value"], frame["p_holm"] = p[there], holm(p[there])
-    frame["supported"] = ~has_reliability_warning(result, step)[there]
-    frame["biased"] = biased_runs(result, step, level)[there]
+    frame["p_value"], frame["p_holm"] = p[places], holm(p[places])
+    frame["supported"] = ~has_reliability_warning(result, step)[places]
+    frame["biased"] = biased_runs(result, step, level)[places]
     return frame
 
 

@@ -100,6 +100,6 @@ def comparable(result: Result, members: list[Group], values: np.ndarray, lower: 
     scores = np.where(np.isfinite(values), values if lower else -values, np.nan)
     runs, gone = runs_of(members), np.concatenate([lost(group, values) for group in members])
     scores[runs[gone]] = np.nan
-    there = np.isfinite(scores[runs])
-    scores[runs[gone]] = scores[runs[there]].max() if there.any() else np.nan
+    finite = np.isfinite(scores[runs])
+    scores[runs[gone]] = scores[runs[finite]].max() if finite.any() else np.nan
     return result.by_seed(members, scores)[0]

@@ -191,5 +191,5 @@ def said(searched: pd.DataFrame) -> list[str]:
 
 def _last(trials: Result, run: int) -> int:
     """Index of the run's last evaluation."""
-    there = np.flatnonzero(trials.values("evaluated")[run])
-    return int(there[-1]) if there.size else 0
+    places = np.flatnonzero(trials.values("evaluated")[run])
+    return int(places[-1]) if places.size else 0

@@ -34,8 +34,8 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     tests: they stay NaN and are not counted."""
     p = np.asarray(p_values, dtype=float)
     result = np.full(p.shape, np.nan)
-    there = np.flatnonzero(np.isfinite(p))
-    order = there[np.argsort(p[there], kind="stable")]
+    places = np.flatnonzero(np.isfinite(p))
+    order = places[np.argsort(p[places], kind="stable")]
     steps = p[order] * np.arange(len(order), 0, -1)
     result[order] = np.minimum(np.maximum.accumulate(steps), 1)
     return result
@@ -63,13 +63,13 @@ def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95
     for heavy-tailed noise, a variance of at least the scores' rounding, and a p-value that so few
     pairs can give. Five pairs or fewer have no interval of 95%."""
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    there = np.isfinite(x - y)
-    pairs, n = (x - y)[there], int(there.sum())
+    finite = np.isfinite(x - y)
+    pairs, n = (x - y)[finite], int(finite.sum())
     if n < 2:
         return _NOTHING._replace(difference=float(pairs[0]) if n else np.nan, count=n)
     mean = float(pairs.mean())
     deviation = max(
-        float(pairs.std(ddof=1)), rounding_deviation(np.concatenate([x[there], y[there]]))
+        float(pairs.std(ddof=1)), rounding_deviation(np.concatenate([x[finite], y[finite]]))
     )
     return Difference(
         mean, *_tested(mean, deviation / np.sqrt(n), float(freedom(n)), float(least_p(n)), level), n

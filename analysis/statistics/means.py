@@ -47,14 +47,14 @@ def propagated_mean(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> Me
     these seeds, not over future seeds. Squared half-widths add, below and above separately. NaN
     values are omitted."""
     x, below, above = (np.asarray(a, dtype=float).ravel() for a in (values, low, high))
-    there = np.isfinite(x)
-    if not there.any():
+    finite = np.isfinite(x)
+    if not finite.any():
         return Mean(np.nan, np.nan, np.nan, 0)
     # An unbiased estimate of the squared bias may lie below its interval, which begins at zero.
     x, below, above = (
-        x[there],
-        np.maximum(x[there] - below[there], 0),
-        np.maximum(above[there] - x[there], 0),
+        x[finite],
+        np.maximum(x[finite] - below[finite], 0),
+        np.maximum(above[finite] - x[finite], 0),
     )
     mean, n = float(x.mean()), x.size
     return Mean(

@@ -57,12 +57,12 @@ def pairwise_differences(
     mean, deviation, count = (np.full((methods, methods), np.nan) for _ in range(3))
     for i, row in enumerate(x):
         pairs = row - x
-        there = np.isfinite(pairs)
-        count[i] = there.sum(axis=1)
+        finite = np.isfinite(pairs)
+        count[i] = finite.sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean[i] = np.where(there, pairs, 0).sum(axis=1) / count[i]
+            mean[i] = np.where(finite, pairs, 0).sum(axis=1) / count[i]
             deviation[i] = np.sqrt(
-                np.where(there, (pairs - mean[i][:, None]) ** 2, 0).sum(axis=1) / (count[i] - 1)
+                np.where(finite, (pairs - mean[i][:, None]) ** 2, 0).sum(axis=1) / (count[i] - 1)
             )
     tests = max(1, pairs_tested(x) if tests is None else tests)
     several = count > 1

@@ -126,10 +126,10 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
         result = np.full((int(example.max(initial=-1)) + 1, *values.shape[::2]), np.nan)
         for b in range(len(result)):
             rows = values[:, (example == b) & ((column is None) | (of_column == column))]
-            there = np.isfinite(rows)
+            finite = np.isfinite(rows)
             result[b] = np.where(
-                there.any(axis=1),
-                np.where(there, rows, 0).sum(axis=1) / np.maximum(there.sum(axis=1), 1),
+                finite.any(axis=1),
+                np.where(finite, rows, 0).sum(axis=1) / np.maximum(finite.sum(axis=1), 1),
                 np.nan,
             )
         return result

@@ -105,10 +105,10 @@ class Captioner final : public Model<T>, public AnswerSampler {
     if (writes_ && penalty_ > 0)
       throw UsageError("captioner: doubly_stochastic is for the given caption: take doubly_stochastic=0 or words=given");
     dropout_ = {"readout", 0, config.dropout, E};
-    const auto given = dimensions.find("features");
-    const std::size_t D = given != dimensions.end() ? given->second : config.features;
+    const auto dimension = dimensions.find("features");
+    const std::size_t D = dimension != dimensions.end() ? dimension->second : config.features;
     auto& set = this->parameters_;
-    if (given == dimensions.end()) {
+    if (dimension == dimensions.end()) {
       height_ = dimensions.at("height");
       width_ = dimensions.at("width");
       if (height_ % cell_side || width_ % cell_side || height_ / cell_side * (width_ / cell_side) != cells_)

@@ -29,14 +29,14 @@ Trained::Trained(TrainedOptions options)
                                    checkpoint.model, name));
   }
   if (options_.task.empty()) return;
-  const auto given = Spec::parse(options_.task);
-  if (given.name != Spec::parse(checkpoint.task).name)
-    throw UsageError(fmt::format("--task {}: the checkpoint was trained on {}; name other data of the same task", given.text,
+  const auto spec = Spec::parse(options_.task);
+  if (spec.name != Spec::parse(checkpoint.task).name)
+    throw UsageError(fmt::format("--task {}: the checkpoint was trained on {}; name other data of the same task", spec.text,
                                  checkpoint.task));
   task_spec = sweeps::canonical_spec("task", options_.task);
   const std::shared_ptr<const tasks::Task> trained = task;
   task = tasks::make_task(Spec::parse(task_spec), Key(options_.seed.value_or(checkpoint.seed)) / "data", trained.get());
-  if (!tasks::Tasks::instance().at(given.name).make_for)
+  if (!tasks::Tasks::instance().at(spec.name).make_for)
     training::require_same_words(*trained, *task, options_.read, "--task " + task_spec);
 }
 

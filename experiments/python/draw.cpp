@@ -10,23 +10,23 @@ template <class T>
 Drawn<T>::Drawn(StatefulEstimator& estimator, Wanted<T> wanted)
     : model_(std::move(wanted.logits), std::move(wanted.state), std::move(wanted.loss), &answered_),
       gradient_(model_.parameters().size()) {
-  const auto held = estimator.on<T>(model_.structure());
-  const bool learning = wanted.learning && held->learns;
+  const auto in_use = estimator.on<T>(model_.structure());
+  const bool learning = wanted.learning && in_use->learns;
   std::unique_lock lock(estimator.learning(), std::defer_lock);
-  if (held->learns) lock.lock();  // no other thread reads an estimator that learns
+  if (in_use->learns) lock.lock();  // no other thread reads an estimator that learns
 
   const auto batch = model_.batch(std::move(wanted.ids));
   const auto random = noise_of(wanted.seed, batch, wanted.mixture);
   const auto estimate =
-      held->estimator->draw({.tape = *tape_, .model = model_, .batch = batch, .random = *random, .learning = learning});
+      in_use->estimator->draw({.tape = *tape_, .model = model_, .batch = batch, .random = *random, .learning = learning});
   if (wanted.ending) wanted.ending();
   tape_->backward(estimate.surrogate);
   tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the batch mean
   for (const auto g : gradient_) measurement::require_finite(g, "an entry of the gradient at the logits");
   note(wanted.options);
   if (!learning) return;
-  held->learn(estimate);
-  if (!held->optimizer) own_gradient_ = held->gradient;
+  in_use->learn(estimate);
+  if (!in_use->optimizer) own_gradient_ = in_use->gradient;
 }
 
 template <class T>

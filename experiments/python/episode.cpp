@@ -183,17 +183,17 @@ py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, c
   const RunNetwork<T> model(network, structure, given);
   {
     const py::gil_scoped_release released;
-    const auto held = estimator.on<T>(structure);
-    if (const auto& target = held->estimator->target(); posterior && target.terms().drawn_from != DrawnFrom::posterior)
+    const auto in_use = estimator.on<T>(structure);
+    if (const auto& target = in_use->estimator->target(); posterior && target.terms().drawn_from != DrawnFrom::posterior)
       throw UsageError(
           fmt::format("{} draws from the prior, and the posterior would have no gradient: {}leave out posterior=True",
                       estimator.name(), target == Target() ? fmt::format("take {}[target=elbo], or ", estimator.name()) : ""));
-    learning = learning && held->learns;
+    learning = learning && in_use->learns;
     std::unique_lock lock(estimator.learning(), std::defer_lock);
-    if (held->learns) lock.lock();
+    if (in_use->learns) lock.lock();
     const auto random = noise_of(seed, batch, mixture);
     const auto estimate =
-        held->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = *random, .learning = learning});
+        in_use->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = *random, .learning = learning});
     tape->backward(estimate.surrogate);
     const auto add = [&](const Episode<T>& run) {
       for (const auto& cost : run.costs()) {
@@ -218,8 +218,8 @@ py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, c
     }
     std::vector<T> own;
     if (learning) {
-      held->learn(estimate);
-      if (!held->optimizer) own = held->gradient;
+      in_use->learn(estimate);
+      if (!in_use->optimizer) own = in_use->gradient;
     }
     return py::make_tuple(array_of<T>(value, {examples}), slopes, rows,
                           array_of<T>(own, {static_cast<py::ssize_t>(own.size())}));

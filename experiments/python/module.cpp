@@ -129,17 +129,17 @@ py::dict moments(StatefulEstimator& estimator, const Numbers<double>& logits, in
   without_gil([&] {
     const OwnLoss<double> model(numbers, {}, std::ref(loss));
     const auto batch = model.batch();
-    const auto held = estimator.on<double>(model.structure());
+    const auto in_use = estimator.on<double>(model.structure());
     std::unique_lock lock(estimator.learning(), std::defer_lock);
-    if (held->learns) lock.lock();
+    if (in_use->learns) lock.lock();
     const auto stop = pending_signals();
-    target = held->estimator->target().text();
-    truth = measurement::exact_reference(held->estimator->target(), model, batch, cap, stop);
+    target = in_use->estimator->target().text();
+    truth = measurement::exact_reference(in_use->estimator->target(), model, batch, cap, stop);
     const auto visit = [&] {
-      m = measurement::exact_moments(*held->estimator, model, batch, truth.of_example, cap, covariance, stop);
+      m = measurement::exact_moments(*in_use->estimator, model, batch, truth.of_example, cap, covariance, stop);
     };
     // Threads that call Python wait for its lock, so one thread does what calls it. A first draw shows whether the visits do.
-    measurement::visits_needed(*held->estimator, model, batch);
+    measurement::visits_needed(*in_use->estimator, model, batch);
     if (estimator.written() || loss.relaxed())
       tbb::task_arena(1).execute(visit);
     else

@@ -83,28 +83,28 @@ void EstimatorInUse<T>::learn(const Estimate<T>& estimate) {
 }
 
 template <class T>
-Learned learned(const EstimatorInUse<T>& held) {
-  Learned result{.averages = held.estimator->state()};
-  for (const auto& parameter : held.estimator->own_parameters())
+Learned learned(const EstimatorInUse<T>& in_use) {
+  Learned result{.averages = in_use.estimator->state()};
+  for (const auto& parameter : in_use.estimator->own_parameters())
     result.parameters.emplace_back(parameter.value.begin(), parameter.value.end());
-  if (held.optimizer) result.optimizer = held.optimizer->state();
+  if (in_use.optimizer) result.optimizer = in_use.optimizer->state();
   return result;
 }
 
 template <class T>
-void restore(EstimatorInUse<T>& held, const Learned& learned) {
-  auto& own = held.estimator->own_parameters();
+void restore(EstimatorInUse<T>& in_use, const Learned& learned) {
+  auto& own = in_use.estimator->own_parameters();
   const auto same = [](const Parameter<T>& p, const std::vector<double>& x) { return p.value.size() == x.size(); };
   if (!std::equal(own.begin(), own.end(), learned.parameters.begin(), learned.parameters.end(), same) ||
-      held.estimator->state().size() != learned.averages.size())
+      in_use.estimator->state().size() != learned.averages.size())
     throw UsageError("the learned state is that of another estimator, or of other sites");
   auto from = learned.parameters.begin();
   for (auto& parameter : own) {
     std::copy(from->begin(), from->end(), parameter.value.begin());
     ++from;
   }
-  held.estimator->restore(learned.averages);
-  if (held.optimizer && !learned.optimizer.empty()) held.optimizer->restore(learned.optimizer);
+  in_use.estimator->restore(learned.averages);
+  if (in_use.optimizer && !learned.optimizer.empty()) in_use.optimizer->restore(learned.optimizer);
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                        \

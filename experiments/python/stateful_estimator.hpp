@@ -85,10 +85,10 @@ class StatefulEstimator {
 };
 
 template <class T>
-Learned learned(const EstimatorInUse<T>& held);
+Learned learned(const EstimatorInUse<T>& in_use);
 /// UsageError if the sizes differ from those of this estimator.
 template <class T>
-void restore(EstimatorInUse<T>& held, const Learned& learned);
+void restore(EstimatorInUse<T>& in_use, const Learned& learned);
 
 /// A cleared tape for the lifetime of this object. Afterwards the destroying thread keeps it for reuse, unless it is large.
 template <class T>

@@ -44,11 +44,11 @@ void refuse_input(const std::string& path, std::size_t line, std::size_t column,
 }
 
 std::size_t input_limit() {
-  const char* given = std::getenv("HARDGRAD_INPUT_LIMIT");
-  if (!given || !*given) return usual_limit * megabyte;
-  const auto megabytes = number_of<std::size_t>(given).value_or(0);
+  const char* variable = std::getenv("HARDGRAD_INPUT_LIMIT");
+  if (!variable || !*variable) return usual_limit * megabyte;
+  const auto megabytes = number_of<std::size_t>(variable).value_or(0);
   if (megabytes == 0 || megabytes > 1000 * megabyte)
-    throw UsageError(fmt::format("HARDGRAD_INPUT_LIMIT: must be a number of megabytes, got \"{}\"", given));
+    throw UsageError(fmt::format("HARDGRAD_INPUT_LIMIT: must be a number of megabytes, got \"{}\"", variable));
   return megabytes * megabyte;
 }
 

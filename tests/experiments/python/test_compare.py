@@ -175,10 +175,10 @@ def test_a_seed_decides_and_nothing_is_left_behind():
     network = Bits()
     torch.manual_seed(7)
     state, before = torch.get_rng_state(), [p.detach().clone() for p in network.parameters()]
-    held = hardgrad.Estimator("moving_baseline")
-    expectation(network.w[0].reshape(3, 2), lambda z: 10 + z[:, 0, 1], held)
+    estimator = hardgrad.Estimator("moving_baseline")
+    expectation(network.w[0].reshape(3, 2), lambda z: 10 + z[:, 0, 1], estimator)
     torch.set_rng_state(state)
-    names = ["rloo[samples=2]", "nvil", held]
+    names = ["rloo[samples=2]", "nvil", estimator]
 
     def numbers(seed):
         comparison = compare(network, network.parameters(), {str(i): name for i, name in enumerate(names)}, replicates=20, warmup=5, seed=seed)

@@ -230,10 +230,10 @@ def test_ctrl_c_ends_long_moments():
 
 
 def test_the_same_estimator_within_its_own_loss():
-    held = hardgrad.Estimator("nvil")
+    estimator = hardgrad.Estimator("nvil")
 
     def f(options):
-        inner = hardgrad.gradient(LOGITS, TABLE, held, 1)
+        inner = hardgrad.gradient(LOGITS, TABLE, estimator, 1)
         return options.sum(axis=1) + np.abs(inner.value).sum()
 
-    assert np.isfinite(hardgrad.gradient(LOGITS, f, held, 2).value).all()
+    assert np.isfinite(hardgrad.gradient(LOGITS, f, estimator, 2).value).all()

@@ -169,10 +169,10 @@ def test_a_subset_that_feeds_a_later_choice():
 
 
 def test_a_learner_is_made_for_subsets():
-    held = hardgrad.torch.Estimator("nvil", Site(options=N, subset=K))
-    held(torch.zeros(N), smooth(leaf(0, N).float()), subset=K).backward()
+    estimator = hardgrad.torch.Estimator("nvil", Site(options=N, subset=K))
+    estimator(torch.zeros(N), smooth(leaf(0, N).float()), subset=K).backward()
     with pytest.raises(hardgrad.UsageError, match="was made for"):
-        held(torch.zeros(N), smooth(leaf(0, N).float()))
+        estimator(torch.zeros(N), smooth(leaf(0, N).float()))
 
 
 @pytest.mark.parametrize("logits, named, said", [

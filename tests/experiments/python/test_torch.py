@@ -233,33 +233,33 @@ def test_an_estimator_learns_while_gradients_are_recorded():
 
     logits = torch.tensor([[0.0, 0.5]], dtype=torch.float64, requires_grad=True)
     loss = np.array([10.0, 11.0])
-    held = hardgrad.Estimator("moving_baseline")
-    fresh = hardgrad.moments([0.0, 0.5], loss, held).variance.sum()
+    estimator = hardgrad.Estimator("moving_baseline")
+    fresh = hardgrad.moments([0.0, 0.5], loss, estimator).variance.sum()
     with torch.no_grad():
         for _ in range(200):
-            expectation(logits, f, held)
-    assert hardgrad.moments([0.0, 0.5], loss, held).variance.sum() == fresh
+            expectation(logits, f, estimator)
+    assert hardgrad.moments([0.0, 0.5], loss, estimator).variance.sum() == fresh
     for _ in range(200):
-        expectation(logits, f, held)
-    assert hardgrad.moments([0.0, 0.5], loss, held).variance.sum() < 0.05 * fresh
+        expectation(logits, f, estimator)
+    assert hardgrad.moments([0.0, 0.5], loss, estimator).variance.sum() < 0.05 * fresh
     with pytest.raises(hardgrad.UsageError, match="moving_baseline learns, and was made for 1 columns of 2 options"):
-        hardgrad.moments(LOGITS, np.eye(3), held)
+        hardgrad.moments(LOGITS, np.eye(3), estimator)
 
 
 def test_networks_of_estimators_learn():
-    held = hardgrad.Estimator("nvil[samples=2]", seed=3, learning_rate=0.02)
+    estimator = hardgrad.Estimator("nvil[samples=2]", seed=3, learning_rate=0.02)
     state, logits = torch.randn(16, 3, generator=torch.Generator().manual_seed(0)), torch.zeros(16, 1, 4, requires_grad=True)
 
     def f(z, example):
         return 5 * state[example, 0] + z[:, 0, 1]
 
     def noise():
-        draws = torch.stack([torch.autograd.grad(expectation(logits, f, held, state=state, seed=seed).sum(), logits)[0] for seed in range(20)])
+        draws = torch.stack([torch.autograd.grad(expectation(logits, f, estimator, state=state, seed=seed).sum(), logits)[0] for seed in range(20)])
         return draws.var(0).sum()
 
     before = noise()
     for seed in range(400):
-        expectation(logits, f, held, state=state, seed=seed)
+        expectation(logits, f, estimator, state=state, seed=seed)
     assert noise() < 0.5 * before
 
 

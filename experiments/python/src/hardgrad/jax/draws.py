@@ -131,7 +131,7 @@ def _drawn(
 ) -> Any:
     """The gradient at the logits and the run of one draw; the losses are 0 if they are not known
     yet."""
-    held = Estimator(spec)
+    estimator = Estimator(spec)
 
     def loss(choice: Any, example: Any, differentiable: bool) -> Any:
         return np.zeros(len(example), logits.dtype) if losses is None else np.ascontiguousarray(
@@ -140,7 +140,7 @@ def _drawn(
 
     try:
         slope, runs = DRAW[logits.dtype](
-            held,
+            estimator,
             np.ascontiguousarray(logits),
             3,
             picks,
@@ -162,9 +162,9 @@ def _drawn(
             f"{spec} replaces choices by weights: hardgrad.jax has estimators with hard "
             "choices, such as rloo"
         ) from refusal
-    if held.learns or len(runs) != 1:
+    if estimator.learns or len(runs) != 1:
         raise UsageError(
-            f"{spec} {'learns' if held.learns else 'runs the network more than once'}: "
+            f"{spec} {'learns' if estimator.learns else 'runs the network more than once'}: "
             "hardgrad.jax has estimators that run it once "
             "and learn nothing, such as rloo"
         )
