@@ -7,6 +7,7 @@
 program, which needs a build by file (preset `develop`). With --all-tests, survivors are also linked into the estimators' tests. The tree
 and the build do not change. The same seed draws the same mutants; those that are already in --out are not built again.
 """
+
 import argparse
 import fnmatch
 import json
@@ -22,10 +23,28 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 from mutants import ROOT, judged, name_of, plugin, side_by_side, verdicts  # noqa: E402
 from relinked import includes, relinked  # noqa: E402
 
-SWAPS = {" + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " += ": " -= ", " -= ": " += ", " *= ": " /= ", " /= ": " *= ",
-         " < ": " <= ", " > ": " >= ", " <= ": " < ", " >= ": " > "}
-WORDS = {"std::max(": "std::min(", "std::min(": "std::max(", "add(": "subtract(", "subtract(": "add(", "log1p(": "log(",
-         "expm1(": "exp("}
+SWAPS = {
+    " + ": " - ",
+    " - ": " + ",
+    " * ": " / ",
+    " / ": " * ",
+    " += ": " -= ",
+    " -= ": " += ",
+    " *= ": " /= ",
+    " /= ": " *= ",
+    " < ": " <= ",
+    " > ": " >= ",
+    " <= ": " < ",
+    " >= ": " > ",
+}
+WORDS = {
+    "std::max(": "std::min(",
+    "std::min(": "std::max(",
+    "add(": "subtract(",
+    "subtract(": "add(",
+    "log1p(": "log(",
+    "expm1(": "exp(",
+}
 # Estimators that are slow to test: the last to judge a shared file.
 SLOW = {"gumbel_rao", "rebar", "relax", "arsm", "carms", "arms", "ars"}
 # Simple estimators that represent their target: the first to judge a shared file.
@@ -55,11 +74,17 @@ def mutations(path):
         if re.match(r"\s*(#|for \(|template|static constexpr std|using|explicit)", code) or "assert(" in code:
             continue
         for old, new in SWAPS.items():
-            found += [(number, m.start(), old, new) for m in re.finditer(re.escape(old), code)
-                      if not re.search(r"\b(auto|int|double|class|typename)\s*$", code[:m.start()])]
+            found += [
+                (number, m.start(), old, new)
+                for m in re.finditer(re.escape(old), code)
+                if not re.search(r"\b(auto|int|double|class|typename)\s*$", code[: m.start()])
+            ]
         for old, new in WORDS.items():
-            found += [(number, m.start(), old, new) for m in re.finditer(r"(?<![\w:])" + re.escape(old), code)
-                      if not re.search(r"(void|AtLogits|Var<T>|auto|double)\s+$", code[:m.start()])]
+            found += [
+                (number, m.start(), old, new)
+                for m in re.finditer(r"(?<![\w:])" + re.escape(old), code)
+                if not re.search(r"(void|AtLogits|Var<T>|auto|double)\s+$", code[: m.start()])
+            ]
         for m in re.finditer(r"(?<=[(,=?:{] )-(?=[\w(])|(?<=\()-(?=[\w(])|(?<=return )-(?=[\w(])", code):
             found.append((number, m.start(), "-", ""))
         for m in re.finditer(r"(?<![\w.<>\[])\d+(\.\d+)?(?![\w.>\]])", code):
@@ -73,8 +98,8 @@ def apply(path, mutation):
     number, column, old, new = mutation
     lines = (ROOT / path).read_text().split("\n")
     line = lines[number]
-    assert line[column:column + len(old)] == old
-    lines[number] = line[:column] + new + line[column + len(old):]
+    assert line[column : column + len(old)] == old
+    lines[number] = line[:column] + new + line[column + len(old) :]
     return "\n".join(lines), line.strip(), lines[number].strip()
 
 
@@ -109,7 +134,9 @@ def shared_verdicts(build, path, text, folder, most):
     for by in (users(path, most), users(path, 3 * most, slow=True)):
         judges = [estimator for estimator in by if estimator not in tried]
         if judges:
-            program = relinked(build, "hardgrad", path, text, folder, lambda s, by=by: s.startswith("estimators/") and s not in by)
+            program = relinked(
+                build, "hardgrad", path, text, folder, lambda s, by=by: s.startswith("estimators/") and s not in by
+            )
         for estimator in judges:
             found = verdicts(program, name_of((ROOT / estimator).read_text()))
             if not found or not found[0]["passed"]:
@@ -145,7 +172,10 @@ def seen_by_tests(build, path, text):
         with tempfile.TemporaryDirectory(prefix="mutant") as folder:
             program = relinked(build, target, path, text, folder)
             try:
-                if subprocess.run([str(program), "--abort-after=1"], capture_output=True, cwd=folder, timeout=3600).returncode != 0:
+                if (
+                    subprocess.run([str(program), "--abort-after=1"], capture_output=True, cwd=folder, timeout=3600).returncode
+                    != 0
+                ):
                     return True
             except subprocess.TimeoutExpired:
                 return True
@@ -177,10 +207,10 @@ def by_all_tests(build, known, out):
         if "all_tests" in k:
             continue
         text, before, _ = apply(k["file"], (k["line"] - 1, k["column"], k["old"], k["new"]))
-        assert before == k["before"], f'{k["file"]}:{k["line"]} has changed: use a new --out'
+        assert before == k["before"], f"{k['file']}:{k['line']} has changed: use a new --out"
         k["all_tests"] = seen_by_tests(build, k["file"], text)
         out.write_text("".join(json.dumps(record) + "\n" for record in known))
-        print(f'{"caught" if k["all_tests"] else "alive":16} {k["file"]}:{k["line"]}: {before}  ->  {k["after"]}', flush=True)
+        print(f"{'caught' if k['all_tests'] else 'alive':16} {k['file']}:{k['line']}: {before}  ->  {k['after']}", flush=True)
 
 
 def summary(known):
@@ -189,8 +219,10 @@ def summary(known):
     survived = sum(k["outcome"] == "survived" for k in known)
     changing = judged_ones - survived + len(live)
     others = {o: sum(k["outcome"] == o for k in known) for o in ("does not compile", "no estimator uses it")}
-    return (f"{len(known)} mutants: {others}, {survived - len(live)} equivalent. Of the {changing} others `hardgrad test` alone caught "
-            f'{changing - len(live)}, and all tests {sum(k.get("all_tests") is True for k in live)} of the {len(live)} survivors')
+    return (
+        f"{len(known)} mutants: {others}, {survived - len(live)} equivalent. Of the {changing} others `hardgrad test` alone caught "
+        f"{changing - len(live)}, and all tests {sum(k.get('all_tests') is True for k in live)} of the {len(live)} survivors"
+    )
 
 
 def main():
@@ -199,14 +231,26 @@ def main():
     parser.add_argument("--count", type=int, default=20, help="mutants drawn; 0: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="*", help="a pattern of paths")
-    parser.add_argument("--users", type=int, default=6,
-                        help="number of estimators that judge a mutant of a shared file; if all pass, three times as many")
-    parser.add_argument("--all-tests", action="store_true", help="also link the survivors into the estimators' tests and run them")
+    parser.add_argument(
+        "--users",
+        type=int,
+        default=6,
+        help="number of estimators that judge a mutant of a shared file; if all pass, three times as many",
+    )
+    parser.add_argument(
+        "--all-tests", action="store_true", help="also link the survivors into the estimators' tests and run them"
+    )
     parser.add_argument("--out", required=True, help="file to which one JSON line per mutant is appended")
     options = parser.parse_args()
-    files = [str(p.relative_to(ROOT)) for folder in ("estimators", "core/estimator") for p in sorted((ROOT / folder).rglob("*.?pp"))]
-    every = [(f, m) for f in files if fnmatch.fnmatch(f, options.only) and "promises" not in f and "relaxed_mean" not in f
-             for m in mutations(f)]
+    files = [
+        str(p.relative_to(ROOT)) for folder in ("estimators", "core/estimator") for p in sorted((ROOT / folder).rglob("*.?pp"))
+    ]
+    every = [
+        (f, m)
+        for f in files
+        if fnmatch.fnmatch(f, options.only) and "promises" not in f and "relaxed_mean" not in f
+        for m in mutations(f)
+    ]
     drawn = random.Random(options.seed).sample(every, min(options.count or len(every), len(every)))
     out = Path(options.out)
     known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
@@ -216,11 +260,20 @@ def main():
     def note(path, mutation, found):
         number, column, old, new = mutation
         _, before, after = apply(path, mutation)
-        record = {"file": path, "line": number + 1, "column": column, "old": old, "new": new, "before": before, "after": after, **found}
+        record = {
+            "file": path,
+            "line": number + 1,
+            "column": column,
+            "old": old,
+            "new": new,
+            "before": before,
+            "after": after,
+            **found,
+        }
         known.append(record)
         with out.open("a") as to:
             to.write(json.dumps(record) + "\n")
-        print(f'{record["outcome"]:16} {path}:{number + 1}: {before}  ->  {after}', flush=True)
+        print(f"{record['outcome']:16} {path}:{number + 1}: {before}  ->  {after}", flush=True)
 
     todo = {}
     for path, mutation in drawn:
@@ -230,16 +283,26 @@ def main():
         if path.startswith("estimators/"):
             name = name_of((ROOT / path).read_text())
             with tempfile.TemporaryDirectory(prefix="mutant") as folder:
-                library, left = together(options.build, path, {f"m{i}": apply(path, m)[0] for i, m in enumerate(mutations_of_file)}, folder)
+                library, left = together(
+                    options.build, path, {f"m{i}": apply(path, m)[0] for i, m in enumerate(mutations_of_file)}, folder
+                )
                 for i, m in enumerate(mutations_of_file):
-                    note(path, m, outcome_of(judged(options.build, library, f"{name}_m{i}")) if f"m{i}" in left else
-                         {"outcome": "does not compile"})
+                    note(
+                        path,
+                        m,
+                        outcome_of(judged(options.build, library, f"{name}_m{i}"))
+                        if f"m{i}" in left
+                        else {"outcome": "does not compile"},
+                    )
             continue
         for m in mutations_of_file:
             with tempfile.TemporaryDirectory(prefix="mutant") as folder:
                 try:
-                    found = outcome_of(shared_verdicts(options.build, path, apply(path, m)[0], folder, options.users)) \
-                        if users(path, options.users) else {"outcome": "no estimator uses it"}
+                    found = (
+                        outcome_of(shared_verdicts(options.build, path, apply(path, m)[0], folder, options.users))
+                        if users(path, options.users)
+                        else {"outcome": "no estimator uses it"}
+                    )
                 except subprocess.CalledProcessError:
                     found = {"outcome": "does not compile"}
                 note(path, m, found)

@@ -8,12 +8,22 @@ import xarray as xr
 
 
 #: Facts that the program states of its quantities, as attributes of their variables (experiments/measurement/quantities.hpp).
-FACTS = {"variance": {"better": "lower", "exact_twin": "exact_variance"}, "squared_bias": {"better": "lower", "exact_twin": "exact_squared_bias"},
-         "cosine": {"better": "higher", "exact_twin": "exact_cosine"}, "snr": {"better": "higher"}, "train_loss": {"better": "lower"},
-         "metric_exact_match": {"better": "higher", "share": 1}, "metric_accuracy": {"better": "higher", "share": 1},
-         "metric_positions_used": {"better": "higher"}, "metric_alignment_error_rate": {"better": "lower"}}
+FACTS = {
+    "variance": {"better": "lower", "exact_twin": "exact_variance"},
+    "squared_bias": {"better": "lower", "exact_twin": "exact_squared_bias"},
+    "cosine": {"better": "higher", "exact_twin": "exact_cosine"},
+    "snr": {"better": "higher"},
+    "train_loss": {"better": "lower"},
+    "metric_exact_match": {"better": "higher", "share": 1},
+    "metric_accuracy": {"better": "higher", "share": 1},
+    "metric_positions_used": {"better": "higher"},
+    "metric_alignment_error_rate": {"better": "lower"},
+}
 _TABLE = (Path(__file__).resolve().parents[2] / "experiments/measurement/quantities.hpp").read_text("utf-8")
-FACTS |= {name: {"better": "lower", "preference": 1 + place} for place, name in enumerate(re.findall(r'\bloss\("(heldout_\w+)"\)', _TABLE))}
+FACTS |= {
+    name: {"better": "lower", "preference": 1 + place}
+    for place, name in enumerate(re.findall(r'\bloss\("(heldout_\w+)"\)', _TABLE))
+}
 assert "heldout_expected_loss" in FACTS, "the table has another form"
 
 
@@ -29,17 +39,25 @@ def stated(data: xr.Dataset, precision: str = "float") -> xr.Dataset:
 
 def made_up(**variables) -> xr.Dataset:
     """Two estimators, two seeds, one task."""
-    ds = xr.Dataset({"status": ("run", np.zeros(4, np.uint8), {"flag_meanings": "ok failed skipped"}),
-                     "reason": ("run", np.array([""] * 4, object)),
-                     "variance": (("run", "measurement_step"), [[1.0, 9], [3, 9], [0, 9], [0, 9]]),
-                     "squared_bias": (("run", "measurement_step"), [[-1.0, 9], [-3, 9], [4, 9], [4, 9]]),
-                     "heldout_expected_loss": (("run", "evaluation_step"), [[9.0, 2], [9, 4], [1, np.nan], [1, np.nan]]),
-                     **variables},
-                    coords={"measurement_step": [0, 5], "evaluation_step": [0, 5]})
+    ds = xr.Dataset(
+        {
+            "status": ("run", np.zeros(4, np.uint8), {"flag_meanings": "ok failed skipped"}),
+            "reason": ("run", np.array([""] * 4, object)),
+            "variance": (("run", "measurement_step"), [[1.0, 9], [3, 9], [0, 9], [0, 9]]),
+            "squared_bias": (("run", "measurement_step"), [[-1.0, 9], [-3, 9], [4, 9], [4, 9]]),
+            "heldout_expected_loss": (("run", "evaluation_step"), [[9.0, 2], [9, 4], [1, np.nan], [1, np.nan]]),
+            **variables,
+        },
+        coords={"measurement_step": [0, 5], "evaluation_step": [0, 5]},
+    )
     attrs = {name: {"grid_axis": name} for name in ("task", "model", "estimator", "seed")}
-    return stated(ds).assign_coords(run=range(4), task=("run", ["t"] * 4, attrs["task"]), model=("run", ["m"] * 4, attrs["model"]),
-                            estimator=("run", ["rloo", "rloo", "soft", "soft"], attrs["estimator"]),
-                            seed=("run", [1, 2, 1, 2], attrs["seed"]))
+    return stated(ds).assign_coords(
+        run=range(4),
+        task=("run", ["t"] * 4, attrs["task"]),
+        model=("run", ["m"] * 4, attrs["model"]),
+        estimator=("run", ["rloo", "rloo", "soft", "soft"], attrs["estimator"]),
+        seed=("run", [1, 2, 1, 2], attrs["seed"]),
+    )
 
 
 def sweep(panels: int, estimators: list[str], seeds: int, effect: float = 1.0, noise: float = 0.1) -> xr.Dataset:
@@ -51,14 +69,18 @@ def sweep(panels: int, estimators: list[str], seeds: int, effect: float = 1.0, n
     shared = random.normal(size=(panels, seeds))
     loss = np.array([shared[int(t[1:]), s] for t, _, _, s in grid]) + effect * place + noise * random.normal(size=len(grid))
     n = len(grid)
-    ds = xr.Dataset({"status": ("run", np.zeros(n, np.uint8), {"flag_meanings": "ok failed skipped"}),
-                     "reason": ("run", np.array([""] * n, object)),
-                     "variance": (("run", "measurement_step"), place[:, None] + 1.0),
-                     "squared_bias": (("run", "measurement_step"), np.zeros((n, 1))),
-                     "bias_p_value": (("run", "measurement_step"), np.ones((n, 1))),
-                     "rows": (("run", "measurement_step"), np.full((n, 1), 4.0)),
-                     "heldout_expected_loss": (("run", "evaluation_step"), loss[:, None])},
-                    coords={"measurement_step": [0], "evaluation_step": [100], "run": range(n)})
+    ds = xr.Dataset(
+        {
+            "status": ("run", np.zeros(n, np.uint8), {"flag_meanings": "ok failed skipped"}),
+            "reason": ("run", np.array([""] * n, object)),
+            "variance": (("run", "measurement_step"), place[:, None] + 1.0),
+            "squared_bias": (("run", "measurement_step"), np.zeros((n, 1))),
+            "bias_p_value": (("run", "measurement_step"), np.ones((n, 1))),
+            "rows": (("run", "measurement_step"), np.full((n, 1), 4.0)),
+            "heldout_expected_loss": (("run", "evaluation_step"), loss[:, None]),
+        },
+        coords={"measurement_step": [0], "evaluation_step": [100], "run": range(n)},
+    )
     labels = zip(("task", "model", "estimator", "seed"), zip(*grid))
     return stated(ds).assign_coords({name: ("run", list(values), {"grid_axis": name}) for name, values in labels})
 
@@ -69,5 +91,7 @@ def repeated(data: xr.Dataset, times: int) -> xr.Dataset:
     for i in range(times):
         copy = data.isel(run=slice(None))
         names = np.array([f"{task}{i}" for task in data["task"].values], object)
-        copies.append(copy.assign_coords(task=("run", names, data["task"].attrs), run=data["run"].values + i * data.sizes["run"]))
+        copies.append(
+            copy.assign_coords(task=("run", names, data["task"].attrs), run=data["run"].values + i * data.sizes["run"])
+        )
     return xr.concat(copies, "run", data_vars="minimal", coords="minimal", combine_attrs="override")

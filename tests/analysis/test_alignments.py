@@ -11,8 +11,12 @@ from analysis.errors import InputError
 from analysis.ibm import ibm_models
 from test_command import complaint, run
 
-PAIRS = [("la casa".split(), "the house".split()), ("la flor roja".split(), "the red flower".split()), (["casa"], ["house"]),
-         ("flor la".split(), "flower".split())]
+PAIRS = [
+    ("la casa".split(), "the house".split()),
+    ("la flor roja".split(), "the red flower".split()),
+    (["casa"], ["house"]),
+    ("flor la".split(), "flower".split()),
+]
 
 
 def test_error_rate_by_hand():
@@ -43,7 +47,9 @@ def by_every_alignment(iterations: int):
                 L, T, known = len(source), len(target), [None, *source]
                 ways = []
                 for a in itertools.product(range(L + 1), repeat=T):
-                    ways.append((a, math.prod(translate[known[i], t] * place[i, j, L, T] for j, (i, t) in enumerate(zip(a, target)))))
+                    ways.append(
+                        (a, math.prod(translate[known[i], t] * place[i, j, L, T] for j, (i, t) in enumerate(zip(a, target))))
+                    )
                 mass = sum(p for _, p in ways)
                 total += math.log(mass)
                 for a, p in ways:
@@ -94,8 +100,12 @@ def test_both_directions_agree_on_links_or_have_them_together(tmp_path):
     forth = write(tmp_path / "forth", "a b c\nd\n", "x y\nz\n", "0-0 2-1\n0-0\n", "0-0 1-1\n0-0\n")
     back = write(tmp_path / "back", "x y\nz\n", "a b c\nd\n", "0-0 1-1\n\n", "")  # x-a y-b; as links of the first: 0-0 1-1
     found = align(forth, reverse=back).set_index("aligner")
-    for name, links, error in (("network", 3, 1 - 4 / 6), ("network reverse", 2, 1 - 4 / 5), ("network both", 1, 1 - 2 / 4),
-                               ("network either", 4, 1 - 6 / 7)):
+    for name, links, error in (
+        ("network", 3, 1 - 4 / 6),
+        ("network reverse", 2, 1 - 4 / 5),
+        ("network both", 1, 1 - 2 / 4),
+        ("network either", 4, 1 - 6 / 7),
+    ):
         assert found.links[name] == links and found.error_rate[name] == pytest.approx(error), name
     assert {f"{model} {way}" for model in ("ibm1", "ibm2") for way in ("reverse", "both", "either")} <= set(found.index)
     assert found.links["ibm1 both"] <= min(found.links["ibm1"], found.links["ibm1 reverse"])
@@ -110,16 +120,22 @@ def test_both_directions_agree_on_links_or_have_them_together(tmp_path):
     assert align(forth, reverse=other).attrs["pairs"] == 1
     assert "1 of 2 pairs are in both folders" in run("align", forth, "--reverse", other).stderr
     write(other, "z\n", "e\n", "0-0\n", "")
-    assert "source.txt: no pair is one of the others with source and target exchanged" in complaint(3, "align", forth, "--reverse", other)
+    assert "source.txt: no pair is one of the others with source and target exchanged" in complaint(
+        3, "align", forth, "--reverse", other
+    )
 
 
 def test_bad_files_are_one_line(tmp_path):
     folder = write(tmp_path / "a", "a b\n\n", "x y z\nu\n", "0-0\n\n", "0-0 1?2\n0-0\n")
     said = lambda: complaint(3, "align", folder)
     assert "gold.txt:2: link 0-0, but the pair has 0 and 1 words" in said()
-    for gold, message in (("0-0 1-3\n\n", "gold.txt:1: link 1-3, but the pair has 2 and 3 words"), ("0-0\n1\n", 'gold.txt:2: "1" is not a link'),
-                          ("0-0\n", "gold.txt: has 1 lines for 2 sentence pairs"), ("", "gold.txt: has 0 lines for 2"),
-                          ("0-0 99999999999-1\n\n", "is not a link")):
+    for gold, message in (
+        ("0-0 1-3\n\n", "gold.txt:1: link 1-3, but the pair has 2 and 3 words"),
+        ("0-0\n1\n", 'gold.txt:2: "1" is not a link'),
+        ("0-0\n", "gold.txt: has 1 lines for 2 sentence pairs"),
+        ("", "gold.txt: has 0 lines for 2"),
+        ("0-0 99999999999-1\n\n", "is not a link"),
+    ):
         (folder / "gold.txt").write_text(gold)
         assert message in said()
     (folder / "gold.txt").write_bytes(b"0-0\n\xff\n")

@@ -1,6 +1,5 @@
 """Tables and figures show the right numbers."""
 
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -60,11 +59,15 @@ def test_table_of_known_numbers():
 
 
 def test_a_bound_drawn_from_the_posterior_ranks_before_losses_drawn_from_the_prior():
-    drawn = {"heldout_" + name: (("run", "evaluation_step"), np.full((4, 2), value))
-             for name, value in (("greedy_loss", 50.0), ("sampled_loss", 60.0), ("sampled_elbo", 40.0), ("sampled_bound", 35.0))}
+    drawn = {
+        "heldout_" + name: (("run", "evaluation_step"), np.full((4, 2), value))
+        for name, value in (("greedy_loss", 50.0), ("sampled_loss", 60.0), ("sampled_elbo", 40.0), ("sampled_bound", 35.0))
+    }
     assert set(table(made_up(**drawn).drop_vars("heldout_expected_loss"))["loss_name"]) == {"sampled_elbo"}
     assert set(table(made_up(**drawn))["loss_name"]) == {"expected_loss"}
-    del drawn["heldout_sampled_elbo"]  # without a posterior, and with too many outcomes for an expected loss, the loss of a sample ranks
+    del drawn[
+        "heldout_sampled_elbo"
+    ]  # without a posterior, and with too many outcomes for an expected loss, the loss of a sample ranks
     assert set(table(made_up(**drawn).drop_vars("heldout_expected_loss"))["loss_name"]) == {"sampled_loss"}
 
 
@@ -138,14 +141,19 @@ def test_variance_against_cost_is_where_the_numbers_are():
     points = {(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in ax.lines if line.get_marker() in MARKERS}
     assert points == {(4, 2), (16, 0)} and ax.get_xscale() == "log"
     dotted = [line for line in ax.lines if line.get_linestyle() == ":"]
-    assert dotted and all(np.allclose(line.get_xdata() * line.get_ydata(), line.get_xdata()[0] * line.get_ydata()[0]) for line in dotted)
+    assert dotted and all(
+        np.allclose(line.get_xdata() * line.get_ydata(), line.get_xdata()[0] * line.get_ydata()[0]) for line in dotted
+    )
 
 
 def test_curves_by_cost_stand_at_what_was_spent():
     """100 rows and 10 s for the first two runs, unevenly spread, twice that for the others; the second run stopped half-way."""
     loss = np.array([[4.0, 3, 2], [4, 3, np.nan], [2, 2, 2], [2, 2, 2]])
-    data = made_up(train_loss=(("run", "step"), loss), train_rows=(("run", "step"), np.array([[10.0, 50, 100], [10, 50, np.nan], [50, 100, 200], [50, 100, 200]])),
-                   train_cpu_seconds=(("run", "step"), np.array([[2.0, 5, 10], [2, 5, np.nan], [4, 10, 20], [4, 10, 20]])))
+    data = made_up(
+        train_loss=(("run", "step"), loss),
+        train_rows=(("run", "step"), np.array([[10.0, 50, 100], [10, 50, np.nan], [50, 100, 200], [50, 100, 200]])),
+        train_cpu_seconds=(("run", "step"), np.array([[2.0, 5, 10], [2, 5, np.nan], [4, 10, 20], [4, 10, 20]])),
+    )
     data = data.assign_coords(step=[2, 4, 8], evaluation_step=[0, 4])
     lines = {tuple(line.get_xdata()): line.get_ydata().tolist() for line in loss_curves(data, against="rows").axes[0].lines}
     assert lines == {(10, 50, 100): [4, 3, 2], (50, 100, 200): [2, 2, 2]}
@@ -191,7 +199,9 @@ def test_rounding_is_no_bias():
     precise = Result(stated(data, "double"))
     assert per_run(precise, "squared_bias").tolist() == [3e-14, -2e-14, 1e-9, 0]
     del data.attrs["rounding"]
-    with pytest.raises(InputError, match="^result: has no attribute rounding, so what rounding explains is unknown: an earlier version"):
+    with pytest.raises(
+        InputError, match="^result: has no attribute rounding, so what rounding explains is unknown: an earlier version"
+    ):
         table(data)
 
 
@@ -239,13 +249,17 @@ def test_looks_are_distinct_and_steady():
     labels = [f"rloo[samples={k}]" for k in range(2, 62)] + [f"other_{k}" for k in range(60)]
     assert len({(style.colour, style.marker) for style in line_styles(labels).values()}) == len(labels)
     assert len(set(COLOURS)) == 12 and line_styles(["soft", "exact"]) == line_styles(["exact", "soft"])
-    assert line_styles(["exact"])["exact"] == line_styles(["exact", "rloo[samples=4]"])["exact"], "a name prefers its own colour"
+    assert line_styles(["exact"])["exact"] == line_styles(["exact", "rloo[samples=4]"])["exact"], (
+        "a name prefers its own colour"
+    )
 
 
 def test_samples_are_named_of_all_or_of_none():
     settings = np.array(['{"samples": 4}', '{"samples": 4}', '{"samples": 2, "credit": true}', "{}"], object)
     data = made_up(estimator_settings=("run", settings))
-    data = data.assign_coords(estimator=("run", ["rloo", "rloo[samples=8]", "vimco[credit=true]", "soft"], data["estimator"].attrs))
+    data = data.assign_coords(
+        estimator=("run", ["rloo", "rloo[samples=8]", "vimco[credit=true]", "soft"], data["estimator"].attrs)
+    )
     assert Result(data).estimators == ["rloo[samples=4]", "rloo[samples=8]", "vimco[credit=true,samples=2]", "soft"]
     assert Result(data.isel(run=[0, 2, 3])).estimators == ["rloo", "vimco[credit=true]", "soft"]
     assert select(data, estimator="rloo[samples=4]").sizes["run"] == 1 and "rloo[samples=4]" in format_table(table(data))
@@ -295,7 +309,9 @@ def test_one_seed_and_odd_files_draw(sample):
 def test_families_differ_in_one_parameter_only():
     settings = ['{"samples": 2, "credit": false}', '{"samples": 8, "credit": false}', '{"samples": 4}', "{}"]
     data = made_up(estimator_settings=("run", np.array(settings, object)))
-    data = data.assign_coords(estimator=("run", ["rloo[samples=2]", "rloo[samples=8]", "vimco", "soft"], data["estimator"].attrs))
+    data = data.assign_coords(
+        estimator=("run", ["rloo[samples=2]", "rloo[samples=8]", "vimco", "soft"], data["estimator"].attrs)
+    )
     found = families(Result(data), "samples")
     assert list(found) == [("t", "m")]
     assert [(f.label, f.values) for f in found["t", "m"]] == [("rloo", [2.0, 8.0])]  # vimco has one value, soft has none

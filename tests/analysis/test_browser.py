@@ -16,15 +16,21 @@ def page(browser, sample, tmp_path_factory):
 
 def column(page, name):
     """The texts of a column of the ranking table, for the visible rows."""
-    return page.execute_script("""
+    return page.execute_script(
+        """
         const table = document.getElementById("ranking-table");
         const at = [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent === arguments[0]);
-        return [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[at].textContent);""", name)
+        return [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[at].textContent);""",
+        name,
+    )
 
 
 def click(page, name):
-    page.execute_script("""[...document.querySelectorAll("#ranking-table th button")]
-        .find(button => button.textContent === arguments[0]).click();""", name)
+    page.execute_script(
+        """[...document.querySelectorAll("#ranking-table th button")]
+        .find(button => button.textContent === arguments[0]).click();""",
+        name,
+    )
 
 
 def test_loads_without_errors_and_asks_nobody(page):
@@ -53,7 +59,9 @@ def test_the_table_sorts_by_numbers_and_texts(page):
     up = column(page, "variance × rows")
     assert up != first and sorted(up) == sorted(first)
     known = [number(text) for text in up if text != "–"]
-    assert known == sorted(known) and up[-1] == "–" and max(known) > 10  # "9.5" before "10": as numbers; missing values are last
+    assert (
+        known == sorted(known) and up[-1] == "–" and max(known) > 10
+    )  # "9.5" before "10": as numbers; missing values are last
     click(page, "variance × rows")
     down = column(page, "variance × rows")
     assert [number(text) for text in down if text != "–"] == known[::-1] and down[-1] == "–"
@@ -68,7 +76,11 @@ def test_the_table_filters_by_words(page):
     count = lambda: page.find_element("id", "ranking-table-count").text
     assert len(column(page, "network")) == 24 and count() == "24 of 24 rows"
     field.send_keys("QA rloo")
-    assert column(page, "network") == ["qa · memory_reader"] and column(page, "estimator") == ["rloo[samples=4]"] and count() == "1 of 24 rows"
+    assert (
+        column(page, "network") == ["qa · memory_reader"]
+        and column(page, "estimator") == ["rloo[samples=4]"]
+        and count() == "1 of 24 rows"
+    )
     field.send_keys("nothing of the kind")
     assert column(page, "network") == [] and count() == "0 of 24 rows"
     field.clear()
@@ -79,8 +91,9 @@ def test_the_table_filters_by_words(page):
 @pytest.mark.parametrize("width", [375, 1400])
 @pytest.mark.parametrize("unfolded", [False, True])
 def test_nothing_overflows(page, width, unfolded):
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    )
     page.execute_script("document.querySelectorAll('details').forEach(each => each.open = arguments[0])", unfolded)
     assert page.execute_script("return window.innerWidth") == width
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
@@ -93,15 +106,18 @@ def test_nothing_overflows(page, width, unfolded):
 @pytest.mark.parametrize("width", [400, 1400])
 def test_what_ranks_stays_in_sight(page, width):
     """The names and the ranking value stay visible while the other columns scroll, and leave room for these."""
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    )
     places = """
         const table = document.getElementById("ranking-table"), box = table.parentElement;
         box.scrollLeft = arguments[0];
         return [...table.rows[1].cells].map(cell => { const r = cell.getBoundingClientRect(); return [r.left, r.right]; })
             .concat([[box.getBoundingClientRect().left, box.getBoundingClientRect().right]]);"""
     before, after = page.execute_script(places, 0), page.execute_script(places, 150)
-    heads = page.execute_script("return [...document.getElementById('ranking-table').tHead.rows[0].cells].map(cell => cell.textContent)")
+    heads = page.execute_script(
+        "return [...document.getElementById('ranking-table').tHead.rows[0].cells].map(cell => cell.textContent)"
+    )
     assert heads[:3] == ["estimator", "metric", "rank"]
     assert before[:2] == after[:2] and after[2][0] < before[2][0]
     left, right = after[-1]
@@ -110,7 +126,9 @@ def test_what_ranks_stays_in_sight(page, width):
 
 def test_on_paper_no_table_is_cut(page):
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    )
     try:
         right = page.execute_script("""
             return [...document.querySelectorAll("table")].filter(table => table.checkVisibility()).map(t => t.getBoundingClientRect().right);""")

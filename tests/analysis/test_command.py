@@ -32,15 +32,18 @@ def run(*arguments) -> SimpleNamespace:
 
 
 def test_as_a_command(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "analysis", "report", str(tmp_path / "none.h5")], cwd=ROOT,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "analysis", "report", str(tmp_path / "none.h5")], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 3 and done.stdout == ""
     assert done.stderr == f"analysis: {tmp_path / 'none.h5'}: cannot be read: No such file or directory\n"
 
 
 def test_a_python_without_the_packages_is_told_in_a_line(tmp_path):
     (tmp_path / "analysis").symlink_to(ROOT / "analysis")
-    done = subprocess.run([sys.executable, "-S", "-E", "-m", "analysis", "report", "x.h5"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-m", "analysis", "report", "x.h5"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"analysis: {sys.executable} lacks numpy, ") and "-m pip install numpy" in done.stderr
 
@@ -50,8 +53,12 @@ def test_streams_that_cannot_be_written(sample, tmp_path):
         command = ["/bin/sh", "-c", f'exec "$0" "$@" {redirected}', sys.executable, "-m", "analysis", *map(str, arguments)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         return done.returncode, done.stderr
+
     same = ("compare", sample / "result.h5", sample / "result.h5")
-    assert ended(*same, redirected=">/dev/full") == (2, "analysis: standard output cannot be written: No space left on device\n")
+    assert ended(*same, redirected=">/dev/full") == (
+        2,
+        "analysis: standard output cannot be written: No space left on device\n",
+    )
     assert ended(*same, redirected=">&-") == (2, "analysis: standard output cannot be written: Bad file descriptor\n")
     assert ended(*same, redirected="2>/dev/full") == (0, "")
     assert ended("report", tmp_path / "none.h5", redirected="2>/dev/full") == (3, "")
@@ -88,7 +95,9 @@ def test_draw_takes_figures_estimators_sizes_and_formats(result, tmp_path):
     assert (tmp_path / "p" / "bias_variance.pdf").read_bytes() == drawn  # equal figures give equal files
     every, one = (run(*how, *more).stdout for more in ((), ("--estimator", "rloo")))
     rows = [line for line in every.splitlines() if " rloo" in line]
-    assert rows and [line.split() for line in rows] == [line.split() for line in one.splitlines() if " rloo" in line], "ranks and letters of one family"
+    assert rows and [line.split() for line in rows] == [line.split() for line in one.splitlines() if " rloo" in line], (
+        "ranks and letters of one family"
+    )
     refused = run(*how, "--estimator", "nothing")
     assert refused.returncode == 3 and "no run has estimator nothing" in refused.stderr
     empty = run("draw", result, "--out", tmp_path / "q", "--figure", "variance_against_samples")
@@ -96,7 +105,9 @@ def test_draw_takes_figures_estimators_sizes_and_formats(result, tmp_path):
 
 
 def test_draw_takes_a_metric(result, tmp_path):
-    done = run("draw", result, "--out", tmp_path / "p", "--figure", "metric_curves", "--metric", "metric_none", "--format", "png")
+    done = run(
+        "draw", result, "--out", tmp_path / "p", "--figure", "metric_curves", "--metric", "metric_none", "--format", "png"
+    )
     assert done.returncode == 3 and "metric_none" in done.stderr and "evaluated metrics are: " in done.stderr
     name = re.search(r"evaluated metrics are: (\w+)", done.stderr).group(1)
     done = run("draw", result, "--out", tmp_path / "p", "--figure", "metric_curves", "--metric", name, "--format", "png")
@@ -123,6 +134,7 @@ def test_report_is_one_page_that_stands_alone(result, tmp_path):
 
 def test_report_of_two_thousand_runs_is_no_longer_than_of_seventy(sample):
     from analysis.report import report
+
     data = repeated(load(sample / "result.h5"), 28)
     page = report(data)
     assert data.sizes["run"] == 2016
@@ -147,8 +159,10 @@ def test_draw_goes_on_without_what_is_missing(sample, tmp_path):
     assert "bias_variance: not drawn" in done.stderr and "1 failed" in done.stdout
 
 
-@pytest.mark.parametrize("content, words", [
-    (b"", "is empty"), (b"not HDF5 at all", "not an HDF5 file"), (b"\x89HDF\r\n\x1a\n" + bytes(100), "truncated or damaged")])
+@pytest.mark.parametrize(
+    "content, words",
+    [(b"", "is empty"), (b"not HDF5 at all", "not an HDF5 file"), (b"\x89HDF\r\n\x1a\n" + bytes(100), "truncated or damaged")],
+)
 def test_foreign_bytes(tmp_path, content, words):
     path = tmp_path / "odd.h5"
     path.write_bytes(content)
@@ -158,7 +172,7 @@ def test_foreign_bytes(tmp_path, content, words):
 def test_damage_is_found_wherever_it_is(result):
     whole = result.read_bytes()
     for i in range(0, len(whole), len(whole) // 60):
-        for spoilt in (whole[:i], whole[:i] + bytes([whole[i] ^ 16]) + whole[i + 1:]):
+        for spoilt in (whole[:i], whole[:i] + bytes([whole[i] ^ 16]) + whole[i + 1 :]):
             result.write_bytes(spoilt)
             with pytest.raises(InputError, match="result.h5: "):
                 load(result)
@@ -188,17 +202,25 @@ def test_a_file_without_its_seal(result, tmp_path):
     whole = result.read_bytes()
     at = whole.rfind(b"\nHARDGRAD-SEAL")
     name = whole.index(b"rloo[samples=4]", len(whole) // 3)
-    renamed = whole[:name] + b"rlOO[samples=4]" + whole[name + 15:]
+    renamed = whole[:name] + b"rlOO[samples=4]" + whole[name + 15 :]
     bare = whole[:at]
-    found = {"zeroed": whole[:at] + bytes(len(whole) - at), "half zeroed": whole[:at // 2] + bytes(len(whole) - at // 2),
-             "zeros behind": whole + bytes(600), "changed": renamed + bytes(600), "cut": whole[:at - 1], "cut to zeros": bare[:at // 2] + bytes(600)}
+    found = {
+        "zeroed": whole[:at] + bytes(len(whole) - at),
+        "half zeroed": whole[: at // 2] + bytes(len(whole) - at // 2),
+        "zeros behind": whole + bytes(600),
+        "changed": renamed + bytes(600),
+        "cut": whole[: at - 1],
+        "cut to zeros": bare[: at // 2] + bytes(600),
+    }
     for how, content in found.items():
         result.write_bytes(content)
         for more in ((), ("--unverified",)):
             assert "it has no seal, and its length does not match its HDF5 header" in complaint(3, "report", result, *more), how
     for content in (bare, renamed[:at]):
         result.write_bytes(content)
-        assert "its seal is missing; to read it anyway, use --unverified" in complaint(3, "report", result, "--out", tmp_path / "x")
+        assert "its seal is missing; to read it anyway, use --unverified" in complaint(
+            3, "report", result, "--out", tmp_path / "x"
+        )
     done = run("compare", result, result, "--unverified")
     assert done.returncode == 0 and done.stderr.count("warning: ") == 2
     with pytest.warns(Unverified, match="its seal is missing"):
@@ -249,7 +271,9 @@ def test_a_gradient_without_its_batch(sample, tmp_path):
 
 def test_settings_that_are_no_json(result):
     change(result, lambda f: f["estimator_settings"].__setitem__(0, "{samples"))
-    assert run("report", result, "--out", result.with_suffix(".html"), "--unverified").returncode == 0  # only the figures that need them are missing
+    assert (
+        run("report", result, "--out", result.with_suffix(".html"), "--unverified").returncode == 0
+    )  # only the figures that need them are missing
     words = "estimator_settings is not a JSON object: {samples"
     assert words in result.with_suffix(".html").read_text()
     with pytest.raises(InputError, match=words), pytest.warns(Unverified):
@@ -265,6 +289,7 @@ def test_nan_cells_leave_the_rest(result, tmp_path):
     def spoil(f):
         f["variance"][:30] = np.nan
         f["train_loss"][5] = np.inf
+
     change(result, spoil)
     assert run("draw", result, "--out", tmp_path / "p", "--unverified", "--format", "png").returncode == 0
 
@@ -283,11 +308,14 @@ def test_compare(sample, result, tmp_path):
 
     def slower(f):
         f["heldout_expected_loss"][:18] += 1.0
+
     change(result, slower)
     done = run("compare", sample / "result.h5", result, "--json", "--unverified")
     record = json.loads(done.stdout)
     moved = [c for c in record["cells"] if c["difference"] and c["difference"] > 0.9]
-    assert done.returncode == 0 and len(moved) == 5 and {(c["task"], c["verdict"]) for c in moved} == {("bits", "few seeds")}  # of three seeds
+    assert (
+        done.returncode == 0 and len(moved) == 5 and {(c["task"], c["verdict"]) for c in moved} == {("bits", "few seeds")}
+    )  # of three seeds
     assert "No such file" in complaint(3, "compare", sample / "result.h5", tmp_path / "none.h5")
 
 
@@ -303,9 +331,14 @@ def test_look(sample, tmp_path):
     change(tmp_path / "g.h5", lambda f: f.attrs.__setitem__("model", "another[hops=2]"))
     done = run("look", plain, "--unverified")
     assert done.returncode == 0 and [line.rsplit("/", 1)[1] for line in done.stdout.splitlines()] == [
-        "attention_maps.png", "attention_maps.svg", "attention_entropy.png", "attention_entropy.svg"]
+        "attention_maps.png",
+        "attention_maps.svg",
+        "attention_entropy.png",
+        "attention_entropy.svg",
+    ]
     assert (tmp_path / "g" / "attention_maps.png").read_bytes().startswith(b"\x89PNG")
     assert "another and memory_reader: two files are drawn together for captioner alone; give one file" in changed_complaint(
-        3, "look", plain, sample / "gradient.h5")
+        3, "look", plain, sample / "gradient.h5"
+    )
     change(tmp_path / "g.h5", lambda f: f.__delitem__("logits"))
     assert "has no logits" in changed_complaint(3, "look", plain)

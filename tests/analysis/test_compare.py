@@ -50,7 +50,9 @@ def test_measured_quantities_have_noise_of_their_own():
     after["variance_interval"].values[:2, 0] += 0.2
     row = compare(before, after).cells.set_index(["estimator", "quantity"]).loc[("rloo", "variance")]
     assert row["verdict"] == "within noise" and row["method"] == "measured"
-    assert row["high"] - row["low"] == pytest.approx(2 * 0.5)  # four intervals of half-width 0.5, added in squares, over two seeds
+    assert row["high"] - row["low"] == pytest.approx(
+        2 * 0.5
+    )  # four intervals of half-width 0.5, added in squares, over two seeds
     before, after = made_up(**intervals(0.05)), made_up(**intervals(0.05))
     after["variance"].values[:2, 0] += 0.2
     after["variance_interval"].values[:2, 0] += 0.2
@@ -70,8 +72,13 @@ def test_other_seeds_are_compared_as_independent_and_few_seeds_say_nothing():
 def test_rounding_is_no_change():
     before, after = sweep(1, ["a", "b"], 3), sweep(1, ["a", "b"], 3)
     norm = ("run", "measurement_step"), np.ones((6, 1))
-    before, after = (data.assign(estimand_norm=norm, variance_interval=(("run", "measurement_step", "bound"), data["variance"].values[..., None] * [1.0, 1]))
-                     for data in (before, after))  # exact moments
+    before, after = (
+        data.assign(
+            estimand_norm=norm,
+            variance_interval=(("run", "measurement_step", "bound"), data["variance"].values[..., None] * [1.0, 1]),
+        )
+        for data in (before, after)
+    )  # exact moments
     after["squared_bias"].values += 1e-14
     after["variance"].values *= 1 + 1e-11
     assert set(compare(before, after).cells["verdict"]) == {"same"}
@@ -89,8 +96,25 @@ def test_what_only_one_has_and_what_ran_differently():
     assert "only in the first:\n  a on t0 · m" in text and "cpu: one | another" in text
     parsed = json.loads(json.dumps(as_json(comparison), allow_nan=False))
     assert set(parsed) == {"changed", "cells", "only_first", "only_second", "provenance"}
-    assert parsed["only_second"] == [{"task": "t0", "model": "m", "estimator": "c"}] and parsed["provenance"]["cpu"] == ["one", "another"]
-    assert {"task", "model", "estimator", "quantity", "first", "second", "difference", "low", "high", "p_value", "p_holm", "verdict",
-            "method", "count"} == set(parsed["cells"][0])
+    assert parsed["only_second"] == [{"task": "t0", "model": "m", "estimator": "c"}] and parsed["provenance"]["cpu"] == [
+        "one",
+        "another",
+    ]
+    assert {
+        "task",
+        "model",
+        "estimator",
+        "quantity",
+        "first",
+        "second",
+        "difference",
+        "low",
+        "high",
+        "p_value",
+        "p_holm",
+        "verdict",
+        "method",
+        "count",
+    } == set(parsed["cells"][0])
     with pytest.raises(InputError, match="no task, model and estimator in common"):
         compare(sweep(1, ["a"], 2), sweep(1, ["b"], 2))

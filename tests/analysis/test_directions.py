@@ -66,11 +66,14 @@ def test_the_file_says_which_loss_is_preferred_and_what_is_a_share():
 @pytest.mark.parametrize("task", ["puzzle", "glimpse", "transduce", "translation"])
 def test_a_result_records_what_the_task_declares(task, tmp_path):
     program, every = os.environ["HARDGRAD_BINARY"], declared()
-    listed = {one["name"]: one for one in json.loads(subprocess.run([program, "list", "--json"], capture_output=True, check=True).stdout)["tasks"]}
+    listed = {
+        one["name"]: one
+        for one in json.loads(subprocess.run([program, "list", "--json"], capture_output=True, check=True).stdout)["tasks"]
+    }
     (tmp_path / "s.toml").write_text(f"""name = "s"
 [grid]
 task = "{task}"
-model = "{listed[task]['default_model']}"
+model = "{listed[task]["default_model"]}"
 estimator = ["reinforce"]
 seed = [1]
 [train]
@@ -83,5 +86,7 @@ evaluate_examples = 2
         assert done.returncode == 0, done.stderr
     data = load(tmp_path / "s.h5")
     metrics = [str(name) for name in data.data_vars if str(name).startswith("metric_") and np.isfinite(data[name].values).any()]
-    assert metrics and {name: data[name].attrs["better"] for name in metrics} == {name: "lower" if every[name.removeprefix("metric_")] else "higher" for name in metrics}
+    assert metrics and {name: data[name].attrs["better"] for name in metrics} == {
+        name: "lower" if every[name.removeprefix("metric_")] else "higher" for name in metrics
+    }
     assert all(data[name].attrs["better"] == "lower" for name in data.data_vars if str(name).startswith("heldout_"))

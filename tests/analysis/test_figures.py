@@ -16,15 +16,31 @@ from analysis.statistics import interquartile_mean
 from analysis.style import MARKERS
 from made_up import sweep
 
-KNOWN = ("rloo", "reinforce", "exact", "nvil", "moving_baseline", "entropy_regularised", "variational_bound", "straight_through", "gumbel_softmax",
-         "local_expectation")
+KNOWN = (
+    "rloo",
+    "reinforce",
+    "exact",
+    "nvil",
+    "moving_baseline",
+    "entropy_regularised",
+    "variational_bound",
+    "straight_through",
+    "gumbel_softmax",
+    "local_expectation",
+)
 MODEL = "translator[embedding=64,hidden=128,score=scaled_dot,heads=4,feed=sampled{}]"
 
 
 def drawn(name, panels, estimators, size):
-    labels = [f"{KNOWN[i % len(KNOWN)]}[samples={i + 2},target=elbo,reward_to_go=true]" if i % 3 else f"{KNOWN[i % len(KNOWN)]}{i}" for i in range(estimators)]
+    labels = [
+        f"{KNOWN[i % len(KNOWN)]}[samples={i + 2},target=elbo,reward_to_go=true]" if i % 3 else f"{KNOWN[i % len(KNOWN)]}{i}"
+        for i in range(estimators)
+    ]
     data = sweep(panels, labels, 2)
-    task = np.array([f"translation[source=corpus_of_many_words.de,target=corpus_of_many_words.en,part={t}]" for t in data["task"].values], object)
+    task = np.array(
+        [f"translation[source=corpus_of_many_words.de,target=corpus_of_many_words.en,part={t}]" for t in data["task"].values],
+        object,
+    )
     model = np.array([MODEL.format(f",depth={t[1:]}") for t in data["task"].values], object)
     data = data.assign_coords(task=("run", task, data["task"].attrs), model=("run", model, data["model"].attrs))
     with sized(SIZES[size]):
@@ -39,15 +55,23 @@ def boxes(figure):
         found |= {f"title {i}": ax._left_title, f"x of {i}": ax.xaxis.label, f"y of {i}": ax.yaxis.label}
         for axis in (ax.xaxis, ax.yaxis):  # labels beyond the ends of the axis are not drawn
             low, high = sorted(axis.get_view_interval())
-            found |= {f"tick {axis.axis_name} {k} of {i}": tick.label1 for k, tick in enumerate(axis.get_major_ticks())
-                      if low <= tick.get_loc() <= high}
+            found |= {
+                f"tick {axis.axis_name} {k} of {i}": tick.label1
+                for k, tick in enumerate(axis.get_major_ticks())
+                if low <= tick.get_loc() <= high
+            }
     return {name: artist.get_window_extent() for name, artist in found.items() if name == "legend" or artist.get_text()}
 
 
 def laid_on_another(box):
     """Pairs that overlap by more than rounding, except ticks, which may touch at the ends of their axis."""
     names = [name for name in box if not name.startswith("tick")]
-    return [(a, b) for i, a in enumerate(names) for b in names[i + 1:] if box[a].shrunk(0.98, 0.98).overlaps(box[b].shrunk(0.98, 0.98))]
+    return [
+        (a, b)
+        for i, a in enumerate(names)
+        for b in names[i + 1 :]
+        if box[a].shrunk(0.98, 0.98).overlaps(box[b].shrunk(0.98, 0.98))
+    ]
 
 
 @pytest.mark.parametrize("estimators", [1, 2, 9, 30])
@@ -89,7 +113,7 @@ def test_points_that_coincide_stand_side_by_side():
         markers = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1 and line.get_marker() in MARKERS]
         places = [tuple(line.get_transform().transform((line.get_xdata()[0], line.get_ydata()[0]))) for line in markers]
         assert len(places) == 5
-        apart = [np.hypot(a[0] - b[0], a[1] - b[1]) * 72 / figure.dpi for i, a in enumerate(places) for b in places[i + 1:]]
+        apart = [np.hypot(a[0] - b[0], a[1] - b[1]) * 72 / figure.dpi for i, a in enumerate(places) for b in places[i + 1 :]]
         assert min(apart) > 5  # points; markers are 7.5 across
         together = sorted(x for x, y in places if y == min(q for _, q in places)) if name == "bias_variance" else []
         middle = figure.axes[0].transData.transform((0, 2))[0]
@@ -98,9 +122,11 @@ def test_points_that_coincide_stand_side_by_side():
 
 def test_what_evaluations_are_of():
     """If the last evaluation uses another split than the earlier ones, curves over both name neither split."""
+
     def result(*settings):
         texts = [json.dumps({f"train.{key}": value for key, value in one.items()}) for one in settings]
         return Result(xr.Dataset({"run_settings": ("run", texts)}))
+
     chosen = result({"evaluate_split": "heldout", "final_split": "test"}, {"evaluate_split": "heldout", "final_split": "test"})
     assert chosen.evaluated_on == "test" and chosen.evaluated_along == "evaluated"
     plain = result({"evaluate_split": "heldout", "final_split": "same"}, {})
@@ -117,8 +143,13 @@ def test_final_scores_name_every_estimator_once(size):
     assert list(found)[-1] == OVER_ALL and [one.label for one in found[OVER_ALL]] == ["a", "b", "c"]
     losses = data["heldout_expected_loss"].values[:5, 0]
     assert found["t0", "m"][0].mean.mean == pytest.approx(losses.mean())
-    runs = {one: [(data["heldout_expected_loss"].values[(data["task"].values == t) & (data["estimator"].values == one), 0]) for t in ("t0", "t1", "t2")]
-            for one in "abc"}
+    runs = {
+        one: [
+            (data["heldout_expected_loss"].values[(data["task"].values == t) & (data["estimator"].values == one), 0])
+            for t in ("t0", "t1", "t2")
+        ]
+        for one in "abc"
+    }
     ends = [(min(runs[e][k].min() for e in "abc"), max(runs[e][k].max() for e in "abc")) for k in range(3)]
     scaled = np.sort(np.concatenate([(high - values) / (high - low) for values, (low, high) in zip(runs["b"], ends)]))
     assert found[OVER_ALL][1].mean.mean == pytest.approx(interquartile_mean(scaled))

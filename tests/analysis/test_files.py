@@ -24,12 +24,16 @@ def groups_of(path):
         return ["/", *(f"/{name}" for name in f if isinstance(f[name], h5py.Group))]
 
 
-@pytest.mark.parametrize("lead", [
-    lambda file, other: file.__setitem__("elsewhere", h5py.ExternalLink(other, "/variance")),
-    lambda file, other: file.__setitem__("elsewhere", h5py.SoftLink("/variance")),
-    lambda file, other: file.create_dataset("elsewhere", (1,), "f8", external=[(str(other), 0, 8)]),
-    lambda file, other: file.create_virtual_dataset("elsewhere", virtual_of(other)),
-    lambda file, other: file.create_group("tuning").__setitem__("elsewhere", h5py.ExternalLink(other, "/variance"))])
+@pytest.mark.parametrize(
+    "lead",
+    [
+        lambda file, other: file.__setitem__("elsewhere", h5py.ExternalLink(other, "/variance")),
+        lambda file, other: file.__setitem__("elsewhere", h5py.SoftLink("/variance")),
+        lambda file, other: file.create_dataset("elsewhere", (1,), "f8", external=[(str(other), 0, 8)]),
+        lambda file, other: file.create_virtual_dataset("elsewhere", virtual_of(other)),
+        lambda file, other: file.create_group("tuning").__setitem__("elsewhere", h5py.ExternalLink(other, "/variance")),
+    ],
+)
 def test_nothing_is_read_from_another_file(sample, tmp_path, lead):
     shutil.copy(sample / "result.h5", tmp_path / "r.h5")
     with h5py.File(tmp_path / "r.h5", "a") as file:
@@ -126,8 +130,20 @@ def test_merged_numbers_are_chunked_and_compressed(sample):
         assert f["status"].attrs["flag_values"].tolist() == [0, 1, 2] and f["status"].attrs["flag_values"].dtype == np.uint8
         assert np.isnan(f["variance"].attrs["_FillValue"]) and np.isnan(f["variance"].fillvalue)
         assert "grüß" in f["configuration"][()].decode()
-        for name in ("Conventions", "created_at", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel",
-                     "instruction_set", "cpu", "threads", "plan_hash"):
+        for name in (
+            "Conventions",
+            "created_at",
+            "git_commit",
+            "git_dirty",
+            "compiler",
+            "flags",
+            "blas",
+            "blas_kernel",
+            "instruction_set",
+            "cpu",
+            "threads",
+            "plan_hash",
+        ):
             assert name in f.attrs
 
 
@@ -170,7 +186,9 @@ def test_rhdf5_reads_it(sample):
         pytest.skip("R is not installed")
     if subprocess.run(["Rscript", "-e", "library(rhdf5)"], capture_output=True).returncode:
         pytest.skip("R has no package rhdf5")
-    done = subprocess.run(["Rscript", "-", str(sample / "result.h5")], input=READ_IN_R, capture_output=True, text=True, timeout=3000)
+    done = subprocess.run(
+        ["Rscript", "-", str(sample / "result.h5")], input=READ_IN_R, capture_output=True, text=True, timeout=3000
+    )
     assert done.returncode == 0, done.stderr
     lines = [line.strip() for line in done.stdout.splitlines()]
     with h5py.File(sample / "result.h5") as f:

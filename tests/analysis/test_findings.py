@@ -12,8 +12,13 @@ from analysis.report import report
 from analysis.result import Result
 from made_up import stated, sweep
 
-AIMS = {"exact": "expected_loss", "rloo": "expected_loss", "reinforce": "expected_loss", "straight_through": "expected_loss",
-        "exact_marginal": "marginal_likelihood"}
+AIMS = {
+    "exact": "expected_loss",
+    "rloo": "expected_loss",
+    "reinforce": "expected_loss",
+    "straight_through": "expected_loss",
+    "exact_marginal": "marginal_likelihood",
+}
 VARIANCE = {"exact": 0.0, "exact_marginal": 0.0, "rloo": 0.5, "reinforce": 20.0, "straight_through": 0.25}
 
 
@@ -22,7 +27,10 @@ def trained(scores: dict[str, float], seeds: int = 6, noise: float = 0.01, task:
     the others are known to be unbiased."""
     data, random = sweep(1, list(scores), seeds), np.random.default_rng(seed)
     names = [str(name) for name in data["estimator"].values]
-    data["metric_exact_match"] = (("run", "evaluation_step"), np.array([scores[n] for n in names])[:, None] + noise * random.normal(size=(len(names), 1)))
+    data["metric_exact_match"] = (
+        ("run", "evaluation_step"),
+        np.array([scores[n] for n in names])[:, None] + noise * random.normal(size=(len(names), 1)),
+    )
     at = ("run", "measurement_step")
     data["own_target"] = (at, np.array([[AIMS[n]] for n in names], object))
     data["known_unbiased"] = (at, np.array([["no" if n == "straight_through" else "yes"] for n in names], object))
@@ -33,7 +41,9 @@ def trained(scores: dict[str, float], seeds: int = 6, noise: float = 0.01, task:
 
 
 def test_each_finding_is_said_with_its_numbers():
-    data = trained({"exact": 0.70, "rloo": 0.69, "reinforce": 0.026, "straight_through": 0.9, "exact_marginal": 0.99}, seeds=8, noise=1e-3)
+    data = trained(
+        {"exact": 0.70, "rloo": 0.69, "reinforce": 0.026, "straight_through": 0.9, "exact_marginal": 0.99}, seeds=8, noise=1e-3
+    )
     assert findings(Result(data)) == [
         "On t0 after 100 steps leave-one-out (rloo) ends at 69.0% exact match, REINFORCE, with 40 times the variance of one gradient, at 2.6% (p = .0078, "
         "8 seeds).",
@@ -41,11 +51,18 @@ def test_each_finding_is_said_with_its_numbers():
         "loss without noise, at 70.0% (p = .0078, 8 seeds).",
         "On t0 after 100 steps straight-through, biased by 50% of the gradient, ends at 90.0% exact match, leave-one-out (rloo), the best unbiased sample, "
         "at 69.0% (p = .0078, 8 seeds).",
-        "On t0, at step 0, REINFORCE has 40 times the variance of leave-one-out (rloo); the mean of straight-through is off by 50% of the gradient."]
+        "On t0, at step 0, REINFORCE has 40 times the variance of leave-one-out (rloo); the mean of straight-through is off by 50% of the gradient.",
+    ]
     page = report(data)
-    assert page.index('id="findings"') < page.index("On t0 after 100 steps leave-one-out (rloo) ends at 69.0%") < page.index('id="ranking"')
+    assert (
+        page.index('id="findings"')
+        < page.index("On t0 after 100 steps leave-one-out (rloo) ends at 69.0%")
+        < page.index('id="ranking"')
+    )
     warned = data.assign(measurement_unsupported=(("run", "measurement_step"), np.ones((data.sizes["run"], 1), np.uint8)))
-    assert not any("biased by" in line or "is off by" in line for line in findings(Result(warned))), "a bias with a mark is not quoted"
+    assert not any("biased by" in line or "is off by" in line for line in findings(Result(warned))), (
+        "a bias with a mark is not quoted"
+    )
 
 
 def with_rows(data: xr.Dataset, rows: dict[str, float], half: dict[str, float]) -> xr.Dataset:
@@ -55,19 +72,35 @@ def with_rows(data: xr.Dataset, rows: dict[str, float], half: dict[str, float]) 
     first = np.array([half[name] for name in names])[:, None] + scores - scores.mean()
     data = data.drop_vars(["metric_exact_match", "heldout_expected_loss", "evaluation_step"])
     spent = np.array([rows[name] for name in names])[:, None] * [0.5, 1.0]
-    data = data.assign(metric_exact_match=(("run", "evaluation_step"), np.hstack([first, scores])), train_loss=(("run", "step"), spent * 0),
-                       train_rows=(("run", "step"), spent)).assign_coords(evaluation_step=[50, 100], step=[50, 100])
+    data = data.assign(
+        metric_exact_match=(("run", "evaluation_step"), np.hstack([first, scores])),
+        train_loss=(("run", "step"), spent * 0),
+        train_rows=(("run", "step"), spent),
+    ).assign_coords(evaluation_step=[50, 100], step=[50, 100])
     return stated(data)
 
 
 def test_a_comparison_says_what_it_cost_and_how_it_ends_at_equal_rows():
-    data = with_rows(trained({"rloo": 0.8, "reinforce": 0.2}, seeds=8, noise=1e-3), {"rloo": 2000, "reinforce": 1000}, {"rloo": 0.25, "reinforce": 0.1})
-    data["metric_exact_match"].values[data["estimator"].values == "rloo", 0] = 0.2 + 0.1 * np.random.default_rng(1).normal(size=8)
-    assert findings(Result(data))[0].startswith("On t0 after 100 steps leave-one-out (rloo, 2,000 rows) ends at 80.0% exact match, REINFORCE (1,000 rows), with 40 times "
-                                        "the variance of one gradient, at 20.0% (p = .0078, 8 seeds); at equal rows (1,000) at 2")
-    assert "and 20.0% (p = " in findings(Result(data))[0] and "p = .0078, 8 seeds); at equal rows (1,000)" in findings(Result(data))[0]
+    data = with_rows(
+        trained({"rloo": 0.8, "reinforce": 0.2}, seeds=8, noise=1e-3),
+        {"rloo": 2000, "reinforce": 1000},
+        {"rloo": 0.25, "reinforce": 0.1},
+    )
+    data["metric_exact_match"].values[data["estimator"].values == "rloo", 0] = 0.2 + 0.1 * np.random.default_rng(1).normal(
+        size=8
+    )
+    assert findings(Result(data))[0].startswith(
+        "On t0 after 100 steps leave-one-out (rloo, 2,000 rows) ends at 80.0% exact match, REINFORCE (1,000 rows), with 40 times "
+        "the variance of one gradient, at 20.0% (p = .0078, 8 seeds); at equal rows (1,000) at 2"
+    )
+    assert (
+        "and 20.0% (p = " in findings(Result(data))[0]
+        and "p = .0078, 8 seeds); at equal rows (1,000)" in findings(Result(data))[0]
+    )
     unknown = data.isel(evaluation_step=[1])
-    assert findings(Result(unknown))[0].endswith("; no comparison at equal rows, for lack of evaluations (train.evaluate_every).")
+    assert findings(Result(unknown))[0].endswith(
+        "; no comparison at equal rows, for lack of evaluations (train.evaluate_every)."
+    )
     few = data.copy(deep=True)
     few["metric_exact_match"].values[(few["estimator"].values == "rloo") & (few["seed"].values > 2)] = np.nan
     few["status"].values[(few["estimator"].values == "rloo") & (few["seed"].values > 2)] = 2
@@ -79,10 +112,16 @@ def test_failed_runs_are_counted_and_named():
     of = data["estimator"].values == "rloo"
     data["status"].values[of & (data["seed"].values < 2)] = 1
     data["metric_exact_match"].values[of & (data["seed"].values < 2)] = np.nan
-    assert findings(Result(data))[0] == "On t0 runs failed or had an infinite loss, and count as the worst score: 2 of 8 of leave-one-out (rloo)."
+    assert (
+        findings(Result(data))[0]
+        == "On t0 runs failed or had an infinite loss, and count as the worst score: 2 of 8 of leave-one-out (rloo)."
+    )
     other = trained({"rloo": 0.8, "reinforce": 0.2, "exact": 0.9}, seeds=8, noise=1e-3).drop_vars("metric_exact_match")
     other["heldout_expected_loss"].values[(other["estimator"].values == "exact") & (other["seed"].values == 3)] = np.inf
-    assert findings(Result(other))[0] == "On t0 runs failed or had an infinite loss, and count as the worst score: 1 of 8 of exact."
+    assert (
+        findings(Result(other))[0]
+        == "On t0 runs failed or had an infinite loss, and count as the worst score: 1 of 8 of exact."
+    )
     shown = answer(other).set_index("estimator")
     assert shown.loc["exact", "failed"] == 1 and shown.loc["exact", "seeds"] == 8 and np.isfinite(shown["score"]).all()
     assert table(other).set_index("estimator").loc["exact", "final_loss"] == np.inf and "infinite" in format_table(table(other))
@@ -91,7 +130,9 @@ def test_failed_runs_are_counted_and_named():
 
 def test_a_network_whose_runs_all_fail_is_said():
     parts = [trained({"rloo": 0.8, "reinforce": 0.2}, seeds=8, task=f"t{i}") for i in range(2)]
-    data = xr.concat([part.assign_coords(run=part["run"] + 100 * i) for i, part in enumerate(parts)], "run", combine_attrs="override")
+    data = xr.concat(
+        [part.assign_coords(run=part["run"] + 100 * i) for i, part in enumerate(parts)], "run", combine_attrs="override"
+    )
     gone = data["task"].values == "t1"
     for name in ("metric_exact_match", "heldout_expected_loss"):
         data[name].values[gone] = np.nan
@@ -112,12 +153,19 @@ def test_noise_is_no_finding():
         alarms += any("p <" in line or "p =" in line for line in said)
     assert alarms <= 7
     said = findings(Result(trained({"rloo": 0.5, "reinforce": 0.5}, noise=0.1)))
-    assert any(line.startswith("On t0 after 100 steps no estimator differs from the best beyond noise: exact match from ") for line in said), said
+    assert any(
+        line.startswith("On t0 after 100 steps no estimator differs from the best beyond noise: exact match from ")
+        for line in said
+    ), said
 
 
 def test_at_most_five_and_every_network_before_any_twice():
-    parts = [trained({"exact": 0.7, "rloo": 0.69, "reinforce": 0.1, "exact_marginal": 0.99}, seeds=8, task=f"t{i}") for i in range(4)]
-    data = xr.concat([part.assign_coords(run=part["run"] + 100 * i) for i, part in enumerate(parts)], "run", combine_attrs="override")
+    parts = [
+        trained({"exact": 0.7, "rloo": 0.69, "reinforce": 0.1, "exact_marginal": 0.99}, seeds=8, task=f"t{i}") for i in range(4)
+    ]
+    data = xr.concat(
+        [part.assign_coords(run=part["run"] + 100 * i) for i, part in enumerate(parts)], "run", combine_attrs="override"
+    )
     said = findings(Result(data))
     assert len(said) == MOST and all(any(line.startswith(f"On t{i}") for line in said) for i in range(4))
 
@@ -125,7 +173,8 @@ def test_at_most_five_and_every_network_before_any_twice():
 def test_without_training_or_measurements():
     data = trained({"rloo": 0.5, "reinforce": 0.5})
     assert findings(Result(data.drop_vars(["heldout_expected_loss", "metric_exact_match", "evaluation_step"]))) == [
-        "On t0, at step 0, REINFORCE has 40 times the variance of leave-one-out (rloo)."]
+        "On t0, at step 0, REINFORCE has 40 times the variance of leave-one-out (rloo)."
+    ]
     assert findings(Result(data.isel(run=data["seed"].values == 0))) == [], "one seed"
 
 
@@ -136,7 +185,10 @@ def test_of_many_estimators_each_is_compared_with_leave_one_out():
         AIMS.setdefault(name, "expected_loss"), VARIANCE.setdefault(name, 0.5)
     data = trained(scores, seeds=10, noise=0.01)
     assert findings(Result(data))[0].startswith("On t0 after 100 steps leave-one-out (rloo) ends at 59.9%")
-    assert "of 13 others, beyond noise, 1 better, such as exact with 90." in findings(Result(data))[0] and "; 1 worse, such as REINFORCE with " in findings(Result(data))[0]
+    assert (
+        "of 13 others, beyond noise, 1 better, such as exact with 90." in findings(Result(data))[0]
+        and "; 1 worse, such as REINFORCE with " in findings(Result(data))[0]
+    )
     page = report(data)
     assert "behind rloo" in page and "rloo (baseline)" in page and findings(Result(data))[0] in page
     assert "behind the best" in report(trained({name: scores[name] for name in list(scores)[:12]}, seeds=10))

@@ -15,8 +15,17 @@ from made_up import made_up, sweep
 
 def test_without_any_one_variable_a_result_is_read_or_refused(sample):
     whole = select(load(sample / "result.h5"), task="qa")
-    functions = [table, tidy, answer, pareto, bias_tests, aggregates, improvement_probabilities,
-                 lambda data: compare(whole, data), lambda data: compare(data, whole)]
+    functions = [
+        table,
+        tidy,
+        answer,
+        pareto,
+        bias_tests,
+        aggregates,
+        improvement_probabilities,
+        lambda data: compare(whole, data),
+        lambda data: compare(data, whole),
+    ]
     refused = set()
     for name in set(map(str, whole.variables)) - {"run", "task", "model", "estimator", "status", "reason"}:
         damaged = [whole.drop_vars(name)]
@@ -48,13 +57,21 @@ def test_select_by_name_spec_and_list(sample):
 
 def test_tidy_has_a_row_per_measurement_and_a_column_per_setting():
     settings = np.array(['{"samples": 4, "credit": true}'] * 2 + ["{}"] * 2, object)
-    ds = made_up(estimator_settings=("run", settings),
-                 variance_interval=(("run", "measurement_step", "bound"), np.arange(16.0).reshape(4, 2, 2)))
+    ds = made_up(
+        estimator_settings=("run", settings),
+        variance_interval=(("run", "measurement_step", "bound"), np.arange(16.0).reshape(4, 2, 2)),
+    )
     ds["variance"][0, 1] = ds["squared_bias"][0, 1] = ds["variance_interval"][0, 1] = np.nan
     frame = tidy(ds)
     assert len(frame) == 7 and frame["measurement_step"].tolist() == [0, 0, 5, 0, 5, 0, 5]
     row = frame[(frame.estimator == "rloo") & (frame.seed == 2) & (frame.measurement_step == 0)].iloc[0]
-    assert (row["variance"], row["variance_low"], row["variance_high"], row["setting_samples"], row["status"]) == (3, 4, 5, 4, "ok")
+    assert (row["variance"], row["variance_low"], row["variance_high"], row["setting_samples"], row["status"]) == (
+        3,
+        4,
+        5,
+        4,
+        "ok",
+    )
     assert pd.isna(frame[frame.estimator == "soft"]["setting_samples"]).all()
     assert tidy(ds, "run")["run"].tolist() == [0, 1, 2, 3]
     assert tidy(ds, "evaluation_step")["heldout_expected_loss"].tolist() == [9, 2, 9, 4, 1, 1]
@@ -85,7 +102,11 @@ def test_bias_tests_correct_for_their_number():
     frame = bias_tests(made_up(bias_p_value=(("run", "measurement_step"), p)))
     assert frame["p_value"].tolist() == [0.02, 1e-9, 0.04]
     assert np.allclose(frame["p_holm"], [0.04, 3e-9, 0.04]) and frame["biased"].all()
-    assert bias_tests(made_up(bias_p_value=(("run", "measurement_step"), p)), level=1e-3)["biased"].tolist() == [False, True, False]
+    assert bias_tests(made_up(bias_p_value=(("run", "measurement_step"), p)), level=1e-3)["biased"].tolist() == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_what_replicates_do_not_support_is_marked_and_finds_no_bias():
@@ -98,7 +119,11 @@ def test_what_replicates_do_not_support_is_marked_and_finds_no_bias():
     assert "replicates do not support it" in " ".join(text.split())
     known = data.assign(exact_variance=(("run", "measurement_step"), [[2.5, 9], [3.5, 9], [np.nan, 9], [np.nan, 9]]))
     frame = table(known).set_index("estimator")
-    assert frame.loc["rloo", "variance"] == 3 and not frame.loc["rloo", "variance_unsupported"] and frame.loc["rloo", "squared_bias_unsupported"]
+    assert (
+        frame.loc["rloo", "variance"] == 3
+        and not frame.loc["rloo", "variance_unsupported"]
+        and frame.loc["rloo", "squared_bias_unsupported"]
+    )
     assert frame.loc["soft", "variance"] == 0  # sampled
 
 

@@ -48,7 +48,9 @@ def test_a_setting_that_is_not_shown_costs_a_row(pages):
 def test_of_every_estimator_the_best_is_shown():
     data = sweep(2, ["a", "b"], 2)
     rate = np.where(data["seed"].values == 0, "0.1", "1")
-    data = data.assign_coords(rate=("run", rate, {"grid_axis": "train.learning_rate"}), seed=("run", np.zeros(8, int), data["seed"].attrs))
+    data = data.assign_coords(
+        rate=("run", rate, {"grid_axis": "train.learning_rate"}), seed=("run", np.zeros(8, int), data["seed"].attrs)
+    )
     frame = table(data)
     assert frame["estimator"].tolist()[:4] == ["a", "a", "b", "b"] or frame["estimator"].tolist()[4:] == ["a", "a", "b", "b"]
     two = frame[leading(frame, 2)]

@@ -31,8 +31,22 @@ def test_installs_in_place(tmp_path):
     if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode:
         pytest.skip("pip is not installed")
     shutil.copytree(ROOT / "analysis", tmp_path / "analysis", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    run(PYTHON, "-m", "pip", "install", "--quiet", "--user", "--break-system-packages", "--no-build-isolation", "--no-deps", "--no-index",
-        "--editable", str(tmp_path / "analysis"), cwd=tmp_path, PYTHONUSERBASE=str(tmp_path / "base"))
+    run(
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--user",
+        "--break-system-packages",
+        "--no-build-isolation",
+        "--no-deps",
+        "--no-index",
+        "--editable",
+        str(tmp_path / "analysis"),
+        cwd=tmp_path,
+        PYTHONUSERBASE=str(tmp_path / "base"),
+    )
     code = "import analysis.views, analysis.statistics; print(analysis.__file__)"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

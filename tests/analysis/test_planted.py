@@ -24,13 +24,25 @@ def planted(studies, effects, seeds, rates, seed):
     own = 0.3 * random.normal(size=(studies, 1, 1, seeds))
     loss = own + np.array(effects)[:, None, None] + np.array([RATES[rate] for rate in rates])[:, None]
     loss = loss + NOISE * random.normal(size=(studies, len(effects), len(rates), seeds))
-    grid = [[f"t{t}", "m", f"e{e}", rate, s] for t in range(studies) for e in range(len(effects)) for rate in rates for s in range(seeds)]
+    grid = [
+        [f"t{t}", "m", f"e{e}", rate, s]
+        for t in range(studies)
+        for e in range(len(effects))
+        for rate in rates
+        for s in range(seeds)
+    ]
     names = {"task": "task", "model": "model", "estimator": "estimator", "rate": "train.learning_rate", "seed": "seed"}
-    data = xr.Dataset({"status": ("run", np.zeros(len(grid), np.uint8), {"flag_meanings": "ok failed skipped"}),
-                       "reason": ("run", np.array([""] * len(grid), object)),
-                       "heldout_expected_loss": (("run", "evaluation_step"), loss.reshape(-1, 1))},
-                      coords={"evaluation_step": [100], "run": range(len(grid))})
-    return stated(data).assign_coords({name: ("run", list(column), {"grid_axis": axis}) for (name, axis), column in zip(names.items(), zip(*grid))})
+    data = xr.Dataset(
+        {
+            "status": ("run", np.zeros(len(grid), np.uint8), {"flag_meanings": "ok failed skipped"}),
+            "reason": ("run", np.array([""] * len(grid), object)),
+            "heldout_expected_loss": (("run", "evaluation_step"), loss.reshape(-1, 1)),
+        },
+        coords={"evaluation_step": [100], "run": range(len(grid))},
+    )
+    return stated(data).assign_coords(
+        {name: ("run", list(column), {"grid_axis": axis}) for (name, axis), column in zip(names.items(), zip(*grid))}
+    )
 
 
 def least(trials, share):
@@ -38,8 +50,11 @@ def least(trials, share):
     return int(stats.binom.ppf(0.001, trials, share))
 
 
-DESIGNS = {"near": ([0, 0, 0.05, 0.1, 0.2], 6, ["0.1"]), "tuned": ([0, 0, 0.1, 0.1], 6, list(RATES)),
-           "two tuned": ([0, 0.1], 10, list(RATES))}  # losses, seeds, rates
+DESIGNS = {
+    "near": ([0, 0, 0.05, 0.1, 0.2], 6, ["0.1"]),
+    "tuned": ([0, 0, 0.1, 0.1], 6, list(RATES)),
+    "two tuned": ([0, 0.1], 10, list(RATES)),
+}  # losses, seeds, rates
 STUDIES = 120
 
 
@@ -48,7 +63,9 @@ def found(request):
     """The answers for many studies of a design; for each row the true difference to the estimator with the verdict best."""
     effects, seeds, rates = DESIGNS[request.param]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["analysis.answer"], "pairs_needed", lambda *_, **__: 2.0)  # the slowest part, tested separately
+        patch.setattr(
+            sys.modules["analysis.answer"], "pairs_needed", lambda *_, **__: 2.0
+        )  # the slowest part, tested separately
         rows = answer(planted(STUDIES, effects, seeds, rates, seed=5))
     truth = np.array(effects)[rows["estimator"].str[1:].astype(int)]
     rows["truth"] = truth
@@ -56,7 +73,9 @@ def found(request):
 
 
 def test_intervals_to_the_best_that_was_chosen_hold_all_at_once(found):
-    inside = (found["difference_low"] <= found["true_difference"] + 1e-12) & (found["true_difference"] - 1e-12 <= found["difference_high"])
+    inside = (found["difference_low"] <= found["true_difference"] + 1e-12) & (
+        found["true_difference"] - 1e-12 <= found["difference_high"]
+    )
     assert inside.groupby(found["task"]).all().sum() >= least(STUDIES, 0.95)
 
 
@@ -100,7 +119,12 @@ def test_the_study_would_find_plain_t_tests_wrong():
     """The same study with Student's t as it is."""
     studies, pairs = 200, ESTIMATORS * (ESTIMATORS - 1) / 2
     counts = {}
-    for kind, seeds in (("solved or not, p = .5", 2), ("solved or not, p = .5", 3), ("one of two states", 2), ("lognormal, unequal 1 to 6", 8)):
+    for kind, seeds in (
+        ("solved or not, p = .5", 2),
+        ("solved or not, p = .5", 3),
+        ("one of two states", 2),
+        ("lognormal, unequal 1 to 6", 8),
+    ):
         random, counts[kind, seeds] = np.random.default_rng(1), 0
         for _ in range(studies):
             x = KINDS[kind](random, (ESTIMATORS, seeds))
@@ -118,4 +142,6 @@ def test_five_seeds_decide_nothing_and_six_show_a_clear_difference():
         assert (differences.low[1, 0] > 0) == (seeds >= 6) and np.isnan(differences.low[1, 0]) == (seeds < 6)
         assert differences.p_corrected[1, 0] >= 2.0 ** (1 - seeds) and differences.p_value[1, 0] >= 2.0 ** (1 - seeds)
     equal = pairwise_differences(np.array([[0.5] * 8, [0.4] * 8, [0.3, 0.4] * 4]))
-    assert 0 < equal.low[0, 1] < 0.1 < equal.high[0, 1] < 0.3, "equal differences are no more certain than the scores' resolution"
+    assert 0 < equal.low[0, 1] < 0.1 < equal.high[0, 1] < 0.3, (
+        "equal differences are no more certain than the scores' resolution"
+    )

@@ -1,4 +1,5 @@
 """Every number in a table of results/reference comes from a committed file, or its section says that it was not re-made."""
+
 import re
 
 import numpy as np
@@ -37,7 +38,7 @@ def test_a_changed_digit_on_a_page_is_noticed(files):
     text = page.read_text("utf-8")
     for place in re.finditer(r"<!-- (?:table|number) \w+ -->\n?(.*?)<!-- end -->", text, re.S):
         at = place.start(1) + max(match.start() for match in re.finditer(r"\d", place[1]))
-        wrong = text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1:]
+        wrong = text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1 :]
         assert rewritten(wrong, *files) == text
 
 
@@ -46,8 +47,12 @@ def test_a_changed_number_in_a_file_is_noticed(files):
     for make, known in ((markdown, found.table), (number, found.number)):
         for name, one in known.items():
             study = next(each for each in studies if each.name == one["study"])
-            quantities = {column["quantity"] for column in one.get("columns", [one]) if isinstance(column, dict)} | ({"variance"} if "network" in one else set())
-            other = study._replace(result=Result(study.result.data.assign({q: study.result.data[q] * 1.5 + 0.01 for q in quantities})))
+            quantities = {column["quantity"] for column in one.get("columns", [one]) if isinstance(column, dict)} | (
+                {"variance"} if "network" in one else set()
+            )
+            other = study._replace(
+                result=Result(study.result.data.assign({q: study.result.data[q] * 1.5 + 0.01 for q in quantities}))
+            )
             assert make(one, [other]) != make(one, [study]), name
 
 
@@ -57,7 +62,7 @@ def test_other_tables_say_that_they_were_not_remade(page):
     top, *sections = re.split(r"^## ", text, flags=re.M)
     for section in sections or [top]:
         typed = re.search(r"^\|---", section, re.M)
-        numbers = typed and re.search(r"^\|.*\d.*\|$", section[typed.end():], re.M)
+        numbers = typed and re.search(r"^\|.*\d.*\|$", section[typed.end() :], re.M)
         assert not numbers or NOT_REMADE in section or NOT_REMADE in top, f"{page.name}, {section.strip().splitlines()[0]}"
 
 
@@ -72,12 +77,20 @@ def test_the_words_of_a_page_are_those_of_its_script(name):
 def test_a_cell_is_of_one_row_of_runs():
     data = sweep(2, ["a", "b"], 2)
     study = Study("planted", REFERENCE, Result(data), False)
-    table = {"name": "t", "study": "planted", "head": ["estimator"], "rows": [{"words": ["a"], "estimator": "a"}],
-             "columns": [{"title": "v", "quantity": "variance", "show": "mean", "of": {"task": "t1"}}]}
+    table = {
+        "name": "t",
+        "study": "planted",
+        "head": ["estimator"],
+        "rows": [{"words": ["a"], "estimator": "a"}],
+        "columns": [{"title": "v", "quantity": "variance", "show": "mean", "of": {"task": "t1"}}],
+    }
     assert markdown(table, [study]) == "| estimator | v |\n| --- | --- |\n| a | 1 |\n"
     several = {"name": "n", "study": "planted", "of": {"estimator": "b"}, "quantity": "variance", "show": "range"}
     assert number(several, [study]) == "2" and number({**several, "of": {}}, [study]) == "1 to 2"
-    assert markdown({"name": "t", "study": "planted", "network": "t1", "columns": ["variance"]}, [study]).splitlines()[2:] == ["| `a` | 1 |", "| `b` | 2 |"]
+    assert markdown({"name": "t", "study": "planted", "network": "t1", "columns": ["variance"]}, [study]).splitlines()[2:] == [
+        "| `a` | 1 |",
+        "| `b` | 2 |",
+    ]
     some = {"name": "t", "study": "planted", "network": "t1", "estimators": ["b"], "columns": ["variance"]}
     assert markdown(some, [study]).splitlines()[2:] == ["| `b` | 2 |"]
     with pytest.raises(InputError, match="has no c"):

@@ -15,7 +15,10 @@ def trained():
     losses = np.full((4, 20), 5.0)
     losses[0, -1], losses[1, -2:] = 0, 1  # one batch with a low loss does not decide
     losses[2] = np.nan
-    return made_up(train_loss=(("run", "step"), losses), metric_accuracy=(("run", "evaluation_step"), [[0, 0.9], [0, 0.4], [0, 1.0], [0, 0.5]]))
+    return made_up(
+        train_loss=(("run", "step"), losses),
+        metric_accuracy=(("run", "evaluation_step"), [[0, 0.9], [0, 0.4], [0, 1.0], [0, 0.5]]),
+    )
 
 
 def test_training_chooses():

@@ -5,7 +5,18 @@ import json
 import numpy as np
 import pytest
 
-from analysis import Result, aggregates, answer, bias_tests, improvement_probabilities, pareto, restart_table, restarts, table, tidy
+from analysis import (
+    Result,
+    aggregates,
+    answer,
+    bias_tests,
+    improvement_probabilities,
+    pareto,
+    restart_table,
+    restarts,
+    table,
+    tidy,
+)
 from analysis.compare import compare
 from analysis.report import report
 from made_up import made_up, stated, sweep
@@ -16,8 +27,11 @@ def data():
     found = sweep(2, ["a", "b"], 6)
     settings = [json.dumps({"train.steps": 100, "train.evaluate_split": "test"})] * found.sizes["run"]
     found["train_loss"] = (("run", "step"), found["heldout_expected_loss"].values)
-    return stated(found.assign(run_settings=("run", np.array(settings, object)), estimator_settings=("run", np.array(settings, object)))
-                  .assign_coords(step=[100]))
+    return stated(
+        found.assign(
+            run_settings=("run", np.array(settings, object)), estimator_settings=("run", np.array(settings, object))
+        ).assign_coords(step=[100])
+    )
 
 
 def test_a_view_takes_a_dataset_or_a_result(data):

@@ -1,4 +1,5 @@
 """The site: verdicts on planted numbers, the committed files, and comparisons with a user's file."""
+
 import gzip
 import io
 import json
@@ -32,8 +33,15 @@ def claim(**more):
     return {"name": "c", "says": "s", "source": "x", "study": "planted", "quantity": "heldout_expected_loss", **more}
 
 
-@pytest.mark.parametrize("order, effect, verdict", [
-    (["a", "b"], 1, "reproduced"), (["b", "a"], 1, "not reproduced"), (["a", "b"], 0, "undecided"), (["a", "c", "b"], 1, "not reproduced")])
+@pytest.mark.parametrize(
+    "order, effect, verdict",
+    [
+        (["a", "b"], 1, "reproduced"),
+        (["b", "a"], 1, "not reproduced"),
+        (["a", "b"], 0, "undecided"),
+        (["a", "c", "b"], 1, "not reproduced"),
+    ],
+)
 def test_an_order_is_judged_by_its_differences(order, effect, verdict):
     found = claims.tested(claim(order=order), [study(sweep(1, ["a", "b", "c"], 10, effect))])
     assert found.verdict == verdict and len(found.steps) == len(order) - 1
@@ -45,7 +53,9 @@ def test_ratios_of_variances_are_those_of_the_numbers():
     verdict = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
     middle = float(verdict.steps[0][1].split()[0])
     values = data["variance"].values[:, 0]
-    assert verdict.verdict == "reproduced" and middle == pytest.approx(np.exp(np.log(values[8:] / values[:8]).mean()), rel=0.005)
+    assert verdict.verdict == "reproduced" and middle == pytest.approx(
+        np.exp(np.log(values[8:] / values[:8]).mean()), rel=0.005
+    )
 
 
 def test_too_few_seeds_decide_about_measured_networks_alone():
@@ -53,18 +63,33 @@ def test_too_few_seeds_decide_about_measured_networks_alone():
     bare = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(data)])
     assert bare.verdict == "undecided" and "in these networks" not in bare.steps[0][1]
     for half, verdict in ((0.01, "reproduced"), (0.9, "undecided")):
-        own = data.assign(variance_interval=(("run", "measurement_step", "bound"), data["variance"].values[..., None] * [1 - half, 1 + half]))
+        own = data.assign(
+            variance_interval=(("run", "measurement_step", "bound"), data["variance"].values[..., None] * [1 - half, 1 + half])
+        )
         found = claims.tested(claim(order=["a", "b"], quantity="variance"), [study(own)])
-        assert found.verdict == verdict and found.steps[0][1].startswith("2 times [") and found.steps[0][1].endswith(" (in these networks)")
+        assert (
+            found.verdict == verdict
+            and found.steps[0][1].startswith("2 times [")
+            and found.steps[0][1].endswith(" (in these networks)")
+        )
 
 
-@pytest.mark.parametrize("bound, verdict", [({"at_most": 1.5}, "reproduced"), ({"at_most": 0.5}, "not reproduced"), ({"at_least": 1.5}, "not reproduced")])
+@pytest.mark.parametrize(
+    "bound, verdict",
+    [({"at_most": 1.5}, "reproduced"), ({"at_most": 0.5}, "not reproduced"), ({"at_least": 1.5}, "not reproduced")],
+)
 def test_a_bound_is_of_the_mean(bound, verdict):
     assert claims.tested(claim(estimators=["a"], quantity="variance", **bound), [study(sweep(1, ["a"], 3))]).verdict == verdict
 
 
-@pytest.mark.parametrize("wrong, words", [({"study": "none"}, "there is no study"), ({"order": ["a", "z"]}, "0 settings match z"),
-                                          ({"network": "nowhere"}, "0 networks")])
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"study": "none"}, "there is no study"),
+        ({"order": ["a", "z"]}, "0 settings match z"),
+        ({"network": "nowhere"}, "0 networks"),
+    ],
+)
 def test_a_claim_about_what_is_not_there_is_an_error(wrong, words):
     with pytest.raises(InputError, match=words):
         claims.tested(claim(**{"order": ["a", "b"], **wrong}), [study(sweep(1, ["a", "b"], 3))])
@@ -93,9 +118,14 @@ def test_labels_name_no_file_outside_the_folder(tmp_path):
     """Every page and figure of a result whose labels are paths, hidden, long or equal but for a character."""
     labels = ["../../../PWNED", "/etc/PWNED", "..", "a/b", "a?b", "x" * 300, "b\n", "plain"]
     assert len({file_name(label) for label in labels}) == len(labels) and file_name("plain") == "plain" and file_name("") != ""
-    assert not any("/" in file_name(label) or file_name(label).startswith(".") or len(file_name(label)) > 100 for label in labels)
+    assert not any(
+        "/" in file_name(label) or file_name(label).startswith(".") or len(file_name(label)) > 100 for label in labels
+    )
     data = sweep(1, labels, 3)
-    data = data.assign_coords(task=("run", ["../../../PWNED[a=1]"] * data.sizes["run"], data["task"].attrs), model=("run", ["/PWNED"] * data.sizes["run"], data["model"].attrs))
+    data = data.assign_coords(
+        task=("run", ["../../../PWNED[a=1]"] * data.sizes["run"], data["task"].attrs),
+        model=("run", ["/PWNED"] * data.sizes["run"], data["model"].attrs),
+    )
     (tmp_path / "mine.h5").write_bytes(b"")
     one = Study("mine", tmp_path / "mine.h5", Result(data), True)
     site, out = Site.of([one], {"estimators": {}, "models": {}, "tasks": {}}), tmp_path / "site"
@@ -104,7 +134,12 @@ def test_labels_name_no_file_outside_the_folder(tmp_path):
     assert len(pages) == 7 + len(labels) and all((out / name).resolve().is_relative_to(out) for name in pages)
     written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "mine.h5"]
     assert written and all(path.parent == out / "figures" for path in written)
-    linked = set(re.findall(r'href="((?:estimators|networks)/[^"]+)"', pages["index.html"] + pages["estimators.html"] + pages["networks.html"] + pages["explorer.html"]))
+    linked = set(
+        re.findall(
+            r'href="((?:estimators|networks)/[^"]+)"',
+            pages["index.html"] + pages["estimators.html"] + pages["networks.html"] + pages["explorer.html"],
+        )
+    )
     assert len(linked) == len(labels) + 1 and linked <= set(pages)
 
 
@@ -128,16 +163,34 @@ def test_a_new_estimator_is_compared_with_all_that_stand_there():
     mine, theirs = sweep(1, ["a", "b", "late"], 8), sweep(1, ["a", "b"], 8)
     mine = mine.isel(run=[i for i, name in enumerate(mine["estimator"].values) if name == "late"])
     site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
-    text = own_page(site, Own(site.studies[1], [{"estimator": "late", "passed": True, "checks": [{"check": "c", "where": "w", "outcome": "passed", "detail": ""}]}]))
+    text = own_page(
+        site,
+        Own(
+            site.studies[1],
+            [
+                {
+                    "estimator": "late",
+                    "passed": True,
+                    "checks": [{"check": "c", "where": "w", "outcome": "passed", "detail": ""}],
+                }
+            ],
+        ),
+    )
     assert text.count("yours is worse") == 2 and "1 of 1" in text
     assert trained_differently(Result(theirs), Result(mine), {}) == ([], [])
 
 
 def test_other_training_is_told_and_not_compared():
-    first, second = (sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300))
+    first, second = (
+        sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300)
+    )
     assert trained_differently(Result(first), Result(second), {}) == (["train.steps 600 | 300"], [])
-    newer = sweep(1, ["a"], 2).assign(run_settings=("run", np.array(['{"train.steps": 600, "train.reuse": 1, "train.new": 2}'] * 2, object)))
-    assert trained_differently(Result(first), Result(newer), {"train.reuse": 1}) == ([], ["train.new"]), "absent: the default, or unknown"
+    newer = sweep(1, ["a"], 2).assign(
+        run_settings=("run", np.array(['{"train.steps": 600, "train.reuse": 1, "train.new": 2}'] * 2, object))
+    )
+    assert trained_differently(Result(first), Result(newer), {"train.reuse": 1}) == ([], ["train.new"]), (
+        "absent: the default, or unknown"
+    )
     assert trained_differently(Result(first), Result(newer), {"train.reuse": 2, "train.new": 2}) == (["train.reuse 2 | 1"], [])
 
 
@@ -145,12 +198,16 @@ def test_other_training_is_told_and_not_compared():
 def test_a_result_of_today_is_compared_with_a_committed_one(name):
     """Committed files lack settings that were added since. A result with all of them, at their defaults, and other numbers."""
     theirs = next(one for one in committed(REFERENCE / "data") if one.name == name)
-    described = json.loads(subprocess.run([os.environ["HARDGRAD_BINARY"], "describe", "sweep", "--json"], capture_output=True, check=True).stdout)["parameters"]
+    described = json.loads(
+        subprocess.run([os.environ["HARDGRAD_BINARY"], "describe", "sweep", "--json"], capture_output=True, check=True).stdout
+    )["parameters"]
     defaults = {one["name"]: one["default"] for one in described}
     full = [json.dumps({**defaults, **one}) for one in theirs.result.run_settings]
     mine = theirs.result.data.assign(run_settings=("run", np.array(full, object)))
     assert trained_differently(theirs.result, Result(mine), defaults) == ([], [])
-    assert all(json.loads(text).keys() > one.keys() for text, one in zip(full, theirs.result.run_settings)), "today's settings are more"
+    assert all(json.loads(text).keys() > one.keys() for text, one in zip(full, theirs.result.run_settings)), (
+        "today's settings are more"
+    )
     own = Own(study(mine, "mine", own=True), [], defaults)
     text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
     compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)

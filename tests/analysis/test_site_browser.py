@@ -1,4 +1,5 @@
 """The whole site of the committed files in headless Chromium, opened from a folder."""
+
 import os
 import re
 from pathlib import Path
@@ -26,7 +27,9 @@ def test_it_is_small_and_every_link_leads_to_a_file(site):
 
 
 def show(browser, page: Path, width: int = 1400, scheme: str = "light"):
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    )
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     browser.get(page.as_uri())
 
@@ -47,8 +50,11 @@ def test_nothing_overflows_and_nothing_fails(browser, site, width, scheme):
 
 
 def rows(browser, column: int) -> list[str]:
-    return browser.execute_script("""return [...document.querySelectorAll("#fixed-table tbody tr")].filter(row => !row.hidden)
-        .map(row => row.cells[arguments[0]].textContent);""", column)
+    return browser.execute_script(
+        """return [...document.querySelectorAll("#fixed-table tbody tr")].filter(row => !row.hidden)
+        .map(row => row.cells[arguments[0]].textContent);""",
+        column,
+    )
 
 
 def test_the_explorer_filters_and_sorts(browser, site):
@@ -61,8 +67,12 @@ def test_the_explorer_filters_and_sorts(browser, site):
     browser.execute_script(choose, 0, "rloo")
     assert set(rows(browser, 0)) == {"rloo"}
     browser.execute_script(choose, 2, "")
-    order = browser.execute_script("""return [...document.querySelectorAll('select[data-column="2"] option')].map(one => one.textContent)""")
+    order = browser.execute_script(
+        """return [...document.querySelectorAll('select[data-column="2"] option')].map(one => one.textContent)"""
+    )
     assert [one for one in order if one in ("start", "half", "end")][:3] == ["start", "half", "end"]
-    browser.execute_script("""[...document.querySelectorAll("#fixed-table th button")].find(one => one.textContent === "variance").click()""")
+    browser.execute_script(
+        """[...document.querySelectorAll("#fixed-table th button")].find(one => one.textContent === "variance").click()"""
+    )
     numbers = [float(text.split()[0].strip("()")) for text in rows(browser, 4) if "e" not in text and text != "–"]
     assert numbers == sorted(numbers) and len(numbers) > 3

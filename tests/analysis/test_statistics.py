@@ -4,9 +4,25 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import (Mean, holm, interquartile_mean, interquartile_mean_interval, letters, mean_interval,
-                                 paired_difference, pairs_tested, pairwise_differences, pareto_front, probability_of_improvement, propagated_difference,
-                                 propagated_mean, ranked, scaled, stratified_bootstrap, welch_difference)
+from analysis.statistics import (
+    Mean,
+    holm,
+    interquartile_mean,
+    interquartile_mean_interval,
+    letters,
+    mean_interval,
+    paired_difference,
+    pairs_tested,
+    pairwise_differences,
+    pareto_front,
+    probability_of_improvement,
+    propagated_difference,
+    propagated_mean,
+    ranked,
+    scaled,
+    stratified_bootstrap,
+    welch_difference,
+)
 from analysis.statistics.noise import freedom
 from gradient_moments import gradient_moments
 
@@ -36,7 +52,9 @@ def test_the_squared_bias_of_one_parameter_is_students_t_test():
 
 def test_intervals_hold_at_their_level_where_there_is_no_bias():
     random = np.random.default_rng(4)
-    found = [gradient_moments(np.where(random.random((64, p)) < 0.6, 0.4, -0.6), np.zeros(p)) for p in (1, 2, 10) for _ in range(300)]
+    found = [
+        gradient_moments(np.where(random.random((64, p)) < 0.6, 0.4, -0.6), np.zeros(p)) for p in (1, 2, 10) for _ in range(300)
+    ]
     assert abs(np.mean([m.squared_bias.low == 0 for m in found]) - 0.95) < 0.025
     assert stats.kstest([m.p_value for m in found[300:]], "uniform").pvalue > 1e-3
 
@@ -85,14 +103,20 @@ def test_paired_difference_is_a_t_test_with_the_bounds_of_noise():
     pairs = a - b
     degrees = 8 / 2  # 1/8 + 1/8: of nine numbers, and the most that is taken as known
     t = pairs.mean() / (pairs.std(ddof=1) / 3)
-    assert d.count == 9 and d.difference == pytest.approx(pairs.mean()) and d.p_value == pytest.approx(2 * stats.t.sf(abs(t), degrees))
+    assert (
+        d.count == 9
+        and d.difference == pytest.approx(pairs.mean())
+        and d.p_value == pytest.approx(2 * stats.t.sf(abs(t), degrees))
+    )
     assert np.allclose([d.low, d.high], stats.t.interval(0.95, degrees, loc=pairs.mean(), scale=pairs.std(ddof=1) / 3))
     far = paired_difference(a + 1000, b)
     assert far.p_value == 2 / 2**9 > far.p_unbounded > 0
     same = paired_difference([1, 2], [1, 2])
     assert same.p_value == 1 and np.isnan(same.low)
     eight = paired_difference(np.arange(8) + 0.5, np.arange(8))  # all differences are equal; the scores are apart by 0.5
-    assert eight.difference == 0.5 and eight.high - 0.5 == pytest.approx(stats.t.ppf(0.975, 7 / (1 + 7 / 8)) * 0.5 / np.sqrt(6 * 8))
+    assert eight.difference == 0.5 and eight.high - 0.5 == pytest.approx(
+        stats.t.ppf(0.975, 7 / (1 + 7 / 8)) * 0.5 / np.sqrt(6 * 8)
+    )
     one = paired_difference([1.0], [3.0])
     assert one.difference == -2 and one.count == 1 and np.isnan(one[1:5]).all()
     assert paired_difference([], []).count == 0
@@ -107,12 +131,22 @@ def test_pairwise_differences_are_paired_tests_with_simultaneous_intervals():
             one = paired_difference(scores[i], scores[j])
             if i != j:
                 assert np.allclose([part[i, j] for part in alone[:4]], one[:4]), (i, j)
-                half = stats.t.isf(0.025 / 6, freedom(one.count)) / stats.t.isf(0.025, freedom(one.count)) * (one.high - one.difference)  # six pairs
+                half = (
+                    stats.t.isf(0.025 / 6, freedom(one.count))
+                    / stats.t.isf(0.025, freedom(one.count))
+                    * (one.high - one.difference)
+                )  # six pairs
                 assert np.allclose([found.low[i, j], found.high[i, j]], [one.difference - half, one.difference + half])
                 assert found.p_corrected[i, j] == pytest.approx(min(6 * one.p_value, 1))
-    assert pairs_tested(scores) == 6 and pairs_tested(scores[:, :1]) == 0 and np.isnan(pairwise_differences(scores[:, :1]).low).all()
+    assert (
+        pairs_tested(scores) == 6
+        and pairs_tested(scores[:, :1]) == 0
+        and np.isnan(pairwise_differences(scores[:, :1]).low).all()
+    )
     exact = pairwise_differences(np.array([[1.5, 2.5], [1, 2]]))
-    assert np.isnan(exact.low[0, 1]) and exact.difference[0, 1] == 0.5 and exact.p_value[0, 1] >= 0.5 and exact.p_value[0, 0] == 1
+    assert (
+        np.isnan(exact.low[0, 1]) and exact.difference[0, 1] == 0.5 and exact.p_value[0, 1] >= 0.5 and exact.p_value[0, 0] == 1
+    )
     # Of seven seeds six choose: 1/7 + 1/6 replaces 1/7, for every pair with such a method.
     widened = pairwise_differences(scores[2:, :7], unsettled=np.array([False, True]))
     plain = pairwise_differences(scores[2:, :7])
@@ -133,7 +167,9 @@ def test_welch_difference():
     a, b = random.normal(1, 1, 9), random.normal(0, 5, 14)
     plain = stats.ttest_ind(a, b, equal_var=False).pvalue
     assert plain < welch_difference(a, b).p_value < plain + 0.1
-    hits = [d.low < 1 < d.high for d in (welch_difference(random.normal(1, 1, 6), random.normal(0, 4, 10)) for _ in range(2000))]
+    hits = [
+        d.low < 1 < d.high for d in (welch_difference(random.normal(1, 1, 6), random.normal(0, 4, 10)) for _ in range(2000))
+    ]
     assert 0.95 <= np.mean(hits) <= 0.99
     assert welch_difference([1, 1], [1, 1]).p_value == 1 and welch_difference([2, 2], [1, 1]).p_value >= 2 / 6
     assert welch_difference(a + 1e6, b).p_value == pytest.approx(2 / 817190)  # 23 numbers in groups of 9 and 14
@@ -165,8 +201,10 @@ def test_stratified_bootstrap_resamples_within_a_task():
 def test_stratified_bootstrap_covers():
     random = np.random.default_rng(7)
     mean = lambda parts: np.concatenate(parts, axis=-1).mean(axis=-1)
-    found = [stratified_bootstrap([random.normal(0, 1, 30), random.normal(5, 3, 30)], mean, resamples=400, seed=i)
-             for i in range(500)]
+    found = [
+        stratified_bootstrap([random.normal(0, 1, 30), random.normal(5, 3, 30)], mean, resamples=400, seed=i)
+        for i in range(500)
+    ]
     assert abs(np.mean([m.low < 2.5 < m.high for m in found]) - 0.95) < 0.04
 
 
@@ -176,7 +214,9 @@ def test_probability_of_improvement_by_hand():
     assert probability_of_improvement([[1, 2]], [[2, 3]], lower_is_better=False).mean == 0.125
     assert probability_of_improvement([[1, 2]], [[3, 4]])[:3] == (1, 1, 1)
     assert np.isnan(probability_of_improvement([[1]], [[3]]).low)
-    assert probability_of_improvement([[1, 2], [np.nan]], [[3, 4], [0, 1]]).mean == 1  # no numbers to compare on the second task
+    assert (
+        probability_of_improvement([[1, 2], [np.nan]], [[3, 4], [0, 1]]).mean == 1
+    )  # no numbers to compare on the second task
     with pytest.raises(ValueError, match="same tasks"):
         probability_of_improvement([[1]], [])
 
@@ -199,7 +239,11 @@ def test_letters_join_what_does_not_differ_and_only_that():
     for i, j in ((0, 2), (0, 3), (1, 3)):
         differs[i, j] = differs[j, i] = True
     assert letters(differs) == ["a", "ab", "bc", "c"]
-    assert letters(np.zeros((3, 3), bool)) == ["a"] * 3 and letters(~np.eye(3, dtype=bool)) == ["a", "b", "c"] and letters(np.zeros((0, 0), bool)) == []
+    assert (
+        letters(np.zeros((3, 3), bool)) == ["a"] * 3
+        and letters(~np.eye(3, dtype=bool)) == ["a", "b", "c"]
+        and letters(np.zeros((0, 0), bool)) == []
+    )
     random = np.random.default_rng(13)
     for _ in range(200):
         upper = np.triu(random.random((7, 7)) < random.random(), 1)
@@ -214,7 +258,12 @@ def test_ranks_are_by_the_mean_and_letters_by_the_tests():
     scores = np.array([shared + 1 + noise(), shared + noise(), shared + 0.01 + noise(), np.full(8, np.nan)])
     ranking = ranked(scores)
     by_mean = np.argsort(np.nanmean(scores[:3], axis=1))
-    assert ranking.order[0] in (1, 2) and ranking.order.tolist()[2:] == [0, 3] and ranking.rank[0] == 3 and np.isnan(ranking.rank[3])
+    assert (
+        ranking.order[0] in (1, 2)
+        and ranking.order.tolist()[2:] == [0, 3]
+        and ranking.rank[0] == 3
+        and np.isnan(ranking.rank[3])
+    )
     assert [ranking.rank[i] for i in by_mean] == [1, 2, 3], "the effects of the seeds cancel, and ranks follow the means"
     assert ranking.letters == ["b", "a", "a", ""]
     # A loss of 1.9 with much noise beside .75 and 9: in the order of the means, all joined.
@@ -226,7 +275,9 @@ def test_ranks_are_by_the_mean_and_letters_by_the_tests():
     assert own.in_blocks(blocks) == ([1, 0, 2, 3] if ranking.order[0] == 1 else [2, 3, 1, 0])
     one = ranked(np.array([[2.0], [1.0]]))
     assert one.rank.tolist() == [2, 1] and one.letters == ["", ""]
-    assert ranked(np.array([[1.0, 2], [1.0, 2]])).rank.tolist() == [1, 1] and np.isnan(ranked(np.full((2, 3), np.nan)).rank).all()
+    assert (
+        ranked(np.array([[1.0, 2], [1.0, 2]])).rank.tolist() == [1, 1] and np.isnan(ranked(np.full((2, 3), np.nan)).rank).all()
+    )
 
 
 def differences(rows, half=0.0):
@@ -245,7 +296,6 @@ def test_pareto_front_by_hand():
     # ... and beyond noise of 0.5 it is.
     assert not pareto_front(known, [exact[0], differences(costs[:, 1], half=0.5)])[2]
     assert pareto_front(np.zeros(0, bool), [np.zeros((0, 0))]).size == 0
-
 
 
 def test_mean_interval_over_seeds_covers():

@@ -19,8 +19,12 @@ def reported(edges=("train.learning_rate 0.1 is the largest tried (0.01 to 0.1)"
     """Two estimators that were tuned, four seeds each."""
     data = sweep(1, ["rloo", "soft"], 8)
     place = (data["estimator"].values == "soft").astype(int)
-    data = data.assign({"tuning_edge": ("run", np.array(edges, object)[place]), "tuning_estimator": ("run", data["estimator"].values)})
-    data = data.assign_coords({"train.learning_rate": ("run", np.array(["0.1", "0.05"], object)[place], {"tuned_axis": "train.learning_rate"})})
+    data = data.assign(
+        {"tuning_edge": ("run", np.array(edges, object)[place]), "tuning_estimator": ("run", data["estimator"].values)}
+    )
+    data = data.assign_coords(
+        {"train.learning_rate": ("run", np.array(["0.1", "0.05"], object)[place], {"tuned_axis": "train.learning_rate"})}
+    )
     data.attrs.update({"tuned_axes": ["train.learning_rate"], "status": "complete"})
     return data
 
@@ -28,20 +32,38 @@ def reported(edges=("train.learning_rate 0.1 is the largest tried (0.01 to 0.1)"
 def trials(scores) -> xr.Dataset:
     """For each estimator three settings x as many seeds, with the `scores` [estimator, setting, seed] (NaN: failed); then a second round of the
     first two settings, in which the second is chosen."""
-    rows = [(e, k, s, 1, scores[i][k][s], k < 2) for i, e in enumerate(("rloo", "soft")) for k in range(3) for s in range(len(scores[0][0]))]
+    rows = [
+        (e, k, s, 1, scores[i][k][s], k < 2)
+        for i, e in enumerate(("rloo", "soft"))
+        for k in range(3)
+        for s in range(len(scores[0][0]))
+    ]
     rows += [(e, k, s, 2, 5.0 - k, k == 1) for e in ("rloo", "soft") for k in range(2) for s in range(len(scores[0][0]))]
     estimator, number, seed, rounds, score, kept = map(list, zip(*rows))
     n = len(rows)
-    data = xr.Dataset({"status": ("run", np.array(np.isnan(score), np.uint8), FLAGS), "reason": ("run", [""] * n),
-                       "tuning_estimator": ("run", estimator), "tuning_setting": ("run", number), "tuning_round": ("run", rounds),
-                       "tuning_score": ("run", score), "tuning_kept": ("run", np.array(kept, np.uint8)),
-                       "tuning_quantity": ("run", ["heldout_expected_loss"] * n),
-                       "heldout_expected_loss": (("run", "evaluation_step"), [[s, s] for s in score]),
-                       "metric_accuracy": (("run", "evaluation_step"), [[np.nan, np.nan]] * n),
-                       "evaluated": (("run", "evaluation_step"), [[r == 1, r == 2] for r in rounds])},
-                      coords={"evaluation_step": [10, 50], "run": range(n)})
-    labels = {"task": ["t0"] * n, "model": ["m"] * n, "estimator": estimator, "seed": seed,
-              "train.learning_rate": [f"{0.01 * (k + 1):g}" for k in number]}
+    data = xr.Dataset(
+        {
+            "status": ("run", np.array(np.isnan(score), np.uint8), FLAGS),
+            "reason": ("run", [""] * n),
+            "tuning_estimator": ("run", estimator),
+            "tuning_setting": ("run", number),
+            "tuning_round": ("run", rounds),
+            "tuning_score": ("run", score),
+            "tuning_kept": ("run", np.array(kept, np.uint8)),
+            "tuning_quantity": ("run", ["heldout_expected_loss"] * n),
+            "heldout_expected_loss": (("run", "evaluation_step"), [[s, s] for s in score]),
+            "metric_accuracy": (("run", "evaluation_step"), [[np.nan, np.nan]] * n),
+            "evaluated": (("run", "evaluation_step"), [[r == 1, r == 2] for r in rounds]),
+        },
+        coords={"evaluation_step": [10, 50], "run": range(n)},
+    )
+    labels = {
+        "task": ["t0"] * n,
+        "model": ["m"] * n,
+        "estimator": estimator,
+        "seed": seed,
+        "train.learning_rate": [f"{0.01 * (k + 1):g}" for k in number],
+    }
     data = data.assign_coords({name: ("run", values, {"grid_axis": name}) for name, values in labels.items()})
     data.attrs["tuned_axes"] = "train.learning_rate"  # a list of one text is read as that text
     return stated(data)
@@ -53,8 +75,10 @@ SCORES = [[[1, 2], [3, 3], [9, np.nan]], [[2, 2], [1, 1], [4, 4]]]
 def test_what_was_tuned_is_no_axis_but_a_setting_of_its_estimator():
     data = reported()
     assert Result(data).other_axes == []
-    assert [(g.label, g.tuned, bool(g.edge)) for g in Result(data).groups] == [("rloo", {"train.learning_rate": "0.1"}, True),
-                                                                         ("soft", {"train.learning_rate": "0.05"}, False)]
+    assert [(g.label, g.tuned, bool(g.edge)) for g in Result(data).groups] == [
+        ("rloo", {"train.learning_rate": "0.1"}, True),
+        ("soft", {"train.learning_rate": "0.05"}, False),
+    ]
     answers = answer(data)
     assert len(answers) == 2 and answers["setting"].tolist() == ["train.learning_rate=0.1", "train.learning_rate=0.05"]
     assert answers["edge"].tolist() == ["train.learning_rate 0.1 is the largest tried (0.01 to 0.1)", ""]
@@ -84,9 +108,11 @@ def test_the_search_is_told_beside_the_answer():
     assert found["setting"].tolist() == ["train.learning_rate=0.02"] * 2 and found["settings"].tolist() == [3, 3]
     assert found["score"].tolist() == [4, 4] and found["failed"].tolist() == [1, 0] and found["trials"].tolist() == [10, 10]
     close = "; 1 of 1 others in the last round not distinguishable from it (next train.learning_rate=0.01 +1 [too few seeds])"
-    assert said(found) == [f"rloo: train.learning_rate=0.02, the best of 3 settings{close}; train.learning_rate 0.1 is the largest tried (0.01 to "
-                           "0.1): extend the range; 1 of 10 trials failed; a setting with failed trials is never chosen.",
-                           f"soft: train.learning_rate=0.02, the best of 3 settings{close}."]
+    assert said(found) == [
+        f"rloo: train.learning_rate=0.02, the best of 3 settings{close}; train.learning_rate 0.1 is the largest tried (0.01 to "
+        "0.1): extend the range; 1 of 10 trials failed; a setting with failed trials is never chosen.",
+        f"soft: train.learning_rate=0.02, the best of 3 settings{close}.",
+    ]
     words = format_answer(answer(data), found)
     assert "Tuned beforehand:" in words and "rloo: train.learning_rate=0.02" in words
     assert "beforehand" in caption(answer(data), True) and "beforehand" not in caption(answer(data))
@@ -104,8 +130,14 @@ def test_how_near_the_settings_of_the_last_round_were_is_said():
     noisy["tuning_score"] = ("run", score)
     found = chosen(Result(reported()), Result(noisy))
     assert found["others"].tolist() == [1, 1] and found["close"].tolist() == [1, 0]
-    assert found["difference"].tolist() == pytest.approx([0.55, 1]) and found["low"].iloc[0] < found["low"].iloc[1] and found["low"].iloc[1] > 0
+    assert (
+        found["difference"].tolist() == pytest.approx([0.55, 1])
+        and found["low"].iloc[0] < found["low"].iloc[1]
+        and found["low"].iloc[1] > 0
+    )
     rloo, soft = said(found)
     assert "1 of 1 others in the last round not distinguishable from it (next train.learning_rate=0.01 +0.55 [" in rloo
     assert "told apart" not in soft
-    assert "do not include the uncertainty of this choice" in caption(answer(reported()), True) and "of this choice" not in caption(answer(reported()))
+    assert "do not include the uncertainty of this choice" in caption(
+        answer(reported()), True
+    ) and "of this choice" not in caption(answer(reported()))

@@ -25,23 +25,43 @@ def attention(model="translator", soft=None, choices=None, rows=None, **fields) 
     if soft is None:
         soft = np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[0.5, 0.5, np.nan], [np.nan] * 3]])
     hard = np.where(np.isfinite(soft), (soft == np.nanmax(np.nan_to_num(soft), axis=2, keepdims=True)).astype(float), np.nan)
-    batch = xr.Dataset({name: (["example", *(f"{name}_{i}" for i in range(np.ndim(value) - 1))], value) for name, value in fields.items()})
+    batch = xr.Dataset(
+        {name: (["example", *(f"{name}_{i}" for i in range(np.ndim(value) - 1))], value) for name, value in fields.items()}
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = np.nansum(np.where(soft > 0, -soft * np.log(soft), 0), axis=2)
-    return Attention(model, {"grid": 2, "patch": 4}, "rloo", soft, hard, choices if choices is not None else np.array([[0, 1], [1, -1]]),
-                     np.arange(2) if rows is None else rows, entropy, batch)
+    return Attention(
+        model,
+        {"grid": 2, "patch": 4},
+        "rloo",
+        soft,
+        hard,
+        choices if choices is not None else np.array([[0, 1], [1, -1]]),
+        np.arange(2) if rows is None else rows,
+        entropy,
+        batch,
+    )
 
 
-SENTENCES = {"source": [[4, 5, 6], [4, 5, 0]], "source_text": np.array([["the", "grüne", "n1"], ["a", "b", ""]], object),
-             "source_length": [3, 2], "target": [[7, 3], [3, 0]], "target_text": np.array([["N1", "<eos>"], ["<eos>", ""]], object),
-             "target_length": [2, 1], "alignment": [[2, -1], [-1, -1]]}
+SENTENCES = {
+    "source": [[4, 5, 6], [4, 5, 0]],
+    "source_text": np.array([["the", "grüne", "n1"], ["a", "b", ""]], object),
+    "source_length": [3, 2],
+    "target": [[7, 3], [3, 0]],
+    "target_text": np.array([["N1", "<eos>"], ["<eos>", ""]], object),
+    "target_length": [2, 1],
+    "alignment": [[2, -1], [-1, -1]],
+}
 
 
 def test_attention_in_a_file_is_averaged_over_an_examples_rows(sample):
     attention = load_attention(sample / "gradient.h5")
     assert attention.model == "memory_reader" and attention.soft.shape == (2, 2, 3) and list(attention.rows(1)) == [2, 3]
     assert np.allclose(attention.soft, 1 / 3) and np.allclose(attention.entropy, np.log(3))
-    assert attention.hard.tolist() == [[[0.5, 0.5, 0], [0, 1, 0]], [[0.5, 0, 0.5], [1, 0, 0]]]  # the last row had no second choice
+    assert attention.hard.tolist() == [
+        [[0.5, 0.5, 0], [0, 1, 0]],
+        [[0.5, 0, 0.5], [1, 0, 0]],
+    ]  # the last row had no second choice
     assert attention.field("source_text")[0].tolist() == ["the", "grüne", "n1"] and attention.field("nothing") is None
 
 
@@ -81,7 +101,9 @@ def test_alignments_name_the_words_and_outline_the_truth():
     assert [box.get_xy() for box in soft.patches] == [(1.5, -0.5)] and len(other.patches) == 0
     assert [t.get_text() for t in other.get_xticklabels()] == ["a", "b"] and other.images[0].get_array().shape == (1, 2)
     figure.canvas.draw()
-    null = views_of("translator")[0](replace(attention(**SENTENCES | {"source_length": [2, 1]}), settings={"null": True})).axes[0]
+    null = views_of("translator")[0](replace(attention(**SENTENCES | {"source_length": [2, 1]}), settings={"null": True})).axes[
+        0
+    ]
     assert [t.get_text() for t in null.get_xticklabels()] == ["the", "grüne", "(none)"]
     numbers = {name: value for name, value in SENTENCES.items() if not name.endswith("_text")}  # a file without words
     soft = views_of("translator")[0](attention(**numbers)).axes[0]
@@ -89,11 +111,18 @@ def test_alignments_name_the_words_and_outline_the_truth():
 
 
 def test_source_words_that_are_read_at_once_have_dots():
-    assert read_at_once(np.array([[0.4, 0.35, 0.25], [0.2, 0.6, 0.2], [0.24, 0.24, 0.52], [0.5, 0.5, np.nan]])) == [[0, 1, 2], [], [], [0, 1]]
+    assert read_at_once(np.array([[0.4, 0.35, 0.25], [0.2, 0.6, 0.2], [0.24, 0.24, 0.52], [0.5, 0.5, np.nan]])) == [
+        [0, 1, 2],
+        [],
+        [],
+        [0, 1],
+    ]
     soft = np.array([[[0.55, 0.05, 0.4], [0, 1, 0]], [[0.9, 0.1, np.nan], [np.nan] * 3]])
     figure = views_of("translator")[0](attention(soft=soft, **SENTENCES))
     above, other, below, _ = figure.axes
-    assert [line.get_xydata().tolist() for line in above.lines if len(line.get_xdata())] == [[[0, 0], [2, 0]]]  # the first word reads two
+    assert [line.get_xydata().tolist() for line in above.lines if len(line.get_xdata())] == [
+        [[0, 0], [2, 0]]
+    ]  # the first word reads two
     assert not any(len(line.get_xdata()) for ax in (other, below) for line in ax.lines)
     assert "dots: words read at once" in figure._suptitle.get_text()
     figure.canvas.draw()
@@ -104,10 +133,19 @@ def test_source_words_that_are_read_at_once_have_dots():
 def test_hops_go_over_the_sentences():
     story = np.zeros((2, 3, 2), int)
     text = np.array([[["mary", "walks"], ["john", "sleeps"], ["mary", "sits"]], [["a", ""], ["b", ""], ["", ""]]], object)
-    figure = views_of("memory_reader")[0](attention("memory_reader", story=story, story_text=text, story_length=[3, 2],
-                                                     question=[[1, 2]] * 2, question_text=np.array([["where", "mary"]] * 2, object),
-                                                     answer=[0, 0], answer_text=np.array(["here", "there"], object),
-                                                     support=[[0, 0, 1], [0, 0, 0]]))
+    figure = views_of("memory_reader")[0](
+        attention(
+            "memory_reader",
+            story=story,
+            story_text=text,
+            story_length=[3, 2],
+            question=[[1, 2]] * 2,
+            question_text=np.array([["where", "mary"]] * 2, object),
+            answer=[0, 0],
+            answer_text=np.array(["here", "there"], object),
+            support=[[0, 0, 1], [0, 0, 0]],
+        )
+    )
     soft, hard = figure.axes[:2]
     assert [t.get_text() for t in soft.get_yticklabels()] == ["mary walks   ", "john sleeps   ", "mary sits  ★"]
     assert soft.images[0].get_array().T.tolist() == [[0.5, 0.25, 0.25], [0, 1, 0]]
@@ -120,15 +158,29 @@ def test_documents_are_shaded_marked_and_numbered():
     text = np.array([["@entity1", "met", "@entity0"], ["@entity2", "slept", ""]], object)
     asked = np.array([["who", "@placeholder"], ["@placeholder", ""]], object)
     soft = np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[0.25, 0.75, np.nan], [np.nan] * 3]])
-    figure = views_of("attentive_reader")[0](attention("attentive_reader", soft, np.array([[2, 1], [1, -1]]), document=np.zeros((2, 3), int),
-                                                       document_text=text, document_length=[3, 2], question=np.zeros((2, 2), int),
-                                                       question_text=asked, question_length=[2, 1], answer=[1, 2],
-                                                       answer_text=np.array(["@entity1", "@entity2"], object), support=[[1, 1, 0], [0, 0, 0]]))
+    figure = views_of("attentive_reader")[0](
+        attention(
+            "attentive_reader",
+            soft,
+            np.array([[2, 1], [1, -1]]),
+            document=np.zeros((2, 3), int),
+            document_text=text,
+            document_length=[3, 2],
+            question=np.zeros((2, 2), int),
+            question_text=asked,
+            question_length=[2, 1],
+            answer=[1, 2],
+            answer_text=np.array(["@entity1", "@entity2"], object),
+            support=[[1, 1, 0], [0, 0, 0]],
+        )
+    )
     first, second = figure.axes
     shade = matplotlib.colormaps["Blues"]
     drawn = {t.get_text(): t for t in first.texts}
     assert list(drawn) == ["@entity1", "met", "2", "@entity0", "1"]  # read 2 was of "met", read 1 of "@entity0"
-    assert drawn["met"].get_bbox_patch().get_facecolor() == shade(0.55) and drawn["@entity1"].get_bbox_patch().get_facecolor() == shade(0.0)
+    assert drawn["met"].get_bbox_patch().get_facecolor() == shade(0.55) and drawn[
+        "@entity1"
+    ].get_bbox_patch().get_facecolor() == shade(0.0)
     assert [t.get_text() for t in first.texts if t.get_fontweight() == "bold" and t.get_text().isalpha()] == ["met"]
     assert [t.get_text() for t in second.texts] == ["@entity2", "slept", "1"]  # the question's one token: one read
     assert second.texts[1].get_bbox_patch().get_facecolor() == shade(0.55 * 0.75)
@@ -141,37 +193,67 @@ def test_words_stand_over_the_cells_that_were_looked_at():
     soft = np.full((2, 2, 4), 0.2)
     soft[0, 0] = [0.1, 0.2, 0.6, 0.1]
     soft[1, 1] = np.nan
-    figure = views_of("captioner")[0](attention("captioner", soft, np.array([[2, 1], [1, -1]]), image=np.zeros((2, 16, 16, 3)),
-                                                target=[[7, 3], [3, 0]], target_text=np.array([["red", "<eos>"], ["<eos>", ""]], object),
-                                                target_length=[2, 1], gold=[[3, -1], [-1, -1]]))
+    figure = views_of("captioner")[0](
+        attention(
+            "captioner",
+            soft,
+            np.array([[2, 1], [1, -1]]),
+            image=np.zeros((2, 16, 16, 3)),
+            target=[[7, 3], [3, 0]],
+            target_text=np.array([["red", "<eos>"], ["<eos>", ""]], object),
+            target_length=[2, 1],
+            gold=[[3, -1], [-1, -1]],
+        )
+    )
     first, second = figure.axes[:2]
     assert [ax.get_title() for ax in figure.axes if ax.get_title()] == ["red", "<eos>", "<eos>"]
     veil = first.images[1].get_array()[..., 3]
     assert np.allclose(veil, 0.8 * (1 - soft[0, 0].reshape(2, 2) / 0.6)) and veil[1, 0] == 0
     chosen, true = first.patches
     assert chosen.get_xy() == (-0.5, 0.5) and true.get_xy() == pytest.approx((0.58, 0.58))  # cells 2 and 3 of 2 x 2
-    assert true.get_linestyle() in (":", "dotted") and all(box.get_linestyle() == "solid" or box.get_linestyle() == "-" for box in second.patches)
+    assert true.get_linestyle() in (":", "dotted") and all(
+        box.get_linestyle() == "solid" or box.get_linestyle() == "-" for box in second.patches
+    )
     figure.canvas.draw()
     title = figure._suptitle.get_text()
     assert "grey: improbable" in title and "outlined: chosen" in title and "dotted" in title
-    relaxed = replace(attention("captioner", soft, np.array([[2, 1], [1, -1]]), image=np.zeros((2, 16, 16, 3)), target=[[7, 3], [3, 0]],
-                                            target_length=[2, 1]), choices=None)
+    relaxed = replace(
+        attention(
+            "captioner",
+            soft,
+            np.array([[2, 1], [1, -1]]),
+            image=np.zeros((2, 16, 16, 3)),
+            target=[[7, 3], [3, 0]],
+            target_length=[2, 1],
+        ),
+        choices=None,
+    )
     plain = views_of("captioner")[0](relaxed)  # soft attention chooses no cell
     assert "chosen" not in plain._suptitle.get_text() and not any(ax.patches for ax in plain.axes)
     features = {"target": [[7, 3], [3, 0]], "target_length": [2, 1], "features": np.zeros((2, 4, 3))}
     views_of("captioner")[0](attention("captioner", soft, **features)).canvas.draw()  # without pixels, words and gold
-    assert grid_of(16, 32, 32) == (4, 4) and grid_of(8, 16, 32) == (2, 4) and grid_of(6, 0, 0) == (2, 3) and grid_of(7, 0, 0) == (1, 7)
+    assert (
+        grid_of(16, 32, 32) == (4, 4)
+        and grid_of(8, 16, 32) == (2, 4)
+        and grid_of(6, 0, 0) == (2, 3)
+        and grid_of(7, 0, 0) == (1, 7)
+    )
 
 
 def test_one_networks_row_of_cells_stands_above_the_others():
     soft = np.zeros((2, 2, 4))
     soft[:, :, 1] = 1
-    fields = {"image": np.zeros((2, 16, 16, 3)), "target": [[7, 3], [3, 0]], "target_length": [2, 1], "gold": [[3, -1], [-1, -1]],
-              "target_text": np.array([["red", "<eos>"], ["<eos>", ""]], object)}
+    fields = {
+        "image": np.zeros((2, 16, 16, 3)),
+        "target": [[7, 3], [3, 0]],
+        "target_length": [2, 1],
+        "gold": [[3, -1], [-1, -1]],
+        "target_text": np.array([["red", "<eos>"], ["<eos>", ""]], object),
+    }
     flat = replace(attention("captioner", np.full((2, 2, 4), 0.25), **fields), choices=None, estimator="soft")
     sharp = attention("captioner", soft, np.array([[1, 1], [1, -1]]), **fields)
     figure = view_of_two(flat, sharp)(flat, sharp)
-    rows = [[ax for ax in figure.axes[8 * i: 8 * i + 8] if ax.get_title()] for i in range(4)]  # two captions, two rows each
+    rows = [[ax for ax in figure.axes[8 * i : 8 * i + 8] if ax.get_title()] for i in range(4)]  # two captions, two rows each
     assert [[ax.get_title() for ax in row] for row in rows] == [["red", "<eos>"], ["red", "<eos>"], ["<eos>"], ["<eos>"]]
     veils = [row[0].images[1].get_array()[..., 3].ravel() for row in rows]
     assert not veils[0].any() and not veils[2].any() and veils[1].tolist() == veils[3].tolist() == [0.8, 0, 0.8, 0.8]
@@ -182,7 +264,9 @@ def test_one_networks_row_of_cells_stands_above_the_others():
     other = replace(sharp, batch=sharp.batch.isel(example=[1, 0]))
     with pytest.raises(InputError, match="have other examples; compute both with the same task, --batch and --seed"):
         view_of_two(flat, other)
-    with pytest.raises(InputError, match="translator and captioner: two files are drawn together for captioner alone; give one file"):
+    with pytest.raises(
+        InputError, match="translator and captioner: two files are drawn together for captioner alone; give one file"
+    ):
         view_of_two(attention(**SENTENCES), sharp)
 
 
@@ -194,8 +278,9 @@ def test_windows_stand_where_the_sensor_looks():
 
 def test_glimpse_paths_are_on_the_picture():
     soft = np.full((2, 2, 4), 0.25)
-    figure = views_of("glimpse_reader")[0](attention("glimpse_reader", soft, np.array([[0, 3], [3, 1]]), image=np.zeros((2, 8, 8)),
-                                                      label=[3, 7]))
+    figure = views_of("glimpse_reader")[0](
+        attention("glimpse_reader", soft, np.array([[0, 3], [3, 1]]), image=np.zeros((2, 8, 8)), label=[3, 7])
+    )
     path = figure.axes[2]
     assert path.get_title() == "paths" and len(path.patches) == 2
     assert [box.get_xy() for box in path.patches] == [(-0.5, -0.5), (3.5, 3.5)]  # cells 0 and 3 of a 2 x 2 grid
@@ -208,8 +293,12 @@ def test_glimpses_anywhere_are_where_the_numbers_say():
     assert corner(np.array([0, 0]), 4, 8, 8) == (2, 2) and corner(np.array([1, -1]), 4, 8, 8) == (6, -2)
     value = np.zeros((2, 2, 2))
     value[1, 0] = [1, -1]
-    found = replace(attention("glimpse_reader", np.ones((2, 2, 1)), image=np.zeros((2, 8, 8)), label=[[3, 10], [10, -1]]), choices=None,
-                    soft=np.zeros((2, 2, 0)), numbers=Numbers(value, np.full((2, 2, 2), 0.5), np.full((2, 2, 2), [0.25, 0.125])))
+    found = replace(
+        attention("glimpse_reader", np.ones((2, 2, 1)), image=np.zeros((2, 8, 8)), label=[[3, 10], [10, -1]]),
+        choices=None,
+        soft=np.zeros((2, 2, 0)),
+        numbers=Numbers(value, np.full((2, 2, 2), 0.5), np.full((2, 2, 2), [0.25, 0.125])),
+    )
     figure = views_of("glimpse_reader")[0](found)
     (ellipse,), path = figure.axes[0].patches, figure.axes[2]
     assert ellipse.get_center() == (5.5, 5.5)  # pixel i of an image has its centre at i, and (0.5 + 1) / 2 8 - 0.5 = 5.5
@@ -232,13 +321,16 @@ def test_choices_that_are_numbers_in_a_file(sample, monkeypatch):
     attention = load_attention("numbers.h5")
     assert attention.numbers is not None and np.allclose(attention.numbers.deviation, 0.2) and attention.choices is None
     assert attention.soft.shape == (example.max() + 1, data.sizes["step"], 0)
-    assert np.allclose(attention.entropy, 2 * (np.log(0.2) + np.log(2 * np.pi * np.e) / 2))  # entropy of a normal distribution (Shannon 1948)
+    assert np.allclose(
+        attention.entropy, 2 * (np.log(0.2) + np.log(2 * np.pi * np.e) / 2)
+    )  # entropy of a normal distribution (Shannon 1948)
 
 
 def test_windows_stand_on_the_canvas():
     soft = np.array([[[0.1, 0.2, 0.6, 0.1]], [[0.25] * 4]])
-    figure = views_of("pixel_attention")[0](attention("pixel_attention", soft, np.array([[2, 0]]), image=np.zeros((2, 8, 8)),
-                                                      box=[[1, 2, 5, 6], [4, 4, 8, 8]]))
+    figure = views_of("pixel_attention")[0](
+        attention("pixel_attention", soft, np.array([[2, 0]]), image=np.zeros((2, 8, 8)), box=[[1, 2, 5, 6], [4, 4, 8, 8]])
+    )
     first, second = figure.axes
     veil = first.images[1].get_array()[..., 3]
     assert np.allclose(veil, 0.8 * soft[0, 0].reshape(2, 2) / 0.6)
@@ -257,10 +349,23 @@ def test_partners_stand_in_matching_matrices():
     columns[0, 0, :2] = [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]
     columns[0, 0, 2:, :2] = [[0.25, 0.75], [1, 0], [0.5, 0.5]]
     choices = np.array([[2, 0, 1, 0, 1, 2, 0, 0, 0, 1, -1, -1, -1, -1, -1]])  # two rows of the first, one of the second
-    pair = replace(attention("sentence_pair", columns.mean(axis=2), choices, np.repeat([0, 0, 1], 5),
-                             first_text=np.array([["a", "b"], ["a", ""]], object), first=[[4, 5], [4, 0]], first_length=[2, 1],
-                             second_text=np.array([["c", "d", "e"], ["d", "", ""]], object), second=[[6, 7, 8], [7, 0, 0]],
-                             second_length=[3, 1], label_text=np.array(["same", "other"], object)), columns=columns, settings={})
+    pair = replace(
+        attention(
+            "sentence_pair",
+            columns.mean(axis=2),
+            choices,
+            np.repeat([0, 0, 1], 5),
+            first_text=np.array([["a", "b"], ["a", ""]], object),
+            first=[[4, 5], [4, 0]],
+            first_length=[2, 1],
+            second_text=np.array([["c", "d", "e"], ["d", "", ""]], object),
+            second=[[6, 7, 8], [7, 0, 0]],
+            second_length=[3, 1],
+            label_text=np.array(["same", "other"], object),
+        ),
+        columns=columns,
+        settings={},
+    )
     figure = views_of("sentence_pair")[0](pair)
     axes = np.reshape(figure.axes, (2, 2))
     assert axes[0, 0].images[0].get_array().tolist() == [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]
@@ -268,7 +373,9 @@ def test_partners_stand_in_matching_matrices():
     assert [t.get_text() for t in axes[1, 0].get_xticklabels()] == ["a", "b"] and axes[0, 0].get_title() == "same"
     dots = axes[0, 0].collections
     assert dots[0].get_offsets().tolist() == [[2, 0]] and dots[0].get_sizes().tolist() == [30]  # both rows
-    assert axes[1, 0].collections[0].get_offsets().tolist() == [[0, 0], [1, 0]] and axes[1, 0].collections[0].get_sizes().tolist() == [15, 15]
+    assert axes[1, 0].collections[0].get_offsets().tolist() == [[0, 0], [1, 0]] and axes[1, 0].collections[
+        0
+    ].get_sizes().tolist() == [15, 15]
     assert axes[0, 1].collections[0].get_offsets().size == 0  # with one word there is no choice
     figure.canvas.draw()
     top = views_of("sentence_pair")[0](replace(pair, settings={"attention": "top", "window": 2}))
@@ -280,13 +387,26 @@ def test_heads_of_a_machine_stand_in_their_cells():
     soft = np.full((2, 2, 3), 1 / 3)
     by_head = np.stack([soft, np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[1, 0, 0], [np.nan] * 3]])], axis=2)
     given = np.array([[[1.0, 0], [0, 1]], [[1, 1], [0, 0]]])
-    machine = replace(attention("turing_machine", soft, np.array([[0, 2, 1, 0], [1, 1, -1, -1]]), np.array([0, 0, 1, 1]), input=given,
-                                answer=[[[-1], [1]], [[0], [-1]]], length=[2, 1]), columns=by_head,
-                      settings={"reads": 1, "writes": 1})
+    machine = replace(
+        attention(
+            "turing_machine",
+            soft,
+            np.array([[0, 2, 1, 0], [1, 1, -1, -1]]),
+            np.array([0, 0, 1, 1]),
+            input=given,
+            answer=[[[-1], [1]], [[0], [-1]]],
+            length=[2, 1],
+        ),
+        columns=by_head,
+        settings={"reads": 1, "writes": 1},
+    )
     figure = views_of("turing_machine")[0](machine)
     axes = np.reshape(figure.axes, (4, 2))
     assert [ax.get_ylabel() for ax in axes[:, 0]] == ["input", "wanted", "head 1 reads", "head 1 writes"]
-    assert axes[0, 0].images[0].get_array().tolist() == [[1, 0], [0, 1]] and axes[0, 1].images[0].get_array().tolist() == [[1], [1]]
+    assert axes[0, 0].images[0].get_array().tolist() == [[1, 0], [0, 1]] and axes[0, 1].images[0].get_array().tolist() == [
+        [1],
+        [1],
+    ]
     assert axes[1, 0].images[0].get_array().filled(-1).tolist() == [[-1, 1]]
     assert axes[3, 0].images[0].get_array().T.tolist() == [[0.5, 0.25, 0.25], [0, 1, 0]]
     assert axes[2, 0].lines[0].get_ydata().tolist() == [0, 1] and axes[3, 0].lines[0].get_ydata().tolist() == [2, 1]
@@ -295,7 +415,9 @@ def test_heads_of_a_machine_stand_in_their_cells():
 
 
 def test_a_ponderer_halts_when_its_law_says():
-    soft = np.array([[[0.25, 0.75], [0.5, 0.5]], [[0.6, 0.4], [np.nan, np.nan]]])  # halt, go on; no row reached the last of these
+    soft = np.array(
+        [[[0.25, 0.75], [0.5, 0.5]], [[0.6, 0.4], [np.nan, np.nan]]]
+    )  # halt, go on; no row reached the last of these
     bits = attention("ponderer", soft, np.array([[1, 0, 0], [0, -1, -1]]), np.array([0, 1, 1]), difficulty=[2, 7])
     assert np.allclose(laws(bits)[0], [0.25, 0.375, 0.375])
     assert laws(bits)[1, 0] == 0.6 and np.isnan(laws(bits)[1, 1:]).all()
@@ -311,7 +433,10 @@ def test_a_ponderer_halts_when_its_law_says():
         assert figure.axes[0].get_title().startswith("difficulty 2, ")
         figure.canvas.draw()
         views_of("ponderer")[1](case).canvas.draw()
-    assert mean_steps(bits).tolist() == [2, 1] and mean_steps(replace(bits, row_example=np.array([0, 0, 1]))).tolist() == [1.5, 1]
+    assert mean_steps(bits).tolist() == [2, 1] and mean_steps(replace(bits, row_example=np.array([0, 0, 1]))).tolist() == [
+        1.5,
+        1,
+    ]
     by_law = replace(at_once, choices=None)
     assert np.allclose(mean_steps(by_law), [0.2 + 2 * 0.3 + 3 * 0.5, 0.6 + 2 * 0.4])
     line = views_of("ponderer")[1](by_law).axes[0].lines[0]
@@ -325,12 +450,24 @@ def test_a_programmers_program_stands_beside_its_own():
     soft = np.full((2, 3, 2, 9), np.nan)  # three steps of a network, two of the longest program
     soft[:, :, 0], soft[0, :, 1, :2], soft[1, :, 1, :3] = 1 / 9, [0.25, 0.75], 1 / 3
     choices = np.array([[8, 0, 1, 2], [3, 1, 8, 0], [0, 0, 7, 2]])  # [T, R D]
-    fields = {"question": [[1, 2, 3, 2], [4, 5, 0, 0]], "question_length": [4, 2],
-              "question_text": np.array([["sum", "a", "over", "<number>"], ["list", "c", "", ""]], object),
-              "number": [[2.5, 0], [0, 0]], "numbers": [1, 0], "number_place": [[3, 0], [0, 0]], "table": np.arange(18.0).reshape(2, 3, 3),
-              "table_rows": [3, 2], "table_columns": [2, 3], "column_name": [[6, 7, 0], [6, 7, 8]],
-              "column_name_text": np.array([["a", "b", ""], ["a", "b", "c"]], object), "asks_cells": [0, 1], "answer": [4.5, 0],
-              "wanted": [[0, 0, 0], [3, 3, 0]], "gold_operation": [[3, 0], [8, 7]], "gold_column": [[1, 0], [-1, 2]]}
+    fields = {
+        "question": [[1, 2, 3, 2], [4, 5, 0, 0]],
+        "question_length": [4, 2],
+        "question_text": np.array([["sum", "a", "over", "<number>"], ["list", "c", "", ""]], object),
+        "number": [[2.5, 0], [0, 0]],
+        "numbers": [1, 0],
+        "number_place": [[3, 0], [0, 0]],
+        "table": np.arange(18.0).reshape(2, 3, 3),
+        "table_rows": [3, 2],
+        "table_columns": [2, 3],
+        "column_name": [[6, 7, 0], [6, 7, 8]],
+        "column_name_text": np.array([["a", "b", ""], ["a", "b", "c"]], object),
+        "asks_cells": [0, 1],
+        "answer": [4.5, 0],
+        "wanted": [[0, 0, 0], [3, 3, 0]],
+        "gold_operation": [[3, 0], [8, 7]],
+        "gold_column": [[1, 0], [-1, 2]],
+    }
     case = replace(attention("programmer", soft[:, :, 0], choices, np.repeat([0, 1], 2), **fields), columns=soft)
     assert asked(case, 0) == "sum a over 2.5? 4.5" and asked(case, 1) == "list c? the shaded cells"
     assert words_of_columns(case, 0) == ["a", "b"] and len(OPERATIONS) == 9
@@ -375,9 +512,11 @@ def test_a_model_to_come_is_drawn_plainly_or_by_its_own_view():
         draw(attention("median_reader")).canvas.draw()
         draw(replace(attention("median_reader"), hard=None, choices=None)).canvas.draw()
     try:
+
         @view("median_reader")
         def medians(attention):
             return plain[0](attention)
+
         assert views_of("median_reader")[0] is medians
     finally:
         del VIEWS["median_reader"]

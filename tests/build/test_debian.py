@@ -1,5 +1,6 @@
 """The two commands and the container recipes on a new Debian 13. debootstrap makes it in the build folder; it is entered by chroot, with its
 own processes and mounts."""
+
 import os
 import re
 import shutil
@@ -36,7 +37,13 @@ def copy_tree(system, folder):
     """The files of this tree, but no build, to a folder of the system."""
     place = system / folder[1:]
     shutil.rmtree(place, ignore_errors=True)
-    files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=TREE, capture_output=True, text=True, check=True).stdout
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=TREE,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     for file in filter(None, files.split("\0")):
         if (TREE / file).exists():
             (place / file).parent.mkdir(parents=True, exist_ok=True)
@@ -47,9 +54,29 @@ def inside(system, folder, command, environment={}):
     """The output of a command of the shell in a folder of the system. It and its children end with this process."""
     script = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" env -i "$@"'
     variables = {"HOME": "/root", "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"} | environment
-    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "bash", "-c", script, system,
-                           *(f"{name}={value}" for name, value in variables.items()), "bash", "-ec", f"cd {folder}\n{command}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "bash",
+            "-c",
+            script,
+            system,
+            *(f"{name}={value}" for name, value in variables.items()),
+            "bash",
+            "-ec",
+            f"cd {folder}\n{command}",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     assert done.returncode == 0, (command, done.stdout[-5000:])
     return done.stdout
 
@@ -72,6 +99,9 @@ def test_the_container_recipes(system):
     copy_tree(system, docker.folder)
     printed = [inside(system, docker.folder, command, docker.environment) for command in docker.commands]
     assert any("report:  results/quickstart.html" in text for text in printed)
-    for command in "hardgrad measure --task bits --exact", "hardgrad run experiments/configs/quickstart.toml --out /tmp/sweep --shard 1/60":
+    for command in (
+        "hardgrad measure --task bits --exact",
+        "hardgrad run experiments/configs/quickstart.toml --out /tmp/sweep --shard 1/60",
+    ):
         inside(system, docker.folder, command, docker.environment)
     assert "usage: " in inside(system, "/tmp", "/usr/bin/python3 -m analysis --help", docker.environment)

@@ -1,5 +1,6 @@
 """core/dependencies.cmake: a library that is missing or too old is one line, before anything is compiled. The libraries are fakes, found
 instead of the installed ones. CMake keeps the tests of the compiler from one case to the next."""
+
 import os
 import re
 import subprocess
@@ -11,13 +12,22 @@ CMAKE = os.environ["HARDGRAD_CMAKE"]
 LEAST = {library.name: library.least for library in LIBRARIES}
 # Libraries that are found by a header: {name: (header, its text in version "X.Y.Z", its library)}
 HEADERS = {
-    "xtensor-blas": ("xtensor-blas/xblas_config.hpp", "#define XTENSOR_BLAS_VERSION_MAJOR {0}\n#define XTENSOR_BLAS_VERSION_MINOR {1}\n"
-                                                      "#define XTENSOR_BLAS_VERSION_PATCH {2}\n", None),
+    "xtensor-blas": (
+        "xtensor-blas/xblas_config.hpp",
+        "#define XTENSOR_BLAS_VERSION_MAJOR {0}\n#define XTENSOR_BLAS_VERSION_MINOR {1}\n"
+        "#define XTENSOR_BLAS_VERSION_PATCH {2}\n",
+        None,
+    ),
     "OpenBLAS": ("openblas_config.h", '#define OPENBLAS_VERSION " OpenBLAS {0}.{1}.{2} "\n', "openblas"),
     "HDF5": ("H5pubconf.h", '#define H5_VERSION "{0}.{1}.{2}"\n', "hdf5"),
     "ZLIB": ("zlib.h", '#define ZLIB_VERSION "{0}.{1}.{2}"\n', "z"),
-    "xxHash": ("xxhash.h", "#define XXH_VERSION_MAJOR {0}\n#define XXH_VERSION_MINOR {1}\n#define XXH_VERSION_RELEASE {2}\n", "xxhash"),
-    "Random123": ("Random123/philox.h", "", None)}  # it does not say its version
+    "xxHash": (
+        "xxhash.h",
+        "#define XXH_VERSION_MAJOR {0}\n#define XXH_VERSION_MINOR {1}\n#define XXH_VERSION_RELEASE {2}\n",
+        "xxhash",
+    ),
+    "Random123": ("Random123/philox.h", "", None),
+}  # it does not say its version
 CANNOT_BE_OLD = {"Random123"}
 
 
@@ -41,7 +51,9 @@ def claim(prefix, name, version):
             files |= {"include/hdf5.h": "", "include/hdf5_hl.h": "", "lib/libhdf5_hl.so": ""}
     else:
         files[f"lib/cmake/{name}/{name}Config.cmake"] = ""
-        files[f"lib/cmake/{name}/{name}ConfigVersion.cmake"] = f"set(PACKAGE_VERSION {'.'.join(three)})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n"
+        files[f"lib/cmake/{name}/{name}ConfigVersion.cmake"] = (
+            f"set(PACKAGE_VERSION {'.'.join(three)})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n"
+        )
     for path, text in files.items():
         (prefix / path).parent.mkdir(parents=True, exist_ok=True)
         (prefix / path).write_text(text)
@@ -56,16 +68,38 @@ def configure(tmp_path_factory):
         "cmake_minimum_required(VERSION 3.25)\nproject(libraries LANGUAGES C CXX)\n"
         "set(CMAKE_FIND_USE_CMAKE_SYSTEM_PATH OFF)\nset(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH OFF)\n"
         "set(CMAKE_CXX_COMPILER_ID ${CLAIMED_ID})\nset(CMAKE_CXX_COMPILER_VERSION ${CLAIMED_VERSION})\n"
-        f'include("{LIST}")\n')
+        f'include("{LIST}")\n'
+    )
     prefix = place / "prefix"
 
     def answer(versions, compiler, *without):
         files = [file for name, version in (LEAST | versions).items() if version for file in claim(prefix, name, version)]
         done = subprocess.run(
-            [CMAKE, "-S", place, "-B", place / "build", "-G", "Ninja", "-U", "*_DIR", "-U", "*_LIBRARY*", "-U", "*Python*",
-             f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCLAIMED_ID={compiler[0]}", f"-DCLAIMED_VERSION={compiler[1]}",
-             *(f"-DHARDGRAD_{part}={'OFF' if part in without else 'ON'}" for part in ("TESTS", "BENCHMARKS", "PYTHON_PACKAGE"))],
-            capture_output=True, text=True)
+            [
+                CMAKE,
+                "-S",
+                place,
+                "-B",
+                place / "build",
+                "-G",
+                "Ninja",
+                "-U",
+                "*_DIR",
+                "-U",
+                "*_LIBRARY*",
+                "-U",
+                "*Python*",
+                f"-DCMAKE_PREFIX_PATH={prefix}",
+                f"-DCLAIMED_ID={compiler[0]}",
+                f"-DCLAIMED_VERSION={compiler[1]}",
+                *(
+                    f"-DHARDGRAD_{part}={'OFF' if part in without else 'ON'}"
+                    for part in ("TESTS", "BENCHMARKS", "PYTHON_PACKAGE")
+                ),
+            ],
+            capture_output=True,
+            text=True,
+        )
         for file in files:
             file.unlink()
         lines = [line for line in done.stderr.splitlines() if line.startswith("hardgrad: ")]
@@ -99,9 +133,20 @@ def test_each_library_that_is_too_old_is_one_line(configure):
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_an_old_compiler_is_one_line(configure, compiler):
     below = f"{COMPILERS[compiler] - 1}.9.0"
-    line, = configure({}, (compiler, below), "PYTHON_PACKAGE")
-    assert re.fullmatch(rf"hardgrad: \S+ is {compiler} {below}, version {COMPILERS[compiler]} or later is needed \(choose one: .*\)", line)
+    (line,) = configure({}, (compiler, below), "PYTHON_PACKAGE")
+    assert re.fullmatch(
+        rf"hardgrad: \S+ is {compiler} {below}, version {COMPILERS[compiler]} or later is needed \(choose one: .*\)", line
+    )
 
 
 def test_what_is_not_built_is_not_needed(configure):
-    assert configure(dict.fromkeys(("doctest", "benchmark", "pybind11")), ("Clang", COMPILERS["Clang"]), "TESTS", "BENCHMARKS", "PYTHON_PACKAGE") == []
+    assert (
+        configure(
+            dict.fromkeys(("doctest", "benchmark", "pybind11")),
+            ("Clang", COMPILERS["Clang"]),
+            "TESTS",
+            "BENCHMARKS",
+            "PYTHON_PACKAGE",
+        )
+        == []
+    )

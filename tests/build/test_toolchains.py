@@ -1,5 +1,6 @@
 """Other toolchains build the program and C++ tests without a warning: clang, and a cross compiler for AArch64, whose programs qemu runs.
 Their exact moments are those of this build up to rounding."""
+
 import json
 import os
 import re
@@ -20,7 +21,9 @@ EXACT = ("measure", "--task", "bits", "--exact", "--json")
 
 
 def run(*command, **environment):
-    done = subprocess.run([str(word) for word in command], cwd=TREE, env=os.environ | environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(word) for word in command], cwd=TREE, env=os.environ | environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, (command, done.stdout[-3000:], done.stderr[-3000:])
     return done.stdout
 
@@ -30,7 +33,9 @@ def agrees(build, targets, *emulator):
         if target != "hardgrad":
             counts = re.search(r"test cases: +(\d+) \| +(\d+) passed", run(*emulator, build / "tests/core" / target))
             assert int(counts[1]) == int(counts[2]) > 0, target
-    there, here = (json.loads(run(*program, *EXACT)) for program in ((*emulator, build / "hardgrad"), (os.environ["HARDGRAD_BINARY"],)))
+    there, here = (
+        json.loads(run(*program, *EXACT)) for program in ((*emulator, build / "hardgrad"), (os.environ["HARDGRAD_BINARY"],))
+    )
     assert len(here["results"]) > 40
     assert close(there, here, 1e-9)
 
@@ -48,8 +53,23 @@ def least_clang():
 def test_clang(tmp_path):
     if not (clang := least_clang()):
         pytest.skip(f"clang {LEAST} or later is not installed")
-    run(CMAKE, "--preset", "release", "-B", tmp_path, "-D", f"CMAKE_CXX_COMPILER={clang[1]}", "-D", "CMAKE_BUILD_TYPE=RelWithDebInfo",
-        "-D", "CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -Werror", "-D", "HARDGRAD_PYTHON_PACKAGE=OFF", "-D", "HARDGRAD_BENCHMARKS=OFF")
+    run(
+        CMAKE,
+        "--preset",
+        "release",
+        "-B",
+        tmp_path,
+        "-D",
+        f"CMAKE_CXX_COMPILER={clang[1]}",
+        "-D",
+        "CMAKE_BUILD_TYPE=RelWithDebInfo",
+        "-D",
+        "CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -Werror",
+        "-D",
+        "HARDGRAD_PYTHON_PACKAGE=OFF",
+        "-D",
+        "HARDGRAD_BENCHMARKS=OFF",
+    )
     run(CMAKE, "--build", tmp_path, "--parallel", len(os.sched_getaffinity(0)), "--target", *TARGETS)
     agrees(tmp_path, TARGETS)
 

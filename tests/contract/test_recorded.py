@@ -3,6 +3,7 @@
 The network (experiments/verification/small_models.hpp) makes two choices between two options. Its loss is
 f(z) = 0.4 + s m(z), m(z) = sum_d a_d[z_d] + (sum_d b_d[z_d])^3. Its parameters are logits phi [2, 2] and s = 1.
 """
+
 import itertools
 import re
 
@@ -48,8 +49,11 @@ def rloo(samples=3):
     for zs in itertools.product(OUTCOMES, repeat=samples):
         losses = np.array([f(z) for z in zs])
         baselines = (losses.sum() - losses) / (samples - 1)
-        yield (np.prod([probability(z) for z in zs]), sum((x - y) * score(z) for x, y, z in zip(losses, baselines, zs)) / samples,
-               np.mean([m(z) for z in zs]))
+        yield (
+            np.prod([probability(z) for z in zs]),
+            sum((x - y) * score(z) for x, y, z in zip(losses, baselines, zs)) / samples,
+            np.mean([m(z) for z in zs]),
+        )
 
 
 def disarm():
@@ -57,7 +61,9 @@ def disarm():
     pairs = []
     for q in p[:, 1]:
         ends = sorted({0, q, 1 - q, 1})
-        pairs.append([(high - low, int((low + high) / 2 < q), int(1 - (low + high) / 2 < q)) for low, high in zip(ends, ends[1:])])
+        pairs.append(
+            [(high - low, int((low + high) / 2 < q), int(1 - (low + high) / 2 < q)) for low, high in zip(ends, ends[1:])]
+        )
     for drawn in itertools.product(*pairs):
         first, second = (tuple(bits[i] for bits in drawn) for i in (1, 2))
         g = np.zeros((2, 2))
@@ -72,7 +78,11 @@ def sum_and_sample():
     top, *others = sorted(OUTCOMES, key=probability, reverse=True)
     sure = probability(top)
     for z in others:
-        yield (probability(z) / (1 - sure), sure * f(top) * score(top) + (1 - sure) * f(z) * score(z), sure * m(top) + (1 - sure) * m(z))
+        yield (
+            probability(z) / (1 - sure),
+            sure * f(top) * score(top) + (1 - sure) * f(z) * score(z),
+            sure * m(top) + (1 - sure) * m(z),
+        )
 
 
 def muprop():
@@ -93,8 +103,13 @@ def local_expectation():
         yield probability(z), g, path
 
 
-LAWS = {("rloo", "samples=3"): rloo, ("disarm", ""): disarm, ("sum_and_sample", "samples=2"): sum_and_sample, ("muprop", "level=1,slope=1,learned=false"): muprop,
-        ("local_expectation", ""): local_expectation}
+LAWS = {
+    ("rloo", "samples=3"): rloo,
+    ("disarm", ""): disarm,
+    ("sum_and_sample", "samples=2"): sum_and_sample,
+    ("muprop", "level=1,slope=1,learned=false"): muprop,
+    ("local_expectation", ""): local_expectation,
+}
 
 
 @pytest.mark.parametrize("name,settings", LAWS)

@@ -5,6 +5,7 @@ Nothing here shares code with Hardgrad: densities are products of weights over t
 replacement; marginals and entropies are sums over all subsets, and an estimator's mean and variance sums over all samples (or pairs
 of samples).
 """
+
 import collections
 import itertools
 import os
@@ -14,12 +15,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ESTIMATORS = ["reinforce", "rloo[samples=2]", "self_critic", "soft_baseline", "simple", "sparse_mixer[order=1]", "sparse_mixer",
-              "sparse_mixer[order=3]", "unordered_set[samples=2]", "unordered_set[samples=2,baseline=false]",
-              "sum_and_sample[samples=2]", "sum_and_sample[samples=2,set=sampled]", "exact", "exact_marginal", "kmax_marginal[k=2]",
-              "group_normalised[samples=2]", "group_normalised[samples=2,scale=none]", "optimal_baseline[samples=2]",
-              "james_stein[samples=2]", "best_of[samples=2,best=1]", "policy_gradient[samples=2]", "maxrl[samples=2]", "moving_baseline",
-              "entropy_regularised"]
+ESTIMATORS = [
+    "reinforce",
+    "rloo[samples=2]",
+    "self_critic",
+    "soft_baseline",
+    "simple",
+    "sparse_mixer[order=1]",
+    "sparse_mixer",
+    "sparse_mixer[order=3]",
+    "unordered_set[samples=2]",
+    "unordered_set[samples=2,baseline=false]",
+    "sum_and_sample[samples=2]",
+    "sum_and_sample[samples=2,set=sampled]",
+    "exact",
+    "exact_marginal",
+    "kmax_marginal[k=2]",
+    "group_normalised[samples=2]",
+    "group_normalised[samples=2,scale=none]",
+    "optimal_baseline[samples=2]",
+    "james_stein[samples=2]",
+    "best_of[samples=2,best=1]",
+    "policy_gradient[samples=2]",
+    "maxrl[samples=2]",
+    "moving_baseline",
+    "entropy_regularised",
+]
 COUNT = int(os.environ.get("SUBSET_PROBLEMS", 200))
 
 
@@ -47,8 +68,10 @@ class Problem:
         self.b = np.array([[i in s for i in range(self.n)] for s in itertools.combinations(range(self.n), self.k)], float)
 
     def spec(self) -> str:
-        return (f"subsets[options={self.n},picks={self.k},law={self.law},t_spread=0,logit={';'.join(map(repr, map(float, self.x)))},"
-                f"t={';'.join(map(repr, map(float, self.t)))}]")
+        return (
+            f"subsets[options={self.n},picks={self.k},law={self.law},t_spread=0,logit={';'.join(map(repr, map(float, self.x)))},"
+            f"t={';'.join(map(repr, map(float, self.t)))}]"
+        )
 
     def log_p_and_scores(self) -> tuple[np.ndarray, np.ndarray]:
         if self.k == self.n:
@@ -84,8 +107,13 @@ class Problem:
         first, second = (i.ravel() for i in np.meshgrid(*[range(len(p))] * 2))
         half = (f[first] - f[second])[:, None] / 2
         both, apart = p[first] * p[second], score[first] - score[second]
-        for name in ("rloo[samples=2]", "optimal_baseline[samples=2]", "james_stein[samples=2]", "best_of[samples=2,best=1]",
-                     "policy_gradient[samples=2]"):
+        for name in (
+            "rloo[samples=2]",
+            "optimal_baseline[samples=2]",
+            "james_stein[samples=2]",
+            "best_of[samples=2,best=1]",
+            "policy_gradient[samples=2]",
+        ):
             draws[name] = (both, half * apart)
         draws["group_normalised[samples=2,scale=none]"] = (both, half / 2 * apart)
         draws["group_normalised[samples=2]"] = (both, half / 2 / (np.sqrt(2) * np.abs(half) + 1e-4) * apart)
@@ -100,11 +128,15 @@ class Problem:
             draws["unordered_set[samples=2,baseline=false]"] = (of_set, (weighed[i] + weighed[j]) / odds[:, None])
             top = int(np.argmax(p))
             others = np.delete(np.arange(len(p)), top)
-            draws["sum_and_sample[samples=2]"] = (p[others] / rest[top], p[top] * f[top] * score[top]
-                                                  + rest[top] * f[others][:, None] * score[others])
+            draws["sum_and_sample[samples=2]"] = (
+                p[others] / rest[top],
+                p[top] * f[top] * score[top] + rest[top] * f[others][:, None] * score[others],
+            )
             i, j = np.nonzero(~np.eye(len(p), dtype=bool))
-            draws["sum_and_sample[samples=2,set=sampled]"] = (p[i] * p[j] / rest[i], (p[i] * f[i])[:, None] * score[i]
-                                                              + (rest[i] * f[j])[:, None] * score[j])
+            draws["sum_and_sample[samples=2,set=sampled]"] = (
+                p[i] * p[j] / rest[i],
+                (p[i] * f[i])[:, None] * score[i] + (rest[i] * f[j])[:, None] * score[j],
+            )
         found = {"log_p": log_p, "marginals": pi, "entropy": np.array([-p @ log_p]), "loss": f, "truth": p * f @ score}
         for name, (weight, g) in draws.items():
             mean = weight @ g
@@ -116,8 +148,9 @@ class Problem:
 def answered() -> list[tuple[Problem, dict[str, np.ndarray]]]:
     problems = [Problem(seed, law) for law in ("conditional_poisson", "plackett_luce") for seed in range(COUNT)]
     program = Path(os.environ["HARDGRAD_BUILD"]) / "tests" / "estimators" / "subset_numbers"
-    ran = subprocess.run([program, *ESTIMATORS], input="\n".join(p.spec() for p in problems), capture_output=True, text=True,
-                         check=True)
+    ran = subprocess.run(
+        [program, *ESTIMATORS], input="\n".join(p.spec() for p in problems), capture_output=True, text=True, check=True
+    )
     blocks = ran.stdout.strip().split("\n\n")
     assert len(blocks) == len(problems)
     lists = [dict((line.split()[0], np.array(line.split()[1:], float)) for line in block.splitlines()) for block in blocks]
@@ -140,7 +173,9 @@ def test_density_marginals_entropy_and_moments_equal_sums_over_all_subsets(answe
             visited[problem.law, name] += problem.k < problem.n
     assert max(worst.values()) < 1e-10, worst
     checked = {name for _, name in visited}
-    assert checked == {"log_p", "marginals", "entropy", "loss", "truth"} | {f"{e}.{m}" for e in ESTIMATORS for m in ("mean", "variance")}
+    assert checked == {"log_p", "marginals", "entropy", "loss", "truth"} | {
+        f"{e}.{m}" for e in ESTIMATORS for m in ("mean", "variance")
+    }
     assert len(visited) == 2 * len(checked) and min(visited.values()) > 0.6 * COUNT, visited
 
 

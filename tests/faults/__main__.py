@@ -7,6 +7,7 @@
 `--count` faults of each kind are injected. Kinds that act at the n-th change of a file start at a random n and cycle through all
 n; `--all` tries each n once. The exit status is 1 at the first failure, whose folder is kept.
 """
+
 import argparse
 import fnmatch
 import random
@@ -23,6 +24,7 @@ from sandbox import Finding, Sandbox
 @dataclass
 class Struck:
     """A kind and its progress. `last`: the number of file changes that it counts; 0 if it counts none."""
+
     name: str
     kind: Kind
     dice: random.Random
@@ -63,7 +65,9 @@ def main():
                 try:
                     one.kind.strike(box, one.dice, n)
                 except Finding as finding:
-                    print(f"{one.name}: strike {strike} (n = {n} of {one.last}, seed {options.seed}): {finding}\nleft: {box.out}")
+                    print(
+                        f"{one.name}: strike {strike} (n = {n} of {one.last}, seed {options.seed}): {finding}\nleft: {box.out}"
+                    )
                     return 1
                 one.done += 1
     for one in struck:

@@ -1,4 +1,5 @@
 """Kinds of faults. Each is a function of the sandbox, a random generator and n, the index of the operation at which it acts."""
+
 import time
 from dataclasses import dataclass
 from typing import Callable
@@ -9,6 +10,7 @@ from sandbox import PYTHON, arrays, must
 @dataclass
 class Kind:
     """`operations` counts the operations of a command; the fault occurs at the n-th. Without it, the fault occurs at any time."""
+
     strike: Callable
     operations: Callable | None = None
 
@@ -26,10 +28,11 @@ def of_merge(box):
 
 def struck_run(fault):
     def strike(box, dice, n):
-        box.fresh(half=dice.random() < .5)
+        box.fresh(half=dice.random() < 0.5)
         before = box.whole()
         box.run("run", *box.what(), **fault(dice, n))
         box.settles(before)
+
     return strike
 
 
@@ -42,8 +45,12 @@ def struck_merge(fault):
         box.well("run", *box.what())
         status = box.run("merge", box.out, "--out", box.merged, **fault(dice, n))
         box.well("check", box.merged) if status == 0 else None
-        must(arrays(box.merged) in ([box.reference] if status == 0 else [old, box.reference]), "the merged file is neither old nor new")
+        must(
+            arrays(box.merged) in ([box.reference] if status == 0 else [old, box.reference]),
+            "the merged file is neither old nor new",
+        )
         box.merges()
+
     return strike
 
 
@@ -61,7 +68,7 @@ def full(dice, n):
 
 def kill_any_moment(box, dice, n):
     """Kills at a random time: during a cell's training, a start or an end."""
-    box.fresh(half=dice.random() < .5)
+    box.fresh(half=dice.random() < 0.5)
     before = box.whole()
     process = box.start("run", *box.what())
     time.sleep(dice.random() * box.seconds)
@@ -90,7 +97,7 @@ def kill_report(box, dice, n):
 
 def crowd(box, dice, n):
     """Two runs, a merge and a status on one folder at once, half of the time under a clock that jumps."""
-    clock = {"clock": dice.choice([40, 4000, 10**6])} if dice.random() < .5 else {}
+    clock = {"clock": dice.choice([40, 4000, 10**6])} if dice.random() < 0.5 else {}
     box.fresh()
     runs = [box.start("run", *box.what(), **clock) for _ in range(2)]
     for command in ("status", box.out), ("merge", box.out, "--partial", "--out", box.merged):

@@ -1,4 +1,5 @@
 """A small sweep in a temporary folder, programs that run on it with or without faults, and checks of the files they leave."""
+
 import json
 import os
 import shutil
@@ -46,7 +47,9 @@ class Sandbox:
         self.well("run", *self.what())
         self.well("merge", self.out, "--out", self.merged)
         self.reference = arrays(self.merged)
-        must(len(self.reference) > 40 and self.reference["cell_hash"][0] == (4,), "the undisturbed sweep has unexpected contents")
+        must(
+            len(self.reference) > 40 and self.reference["cell_hash"][0] == (4,), "the undisturbed sweep has unexpected contents"
+        )
 
     def fresh(self, half=False):
         """Makes a new folder for the sweep; `half`: half of its cells are already done."""
@@ -67,8 +70,14 @@ class Sandbox:
         if faults:
             env |= {"LD_PRELOAD": str(self.layer), "FAULTS_ROOT": str(self.out.parent)}
             env |= {f"FAULTS_{name.upper()}": str(value) for name, value in faults.items()}
-        return subprocess.Popen([*(command or [str(self.binary)]), *map(str, arguments)], env=env, cwd=ROOT, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            [*(command or [str(self.binary)]), *map(str, arguments)],
+            env=env,
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def ended(self, process, killed=False):
         """Waits for a process. It must end with a documented status and, for an error, one clear line; or, if `killed`, by SIGKILL."""
@@ -103,7 +112,9 @@ class Sandbox:
         status, out = self.ended(self.start("status", self.out, "--json"))
         if not out:  # a damaged plan, reported in one line
             return {}
-        must(status in (0, 1), "status reports", out[-1000:])  # 1: failed cells, such as one whose checkpoint did not fit on the disk
+        must(
+            status in (0, 1), "status reports", out[-1000:]
+        )  # 1: failed cells, such as one whose checkpoint did not fit on the disk
         must(working is None or json.loads(out)["running"] == working, "claims without a running holder remain")
         text = b"".join(path.read_bytes() for path in sorted((self.out / "cells").glob("*.cells")))
         records = {words.split(b"hash=", 1)[1][:16].decode(): words for words in text.split(b"HARDGRAD-CELL version=")[1:]}

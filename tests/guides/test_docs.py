@@ -1,4 +1,5 @@
 """The site of all pages and the API reference builds without a warning, and contains every page, estimator, model and public name."""
+
 import ast
 import json
 import os
@@ -20,14 +21,22 @@ def public(module: str) -> list[str]:
     """`__all__` of hardgrad's module, read from its source: JAX may be missing."""
     package = BUILD / "python" / "hardgrad"
     source = next(path for path in (package / module / "__init__.py", package / f"{module}.py") if path.exists())
-    return next(ast.literal_eval(line.value) for line in ast.parse(source.read_text("utf-8")).body
-                if isinstance(line, ast.Assign) and getattr(line.targets[0], "id", "") == "__all__")
+    return next(
+        ast.literal_eval(line.value)
+        for line in ast.parse(source.read_text("utf-8")).body
+        if isinstance(line, ast.Assign) and getattr(line.targets[0], "id", "") == "__all__"
+    )
 
 
 def described(page: Path) -> set[str]:
     """The full names that an API page describes."""
-    return {re.sub(r"<.*?>|\s", "", "".join(found)) for found in
-            re.findall(r'<span class="sig-prename[^"]*">(.*?)</span>(?=<span class="sig-name)(<span class="sig-name[^"]*">.*?</span>)<', page.read_text("utf-8"))}
+    return {
+        re.sub(r"<.*?>|\s", "", "".join(found))
+        for found in re.findall(
+            r'<span class="sig-prename[^"]*">(.*?)</span>(?=<span class="sig-name)(<span class="sig-name[^"]*">.*?</span>)<',
+            page.read_text("utf-8"),
+        )
+    }
 
 
 def test_the_site_is_whole():

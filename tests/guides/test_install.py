@@ -1,5 +1,6 @@
 """The files of experiments/install agree with the build's list of libraries, with the set-up, and with each other. The array scripts
 are run by tests/slurm, the recipes by tests/build."""
+
 import re
 import subprocess
 
@@ -9,8 +10,17 @@ from test_links import TREE, git_files, links
 
 PAGE = recipes.INSTALL / "README.md"
 #: Packages of Debian that are neither a library nor python3-NAME, by their names in conda-forge.
-OTHERS = {"cmake": "cmake", "ninja-build": "ninja", "g++": "cxx-compiler", "ccache": "ccache", "git": "git", "hdf5-tools": "hdf5",
-          "python3": "python", "python3-dev": "python", "clang-format": "clang-format"}
+OTHERS = {
+    "cmake": "cmake",
+    "ninja-build": "ninja",
+    "g++": "cxx-compiler",
+    "ccache": "ccache",
+    "git": "git",
+    "hdf5-tools": "hdf5",
+    "python3": "python",
+    "python3-dev": "python",
+    "clang-format": "clang-format",
+}
 
 
 def debian() -> set[str]:

@@ -1,5 +1,6 @@
 """Every relative link and image of every tracked Markdown file refers to a file of the project, and every `#anchor` to a heading
 of that file. Links to other sites are not checked."""
+
 import re
 import subprocess
 from pathlib import Path
@@ -129,7 +130,9 @@ LONGER = {"estimators/README.md": 4_100, "results/README.md": 2_700}
 
 def too_long(words: dict[str, int]) -> list[str]:
     """Of pages and their words."""
-    return [f"{page}: {count} words" for page, count in words.items() if count > LONGER.get(page, LONG) and page != "CHANGELOG.md"]
+    return [
+        f"{page}: {count} words" for page, count in words.items() if count > LONGER.get(page, LONG) and page != "CHANGELOG.md"
+    ]
 
 
 def words_by_page() -> dict[str, int]:
@@ -138,7 +141,9 @@ def words_by_page() -> dict[str, int]:
 
 def test_no_page_is_long():
     assert too_long(words_by_page()) == []
-    assert too_long({"a.md": LONG}) == [] and too_long({"a.md": LONG + 1, "CHANGELOG.md": LONG + 1}) == [f"a.md: {LONG + 1} words"]
+    assert too_long({"a.md": LONG}) == [] and too_long({"a.md": LONG + 1, "CHANGELOG.md": LONG + 1}) == [
+        f"a.md: {LONG + 1} words"
+    ]
 
 
 def test_all_pages_together_are_short():
@@ -150,20 +155,23 @@ def test_measured_results_are_read_in_an_hour():
     assert sum(count for page, count in words_by_page().items() if page.startswith("results/reference/")) <= 18_000
 
 
-@pytest.mark.parametrize("link, problem", [
-    ("[a](missing.md)", "no such file"),
-    ("![a](missing.png)", "no such file"),
-    ("[`code`](missing.cpp)", "no such file"),
-    ("[![a](missing.png)](other.md)", "no such file"),
-    ("[a]\n\n[a]: missing.md", "no such file"),
-    ('<img alt="a" src="missing.png">', "no such file"),
-    ("[a](other.md#missing)", "no such heading"),
-    ("[a](#missing)", "no such heading"),
-    ("[a](#in-code)", "no such heading"),
-    ("[a](../other.md)", "leads out of the project"),
-    ("[a](/etc/hostname)", "leads out of the project"),
-    ("[a](ignored.html)", "does not have"),
-])
+@pytest.mark.parametrize(
+    "link, problem",
+    [
+        ("[a](missing.md)", "no such file"),
+        ("![a](missing.png)", "no such file"),
+        ("[`code`](missing.cpp)", "no such file"),
+        ("[![a](missing.png)](other.md)", "no such file"),
+        ("[a]\n\n[a]: missing.md", "no such file"),
+        ('<img alt="a" src="missing.png">', "no such file"),
+        ("[a](other.md#missing)", "no such heading"),
+        ("[a](#missing)", "no such heading"),
+        ("[a](#in-code)", "no such heading"),
+        ("[a](../other.md)", "leads out of the project"),
+        ("[a](/etc/hostname)", "leads out of the project"),
+        ("[a](ignored.html)", "does not have"),
+    ],
+)
 def test_a_broken_link_is_caught(tmp_path, link, problem):
     (tmp_path / "other.md").write_text("# One\n")
     (tmp_path / "ignored.html").write_text("made by a program\n")
@@ -178,8 +186,10 @@ def test_good_links_and_code_are_no_problem(tmp_path):
     (tmp_path / "folder" / "file.cpp").write_text("\n")
     (tmp_path / "other.md").write_text("# One thing, `two`\n\n## Again\n\n## Again\n")
     page = tmp_path / "page.md"
-    page.write_text("# Page\n\n[a](other.md) [b](other.md#one-thing-two) [c](other.md#again-1) [d](folder) [e](#page)\n"
-                    "[f](folder/file.cpp \"a title\") [g](https://example.org/missing.md)\n\n"
-                    "`[a](missing.md)`, `a[i](x)` and\n\n```\n[a](missing.md)\n```\n")
+    page.write_text(
+        "# Page\n\n[a](other.md) [b](other.md#one-thing-two) [c](other.md#again-1) [d](folder) [e](#page)\n"
+        '[f](folder/file.cpp "a title") [g](https://example.org/missing.md)\n\n'
+        "`[a](missing.md)`, `a[i](x)` and\n\n```\n[a](missing.md)\n```\n"
+    )
     files = {page, tmp_path / "other.md", tmp_path / "folder" / "file.cpp"}
     assert visit(page, tmp_path, files) == Visit(6, [])

@@ -1,4 +1,5 @@
 """Counts and lists on pages and in configurations are those of the registry."""
+
 import json
 import os
 import re
@@ -9,7 +10,11 @@ from test_links import TREE, pages
 
 
 def listed(*what: str) -> list | dict:
-    return json.loads(subprocess.run([os.environ["HARDGRAD_BINARY"], "list", *what, "--json"], capture_output=True, text=True, check=True).stdout)
+    return json.loads(
+        subprocess.run(
+            [os.environ["HARDGRAD_BINARY"], "list", *what, "--json"], capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 def test_the_front_page_counts_the_estimators():
@@ -20,10 +25,16 @@ def test_the_front_page_counts_the_estimators():
 def test_no_manual_counts_all_entries():
     """A count would be wrong after the next entry. Small sets, and the measurements of tests and results, may be counted."""
     count = re.compile(r"\b(?:[2-9]\d|[Ss]ixty-\w+) (?:estimators|networks|tasks)\b|\b[Oo]f the \d+\b")
-    assert count.search("68 estimators") and count.search("Of the 67, six need bits") and not count.search("8 estimators on 3 tasks")
+    assert (
+        count.search("68 estimators")
+        and count.search("Of the 67, six need bits")
+        and not count.search("8 estimators on 3 tasks")
+    )
     manuals = [page for page in pages() if page.relative_to(TREE).parts[0] in ("core", "estimators", "experiments")]
     assert len(manuals) > 8
-    assert [f"{page.relative_to(TREE)}: {found[0]}" for page in manuals if (found := count.search(page.read_text("utf-8")))] == []
+    assert [
+        f"{page.relative_to(TREE)}: {found[0]}" for page in manuals if (found := count.search(page.read_text("utf-8")))
+    ] == []
 
 
 def test_the_sweep_of_every_estimator_has_every_estimator():

@@ -1,4 +1,5 @@
 """The pictures of the pages (experiments/docs/pictures): each SVG is what its Graphviz source says, and the sources are true."""
+
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +27,9 @@ def in_source(text: str) -> Picture:
     nodes: dict[str, tuple[str, str]] = {}
     arrows: dict[tuple[str, str], list[tuple[str, str]]] = {}
     quoted = r'"([^"]*)"'
-    for name, to, attributes in re.findall(rf'(?<!=){quoted}(?: -> ({quoted[0]}[^"]*"|\{{[^}}]*\}}))?(?: \[((?:[^]"]|"[^"]*")*)\])?;', text):
+    for name, to, attributes in re.findall(
+        rf'(?<!=){quoted}(?: -> ({quoted[0]}[^"]*"|\{{[^}}]*\}}))?(?: \[((?:[^]"]|"[^"]*")*)\])?;', text
+    ):
         has = dict(re.findall(rf"(\w+)={quoted}", attributes))
         if not to:
             nodes[name] = words(has.get("label", name)), has.get("class", "")
@@ -52,9 +55,11 @@ def in_svg(text: str) -> Picture:
 
 def folders() -> dict[tuple[str, str], str]:
     """A file for each pair of folders one of whose sources includes the other's."""
+
     def of(path: str) -> str:
         top, *rest = path.split("/")
         return top if top == "estimators" else "/".join([top, *rest[:1]]) if len(rest) > 1 else ""  # "" of core/plugin.hpp
+
     listed = git_files("--", "*.cpp", "*.hpp")
     found = listed if listed is not None else [*TREE.glob("**/*.cpp"), *TREE.glob("**/*.hpp")]
     pairs = {}
@@ -82,12 +87,16 @@ def test_the_picture_is_what_its_source_says(source):
     """Names, words, arrows and classes: places depend on the version of Graphviz and on fonts. Else draw.py draws it again."""
     drawn, said = in_svg(source.with_suffix(".svg").read_text("utf-8")), in_source(source.read_text("utf-8"))
     assert len(said.nodes) > 5 and drawn.nodes == said.nodes
-    assert {pair: sorted(arrows) for pair, arrows in drawn.arrows.items()} == {pair: sorted(arrows) for pair, arrows in said.arrows.items()}
+    assert {pair: sorted(arrows) for pair, arrows in drawn.arrows.items()} == {
+        pair: sorted(arrows) for pair, arrows in said.arrows.items()
+    }
 
 
 def test_a_changed_source_is_noticed():
     source = 'digraph x {\n  // "no" -> "node";\n  "a" [label="A\\nb", class="c"]; "b";\n  "a" -> {"b" "a"} [label="to"];\n}\n'
-    assert in_source(source) == Picture({"a": ("A b", "c"), "b": ("b", "")}, {("a", "b"): [("to", "")], ("a", "a"): [("to", "")]})
+    assert in_source(source) == Picture(
+        {"a": ("A b", "c"), "b": ("b", "")}, {("a", "b"): [("to", "")], ("a", "a"): [("to", "")]}
+    )
 
 
 def test_the_arrows_are_the_includes_of_the_tree():
@@ -96,12 +105,18 @@ def test_the_arrows_are_the_includes_of_the_tree():
     arrows = {pair for pair, said in picture.arrows.items() if ("", "file") not in said}
     includes = folders()
     assert len(includes) > 60
-    assert {name for name, (_, kind) in picture.nodes.items() if "/" in name or kind == "own"} == {name for pair in includes for name in pair}
+    assert {name for name, (_, kind) in picture.nodes.items() if "/" in name or kind == "own"} == {
+        name for pair in includes for name in pair
+    }
     assert [text for (begin, end), text in includes.items() if end not in reached(begin, arrows)] == []
     assert arrows - set(includes) == set(), "no file includes this"
     assert [begin for begin, _ in arrows if begin in reached(begin, arrows)] == [], "folders include each other"
     assert {name for name, (_, kind) in picture.nodes.items() if kind == "reach"} == reached("estimators", arrows)
-    assert not [path for path in (TREE / "analysis").rglob("*.py") if re.search(r"^\s*(import|from) hardgrad", path.read_text("utf-8"), re.M)]
+    assert not [
+        path
+        for path in (TREE / "analysis").rglob("*.py")
+        if re.search(r"^\s*(import|from) hardgrad", path.read_text("utf-8"), re.M)
+    ]
 
 
 def test_the_files_of_a_sweep_have_these_names():
@@ -113,7 +128,10 @@ def test_the_files_of_a_sweep_have_these_names():
 
 
 def test_every_picture_has_its_text_on_a_page():
-    shown = {(page.parent / path).resolve(): text for page in pages()
-             for text, path in re.findall(r"!\[([^\]]*)\]\(([^)]*\.svg)\)", page.read_text("utf-8"))}
+    shown = {
+        (page.parent / path).resolve(): text
+        for page in pages()
+        for text, path in re.findall(r"!\[([^\]]*)\]\(([^)]*\.svg)\)", page.read_text("utf-8"))
+    }
     assert set(shown) == {source.with_suffix(".svg") for source in SOURCES} and len(SOURCES) == 3
     assert all(len(text) > 80 for text in shown.values())

@@ -5,6 +5,7 @@
 follows a block ```bash guide (see test_guides.py), which runs after the page's blocks before it. Each of its lines is the beginning of a line that the commands print, with numbers
 equal within rounding. Outputs that depend on training, on times or on the analysis are quoted without this mark.
 """
+
 import re
 from decimal import Decimal, InvalidOperation
 
@@ -31,23 +32,33 @@ def same(quoted: str, printed: str) -> bool:
 def misquoted(quoted: str, printed: str) -> list[str]:
     """The quoted lines with which no printed line begins."""
     lines = [line.split() for line in printed.splitlines()]
-    return [line for line in quoted.splitlines()
-            if not any(len(found) >= len(line.split()) and all(map(same, line.split(), found)) for found in lines)]
+    return [
+        line
+        for line in quoted.splitlines()
+        if not any(len(found) >= len(line.split()) and all(map(same, line.split(), found)) for found in lines)
+    ]
 
 
 def steps(page: str) -> list[tuple[str, str, str, str]]:
     """The marked blocks up to the last quotation, in order: (language, file to write, text, output quoted after it)."""
     quoted = {found.start(): found[2] for found in QUOTED.finditer(page)}
-    return [(found[1], found[2] or "", found[3], quoted.get(found.start(), "")) for found in BLOCK.finditer(page)
-            if found.start() <= max(quoted)]
+    return [
+        (found[1], found[2] or "", found[3], quoted.get(found.start(), ""))
+        for found in BLOCK.finditer(page)
+        if found.start() <= max(quoted)
+    ]
 
 
 def test_quotations_are_found():
     assert {"README.md", "experiments/tutorial.md"} <= {path.relative_to(TREE).as_posix() for path in QUOTING}
-    marked = sum(len(re.findall(r"^```text output$", path.read_text("utf-8"), re.M)) for path in TREE.glob("**/*.md")
-                 if "build" not in path.relative_to(TREE).parts)
-    assert marked == sum(bool(output) for path in QUOTING for _, _, _, output in steps(path.read_text("utf-8"))), \
+    marked = sum(
+        len(re.findall(r"^```text output$", path.read_text("utf-8"), re.M))
+        for path in TREE.glob("**/*.md")
+        if "build" not in path.relative_to(TREE).parts
+    )
+    assert marked == sum(bool(output) for path in QUOTING for _, _, _, output in steps(path.read_text("utf-8"))), (
         "a quotation without commands before it is not compared"
+    )
 
 
 @pytest.mark.parametrize("path", QUOTING, ids=lambda path: str(path.relative_to(TREE)))

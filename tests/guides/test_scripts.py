@@ -1,4 +1,5 @@
 """The scripts use every core, whatever the environment variables of OpenMP, and run in the bash 3.2 of a Mac."""
+
 import os
 import re
 import subprocess
@@ -8,21 +9,30 @@ from mutants import ROOT
 
 
 def scripts():
-    found = subprocess.run(["git", "ls-files", "*.sh", ".ci/run"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    found = subprocess.run(
+        ["git", "ls-files", "*.sh", ".ci/run"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
     assert len(found) > 5
     return found
 
 
 def test_cores_are_not_counted_by_what_openmp_is_told():
-    asked = subprocess.run(["bash", "-c", "OMP_NUM_THREADS=1; export OMP_NUM_THREADS; . experiments/setup.sh; hardgrad_cores"], cwd=ROOT,
-                           capture_output=True, text=True, check=True)
+    asked = subprocess.run(
+        ["bash", "-c", "OMP_NUM_THREADS=1; export OMP_NUM_THREADS; . experiments/setup.sh; hardgrad_cores"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert int(asked.stdout) == len(os.sched_getaffinity(0))
 
 
 def test_the_set_up_builds_the_chosen_preset():
     build = ". experiments/setup.sh; hardgrad_cmake=echo; {} hardgrad_build --target hardgrad"
     for choice, preset in ("", "release"), ("hardgrad_preset=portable;", "portable"):
-        built = subprocess.run(["bash", "-euc", build.format(choice)], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        built = subprocess.run(
+            ["bash", "-euc", build.format(choice)], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
         assert built.startswith(f"--build --preset {preset} --parallel ") and built.endswith(" --target hardgrad\n"), built
 
 
@@ -47,14 +57,29 @@ def test_empty_arrays_are_guarded():
 
 
 def test_newer_words_of_bash_are_not_used():
-    newer = re.compile(r"\b(mapfile|readarray|coproc|local -n|declare -[Ang]|wait -n)\b|\$\{\w+(\^|,,?)\}|\$\{\w+@|&>>|\|&|\[\[? -v ")
-    assert [word for word in ("mapfile -t x", "declare -A x", "${x,,}", "${x^}", "${x@Q}", "a |& b", "[ -v x ]") if not newer.search(word)] == []
+    newer = re.compile(
+        r"\b(mapfile|readarray|coproc|local -n|declare -[Ang]|wait -n)\b|\$\{\w+(\^|,,?)\}|\$\{\w+@|&>>|\|&|\[\[? -v "
+    )
+    assert [
+        word
+        for word in ("mapfile -t x", "declare -A x", "${x,,}", "${x^}", "${x@Q}", "a |& b", "[ -v x ]")
+        if not newer.search(word)
+    ] == []
     assert [(name, found[0]) for name in scripts() for found in newer.finditer((ROOT / name).read_text())] == []
 
 
 def test_the_set_up_installs_and_names_every_library():
-    shown = subprocess.run(["bash", "-c", 'set -euo pipefail; . experiments/setup.sh; hardgrad_explain; printf "installs %s\\n" "${hardgrad_packages[@]}"'],
-                           cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [
+            "bash",
+            "-c",
+            'set -euo pipefail; . experiments/setup.sh; hardgrad_explain; printf "installs %s\\n" "${hardgrad_packages[@]}"',
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     for name, least, debian, conda in LIBRARIES:
         assert f"    {name} {least} (conda-forge: {conda})\n" in shown
         assert f"installs {debian}\n" in shown

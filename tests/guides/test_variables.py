@@ -4,9 +4,17 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_ROW = re.compile(r'^    (measured|measured_by|logged|number|words|loss)\(\s*"([\w*]+)",?\s*(?:&\w+::\w+,\s*)?(?:"(\w*)",)?(.*?)\),$', re.M | re.S)
+_ROW = re.compile(
+    r'^    (measured|measured_by|logged|number|words|loss)\(\s*"([\w*]+)",?\s*(?:&\w+::\w+,\s*)?(?:"(\w*)",)?(.*?)\),$',
+    re.M | re.S,
+)
 _AXES = {"measured": "measurement_step", "logged": "step", "loss": "evaluation_step"}
-_LABELS = {"*_interval": "bound", "variance_by_group": "parameter_group", "attention_entropy_by_site": "site", "bias_against": "target"}
+_LABELS = {
+    "*_interval": "bound",
+    "variance_by_group": "parameter_group",
+    "attention_entropy_by_site": "site",
+    "bias_against": "target",
+}
 
 
 def quantities() -> dict[str, tuple[str, str]]:
@@ -30,7 +38,9 @@ def named() -> list[tuple[str, str, str]]:
     for block in re.split(r"^\| variable.*\n\|---.*\n", page, flags=re.M)[1:]:
         for row in re.match(r"(\|.*\n)*", block)[0].splitlines():
             names, axes = row.split(" | ")[:2]
-            found += [(re.sub(r"<\w+>", "*", name), axes, units) for name, units in re.findall(r"`([\w<>]+)`(?: \((\w+)\))?", names)]
+            found += [
+                (re.sub(r"<\w+>", "*", name), axes, units) for name, units in re.findall(r"`([\w<>]+)`(?: \((\w+)\))?", names)
+            ]
     return found
 
 
@@ -38,7 +48,11 @@ def test_every_variable_on_the_page_is_in_the_table():
     table, page = quantities(), named()
     assert len(table) > 70 and len(page) > 70
     grid = {"task", "model", "estimator"}
-    wrong = [entry for entry in page if entry[0] not in grid and (entry[0] if entry[0] != "heldout_*" else "heldout_elbo") not in table]
+    wrong = [
+        entry
+        for entry in page
+        if entry[0] not in grid and (entry[0] if entry[0] != "heldout_*" else "heldout_elbo") not in table
+    ]
     assert not wrong
     for name, axes, units in page:
         if name not in grid | {"heldout_*"}:

@@ -2,6 +2,7 @@
 
 Each entry is a pattern and what to write instead. Names of functions and variables are not read, nor are code blocks of pages.
 """
+
 import io
 import re
 import tokenize
@@ -15,8 +16,7 @@ BANNED = {
     r"\bof (which|what|whom)\b": "a sentence of its own, or `whose`",
     r"\bwhat (is|was|are|were|it|they|he|one|each|an?|the|all|both|no|has|had|does|do|did|can|cannot|could|must|may|says|comes|"
     r"came|makes|made|follows|stands|takes|needs|would|will)\b(?![^.]*\?)": "the noun that is meant: the value, the part, the rows",
-    r"\b(that|which|who|what) (is|are) no\b(?! (longer|more|less|larger|smaller|better|worse|wider|greater|later))":
-        "is not a ...",
+    r"\b(that|which|who|what) (is|are) no\b(?! (longer|more|less|larger|smaller|better|worse|wider|greater|later))": "is not a ...",
     r"for want of": "without, for lack of",
     r"\b(go|goes|going|gone|went) (down|up)\b": "decreases, minimises, is minimised",
     r"\b(hand|hands|handed|handing) (it |them |this )?(over|down|on|back)\b": "passes, returns",
@@ -43,14 +43,18 @@ def spoken(path: Path) -> list[tuple[int, str]]:
         return list(enumerate(text.splitlines(), 1))
     if path.suffix == ".py":
         kinds = (tokenize.COMMENT, tokenize.STRING)
-        return [(token.start[0] + number, line) for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type in kinds
-                for number, line in enumerate(token.string.splitlines())]
+        return [
+            (token.start[0] + number, line)
+            for token in tokenize.generate_tokens(io.StringIO(text).readline)
+            if token.type in kinds
+            for number, line in enumerate(token.string.splitlines())
+        ]
     if path.suffix in (".cpp", ".hpp", ".c"):
         found = []
         for number, line in enumerate(text.splitlines(), 1):
             found += [(number, part) for part in re.findall(r'//.*|"(?:[^"\\]|\\.)*"', line)]
         return found
-    return [(number, line[line.index("#"):]) for number, line in enumerate(text.splitlines(), 1) if "#" in line]
+    return [(number, line[line.index("#") :]) for number, line in enumerate(text.splitlines(), 1) if "#" in line]
 
 
 def sources() -> list[Path]:
@@ -62,8 +66,12 @@ def sources() -> list[Path]:
 
 
 def stumbles(path: Path) -> list[str]:
-    return [f"{path.relative_to(TREE)}:{number}: '{found[0]}': {instead or 'say it plainly'}"
-            for number, line in spoken(path) for pattern, instead in BANNED.items() for found in re.finditer(pattern, line, re.I)]
+    return [
+        f"{path.relative_to(TREE)}:{number}: '{found[0]}': {instead or 'say it plainly'}"
+        for number, line in spoken(path)
+        for pattern, instead in BANNED.items()
+        for found in re.finditer(pattern, line, re.I)
+    ]
 
 
 def test_no_banned_phrases():
@@ -76,8 +84,12 @@ def test_no_banned_phrases():
 def test_lines_of_pages_are_at_most_120_columns():
     """Except in tables and in code. Inline code is blanked, not removed, so that columns count."""
     read = [path for path in sources() if path.suffix == ".md"]
-    wide = [f"{path.relative_to(TREE)}:{number}" for path in read for number, line in spoken(path)
-            if len(line.rstrip()) > 120 and not line.startswith(("|", "!["))]
+    wide = [
+        f"{path.relative_to(TREE)}:{number}"
+        for path in read
+        for number, line in spoken(path)
+        if len(line.rstrip()) > 120 and not line.startswith(("|", "!["))
+    ]
     assert not wide and len(read) >= 19
 
 

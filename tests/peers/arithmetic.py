@@ -117,13 +117,19 @@ def translator(s):
     after = sum(states) if plain else len(set(before))
     out += [s.layer("decoder.lstm.input", after), s.layer("readout.word", after)]
     out += [s.layer("decoder.context", s.seen() if plain else s.seen(T - 1))] if fed else []
-    out += [s.layer("decoder.lstm.recurrent", sum(states), calls=T), s.layer("attention.query", sum(states), calls=T if fed else 1),
-            s.layer("readout.state", sum(states))]
+    out += [
+        s.layer("decoder.lstm.recurrent", sum(states), calls=T),
+        s.layer("attention.query", sum(states), calls=T if fed else 1),
+        s.layer("readout.state", sum(states)),
+    ]
     scores = sum(int(length[s.distinct(t, t)].sum()) for t in range(T)) if hard else pairs
     rows = sum(states) if s.estimator == "soft" else sum(s.leaves(t + 1) for t in range(T)) if hard else pairs
     s.functions = (2 * tokens + sum(states)) * 5 * H + scores * (H + 1) + rows * (H + s.size("output")[0])
     if s.estimator == "soft":
-        out += [Product("mixture", pairs, 2 * H if plain else H, 1), s.layer("readout.context", sum(states) if plain else positions)]
+        out += [
+            Product("mixture", pairs, 2 * H if plain else H, 1),
+            s.layer("readout.context", sum(states) if plain else positions),
+        ]
         return out + [s.layer("output", rows)]
     out += [s.layer("readout.context", s.seen() if hard else positions)]
     return out + [s.layer("output", rows)]
@@ -162,25 +168,36 @@ def glimpse_reader(s):
         leaves = s.R
     elif s.estimator == "soft":
         looks, leaves, calls, states = s.B * T, s.B, T, [1 if t == 0 and not s.plain else s.B for t in range(T)]
-        out = [Product("patches", looks, cells, P * P, 2), Product("places", sum(states), cells, s.size("glimpse.where")[1]),
-               s.layer("glimpse.patch", looks, calls=T)]
+        out = [
+            Product("patches", looks, cells, P * P, 2),
+            Product("places", sum(states), cells, s.size("glimpse.where")[1]),
+            s.layer("glimpse.patch", looks, calls=T),
+        ]
     elif s.hard:
         looks, leaves, states = s.seen(), s.leaves(T), [1 if t == 0 and not s.plain else s.states(t) for t in range(T)]
         out = [s.data("glimpse.patch", looks)]
     else:
-        paths = [s.B * cells ** t for t in range(T + 1)]
+        paths = [s.B * cells**t for t in range(T + 1)]
         leaves = paths[T]
         looks = sum(paths[1:]) if s.plain else paths[1]
         states = paths[:T] if s.plain else [1, *paths[1:T]]
         out = [s.data("glimpse.patch", looks), s.layer("locator", sum(states))]
         recurrent = looks if s.plain else sum(states)
         s.functions = sum(states) * cells + leaves * s.size("classifier")[0]
-        return out + [s.layer("glimpse.what", looks), s.layer("core.input", looks), s.layer("core.recurrent", recurrent),
-                      s.layer("classifier", leaves)]
+        return out + [
+            s.layer("glimpse.what", looks),
+            s.layer("core.input", looks),
+            s.layer("core.recurrent", recurrent),
+            s.layer("classifier", leaves),
+        ]
     s.functions = sum(states) * cells + leaves * s.size("classifier")[0]
-    return out + [s.layer("glimpse.what", looks, calls=calls), s.layer("core.input", looks, calls=calls),
-                  s.layer("core.recurrent", sum(states), calls=T), s.layer("locator", sum(states), calls=T),
-                  s.layer("classifier", leaves)]
+    return out + [
+        s.layer("glimpse.what", looks, calls=calls),
+        s.layer("core.input", looks, calls=calls),
+        s.layer("core.recurrent", sum(states), calls=T),
+        s.layer("locator", sum(states), calls=T),
+        s.layer("classifier", leaves),
+    ]
 
 
 def sentence_pair(s):
@@ -209,16 +226,29 @@ def turing_machine(s):
     s.functions = sum(states) * (5 * C + (reads + writes) * 3 * N + writes * 2 * width) + asked * s.size("output")[0]
     if not s.plain:
         later = sum(states[1:])  # the first state, reads and memory are the same for all, or 0
-        out = layers + [Product("inputs", int(length.sum()), inputs, 4 * C, 2), Product("reads", later, mixed, 4 * C, 3, T - 1),
-                        s.layer("controller.recurrent", later, calls=T - 1), Product("contents", later, heads, N), s.layer("output", asked)]
+        out = layers + [
+            Product("inputs", int(length.sum()), inputs, 4 * C, 2),
+            Product("reads", later, mixed, 4 * C, 3, T - 1),
+            s.layer("controller.recurrent", later, calls=T - 1),
+            Product("contents", later, heads, N),
+            s.layer("output", asked),
+        ]
         return out + ([] if s.hard else [Product("mixture", sum(states), N, mixed)])
     every, first = sum(states), states[0]
     later = every - first
-    out = layers + [s.layer("controller.input", every), s.layer("controller.recurrent", later), s.data("controller.recurrent", first),
-                    Product("contents", every, heads, N), s.layer("output", every)]
+    out = layers + [
+        s.layer("controller.input", every),
+        s.layer("controller.recurrent", later),
+        s.data("controller.recurrent", first),
+        Product("contents", every, heads, N),
+        s.layer("output", every),
+    ]
     chosen = 2 if s.hard else 3  # choices have no gradient, nor have the first weights
-    return out + [Product("mixture", every + later, N, mixed, chosen), Product("first mixture", first, N, mixed, 2),  # twice a step
-                  Product("writing", every * writes, N, width, chosen)]
+    return out + [
+        Product("mixture", every + later, N, mixed, chosen),
+        Product("first mixture", first, N, mixed, 2),  # twice a step
+        Product("writing", every * writes, N, width, chosen),
+    ]
 
 
 def tape_machine(s):
@@ -231,41 +261,68 @@ def tape_machine(s):
         written = int(asked.sum())  # in each sample, when samples differ in all of them; at least once
         T = s.steps
         s.functions = sum(states) * (5 * C + 2 * width + 8) + written * outputs
-        return [Product("inputs", shown, inputs, 4 * C, 2), Product("reads", sum(states[1:]), width, 4 * C, 3, T - 1),
-                s.layer("controller.recurrent", sum(states[1:]), calls=T - 1), s.layer("move", sum(states), calls=T),
-                s.layer("write", sum(states), calls=T),
-                Product("output", written, C, outputs)]
+        return [
+            Product("inputs", shown, inputs, 4 * C, 2),
+            Product("reads", sum(states[1:]), width, 4 * C, 3, T - 1),
+            s.layer("controller.recurrent", sum(states[1:]), calls=T - 1),
+            s.layer("move", sum(states), calls=T),
+            s.layer("write", sum(states), calls=T),
+            Product("output", written, C, outputs),
+        ]
     every = s.R * int(b["length"].max())
     later = every - s.R
-    return [s.layer("controller.input", later), s.data("controller.input", s.R), s.layer("controller.recurrent", later),
-            s.data("controller.recurrent", s.R), s.layer("move", every), s.layer("write", later), s.layer("write", s.R, 1),
-            s.layer("output", every)]
+    return [
+        s.layer("controller.input", later),
+        s.data("controller.input", s.R),
+        s.layer("controller.recurrent", later),
+        s.data("controller.recurrent", s.R),
+        s.layer("move", every),
+        s.layer("write", later),
+        s.layer("write", s.R, 1),
+        s.layer("output", every),
+    ]
 
 
 def ponderer(s):
     N, B = s.setting("steps", 10), s.B
     if s.plain:
-        return [s.data("core.input", B * N), s.layer("core.recurrent", B * (N - 1)), s.data("core.recurrent", B),
-                s.layer("halt", B * N), s.layer("answer", s.R)]
+        return [
+            s.data("core.input", B * N),
+            s.layer("core.recurrent", B * (N - 1)),
+            s.data("core.recurrent", B),
+            s.layer("halt", B * N),
+            s.layer("answer", s.R),
+        ]
     halted = s.file.choices == 0
     stop = np.where(halted.any(0), halted.argmax(0), N - 1)
     stops = len(np.unique(np.column_stack([s.file.row_example, stop]), axis=0))
     s.functions = B * N * 5 * s.size("core.recurrent")[1] + B * (N - 1) * 2 + stops * s.size("answer")[0]
-    return [s.data("core.input", B), s.layer("core.recurrent", B * (N - 1), calls=N - 1), s.layer("halt", B * (N - 1)),
-            s.layer("answer", stops)]
+    return [
+        s.data("core.input", B),
+        s.layer("core.recurrent", B * (N - 1), calls=N - 1),
+        s.layer("halt", B * (N - 1)),
+        s.layer("answer", stops),
+    ]
 
 
 def writer(s):
     """A GRU on prompts, then on words; the prompts' last states are the samples' first."""
     (_, E), H, (B, n), T = s.size("prompt"), s.size("core.recurrent")[1], s.batch["prompt"].shape, s.steps
     if s.plain:
-        return [s.layer("core.input", B * n + s.R * (T - 1)), s.layer("core.recurrent", B * (n - 1) + s.R * (T - 1)),
-                s.data("core.recurrent", B), s.layer("output", s.R * T)]
+        return [
+            s.layer("core.input", B * n + s.R * (T - 1)),
+            s.layer("core.recurrent", B * (n - 1) + s.R * (T - 1)),
+            s.data("core.recurrent", B),
+            s.layer("output", s.R * T),
+        ]
     prompts, words = (len(np.unique(a[a >= 0])) for a in (s.batch["prompt"], s.choices[: T - 1]))
     states = [s.states(t) for t in range(T)]
     s.functions = (B * n + sum(states[1:])) * 3 * H + sum(states) * s.size("output")[0]
-    return [s.layer("core.input", prompts + words), s.layer("core.recurrent", B * (n - 1) + sum(states[1:]), calls=n + T - 2),
-            s.layer("output", sum(states))]
+    return [
+        s.layer("core.input", prompts + words),
+        s.layer("core.recurrent", B * (n - 1) + sum(states[1:]), calls=n + T - 2),
+        s.layer("output", sum(states)),
+    ]
 
 
 def belief_network(s):
@@ -273,10 +330,20 @@ def belief_network(s):
         return [s.layer(f"{name}.{k}", rows) for k in range(2, 10) if s.has(f"{name}.{k}")]
 
     B, R = s.B, s.R
-    out = [s.data("posterior.layer1.1", B), s.data("decoder.1", R), *rest("posterior.layer1", R if s.plain else B), *rest("decoder", R)]
+    out = [
+        s.data("posterior.layer1.1", B),
+        s.data("decoder.1", R),
+        *rest("posterior.layer1", R if s.plain else B),
+        *rest("decoder", R),
+    ]
     for l in range(2, s.setting("layers", 1) + 1):
-        out += [s.data(f"posterior.layer{l}.1", B), s.data(f"posterior.layer{l}.below", R), *rest(f"posterior.layer{l}", R),
-                s.data(f"prior.layer{l}.1", R), *rest(f"prior.layer{l}", R)]
+        out += [
+            s.data(f"posterior.layer{l}.1", B),
+            s.data(f"posterior.layer{l}.below", R),
+            *rest(f"posterior.layer{l}", R),
+            s.data(f"prior.layer{l}.1", R),
+            *rest(f"prior.layer{l}", R),
+        ]
     (pixels, _), bits = s.size(next(p.name for p in out[::-1] if p.name.startswith("decoder"))), s.size("posterior.layer1.1")[0]
     s.functions = R * pixels * 2 * (3 if s.estimator == "rebar" else 1) + B * bits * s.setting("layers", 1)
     if s.estimator in ("rebar", "relax"):  # of a bit: noise, noise given the bit, weights
@@ -285,9 +352,24 @@ def belief_network(s):
         out.append(s.layer("decoder.1", 2 * R, 2))
     if s.estimator == "relax":  # the control network has 10 units; it learns by other means
         s.functions += 2 * R * bits * 10
-        out += [Product("control of the image", B, s.size("posterior.layer1.1")[1], 10, 1), Product("control", 2 * R * bits, 10, 1, 2)]
+        out += [
+            Product("control of the image", B, s.size("posterior.layer1.1")[1], 10, 1),
+            Product("control", 2 * R * bits, 10, 1, 2),
+        ]
     return out
 
 
-COUNTS = {f.__name__: f for f in (translator, memory_reader, glimpse_reader, sentence_pair, turing_machine, tape_machine, ponderer, writer,
-                                  belief_network)}
+COUNTS = {
+    f.__name__: f
+    for f in (
+        translator,
+        memory_reader,
+        glimpse_reader,
+        sentence_pair,
+        turing_machine,
+        tape_machine,
+        ponderer,
+        writer,
+        belief_network,
+    )
+}

@@ -96,9 +96,14 @@ def relax(x, net, K, temperature=0.5):
 def prepare(file, hidden=10):
     """The images, and the initial control network of `relax`."""
     image = file.batch["image"].reshape(len(file.batch["image"]), -1)
-    normal = lambda rows, columns: np.random.default_rng(1).normal(size=(rows, columns)) / columns ** 0.5
-    return {"image": image, "control.state": normal(hidden, image.shape[1]), "control.bias": np.zeros(hidden),
-            "control.weight": normal(2, hidden), "control.out": normal(hidden, 1)}
+    normal = lambda rows, columns: np.random.default_rng(1).normal(size=(rows, columns)) / columns**0.5
+    return {
+        "image": image,
+        "control.state": normal(hidden, image.shape[1]),
+        "control.bias": np.zeros(hidden),
+        "control.weight": normal(2, hidden),
+        "control.out": normal(hidden, 1),
+    }
 
 
 def belief_network(x, p, data, K, estimator):

@@ -55,7 +55,7 @@ def sgemm_rate():
         for _ in range(3):
             start = time.thread_time()
             np.matmul(a, a, out=out)
-            rates.append(2 * size ** 3 / (time.thread_time() - start))
+            rates.append(2 * size**3 / (time.thread_time() - start))
     return max(rates)
 
 
@@ -72,7 +72,9 @@ def title(row):
 def prepare(row, ours, peers, program, folder, options):
     """Compares every form's gradient. -> the answers of the forms, and the reasons of those that fail."""
     paths = [str(folder / "gradient.h5")]
-    exact = Hardgrad(program, replace(row, estimator="exact", samples=1, own="", model=row.small or row.model), ours.environment)
+    exact = Hardgrad(
+        program, replace(row, estimator="exact", samples=1, own="", model=row.small or row.model), ours.environment
+    )
     whole = Hardgrad(program, replace(row, batch=row.training), ours.environment) if row.training else ours  # all of the data
     (exact if row.noise and not row.small else whole).run("--out", paths[0])
     if row.small or row.training:
@@ -119,15 +121,25 @@ def compare(row, peers, program, variables, folder, options):
     plain = next((form for form in said if form.form == "plain"), next(iter(said)))
     ratios = [min(t for name, t in one.items() if name != "hardgrad") / one["hardgrad"] for one in times]
     flops = next(iter(said.values()))["flops"]
-    return {"row": row.name, "estimator": row.spec(), "ms": {form: 1e3 * t for form, t in median.items()},
-            "plain_ratio": median[plain.name] / median["hardgrad"], "best": best, "goal": row.goal,
-            "best_ratio": median[best] / median["hardgrad"], "best_range": [min(ratios), max(ratios)],
-            "peak": flops / median["hardgrad"] / max(rates) if flops and not (row.training or row.replicates) else None,
-            "bytes": {"hardgrad": timing["bytes"]} | {form.name: one["bytes"] for form, one in said.items() if one["bytes"]},
-            "compile_seconds": {form.name: one["compile_seconds"] for form, one in said.items() if one["compile_seconds"] is not None},
-            "difference": max(one["difference"] for one in said.values()),
-            "failed": {form.name: why for form, why in failed.items()},
-            "kernel": "/".join(sorted({timing["blas_kernel"], blas_kernel()})), "sgemm_gflops": max(rates) / 1e9}
+    return {
+        "row": row.name,
+        "estimator": row.spec(),
+        "ms": {form: 1e3 * t for form, t in median.items()},
+        "plain_ratio": median[plain.name] / median["hardgrad"],
+        "best": best,
+        "goal": row.goal,
+        "best_ratio": median[best] / median["hardgrad"],
+        "best_range": [min(ratios), max(ratios)],
+        "peak": flops / median["hardgrad"] / max(rates) if flops and not (row.training or row.replicates) else None,
+        "bytes": {"hardgrad": timing["bytes"]} | {form.name: one["bytes"] for form, one in said.items() if one["bytes"]},
+        "compile_seconds": {
+            form.name: one["compile_seconds"] for form, one in said.items() if one["compile_seconds"] is not None
+        },
+        "difference": max(one["difference"] for one in said.values()),
+        "failed": {form.name: why for form, why in failed.items()},
+        "kernel": "/".join(sorted({timing["blas_kernel"], blas_kernel()})),
+        "sgemm_gflops": max(rates) / 1e9,
+    }
 
 
 def arguments():
@@ -157,8 +169,10 @@ def make_environment(folder):
     """-> the Python of a virtual environment with the versions of `requirements.txt`."""
     python = folder / "bin" / "python"
     if not python.exists():
-        for command in ([sys.executable, "-m", "venv", str(folder)],
-                        [str(python), "-m", "pip", "install", "--quiet", "-r", str(HERE / "requirements.txt")]):
+        for command in (
+            [sys.executable, "-m", "venv", str(folder)],
+            [str(python), "-m", "pip", "install", "--quiet", "-r", str(HERE / "requirements.txt")],
+        ):
             if subprocess.run(command).returncode:
                 sys.exit(2)
     return str(python)
@@ -170,15 +184,35 @@ def cells(r, peers):
     same = r["difference"] < TOLERANCE
     one = lambda name: f"{ms[name]:.3g}" if name in ms else "fails" if name in r["failed"] else "-"
     low, high = r["best_range"]
-    return [r["row"], r["estimator"], f"{ms['hardgrad']:.3g}", *(one(form.name) for form in peers), f"{r['plain_ratio']:.1f}",
-            f"{r['best_ratio']:.2f} [{low:.2f}, {high:.2f}]", f"{r['goal']:g}{'' if r['best_ratio'] >= r['goal'] else ' missed'}",
-            f"{r['peak']:.0%}" if r["peak"] else "-", f"{mb.pop('hardgrad'):.1f}", f"{next(iter(mb.values())):.0f}" if mb else "-",
-            f"{r['difference']:.0e}{'' if same else ' DIFFERS'}"]
+    return [
+        r["row"],
+        r["estimator"],
+        f"{ms['hardgrad']:.3g}",
+        *(one(form.name) for form in peers),
+        f"{r['plain_ratio']:.1f}",
+        f"{r['best_ratio']:.2f} [{low:.2f}, {high:.2f}]",
+        f"{r['goal']:g}{'' if r['best_ratio'] >= r['goal'] else ' missed'}",
+        f"{r['peak']:.0%}" if r["peak"] else "-",
+        f"{mb.pop('hardgrad'):.1f}",
+        f"{next(iter(mb.values())):.0f}" if mb else "-",
+        f"{r['difference']:.0e}{'' if same else ' DIFFERS'}",
+    ]
 
 
 def heading(peers):
-    return ["row", "estimator", "ours, ms", *(form.name for form in peers), "plain", "best", "goal", "peak", "MB", "plain MB",
-            "difference"]
+    return [
+        "row",
+        "estimator",
+        "ours, ms",
+        *(form.name for form in peers),
+        "plain",
+        "best",
+        "goal",
+        "peak",
+        "MB",
+        "plain MB",
+        "difference",
+    ]
 
 
 def run_sweep(options, variables, folder, cores):
@@ -190,15 +224,20 @@ def run_sweep(options, variables, folder, cores):
 
 def main():
     options, variables = arguments(), environment()
-    if os.environ.get("OPENBLAS_CORETYPE") or os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # BLAS reads these variables when it starts
+    if (
+        os.environ.get("OPENBLAS_CORETYPE") or os.environ.get("OPENBLAS_NUM_THREADS") != "1"
+    ):  # BLAS reads these variables when it starts
         os.execve(sys.executable, [sys.executable, __file__, *sys.argv[1:]], variables)
     variables = environment(options.cache)
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
     peers = forms(options.python, variables, re.compile(options.forms))
     if not peers:
-        print(f"benchmark: no PyTorch in {', '.join(options.python)}; on Debian: apt-get install python3-torch, and run this with "
-              "/usr/bin/python3; or --venv FOLDER makes an environment with PyTorch 2 and JAX", file=sys.stderr)
+        print(
+            f"benchmark: no PyTorch in {', '.join(options.python)}; on Debian: apt-get install python3-torch, and run this with "
+            "/usr/bin/python3; or --venv FOLDER makes an environment with PyTorch 2 and JAX",
+            file=sys.stderr,
+        )
         return 2
     results, wrong = [], False
     try:
@@ -245,7 +284,9 @@ def tell(results, peers):
     for form in peers:
         spent = [r["compile_seconds"][form.name] for r in results if form.name in r.get("compile_seconds", {})]
         if spent:
-            print(f"{form.name}: {min(spent):.1f} to {max(spent):.1f} s of compilation per row, median {statistics.median(spent):.1f}")
+            print(
+                f"{form.name}: {min(spent):.1f} to {max(spent):.1f} s of compilation per row, median {statistics.median(spent):.1f}"
+            )
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ FUNCTIONS = 4.5e9  # a second: exp and tanh of core/kernels/functions.hpp on 4,0
 @dataclass
 class Measured:
     """A line of the table."""
+
     name: str
     estimator: str
     ms: float
@@ -63,8 +64,16 @@ def plain_name(estimator: str) -> str:
 def measured() -> list[Measured]:
     found = []
     for name, estimator, ms, *_, best, goal in cells("## Peers of today"):
-        found.append(Measured(name, plain_name(estimator), float(ms), float(re.match(r"[\d.]+", best)[0]), float(goal.split()[0]),
-                              "missed" in goal))
+        found.append(
+            Measured(
+                name,
+                plain_name(estimator),
+                float(ms),
+                float(re.match(r"[\d.]+", best)[0]),
+                float(goal.split()[0]),
+                "missed" in goal,
+            )
+        )
     return found
 
 
@@ -87,7 +96,7 @@ def in_blocks(rows: float, inner: int, columns: int, seconds_of) -> float:
     """Of products over `rows`, whole or in blocks that stay in the caches: `seconds_of(n, r)` is the time of n of r rows."""
     spent = []
     for r in {max(1, round(min(rows, most))) for most in (48, 96, 192, 384, 768, 2048)}:
-        n = max(1, min(64, 2 ** 17 // (r * (inner + columns))))
+        n = max(1, min(64, 2**17 // (r * (inner + columns))))
         spent.append(seconds_of(n, r) * rows / (n * r))
     return min(spent)
 
@@ -132,7 +141,9 @@ def main():
     options = parser.parse_args()
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # BLAS reads it when it starts
         os.execve(sys.executable, [sys.executable, __file__, *sys.argv[1:]], environment())
-    print("row | estimator | GFLOP | products, ms | of their shapes, with functions, ms | Hardgrad, ms | best peer, ms | goal | most")
+    print(
+        "row | estimator | GFLOP | products, ms | of their shapes, with functions, ms | Hardgrad, ms | best peer, ms | goal | most"
+    )
     with tempfile.TemporaryDirectory() as name:
         path, known = str(Path(name) / "gradient.h5"), list(rows(Path(name), False))
         for line in measured():
@@ -146,9 +157,12 @@ def main():
             flops, rate = sum(one.flops() for one in products), max(sgemm_rate() for _ in range(3))
             least = [flops / RATE, sum(map(seconds, products)) * rate / RATE + functions / FUNCTIONS]
             most = [line.peer_ms() / (1e3 * one) for one in least]
-            print(f"{line.name} | {line.estimator} | {flops * 1e-9:.3g} | {1e3 * least[0]:.3g} | {1e3 * least[1]:.3g} | {line.ms:g} | "
-                  f"{short(line.peer_ms())} | {line.goal:g} | {short(most[0])} / {short(most[1])}"
-                  f"{', below the goal' if min(most) < line.goal else ''}", flush=True)
+            print(
+                f"{line.name} | {line.estimator} | {flops * 1e-9:.3g} | {1e3 * least[0]:.3g} | {1e3 * least[1]:.3g} | {line.ms:g} | "
+                f"{short(line.peer_ms())} | {line.goal:g} | {short(most[0])} / {short(most[1])}"
+                f"{', below the goal' if min(most) < line.goal else ''}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -78,8 +78,8 @@ class Cell(Function):
         H = c.shape[1]
         a = torch.empty_like(gates)
         torch.sigmoid(gates[:, : 2 * H], out=a[:, : 2 * H])
-        torch.tanh(gates[:, 2 * H: 3 * H], out=a[:, 2 * H: 3 * H])
-        torch.sigmoid(gates[:, 3 * H:], out=a[:, 3 * H:])
+        torch.tanh(gates[:, 2 * H : 3 * H], out=a[:, 2 * H : 3 * H])
+        torch.sigmoid(gates[:, 3 * H :], out=a[:, 3 * H :])
         i, f, g, o = a.split(H, 1)
         new = (f * c).addcmul_(i, g)
         t = torch.tanh(new)
@@ -94,12 +94,12 @@ class Cell(Function):
         d = aten.tanh_backward(dh * o, t).add_(dc)
         out = torch.empty_like(a)
         torch.mul(d, g, out=out[:, :H])
-        torch.mul(d, c, out=out[:, H: 2 * H])
-        torch.mul(d, i, out=out[:, 2 * H: 3 * H])
-        torch.mul(dh, t, out=out[:, 3 * H:])
+        torch.mul(d, c, out=out[:, H : 2 * H])
+        torch.mul(d, i, out=out[:, 2 * H : 3 * H])
+        torch.mul(dh, t, out=out[:, 3 * H :])
         for part in (slice(0, 2 * H), slice(3 * H, 4 * H)):
             aten.sigmoid_backward(out[:, part], a[:, part], grad_input=out[:, part])
-        aten.tanh_backward(out[:, 2 * H: 3 * H], g, grad_input=out[:, 2 * H: 3 * H])
+        aten.tanh_backward(out[:, 2 * H : 3 * H], g, grad_input=out[:, 2 * H : 3 * H])
         return out, d.mul_(f)
 
 

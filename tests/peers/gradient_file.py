@@ -41,12 +41,15 @@ def _settings(spec: str) -> dict[str, str]:
 
 def load(path: str) -> GradientFile:
     with h5py.File(path) as f:
+
         def group(name):
             # Axes are datasets too; data are the datasets that are not dimension scales.
             return {k: d[()] for k, d in f[name].items() if d.attrs.get("CLASS") != b"DIMENSION_SCALE"}
 
-        parameters = {k: torch.tensor(np.asarray(v, dtype=np.float64), requires_grad=True)
-                      for k, v in group("parameters").items()}
+        parameters = {
+            k: torch.tensor(np.asarray(v, dtype=np.float64), requires_grad=True) for k, v in group("parameters").items()
+        }
+
         def optional(name, kind):
             return f[name][()].astype(kind) if name in f else None
 
@@ -116,6 +119,10 @@ def compare(file: GradientFile, reference, score_term: bool = True) -> Compariso
     if file.log_prob is not None:
         chosen = True if file.choices is None else file.choices >= 0
         log_prob = np.where(chosen, file.log_prob, 0).reshape(*file.log_prob.shape[:2], -1).sum(axis=(0, 2))
-    return Comparison(relative(np.nansum(file.loss, axis=0), f_theirs), relative(log_prob, log_p_theirs),
-                      relative([file.surrogate], [total.item()]),
-                      float(np.linalg.norm(ours - reference) / np.linalg.norm(reference)), relative(ours, reference))
+    return Comparison(
+        relative(np.nansum(file.loss, axis=0), f_theirs),
+        relative(log_prob, log_p_theirs),
+        relative([file.surrogate], [total.item()]),
+        float(np.linalg.norm(ours - reference) / np.linalg.norm(reference)),
+        relative(ours, reference),
+    )

@@ -111,8 +111,12 @@ def bilstm(p, name, a, length):
 
 def gru(p, name, a, h):
     """a [B, L, E], first state h [B, H] -> states [B, L, H]."""
+
     def step(h, of_input):
-        i, s = jnp.split(of_input, 3, -1), jnp.split(linear(h, p[f"{name}.recurrent.weight"], p[f"{name}.recurrent.bias"]), 3, -1)
+        i, s = (
+            jnp.split(of_input, 3, -1),
+            jnp.split(linear(h, p[f"{name}.recurrent.weight"], p[f"{name}.recurrent.bias"]), 3, -1),
+        )
         r, z = sigmoid(i[0] + s[0]), sigmoid(i[1] + s[1])
         h = (1 - z) * tanh(i[2] + r * s[2]) + z * h
         return h, h
@@ -126,6 +130,7 @@ def loop(step, state, inputs):
 
 class _Keys:
     """The random key of the gradient that is being traced. The worker sets it."""
+
     key = None
 
 

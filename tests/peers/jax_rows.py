@@ -20,7 +20,7 @@ def sgemm_rate():
     for _ in range(5):
         start = time.process_time()
         product(a, a).block_until_ready()
-        rates.append(2 * 1024 ** 3 / (time.process_time() - start))
+        rates.append(2 * 1024**3 / (time.process_time() - start))
     return max(rates)
 
 
@@ -51,7 +51,7 @@ class Row:
         def adam(p, m, v, n, g):
             m = jax.tree.map(lambda a, b: jnp.float32(0.9) * a + jnp.float32(0.1) * b, m, g)
             v = jax.tree.map(lambda a, b: jnp.float32(0.999) * a + jnp.float32(0.001) * b * b, v, g)
-            a, b = (jnp.float32(1 / (1 - rate ** n)) for rate in (0.9, 0.999))
+            a, b = (jnp.float32(1 / (1 - rate**n)) for rate in (0.9, 0.999))
             p = jax.tree.map(lambda w, m, v: w - jnp.float32(1e-3) * m * a / (jnp.sqrt(v * b) + jnp.float32(1e-8)), p, m, v)
             return p, m, v
 
@@ -64,8 +64,9 @@ class Row:
     def gradient(self):
         self.seed += 1
         if self.batch:
-            self.p, *self.state = self.step(self.p, *self.state, np.float64(self.seed), self.pool, self.data,
-                                            np.uint32(self.seed))
+            self.p, *self.state = self.step(
+                self.p, *self.state, np.float64(self.seed), self.pool, self.data, np.uint32(self.seed)
+            )
             jax.block_until_ready(self.p)
         else:
             self.found = jax.block_until_ready(self.one(self.p, self.data, np.uint32(self.seed)))

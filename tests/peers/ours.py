@@ -42,8 +42,21 @@ estimand = "none"
 
 class Hardgrad:
     def __init__(self, program, row, environment):
-        self.command = [program, "gradient", "--task", row.task, "--model", row.model, "--estimator", row.spec(),
-                        "--batch", str(row.batch), "--seed", "3", "--json"]
+        self.command = [
+            program,
+            "gradient",
+            "--task",
+            row.task,
+            "--model",
+            row.model,
+            "--estimator",
+            row.spec(),
+            "--batch",
+            str(row.batch),
+            "--seed",
+            "3",
+            "--json",
+        ]
         self.environment = environment
 
     def run(self, *more):
@@ -77,8 +90,23 @@ class Hardgrad:
         config, steps, used = folder / "training.toml", max(20, min(400, int(1 / once))), []
         config.write_text(TRAINING.format(task=row.task, model=row.model, estimator=row.spec(), batch=row.batch))
         for count in (2 * steps, steps):
-            used.append(self.spent([self.command[0], "run", str(config), "--out", str(folder / "trained"), "--jobs", "1", "--progress",
-                                    "none", "--set", f"train.steps={count}"]))
+            used.append(
+                self.spent(
+                    [
+                        self.command[0],
+                        "run",
+                        str(config),
+                        "--out",
+                        str(folder / "trained"),
+                        "--jobs",
+                        "1",
+                        "--progress",
+                        "none",
+                        "--set",
+                        f"train.steps={count}",
+                    ]
+                )
+            )
             shutil.rmtree(folder / "trained")
         return (used[0] - used[1]) / steps
 
@@ -89,9 +117,13 @@ def sweep_seconds(program, environment, folder, cores, quick):
     config.write_text(SWEEP.format(width=4 if quick else 32, replicates=8 if quick else 256))
     for jobs in (1, 2):
         start = time.monotonic()
-        done = subprocess.run([program, "run", str(config), "--out", str(folder / f"run{jobs}"), "--jobs", str(jobs), "--progress",
-                               "none"], capture_output=True, text=True, env=environment,
-                              preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        done = subprocess.run(
+            [program, "run", str(config), "--out", str(folder / f"run{jobs}"), "--jobs", str(jobs), "--progress", "none"],
+            capture_output=True,
+            text=True,
+            env=environment,
+            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+        )
         seconds.append(time.monotonic() - start)
         if done.returncode:
             raise Failed(f"hardgrad run: {done.stderr.strip()}")

@@ -22,27 +22,41 @@ def environment(cache: str = "") -> dict[str, str]:
     """One thread everywhere. `cache`: a folder that keeps compiled code between runs; compile times are then those of a warm cache."""
     made = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
     made |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
-    made |= {"PYTHONDONTWRITEBYTECODE": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-             "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    made |= {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+        "JAX_PLATFORMS": "cpu",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
     with open("/proc/cpuinfo") as info:
         if "avx512bw" in info.read():  # PyTorch uses AVX2 by default
             made["ATEN_CPU_CAPABILITY"] = "avx512"
     if cache:
-        made |= {"TORCHINDUCTOR_CACHE_DIR": f"{cache}/torch", "JAX_COMPILATION_CACHE_DIR": f"{cache}/jax",
-                 "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+        made |= {
+            "TORCHINDUCTOR_CACHE_DIR": f"{cache}/torch",
+            "JAX_COMPILATION_CACHE_DIR": f"{cache}/jax",
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
     return made
 
 
 class Worker:
     def __init__(self, python: str, library: str, keeps_memory: bool, environment: dict[str, str]):
         if keeps_memory:  # malloc keeps its memory, in large pages
-            environment = environment | {"MALLOC_MMAP_THRESHOLD_": str(1 << 33), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
-                                         "MALLOC_TOP_PAD_": str(1 << 26), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+            environment = environment | {
+                "MALLOC_MMAP_THRESHOLD_": str(1 << 33),
+                "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
+                "MALLOC_TOP_PAD_": str(1 << 26),
+                "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+            }
         self.command, self.environment, self.process = [python, str(HERE / "worker.py"), library], environment, None
 
     def start(self):
         """-> the library's version and kernels, or {"missing": its name}."""
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment)
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment
+        )
         return self.read()
 
     def read(self, limit: float | None = None):
@@ -82,9 +96,20 @@ class Form:
 
     def load(self, row, paths: list[str], limit: float):
         compiles = self.form in ("compiled", "jit")
-        return self.worker.ask({"load": {"form": self.form, "model": row.model.split("[")[0], "estimator": row.estimator,
-                                         "samples": row.samples, "noise": row.noise, "training": row.batch if row.training else 0,
-                                         "paths": paths}}, limit if compiles else None)
+        return self.worker.ask(
+            {
+                "load": {
+                    "form": self.form,
+                    "model": row.model.split("[")[0],
+                    "estimator": row.estimator,
+                    "samples": row.samples,
+                    "noise": row.noise,
+                    "training": row.batch if row.training else 0,
+                    "paths": paths,
+                }
+            },
+            limit if compiles else None,
+        )
 
     def time(self, n: int) -> list[float]:
         return self.worker.ask({"time": n, "form": self.form})

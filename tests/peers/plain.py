@@ -31,7 +31,9 @@ def translator(x, p, data, K, estimator):
     states, seen, words, scores, picked = [], [], [], [], []
     for t in range(T):
         y = x.embedding(p["decoder.embedding.weight"], previous[:, t])
-        h, c = x.lstm_cell(x.cat([y, z], 1) if fed else y, (h, c), weight, p["decoder.lstm.recurrent.weight"], p["decoder.lstm.bias"])
+        h, c = x.lstm_cell(
+            x.cat([y, z], 1) if fed else y, (h, c), weight, p["decoder.lstm.recurrent.weight"], p["decoder.lstm.bias"]
+        )
         mixed = x.tanh(x.linear(h, p["attention.query.weight"])[:, None] + keys)
         score = mixed @ p["attention.score.weight"][0]
         log_p = x.log_softmax(score if beyond is None else score + beyond, 1)  # [R, L]
@@ -103,7 +105,7 @@ def memory_tree(x, p, memory, u, gone, answer, hops, estimator):
         log_p = x.log_softmax(x.bmm(u, memory[k].swapaxes(1, 2)) + gone[:, None], 2)  # [B, paths, N]
         log_path = (log_path[:, :, None] + log_p).reshape(B, -1)
         u = (u[:, :, None] + memory[k + 1][:, None]).reshape(B, -1, u.shape[2])
-    label = x.broadcast(answer[:, None], (B, N ** hops)).reshape(-1)
+    label = x.broadcast(answer[:, None], (B, N**hops)).reshape(-1)
     loss = x.cross_entropy(x.linear(u, p["answer.weight"]).reshape(len(label), -1), label).reshape(B, -1)
     return enumerated(x, estimator, log_path[None], loss[None], B)
 
@@ -143,7 +145,9 @@ def glimpse_reader(x, p, data, K, estimator):
         log_p = x.log_softmax(linear("locator", h), 2)
         log_path = (log_path[:, :, None] + log_p).reshape(B, -1)
         paths, H = h.shape[1:]
-        h = step(x.broadcast(h[:, :, None], (B, paths, cells, H)), x.broadcast(every[:, None], (B, paths, *every.shape[1:])), where)
+        h = step(
+            x.broadcast(h[:, :, None], (B, paths, cells, H)), x.broadcast(every[:, None], (B, paths, *every.shape[1:])), where
+        )
         h = h.reshape(B, paths * cells, H)
     label = x.broadcast(label[:, None], (B, h.shape[1])).reshape(-1)
     loss = x.cross_entropy(linear("classifier", h).reshape(len(label), -1), label).reshape(B, -1)

@@ -13,8 +13,12 @@ from gradient_file import GradientFile
 
 
 # Of the networks that are trained: the arrays with an entry for each example. The others serve all examples.
-OF_EXAMPLES = {"translator": ("source", "target"), "glimpse_reader": ("pixels", "label"), "belief_network": ("image",),
-               "memory_reader": ("story", "question", "story_place", "question_place", "mask", "gone", "age", "answer")}
+OF_EXAMPLES = {
+    "translator": ("source", "target"),
+    "glimpse_reader": ("pixels", "label"),
+    "belief_network": ("image",),
+    "memory_reader": ("story", "question", "story_place", "question_place", "mask", "gone", "age", "answer"),
+}
 
 
 def pool_of(data, model):
@@ -61,7 +65,9 @@ def _plain(value):
     if isinstance(value, (int, float)):
         return value
     value = value.numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
-    return np.ascontiguousarray(value, np.float32 if value.dtype.kind == "f" else np.int64 if value.dtype.kind in "iu" else value.dtype)
+    return np.ascontiguousarray(
+        value, np.float32 if value.dtype.kind == "f" else np.int64 if value.dtype.kind in "iu" else value.dtype
+    )
 
 
 def _translation(file, batch):
@@ -74,9 +80,12 @@ def _translation(file, batch):
         return data
     at = torch.arange(L)
     within = at < length[:, None]
-    return data | {"length": length, "beyond": torch.zeros(within.shape).masked_fill(~within, -torch.inf),
-                   "turned": torch.where(within, length[:, None] - 1 - at, at),
-                   "said": (torch.arange(T)[:, None] < target_length).float()}
+    return data | {
+        "length": length,
+        "beyond": torch.zeros(within.shape).masked_fill(~within, -torch.inf),
+        "turned": torch.where(within, length[:, None] - 1 - at, at),
+        "said": (torch.arange(T)[:, None] < target_length).float(),
+    }
 
 
 def _places(tokens, width):
@@ -93,15 +102,22 @@ def _story(file, batch):
     N, width = int(length.max()), file.parameters["memory.0.weight"].shape[1]
     story, question = batch["story"].long()[:, :N], batch["question"].long()
     at = torch.arange(N)
-    return {"story": story, "question": question, "story_place": _places(story, width),
-            "question_place": _places(question, width), "mask": (at < length[:, None]).float(),
-            "gone": torch.where(at < length[:, None], 0.0, float("-inf")),
-            "age": (length[:, None] - 1 - at).clamp(min=0), "answer": batch["answer"].long(), "items": N}
+    return {
+        "story": story,
+        "question": question,
+        "story_place": _places(story, width),
+        "question_place": _places(question, width),
+        "mask": (at < length[:, None]).float(),
+        "gone": torch.where(at < length[:, None], 0.0, float("-inf")),
+        "age": (length[:, None] - 1 - at).clamp(min=0),
+        "answer": batch["answer"].long(),
+        "items": N,
+    }
 
 
 def _image(file, batch):
     cells = file.parameters["locator.weight"].shape[0]
-    grid, P = round(cells ** 0.5), int(file.settings.get("patch", 8))
+    grid, P = round(cells**0.5), int(file.settings.get("patch", 8))
     image = batch["image"].float()
     height, width = image.shape[1:]
     pixels = torch.nn.functional.pad(image, (P, P, P, P)).flatten(1)
@@ -109,5 +125,10 @@ def _image(file, batch):
     cell = torch.arange(cells)
     row = first(cell // grid, height)[:, None] + torch.arange(P)
     column = first(cell % grid, width)[:, None] + torch.arange(P)
-    return {"pixels": pixels, "table": (row[:, :, None] * (width + 2 * P) + column[:, None]).flatten(1),
-            "label": batch["label"].long(), "glimpses": int(file.settings.get("glimpses", 6)), "items": cells}
+    return {
+        "pixels": pixels,
+        "table": (row[:, :, None] * (width + 2 * P) + column[:, None]).flatten(1),
+        "label": batch["label"].long(),
+        "glimpses": int(file.settings.get("glimpses", 6)),
+        "items": cells,
+    }

@@ -47,8 +47,10 @@ def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0)
             sentences.append(" ".join(pool[:n]))
             del pool[:n]
         (folder / f"{name}.{side}").write_text("\n".join(sentences) + "\n")
-    return (f"translation[data=text,path={folder / name}.source,target_path={folder / name}.target,vocabulary={V},"
-            f"max_length={length},heldout=0,test=0]")
+    return (
+        f"translation[data=text,path={folder / name}.source,target_path={folder / name}.target,vocabulary={V},"
+        f"max_length={length},heldout=0,test=0]"
+    )
 
 
 def rows(folder: Path, quick: bool):
@@ -69,10 +71,19 @@ def rows(folder: Path, quick: bool):
         yield Row(f"{bits} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True)
     B, units, side = (4, 6, 8) if quick else (50, 200, 28)
     for estimator in ("rloo", "disarm", "rebar", "relax"):
-        row = Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
-                  noise=True, small="belief_network[units=4]",
-                  own="relaxed_model=false" if estimator == "relax" else "", target="target=elbo",
-                  goal=2 if estimator in ("rloo", "disarm") else 1.6)
+        row = Row(
+            f"belief, {units} bits",
+            f"images[size={side},examples=200]",
+            f"belief_network[units={units}]",
+            estimator,
+            2,
+            B,
+            noise=True,
+            small="belief_network[units=4]",
+            own="relaxed_model=false" if estimator == "relax" else "",
+            target="target=elbo",
+            goal=2 if estimator in ("rloo", "disarm") else 1.6,
+        )
         yield row
         if estimator == "rloo":
             task = f"images[size={side},examples=200,binarise=static]"
@@ -82,26 +93,50 @@ def rows(folder: Path, quick: bool):
     task = write_texts(folder, "ragged", V, L, max(1, L // 6))
     for estimator in ("rloo", "exact", "exact_marginal", "soft"):
         feed = "sampled" if estimator == "rloo" else "none"
-        yield Row("translator ragged", task, f"translator[embedding={H},hidden={H},feed={feed}]", estimator,
-                  K if estimator == "rloo" else 1, B, goal=1 if quick else 2)
+        yield Row(
+            "translator ragged",
+            task,
+            f"translator[embedding={H},hidden={H},feed={feed}]",
+            estimator,
+            K if estimator == "rloo" else 1,
+            B,
+            goal=1 if quick else 2,
+        )
     for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
         model = f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3},tying=free_answers]"
         yield Row("memory reader", "qa", model, estimator, k, B, goal=8)
         if estimator == "rloo":
             stories = 12 if quick else 200
-            yield Row("memory reader: training", f"qa[stories={stories},heldout=0,test=0]", model, estimator, k, B, training=5 * stories,
-                      goal=8)
+            yield Row(
+                "memory reader: training",
+                f"qa[stories={stories},heldout=0,test=0]",
+                model,
+                estimator,
+                k,
+                B,
+                training=5 * stories,
+                goal=8,
+            )
     for estimator in ("reinforce", "rloo", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
         model = "glimpse_reader[features=8,hidden=8,glimpses=2]" if quick else "glimpse_reader"
         yield Row("glimpse reader", "glimpse", model, estimator, k, B, goal=2)
         if estimator == "rloo":
             images = 40 if quick else 500
-            yield Row("glimpse reader: training", f"glimpse[examples={images}]", model, estimator, k, B, training=images, goal=2)
+            yield Row(
+                "glimpse reader: training", f"glimpse[examples={images}]", model, estimator, k, B, training=images, goal=2
+            )
     for estimator in ("exact", "exact_marginal"):
-        yield Row("glimpse reader, 2", "glimpse", "glimpse_reader[features=8,hidden=8,grid=3,glimpses=2]" if quick else
-                  "glimpse_reader[glimpses=2]", estimator, 1, B, goal=2)
+        yield Row(
+            "glimpse reader, 2",
+            "glimpse",
+            "glimpse_reader[features=8,hidden=8,grid=3,glimpses=2]" if quick else "glimpse_reader[glimpses=2]",
+            estimator,
+            1,
+            B,
+            goal=2,
+        )
     yield from other_networks(quick, B)
 
 
@@ -112,26 +147,61 @@ def other_networks(quick: bool, B: int):
     bits, maps = ("units=6", "hidden=5") if quick else ("units=200", "hidden=200")
     pictures = "images[size=8]" if quick else "images"
     for name, task, model, estimator, K, goal in (
-            ("captioner", "caption", "captioner" + small("embedding=6,hidden=5,channels=4,features=7"), "rloo", 4, 2),
-            ("attentive reader", "cloze", "attentive_reader" + small("embedding=6,hidden=5"), "rloo", 4, 2),
-            ("impatient reader", "cloze", f"attentive_reader[kind=impatient{',embedding=6,hidden=5' if quick else ''}]", "rloo", 4, 2),
-            ("sentence pair", "pairs", "sentence_pair" + small("width=5"), "rloo", 4, 2),
-            ("pixel attention", "canvas[size=8,canvas=14,noise=3]" if quick else "canvas",
-             "pixel_attention" + small("layers=2,channels=3,hidden=6,code=3"), "rloo", 4, 1),
-            ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "rloo", 4, 5),
-            ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "soft", 1, 5),
-            ("tape machine", sequence, "tape_machine" + small("cells=4,width=3,hidden=5"), "rloo", 4, 5),
-            ("ponderer", "puzzle", "ponderer" + small("hidden=6,steps=4"), "rloo", 4, 5),
-            ("programmer", "tables", "programmer" + small("hidden=6,embedding=5"), "rloo", 4, 1),
-            ("selector", "features", "selector" + small("hidden=5"), "rloo", 4, 1),
-            ("router", "features[kind=regimes]", "router" + small("hidden=4"), "rloo", 4, 1),
-            ("codebook", pictures, "codebook" + small("vectors=2,codes=4,width=3,hidden=5"), "rloo", 4, 1),
-            ("Gaussian glimpses", "glimpse", f"glimpse_reader[policy=gaussian{',features=9,hidden=8,glimpses=2' if quick else ''}]",
-             "rloo", 4, 2),
-            ("belief, two layers", pictures, f"belief_network[layers=2,hidden_layers=1,{bits},{maps}]", "rloo", 2, 2),
-            ("belief, K samples", pictures, f"belief_network[{bits}]", "vimco", 5, 1)):
-        yield Row(name, task, model, estimator, K, max(B, 16), target="target=elbo,kl=sampled" if name == "belief, two layers" else "",
-                  goal=1 if quick else goal)
+        ("captioner", "caption", "captioner" + small("embedding=6,hidden=5,channels=4,features=7"), "rloo", 4, 2),
+        ("attentive reader", "cloze", "attentive_reader" + small("embedding=6,hidden=5"), "rloo", 4, 2),
+        (
+            "impatient reader",
+            "cloze",
+            f"attentive_reader[kind=impatient{',embedding=6,hidden=5' if quick else ''}]",
+            "rloo",
+            4,
+            2,
+        ),
+        ("sentence pair", "pairs", "sentence_pair" + small("width=5"), "rloo", 4, 2),
+        (
+            "pixel attention",
+            "canvas[size=8,canvas=14,noise=3]" if quick else "canvas",
+            "pixel_attention" + small("layers=2,channels=3,hidden=6,code=3"),
+            "rloo",
+            4,
+            1,
+        ),
+        ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "rloo", 4, 5),
+        ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "soft", 1, 5),
+        ("tape machine", sequence, "tape_machine" + small("cells=4,width=3,hidden=5"), "rloo", 4, 5),
+        ("ponderer", "puzzle", "ponderer" + small("hidden=6,steps=4"), "rloo", 4, 5),
+        ("programmer", "tables", "programmer" + small("hidden=6,embedding=5"), "rloo", 4, 1),
+        ("selector", "features", "selector" + small("hidden=5"), "rloo", 4, 1),
+        ("router", "features[kind=regimes]", "router" + small("hidden=4"), "rloo", 4, 1),
+        ("codebook", pictures, "codebook" + small("vectors=2,codes=4,width=3,hidden=5"), "rloo", 4, 1),
+        (
+            "Gaussian glimpses",
+            "glimpse",
+            f"glimpse_reader[policy=gaussian{',features=9,hidden=8,glimpses=2' if quick else ''}]",
+            "rloo",
+            4,
+            2,
+        ),
+        ("belief, two layers", pictures, f"belief_network[layers=2,hidden_layers=1,{bits},{maps}]", "rloo", 2, 2),
+        ("belief, K samples", pictures, f"belief_network[{bits}]", "vimco", 5, 1),
+    ):
+        yield Row(
+            name,
+            task,
+            model,
+            estimator,
+            K,
+            max(B, 16),
+            target="target=elbo,kl=sampled" if name == "belief, two layers" else "",
+            goal=1 if quick else goal,
+        )
     symbols, size, prompts, widths = (5, 3, 16, "embedding=6,hidden=5") if quick else (50, 30, 64, "embedding=64,hidden=64")
-    yield Row("writer", f"answers[symbols={symbols},least={size},size={size}]", f"writer[reward=share,{widths}]", "rloo", 2 if quick else 8,
-              prompts, goal=1 if quick else 2)
+    yield Row(
+        "writer",
+        f"answers[symbols={symbols},least={size},size={size}]",
+        f"writer[reward=share,{widths}]",
+        "rloo",
+        2 if quick else 8,
+        prompts,
+        goal=1 if quick else 2,
+    )

@@ -1,5 +1,6 @@
 """The counts of `arithmetic.py`. Those of the plain code equal a count of every product while it runs; those of the needed products equal
 counts by hand."""
+
 import os
 from dataclasses import replace
 
@@ -56,7 +57,10 @@ def run_plain(row, model, file):
 def test_the_plain_code_does_as_many_products_as_counted(files):
     assert len(files) > 25
     for row, model, file in files:
-        assert arithmetic.flops(file, model, row.estimator, row.samples, plain=True) == run_plain(row, model, file), (row.name, row.spec())
+        assert arithmetic.flops(file, model, row.estimator, row.samples, plain=True) == run_plain(row, model, file), (
+            row.name,
+            row.spec(),
+        )
 
 
 def test_no_more_is_needed_than_the_plain_code_does(files):
@@ -70,17 +74,24 @@ def one(files, name, estimator):
     return next(entry for entry in files if (entry[0].name, entry[0].estimator) == (name, estimator))
 
 
-@pytest.mark.parametrize("name, estimator, by_hand", [
-    # 4 images of 64 pixels, 6 bits, 2 samples: the encoder and the decoder, forward and for their weights; in rebar two relaxed
-    # evaluations, forward and for the bits
-    ("belief, 6 bits", "rloo", 2 * 64 * 6 * 2 * (4 + 8)),
-    ("belief, 6 bits", "rebar", 2 * 64 * 6 * 2 * (4 + 8 + 2 * 8)),
-    # 16 examples of 8 numbers, 6 units, 4 steps: inputs; recurrent after the first step; halting before the last. Then answers
-    ("ponderer", "rloo", 2 * 16 * (2 * 8 * 24 + 3 * 3 * (6 * 24 + 6))),
-    # 4 images, patches of 64 pixels of 9 cells at 2 glimpses, 8 features and units, 10 digits. Of a cell: its contents. Of the first
-    # state, which is learned, and the 36 after it: the recurrent layer and the locator
-    ("glimpse reader, 2", "exact", 2 * (36 * (2 * 64 * 8 + 3 * 8 * 8 + 3 * 8 * 8) + 3 * 37 * (8 * 8 + 8 * 9) + 3 * 4 * 81 * 8 * 10)),
-])
+@pytest.mark.parametrize(
+    "name, estimator, by_hand",
+    [
+        # 4 images of 64 pixels, 6 bits, 2 samples: the encoder and the decoder, forward and for their weights; in rebar two relaxed
+        # evaluations, forward and for the bits
+        ("belief, 6 bits", "rloo", 2 * 64 * 6 * 2 * (4 + 8)),
+        ("belief, 6 bits", "rebar", 2 * 64 * 6 * 2 * (4 + 8 + 2 * 8)),
+        # 16 examples of 8 numbers, 6 units, 4 steps: inputs; recurrent after the first step; halting before the last. Then answers
+        ("ponderer", "rloo", 2 * 16 * (2 * 8 * 24 + 3 * 3 * (6 * 24 + 6))),
+        # 4 images, patches of 64 pixels of 9 cells at 2 glimpses, 8 features and units, 10 digits. Of a cell: its contents. Of the first
+        # state, which is learned, and the 36 after it: the recurrent layer and the locator
+        (
+            "glimpse reader, 2",
+            "exact",
+            2 * (36 * (2 * 64 * 8 + 3 * 8 * 8 + 3 * 8 * 8) + 3 * 37 * (8 * 8 + 8 * 9) + 3 * 4 * 81 * 8 * 10),
+        ),
+    ],
+)
 def test_counts_by_hand(files, name, estimator, by_hand):
     row, model, file = one(files, name, estimator)
     counted, _ = arithmetic.needed(file, model, estimator, row.samples)

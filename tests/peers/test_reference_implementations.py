@@ -15,9 +15,10 @@ CASES, SOFT = [*cases(), *listed("SUBSETS"), *listed("HARD")], list(cases(soft=T
 TOYS = {"bits", "gaussians", "not_gate", "subsets"}  # tested by closed forms instead
 
 
-
 def test_every_network_has_a_reference():
-    listed = subprocess.run([os.environ["HARDGRAD_BINARY"], "list", "models", "--json"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        [os.environ["HARDGRAD_BINARY"], "list", "models", "--json"], capture_output=True, text=True, check=True
+    )
     assert {model["name"] for model in json.loads(listed.stdout)} == set(REFERENCES) | TOYS
 
 
@@ -33,8 +34,22 @@ def features(tmp_path):
 def dump(tmp_path, model, task, settings, precision, estimator="reinforce[samples=2]"):
     out = tmp_path / "gradient.h5"
     task = task.replace("{features}", features(tmp_path))
-    command = [os.environ["HARDGRAD_BINARY"], "gradient", "--task", task, "--model", f"{model}[{settings}]",
-               "--estimator", estimator, "--seed", "5", "--precision", precision, "--out", str(out)]
+    command = [
+        os.environ["HARDGRAD_BINARY"],
+        "gradient",
+        "--task",
+        task,
+        "--model",
+        f"{model}[{settings}]",
+        "--estimator",
+        estimator,
+        "--seed",
+        "5",
+        "--precision",
+        precision,
+        "--out",
+        str(out),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
     return load(str(out))

@@ -7,11 +7,26 @@ import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-tanh, sigmoid, relu, exp, log, log1p, sqrt, where = (torch.tanh, torch.sigmoid, torch.relu, torch.exp, torch.log, torch.log1p,
-                                                     torch.sqrt, torch.where)
+tanh, sigmoid, relu, exp, log, log1p, sqrt, where = (
+    torch.tanh,
+    torch.sigmoid,
+    torch.relu,
+    torch.exp,
+    torch.log,
+    torch.log1p,
+    torch.sqrt,
+    torch.where,
+)
 cat, stack, bmm, roll = torch.cat, torch.stack, torch.bmm, torch.roll
 maximum, minimum, broadcast, einsum = torch.maximum, torch.minimum, torch.broadcast_to, torch.einsum
-linear, log_softmax, softmax, logsigmoid, softplus, conv = (F.linear, F.log_softmax, F.softmax, F.logsigmoid, F.softplus, F.conv2d)
+linear, log_softmax, softmax, logsigmoid, softplus, conv = (
+    F.linear,
+    F.log_softmax,
+    F.softmax,
+    F.logsigmoid,
+    F.softplus,
+    F.conv2d,
+)
 logsumexp, arange = torch.logsumexp, torch.arange
 
 

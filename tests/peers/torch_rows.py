@@ -19,13 +19,17 @@ def sgemm_rate():
     for _ in range(4):
         start = time.process_time()
         a @ a
-        rates.append(2 * 1024 ** 3 / (time.process_time() - start))
+        rates.append(2 * 1024**3 / (time.process_time() - start))
     return max(rates)
 
 
 def about():
-    return {"library": "torch", "version": torch.__version__.split("+")[0], "sgemm": sgemm_rate(),
-            "kernels": torch.__config__.show().split("CPU capability usage: ")[1].split()[0]}
+    return {
+        "library": "torch",
+        "version": torch.__version__.split("+")[0],
+        "sgemm": sgemm_rate(),
+        "kernels": torch.__config__.show().split("CPU capability usage: ")[1].split()[0],
+    }
 
 
 class Row:

@@ -7,6 +7,7 @@ sequences, each with its probability; the mean of `policy_gradient` is exact, to
 `_generate_and_score_completions`. Written for trl 1.16.0, which has no trainer of `ppo`; test_policies.py has its loss. Rewards and
 the policy that draws are those of that file.
 """
+
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -27,9 +28,20 @@ GROUPS = [(i, j) for i in range(len(SEQUENCES)) for j in range(len(SEQUENCES))]
 def trainer(corrects=False, **settings):
     """Its settings, with the defaults of GRPOConfig for those that matter; the rest is never read."""
     self = MagicMock()
-    given = dict(top_entropy_quantile=1.0, off_policy_mask_threshold=None, importance_sampling_level="token", beta=0.0, loss_type="grpo",
-                 epsilon_low=0.2, epsilon_high=0.2, use_vllm=False, _entropy_bonus_enabled=False, aux_loss_enabled=False,
-                 max_completion_length=LONGEST, current_gradient_accumulation_steps=1)
+    given = dict(
+        top_entropy_quantile=1.0,
+        off_policy_mask_threshold=None,
+        importance_sampling_level="token",
+        beta=0.0,
+        loss_type="grpo",
+        epsilon_low=0.2,
+        epsilon_high=0.2,
+        use_vllm=False,
+        _entropy_bonus_enabled=False,
+        aux_loss_enabled=False,
+        max_completion_length=LONGEST,
+        current_gradient_accumulation_steps=1,
+    )
     for name, value in (given | settings).items():
         setattr(self, name, value)
     self.args.delta, self.args.use_bias_correction_kl, self.args.steps_per_generation = None, corrects, 1
@@ -40,16 +52,26 @@ def trainer(corrects=False, **settings):
 
 def loss_of_trl(method, self, advantage, correction=None):
     """-> the loss of one group [K], as test_policies' losses have it."""
+
     def loss(toy, group):
         p, q, mask = toy.p[group], toy.q[group], toy.is_step[group]
         self._get_per_token_logps_and_entropies = lambda *_, **__: (p, torch.zeros_like(p), None)
         none = torch.zeros(len(group), 0, dtype=torch.long)
-        inputs = {"prompt_ids": none, "prompt_mask": none, "completion_ids": toy.word[group], "completion_mask": mask,
-                  "advantages": advantage(toy, group), "old_per_token_logps": q, "old_logps": q.sum(1),
-                  "ref_per_token_logps": toy.r.detach()[group], "num_items_in_batch": mask.sum()}
+        inputs = {
+            "prompt_ids": none,
+            "prompt_mask": none,
+            "completion_ids": toy.word[group],
+            "completion_mask": mask,
+            "advantages": advantage(toy, group),
+            "old_per_token_logps": q,
+            "old_logps": q.sum(1),
+            "ref_per_token_logps": toy.r.detach()[group],
+            "num_items_in_batch": mask.sum(),
+        }
         if correction:  # the policy of training is fixed but for its own gradient
             inputs |= {"importance_sampling_ratio": correction((p - q).detach(), mask), "old_per_token_logps": p.detach()}
         return method(self, MagicMock(), inputs)
+
     return loss
 
 
@@ -71,14 +93,17 @@ CASES = {
     "preset=grpo,beta=0.3,where=weighted": loss_of_trl(GRPO._compute_loss, trainer(corrects=True, beta=0.3), rewards(scaled)),
     "preset=dr_grpo": loss_of_trl(GRPO._compute_loss, trainer(loss_type="dr_grpo"), rewards(centred)),
     "preset=dapo": loss_of_trl(GRPO._compute_loss, trainer(loss_type="dapo", epsilon_high=0.28), rewards(scaled)),
-    "preset=gspo": loss_of_trl(GRPO._compute_loss, trainer(importance_sampling_level="sequence", epsilon_low=3e-4, epsilon_high=4e-4),
-                               rewards(scaled)),
+    "preset=gspo": loss_of_trl(
+        GRPO._compute_loss, trainer(importance_sampling_level="sequence", epsilon_low=3e-4, epsilon_high=4e-4), rewards(scaled)
+    ),
     "preset=cispo": loss_of_trl(GRPO._compute_loss, trainer(loss_type="cispo", epsilon_high=1.2), rewards(scaled)),
     "preset=rloo": loss_of_trl(RLOO._compute_loss, trainer(), rewards(leave_one_out)),
-    "preset=tis,aggregation=longest": loss_of_trl(GRPO._compute_loss, trainer(loss_type="dr_grpo", use_vllm=True), rewards(centred),
-                                                  lambda l, mask: l.exp().clamp(max=2)),
-    "preset=mis,aggregation=longest": loss_of_trl(GRPO._compute_loss, trainer(loss_type="dr_grpo", use_vllm=True), rewards(centred),
-                                                  sequence_masked),
+    "preset=tis,aggregation=longest": loss_of_trl(
+        GRPO._compute_loss, trainer(loss_type="dr_grpo", use_vllm=True), rewards(centred), lambda l, mask: l.exp().clamp(max=2)
+    ),
+    "preset=mis,aggregation=longest": loss_of_trl(
+        GRPO._compute_loss, trainer(loss_type="dr_grpo", use_vllm=True), rewards(centred), sequence_masked
+    ),
 }
 
 

@@ -83,12 +83,19 @@ def translator(p, data, K, estimator):
                     h, c = (v.repeat_interleave(K, 0) for v in (h, c))  # the samples differ from here on
         elif estimator == "soft":
             mixed.append(torch.bmm(log_p.exp(), readout.view(B, L, -1))[:, 0])
-    s = [F.linear(torch.cat(part), p["readout.state.weight"], p["readout.state.bias"])
-         for part in ((states[:1], states[1:]) if hard and K > 1 and fed else (states,)) if part]
+    s = [
+        F.linear(torch.cat(part), p["readout.state.weight"], p["readout.state.bias"])
+        for part in ((states[:1], states[1:]) if hard and K > 1 and fed else (states,))
+        if part
+    ]
     said = F.linear(y, p["readout.word.weight"])  # [T, B, H]
     if hard:
-        s = torch.cat([v.view(-1, B, len(v) // B // n, v.shape[1]).expand(-1, B, K, -1)
-                       for v, n in zip(s, (1, T - 1) if len(s) > 1 else (T,))])
+        s = torch.cat(
+            [
+                v.view(-1, B, len(v) // B // n, v.shape[1]).expand(-1, B, K, -1)
+                for v, n in zip(s, (1, T - 1) if len(s) > 1 else (T,))
+            ]
+        )
         u = s + said[:, :, None] + F.embedding(torch.stack(picked), readout).view(T, B, K, -1)
     elif estimator == "soft":
         u = (s[0].view(T, B, 1, -1) + said[:, :, None]) + torch.stack(mixed)[:, :, None]
@@ -107,7 +114,9 @@ def translator(p, data, K, estimator):
     if hard:
         log_p = torch.cat([v.expand(B, K, L) for v in scores]).view(T, B * K, L)
         chosen = log_p.gather(2, data["choices"][:, :, None]).view(T, B, K)
-        return sampled(torch_ops, estimator, (chosen if said is None else chosen * said).sum(0).flatten(), loss.sum(0).flatten(), K)
+        return sampled(
+            torch_ops, estimator, (chosen if said is None else chosen * said).sum(0).flatten(), loss.sum(0).flatten(), K
+        )
     if estimator == "soft":
         return loss.sum() / B
     return enumerated(torch_ops, estimator, torch.stack(scores)[:, :, 0], loss, B)
@@ -170,8 +179,9 @@ def glimpse_reader(p, data, K, estimator):
             look = shared.rows(data["places"][t]) if once else seen(pixels[example[:, None], table[choice]], where[choice])
             h = torch.relu_(recurrent.linear(h) + look)
         label = data["label"].repeat_interleave(K, 0)
-        return sampled(torch_ops, estimator, log_prob,
-                       Classify.apply(h, p["classifier.weight"], p["classifier.bias"], label), K)
+        return sampled(
+            torch_ops, estimator, log_prob, Classify.apply(h, p["classifier.weight"], p["classifier.bias"], label), K
+        )
     every = every.view(B, 1, cells, -1)
     h, log_path = h.expand(B, -1), h.new_zeros(B, 1)
     for t in range(T):

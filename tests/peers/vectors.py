@@ -3,6 +3,7 @@ loss whose gradient is the estimate; the logits may be any array. `x`: see `torc
 
 from __future__ import annotations
 
+
 def cost(b, t):
     return ((b - t) ** 2).sum(-1)
 

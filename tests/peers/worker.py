@@ -47,7 +47,7 @@ def difference_of_means(file, row, draws):
         row.gradient()
         all_.append(flat(row.result(), file.gradient))
     all_ = np.array(all_)
-    error = np.maximum(all_.std(0, ddof=1) / draws ** 0.5, 1e-6 * np.abs(exact).max())  # some have no noise
+    error = np.maximum(all_.std(0, ddof=1) / draws**0.5, 1e-6 * np.abs(exact).max())  # some have no noise
     return TOLERANCE * float(np.max(np.abs(all_.mean(0) - exact) / (5 * error)))
 
 
@@ -103,8 +103,12 @@ def answer(library, asked):
     row.gradient()
     once = processor_seconds() - started
     compiled = asked["form"] in ("compiled", "jit")
-    return row, {"difference": differs, "compile_seconds": max(0.0, first - once) if compiled else None,
-                 "bytes": None if compiled or asked["form"] == "tuned" else most, "flops": needed}
+    return row, {
+        "difference": differs,
+        "compile_seconds": max(0.0, first - once) if compiled else None,
+        "bytes": None if compiled or asked["form"] == "tuned" else most,
+        "flops": needed,
+    }
 
 
 def reason(error):

@@ -1,4 +1,5 @@
 """The steps of a plugin's author: install, find_package, build, load, test, sweep; and every reason to reject a plugin."""
+
 import json
 import os
 import re
@@ -36,8 +37,16 @@ def built(tmp_path_factory):
     wrong.write_text(right.replace("result.value += p * f * f", "result.value += p * f"))
     with (source / "CMakeLists.txt").open("a") as more:
         more.write(f"hardgrad_add_plugin(wrong_target_estimators {wrong.name})\n")
-    call(CMAKE, "-S", source, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}",
-         "-DCMAKE_BUILD_TYPE=Release", *flags)
+    call(
+        CMAKE,
+        "-S",
+        source,
+        "-B",
+        folder / "build",
+        f"-DCMAKE_PREFIX_PATH={folder / 'installed'}",
+        "-DCMAKE_BUILD_TYPE=Release",
+        *flags,
+    )
     call(CMAKE, "--build", folder / "build")
     return folder
 
@@ -51,6 +60,7 @@ def hardgrad(built):
             lines = done.stderr.splitlines()
             assert len(lines) == 1 and lines[0].startswith("hardgrad: "), done.stderr
         return done
+
     return run
 
 
@@ -61,8 +71,19 @@ def library(built, name):
 def test_one_that_throws_is_one_failed_row(built, hardgrad):
     """In the estimates of a sample, and in the exact moments; the others are measured."""
     for how in (("--exact",), ("--replicates", 32), ("--replicates", 32, "--at-logits")):
-        done = hardgrad("measure", "--plugin", library(built, "failing"), "--task", "bits", "--model", "bits[t=0.3,logit=0.2]", *how, "--json",
-                        *(word for e in ("reinforce", "failing", "rloo[samples=2]") for word in ("--estimator", e)), status=1)
+        done = hardgrad(
+            "measure",
+            "--plugin",
+            library(built, "failing"),
+            "--task",
+            "bits",
+            "--model",
+            "bits[t=0.3,logit=0.2]",
+            *how,
+            "--json",
+            *(word for e in ("reinforce", "failing", "rloo[samples=2]") for word in ("--estimator", e)),
+            status=1,
+        )
         found = {r["estimator"]: (r["status"], r["reason"]) for r in json.loads(done.stdout)["results"]}
         assert found == {"reinforce": ("ok", ""), "failing": ("failed", "index 7 of 3"), "rloo[samples=2]": ("ok", "")}
 
@@ -80,19 +101,47 @@ def test_right_plugin_passes(built, hardgrad):
     assert "median_baseline: passed" in hardgrad("test", "--plugin", library(built, "my")).stdout
     assert "array_baseline: passed" in hardgrad("test", "--plugin", library(built, "array")).stdout
     assert "example" in hardgrad("--plugin", library(built, "my"), "describe", "median_baseline").stdout
-    measured = json.loads(hardgrad("measure", "--task", "bits", "--estimator", "median_baseline[samples=3]", "--exact", "--json",
-                                   "--plugin", library(built, "my")).stdout)["results"][0]
+    measured = json.loads(
+        hardgrad(
+            "measure",
+            "--task",
+            "bits",
+            "--estimator",
+            "median_baseline[samples=3]",
+            "--exact",
+            "--json",
+            "--plugin",
+            library(built, "my"),
+        ).stdout
+    )["results"][0]
     assert abs(measured["squared_bias"]) < 1e-24 and measured["variance"] > 0
 
 
 def test_model_and_task_of_a_plugin(built, hardgrad, tmp_path):
     plugin = ("--plugin", built / "build" / "lamps.so")
-    assert "lamp_reader" in hardgrad("list", *plugin).stdout and "lamps (task)" in hardgrad("describe", "task:lamps", *plugin).stdout
-    measured = json.loads(hardgrad("measure", "--task", "lamps[lamps=3]", "--estimator", "rloo[samples=2]", "--estimator", "vimco", "--exact",
-                                   "--json", *plugin).stdout)["results"]
+    assert (
+        "lamp_reader" in hardgrad("list", *plugin).stdout
+        and "lamps (task)" in hardgrad("describe", "task:lamps", *plugin).stdout
+    )
+    measured = json.loads(
+        hardgrad(
+            "measure",
+            "--task",
+            "lamps[lamps=3]",
+            "--estimator",
+            "rloo[samples=2]",
+            "--estimator",
+            "vimco",
+            "--exact",
+            "--json",
+            *plugin,
+        ).stdout
+    )["results"]
     assert [abs(m["squared_bias"]) < 1e-20 for m in measured] == [True, True]
-    (tmp_path / "sweep.toml").write_text('[grid]\ntask = "lamps"\nestimator = ["rloo", "exact"]\n[train]\nsteps = 300\nbatch = 8\n'
-                                         'optimizer = "adam"\nlearning_rate = 0.05\n[measure]\nat = []\n')
+    (tmp_path / "sweep.toml").write_text(
+        '[grid]\ntask = "lamps"\nestimator = ["rloo", "exact"]\n[train]\nsteps = 300\nbatch = 8\n'
+        'optimizer = "adam"\nlearning_rate = 0.05\n[measure]\nat = []\n'
+    )
     hardgrad("run", "sweep.toml", "--out", "cells", *plugin, cwd=tmp_path)
     hardgrad("merge", "cells", "--out", "lamps.h5", cwd=tmp_path)
     with h5py.File(tmp_path / "lamps.h5") as file:
@@ -106,8 +155,11 @@ def test_model_and_task_of_a_plugin(built, hardgrad, tmp_path):
 def test_the_headers_are_those_of_the_list(built, place):
     """In an installation and in the build folder: the named ones and their includes, nothing more."""
     folder = built / "installed" if place == "installed" else Path(os.environ["HARDGRAD_BUILD"])
-    found = {str(path.relative_to(folder / "include/hardgrad")) for room in ("core", "experiments")
-             for path in (folder / "include/hardgrad" / room).rglob("*.hpp")} - {"core/abi.hpp"}
+    found = {
+        str(path.relative_to(folder / "include/hardgrad"))
+        for room in ("core", "experiments")
+        for path in (folder / "include/hardgrad" / room).rglob("*.hpp")
+    } - {"core/abi.hpp"}
     assert found == plugin_headers.closure() and (folder / "include/hardgrad/plugin.hpp").is_file()
     assert not [path for path in found if path.startswith("core/kernels")], "no header for plugins names a register"
 
@@ -133,8 +185,22 @@ def test_target_of_a_plugin(built, hardgrad):
     plugin = ("--plugin", library(built, "second"))
     assert "second_moment" in hardgrad("list", "targets", *plugin).stdout
     assert "second_moment (target)" in hardgrad("describe", "target:second_moment", *plugin).stdout
-    measured = json.loads(hardgrad("measure", "--task", "bits", "--model", "bits[bits=2,function=table,logit=0.3]", "--estimator", "second_moment",
-                                   "--estimator", "rloo", "--exact", "--json", *plugin).stdout)["results"]
+    measured = json.loads(
+        hardgrad(
+            "measure",
+            "--task",
+            "bits",
+            "--model",
+            "bits[bits=2,function=table,logit=0.3]",
+            "--estimator",
+            "second_moment",
+            "--estimator",
+            "rloo",
+            "--exact",
+            "--json",
+            *plugin,
+        ).stdout
+    )["results"]
     assert [m["target"] for m in measured] == ["second_moment", "expected_loss"]
     assert abs(measured[0]["squared_bias"]) < 1e-24 and measured[0]["bias_against"]["expected_loss"] > 1e-6
     assert "second_moment: passed" in hardgrad("test", *plugin).stdout
@@ -155,7 +221,9 @@ def test_a_plugin_by_flags_alone(built, hardgrad, tmp_path):
         assert (prefix / "include/hardgrad/plugin.hpp").is_file() and list(prefix.glob("lib*/**/hardgrad-config.cmake"))
     lonely = shutil.copy(os.environ["HARDGRAD_BINARY"], tmp_path / "hardgrad")
     done = subprocess.run([lonely, "plugin-flags"], capture_output=True, text=True)
-    assert done.returncode == 2 and "has no headers beside it: install both" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert (
+        done.returncode == 2 and "has no headers beside it: install both" in done.stderr and len(done.stderr.splitlines()) == 1
+    )
 
 
 def compilers():
@@ -174,8 +242,11 @@ def test_a_plugin_of_another_compiler(hardgrad, built, tmp_path):
         mine = tmp_path / f"{compiler}.so"
         call(compiler, *flags, EXAMPLE / "median_baseline.cpp", "-o", mine)
         hardgrad("seal", mine)
-        found = json.loads(hardgrad("measure", "--task", "bits", "--estimator", "median_baseline[samples=3]", "--exact", "--json",
-                                    "--plugin", mine).stdout)["results"][0]
+        found = json.loads(
+            hardgrad(
+                "measure", "--task", "bits", "--estimator", "median_baseline[samples=3]", "--exact", "--json", "--plugin", mine
+            ).stdout
+        )["results"][0]
         measured.append(found["variance"])
     assert measured == pytest.approx([measured[0]] * len(measured), rel=1e-12)
 
@@ -183,11 +254,19 @@ def test_a_plugin_of_another_compiler(hardgrad, built, tmp_path):
 def test_another_library_is_refused(hardgrad, built, tmp_path):
     """Containers for debugging have other sizes: refused before the plugin runs."""
     mine = tmp_path / "mine.so"
-    call(os.environ["CXX"], *call(built / "installed/bin/hardgrad", "plugin-flags").split(), "-D_GLIBCXX_DEBUG",
-         EXAMPLE / "median_baseline.cpp", "-o", mine)
+    call(
+        os.environ["CXX"],
+        *call(built / "installed/bin/hardgrad", "plugin-flags").split(),
+        "-D_GLIBCXX_DEBUG",
+        EXAMPLE / "median_baseline.cpp",
+        "-o",
+        mine,
+    )
     hardgrad("seal", mine)
     said = hardgrad("list", "--plugin", mine, status=2).stderr
-    assert "libstdc++, containers for debugging, this is" in said.replace(", address sanitizer", "") and "build it again" in said
+    assert (
+        "libstdc++, containers for debugging, this is" in said.replace(", address sanitizer", "") and "build it again" in said
+    )
 
 
 def test_wrong_plugin_fails(built, hardgrad):
@@ -204,17 +283,33 @@ def test_an_estimator_that_is_biased_by_default(built, hardgrad):
     assert "Biased, but not with leave_out=true." in hardgrad("describe", "honest_baseline", *plugin).stdout
     (line,) = [x for x in hardgrad("list", "estimators", *plugin).stdout.splitlines() if x.startswith("honest_baseline")]
     assert line.split()[2] == "no"
-    claims = [json.loads(hardgrad("test", "--json", spec, *plugin).stdout)[0]["claims_unbiased"]
-              for spec in ("honest_baseline", "honest_baseline[leave_out=true]")]
+    claims = [
+        json.loads(hardgrad("test", "--json", spec, *plugin).stdout)[0]["claims_unbiased"]
+        for spec in ("honest_baseline", "honest_baseline[leave_out=true]")
+    ]
     assert claims == [False, True]
 
 
 def test_models_and_tasks_of_plugins_are_tested(built, hardgrad):
     right = json.loads(hardgrad("test", "--json", "--plugin", built / "build" / "lamps.so").stdout)
-    assert {(v.get("model"), v.get("task"), v["passed"]) for v in right} == {("lamp_reader", None, True), (None, "lamps", True),
-                                                                             (None, "lamp_list", True)}
+    assert {(v.get("model"), v.get("task"), v["passed"]) for v in right} == {
+        ("lamp_reader", None, True),
+        (None, "lamps", True),
+        (None, "lamp_list", True),
+    }
     assert {c["check"] for c in right[0]["checks"] if c["outcome"] == "passed"} == {
-        "sites", "reach", "outcomes", "posterior", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
+        "sites",
+        "reach",
+        "outcomes",
+        "posterior",
+        "gradient",
+        "repeated",
+        "batching",
+        "padding",
+        "samples",
+        "sharing",
+        "one-hot",
+    }
     # A model that declares one choice and makes four is detected and named by every verb, and never crashes.
     plugin = ("--plugin", built / "build" / "four_ends.so")
     verdict = json.loads(hardgrad("test", "--json", "four_ends", *plugin, status=1).stdout)[0]
@@ -272,7 +367,7 @@ def test_damage_anywhere_is_refused_before_a_plugin_runs(built, hardgrad, tmp_pa
     damaged = tmp_path / "damaged.so"
     places = sorted({*range(16, len(whole), len(whole) // 60), *(len(whole) - n for n in range(1, 31, 3))})
     for place in places:
-        damaged.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1:])
+        damaged.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
         said = hardgrad("list", "--plugin", damaged, status=2).stderr
         assert "damaged" in said or "is not a hardgrad plugin" in said, (place, said)
     assert len(places) > 60
@@ -290,10 +385,16 @@ def test_damage_anywhere_is_refused_before_a_plugin_runs(built, hardgrad, tmp_pa
 def test_a_plugin_written_over_while_it_is_used(built, tmp_path):
     mine = tmp_path / "mine.so"
     shutil.copy(library(built, "my"), mine)
-    (tmp_path / "sweep.toml").write_text('plugins = ["mine.so"]\n[grid]\ntask = "bits"\nestimator = "median_baseline[samples=3]"\n'
-                                         '[train]\nsteps = 1000000000\n')
-    process = subprocess.Popen([built / "installed/bin/hardgrad", "run", "sweep.toml", "--out", "cells"], cwd=tmp_path,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    (tmp_path / "sweep.toml").write_text(
+        'plugins = ["mine.so"]\n[grid]\ntask = "bits"\nestimator = "median_baseline[samples=3]"\n[train]\nsteps = 1000000000\n'
+    )
+    process = subprocess.Popen(
+        [built / "installed/bin/hardgrad", "run", "sweep.toml", "--out", "cells"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     journal = tmp_path / "cells" / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
         time.sleep(0.02)
@@ -307,6 +408,7 @@ def test_a_plugin_written_over_while_it_is_used(built, tmp_path):
 def test_refusals(built, hardgrad, tmp_path):
     def refusal(path):
         return hardgrad("list", "--plugin", path, status=2).stderr
+
     assert "no such file" in refusal(tmp_path / "nowhere.so")
     (tmp_path / "text.so").write_text("not a library")
     said = refusal(tmp_path / "text.so")
@@ -318,9 +420,12 @@ def test_refusals(built, hardgrad, tmp_path):
     assert 'its estimator "silent" does not declare the choices it needs' in refusal(library(built, "silent"))
     other = library(built, "my").read_bytes()
     at = other.index(b"hardgrad-sealed-abi:") + len(b"hardgrad-sealed-abi:")
-    (tmp_path / "old.so").write_bytes(other[:at] + b"9" + other[at + 1:])
+    (tmp_path / "old.so").write_bytes(other[:at] + b"9" + other[at + 1 :])
     hardgrad("seal", tmp_path / "old.so")
     assert "was built against hardgrad 9" in refusal(tmp_path / "old.so") and "build it again" in refusal(tmp_path / "old.so")
     assert "name an estimator, a model or a task" in hardgrad("test", status=2).stderr
     (tmp_path / "sweep.toml").write_text('plugins = ["nowhere.so"]\n[grid]\ntask = "bits"\nestimator = "rloo"\n')
-    assert "sweep.toml:1:12: plugins: plugin nowhere.so: no such file" in hardgrad("plan", "sweep.toml", status=2, cwd=tmp_path).stderr
+    assert (
+        "sweep.toml:1:12: plugins: plugin nowhere.so: no such file"
+        in hardgrad("plan", "sweep.toml", status=2, cwd=tmp_path).stderr
+    )

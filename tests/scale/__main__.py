@@ -7,6 +7,7 @@ through the two points. The first share writes the plan. Planning in a task is t
 the journal. File operations (strace) are those of a share without and with the files of 400 other tasks. In the simulation a cell works
 for a minute, and a task has a core.
 """
+
 import argparse
 import os
 import re
@@ -55,8 +56,22 @@ class Measured:
     def operations(self, *arguments):
         """File operations that a shared file system sees: names that are looked up, opened, made or removed, folders that are read, fsync."""
         counts = self.folder / "counts"
-        subprocess.run(["strace", "-f", "-c", "-o", counts, "-e", "trace=openat,newfstatat,access,link,rename,unlink,mkdir,getdents64,fsync",
-                        self.binary, *map(str, arguments)], stdout=subprocess.DEVNULL, check=True, env=self.env)
+        subprocess.run(
+            [
+                "strace",
+                "-f",
+                "-c",
+                "-o",
+                counts,
+                "-e",
+                "trace=openat,newfstatat,access,link,rename,unlink,mkdir,getdents64,fsync",
+                self.binary,
+                *map(str, arguments),
+            ],
+            stdout=subprocess.DEVNULL,
+            check=True,
+            env=self.env,
+        )
         return int(re.findall(r"(\d+)\s+(?:\d+\s+)?total", counts.read_text())[-1])
 
     def sweep(self, cells):
@@ -79,8 +94,12 @@ class Measured:
             extra.unlink()
         others = [self.spent(*run, "--shard", f"{k}/{SHARES}")[0] for k in range(4, SHARES + 1)]
         done = self.spent(*run, "--shard", f"1/{SHARES}")
-        found |= {"first task seconds": first[0], "task seconds": done[0], "task memory": max(first[1], done[1]),
-                  "cell seconds": (statistics.median(others) - done[0]) / (cells / SHARES)}
+        found |= {
+            "first task seconds": first[0],
+            "task seconds": done[0],
+            "task memory": max(first[1], done[1]),
+            "cell seconds": (statistics.median(others) - done[0]) / (cells / SHARES),
+        }
         found["bytes"] = sum(path.stat().st_size for path in (out / "cells").glob("*.cells"))
         found["journal"] = (out / "journal.jsonl").stat().st_size
         for verb in (("status", out), ("merge", out, "--out", self.folder / "all.h5")):
@@ -101,17 +120,21 @@ def main():
     alone, among = found[-1]["operations alone"], found[-1]["operations among others"]
     per_file = max(0.0, among - alone) / OTHERS
     print(f"\nfile operations per cell: {alone:.1f}, and {per_file:.4f} more for each other task\n")
-    print("| cells | tasks | each task: plan s | memory GB | files | cells GB | plan.json MB | journal MB | operations per s | a day's share of "
-          "overhead | status s | merge s | merge GB |\n|" + "---|" * 13)
+    print(
+        "| cells | tasks | each task: plan s | memory GB | files | cells GB | plan.json MB | journal MB | operations per s | a day's share of "
+        "overhead | status s | merge s | merge GB |\n|" + "---|" * 13
+    )
     for cells, tasks in ((10**4, 10), (10**4, 1000), (10**5, 100), (10**5, 1000), (10**6, 1000)):
         plan = costs["task seconds"](cells)
         each = found[-1]["cell seconds"]
         work = CELL_SECONDS * cells / tasks
-        print(f"| {cells:,} | {tasks:,} | {plan:.1f} | {costs['task memory'](cells) / 1e9:.2f} | {tasks:,} "
-              f"| {costs['bytes'](cells) / 1e9:.3f} | {costs['plan.json'](cells) / 1e6:.0f} "
-              f"| {costs['journal'](cells) / 1e6:.0f} | {tasks * (alone + per_file * tasks) / CELL_SECONDS:.0f} "
-              f"| {(plan + each * cells / tasks) / (work + plan):.2%} | {costs['status seconds'](cells):.1f} "
-              f"| {costs['merge seconds'](cells):.0f} | {costs['merge memory'](cells) / 1e9:.2f} |")
+        print(
+            f"| {cells:,} | {tasks:,} | {plan:.1f} | {costs['task memory'](cells) / 1e9:.2f} | {tasks:,} "
+            f"| {costs['bytes'](cells) / 1e9:.3f} | {costs['plan.json'](cells) / 1e6:.0f} "
+            f"| {costs['journal'](cells) / 1e6:.0f} | {tasks * (alone + per_file * tasks) / CELL_SECONDS:.0f} "
+            f"| {(plan + each * cells / tasks) / (work + plan):.2%} | {costs['status seconds'](cells):.1f} "
+            f"| {costs['merge seconds'](cells):.0f} | {costs['merge memory'](cells) / 1e9:.2f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """A one-node Slurm on loopback, owned by the user of the test and stopped at its end."""
+
 import getpass
 import os
 import secrets
@@ -68,11 +69,21 @@ class Cluster:
         key = folder / "munge.key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o600)
-        (folder / "slurm.conf").write_text(CONFIGURATION.format(
-            host=socket.gethostname().split(".")[0], ports=free_ports(2), user=getpass.getuser(), folder=folder))
+        (folder / "slurm.conf").write_text(
+            CONFIGURATION.format(
+                host=socket.gethostname().split(".")[0], ports=free_ports(2), user=getpass.getuser(), folder=folder
+            )
+        )
         try:
-            self.start("munged", "--foreground", "--force", "--num-threads=2", f"--key-file={key}",
-                       *(f"--{what}-file={folder}/munge.{what}" for what in ("log", "pid", "seed")), f"--socket={folder}/munge.socket")
+            self.start(
+                "munged",
+                "--foreground",
+                "--force",
+                "--num-threads=2",
+                f"--key-file={key}",
+                *(f"--{what}-file={folder}/munge.{what}" for what in ("log", "pid", "seed")),
+                f"--socket={folder}/munge.socket",
+            )
             self.until(lambda: (folder / "munge.socket").exists(), "munged")
             self.start("slurmctld", "-D")
             self.start("slurmd", "-D", "-N", "node1")
@@ -95,8 +106,9 @@ class Cluster:
     def start(self, name, *arguments):
         log = open(self.folder / f"{name}.output.log", "w")
         # The daemons end with the test, even if it crashes.
-        self.daemons.append(subprocess.Popen(["setpriv", "--pdeathsig", "KILL", which(name), *arguments], stdout=log, stderr=log,
-                                             env=self.env))
+        self.daemons.append(
+            subprocess.Popen(["setpriv", "--pdeathsig", "KILL", which(name), *arguments], stdout=log, stderr=log, env=self.env)
+        )
 
     def until(self, holds, what):
         """Waits without a time limit while the daemons run. The caller's timeout applies."""
@@ -105,7 +117,7 @@ class Cluster:
                 if daemon.poll() is not None:
                     logs = {p.name: p.read_text()[-1500:] for p in self.folder.glob("*.log")}
                     raise AssertionError(f"waiting for {what}: {daemon.args[0]} ended with {daemon.returncode}: {logs}")
-            time.sleep(.05)
+            time.sleep(0.05)
         return found
 
     def ask(self, *command, check=True):

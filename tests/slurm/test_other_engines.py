@@ -1,5 +1,6 @@
 """The array scripts of experiments/install/cluster, without their engines: every task of an array, with the variable in which its engine
 passes the task's number. Together the tasks compute every cell once."""
+
 import json
 import os
 import re
@@ -78,8 +79,14 @@ def test_the_tasks_of_an_array_compute_every_cell(name, tmp_path, alone):
     environment = os.environ | engine.environment | {"HOME": str(tmp_path), "PATH": f"{program.parent}:{os.environ['PATH']}"}
 
     for number in range(engine.first, engine.first + tasks):
-        done = subprocess.run(["bash", "-c", commands(script)], cwd=tmp_path, env=environment | {engine.variable: str(number)},
-                              capture_output=True, text=True, timeout=3000)
+        done = subprocess.run(
+            ["bash", "-c", commands(script)],
+            cwd=tmp_path,
+            env=environment | {engine.variable: str(number)},
+            capture_output=True,
+            text=True,
+            timeout=3000,
+        )
         assert done.returncode == 0, (number, done.stderr[-2000:])
 
     journal = map(json.loads, (tmp_path / "array-run" / "journal.jsonl").read_text().splitlines())

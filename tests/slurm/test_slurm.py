@@ -1,5 +1,6 @@
 """A real Slurm runs the job array that `plan --slurm` writes. One task is killed, one cancelled, one requeued and one out of time;
 the results are those of an undisturbed run."""
+
 import json
 import os
 import signal
@@ -94,14 +95,25 @@ def test_an_array_with_tasks_killed_cancelled_requeued_and_out_of_time(tmp_path)
             # Starts it earlier than Slurm would (two minutes), but not in the second in which the credential was revoked.
             cluster.ask("scontrol", "update", f"JobId={job}_{number}", "StartTime=now+3")
 
-        over = cluster.until(lambda: all(s not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
-                                         for s in cluster.states(job).values()) and cluster.states(job), "the array")
+        over = cluster.until(
+            lambda: (
+                all(
+                    s not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
+                    for s in cluster.states(job).values()
+                )
+                and cluster.states(job)
+            ),
+            "the array",
+        )
         assert len(over) == TASKS and (over[dead], over[unwanted]) == ("FAILED", "CANCELLED"), over
         assert {over[n] for n in over if n not in (dead, unwanted)} == {"COMPLETED"}, over
         pids = {event["pid"] for event in events(folder, "run")}
         assert {killed, cancelled, requeued, slow} < pids and len(pids) == TASKS + 2, "only the requeued tasks ran twice"
-        unfinished = {event["pid"] for event in events(folder, "start")
-                      if event["cell"] not in {ended["cell"] for ended in events(folder, "end")}}
+        unfinished = {
+            event["pid"]
+            for event in events(folder, "start")
+            if event["cell"] not in {ended["cell"] for ended in events(folder, "end")}
+        }
         assert unfinished == {killed, cancelled}, "both were in the middle of a cell"
         assert slow in {event["pid"] for event in events(folder, "interrupted")}, "its cell was checkpointed and resumed"
         run("merge", folder, "--out", tmp_path / "many.h5", status=1)  # and reports the missing cells

@@ -49,8 +49,11 @@ def gradient_moments(estimates: np.ndarray, truth: np.ndarray, level: float = 0.
     edges = [n * b // min(n, 32) for b in range(min(n, 32))]
     scatter = _Scatter(np.diff([*edges, n]).astype(float), np.add.reduceat(squares, edges), np.add.reduceat(away, edges))
     length = _Length.of(mean, variance / n, n - 1, scatter)
-    return Moments(Mean(bias, *length.interval(level), n), Mean(variance, *_variance_interval(variance, scatter, level), n),
-                   length.above(0))
+    return Moments(
+        Mean(bias, *length.interval(level), n),
+        Mean(variance, *_variance_interval(variance, scatter, level), n),
+        length.above(0),
+    )
 
 
 class _Scatter(NamedTuple):
@@ -89,7 +92,9 @@ class _Length(NamedTuple):
     def of(cls, mean: np.ndarray, trace: float, freedom: float, scatter: _Scatter) -> _Length:
         observed, squares = float(mean @ mean), scatter.concentration() * trace**2
         along = scatter.along(mean / np.sqrt(observed)) * trace if observed > 0 else np.inf
-        return cls(observed, trace, squares, trace if mean.size == 1 else min(along, float(np.sqrt(squares))), freedom, mean.size - 1)
+        return cls(
+            observed, trace, squares, trace if mean.size == 1 else min(along, float(np.sqrt(squares))), freedom, mean.size - 1
+        )
 
     def above(self, length: float) -> float:
         """Probability of a value above `observed` if |b| = length."""
@@ -100,7 +105,9 @@ class _Length(NamedTuple):
             return float(min(1, beyond))
         squares = self.squares - self.along**2
         freedom = np.clip(rest**2 / squares if squares > 0 else self.others, 1, self.others)
-        scale = np.exp(-special.betaln(0.5, self.freedom / 2)) / np.sqrt(self.freedom) / error  # normalisation of Student's density
+        scale = (
+            np.exp(-special.betaln(0.5, self.freedom / 2)) / np.sqrt(self.freedom) / error
+        )  # normalisation of Student's density
 
         def joint(angle: np.ndarray) -> np.ndarray:
             along, left = root * np.sin(angle), root * np.cos(angle)

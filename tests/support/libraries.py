@@ -1,4 +1,5 @@
 """The libraries and compilers of core/dependencies.cmake."""
+
 import re
 from pathlib import Path
 from typing import NamedTuple

@@ -1,4 +1,5 @@
 """The contents of a merged file, for bitwise comparison."""
+
 import h5py
 import numpy as np
 
@@ -7,4 +8,6 @@ def arrays(path):
     """{name: (shape, values)} of all arrays except times."""
     with h5py.File(path) as file:
         values = {name: (data.shape, np.asarray(data[()])) for name, data in file.items() if "seconds" not in name}
-    return {name: (shape, found.tolist() if found.dtype.kind == "O" else found.tobytes()) for name, (shape, found) in values.items()}
+    return {
+        name: (shape, found.tolist() if found.dtype.kind == "O" else found.tobytes()) for name, (shape, found) in values.items()
+    }

@@ -1,5 +1,6 @@
 """Estimators with one change each, built as plugins for the program that judges them. They are compiled without optimisation, because
 compilation takes most of the time."""
+
 import json
 import re
 import shlex
@@ -27,7 +28,7 @@ def side_by_side(path, texts):
         lines = renamed(text, suffix).split("\n")
         opened, closed = lines.index(inside + " {"), lines.index("}  // " + inside)
         whole += [line for line in lines[:opened] if line.startswith("#include")]
-        whole += [f"{inside}_{suffix} {{", f'#line {opened + 2} "{suffix}/{path}"', *lines[opened + 1:closed], "}"]
+        whole += [f"{inside}_{suffix} {{", f'#line {opened + 2} "{suffix}/{path}"', *lines[opened + 1 : closed], "}"]
     return "\n".join(whole) + "\n"
 
 
@@ -42,7 +43,7 @@ def compiling(build, source):
             words = shlex.split(entry["command"])
             words = words[1:] if words[0].endswith("ccache") else words
             at = words.index("-o")
-            return [w for w in words[:at] + words[at + 2:] if w not in ("-c", str(source))], entry["directory"], words[at + 1]
+            return [w for w in words[:at] + words[at + 2 :] if w not in ("-c", str(source))], entry["directory"], words[at + 1]
     raise SystemExit(f"{build} does not compile {source} separately: use a build of the preset `develop`")
 
 
@@ -62,8 +63,24 @@ def plugin(build, folder, sources):
     whole, library = folder / "mutants.cpp", folder / "mutant.so"
     whole.write_text('#include "core/plugin.hpp"\n' + "".join(f'#line 1 "{path}"\n{text}' for path, text in sources.items()))
     flags, directory, _ = compiling(build, compiled_in(build, ROOT / next(iter(sources))))
-    subprocess.run([*flags, f"-I{Path(build).resolve()}/include", "-O0", "-fPIC", "-shared", "-Wl,-Bsymbolic-functions", str(whole),
-                    "-o", str(library)], cwd=directory, check=True, capture_output=True, text=True, timeout=900)
+    subprocess.run(
+        [
+            *flags,
+            f"-I{Path(build).resolve()}/include",
+            "-O0",
+            "-fPIC",
+            "-shared",
+            "-Wl,-Bsymbolic-functions",
+            str(whole),
+            "-o",
+            str(library),
+        ],
+        cwd=directory,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     return library
 
 
@@ -75,7 +92,9 @@ def judged(build, library, *names, **options):
 def verdicts(program, *arguments, timeout=900):
     """The verdicts of the program's verb `test`; None after a crash or a timeout."""
     try:
-        done = subprocess.run([str(program), "test", "-x", "--json", *arguments], capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run(
+            [str(program), "test", "-x", "--json", *arguments], capture_output=True, text=True, timeout=timeout
+        )
     except subprocess.TimeoutExpired:
         return None
     return json.loads(done.stdout) if done.returncode in (0, 1) and done.stdout else None  # no output: a bug

@@ -1,4 +1,5 @@
 """The headers for plugins: core/package/headers.txt, and their includes."""
+
 import re
 from pathlib import Path
 

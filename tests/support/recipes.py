@@ -1,4 +1,5 @@
 """The container recipes of experiments/install as shell commands, for a machine without a container engine."""
+
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -27,12 +28,16 @@ def docker() -> Recipe:
     assert parts.keys() == {"FROM", "COPY", "WORKDIR", "ENV", "RUN"}, parts.keys()
     (base,), (copied,), (folder,) = parts["FROM"], parts["COPY"], parts["WORKDIR"]
     assert copied == f". {folder}"
-    return Recipe(base, folder, assignments(parts["ENV"]), [command.strip() for run in parts["RUN"] for command in run.split("&&")])
+    return Recipe(
+        base, folder, assignments(parts["ENV"]), [command.strip() for run in parts["RUN"] for command in run.split("&&")]
+    )
 
 
 def apptainer() -> Recipe:
     head, *sections = re.split(r"^%", (INSTALL / "hardgrad.def").read_text(), flags=re.M)
-    parts = {section.split("\n", 1)[0]: [line.strip() for line in section.split("\n")[1:] if line.strip()] for section in sections}
+    parts = {
+        section.split("\n", 1)[0]: [line.strip() for line in section.split("\n")[1:] if line.strip()] for section in sections
+    }
     assert parts.keys() == {"files", "environment", "post", "runscript"}, parts.keys()
     (base,) = re.findall(r"^From: (\S+)$", head, re.M)
     (copied,), (stops, enters, *commands) = parts["files"], parts["post"]

@@ -1,5 +1,6 @@
 """A program of the build with a change in one file. The affected sources are recompiled and linked with the other objects; neither the
 tree nor the build changes."""
+
 import os
 import re
 import shlex
@@ -27,7 +28,9 @@ def includes(path):
 @lru_cache(maxsize=None)
 def commands(build, target):
     """All commands that build a target from scratch."""
-    return subprocess.run(["ninja", "-t", "commands", target], cwd=build, capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(
+        ["ninja", "-t", "commands", target], cwd=build, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
 
 
 @lru_cache(maxsize=None)
@@ -52,17 +55,25 @@ def relinked(build, target, path, text, folder, without=lambda source: False):
     def compiled(i, source, file):
         words, directory, made = compiling(build, ROOT / source)
         thing = folder / f"{i}.o"
-        subprocess.run([words[0], f"-I{folder}/tree", *words[1:], "-O1", "-c", str(file), "-o", str(thing)], cwd=directory, check=True,
-                       capture_output=True, text=True, timeout=900)
+        subprocess.run(
+            [words[0], f"-I{folder}/tree", *words[1:], "-O1", "-c", str(file), "-o", str(thing)],
+            cwd=directory,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
         return made, str(thing)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = dict(pool.map(lambda job: compiled(job[0], *job[1]), enumerate(anew.items())))
     linking = next(c for c in reversed(commands(build, target)) if f"-o {target} " in c)
     words = shlex.split(re.search(r"\S*c\+\+ .*?(?= &&|$)", linking)[0])
-    first = [thing for made, thing in objects.items() if made not in words]  # objects of an archive: the linker takes the first definition
+    first = [
+        thing for made, thing in objects.items() if made not in words
+    ]  # objects of an archive: the linker takes the first definition
     words = [objects.get(word, word) for word in words]
     at, program = words.index("-o") + 1, folder / Path(target).name
-    words[at:at + 1] = [str(program), "-Wl,--allow-multiple-definition", *first]
+    words[at : at + 1] = [str(program), "-Wl,--allow-multiple-definition", *first]
     subprocess.run(words, cwd=build, check=True, capture_output=True, text=True)
     return program

@@ -1,4 +1,5 @@
 """Runs the binary as a user would."""
+
 import json
 import os
 import re
@@ -14,8 +15,9 @@ def environment(**changes):
 def run(*arguments, status=0, cwd=None, **env):
     """Runs the program and returns the finished process. Its exit status must be `status`; an error message must be one line, unless it is
     a result (of check, status)."""
-    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=3000,
-                          env=environment(**env))
+    done = subprocess.run(
+        [BINARY, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=3000, env=environment(**env)
+    )
     assert done.returncode == status, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     if status in (2, 3) and not done.stdout:
         lines = [line for line in done.stderr.splitlines() if not line.startswith("hardgrad: warning: ")]
@@ -29,8 +31,10 @@ def refusal(*arguments, status=2, **options):
 
 def as_json(*arguments, status=0, **options):
     """The parsed output, which must be strict JSON, without NaN and Infinity."""
+
     def no_constant(text):
         raise AssertionError(f"{text} is not in JSON")
+
     return json.loads(run(*arguments, "--json", status=status, **options).stdout, parse_constant=no_constant)
 
 

@@ -1,4 +1,5 @@
 """hardgrad evaluate: trained networks on their training task and on other data, with greedy and beam search; their alignments."""
+
 import math
 
 import h5py
@@ -55,13 +56,18 @@ def test_it_is_what_the_sweep_said_at_its_end(networks):
 
 
 def test_a_sweep_decodes_by_beam_search(tmp_path):
-    text = ('[grid]\ntask = "translation[examples=400,max_length=4,words=3]"\nmodel = "translator[embedding=4,hidden=4]"\nestimator = "soft"\n'
-            '[train]\nsteps = 200\noptimizer = "adam"\nlearning_rate = 0.02\nbatch = 8\ncheckpoint = true\ndecode = true\nbeam = 3\n')
+    text = (
+        '[grid]\ntask = "translation[examples=400,max_length=4,words=3]"\nmodel = "translator[embedding=4,hidden=4]"\nestimator = "soft"\n'
+        '[train]\nsteps = 200\noptimizer = "adam"\nlearning_rate = 0.02\nbatch = 8\ncheckpoint = true\ndecode = true\nbeam = 3\n'
+    )
     (path,) = trained(tmp_path, text).values()
     with h5py.File(tmp_path / "m.h5") as f:
         sweep = {m: f[f"metric_{m}"][0, -1] for m in ("bleu", "exact_match_decoded")}
     three, one = (as_json("evaluate", "--checkpoint", path, "--beam", k)["metrics"] for k in (3, 1))
-    assert sweep == pytest.approx({m: three[m] for m in sweep}, rel=1e-5) and three["exact_match_decoded"] > one["exact_match_decoded"]
+    assert (
+        sweep == pytest.approx({m: three[m] for m in sweep}, rel=1e-5)
+        and three["exact_match_decoded"] > one["exact_match_decoded"]
+    )
     (tmp_path / "s.toml").write_text(text.replace("decode = true", ""))
     assert "train.beam = 3: needs train.decode = true" in refusal("plan", tmp_path / "s.toml")
 
@@ -69,7 +75,9 @@ def test_a_sweep_decodes_by_beam_search(tmp_path):
 def test_beam_posterior_and_splits(networks):
     _, checkpoints = networks
     posterior = checkpoints["rloo[samples=2,target=elbo]"]
-    prior, other = (as_json("evaluate", "--checkpoint", posterior, "--attention", a, "--split", "train") for a in ("prior", "posterior"))
+    prior, other = (
+        as_json("evaluate", "--checkpoint", posterior, "--attention", a, "--split", "train") for a in ("prior", "posterior")
+    )
     assert prior["losses"]["greedy_loss"] != other["losses"]["greedy_loss"] and prior["examples"] > 40
     beam = as_json("evaluate", "--checkpoint", posterior, "--beam", 3, "--split", "train", "--bound-samples", 5)
     assert beam["beam"] == 3 and math.isfinite(beam["metrics"]["bleu"]) and math.isfinite(beam["losses"]["sampled_bound"])
@@ -79,15 +87,20 @@ def test_beam_posterior_and_splits(networks):
 def test_the_exact_posterior_finds_better_choices(networks):
     _, checkpoints = networks
     network = checkpoints["rloo[samples=2]"]
-    prior, exact = (as_json("evaluate", "--checkpoint", network, "--attention", a, "--split", "train") for a in ("prior", "exact"))
+    prior, exact = (
+        as_json("evaluate", "--checkpoint", network, "--attention", a, "--split", "train") for a in ("prior", "exact")
+    )
     assert exact["losses"]["greedy_loss"] < prior["losses"]["greedy_loss"]
     assert exact["losses"]["marginal_likelihood"] == prior["losses"]["marginal_likelihood"]
     assert "reads weights" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "exact")
 
 
 def test_losses_that_are_no_likelihood_have_neither_a_posterior_nor_a_bound(tmp_path):
-    (path,) = trained(tmp_path, '[grid]\ntask = "features[kind=regimes,features=6]"\nmodel = "router[hidden=2,balance=0.1]"\n'
-                      'estimator = "rloo"\n[train]\nsteps = 2\ncheckpoint = true\n').values()
+    (path,) = trained(
+        tmp_path,
+        '[grid]\ntask = "features[kind=regimes,features=6]"\nmodel = "router[hidden=2,balance=0.1]"\n'
+        'estimator = "rloo"\n[train]\nsteps = 2\ncheckpoint = true\n',
+    ).values()
     assert "marginal_likelihood" not in as_json("evaluate", "--checkpoint", path, "--examples", 4)["losses"]
     for option in (("--attention", "exact"), ("--bound-samples", 3)):
         assert "no log likelihoods, with balance above 0" in refusal("evaluate", "--checkpoint", path, *option)
@@ -99,7 +112,19 @@ def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
     for name, lines in (("s", ["the n0 v1", "n2", "the n1 v0"]), ("t", ["N0 V1", "N2", "N1 V0"])):
         (tmp_path / name).write_text("".join(line + "\n" for line in lines))
     task = f"translation[data=text,path={tmp_path}/s,target_path={tmp_path}/t,heldout=0,test=0,lower_case=false]"
-    arguments = ("evaluate", "--checkpoint", path, "--task", task, "--split", "train", "--beam", 3, "--hypotheses", tmp_path / "h")
+    arguments = (
+        "evaluate",
+        "--checkpoint",
+        path,
+        "--task",
+        task,
+        "--split",
+        "train",
+        "--beam",
+        3,
+        "--hypotheses",
+        tmp_path / "h",
+    )
     got = as_json(*arguments)
     best = (tmp_path / "h").read_text().splitlines()
     assert len(best) == 3 and got["hypotheses"] == str(tmp_path / "h")
@@ -117,11 +142,16 @@ def test_hypotheses_are_the_sentences_that_are_scored(networks, tmp_path):
 
 
 def test_sentences_of_a_network_that_picks_several_positions_are_refused_for_that(tmp_path):
-    (path,) = trained(tmp_path, SWEEP.replace("null=true", "picks=2").replace('["soft", "rloo[samples=2]", "rloo[samples=2,target=elbo]"]', '"rloo"')
-                      .replace("steps = 30", "steps = 1")).values()
+    (path,) = trained(
+        tmp_path,
+        SWEEP.replace("null=true", "picks=2")
+        .replace('["soft", "rloo[samples=2]", "rloo[samples=2,target=elbo]"]', '"rloo"')
+        .replace("steps = 30", "steps = 1"),
+    ).values()
     for option in (("--hypotheses", tmp_path / "h"), ("--beam", 2)):
         assert refusal("evaluate", "--checkpoint", path, *option) == (
-            "beam search and hypotheses need choices of one option each; this network's are subsets (picks)")
+            "beam search and hypotheses need choices of one option each; this network's are subsets (picks)"
+        )
     assert not (tmp_path / "h").exists()
 
 
@@ -132,8 +162,23 @@ def test_alignments_and_hypotheses_have_one_order(networks, tmp_path):
     (tmp_path / "s").write_text("".join(line + "\n" for line in sources))
     (tmp_path / "t").write_text("".join(line.upper() + "\n" for line in sources))
     task = f"translation[data=text,path={tmp_path}/s,target_path={tmp_path}/t,heldout=0,test=0,lower_case=false]"
-    arguments = ("evaluate", "--checkpoint", checkpoints["rloo[samples=2]"], "--task", task, "--split", "train", "--batch", 5, "--beam", 40,
-                 "--hypotheses", tmp_path / "h", "--nbest", 40)
+    arguments = (
+        "evaluate",
+        "--checkpoint",
+        checkpoints["rloo[samples=2]"],
+        "--task",
+        task,
+        "--split",
+        "train",
+        "--batch",
+        5,
+        "--beam",
+        40,
+        "--hypotheses",
+        tmp_path / "h",
+        "--nbest",
+        40,
+    )
     as_json(*arguments, "--alignments", tmp_path / "a")
     assert (tmp_path / "a" / "source.txt").read_text().splitlines() == sources
     assert len((tmp_path / "a" / "links.txt").read_text().splitlines()) == 12
@@ -164,18 +209,31 @@ def test_averages_over_samples(networks):
 
 
 def test_other_settings_of_the_network(tmp_path):
-    text = ('[grid]\ntask = "glimpse[size=8,examples=40,digits=2]"\nmodel = "glimpse_reader[glimpses=1,grid=3,patch=4,hidden=8,features=8]"\n'
-            'estimator = "rloo[samples=2]"\n[train]\nsteps = 20\nlearning_rate = 0.05\ncheckpoint = true\n[measure]\nat = []\n')
+    text = (
+        '[grid]\ntask = "glimpse[size=8,examples=40,digits=2]"\nmodel = "glimpse_reader[glimpses=1,grid=3,patch=4,hidden=8,features=8]"\n'
+        'estimator = "rloo[samples=2]"\n[train]\nsteps = 20\nlearning_rate = 0.05\ncheckpoint = true\n[measure]\nat = []\n'
+    )
     (path,) = trained(tmp_path, text).values()
     spec = "glimpse_reader[glimpses={},grid=3,patch=4,hidden=8,features=8]"
-    plain, same, more = (as_json("evaluate", "--checkpoint", path, *extra) for extra in
-                         ((), ("--model", spec.format(1)), ("--model", spec.format(3))))
-    assert plain == same and plain["losses"] != more["losses"] and "glimpses=3" in more["model"] and more["trained_as"] == plain["model"]
+    plain, same, more = (
+        as_json("evaluate", "--checkpoint", path, *extra)
+        for extra in ((), ("--model", spec.format(1)), ("--model", spec.format(3)))
+    )
+    assert (
+        plain == same
+        and plain["losses"] != more["losses"]
+        and "glimpses=3" in more["model"]
+        and more["trained_as"] == plain["model"]
+    )
     averaged = as_json("evaluate", "--checkpoint", path, "--average", 5, "--split", "train")
     assert averaged["metrics"]["accuracy"] == 1 - averaged["metrics"]["error_rate"]
     for verb in (("evaluate",), ("measure", "--estimator", "rloo")):
-        assert "it was trained as glimpse_reader[" in refusal(*verb, "--checkpoint", path, "--model", "glimpse_reader[hidden=9]", status=3)
-    two = as_json("measure", "--checkpoint", path, "--model", spec.format(3), "--estimator", "rloo", "--batch", 2, "--replicates", 4)
+        assert "it was trained as glimpse_reader[" in refusal(
+            *verb, "--checkpoint", path, "--model", "glimpse_reader[hidden=9]", status=3
+        )
+    two = as_json(
+        "measure", "--checkpoint", path, "--model", spec.format(3), "--estimator", "rloo", "--batch", 2, "--replicates", 4
+    )
     assert "glimpses=3" in two["model"]
     assert "other settings of glimpse_reader" in refusal("evaluate", "--checkpoint", path, "--model", "ponderer")
 
@@ -186,7 +244,9 @@ def test_a_file_of_its_own_and_what_was_attended_to(networks, tmp_path):
     (tmp_path / "t").write_text("N0 V1\nN2 V0\nx\nN1\n")
     (tmp_path / "l").write_text("1 2 1\n1 3 2 P\n2 2 1 S\n2 0 2\n")
     task = f"translation[data=text,path={tmp_path}/s,target_path={tmp_path}/t,links={tmp_path}/l,heldout=0,test=0]"
-    got = as_json("evaluate", "--checkpoint", checkpoints["soft"], "--task", task, "--split", "train", "--alignments", tmp_path / "a")
+    got = as_json(
+        "evaluate", "--checkpoint", checkpoints["soft"], "--task", task, "--split", "train", "--alignments", tmp_path / "a"
+    )
     assert got["examples"] == 3 and got["task"] != got["trained_on"]
     lines = {name: (tmp_path / "a" / f"{name}.txt").read_text().split("\n") for name in ("source", "target", "links", "gold")}
     assert sorted(lines["source"]) == ["", "n1", "the n0 v1", "the n2 v0 <unk>"]
@@ -203,9 +263,23 @@ def test_a_file_of_its_own_and_what_was_attended_to(networks, tmp_path):
             wrong += len(found) + len(sure) - len(found & sure) - len(found & possible)
             all_links += len(found) + len(sure)
     assert got["metrics"]["alignment_error_rate"] == pytest.approx(wrong / all_links)
-    measured = as_json("measure", "--checkpoint", checkpoints["soft"], "--task", task, "--estimator", "soft", "--batch", 3, "--replicates", 8)
+    measured = as_json(
+        "measure", "--checkpoint", checkpoints["soft"], "--task", task, "--estimator", "soft", "--batch", 3, "--replicates", 8
+    )
     assert measured["task"] == got["task"] and measured["batch"] == 3
-    run("gradient", "--checkpoint", checkpoints["soft"], "--task", task, "--estimator", "soft", "--batch", 3, "--out", tmp_path / "g.h5")
+    run(
+        "gradient",
+        "--checkpoint",
+        checkpoints["soft"],
+        "--task",
+        task,
+        "--estimator",
+        "soft",
+        "--batch",
+        3,
+        "--out",
+        tmp_path / "g.h5",
+    )
     with h5py.File(tmp_path / "g.h5") as f:  # of these sentences, not of the training sentences
         assert f.attrs["task"] == got["task"]
 
@@ -216,29 +290,39 @@ def test_what_does_not_fit_is_one_line(networks, tmp_path):
     assert "trained on translation[" in refusal("evaluate", "--checkpoint", path, "--task", "bits")
     assert "has no examples there" in refusal("evaluate", "--checkpoint", path, "--task", "translation[heldout=0]")
     assert "--checkpoint is required" in refusal("evaluate")
-    assert "no such file" in refusal("evaluate", "--checkpoint", path, "--task", "translation[data=tatoeba,path=/none]", status=3)
+    assert "no such file" in refusal(
+        "evaluate", "--checkpoint", path, "--task", "translation[data=tatoeba,path=/none]", status=3
+    )
     bad = tmp_path / "bad.h5"
     bad.write_bytes(path.read_bytes()[:5000])
     assert "bad.h5" in refusal("evaluate", "--checkpoint", bad, status=3)
     (tmp_path / "file").write_text("")
     assert "cannot be created" in refusal("evaluate", "--checkpoint", path, "--alignments", tmp_path / "file" / "a")
-    pairs = ('[grid]\ntask = "pairs[kind=phrase,words=2,examples=40]"\nmodel = "sentence_pair[width=3]"\nestimator = "soft"\n'
-             '[train]\nsteps = 1\ncheckpoint = true\n')
+    pairs = (
+        '[grid]\ntask = "pairs[kind=phrase,words=2,examples=40]"\nmodel = "sentence_pair[width=3]"\nestimator = "soft"\n'
+        "[train]\nsteps = 1\ncheckpoint = true\n"
+    )
     (network,) = trained(tmp_path, pairs).values()
     got = as_json("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=2,examples=40]", "--split", "train")
     assert 0 <= got["metrics"]["accuracy"] <= 1
-    assert "--beam 3: beam search needs sentences" in refusal("evaluate", "--checkpoint", network, "--beam", 3, "--split", "train")
+    assert "--beam 3: beam search needs sentences" in refusal(
+        "evaluate", "--checkpoint", network, "--beam", 3, "--split", "train"
+    )
     other = as_json("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=5,examples=90]")
     assert 0 <= other["metrics"]["accuracy"] <= 1  # other words, most of them unknown
     (tmp_path / "pairs.tsv").write_text("maybe\ta0\ta0\n")
     refused = refusal("evaluate", "--checkpoint", network, "--task", f"pairs[path={tmp_path / 'pairs.tsv'}]", status=3)
     assert '"maybe" is a label that the network cannot give' in refused
-    assert "--alignments needs a network that attends to a source word" in refusal("evaluate", "--checkpoint", network, "--alignments", tmp_path / "a")
+    assert "--alignments needs a network that attends to a source word" in refusal(
+        "evaluate", "--checkpoint", network, "--alignments", tmp_path / "a"
+    )
 
 
 def test_stories_of_another_world(tmp_path):
-    sweep = ('[grid]\ntask = "qa[stories=30,people=4,places=4]"\nmodel = "memory_reader[embedding=3,hops=1]"\nestimator = "soft"\n'
-             '[train]\nsteps = 1\ncheckpoint = true\n')
+    sweep = (
+        '[grid]\ntask = "qa[stories=30,people=4,places=4]"\nmodel = "memory_reader[embedding=3,hops=1]"\nestimator = "soft"\n'
+        "[train]\nsteps = 1\ncheckpoint = true\n"
+    )
     (network,) = trained(tmp_path, sweep).values()
     fewer = as_json("evaluate", "--checkpoint", network, "--task", "qa[stories=9,people=2,places=3]", "--split", "train")
     assert fewer["examples"] > 20 and math.isfinite(fewer["losses"]["soft"])

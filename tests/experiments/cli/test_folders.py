@@ -1,4 +1,5 @@
 """Several processes in one folder, and their leftover files; unusual folders."""
+
 import ctypes
 import ctypes.util
 import json
@@ -17,8 +18,10 @@ import pytest
 from merged import arrays
 from program import BINARY, as_json, damage, records, run
 
-TINY = ('precision = "double"\n[grid]\ntask = "bits"\nmodel = "bits[bits=2]"\nestimator = ["exact", "rloo[samples=2]", "reinforce"]\n'
-        'seed = {seeds}\n[train]\nsteps = 0\n[measure]\nat = ["start"]\nmethod = "exact"\n')
+TINY = (
+    'precision = "double"\n[grid]\ntask = "bits"\nmodel = "bits[bits=2]"\nestimator = ["exact", "rloo[samples=2]", "reinforce"]\n'
+    'seed = {seeds}\n[train]\nsteps = 0\n[measure]\nat = ["start"]\nmethod = "exact"\n'
+)
 
 
 def tiny(folder, seeds):
@@ -30,7 +33,10 @@ def in_containers(*commands):
     """Runs the program in several containers at once, where it is process 1. Skips the test if containers are not allowed."""
     for own in (["unshare", "-p", "-f"], ["unshare", "-r", "-p", "-f"]):
         if subprocess.run([*own, "true"], capture_output=True).returncode == 0:
-            processes = [subprocess.Popen([*own, BINARY, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
+            processes = [
+                subprocess.Popen([*own, BINARY, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                for command in commands
+            ]
             return [(p.returncode, errors) for p, (_, errors) in [(p, p.communicate(timeout=3000)) for p in processes]]
     pytest.skip("no containers here: unshare is not allowed")
 
@@ -79,8 +85,12 @@ def starts(out):
 
 def test_runs_at_the_same_time_share_the_work(tmp_path):
     sweep, out = tiny(tmp_path, 100), tmp_path / "run"
-    processes = [subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True) for _ in range(3)]
+    processes = [
+        subprocess.Popen(
+            [BINARY, "run", str(sweep), "--out", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
     reports = [json.loads(process.communicate(timeout=3000)[0]) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert sum(report["ok"] for report in reports) == 300
@@ -139,7 +149,10 @@ def test_a_damaged_cell_is_no_success(tmp_path):
     merged = as_json("merge", out, "--out", tmp_path / "all.h5", "--partial", status=3)
     assert (merged["cells"], merged["missing"], merged["damaged"]) == (2, 1, 1)
     assert not (tmp_path / "none.h5").exists()
-    assert "are not done" in run("merge", out, "--out", tmp_path / "none.h5", status=3).stderr and not (tmp_path / "none.h5").exists()
+    assert (
+        "are not done" in run("merge", out, "--out", tmp_path / "none.h5", status=3).stderr
+        and not (tmp_path / "none.h5").exists()
+    )
     assert as_json("run", sweep, "--out", out)["ok"] == 1
     run("merge", out, "--out", tmp_path / "all.h5")
 
@@ -173,7 +186,9 @@ def test_a_record_of_a_newer_release_is_named_omitted_and_computed_again(tmp_pat
     report = as_json("run", sweep, "--out", out)
     assert (report["ok"], report["already_done"]) == (1, 2)
     run("merge", out, "--out", tmp_path / "all.h5")
-    assert arrays(tmp_path / "all.h5") == arrays(tmp_path / "whole.h5") and sealed_as(b"9", whole[start:end]) in file.read_bytes()
+    assert (
+        arrays(tmp_path / "all.h5") == arrays(tmp_path / "whole.h5") and sealed_as(b"9", whole[start:end]) in file.read_bytes()
+    )
 
 
 def test_a_torn_end_and_damage_of_unknown_cells(tmp_path):
@@ -206,9 +221,15 @@ def test_of_many_damaged_cells_the_first_are_named_and_all_are_counted(tmp_path)
     for cell in cells:
         damage(cell)
     lines = run("status", out, status=3).stdout.splitlines()
-    assert sum(line.startswith("damaged: ") for line in lines) == 21 and lines[-1] == f"damaged: {len(cells) - 20} more; --json has them all"
+    assert (
+        sum(line.startswith("damaged: ") for line in lines) == 21
+        and lines[-1] == f"damaged: {len(cells) - 20} more; --json has them all"
+    )
     done = run("merge", out, "--out", tmp_path / "all.h5", "--partial", status=3).stderr.splitlines()
-    assert len(done) == 21 + (not (tmp_path / "all.h5").exists()) and f"{len(cells) - 20} more are damaged; hardgrad check " in done[20]
+    assert (
+        len(done) == 21 + (not (tmp_path / "all.h5").exists())
+        and f"{len(cells) - 20} more are damaged; hardgrad check " in done[20]
+    )
     assert len(as_json("check", out, status=3)["problems"]) == len(cells)
 
 
@@ -227,8 +248,12 @@ def odd_places():
     (base / "shut" / "below").mkdir(parents=True)
     (base / "shut").chmod(0)
     (base / "circle").symlink_to("circle")
-    places = {base / "shut" / "below" / "x": "o permission", base / ("n" * 300): "File name too long",
-              base / ("n" * 300) / "x": "File name too long", base / "circle" / "x": "symbolic links"}
+    places = {
+        base / "shut" / "below" / "x": "o permission",
+        base / ("n" * 300): "File name too long",
+        base / ("n" * 300) / "x": "File name too long",
+        base / "circle" / "x": "symbolic links",
+    }
     return base, places
 
 
@@ -243,14 +268,26 @@ def test_places_that_cannot_be_looked_at():
             odd_sweep.write_text(f'plugins = ["{place}.so"]\n[grid]\ntask = "bits"\nestimator = "exact"\n')
             gradient = ("--task", "bits", "--estimator", "exact")
             for arguments, status in (
-                    (("run", place), 3), (("plan", place), 3), (("plan", "--why", place), 2), (("run", odd_sweep), 2),
-                    (("run", sweep, "--out", place), 2), (("plan", sweep, "--out", place, "--quick"), 2), (("status", place), 3),
-                    (("check", place), 3), (("merge", place, "--out", base / "m.h5"), 3), (("merge", whole, "--out", place), 2),
-                    (("export", place, "--csv", base / "csv"), 3), (("export", base / "all.h5", "--csv", place), 2),
-                    (("gradient", *gradient, "--out", place), 2), (("measure", *gradient, "--out", place), 2),
-                    (("measure", "--checkpoint", place), 3), (("list", "--plugin", place), 2),
-                    (("measure", "--task", f"qa[path={place}-train.txt]"), 3), (("measure", "--task", f"glimpse[path={place}]"), 3),
-                    (("measure", "--task", f"translation[data=tatoeba,path={place}]"), 3)):
+                (("run", place), 3),
+                (("plan", place), 3),
+                (("plan", "--why", place), 2),
+                (("run", odd_sweep), 2),
+                (("run", sweep, "--out", place), 2),
+                (("plan", sweep, "--out", place, "--quick"), 2),
+                (("status", place), 3),
+                (("check", place), 3),
+                (("merge", place, "--out", base / "m.h5"), 3),
+                (("merge", whole, "--out", place), 2),
+                (("export", place, "--csv", base / "csv"), 3),
+                (("export", base / "all.h5", "--csv", place), 2),
+                (("gradient", *gradient, "--out", place), 2),
+                (("measure", *gradient, "--out", place), 2),
+                (("measure", "--checkpoint", place), 3),
+                (("list", "--plugin", place), 2),
+                (("measure", "--task", f"qa[path={place}-train.txt]"), 3),
+                (("measure", "--task", f"glimpse[path={place}]"), 3),
+                (("measure", "--task", f"translation[data=tatoeba,path={place}]"), 3),
+            ):
                 command = as_nobody(BINARY, *map(str, arguments))
                 if command is None:
                     pytest.skip("root opens everything, and setpriv is missing")
@@ -271,8 +308,12 @@ def test_names_that_are_no_utf8(tmp_path):
     folder.mkdir()
     sweep = tiny(tmp_path, 1)
     for value in ("grid.task", "name", "train.steps", "out", "description"):
-        done = subprocess.run([BINARY, "run", str(sweep), "--out", str(tmp_path / "run"), "--set", f"{value}={odd}"], capture_output=True)
-        assert done.returncode == 2 and done.stderr == f"hardgrad: --set {value}: must be UTF-8, got {value}=\\xff\\xfe\n".encode(), done
+        done = subprocess.run(
+            [BINARY, "run", str(sweep), "--out", str(tmp_path / "run"), "--set", f"{value}={odd}"], capture_output=True
+        )
+        assert (
+            done.returncode == 2 and done.stderr == f"hardgrad: --set {value}: must be UTF-8, got {value}=\\xff\\xfe\n".encode()
+        ), done
     (folder / f"{odd}.toml").write_text(sweep.read_text())
     done = subprocess.run([BINARY, "run", str(folder / f"{odd}.toml")], capture_output=True, cwd=tmp_path)
     assert done.returncode == 2 and b"name: must be UTF-8: give the sweep a name in its file" in done.stderr, done

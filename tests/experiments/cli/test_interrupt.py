@@ -1,4 +1,5 @@
 """A signal stops a cell during long computations; a second run resumes."""
+
 import json
 import os
 import signal
@@ -12,10 +13,16 @@ from program import BINARY, as_json
 
 LONG = {
     "replicates": ("float", 'task = "bits"\nestimator = ["rloo", "reinforce"]', 'method = "sampled"\nreplicates = 50000000'),
-    "outcomes": ("double", 'task = "bits"\nmodel = "bits[bits=8,function=table]"\nestimator = ["rloo", "reinforce[samples=3]"]',
-                 "method = \"exact\"\noutcome_cap = 1e12"),
-    "exact gradient": ("float", 'task = "translation[examples=2000]"\nmodel = "translator[feed=sampled]"\nestimator = "rloo"',
-                       "batch = 1500\nleaf_cap = 1e7\nreplicates = 1000000"),
+    "outcomes": (
+        "double",
+        'task = "bits"\nmodel = "bits[bits=8,function=table]"\nestimator = ["rloo", "reinforce[samples=3]"]',
+        'method = "exact"\noutcome_cap = 1e12',
+    ),
+    "exact gradient": (
+        "float",
+        'task = "translation[examples=2000]"\nmodel = "translator[feed=sampled]"\nestimator = "rloo"',
+        "batch = 1500\nleaf_cap = 1e7\nreplicates = 1000000",
+    ),
 }
 
 
@@ -25,8 +32,12 @@ def test_long_work_stops_at_once(what, how, tmp_path):
     precision, grid, measure = LONG[what]
     (tmp_path / "long.toml").write_text(f'precision = "{precision}"\n[grid]\n{grid}\n[measure]\n{measure}\n')
     out = tmp_path / "run"
-    process = subprocess.Popen([BINARY, "run", str(tmp_path / "long.toml"), "--out", str(out), "--jobs", "2"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [BINARY, "run", str(tmp_path / "long.toml"), "--out", str(out), "--jobs", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     journal = out / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
         time.sleep(0.02)
@@ -41,8 +52,10 @@ def test_long_work_stops_at_once(what, how, tmp_path):
 
 
 def test_running_again_goes_on(tmp_path):
-    (tmp_path / "s.toml").write_text('[grid]\ntask = "bits"\nestimator = ["exact", "rloo"]\n[[override]]\nwhen = { estimator = "rloo" }\n'
-                                     'set = { measure.replicates = 300000 }\n[measure]\nmethod = "sampled"\nreplicates = 4\n')
+    (tmp_path / "s.toml").write_text(
+        '[grid]\ntask = "bits"\nestimator = ["exact", "rloo"]\n[[override]]\nwhen = { estimator = "rloo" }\n'
+        'set = { measure.replicates = 300000 }\n[measure]\nmethod = "sampled"\nreplicates = 4\n'
+    )
     arguments = [BINARY, "run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "run"), "--jobs", "1"]
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     journal = tmp_path / "run" / "journal.jsonl"
@@ -59,15 +72,24 @@ def stuck_sweep(folder):
     if os.environ.get("HARDGRAD_SANITIZE"):
         pytest.skip("a sanitizer must be the first library of a program, and so must gate.so")
     layer = folder / "gate.so"
-    subprocess.run([os.environ.get("CXX", "c++"), "-x", "c", "-shared", "-fPIC", "-o", layer, Path(__file__).with_name("gate.c")], check=True)
+    subprocess.run(
+        [os.environ.get("CXX", "c++"), "-x", "c", "-shared", "-fPIC", "-o", layer, Path(__file__).with_name("gate.c")],
+        check=True,
+    )
     places = ("garden", "kitchen", "office")
-    story = "".join(f"1 Mary went to the {p}.\n2 John went to the {q}.\n3 Where is Mary? \t{p}\t1\n" for p in places for q in places)
+    story = "".join(
+        f"1 Mary went to the {p}.\n2 John went to the {q}.\n3 Where is Mary? \t{p}\t1\n" for p in places for q in places
+    )
     (folder / "test.txt").write_text(story)
     (folder / "train.txt").write_text(story * 4)
     os.mkfifo(folder / "train.txt.gate")
-    (folder / "s.toml").write_text(f'[grid]\ntask = "qa[path={folder}/train.txt,test_path={folder}/test.txt]"\nestimator = "soft"\nseed = [0, 1]\n'
-                                   '[train]\nsteps = 0\n[measure]\nat = []\n')
-    return [BINARY, "run", str(folder / "s.toml"), "--out", str(folder / "run"), "--jobs", "1", "--json"], os.environ | {"LD_PRELOAD": str(layer)}
+    (folder / "s.toml").write_text(
+        f'[grid]\ntask = "qa[path={folder}/train.txt,test_path={folder}/test.txt]"\nestimator = "soft"\nseed = [0, 1]\n'
+        "[train]\nsteps = 0\n[measure]\nat = []\n"
+    )
+    return [BINARY, "run", str(folder / "s.toml"), "--out", str(folder / "run"), "--jobs", "1", "--json"], os.environ | {
+        "LD_PRELOAD": str(layer)
+    }
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

@@ -1,4 +1,5 @@
 """The JSON of every verb is as documented in experiments/cli/README.md. Manual pages and tables fit the width of the terminal."""
+
 import os
 import pty
 import re
@@ -25,20 +26,36 @@ def calls(tmp_path_factory):
     sweep = folder / "s.toml"
     sweep.write_text('[grid]\ntask = "bits"\nestimator = "rloo"\n')
     trained = folder / "t.toml"
-    trained.write_text('[grid]\ntask = "translation[examples=40,max_length=3]"\nmodel = "translator[embedding=2,hidden=2]"\nestimator = "soft"\n'
-                       '[train]\nsteps = 1\ncheckpoint = true\n')
+    trained.write_text(
+        '[grid]\ntask = "translation[examples=40,max_length=3]"\nmodel = "translator[embedding=2,hidden=2]"\nestimator = "soft"\n'
+        "[train]\nsteps = 1\ncheckpoint = true\n"
+    )
     run("run", trained, "--out", folder / "trained")
-    checkpoint, = (folder / "trained").rglob("*.checkpoint.h5")
+    (checkpoint,) = (folder / "trained").rglob("*.checkpoint.h5")
     out = folder / "run"
     bits = ("--task", "bits", "--estimator", "rloo")
     return {
-        "list": ("list",), "list estimators": ("list", "estimators"), "list models": ("list", "models"),
-        "list tasks": ("list", "tasks"), "list targets": ("list", "targets"), "list names": ("list", "names"), "list matrix": ("list", "matrix"), "describe sweep": ("describe", "sweep"),
-        "measure": ("measure", *bits, "--exact"), "gradient": ("gradient", *bits, "--out", folder / "g.h5"),
+        "list": ("list",),
+        "list estimators": ("list", "estimators"),
+        "list models": ("list", "models"),
+        "list tasks": ("list", "tasks"),
+        "list targets": ("list", "targets"),
+        "list names": ("list", "names"),
+        "list matrix": ("list", "matrix"),
+        "describe sweep": ("describe", "sweep"),
+        "measure": ("measure", *bits, "--exact"),
+        "gradient": ("gradient", *bits, "--out", folder / "g.h5"),
         "evaluate": ("evaluate", "--checkpoint", checkpoint),
-        "plan": ("plan", sweep, "--out", out), "run": ("run", sweep, "--out", out), "status": ("status", out), "watch": ("watch", out),
-        "check": ("check", out), "merge": ("merge", out, "--out", folder / "m.h5"),
-        "export": ("export", folder / "m.h5", "--csv", folder / "csv"), "test": ("test", "exact"), "completion": ("completion", "bash"), "plugin-flags": ("plugin-flags",),
+        "plan": ("plan", sweep, "--out", out),
+        "run": ("run", sweep, "--out", out),
+        "status": ("status", out),
+        "watch": ("watch", out),
+        "check": ("check", out),
+        "merge": ("merge", out, "--out", folder / "m.h5"),
+        "export": ("export", folder / "m.h5", "--csv", folder / "csv"),
+        "test": ("test", "exact"),
+        "completion": ("completion", "bash"),
+        "plugin-flags": ("plugin-flags",),
     }
 
 
@@ -61,10 +78,23 @@ def test_keys_are_those_of_the_page(shapes, calls):
 
 def test_describe_reads_like_a_manual_page():
     names = {kind: [entry["name"] for entry in as_json("list", kind)] for kind in ("estimators", "models", "tasks", "targets")}
-    headings = {"estimators": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "TARGET", "BIAS", "COST", "NEEDS", "SUPPORTS", "SEE ALSO"],
-                "models": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "CHOICES", "NEEDS", "SEE ALSO"],
-                "tasks": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"],
-                "targets": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"]}
+    headings = {
+        "estimators": [
+            "NAME",
+            "SYNOPSIS",
+            "DESCRIPTION",
+            "PARAMETERS",
+            "TARGET",
+            "BIAS",
+            "COST",
+            "NEEDS",
+            "SUPPORTS",
+            "SEE ALSO",
+        ],
+        "models": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "CHOICES", "NEEDS", "SEE ALSO"],
+        "tasks": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"],
+        "targets": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"],
+    }
     promising, with_presets = set(), set()
     for kind, all_names in names.items():
         for name in all_names:

@@ -1,4 +1,5 @@
 """Memory limits of the shell. A low limit is reported before any library starts: OpenBLAS 0.3.29 loops for ever with too little."""
+
 import resource
 import subprocess
 
@@ -10,14 +11,27 @@ pytestmark = pytest.mark.skipif("sanitize" in BINARY, reason="sanitizers reserve
 
 
 def limited(which, size, *arguments):
-    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=300,
-                          preexec_fn=lambda: resource.setrlimit(which, (size, size)))
+    return subprocess.run(
+        [BINARY, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        preexec_fn=lambda: resource.setrlimit(which, (size, size)),
+    )
 
 
-@pytest.mark.parametrize("arguments", [
-    ("measure", "--task", "bits", "--exact"), ("gradient", "--task", "bits", "--estimator", "exact", "--repeat", "1"),
-    ("test", "not_gate"), ("run", "experiments/configs/quickstart.toml"), ("plan", "experiments/configs/quickstart.toml"),
-    ("evaluate", "--checkpoint", "a.ckpt"), ("describe", "rloo")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("measure", "--task", "bits", "--exact"),
+        ("gradient", "--task", "bits", "--estimator", "exact", "--repeat", "1"),
+        ("test", "not_gate"),
+        ("run", "experiments/configs/quickstart.toml"),
+        ("plan", "experiments/configs/quickstart.toml"),
+        ("evaluate", "--checkpoint", "a.ckpt"),
+        ("describe", "rloo"),
+    ],
+)
 @pytest.mark.parametrize("megabytes", [120, 150, 250, 400])
 def test_too_little_address_space_is_said(arguments, megabytes):
     done = limited(resource.RLIMIT_AS, megabytes << 20, *arguments)

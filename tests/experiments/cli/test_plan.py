@@ -1,4 +1,5 @@
 """plan: the cells to run, with reasons, time and disk space; and the Slurm array."""
+
 import os
 import shlex
 import signal
@@ -51,11 +52,19 @@ def test_why(sweep, tmp_path):
 
 def test_filters_are_exact_and_suggest(sweep):
     assert len(whats(sweep, "--only", "seed=1")) == 4
-    assert refusal("plan", sweep, "--only", "estimator=rlooo") == '--only estimator=rlooo: matches no cell (did you mean "rloo"?)'
+    assert (
+        refusal("plan", sweep, "--only", "estimator=rlooo") == '--only estimator=rlooo: matches no cell (did you mean "rloo"?)'
+    )
     assert refusal("run", sweep, "--only", "sede=1") == '--only sede=1: no axis "sede" (did you mean "seed"?)'
     assert refusal("plan", sweep, "--set", "steps=3") == '--set steps: steps: unknown key (did you mean "train.steps"?)'
-    assert refusal("plan", sweep, "--set", "train.stepz=3") == '--set train.stepz: train.stepz: unknown key (did you mean "train.steps"?)'
-    assert refusal("plan", sweep, "--set", "train.lr=.1") == '--set train.lr: train.lr: unknown key (did you mean "train.learning_rate"?)'
+    assert (
+        refusal("plan", sweep, "--set", "train.stepz=3")
+        == '--set train.stepz: train.stepz: unknown key (did you mean "train.steps"?)'
+    )
+    assert (
+        refusal("plan", sweep, "--set", "train.lr=.1")
+        == '--set train.lr: train.lr: unknown key (did you mean "train.learning_rate"?)'
+    )
     assert refusal("plan", sweep, "--set", "lr=.1") == '--set lr: lr: unknown key (did you mean "train.learning_rate"?)'
 
 
@@ -68,15 +77,35 @@ def test_estimate(sweep, tmp_path):
 
 
 def test_slurm_script_does_all_cells(sweep, tmp_path):
-    arguments = ("plan", sweep, "--out", tmp_path / "a run", "--set", 'name="other"', "--only", "task=bits", "--slurm", "--tasks", 4)
+    arguments = (
+        "plan",
+        sweep,
+        "--out",
+        tmp_path / "a run",
+        "--set",
+        'name="other"',
+        "--only",
+        "task=bits",
+        "--slurm",
+        "--tasks",
+        4,
+    )
     script = run(*arguments).stdout
     assert as_json(*arguments)["slurm"].splitlines()[0] == script.splitlines()[0] == "#!/bin/bash"
-    directives = dict(line.removeprefix("#SBATCH --").partition("=")[::2] for line in script.splitlines() if line.startswith("#SBATCH"))
+    directives = dict(
+        line.removeprefix("#SBATCH --").partition("=")[::2] for line in script.splitlines() if line.startswith("#SBATCH")
+    )
     assert directives["array"] == "1-4" and "requeue" in directives and directives["job-name"] == "other"
     (tmp_path / "job.sh").write_text(script)
     for task in range(1, 5):
-        subprocess.run(["bash", tmp_path / "job.sh"], check=True, timeout=3000, capture_output=True, cwd="/",
-                       env=environment(SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_JOB_ID="7"))
+        subprocess.run(
+            ["bash", tmp_path / "job.sh"],
+            check=True,
+            timeout=3000,
+            capture_output=True,
+            cwd="/",
+            env=environment(SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_JOB_ID="7"),
+        )
     assert as_json("status", tmp_path / "a run")["ok"] == 6
     merge = next(line for line in script.splitlines() if " merge " in line)
     assert shlex.split(merge.lstrip("# "))[1:3] == ["merge", str(tmp_path / "a run")]
@@ -91,21 +120,44 @@ def test_slurm_of_another_plan_needs_force_and_says_how_seeds_are_added(sweep, t
     assert "holds another plan: 4 cells more; give another --out; or --force" in said and "when seeds are added" in said
     assert "when seeds are added" in run("plan", sweep, *arguments, "--quick").stdout
     (tmp_path / "job.sh").write_text(run("plan", sweep, *arguments, "--slurm", "--quick", "--tasks", 1, "--force").stdout)
-    subprocess.run(["bash", tmp_path / "job.sh"], check=True, timeout=3000, capture_output=True,
-                   env=environment(SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_JOB_ID="7"))
+    subprocess.run(
+        ["bash", tmp_path / "job.sh"],
+        check=True,
+        timeout=3000,
+        capture_output=True,
+        env=environment(SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_JOB_ID="7"),
+    )
     assert as_json("status", tmp_path / "run")["ok"] == 8
-    assert refusal("plan", sweep, *arguments, "--slurm", "--quick").startswith("plan --slurm: nothing is left to run; next: hardgrad merge ")
+    assert refusal("plan", sweep, *arguments, "--slurm", "--quick").startswith(
+        "plan --slurm: nothing is left to run; next: hardgrad merge "
+    )
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_slurm_task_out_of_time_is_queued_again_and_a_cancelled_one_is_not(cancelled, sweep, tmp_path):
-    script = run("plan", sweep, "--out", tmp_path / "run", "--set", "train.steps=100000000", "--set", "measure.at=[]", "--only", "seed=1", "--slurm", "--tasks", 1,
-                 "--quick").stdout
+    script = run(
+        "plan",
+        sweep,
+        "--out",
+        tmp_path / "run",
+        "--set",
+        "train.steps=100000000",
+        "--set",
+        "measure.at=[]",
+        "--only",
+        "seed=1",
+        "--slurm",
+        "--tasks",
+        1,
+        "--quick",
+    ).stdout
     (tmp_path / "job.sh").write_text(script)
     (tmp_path / "scontrol").write_text(f'#!/bin/sh\necho "$@" > {shlex.quote(str(tmp_path / "said"))}\n')
     (tmp_path / "scontrol").chmod(0o755)
     env = environment(SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_JOB_ID="7", PATH=f"{tmp_path}:{os.environ['PATH']}")
-    job = subprocess.Popen(["bash", tmp_path / "job.sh"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True)
+    job = subprocess.Popen(
+        ["bash", tmp_path / "job.sh"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True
+    )
     journal = tmp_path / "run" / "journal.jsonl"
     try:
         while job.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):

@@ -1,4 +1,5 @@
 """Other processors, emulated by qemu: a portable build runs on them, a native build reports an error."""
+
 import json
 import os
 import shutil
@@ -32,8 +33,22 @@ def test_every_level_gives_the_same_numbers(processor):
     assert emulated(processor, "--version")[0].endswith(f"vectors of {PROCESSORS[processor]}\n")
     measure = ("measure", "--task", "bits", "--estimator", "rloo", "--estimator", "arm", "--exact", "--json")
     assert close(json.loads(emulated(processor, *measure)[0]), json.loads(run(*measure).stdout), 1e-9)
-    gradient = ("gradient", "--task", "translation[examples=40,max_length=6]", "--model", "translator[embedding=8,hidden=24]",
-                "--estimator", "rloo[samples=2]", "--batch", "2", "--precision", "double", "--repeat", "1", "--json")
+    gradient = (
+        "gradient",
+        "--task",
+        "translation[examples=40,max_length=6]",
+        "--model",
+        "translator[embedding=8,hidden=24]",
+        "--estimator",
+        "rloo[samples=2]",
+        "--batch",
+        "2",
+        "--precision",
+        "double",
+        "--repeat",
+        "1",
+        "--json",
+    )
     there, here = (json.loads(text) for text in (emulated(processor, *gradient)[0], run(*gradient).stdout))
     assert there["timing"]["instruction_set"] == PROCESSORS[processor]
     assert close(there, here, 1e-9)
@@ -42,8 +57,13 @@ def test_every_level_gives_the_same_numbers(processor):
 @portable
 def test_the_best_level_of_this_processor_is_taken():
     flags = set(next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split())
-    best = ("avx512bw" if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags else
-            "fma3+avx2" if {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"} <= flags else "sse2")
+    best = (
+        "avx512bw"
+        if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags
+        else "fma3+avx2"
+        if {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"} <= flags
+        else "sse2"
+    )
     assert run("--version").stdout.endswith(f"vectors of {best}\n")
 
 

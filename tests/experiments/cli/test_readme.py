@@ -1,4 +1,5 @@
 """The tables of estimators, models and tasks list all registered names. (tests/guides runs the commands of the pages.)"""
+
 import re
 from pathlib import Path
 
@@ -8,8 +9,14 @@ from program import as_json
 
 TREE = Path(__file__).resolve().parents[3]
 ESTIMATORS = TREE / "estimators" / "README.md"
-FAMILIES = {"Score function", "Enumeration and deterministic attention", "Coupled samples", "Relaxation and control variates",
-            "Without replacement", "Importance weights and learned posteriors"}
+FAMILIES = {
+    "Score function",
+    "Enumeration and deterministic attention",
+    "Coupled samples",
+    "Relaxation and control variates",
+    "Without replacement",
+    "Importance weights and learned posteriors",
+}
 
 
 def tables(page: Path) -> dict[str, list[list[list[str]]]]:
@@ -36,7 +43,9 @@ def names(cell: str) -> list[str]:
 
 
 def test_estimators_are_those_registered():
-    families = {heading: inside for heading, inside in tables(ESTIMATORS).items() if inside and inside[0][0][0] == "name and file"}
+    families = {
+        heading: inside for heading, inside in tables(ESTIMATORS).items() if inside and inside[0][0][0] == "name and file"
+    }
     assert families.keys() == FAMILIES
     rows = []
     for heading, inside in families.items():
@@ -49,10 +58,19 @@ def test_estimators_are_those_registered():
     assert len(table) == len(rows), "an estimator has two rows"
     registered = {entry["name"]: entry for entry in as_json("list", "estimators")}
     assert table.keys() == registered.keys()
-    words = {"expected loss": "expected_loss", "marginal likelihood": "marginal_likelihood", "ELBO": "elbo",
-             "regularised loss": "regularised", "the soft network's loss": "soft", "K-sample bound": "importance_bound",
-             "reweighted wake-sleep": "wake", "dreamt wake-sleep": "wake_sleep", "thermodynamic objective": "thermodynamic",
-             "expected loss under sparsemax": "sparsemax", "loss of the best of k samples": "best_of"}
+    words = {
+        "expected loss": "expected_loss",
+        "marginal likelihood": "marginal_likelihood",
+        "ELBO": "elbo",
+        "regularised loss": "regularised",
+        "the soft network's loss": "soft",
+        "K-sample bound": "importance_bound",
+        "reweighted wake-sleep": "wake",
+        "dreamt wake-sleep": "wake_sleep",
+        "thermodynamic objective": "thermodynamic",
+        "expected loss under sparsemax": "sparsemax",
+        "loss of the best of k samples": "best_of",
+    }
     for name, row in table.items():
         assert row[0] == f"[`{name}`]({name}.cpp)" and (ESTIMATORS.parent / f"{name}.cpp").is_file(), name
         assert words[row[3]] == registered[name]["target"], name

@@ -1,4 +1,5 @@
 """A cell that is killed repeatedly during training ends in the same bits. A signal saves it. `watch` shows its progress."""
+
 import json
 import os
 import pty
@@ -50,9 +51,11 @@ def numbers(folder):
     run("merge", folder / "run", "--out", folder / "run" / "merged.h5")
     for path in (folder / "run").rglob("*.h5"):
         with h5py.File(path) as file:
+
             def take(name, item):
                 if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiu" and "seconds" not in name:
                     found[path.name, name] = np.asarray(item).tobytes()
+
             file.visititems(take)
     return found
 
@@ -125,8 +128,10 @@ def test_a_time_limit_saves(tmp_path):
 
 
 def test_status_and_watch_count_the_same_cells(tmp_path):
-    (tmp_path / "s.toml").write_text('name = "w"\n[grid]\ntask = ["bits", "qa[stories=40]"]\nestimator = ["rloo", "arm"]\n'
-                                     '[train]\nsteps = 1\nbatch = 1\n[measure]\nat = []\n')
+    (tmp_path / "s.toml").write_text(
+        'name = "w"\n[grid]\ntask = ["bits", "qa[stories=40]"]\nestimator = ["rloo", "arm"]\n'
+        "[train]\nsteps = 1\nbatch = 1\n[measure]\nat = []\n"
+    )
     folder = tmp_path / "run"
     run("run", tmp_path / "s.toml", "--out", folder)
     first = "w: 4 cells: 3 ok, 1 skipped, 0 failed, 0 pending, 0 at work"
@@ -136,8 +141,10 @@ def test_status_and_watch_count_the_same_cells(tmp_path):
 
 
 def test_watch_of_a_sweep(tmp_path):
-    (tmp_path / "s.toml").write_text('name = "w"\n[grid]\ntask = ["bits", "not_gate"]\nestimator = ["rloo", "reinforce", "exact"]\nseed = [1, 2]\n'
-                                     '[train]\nsteps = 60\nlearning_rate = 0.1\nlog_every = 5\nevaluate_every = 20\n[measure]\nat = []\n')
+    (tmp_path / "s.toml").write_text(
+        'name = "w"\n[grid]\ntask = ["bits", "not_gate"]\nestimator = ["rloo", "reinforce", "exact"]\nseed = [1, 2]\n'
+        "[train]\nsteps = 60\nlearning_rate = 0.1\nlog_every = 5\nevaluate_every = 20\n[measure]\nat = []\n"
+    )
     folder = tmp_path / "run"
     run("run", tmp_path / "s.toml", "--out", folder)
     table = run("watch", folder).stdout.splitlines()
@@ -170,6 +177,7 @@ def typed_on_terminal(command, rows, columns, terminal):
     import fcntl
     import struct
     import termios
+
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment(TERM=terminal))

@@ -1,12 +1,17 @@
 """A reward is no likelihood: every network whose losses are rewards refuses the targets that need -log p of the answer."""
+
 import json
 import subprocess
 
 from program import BINARY, as_json
 
 LIKELIHOODS = {"marginal_likelihood", "importance_bound", "thermodynamic", "wake", "wake_sleep"}
-TASKS = {"translator": "translation[words=2,max_length=3]", "captioner": "caption[grid=2,objects=1]", "writer": "answers[symbols=2,size=2]",
-         "glimpse_reader": "glimpse[size=8]"}
+TASKS = {
+    "translator": "translation[words=2,max_length=3]",
+    "captioner": "caption[grid=2,objects=1]",
+    "writer": "answers[symbols=2,size=2]",
+    "glimpse_reader": "glimpse[size=8]",
+}
 ALWAYS = {"writer"}  # the others have the loss of a given answer, too
 
 
@@ -30,8 +35,24 @@ def test_targets_that_need_a_likelihood_refuse_rewards():
     assert {model for model, _ in found} == set(TASKS) and len(found) == 19
     for model, settings in [*found, ("writer", "policy=table")]:
         spec = f"{model}[{settings}]"
-        done = subprocess.run([BINARY, "measure", "--task", TASKS[model], "--model", spec, "--replicates", "4", "--batch", "2", "--json",
-                               *[x for e in estimators for x in ("--estimator", e)]], capture_output=True, text=True)
+        done = subprocess.run(
+            [
+                BINARY,
+                "measure",
+                "--task",
+                TASKS[model],
+                "--model",
+                spec,
+                "--replicates",
+                "4",
+                "--batch",
+                "2",
+                "--json",
+                *[x for e in estimators for x in ("--estimator", e)],
+            ],
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 2 and done.stderr.count("\n") == 1, (spec, done.stderr)
         for result in json.loads(done.stdout)["results"]:
             assert result["status"] == "skipped", (spec, result["estimator"])
@@ -42,5 +63,17 @@ def test_targets_that_need_a_likelihood_refuse_rewards():
 def test_a_given_answer_has_a_likelihood():
     for model in set(TASKS) - ALWAYS:
         settings = "glimpses=1" if model == "glimpse_reader" else "hidden=4"
-        (result,) = as_json("measure", "--task", TASKS[model], "--model", f"{model}[{settings}]", "--replicates", "4", "--batch", "2", "--estimator", "exact_marginal")["results"]
+        (result,) = as_json(
+            "measure",
+            "--task",
+            TASKS[model],
+            "--model",
+            f"{model}[{settings}]",
+            "--replicates",
+            "4",
+            "--batch",
+            "2",
+            "--estimator",
+            "exact_marginal",
+        )["results"]
         assert result["status"] == "ok"

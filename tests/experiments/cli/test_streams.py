@@ -1,4 +1,5 @@
 """If standard output or standard error cannot be written, the exit status, the files and the other stream are still correct."""
+
 import json
 import os
 import subprocess
@@ -7,8 +8,10 @@ import pytest
 
 from program import BINARY, as_json, run
 
-SWEEP = ('precision = "double"\n[grid]\ntask = "bits"\nestimator = ["exact", "rloo[samples=2]"]\n[[exclude]]\nestimator = "soft*"\n'
-         '[train]\nsteps = 0\n[measure]\nat = ["start"]\nmethod = "exact"\n')
+SWEEP = (
+    'precision = "double"\n[grid]\ntask = "bits"\nestimator = ["exact", "rloo[samples=2]"]\n[[exclude]]\nestimator = "soft*"\n'
+    '[train]\nsteps = 0\n[measure]\nat = ["start"]\nmethod = "exact"\n'
+)
 
 
 def streams(how):
@@ -23,11 +26,19 @@ def streams(how):
 def ended(arguments, out=None, err=None, **options):
     """Runs the program with these streams; None: a pipe, read to its end. Returns the completed process."""
     closed = [number for number, how in ((1, out), (2, err)) if how == "closed"]
-    files = {name: streams(how) if how not in (None, "closed") else subprocess.PIPE
-             for name, how in (("stdout", out), ("stderr", err))}
+    files = {
+        name: streams(how) if how not in (None, "closed") else subprocess.PIPE
+        for name, how in (("stdout", out), ("stderr", err))
+    }
     try:
         # A shell closes the descriptors, because Python would replace them.
-        command = ["/bin/sh", "-c", 'exec "$0" "$@"' + "".join(f" {number}>&-" for number in closed), BINARY, *map(str, arguments)]
+        command = [
+            "/bin/sh",
+            "-c",
+            'exec "$0" "$@"' + "".join(f" {number}>&-" for number in closed),
+            BINARY,
+            *map(str, arguments),
+        ]
         return subprocess.run(command, text=True, timeout=3000, **files, **options)
     finally:
         for file in files.values():
@@ -44,23 +55,45 @@ def sweep(tmp_path):
 @pytest.mark.parametrize("how", ["full", "closed"])
 def test_a_message_that_cannot_be_written_leaves_the_status(how, sweep, tmp_path):
     fails = ("--set", "train.apart=nothing")
-    commands = [(("check", tmp_path / "none.h5"), 3), (("list", "estimator"), 2), (("rn",), 2), (("status", tmp_path), 3),
-                (("measure", "--task", "bitz"), 2), (("run", sweep, "--out", tmp_path / "failing", *fails), 1),
-                (("run", sweep, "--out", tmp_path / "run"), 0), (("plan", sweep, "--out", tmp_path / "run", "--quick"), 0)]
+    commands = [
+        (("check", tmp_path / "none.h5"), 3),
+        (("list", "estimator"), 2),
+        (("rn",), 2),
+        (("status", tmp_path), 3),
+        (("measure", "--task", "bitz"), 2),
+        (("run", sweep, "--out", tmp_path / "failing", *fails), 1),
+        (("run", sweep, "--out", tmp_path / "run"), 0),
+        (("plan", sweep, "--out", tmp_path / "run", "--quick"), 0),
+    ]
     for arguments, status in commands:
         done = ended(arguments, err=how)
         assert done.returncode == status, (arguments, done.returncode)
     assert as_json("status", tmp_path / "run")["ok"] == 2
-    for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines():  # the journal may get the number of a closed descriptor
+    for line in (
+        (tmp_path / "run" / "journal.jsonl").read_text().splitlines()
+    ):  # the journal may get the number of a closed descriptor
         json.loads(line)
 
 
 def verbs(sweep, folder):
-    return [("list",), ("list", "matrix", "--json"), ("describe", "rloo"), ("completion", "bash"), ("--help",), ("--version",), (),
-            ("measure", "--task", "bits", "--exact"), ("gradient", "--task", "bits", "--estimator", "exact", "--out", folder / "g.h5"),
-            ("run", sweep, "--out", folder / "run"), ("plan", sweep, "--out", folder / "run"), ("status", folder / "run"),
-            ("check", folder / "run"), ("merge", folder / "run", "--out", folder / "all.h5"),
-            ("export", folder / "all.h5", "--csv", folder / "csv"), ("test", "exact")]
+    return [
+        ("list",),
+        ("list", "matrix", "--json"),
+        ("describe", "rloo"),
+        ("completion", "bash"),
+        ("--help",),
+        ("--version",),
+        (),
+        ("measure", "--task", "bits", "--exact"),
+        ("gradient", "--task", "bits", "--estimator", "exact", "--out", folder / "g.h5"),
+        ("run", sweep, "--out", folder / "run"),
+        ("plan", sweep, "--out", folder / "run"),
+        ("status", folder / "run"),
+        ("check", folder / "run"),
+        ("merge", folder / "run", "--out", folder / "all.h5"),
+        ("export", folder / "all.h5", "--csv", folder / "csv"),
+        ("test", "exact"),
+    ]
 
 
 @pytest.mark.parametrize("how", ["full", "closed"])
@@ -69,8 +102,10 @@ def test_output_that_cannot_be_written_is_one_line(how, sweep, tmp_path):
         done = ended(arguments, out=how)
         assert done.returncode == 2, (arguments, done.returncode, done.stderr)
         lines = [line for line in done.stderr.splitlines() if "cells" not in line and "warning" not in line]
-        assert lines == ["hardgrad: standard output cannot be written: "
-                         + {"full": "No space left on device", "closed": "Bad file descriptor"}[how]], (arguments, done.stderr)
+        assert lines == [
+            "hardgrad: standard output cannot be written: "
+            + {"full": "No space left on device", "closed": "Bad file descriptor"}[how]
+        ], (arguments, done.stderr)
     run("check", tmp_path / "all.h5")  # the file was written nevertheless
     run("check", tmp_path / "run")
 
@@ -80,7 +115,9 @@ def test_nothing_can_be_written(sweep, tmp_path):
     for how in ("full", "closed"):
         assert ended(("run", sweep, "--out", tmp_path / how), out=how, err=how).returncode == 2
         assert as_json("status", tmp_path / how)["ok"] == 2
-        assert ended(("run", sweep, "--out", tmp_path / f"{how}-failing", *fails), out=how, err=how).returncode == 1  # failure takes precedence
+        assert (
+            ended(("run", sweep, "--out", tmp_path / f"{how}-failing", *fails), out=how, err=how).returncode == 1
+        )  # failure takes precedence
         assert ended(("check", tmp_path / "none.h5"), out=how, err=how).returncode == 3
 
 
@@ -102,8 +139,13 @@ def test_a_reader_that_has_gone_is_no_error(signal):
 
 def test_what_was_given_cannot_command_a_terminal(tmp_path):
     odd = "a\x1b[31m\nb\x7f\u009b2J\xe9"
-    for arguments, status in ((("run", f"{odd}.toml"), 3), (("measure", "--task", odd), 2), ((odd,), 2), (("status", odd), 3),
-                              (("describe", odd), 2)):
+    for arguments, status in (
+        (("run", f"{odd}.toml"), 3),
+        (("measure", "--task", odd), 2),
+        ((odd,), 2),
+        (("status", odd), 3),
+        (("describe", odd), 2),
+    ):
         said = ended(arguments).stderr
         assert "a\\x1b[31m\\nb\\x7f\\xc2\\x9b2J\xe9" in said and said.count("\n") == 1 and said.replace("\n", "").isprintable()
         assert ended(arguments).returncode == status

@@ -1,4 +1,5 @@
 """Sweeps with the program: plan, run, kill, resume, shards, merge. Kills and shards do not change the numbers."""
+
 import json
 import os
 import random
@@ -58,6 +59,7 @@ def numbers(path):
             value = item[()]
             numeric = getattr(value, "dtype", np.dtype(object)).kind in "fiu"
             found[name] = value.tobytes() if numeric else str(value.tolist() if hasattr(value, "tolist") else value)
+
     with h5py.File(path) as f:
         f.visititems(visit)
     return found
@@ -81,11 +83,32 @@ def expected(tmp_path_factory):
 def test_plan_and_run(sweep, tmp_path, expected):
     out = tmp_path / "run"
     plan = as_json("plan", sweep, "--out", out, "--quick")
-    assert plan["counts"] == {"all": 18, "run": 18, "to_come": 0, "skip": 0, "done": 0, "failed": 0, "damaged": 0, "unreadable": 0}
+    assert plan["counts"] == {
+        "all": 18,
+        "run": 18,
+        "to_come": 0,
+        "skip": 0,
+        "done": 0,
+        "failed": 0,
+        "damaged": 0,
+        "unreadable": 0,
+    }
     rows = {(cell["axes"]["estimator"], cell["rows"]) for cell in plan["cells"]}  # per question and example
     assert rows == {("rloo[samples=2]", 2), ("moving_baseline", 1), ("soft", 1)}
-    rebar = [as_json("plan", sweep, "--quick", "--set", f"train.steps={steps}", "--set", "grid.estimator=['rebar']", "--only", "task=bits")
-             for steps in (0, 400)]
+    rebar = [
+        as_json(
+            "plan",
+            sweep,
+            "--quick",
+            "--set",
+            f"train.steps={steps}",
+            "--set",
+            "grid.estimator=['rebar']",
+            "--only",
+            "task=bits",
+        )
+        for steps in (0, 400)
+    ]
     assert [plan["cells"][0]["rows"] for plan in rebar] == [3, 7]  # seven while it tunes its control
     assert not out.exists()
     estimate = as_json("plan", sweep, "--out", out)["estimate"]
@@ -98,7 +121,10 @@ def test_plan_and_run(sweep, tmp_path, expected):
     assert status["ok"] == 18 and status["pending"] == 0 and status["running"] == 0
     assert as_json("plan", sweep, "--out", out, "--quick")["counts"]["done"] == 18
     assert "is complete" in run("plan", sweep, "--out", out, "--why", "--quick").stdout
-    assert all(path.endswith((".csv", "configuration.toml")) for path in as_json("export", tmp_path / "all.h5", "--csv", tmp_path / "csv")["files"])
+    assert all(
+        path.endswith((".csv", "configuration.toml"))
+        for path in as_json("export", tmp_path / "all.h5", "--csv", tmp_path / "csv")["files"]
+    )
 
 
 def test_shards_are_the_whole(sweep, tmp_path, expected):
@@ -116,8 +142,12 @@ def test_stopped_at_any_moment_and_resumed(sweep, tmp_path, expected, how):
     stopped = 0
     for _ in range(30):
         seen = events(out).count("\n") + moments.randint(0, 5)  # after the plan, or after some more starts or ends of cells
-        process = subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--jobs", "2"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [BINARY, "run", str(sweep), "--out", str(out), "--jobs", "2"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         while process.poll() is None and events(out).count("\n") < seen:
             time.sleep(0.001)
         process.send_signal(how)
@@ -143,8 +173,23 @@ def test_stopped_at_any_moment_and_resumed(sweep, tmp_path, expected, how):
 
 def test_status_tells_who_is_at_work(sweep, tmp_path):
     out = tmp_path / "run"
-    process = subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--jobs", "1", "--set", "train.steps=100000000",
-                                "--set", "measure.at=[]"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [
+            BINARY,
+            "run",
+            str(sweep),
+            "--out",
+            str(out),
+            "--jobs",
+            "1",
+            "--set",
+            "train.steps=100000000",
+            "--set",
+            "measure.at=[]",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         while process.poll() is None and '"start"' not in events(out):
             time.sleep(0.02)
@@ -160,7 +205,9 @@ def test_another_plan_and_force(sweep, tmp_path):
     run("run", sweep, "--out", out, "--only", "task=bits")
     message = refusal("run", sweep, "--out", out, "--set", "train.steps=401")
     assert "holds another plan: 18 cells changed (train.steps 400 -> 401)" in message
-    assert as_json("run", sweep, "--out", out, "--only", "task=bits", "--set", "grid.seed=[1,2,3]", "--force")["already_done"] == 6
+    assert (
+        as_json("run", sweep, "--out", out, "--only", "task=bits", "--set", "grid.seed=[1,2,3]", "--force")["already_done"] == 6
+    )
     message = run("merge", out, "--out", tmp_path / "x.h5", status=1).stderr
     assert "are not done" in message
     assert as_json("merge", out, "--out", tmp_path / "x.h5", "--partial")["cells"] == 9
@@ -201,8 +248,13 @@ def test_bad_configurations_end_with_their_place(sweep, tmp_path):
     bad = tmp_path / "bad.toml"
     bad.write_text(SWEEP.replace('"soft"', '"sof"'))
     assert refusal("run", bad) == f'{bad}:6:52: grid.estimator: unknown estimator "sof" (did you mean "soft"?)'
-    assert refusal("plan", sweep, "--set", "train.steps=-1") == "--set train.steps: train.steps: value must be at least 0, got -1"
-    assert refusal("run", sweep, "--out", tmp_path / "r", "--only", "task=nothing") == "--only task=nothing: matches no cell (there are: bits, not_gate, qa, qa[memory=6,stories=30,people=2,places=3])"
+    assert (
+        refusal("plan", sweep, "--set", "train.steps=-1") == "--set train.steps: train.steps: value must be at least 0, got -1"
+    )
+    assert (
+        refusal("run", sweep, "--out", tmp_path / "r", "--only", "task=nothing")
+        == "--only task=nothing: matches no cell (there are: bits, not_gate, qa, qa[memory=6,stories=30,people=2,places=3])"
+    )
     (tmp_path / "file").write_text("")
     assert "cannot be created" in refusal("run", sweep, "--out", tmp_path / "file" / "run")
     bad.write_text(SWEEP.replace('"bits", ', '"qa[path=/nothing.txt]", '))
@@ -211,7 +263,20 @@ def test_bad_configurations_end_with_their_place(sweep, tmp_path):
 
 def test_checkpoints_go_on_into_measure_and_gradient(sweep, tmp_path):
     out = tmp_path / "run"
-    run("run", sweep, "--out", out, "--set", "train.checkpoint=true", "--only", "qa*", "--only", "seed=1", "--only", "estimator=rloo*")
+    run(
+        "run",
+        sweep,
+        "--out",
+        out,
+        "--set",
+        "train.checkpoint=true",
+        "--only",
+        "qa*",
+        "--only",
+        "seed=1",
+        "--only",
+        "estimator=rloo*",
+    )
     saved = list((out / "cells").glob("*.checkpoint.h5"))
     assert len(saved) == 1
     run("check", saved[0])
@@ -220,8 +285,13 @@ def test_checkpoints_go_on_into_measure_and_gradient(sweep, tmp_path):
     run("gradient", "--checkpoint", saved[0], "--estimator", "exact", "--batch", 4, "--out", tmp_path / "g.h5")
     assert "checkpoint was trained on" in refusal("measure", "--checkpoint", saved[0], "--task", "bits")
     with h5py.File(tmp_path / "g.h5") as f:  # the same data: the measurement's true gradient is the dumped gradient
-        norm = np.sqrt(sum(float(np.sum(np.square(d[()]))) for d in f["gradient"].values()
-                           if d.attrs.get("CLASS") != b"DIMENSION_SCALE" and d.dtype.kind == "f"))
+        norm = np.sqrt(
+            sum(
+                float(np.sum(np.square(d[()])))
+                for d in f["gradient"].values()
+                if d.attrs.get("CLASS") != b"DIMENSION_SCALE" and d.dtype.kind == "f"
+            )
+        )
     assert trained["estimand_norm"] == pytest.approx(norm, rel=1e-3)
 
 

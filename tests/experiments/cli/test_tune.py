@@ -1,5 +1,6 @@
 """A sweep with [tune], from its file to its result: planned in rounds, killed, run in shards, merged. The merged file distinguishes trials
 from results."""
+
 import json
 import random
 import subprocess
@@ -54,7 +55,9 @@ def result(sweep):
 
 
 def analysis(*arguments):
-    return subprocess.run([sys.executable, "-m", "analysis", *map(str, arguments)], cwd=TREE, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-m", "analysis", *map(str, arguments)], cwd=TREE, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def in_words(setting):
@@ -66,7 +69,10 @@ def test_plan_shows_the_rounds_and_what_is_to_come(sweep, result, tmp_path):
     assert before["counts"]["run"] == 36 and before["counts"]["to_come"] == 12 + REPORTED
     assert [search["axes"]["estimator"] for search in before["searches"]] == ["rloo", "reinforce", "gumbel_softmax"]
     for search in before["searches"]:
-        assert [(r["settings"], r["steps"], r["cells"], r["state"]) for r in search["rounds"]] == [(6, 10, 12, "now"), (2, 20, 4, "to come")]
+        assert [(r["settings"], r["steps"], r["cells"], r["state"]) for r in search["rounds"]] == [
+            (6, 10, 12, "now"),
+            (2, 20, 4, "to come"),
+        ]
         assert len({json.dumps(setting) for setting in search["settings"]}) == 6 and search["chosen"] is None
     after = as_json("plan", sweep, "--out", sweep.parent / "whole", "--quick")
     assert after["counts"]["done"] == TRIALS + REPORTED and after["counts"]["run"] == after["counts"]["to_come"] == 0
@@ -94,8 +100,9 @@ def test_killed_anywhere_it_ends_in_the_same_choice_and_numbers(sweep, result, t
         journal = out / "journal.jsonl"
         lines = lambda: journal.read_text().count("\n") if journal.exists() else 0
         until = lines() + moments.randint(1, 24)
-        process = subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--jobs", "2"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [BINARY, "run", str(sweep), "--out", str(out), "--jobs", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         while process.poll() is None and lines() < until:
             time.sleep(0.001)
         process.kill()
@@ -113,7 +120,9 @@ def test_killed_anywhere_it_ends_in_the_same_choice_and_numbers(sweep, result, t
 def test_shards_take_turns(sweep, result, tmp_path):
     out, statuses = tmp_path / "run", []
     for turn in range(10):
-        statuses.append(subprocess.run([BINARY, "run", sweep, "--out", out, "--shard", f"{turn % 2 + 1}/2"], capture_output=True).returncode)
+        statuses.append(
+            subprocess.run([BINARY, "run", sweep, "--out", out, "--shard", f"{turn % 2 + 1}/2"], capture_output=True).returncode
+        )
         if statuses[-2:] == [0, 0]:
             break
     assert statuses[0] == 4 and statuses[-1] == 0 and set(statuses) == {0, 4}
@@ -127,6 +136,7 @@ def test_shards_take_turns(sweep, result, tmp_path):
 def test_the_file_tells_trials_from_results(result):
     sys.path.insert(0, str(TREE))
     from analysis import load, load_tuning, tidy, tried
+
     data = load(result[0])
     trials = load_tuning(data)
     assert data.sizes["run"] == REPORTED and trials.sizes["run"] == TRIALS
@@ -153,7 +163,9 @@ def test_answer_and_report_use_the_reported_runs_and_show_the_search(result, tmp
         mine = [row for row in rows if row["estimator"].split("[")[0] == search["axes"]["estimator"]]
         assert mine and all(rate in row["setting"] for row in mine)
         assert all(row["edge"] == search["edge"] for row in mine)
-        assert f"  {search['axes']['estimator']}: {in_words(search['chosen'])}, the best of 6 settings" in words.replace("\n    ", " ")
+        assert f"  {search['axes']['estimator']}: {in_words(search['chosen'])}, the best of 6 settings" in words.replace(
+            "\n    ", " "
+        )
     assert "Tuned beforehand:" in words and "chosen beforehand, on other seeds and another split" in words.replace("\n", " ")
     page = Path(analysis("report", result[0], "--out", tmp_path / "r.html").strip()).read_text()
     assert "Tuned settings" in page and f"{TRIALS} earlier trials" in page

@@ -1,4 +1,5 @@
 """Verbs, their JSON and their exit statuses."""
+
 import json
 import math
 import re
@@ -37,59 +38,93 @@ def test_help_before_the_verb_is_its_help_and_all_exit_statuses_are_listed():
     assert re.findall(r"(?:^| )(\d+) ", footer.replace("\n", " ")) == documented
 
 
-@pytest.mark.parametrize("arguments, says", [
-    (("rn",), 'unknown command "rn" (did you mean "run"?)'),
-    (("mesure", "--task", "bits"), 'unknown command "mesure" (did you mean "measure"?)'),
-    (("measure", "--replicate", "8"), 'measure: unknown option --replicate (did you mean "--replicates"?)'),
-    (("measure", "--estimater", "exact"), 'measure: unknown option --estimater (did you mean "--estimator"?)'),
-    (("measure", "--task", "bitz"), 'unknown task "bitz" (did you mean "bits"?)'),
-    (("measure", "--task", "bits", "--estimator", "rlo"), 'unknown estimator "rlo" (did you mean "rloo"?)'),
-    (("measure", "--task", "bits", "--estimator", "LOORF"), 'unknown estimator "LOORF" (it is called "rloo" here)'),
-    (("measure", "--task", "bits", "--estimator", "rloo[samples=1]"), "rloo: samples must be at least 2, got 1"),
-    (("measure", "--task", "bits", "--model", "bits[bit=3]"), 'bits: unknown parameter "bit" (did you mean "bits"?)'),
-    (("measure", "--task", "bits", "--estimator", "exact", "--estimator", "exact"), "--estimator: exact is given twice"),
-    (("measure", "--task", "bits", "--out", "/nonexistent/x.h5"), "/nonexistent/x.h5: cannot be written: there is no folder /nonexistent"),
-    (("measure",), "--task is needed"),
-    (("measure", "--task", "bits", "--estimator", "gumbel_softmax[temperature=-1]"), "gumbel_softmax: temperature must be at least 1e-06, got -1"),
-    (("measure", "--task", "bits", "--estimator", "unordered_set[samples=3]"),
-     "measure: unordered_set[samples=3]: samples=3 is more than the 2 outcomes there are: take at most 2"),
-    (("measure", "--task", "qa", "--estimator", "arm"), "measure: arm: needs bits; site `sentence` has up to 10 options"),
-    (("measure", "--task", "bits", "--estimator", "disarm[samples=3]"), "measure: disarm[samples=3]: samples=3 does not make pairs"),
-    (("test", "rlo"), 'test: there is no estimator, model or task named "rlo" (did you mean "rloo"?)'),
-    (("test", "bits"), "test: bits is a model and a task: give --model bits or --task bits"),
-    (("test", "rloo", "--task", "bits"), "test: --task gives the data to test a model; rloo is an estimator"),
-    (("test", "translator", "--task", "qa"), "model translator does not fit this task: it needs sizes named source_vocabulary"),
-    (("measure", "--task", "translation", "--model", "memory_reader"),
-     "model memory_reader does not fit this task: it needs sizes named vocabulary, answers, sentences, words, the task has bos, eos, source_length, "
-     "source_vocabulary, target_length, target_vocabulary; models that fit: translator; memory_reader is for: qa"),
-    (("measure", "--task", "images", "--model", "belief_network[units=200]", "--estimator", "exact"),
-     "measure: exact: exact enumeration needs 1.28555e+61 rows (200 choices, 200 at once, of up to 2 options, 8 examples), more than the "
-     "cap of 1e+06: take fewer choices or options, or an estimator that samples"),
-    (("measure", "--task", "bits", "--batch", "1", "--estimator", "exact[cap=1]"),
-     "measure: exact[cap=1]: exact enumeration needs 2 rows (1 choice of up to 2 options, 1 example), more than the cap of 1: take fewer samples, "
-     "choices, options or examples, or raise the cap"),
-    (("measure", "--task", "canvas[examples=20]", "--estimator", "rloo[target=elbo]"),
-     "measure: rloo[target=elbo]: the model has no learned posterior: its attention already is q(c | y), and its loss has the divergence"),
-    (("test", "translator[hiden=3]"), 'translator: unknown parameter "hiden" (did you mean "hidden"?)'),
-    (("test", "--plugin", "/nonexistent.so", "x"), "plugin /nonexistent.so: no such file"),
-    (("describe", "rlo"), 'describe: there is nothing named "rlo" (did you mean "rloo"?)'),
-    (("list", "estimator"), 'list: what: unknown "estimator" (did you mean "estimators"?)'),
-    (("run", "x.toml", "--progress", "plian"), 'run: --progress: unknown "plian" (did you mean "plain"?)'),
-    (("measure", "--task", "bits", "--estimand", "non"), 'measure: --estimand: unknown "non" (did you mean "none"?)'),
-    (("measure", "--task", "bits", "--exact", "--estimand", "none"), "--estimand none: --exact needs the true gradient"),
-    (("gradient", "--task", "bits"), "gradient: --estimator is required"),
-    (("measure", "--task", "bits", "--seed", "-1"), "measure: "),
-    (("measure", "--task", "bits", "--replicates", "1"), "measure: --replicates"),
-    (("run", "x.toml", "y.toml"), 'run: "y.toml" is one argument too many'),
-])
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (("rn",), 'unknown command "rn" (did you mean "run"?)'),
+        (("mesure", "--task", "bits"), 'unknown command "mesure" (did you mean "measure"?)'),
+        (("measure", "--replicate", "8"), 'measure: unknown option --replicate (did you mean "--replicates"?)'),
+        (("measure", "--estimater", "exact"), 'measure: unknown option --estimater (did you mean "--estimator"?)'),
+        (("measure", "--task", "bitz"), 'unknown task "bitz" (did you mean "bits"?)'),
+        (("measure", "--task", "bits", "--estimator", "rlo"), 'unknown estimator "rlo" (did you mean "rloo"?)'),
+        (("measure", "--task", "bits", "--estimator", "LOORF"), 'unknown estimator "LOORF" (it is called "rloo" here)'),
+        (("measure", "--task", "bits", "--estimator", "rloo[samples=1]"), "rloo: samples must be at least 2, got 1"),
+        (("measure", "--task", "bits", "--model", "bits[bit=3]"), 'bits: unknown parameter "bit" (did you mean "bits"?)'),
+        (("measure", "--task", "bits", "--estimator", "exact", "--estimator", "exact"), "--estimator: exact is given twice"),
+        (
+            ("measure", "--task", "bits", "--out", "/nonexistent/x.h5"),
+            "/nonexistent/x.h5: cannot be written: there is no folder /nonexistent",
+        ),
+        (("measure",), "--task is needed"),
+        (
+            ("measure", "--task", "bits", "--estimator", "gumbel_softmax[temperature=-1]"),
+            "gumbel_softmax: temperature must be at least 1e-06, got -1",
+        ),
+        (
+            ("measure", "--task", "bits", "--estimator", "unordered_set[samples=3]"),
+            "measure: unordered_set[samples=3]: samples=3 is more than the 2 outcomes there are: take at most 2",
+        ),
+        (("measure", "--task", "qa", "--estimator", "arm"), "measure: arm: needs bits; site `sentence` has up to 10 options"),
+        (
+            ("measure", "--task", "bits", "--estimator", "disarm[samples=3]"),
+            "measure: disarm[samples=3]: samples=3 does not make pairs",
+        ),
+        (("test", "rlo"), 'test: there is no estimator, model or task named "rlo" (did you mean "rloo"?)'),
+        (("test", "bits"), "test: bits is a model and a task: give --model bits or --task bits"),
+        (("test", "rloo", "--task", "bits"), "test: --task gives the data to test a model; rloo is an estimator"),
+        (
+            ("test", "translator", "--task", "qa"),
+            "model translator does not fit this task: it needs sizes named source_vocabulary",
+        ),
+        (
+            ("measure", "--task", "translation", "--model", "memory_reader"),
+            "model memory_reader does not fit this task: it needs sizes named vocabulary, answers, sentences, words, the task has bos, eos, source_length, "
+            "source_vocabulary, target_length, target_vocabulary; models that fit: translator; memory_reader is for: qa",
+        ),
+        (
+            ("measure", "--task", "images", "--model", "belief_network[units=200]", "--estimator", "exact"),
+            "measure: exact: exact enumeration needs 1.28555e+61 rows (200 choices, 200 at once, of up to 2 options, 8 examples), more than the "
+            "cap of 1e+06: take fewer choices or options, or an estimator that samples",
+        ),
+        (
+            ("measure", "--task", "bits", "--batch", "1", "--estimator", "exact[cap=1]"),
+            "measure: exact[cap=1]: exact enumeration needs 2 rows (1 choice of up to 2 options, 1 example), more than the cap of 1: take fewer samples, "
+            "choices, options or examples, or raise the cap",
+        ),
+        (
+            ("measure", "--task", "canvas[examples=20]", "--estimator", "rloo[target=elbo]"),
+            "measure: rloo[target=elbo]: the model has no learned posterior: its attention already is q(c | y), and its loss has the divergence",
+        ),
+        (("test", "translator[hiden=3]"), 'translator: unknown parameter "hiden" (did you mean "hidden"?)'),
+        (("test", "--plugin", "/nonexistent.so", "x"), "plugin /nonexistent.so: no such file"),
+        (("describe", "rlo"), 'describe: there is nothing named "rlo" (did you mean "rloo"?)'),
+        (("list", "estimator"), 'list: what: unknown "estimator" (did you mean "estimators"?)'),
+        (("run", "x.toml", "--progress", "plian"), 'run: --progress: unknown "plian" (did you mean "plain"?)'),
+        (("measure", "--task", "bits", "--estimand", "non"), 'measure: --estimand: unknown "non" (did you mean "none"?)'),
+        (("measure", "--task", "bits", "--exact", "--estimand", "none"), "--estimand none: --exact needs the true gradient"),
+        (("gradient", "--task", "bits"), "gradient: --estimator is required"),
+        (("measure", "--task", "bits", "--seed", "-1"), "measure: "),
+        (("measure", "--task", "bits", "--replicates", "1"), "measure: --replicates"),
+        (("run", "x.toml", "y.toml"), 'run: "y.toml" is one argument too many'),
+    ],
+)
 def test_misuse_is_refused_with_a_remedy(arguments, says):
     assert refusal(*arguments).startswith(says)
 
 
 def test_list():
     estimators = as_json("list", "estimators")
-    assert {"exact", "exact_marginal", "soft", "reinforce", "moving_baseline", "nvil", "rloo", "entropy_regularised",
-            "variational_bound"} <= {e["name"] for e in estimators}
+    assert {
+        "exact",
+        "exact_marginal",
+        "soft",
+        "reinforce",
+        "moving_baseline",
+        "nvil",
+        "rloo",
+        "entropy_regularised",
+        "variational_bound",
+    } <= {e["name"] for e in estimators}
     for e in estimators:
         assert isinstance(e["unbiased"], bool) and e["paper"] and isinstance(e["target"], str)
         for p in e["parameters"]:
@@ -97,7 +132,8 @@ def test_list():
     rloo = next(e for e in estimators if e["name"] == "rloo")
     assert rloo["target"] == "expected_loss" and rloo["unbiased"]
     assert {"name": "samples", "type": "integer", "default": 4} == {
-        k: rloo["parameters"][0][k] for k in ("name", "type", "default")}
+        k: rloo["parameters"][0][k] for k in ("name", "type", "default")
+    }
     models = as_json("list", "models")
     assert {"not_gate", "bits", "translator", "memory_reader", "glimpse_reader"} <= {m["name"] for m in models}
     assert all({"name", "parameters", "dependence", "kinds"} <= set(m) for m in models)
@@ -121,7 +157,8 @@ def test_names_people_know_lead_to_what_they_are():
             assert as_json("describe", spelling)["name"] == estimator
         assert k["reason"] in " ".join(run("describe", estimator).stdout.split())
         assert refusal("measure", "--task", "bits", "--estimator", k["name"]).startswith(
-            f'unknown estimator "{k["name"]}" (it is called "{k["spec"]}" here)')
+            f'unknown estimator "{k["name"]}" (it is called "{k["spec"]}" here)'
+        )
     assert sum(len(e["known_as"]) for e in registered.values()) == len(known)
     assert {"LOORF", "ReMax", "IndeCateR", "U2G", "GRPO", "SFESS"} <= set(names)
     lines = run("list", "names").stdout.splitlines()
@@ -129,11 +166,27 @@ def test_names_people_know_lead_to_what_they_are():
 
 
 def test_exact_covariance():
-    shared = as_json("measure", *BITS[:2], "--model", "bits[bits=2,t=0.3,logit=0.5;-1]", "--exact", "--covariance",
-                     "--estimator", "reinforce", "--batch", 1)["results"][0]
+    shared = as_json(
+        "measure",
+        *BITS[:2],
+        "--model",
+        "bits[bits=2,t=0.3,logit=0.5;-1]",
+        "--exact",
+        "--covariance",
+        "--estimator",
+        "reinforce",
+        "--batch",
+        1,
+    )["results"][0]
     p = [1 / (1 + math.exp(-x)) for x in (0.5, -1)]
-    outcomes = [((1 - p[0] if not a else p[0]) * (1 - p[1] if not b else p[1]), ((a - 0.3) ** 2 + (b - 0.3) ** 2) * np.array([a - p[0], b - p[1]]))
-                for a in (0, 1) for b in (0, 1)]
+    outcomes = [
+        (
+            (1 - p[0] if not a else p[0]) * (1 - p[1] if not b else p[1]),
+            ((a - 0.3) ** 2 + (b - 0.3) ** 2) * np.array([a - p[0], b - p[1]]),
+        )
+        for a in (0, 1)
+        for b in (0, 1)
+    ]
     mean = sum(q * g for q, g in outcomes)
     expected = sum(q * np.outer(g - mean, g - mean) for q, g in outcomes)
     assert np.allclose(shared["covariance"], expected, atol=1e-14)
@@ -151,8 +204,18 @@ def test_matrix():
 
 
 def test_an_exact_bias_within_its_quadratures_error_is_shown_as_what_it_is_below():
-    kinked = ("measure", "--task", "bits", "--model", "bits[function=norm,power=1,t=0.3,logit=0.4]", "--exact", "--estimator", "rebar",
-              "--outcome-cap", "2e5")  # too few nodes to split the quadrature at its kinks
+    kinked = (
+        "measure",
+        "--task",
+        "bits",
+        "--model",
+        "bits[function=norm,power=1,t=0.3,logit=0.4]",
+        "--exact",
+        "--estimator",
+        "rebar",
+        "--outcome-cap",
+        "2e5",
+    )  # too few nodes to split the quadrature at its kinks
     row = next(line for line in run(*kinked).stdout.splitlines() if line.startswith("rebar  "))
     low, high = as_json(*kinked)["results"][0]["intervals"]["squared_bias"]
     assert low == 0 < high and row.count("< ") == 2
@@ -177,29 +240,62 @@ def test_exact_says_how_many_samples_would_fit():
 def test_test_tells_right_from_wrong():
     verdict = as_json("test", "disarm")[0]
     assert verdict["passed"] and {c["check"] for c in verdict["checks"]} == {
-        "contract", "mean", "exact mean", "contract, disarm[samples=4]", "moments, disarm[samples=4]", "shift", "truth", "a constant in the loss changes nothing",
-        "variance as recorded", "reported loss", "exact mean, elbo", "exact mean, elbo[kl=sampled]", "contract, reward_to_go=true",
-        "exact mean, reward_to_go=true", "reported loss, reward_to_go=true"}
+        "contract",
+        "mean",
+        "exact mean",
+        "contract, disarm[samples=4]",
+        "moments, disarm[samples=4]",
+        "shift",
+        "truth",
+        "a constant in the loss changes nothing",
+        "variance as recorded",
+        "reported loss",
+        "exact mean, elbo",
+        "exact mean, elbo[kl=sampled]",
+        "contract, reward_to_go=true",
+        "exact mean, reward_to_go=true",
+        "reported loss, reward_to_go=true",
+    }
     assert all(c["detail"] for c in verdict["checks"] if c["outcome"] == "skipped")
     # With normalise=true, nvil does not claim to be unbiased: its bias is reported, not a failure. (tests/plugin has a failure.)
     scaled = as_json("test", "nvil[normalise=true,samples=2]")[0]
     off = [re.match(r"off by (\S+)", c["detail"]) for c in scaled["checks"] if c["check"] == "exact mean"]
     off = [float(found[1]) for found in off if found]  # with four Normal columns the mean is sampled
-    assert scaled["passed"] and len(off) > 20 and max(off) > 1e-2 and verdict["claims_unbiased"] and not scaled["claims_unbiased"]
+    assert (
+        scaled["passed"] and len(off) > 20 and max(off) > 1e-2 and verdict["claims_unbiased"] and not scaled["claims_unbiased"]
+    )
     assert "biased as declared" in run("test", "straight_through").stdout
 
 
 def test_test_of_models_and_tasks():
     """One model and one task, by name and by option. Wrong ones are tested in tests/experiments/verification."""
-    model, = as_json("test", "memory_reader")
+    (model,) = as_json("test", "memory_reader")
     assert model["model"] == "memory_reader" and model["passed"] and "claims_unbiased" not in model
     assert {c["check"] for c in model["checks"]} == {
-        "sites", "reach", "outcomes", "posterior", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
-    on_data, = as_json("test", "--model", "bits[bits=2]", "--task", "bits")
+        "sites",
+        "reach",
+        "outcomes",
+        "posterior",
+        "gradient",
+        "repeated",
+        "batching",
+        "padding",
+        "samples",
+        "sharing",
+        "one-hot",
+    }
+    (on_data,) = as_json("test", "--model", "bits[bits=2]", "--task", "bits")
     assert on_data["model"] == "bits[bits=2]" and {c["where"] for c in on_data["checks"]} == {"bits"} and on_data["passed"]
-    task, = as_json("test", "--task", "bits")
+    (task,) = as_json("test", "--task", "bits")
     assert task["task"] == "bits" and {c["check"] for c in task["checks"]} == {
-        "fields", "order", "padding", "ids", "seed", "training", "dimensions"}
+        "fields",
+        "order",
+        "padding",
+        "ids",
+        "seed",
+        "training",
+        "dimensions",
+    }
     assert "qa: passed" in run("test", "qa").stdout
 
 
@@ -221,7 +317,18 @@ def test_exact_measurement_equals_the_closed_form():
     """D bits share a logit; f is the sum of (b - t)^2: leave-one-out in closed form for one bit."""
     t, p, k = 0.45, 0.5, 4
     v, d = p * (1 - p), 1 - 2 * t
-    got = as_json("measure", "--task", "bits", "--model", "bits[t=0.45]", "--estimator", "rloo[samples=4]", "--estimator", "reinforce", "--exact")
+    got = as_json(
+        "measure",
+        "--task",
+        "bits",
+        "--model",
+        "bits[t=0.45]",
+        "--estimator",
+        "rloo[samples=4]",
+        "--estimator",
+        "reinforce",
+        "--exact",
+    )
     assert set(got) >= {"task", "model", "seed", "replicates", "exact", "estimand_norm", "results"} and got["exact"] is True
     assert math.isclose(got["estimand_norm"], abs(d) * v, rel_tol=1e-12)
     rloo, reinforce = got["results"]
@@ -229,21 +336,69 @@ def test_exact_measurement_equals_the_closed_form():
     assert math.isclose(rloo["variance"], d * d * v / k * (1 - 3 * v - (k - 3) * v / (k - 1)), rel_tol=1e-10)
     assert abs(rloo["squared_bias"]) < 1e-20
     # REINFORCE with constant c = 0: v ((1-p) f1 + p f0)^2
-    f1, f0 = (1 - t) ** 2, t ** 2
+    f1, f0 = (1 - t) ** 2, t**2
     assert math.isclose(reinforce["variance"], v * ((1 - p) * f1 + p * f0) ** 2, rel_tol=1e-10)
-    assert math.isclose(reinforce["mean_gradient"]["logits"][0] if "logits" in reinforce["mean_gradient"]
-                        else next(iter(reinforce["mean_gradient"].values()))[0], d * v, rel_tol=1e-10)
+    assert math.isclose(
+        reinforce["mean_gradient"]["logits"][0]
+        if "logits" in reinforce["mean_gradient"]
+        else next(iter(reinforce["mean_gradient"].values()))[0],
+        d * v,
+        rel_tol=1e-10,
+    )
 
 
 def test_measure_json():
-    got = as_json("measure", *BITS, "--estimator", "rloo[ samples=3 ]", "--estimator", "exact", "--estimator", "soft", "--replicates", 64, "--most-replicates", 4096, "--seed", 3, "--sampled")
+    got = as_json(
+        "measure",
+        *BITS,
+        "--estimator",
+        "rloo[ samples=3 ]",
+        "--estimator",
+        "exact",
+        "--estimator",
+        "soft",
+        "--replicates",
+        64,
+        "--most-replicates",
+        4096,
+        "--seed",
+        3,
+        "--sampled",
+    )
     assert got["seed"] == 3 and got["replicates"] == 64 and got["exact"] is False
     assert [r["estimator"] for r in got["results"]] == ["rloo[ samples=3 ]", "exact", "soft"]
     for r in got["results"]:
-        assert set(r) >= {"estimator", "target", "status", "reason", "variance", "squared_bias", "relative_bias", "mse", "snr", "cosine",
-                          "bias_p_value_plain", "bias_p_value", "replicates", "effective_sample_size", "tail_index", "unvisited_mass",
-                          "mean_cosine", "exact_variance", "exact_squared_bias", "exact_cosine", "unsupported", "rows", "attention_values", "seconds", "work_normalised_variance", "bias_against", "intervals",
-                          "variance_by_group", "mean_gradient"}
+        assert set(r) >= {
+            "estimator",
+            "target",
+            "status",
+            "reason",
+            "variance",
+            "squared_bias",
+            "relative_bias",
+            "mse",
+            "snr",
+            "cosine",
+            "bias_p_value_plain",
+            "bias_p_value",
+            "replicates",
+            "effective_sample_size",
+            "tail_index",
+            "unvisited_mass",
+            "mean_cosine",
+            "exact_variance",
+            "exact_squared_bias",
+            "exact_cosine",
+            "unsupported",
+            "rows",
+            "attention_values",
+            "seconds",
+            "work_normalised_variance",
+            "bias_against",
+            "intervals",
+            "variance_by_group",
+            "mean_gradient",
+        }
         assert r["status"] == "ok"
         low, high = r["intervals"]["variance"]
         assert low <= r["variance"] <= high or r["variance"] == pytest.approx(0, abs=1e-9)
@@ -253,7 +408,18 @@ def test_measure_json():
 
 
 def test_what_an_estimator_learns_can_be_learned_before_it_is_measured():
-    spec = ("measure", "--task", "bits", "--model", "bits[bits=2,t=0.3]", "--exact", "--estimator", "reinforce", "--estimator", "moving_baseline")
+    spec = (
+        "measure",
+        "--task",
+        "bits",
+        "--model",
+        "bits[bits=2,t=0.3]",
+        "--exact",
+        "--estimator",
+        "reinforce",
+        "--estimator",
+        "moving_baseline",
+    )
     variance = [[r["variance"] for r in as_json(*spec, "--adapt", steps)["results"]] for steps in (0, 300)]
     assert variance[0][1] == pytest.approx(variance[0][0]) and variance[1][0] == variance[0][0]
     assert variance[1][1] < 0.5 * variance[0][1]
@@ -277,10 +443,20 @@ def test_rare_terms_are_found_and_too_few_replicates_are_marked():
 
 
 def test_off_policy_the_ratios_are_described():
-    writer = ("measure", "--task", "sequences[words=2,longest=2]", "--batch", 1, "--estimator", "policy_gradient[ratio=sequence,samples=2]")
+    writer = (
+        "measure",
+        "--task",
+        "sequences[words=2,longest=2]",
+        "--batch",
+        1,
+        "--estimator",
+        "policy_gradient[ratio=sequence,samples=2]",
+    )
     (off,) = as_json(*writer, "--exact", "--model", "writer[policy=table,drift=1]")["results"]
     assert 0 < off["effective_ratio_share"] < 1 < off["largest_ratio"]
-    (sampled,) = as_json(*writer, "--sampled", "--replicates", 4096, "--model", "writer[policy=table,drift=1]", "--precision", "double")["results"]
+    (sampled,) = as_json(
+        *writer, "--sampled", "--replicates", 4096, "--model", "writer[policy=table,drift=1]", "--precision", "double"
+    )["results"]
     assert sampled["effective_ratio_share"] == pytest.approx(off["effective_ratio_share"], rel=0.1)
     assert sampled["largest_ratio"] == pytest.approx(off["largest_ratio"])
     text = run(*writer, "--model", "writer[policy=table,drift=1]").stdout
@@ -295,15 +471,31 @@ def test_measurements_repeat_for_any_number_of_jobs():
         for r in got["results"]:
             r.pop("seconds")
         return got
+
     assert numbers("--jobs", 1) == numbers("--jobs", 2)
     assert numbers("--jobs", 1) != numbers("--jobs", 1, "--seed", 9)
 
 
 def test_what_does_not_fit_is_skipped_with_a_reason():
-    got = as_json("measure", "--task", "bits", "--model", "bits[bits=40]", "--estimator", "rloo", "--estimator", "exact", "--exact", "--outcome-cap", 100)
+    got = as_json(
+        "measure",
+        "--task",
+        "bits",
+        "--model",
+        "bits[bits=40]",
+        "--estimator",
+        "rloo",
+        "--estimator",
+        "exact",
+        "--exact",
+        "--outcome-cap",
+        100,
+    )
     assert [r["status"] for r in got["results"]] == ["skipped", "ok"]
     assert got["results"][0]["reason"] and got["results"][0]["variance"] is None
-    message = refusal("measure", "--task", "bits", "--model", "bits[bits=40]", "--estimator", "rloo", "--exact", "--outcome-cap", 100)
+    message = refusal(
+        "measure", "--task", "bits", "--model", "bits[bits=40]", "--estimator", "rloo", "--exact", "--outcome-cap", 100
+    )
     assert message.startswith("measure: ")
     assert "does not fit this task" in refusal("measure", "--task", "bits", "--model", "translator")
 
@@ -319,8 +511,19 @@ def test_measure_out(tmp_path):
 
 @pytest.mark.parametrize("function", ["table", "linear"])
 def test_a_dump_holds_the_constants_of_its_losses(function, tmp_path):
-    run("gradient", "--task", "bits", "--model", f"bits[bits=2,options=3,function={function},reduce=sum]", "--estimator",
-        "reinforce[samples=40]", "--precision", "double", "--out", tmp_path / "g.h5")
+    run(
+        "gradient",
+        "--task",
+        "bits",
+        "--model",
+        f"bits[bits=2,options=3,function={function},reduce=sum]",
+        "--estimator",
+        "reinforce[samples=40]",
+        "--precision",
+        "double",
+        "--out",
+        tmp_path / "g.h5",
+    )
     with h5py.File(tmp_path / "g.h5") as f:
         choices, loss = f["choices"][0], f["loss"][0]  # [R, D], [R]
         if function == "table":
@@ -333,10 +536,29 @@ def test_a_dump_holds_the_constants_of_its_losses(function, tmp_path):
 
 def test_a_dump_holds_its_dropout(tmp_path):
     def dump(settings, seed=1):
-        run("gradient", "--task", "translation[examples=60]", "--model", f"translator[hidden=6,{settings}]", "--estimator", "rloo[samples=2]",
-            "--precision", "double", "--batch", 3, "--seed", seed, "--out", tmp_path / "g.h5")
+        run(
+            "gradient",
+            "--task",
+            "translation[examples=60]",
+            "--model",
+            f"translator[hidden=6,{settings}]",
+            "--estimator",
+            "rloo[samples=2]",
+            "--precision",
+            "double",
+            "--batch",
+            3,
+            "--seed",
+            seed,
+            "--out",
+            tmp_path / "g.h5",
+        )
         with h5py.File(tmp_path / "g.h5") as f:
-            return {name: f[f"dropout/{name}"][()] for name in ("annotation", "readout") if "dropout" in f}, f["loss"][()], list(f["batch"])
+            return (
+                {name: f[f"dropout/{name}"][()] for name in ("annotation", "readout") if "dropout" in f},
+                f["loss"][()],
+                list(f["batch"]),
+            )
 
     factors, loss, fields = dump("dropout=0.5")
     assert factors["annotation"].shape == (3, 12) and factors["readout"].shape == (3, 6) and "dropout" in fields
@@ -346,17 +568,35 @@ def test_a_dump_holds_its_dropout(tmp_path):
     assert none == {} and "dropout" not in fields and np.nanmax(np.abs(loss - whole)) > 1e-3
 
 
-@pytest.mark.parametrize("task, estimator", [("bits", "rloo[samples=7]"), ("not_gate", "exact"), ("qa[stories=20]", "rloo[samples=2]"),
-                                             ("qa[stories=20]", "exact"), ("qa[stories=20]", "soft"), ("glimpse[examples=20]", "reinforce"),
-                                             ("translation[examples=60]", "rloo[samples=2]"), ("qa[stories=20]", "rloo[samples=2,target=elbo]"), ("translation[examples=60]", "exact")])
+@pytest.mark.parametrize(
+    "task, estimator",
+    [
+        ("bits", "rloo[samples=7]"),
+        ("not_gate", "exact"),
+        ("qa[stories=20]", "rloo[samples=2]"),
+        ("qa[stories=20]", "exact"),
+        ("qa[stories=20]", "soft"),
+        ("glimpse[examples=20]", "reinforce"),
+        ("translation[examples=60]", "rloo[samples=2]"),
+        ("qa[stories=20]", "rloo[samples=2,target=elbo]"),
+        ("translation[examples=60]", "exact"),
+    ],
+)
 def test_gradient(task, estimator, tmp_path):
     out = tmp_path / "g.h5"
-    got = as_json("gradient", "--task", task, "--estimator", estimator, "--seed", 4, "--batch", 3, "--precision", "double", "--out", out)
+    got = as_json(
+        "gradient", "--task", task, "--estimator", estimator, "--seed", 4, "--batch", 3, "--precision", "double", "--out", out
+    )
     assert got["seed"] == 4 and got["gradient_norm"] > 0
     with h5py.File(out) as f:
         assert set(f["parameters"]) == set(f["gradient"])
-        norm = math.sqrt(sum(float(np.sum(np.square(d[()]))) for d in f["gradient"].values()
-                             if isinstance(d, h5py.Dataset) and d.dtype.kind == "f" and not d.attrs.get("CLASS") == b"DIMENSION_SCALE"))
+        norm = math.sqrt(
+            sum(
+                float(np.sum(np.square(d[()])))
+                for d in f["gradient"].values()
+                if isinstance(d, h5py.Dataset) and d.dtype.kind == "f" and not d.attrs.get("CLASS") == b"DIMENSION_SCALE"
+            )
+        )
         assert norm == pytest.approx(got["gradient_norm"], rel=1e-9)
         for field in {"qa": ("story", "question", "answer"), "translation": ("source", "target")}.get(task.split("[")[0], ()):
             text = f[f"batch/{field}_text"]
@@ -381,17 +621,24 @@ def test_gradient(task, estimator, tmp_path):
                         z = z[np.isfinite(z)]
                         assert log_prob[t, r] == pytest.approx(z[choices[t, r]] - np.logaddexp.reduce(z), abs=1e-12)
                         if "elbo" in estimator:
-                            q = f["posterior_logits"][t, r][:len(z)]
+                            q = f["posterior_logits"][t, r][: len(z)]
                             drawn = q[choices[t, r]] - np.logaddexp.reduce(q)
                             assert f["posterior_log_prob"][t, r] == pytest.approx(drawn, abs=1e-12) and drawn != log_prob[t, r]
             assert ("posterior_logits" in f) == ("elbo" in estimator)
-            assert set(f["site"].asstr()[()]) == {{"bits": "bit", "not_gate": "gate", "qa": "sentence", "glimpse": "place",
-                                                   "translation": "position"}[task.split("[")[0]]}
+            assert set(f["site"].asstr()[()]) == {
+                {"bits": "bit", "not_gate": "gate", "qa": "sentence", "glimpse": "place", "translation": "position"}[
+                    task.split("[")[0]
+                ]
+            }
     run("check", out)
     if estimator.startswith("rloo"):
         view = {"qa": "memory_hops", "translation": "alignments", "bits": "attention_maps"}[task.split("[")[0]]
-        look = subprocess.run(["/usr/bin/python3", "-m", "analysis", "look", str(out), "--out", str(tmp_path / "look")], cwd=ROOT,
-                              capture_output=True, text=True)
+        look = subprocess.run(
+            ["/usr/bin/python3", "-m", "analysis", "look", str(out), "--out", str(tmp_path / "look")],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
         assert look.returncode == 0 and look.stderr == ""
         assert (tmp_path / "look" / f"{view}.png").exists() and (tmp_path / "look" / "attention_entropy.svg").exists()
 
@@ -399,21 +646,45 @@ def test_gradient(task, estimator, tmp_path):
 def test_gradient_of_numbers(tmp_path):
     """The file of a model with Gaussian choices has the data to recompute the leave-one-out gradient."""
     out = tmp_path / "g.h5"
-    as_json("gradient", "--task", "gaussians", "--model", "gaussians[columns=2,mean=0.3;-0.4,log_scale=-0.2;0.1]", "--estimator",
-            "rloo[samples=3,reward_to_go=false]", "--precision", "double", "--seed", 4, "--batch", 1, "--out", out)
+    as_json(
+        "gradient",
+        "--task",
+        "gaussians",
+        "--model",
+        "gaussians[columns=2,mean=0.3;-0.4,log_scale=-0.2;0.1]",
+        "--estimator",
+        "rloo[samples=3,reward_to_go=false]",
+        "--precision",
+        "double",
+        "--seed",
+        4,
+        "--batch",
+        1,
+        "--out",
+        out,
+    )
     with h5py.File(out) as f:
         z, mean, log_scale = (f[name][0] for name in ("value", "mean", "log_scale"))  # [K, D]
         assert z.shape == (3, 2) and np.all(mean == [0.3, -0.4]) and np.all(log_scale == [-0.2, 0.1])
         e = (z - mean) / np.exp(log_scale)
-        assert np.allclose(f["log_prob"][0], -e**2 / 2 - log_scale - np.log(2 * np.pi) / 2, atol=1e-12, rtol=0)
+        assert np.allclose(f["log_prob"][0], -(e**2) / 2 - log_scale - np.log(2 * np.pi) / 2, atol=1e-12, rtol=0)
         loss = f["loss"][0]
         credit = (loss - (loss.sum() - loss) / 2)[:, None]
         assert np.allclose(f["gradient/gaussians.mean"][0], np.mean(credit * e / np.exp(log_scale), axis=0), atol=1e-12, rtol=0)
         assert np.allclose(f["gradient/gaussians.log_scale"][0], np.mean(credit * (e**2 - 1), axis=0), atol=1e-12, rtol=0)
         assert set(f["site"].asstr()[()]) == {"z"} and "logits" not in f and "choices" not in f
     run("check", out)
-    as_json("gradient", "--task", "glimpse[examples=20]", "--model", "glimpse_reader[policy=gaussian,glimpses=2]", "--estimator",
-            "pathwise", "--out", out)
+    as_json(
+        "gradient",
+        "--task",
+        "glimpse[examples=20]",
+        "--model",
+        "glimpse_reader[policy=gaussian,glimpses=2]",
+        "--estimator",
+        "pathwise",
+        "--out",
+        out,
+    )
     with h5py.File(out) as f:
         assert f["value"].shape == f["log_prob"].shape and f["value"].shape[0] == 2 and f["value"].shape[2] == 2
 
@@ -437,7 +708,6 @@ def test_forced_kernel_is_warned_of_once():
     assert run("measure", *BITS, "--estimator", "exact").stderr == ""
 
 
-
 def test_what_is_no_sweep_and_no_result(tmp_path):
     text, picture = tmp_path / "text.h5", tmp_path / "file.h5"
     text.write_text("hello\n")
@@ -455,7 +725,11 @@ def test_rounding_is_no_bias():
     """A bias at the level of rounding is recorded unchanged and shown as 0."""
     spec = ("measure", "--task", "bits", "--model", "bits[logit=0.7]", "--exact")
     recorded = {m["estimator"]: m["squared_bias"] for m in as_json(*spec)["results"] if m["status"] == "ok"}
-    shown = {line.split()[0]: line.split()[3] for line in run(*spec).stdout.splitlines() if line.split()[:1] and line.split()[0] in recorded}
+    shown = {
+        line.split()[0]: line.split()[3]
+        for line in run(*spec).stdout.splitlines()
+        if line.split()[:1] and line.split()[0] in recorded
+    }
     rounded = [name for name, bias in recorded.items() if 0 < bias < 1e-29]
     assert len(rounded) >= 10 and all(shown[name] == "0" for name in rounded)
     assert recorded["gapped_st"] > 1e-6 and float(shown["gapped_st"]) > 1e-6

@@ -5,6 +5,7 @@ option / (S - 1), summed over the choices or averaged. A law is a list of (proba
 with a posterior, which initially equals the prior, it is a list of (probability, gradient at the prior's logits, gradient at the
 posterior's).
 """
+
 import itertools
 
 import mpmath as mp
@@ -99,6 +100,7 @@ def rloo(K):
     def g(q, zs):
         f = [q.f(z) for z in zs]
         return combined(((f[k] - (sum(f) - f[k]) / (K - 1)) / K, q.score(z)) for k, z in enumerate(zs))
+
     return lambda q: tuples(q, K, lambda zs: g(q, zs))
 
 
@@ -110,7 +112,9 @@ def optimal_baseline(K):
         def less(k):
             below = sum(weight) - weight[k]
             return f[k] - (sum(w * y for w, y in zip(weight, f)) - weight[k] * f[k]) / below if below > 0 else f[k]
+
         return combined((less(k) / K, s[k]) for k in range(K))
+
     return lambda q: tuples(q, K, lambda zs: g(q, zs))
 
 
@@ -126,6 +130,7 @@ def reinmax(temperature):
             half = [(v + (i == z[d])) / 2 for i, v in enumerate(p_T)]
             rows.append([2 * a - b / 2 for a, b in zip(through(half, x), through(q.p[d], x))])
         return rows
+
     return lambda q: of_one(q, lambda z: g(q, z))
 
 
@@ -137,6 +142,7 @@ def gapped_st(temperature, gap):
             moved = [most if i == z[d] else min(v, most - gap) for i, v in enumerate(q.phi[d])]
             rows.append([v / temperature for v in through(q.softmax([m / temperature for m in moved]), x)])
         return rows
+
     return lambda q: of_one(q, lambda z: g(q, z))
 
 
@@ -150,7 +156,9 @@ def muprop(a=1, b=1):
         def g(z):
             linear = mp.fsum(d[c] * (q.x(z[c]) - m[c]) for c in range(q.D))
             return combined([(q.f(z) - a * q.f_at(m) - b * linear, q.score(z)), (b, added)])
+
         return of_one(q, g)
+
     return law
 
 
@@ -211,6 +219,7 @@ def unordered_pairs(q):
 
         def less(k, other, after):  # f(s) - sum_s' p(s') R(S, s, s') f(s'), and R(S, s, s) = 1
             return f[k] - p[k] * f[k] - p[other] / after * f[other]
+
         law.append((both, combined([(share[a] * less(a, b, after_a), s[a]), (share[b] * less(b, a, after_b), s[b])])))
     return law
 
@@ -225,6 +234,7 @@ def sum_and_sample(q):
 # The posterior equals the prior: log w = -f, and both scores are the same.
 def importance(K, rule):
     """rule(f) -> derivatives of the objective in log p and log q of each of K samples."""
+
     def law(q):
         result = []
         for zs in itertools.product(q.outcomes, repeat=K):
@@ -232,6 +242,7 @@ def importance(K, rule):
             scores = [q.score(z) for z in zs]
             result.append((mp.fprod(q.prob(z) for z in zs), combined(zip(in_p, scores)) + combined(zip(in_q, scores))))
         return result
+
     return law
 
 
@@ -252,7 +263,7 @@ def iwae_reinforce(f):
 def vimco(f):
     v, signal = normalised(f), []
     for k in range(len(f)):
-        others = f[:k] + f[k + 1:]
+        others = f[:k] + f[k + 1 :]
         signal.append(bound(f) - bound(others + [sum(others) / len(others)]) + v[k])
     return [-x for x in v], signal
 
@@ -279,18 +290,24 @@ def tvo(beta):
                 in_p[k] -= width * pi[k] * (1 + b * covariance)
                 in_q[k] -= width * pi[k] * ((1 - b) * covariance - 1)
         return in_p, in_q
+
     return rule
 
 
 def marginal(keep):
     """-grad log sum_z p exp(-f) over the `keep` most probable options of each column; columns have separate costs."""
+
     def law(q):
         g = zeros(q.D, q.S)
         for d in range(q.D):
             order = sorted(range(q.S), key=lambda i: -q.p[d][i])[:keep]
-            joint = [q.p[d][i] * mp.exp(-abs(q.x(i) - q.t[d]) ** q.power * q.share) if i in order else mp.mpf(0) for i in range(q.S)]
+            joint = [
+                q.p[d][i] * mp.exp(-(abs(q.x(i) - q.t[d]) ** q.power) * q.share) if i in order else mp.mpf(0)
+                for i in range(q.S)
+            ]
             g[d] = [a - b / mp.fsum(joint) for a, b in zip(q.p[d], joint)]
         return [(mp.mpf(1), g)]
+
     return law
 
 
@@ -309,28 +326,66 @@ def untouched(q):  # choices are constants, and nothing else depends on the logi
 
 # spec -> (law, most outcomes S^D to enumerate)
 LAWS = {
-    "exact": (exactly, 1024), "soft": (soft, 1024), "exact_marginal": (marginal(99), 1024), "kmax_marginal[k=2]": (marginal(2), 1024),
+    "exact": (exactly, 1024),
+    "soft": (soft, 1024),
+    "exact_marginal": (marginal(99), 1024),
+    "kmax_marginal[k=2]": (marginal(2), 1024),
     "local_expectation": (exactly, 1024),
-    "reinforce": (score_less(lambda q: 0), 700), "reinforce[baseline=0.3]": (score_less(lambda q: mp.mpf("0.3")), 700),
+    "reinforce": (score_less(lambda q: 0), 700),
+    "reinforce[baseline=0.3]": (score_less(lambda q: mp.mpf("0.3")), 700),
     "moving_baseline": (score_less(lambda q: 0), 700),
     "self_critic": (score_less(lambda q: q.f(most_probable(q))), 700),
     "soft_baseline": (score_less(lambda q: q.f_at(q.mean_weights())), 700),
-    "rloo[samples=2]": (rloo(2), 27), "rloo[samples=3]": (rloo(3), 8), "double_cv[samples=2]": (rloo(2), 27),
-    "rodeo[samples=2]": (rloo(2), 27), "optimal_baseline[samples=2]": (optimal_baseline(2), 27),
-    "straight_through": (straight_through, 700), "reinmax": (reinmax(1), 700), "reinmax[temperature=1.7]": (reinmax(mp.mpf("1.7")), 700),
-    "gapped_st": (gapped_st(1, 1), 700), "gapped_st[temperature=0.6,gap=0.5]": (gapped_st(mp.mpf("0.6"), mp.mpf("0.5")), 700),
-    "muprop": (muprop(), 700), "muprop[level=0.4,slope=1.3]": (muprop(mp.mpf("0.4"), mp.mpf("1.3")), 700),
-    "disarm": (disarm, 16), "unordered_set": (unordered_pairs, 64), "sum_and_sample": (sum_and_sample, 700),
-    "iwae_reinforce": (importance(2, iwae_reinforce), 16), "vimco": (importance(2, vimco), 16),
-    "wake_wake[samples=2]": (importance(2, wake_wake), 16), "wsram[samples=2]": (importance(2, wsram), 16),
-    "tvo[samples=2]": (importance(2, tvo(mp.mpf("0.1"))), 16), "tvo[samples=2,beta1=0.4]": (importance(2, tvo(mp.mpf("0.4"))), 16),
-    "mvd": (exactly, 16), "path_only": (untouched, 700), "path_only[hard_threshold=true]": (untouched, 1024),
+    "rloo[samples=2]": (rloo(2), 27),
+    "rloo[samples=3]": (rloo(3), 8),
+    "double_cv[samples=2]": (rloo(2), 27),
+    "rodeo[samples=2]": (rloo(2), 27),
+    "optimal_baseline[samples=2]": (optimal_baseline(2), 27),
+    "straight_through": (straight_through, 700),
+    "reinmax": (reinmax(1), 700),
+    "reinmax[temperature=1.7]": (reinmax(mp.mpf("1.7")), 700),
+    "gapped_st": (gapped_st(1, 1), 700),
+    "gapped_st[temperature=0.6,gap=0.5]": (gapped_st(mp.mpf("0.6"), mp.mpf("0.5")), 700),
+    "muprop": (muprop(), 700),
+    "muprop[level=0.4,slope=1.3]": (muprop(mp.mpf("0.4"), mp.mpf("1.3")), 700),
+    "disarm": (disarm, 16),
+    "unordered_set": (unordered_pairs, 64),
+    "sum_and_sample": (sum_and_sample, 700),
+    "iwae_reinforce": (importance(2, iwae_reinforce), 16),
+    "vimco": (importance(2, vimco), 16),
+    "wake_wake[samples=2]": (importance(2, wake_wake), 16),
+    "wsram[samples=2]": (importance(2, wsram), 16),
+    "tvo[samples=2]": (importance(2, tvo(mp.mpf("0.1"))), 16),
+    "tvo[samples=2,beta1=0.4]": (importance(2, tvo(mp.mpf("0.4"))), 16),
+    "mvd": (exactly, 16),
+    "path_only": (untouched, 700),
+    "path_only[hard_threshold=true]": (untouched, 1024),
 }
 BITS_ONLY = {"disarm", "mvd", "arm"}
 # Only the mean of these is checked: it is the truth. (Biased estimators are among the laws.)
-UNBIASED = ["nvil", "muprop[learned=true]", "stratified[samples=2]", "systematic[samples=2]", "arms[samples=2]", "ars", "arsm", "carms[samples=2]", "disarm_tree",
-            "disarm_stick", "relax", "relax[relaxed_model=false]", "rebar[coupled=true]", "wor_importance[samples=2,baseline=false]", "wor_importance", "rodeo[samples=2,alpha=0.3,beta=0.4]",
-            "double_cv[samples=2,alpha=-0.7]", "unordered_set[samples=3]", "sum_and_sample[samples=3,set=sampled]", "mvd", "arm[samples=4]"]
+UNBIASED = [
+    "nvil",
+    "muprop[learned=true]",
+    "stratified[samples=2]",
+    "systematic[samples=2]",
+    "arms[samples=2]",
+    "ars",
+    "arsm",
+    "carms[samples=2]",
+    "disarm_tree",
+    "disarm_stick",
+    "relax",
+    "relax[relaxed_model=false]",
+    "rebar[coupled=true]",
+    "wor_importance[samples=2,baseline=false]",
+    "wor_importance",
+    "rodeo[samples=2,alpha=0.3,beta=0.4]",
+    "double_cv[samples=2,alpha=-0.7]",
+    "unordered_set[samples=3]",
+    "sum_and_sample[samples=3,set=sampled]",
+    "mvd",
+    "arm[samples=4]",
+]
 
 
 def moments(problem, spec):
@@ -343,5 +398,6 @@ def moments(problem, spec):
 
     def flat(g):
         return [row[1] for row in g] if problem.S == 2 else [v for row in g for v in row]
+
     mean = [mp.fsum(w * x for w, x in zip((w for w, _ in law), column)) for column in zip(*(flat(g) for _, g in law))]
     return mean, mp.fsum(w * mp.fsum((x - m) ** 2 for x, m in zip(flat(g), mean)) for w, g in law)

@@ -1,4 +1,5 @@
 """`measure --exact` of every estimator on 200 random problems against enumerations in arbitrary precision (laws.py)."""
+
 import json
 import os
 import random
@@ -26,13 +27,18 @@ def problem(number):
     averaged = DRAWN.random() < 0.5
     logits = ";".join(row[1] if S == 2 else ";".join(row) for row in phi)
     return laws.Problem(phi, t, power, averaged), (
-        f"bits[bits={D},options={S},function={function},reduce={'mean' if averaged else 'sum'},t={';'.join(t)},logit={logits}]")
+        f"bits[bits={D},options={S},function={function},reduce={'mean' if averaged else 'sum'},t={';'.join(t)},logit={logits}]"
+    )
 
 
 def measured(model, estimators):
     names = [word for e in estimators for word in ("--estimator", e)]
-    done = subprocess.run([BINARY, "measure", "--task", "bits", "--model", model, "--exact", "--outcome-cap", "40000", "--json", *names],
-                          capture_output=True, text=True, timeout=3000)
+    done = subprocess.run(
+        [BINARY, "measure", "--task", "bits", "--model", model, "--exact", "--outcome-cap", "40000", "--json", *names],
+        capture_output=True,
+        text=True,
+        timeout=3000,
+    )
     if done.returncode == 2:  # no estimator supports it
         return {}
     assert done.returncode == 0, (model, done.stderr)
@@ -48,12 +54,19 @@ def agrees(got, mean, variance, where):
         return False
     scale = max(mp.norm(mean), mp.mpf(1e-12))
     spread = mp.sqrt(scale**2 + (variance if variance is not None else mp.mpf(got["variance"])))
-    reported = got["estimand_standard_error"] + float(mp.sqrt(got["intervals"]["squared_bias"][1]) - mp.sqrt(got["intervals"]["squared_bias"][0]))
+    reported = got["estimand_standard_error"] + float(
+        mp.sqrt(got["intervals"]["squared_bias"][1]) - mp.sqrt(got["intervals"]["squared_bias"][0])
+    )
     off = mp.norm([a - b for a, b in zip(found, mean)])
     rounding = 1e-15  # of a gradient that cancels to 0 (path_only)
     assert off <= 1e-9 * spread + reported + rounding, (*where, "mean", float(off), float(spread))
     if variance is not None:
-        assert low - 1e-9 * spread**2 <= variance <= high + 1e-9 * spread**2, (*where, "variance", got["variance"], float(variance))
+        assert low - 1e-9 * spread**2 <= variance <= high + 1e-9 * spread**2, (
+            *where,
+            "variance",
+            got["variance"],
+            float(variance),
+        )
     return reported <= 1e-9 * spread and high - low <= 2e-9 * spread**2
 
 

@@ -1,4 +1,5 @@
 """`measure --exact` against moments from the papers' equations in arbitrary precision (mpmath), on random problems."""
+
 import json
 import os
 import random
@@ -12,8 +13,12 @@ BINARY = os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad")
 
 
 def measured(model, estimator):
-    done = subprocess.run([BINARY, "measure", "--task", "bits", "--model", model, "--exact", "--estimator", estimator, "--json"],
-                          capture_output=True, text=True, timeout=3000)
+    done = subprocess.run(
+        [BINARY, "measure", "--task", "bits", "--model", model, "--exact", "--estimator", estimator, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=3000,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["results"][0]
 
@@ -44,14 +49,17 @@ class Bit:
 
         def density(z):
             return 1 / (2 * mp.cosh((z - self.phi) / 2)) ** 2
+
         return tuple(mp.quad(lambda z: g(z) ** k * density(z), [-mp.inf, *ends, mp.inf]) for k in (1, 2))
 
 
 def gumbel(bit, temperature, hard):
     """gumbel_softmax, or (hard) st_gumbel: Jang, Gu & Poole 2017."""
+
     def g(z):
         w = 1 / (1 + mp.exp(-z / temperature))
         return bit.slope(mp.mpf(z > 0) if hard else w) * w / (1 + mp.exp(z / temperature)) / temperature
+
     return bit.of_logistic(g, [] if hard else [temperature * mp.log(bit.t / (1 - bit.t))])
 
 

@@ -10,8 +10,26 @@ SEEDS = 120
 
 
 def measured(seed: int, estimators: list[str]) -> list[dict]:
-    done = subprocess.run([os.environ["HARDGRAD_BINARY"], "measure", "--task", "bits", "--model", "bits[bits=2,t=0.45;0.6,logit=0.5]", "--replicates", "200", "--sampled", "--seed",
-                           str(seed), "--json", *(word for name in estimators for word in ("--estimator", name))], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [
+            os.environ["HARDGRAD_BINARY"],
+            "measure",
+            "--task",
+            "bits",
+            "--model",
+            "bits[bits=2,t=0.45;0.6,logit=0.5]",
+            "--replicates",
+            "200",
+            "--sampled",
+            "--seed",
+            str(seed),
+            "--json",
+            *(word for name in estimators for word in ("--estimator", name)),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout)["results"]
 
 
@@ -23,4 +41,6 @@ def test_correct_measurements_are_marked_as_rarely_as_is_said():
     marked = sum(bool(row["unsupported"]) for row in every)
     assert marked <= stats.binom.ppf(0.999, len(every), 0.004), [row["unsupported"] for row in every if row["unsupported"]]
     biased = [row for row in every if row["estimator"] == "straight_through"]
-    assert sum(row["bias_p_value"] < 0.05 and not row["unsupported"] for row in biased) >= 0.9 * SEEDS, "a bias is found, and not marked away"
+    assert sum(row["bias_p_value"] < 0.05 and not row["unsupported"] for row in biased) >= 0.9 * SEEDS, (
+        "a bias is found, and not marked away"
+    )

@@ -1,4 +1,5 @@
 """`measure` where probabilities underflow to 0: every estimator gives finite numbers or one line, and a fault is one row."""
+
 import json
 import math
 import os
@@ -9,8 +10,12 @@ import pytest
 
 BINARY = os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad")
 LAWS = ["800;0;0", "700;-700;699", "0;0;-1e4", "95;0;0", "0;-1e30;-1e30"]
-HOW = {"exact": ["--exact"], "float": ["--replicates", "16"], "double": ["--replicates", "16", "--precision", "double"],
-       "at logits": ["--replicates", "16", "--at-logits"]}
+HOW = {
+    "exact": ["--exact"],
+    "float": ["--replicates", "16"],
+    "double": ["--replicates", "16", "--precision", "double"],
+    "at logits": ["--replicates", "16", "--at-logits"],
+}
 ROUNDED = 1e-12  # squared bias
 
 
@@ -32,7 +37,9 @@ def specs():
         for p in entry["parameters"]:
             if p["name"] == "samples":
                 least = int(re.match(r"\[(\d+)", p["range"])[1])
-                yield from ((f"{entry['name']}[samples={n}]", entry["unbiased"]) for n in (2, 3) if n != p["default"] and n >= least)
+                yield from (
+                    (f"{entry['name']}[samples={n}]", entry["unbiased"]) for n in (2, 3) if n != p["default"] and n >= least
+                )
 
 
 ALL = list(specs())
@@ -40,7 +47,9 @@ ALL = list(specs())
 
 def finite(result):
     """Numbers are finite or null; an infinite variance is named."""
-    numbers = [result[k] for k in ("variance", "squared_bias", "rows")] + [x for v in (result["mean_gradient"] or {}).values() for x in v]
+    numbers = [result[k] for k in ("variance", "squared_bias", "rows")] + [
+        x for v in (result["mean_gradient"] or {}).values() for x in v
+    ]
     return all(x is None or math.isfinite(x) for x in numbers)
 
 
@@ -52,7 +61,9 @@ def test_every_estimator_on_laws_whose_probabilities_are_0(how):
     for bits, law in [(1, law) for law in LAWS] + [(2, ";".join([LAWS[0], LAWS[2]]))]:
         model = f"bits[bits={bits},options=3,logit={law}" + (",function=table]" if bits > 1 else "]")
         names = [word for spec, _ in ALL for word in ("--estimator", spec)]
-        status, out, error = run("measure", "--task", "bits", "--model", model, *HOW[how], "--most-replicates", "16", "--json", *names)
+        status, out, error = run(
+            "measure", "--task", "bits", "--model", model, *HOW[how], "--most-replicates", "16", "--json", *names
+        )
         assert status == 0, (law, status, error)
         results = json.loads(out)["results"]
         assert [r["estimator"] for r in results] == [spec for spec, _ in ALL]
@@ -70,10 +81,24 @@ def test_every_estimator_on_laws_whose_probabilities_are_0(how):
     assert measured > (400 if how == "exact" else 500), (measured, sorted(refused))
 
 
-@pytest.mark.parametrize("estimator", ["gumbel_softmax", "st_gumbel", "gumbel_rao", "straight_through", "gapped_st", "reinmax_rao", "rebar", "relax"])
+@pytest.mark.parametrize(
+    "estimator", ["gumbel_softmax", "st_gumbel", "gumbel_rao", "straight_through", "gapped_st", "reinmax_rao", "rebar", "relax"]
+)
 def test_the_least_temperature_is_finite_and_a_lower_one_is_refused(estimator):
     for bits in ("bits[options=3,logit=0;1;2]", "bits[t=0.3]"):
-        arguments = ["measure", "--task", "bits", "--model", bits, "--replicates", "64", "--most-replicates", "64", "--json", "--estimator"]
+        arguments = [
+            "measure",
+            "--task",
+            "bits",
+            "--model",
+            bits,
+            "--replicates",
+            "64",
+            "--most-replicates",
+            "64",
+            "--json",
+            "--estimator",
+        ]
         status, out, error = run(*arguments, f"{estimator}[temperature=1e-6]")
         assert status == 0 and finite(json.loads(out)["results"][0]), error
         status, _, error = run(*arguments, f"{estimator}[temperature=1e-38]")
@@ -87,8 +112,25 @@ def test_positions_outside_a_window_are_not_enumerated(local):
     task = "translation[words=6,max_length=6]"
     rows = {}
     for settings in (f"local={local},window=1", "local=none"):
-        status, out, error = run("measure", "--task", task, "--model", model.format(settings), "--batch", "3", "--exact", "--json", "--estimator", "exact",
-                                 "--estimator", "reinforce", "--outcome-cap", "1e7", "--leaf-cap", "1e7")
+        status, out, error = run(
+            "measure",
+            "--task",
+            task,
+            "--model",
+            model.format(settings),
+            "--batch",
+            "3",
+            "--exact",
+            "--json",
+            "--estimator",
+            "exact",
+            "--estimator",
+            "reinforce",
+            "--outcome-cap",
+            "1e7",
+            "--leaf-cap",
+            "1e7",
+        )
         assert status == 0, error
         exact, sampled = json.loads(out)["results"]
         assert exact["status"] == sampled["status"] == "ok", (exact["reason"], sampled["reason"])

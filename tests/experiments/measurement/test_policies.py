@@ -72,7 +72,9 @@ class Toy:
         return self.gradient((probability * loss(self, group)).sum())
 
     def measured(self, estimators):
-        out = json.loads(hardgrad("measure", *self.scene, "--exact", "--json", *[x for e in estimators for x in ("--estimator", e)]))
+        out = json.loads(
+            hardgrad("measure", *self.scene, "--exact", "--json", *[x for e in estimators for x in ("--estimator", e)])
+        )
         return [np.array(m["mean_gradient"]["table.logits"]).reshape(15, 3) for m in out["results"]]
 
 
@@ -90,10 +92,12 @@ def scaled(R):
 
 def per_token(objective, aggregate, advantage=scaled):
     """The loss of objective(ratio, advantage, log p) [groups, K, T] per token."""
+
     def loss(toy, group):
         p, mask = toy.p[group], toy.is_step[group]
         A = advantage(toy.rewards[group])[..., None]
         return -aggregate(objective((p - toy.q[group]).exp(), A, p) * mask, toy.length[group])
+
     return loss
 
 
@@ -115,6 +119,7 @@ def grpo(beta):
         k3 = (m.exp() - m - 1) * toy.is_step[group]
         policy = per_token(lambda ratio, A, p: clipped(ratio, A), mean_of_sequences)(toy, group)
         return policy + beta * mean_of_sequences(k3, toy.length[group])
+
     return loss
 
 
@@ -128,6 +133,7 @@ def rloo(beta):
         R = (toy.rewards - beta * (toy.p - toy.r).sum(1)).detach()[group]
         K = group.shape[1]
         return -clipped((toy.p - toy.q)[group].sum(2).exp(), centred(R) * K / (K - 1)).mean(1)
+
     return loss
 
 
@@ -152,6 +158,7 @@ def remax(toy, group):
 
 def reinforce_pp(beta):
     """Rewards less the divergence from a token on, normalised over the tokens of the group, which is the whole batch here."""
+
     def loss(toy, group):
         mask, n = toy.is_step[group], toy.length[group].sum(1)[:, None, None]
         m = (toy.p - toy.r).detach()[group] * mask
@@ -160,6 +167,7 @@ def reinforce_pp(beta):
         std = (centred_A.square().sum((1, 2), keepdim=True) / (n - 1).clamp(min=1)).sqrt()
         objective = clipped((toy.p - toy.q)[group].exp(), centred_A / (std + 1e-4)) * mask
         return -mean_of_tokens(objective, toy.length[group])
+
     return loss
 
 
@@ -171,18 +179,26 @@ PRESETS = {
     "preset=cispo": per_token(lambda ratio, A, p: ratio.detach().clamp(0, 1.2) * A * p, mean_of_tokens),
     "preset=tis": per_token(lambda ratio, A, p: ratio.detach().clamp(max=2) * A * p, sum_of_tokens, centred),
     "preset=gpg": per_token(lambda ratio, A, p: A * p, mean_of_tokens, centred),
-    "preset=remax": remax, "preset=reinforce_pp,beta=0.3": reinforce_pp(0.3),
-    "preset=mis": mis, "preset=opo": opo, "preset=rloo,beta=0.3": rloo(0.3),
+    "preset=remax": remax,
+    "preset=reinforce_pp,beta=0.3": reinforce_pp(0.3),
+    "preset=mis": mis,
+    "preset=opo": opo,
+    "preset=rloo,beta=0.3": rloo(0.3),
 }
 
 
 def divergence(kind, where, beta=0.7):
     """One sample, without a reward's baseline, weighted by the ratio of its sequence."""
+
     def loss(toy, group):
         log_ratio = (toy.p - toy.q)[group].sum(2)
         m, mask = (toy.p - toy.r)[group], toy.is_step[group]
-        d = {"k1": m, "k2": m ** 2 / 2, "k3": (-m).exp() - 1 + m,
-             "exact": (toy.laws.exp() * (toy.laws - toy.reference_laws)).sum(1)[toy.state][group]}[kind] * mask
+        d = {
+            "k1": m,
+            "k2": m**2 / 2,
+            "k3": (-m).exp() - 1 + m,
+            "exact": (toy.laws.exp() * (toy.laws - toy.reference_laws)).sum(1)[toy.state][group],
+        }[kind] * mask
         cost = -toy.rewards[group]
         if where == "reward":
             cost = cost + beta * d.detach().sum(2)
@@ -192,6 +208,7 @@ def divergence(kind, where, beta=0.7):
             before = ((toy.p - toy.q)[group].cumsum(2) - (toy.p - toy.q)[group]).exp().detach()
             return score + beta * (before * d).sum(2).mean(1)
         return score + (0 if where == "reward" else beta * (d * (token if where == "weighted" else 1)).sum(2).mean(1))
+
     return loss
 
 
@@ -213,18 +230,28 @@ def test_presets_equal_their_losses_in_pytorch(tmp_path, drift):
 
 def gae(value, decay, aggregate, low=0.8, high=1.2):
     """The clipped loss with generalised advantages of a critic that has one value in every state: A_t = decay^(n - 1 - t) (R - value)."""
+
     def loss(toy, group):
         left = (toy.length[:, None] - 1 - torch.arange(LONGEST)).clamp(min=0)[group]
         A = decay**left * (toy.rewards[group] - value)[..., None]
         return -aggregate(clipped((toy.p - toy.q)[group].exp(), A, low, high) * toy.is_step[group], toy.length[group])
+
     return loss
 
 
 def test_ppo_equals_its_loss_in_pytorch(tmp_path):
     """A table has the same state everywhere, so that its critic has one value, which is read from another gradient, linear in it."""
     toy = Toy(tmp_path, 0.5)
-    linear, ours, whole = toy.measured([f"policy_gradient[samples={n},{settings}]" for n, settings in (
-        (1, "advantage=critic,ratio=token,aggregation=sequences"), (2, "preset=ppo"), (2, "preset=ppo,lambda=1"))])
+    linear, ours, whole = toy.measured(
+        [
+            f"policy_gradient[samples={n},{settings}]"
+            for n, settings in (
+                (1, "advantage=critic,ratio=token,aggregation=sequences"),
+                (2, "preset=ppo"),
+                (2, "preset=ppo,lambda=1"),
+            )
+        ]
+    )
     at = lambda value: toy.mean(gae(value, 1, mean_of_sequences, 0, 1e9), 1)
     slope = at(1.0) - at(0.0)
     value = ((linear - at(0.0)) * slope).sum() / (slope**2).sum()
@@ -236,8 +263,15 @@ def test_ppo_equals_its_loss_in_pytorch(tmp_path):
 
 def test_divergences_equal_their_losses_in_pytorch(tmp_path):
     toy = Toy(tmp_path, 0.5)
-    cases = [(kind, where) for kind in ("k1", "k2", "k3", "exact") for where in ("reward", "loss", "weighted") if (kind, where) != ("exact", "weighted")]
-    measurement = toy.measured([f"policy_gradient[samples=1,advantage=none,divergence={k},where={w},beta=0.7]" for k, w in cases])
+    cases = [
+        (kind, where)
+        for kind in ("k1", "k2", "k3", "exact")
+        for where in ("reward", "loss", "weighted")
+        if (kind, where) != ("exact", "weighted")
+    ]
+    measurement = toy.measured(
+        [f"policy_gradient[samples=1,advantage=none,divergence={k},where={w},beta=0.7]" for k, w in cases]
+    )
     truth = toy.truth(0.7)
     for (kind, where), ours in zip(cases, measurement):
         assert np.abs(ours - toy.mean(divergence(kind, where), 1)).max() < 1e-10, (kind, where)
@@ -248,9 +282,30 @@ def test_divergences_equal_their_losses_in_pytorch(tmp_path):
 @pytest.mark.parametrize("seed", [1, 4])  # at others a ratio itself overflows, which is reported
 def test_a_divergence_whose_exponentials_overflow_cancels_them(seed):
     """The drawn words have probability 0 in double under the policy: exp(l) (D + dD) is exp(l) m, although D alone overflows."""
-    model = ["--task", "sequences", "--model", "writer[policy=table,scale=900,drift=3,reference=uniform]", "--seed", str(seed), "--json", "--sampled"]
-    out = json.loads(hardgrad("measure", *model, "--replicates", "64", "--most-replicates", "64", "--precision", "double", "--estimator",
-                              "policy_gradient[samples=1,advantage=none,divergence=k3,where=weighted,beta=0.7]"))
+    model = [
+        "--task",
+        "sequences",
+        "--model",
+        "writer[policy=table,scale=900,drift=3,reference=uniform]",
+        "--seed",
+        str(seed),
+        "--json",
+        "--sampled",
+    ]
+    out = json.loads(
+        hardgrad(
+            "measure",
+            *model,
+            "--replicates",
+            "64",
+            "--most-replicates",
+            "64",
+            "--precision",
+            "double",
+            "--estimator",
+            "policy_gradient[samples=1,advantage=none,divergence=k3,where=weighted,beta=0.7]",
+        )
+    )
     (found,) = out["results"]
     assert found["status"] == "ok" and all(np.isfinite(x) for x in found["mean_gradient"]["table.logits"]), found["reason"]
 
@@ -334,10 +389,12 @@ def test_checkpoints_as_older_and_as_reference_policy(tmp_path):
     toy = Toy(tmp_path, 0, others=["--older", older, "--reference", reference])
     assert not np.allclose(toy.q.detach(), toy.p.detach()) and not np.allclose(toy.q.detach(), toy.r.detach())
     sequence = lambda toy, group: ((toy.p.sum(1) - toy.q.sum(1).detach()).exp() * -toy.rewards)[group].mean(1)
-    cases = {"samples=2,preset=grpo": (per_token(lambda ratio, A, p: clipped(ratio, A), mean_of_sequences), 2),
-             "samples=1,advantage=none": (sequence, 1),
-             "samples=1,advantage=none,divergence=k3,where=loss,beta=0.7": (divergence("k3", "loss"), 1),
-             "samples=1,advantage=none,divergence=exact,beta=0.7": (divergence("exact", "reward"), 1)}
+    cases = {
+        "samples=2,preset=grpo": (per_token(lambda ratio, A, p: clipped(ratio, A), mean_of_sequences), 2),
+        "samples=1,advantage=none": (sequence, 1),
+        "samples=1,advantage=none,divergence=k3,where=loss,beta=0.7": (divergence("k3", "loss"), 1),
+        "samples=1,advantage=none,divergence=exact,beta=0.7": (divergence("exact", "reward"), 1),
+    }
     measurement = toy.measured(["exact", "exact[target=near_reference,near=0.7]", *[f"policy_gradient[{c}]" for c in cases]])
     assert np.abs(measurement[0] - toy.truth(0)).max() < 1e-10 and np.abs(measurement[1] - toy.truth(0.7)).max() < 1e-10
     for ours, (case, (loss, samples)) in zip(measurement[2:], cases.items()):
@@ -363,19 +420,29 @@ def test_training_near_a_checkpoint(tmp_path):
     """With a large weight of the divergence, training from another start goes to the reference policy; without, it goes to the policy
     that both learn, as the data are the reference's."""
     reference = trained(tmp_path, "writer[policy=table]")[0]
-    near, free = (trained(tmp_path, "writer[policy=table]", f"exact[target={target}]", f'reference = "{reference}"\n', target[:4])[1]
-                  for target in ("near_reference,near=6", "expected_loss"))
+    near, free = (
+        trained(tmp_path, "writer[policy=table]", f"exact[target={target}]", f'reference = "{reference}"\n', target[:4])[1]
+        for target in ("near_reference,near=6", "expected_loss")
+    )
 
     def apart(checkpoint):  # of the first word's law
         file = str(tmp_path / "apart.h5")
         hardgrad("gradient", "--checkpoint", checkpoint, "--reference", reference, "--estimator", "exact", "--out", file)
         with h5py.File(file) as f:
-            a, b = (torch.softmax(torch.tensor(np.asarray(f[name], float))[0], 0) for name in ("parameters/table.logits", "constants/reference.table.logits"))
+            a, b = (
+                torch.softmax(torch.tensor(np.asarray(f[name], float))[0], 0)
+                for name in ("parameters/table.logits", "constants/reference.table.logits")
+            )
         return float((a - b).abs().sum())
+
     assert apart(near) < 0.5 * apart(free), (apart(near), apart(free))
-    own = TRAINED.format("writer[policy=table,reference=uniform]", "rloo[target=near_reference]") + f'reference = "{reference}"\n'
+    own = (
+        TRAINED.format("writer[policy=table,reference=uniform]", "rloo[target=near_reference]") + f'reference = "{reference}"\n'
+    )
     (tmp_path / "own.toml").write_text(own)
-    assert "has a reference policy of its own" in hardgrad("run", str(tmp_path / "own.toml"), "--out", str(tmp_path / "own"), status=1)
+    assert "has a reference policy of its own" in hardgrad(
+        "run", str(tmp_path / "own.toml"), "--out", str(tmp_path / "own"), status=1
+    )
     (tmp_path / "none.toml").write_text(TRAINED.format("writer", "rloo") + 'reference = "none.h5"\n')
     refused("run", str(tmp_path / "none.toml"), "--out", str(tmp_path / "none"), status=3)
 
@@ -384,8 +451,10 @@ def test_a_wrong_loss_is_noticed(tmp_path):
     """Off policy, GRPO without ratios differs, and so does the wrong side of the clip."""
     toy = Toy(tmp_path, 0.5)
     ours = toy.measured(["policy_gradient[samples=2,preset=grpo]"])[0]
-    wrong = (per_token(lambda ratio, A, p: A * p, mean_of_sequences),
-             per_token(lambda ratio, A, p: torch.maximum(ratio * A, ratio.clamp(0.8, 1.2) * A), mean_of_sequences))
+    wrong = (
+        per_token(lambda ratio, A, p: A * p, mean_of_sequences),
+        per_token(lambda ratio, A, p: torch.maximum(ratio * A, ratio.clamp(0.8, 1.2) * A), mean_of_sequences),
+    )
     for loss in wrong:
         assert np.abs(ours - toy.mean(loss, 2)).max() > 1e-2
 
@@ -403,14 +472,21 @@ def refused(*arguments, status=2):
     return done.stderr
 
 
-@pytest.mark.parametrize("estimator, model, line", [
-    ("policy_gradient[samples=1]", "writer", "advantage=leave_one_out compares an example's samples: take samples of at least 2"),
-    ("policy_gradient[divergence=k3,beta=1]", "writer", "the model has no reference policy"),
-    ("policy_gradient[bound=clip,low=2]", "writer", "low is above high"),
-    ("policy_gradient[preset=grop]", "writer", "preset"),
-    ("policy_gradient[preset=maxrl]", "writer", "the model has no rewards of at least 0"),
-    ("best_of[best=4]", "writer", "best must be less than samples"),
-])
+@pytest.mark.parametrize(
+    "estimator, model, line",
+    [
+        (
+            "policy_gradient[samples=1]",
+            "writer",
+            "advantage=leave_one_out compares an example's samples: take samples of at least 2",
+        ),
+        ("policy_gradient[divergence=k3,beta=1]", "writer", "the model has no reference policy"),
+        ("policy_gradient[bound=clip,low=2]", "writer", "low is above high"),
+        ("policy_gradient[preset=grop]", "writer", "preset"),
+        ("policy_gradient[preset=maxrl]", "writer", "the model has no rewards of at least 0"),
+        ("best_of[best=4]", "writer", "best must be less than samples"),
+    ],
+)
 def test_settings_that_cannot_work_are_refused_in_one_line(estimator, model, line):
     assert line in refused("measure", "--task", "sequences", "--model", model, "--estimator", estimator)
 
@@ -418,16 +494,30 @@ def test_settings_that_cannot_work_are_refused_in_one_line(estimator, model, lin
 def test_tables_beyond_the_cap_are_refused_in_one_line():
     assert "the table would have" in refused("measure", "--task", "sequences[words=50,longest=8]", "--estimator", "exact")
     task = "answers[symbols=10,size=5]"
-    assert "take fewer words, shorter sequences, or policy=gru" in refused("measure", "--task", task, "--model", "writer[policy=table]", "--estimator", "exact")
+    assert "take fewer words, shorter sequences, or policy=gru" in refused(
+        "measure", "--task", task, "--model", "writer[policy=table]", "--estimator", "exact"
+    )
 
 
 def test_equal_rewards_give_no_signal_and_no_division_by_zero():
-    out = json.loads(hardgrad("measure", "--task", "sequences[rewards=binary,success=0]", "--exact", "--json", "--estimator", "policy_gradient[samples=2,preset=grpo]"))
+    out = json.loads(
+        hardgrad(
+            "measure",
+            "--task",
+            "sequences[rewards=binary,success=0]",
+            "--exact",
+            "--json",
+            "--estimator",
+            "policy_gradient[samples=2,preset=grpo]",
+        )
+    )
     assert all(x == 0 for x in out["results"][0]["mean_gradient"]["table.logits"])
 
 
 def test_ratios_far_beyond_the_range_of_numbers_stay_bounded():
     """The behaviour policy is nearly deterministic, so that log ratios are in the thousands."""
     model = ["--task", "sequences", "--model", "writer[policy=table,drift=900]", "--exact", "--json"]
-    out = json.loads(hardgrad("measure", *model, "--estimator", "policy_gradient[samples=2,ratio=sequence,bound=truncate,low=0,high=2]"))
+    out = json.loads(
+        hardgrad("measure", *model, "--estimator", "policy_gradient[samples=2,ratio=sequence,bound=truncate,low=0,high=2]")
+    )
     assert np.isfinite(out["results"][0]["variance"])

@@ -1,4 +1,5 @@
 """One process of test_distributed.py: ddp_process.py RANK FOLDER. Writes the gradients of several ways to draw to FOLDER/RANK.pt."""
+
 import sys
 
 import torch
@@ -23,8 +24,14 @@ class Network(torch.nn.Module):
         self.estimator = estimator
 
     def forward(self, ids, seed=None):
-        return expectation(self.layer(X[ids]), lambda z, example: (self.out(z)[:, 0] - X[ids][example, 0]) ** 2, self.estimator, bits=True, ids=ids.numpy(),
-                           seed=seed).mean()
+        return expectation(
+            self.layer(X[ids]),
+            lambda z, example: (self.out(z)[:, 0] - X[ids][example, 0]) ** 2,
+            self.estimator,
+            bits=True,
+            ids=ids.numpy(),
+            seed=seed,
+        ).mean()
 
 
 def gradients(network, *given):

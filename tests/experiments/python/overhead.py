@@ -3,6 +3,7 @@ and one of 1 ms, and with 50 bits.
 
     PYTHONPATH=build/release/python /usr/bin/python3 tests/experiments/python/overhead.py
 """
+
 import time
 
 import torch
@@ -46,8 +47,13 @@ def of_milliseconds(milliseconds):
     if milliseconds:
         width = 32
         while True:
-            network = torch.nn.Sequential(torch.nn.Linear(D * S, width), torch.nn.Tanh(), torch.nn.Linear(width, width), torch.nn.Tanh(),
-                                          torch.nn.Linear(width, 1))
+            network = torch.nn.Sequential(
+                torch.nn.Linear(D * S, width),
+                torch.nn.Tanh(),
+                torch.nn.Linear(width, width),
+                torch.nn.Tanh(),
+                torch.nn.Linear(width, 1),
+            )
             z = torch.randn(K * E, D * S)
             if median(lambda: network(z).sum().backward(), 20) > 1e-3 * milliseconds:
                 break
@@ -123,8 +129,13 @@ def of_bits(spec, by_hand, count=600):
     def f(z, *_):
         return torch.tanh(z @ weights[0]) @ weights[1]
 
-    pairs = [(median(lambda: by_hand(logits, f).mean().backward(), 1), median(lambda: expectation(logits, f, held, bits=True).mean().backward(), 1))
-             for _ in range(count)]
+    pairs = [
+        (
+            median(lambda: by_hand(logits, f).mean().backward(), 1),
+            median(lambda: expectation(logits, f, held, bits=True).mean().backward(), 1),
+        )
+        for _ in range(count)
+    ]
     hand, ours, ratio = (sorted(numbers)[count // 2] for numbers in zip(*((a, b, b / a) for a, b in pairs)))
     return hand, ours, ratio
 
@@ -139,14 +150,22 @@ def main():
             logits = torch.randn(E, D, S, requires_grad=True)
             hand = median(lambda: by_hand(logits, f).mean().backward())
             ours = median(lambda: expectation(logits, f, f"{name}[samples={K}]").mean().backward())
-            print(f"loss of about {milliseconds} ms, {name:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ours / hand:.2f}")
-    for spec, by_hand in ((f"rloo[samples={K}]", rloo_of_bits), ("disarm", disarm), ("straight_through", straight_through_of_bits),
-                          ("gumbel_softmax", gumbel_softmax)):
+            print(
+                f"loss of about {milliseconds} ms, {name:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ours / hand:.2f}"
+            )
+    for spec, by_hand in (
+        (f"rloo[samples={K}]", rloo_of_bits),
+        ("disarm", disarm),
+        ("straight_through", straight_through_of_bits),
+        ("gumbel_softmax", gumbel_softmax),
+    ):
         hand, ours, ratio = of_bits(spec, by_hand)
         print(f"100 examples, 50 bits, {spec:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ratio:.2f}")
     for spec in ("rloo[samples=4]", "straight_through[samples=4]"):
         block, function = block_and_function(spec)
-        print(f"two choices in an episode, {spec}: block {1e3 * block:.3f}  function {1e3 * function:.3f}  ratio {block / function:.3f}")
+        print(
+            f"two choices in an episode, {spec}: block {1e3 * block:.3f}  function {1e3 * function:.3f}  ratio {block / function:.3f}"
+        )
 
 
 if __name__ == "__main__":

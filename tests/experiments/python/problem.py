@@ -1,4 +1,5 @@
 """Problems for both the program and the package: a loss for each outcome of two columns of three options, or of a bit."""
+
 import json
 import os
 import subprocess
@@ -22,10 +23,28 @@ def program(*arguments):
 def dumped(folder, estimator, seed, model=MODEL):
     """The output of `hardgrad gradient`: the gradient at the logits, the chosen options [R, D], the losses [R]."""
     file = folder / "gradient.h5"
-    program("gradient", "--task", "bits", "--model", model, "--estimator", estimator, "--batch", "1", "--seed", str(seed), "--precision",
-            "double", "--out", str(file))
+    program(
+        "gradient",
+        "--task",
+        "bits",
+        "--model",
+        model,
+        "--estimator",
+        estimator,
+        "--batch",
+        "1",
+        "--seed",
+        str(seed),
+        "--precision",
+        "double",
+        "--out",
+        str(file),
+    )
     with h5py.File(file) as dump:
-        return {"gradient": dump["gradient/bits.logits"][()], **{name: dump[name][0] for name in ("choices", "loss") if name in dump}}
+        return {
+            "gradient": dump["gradient/bits.logits"][()],
+            **{name: dump[name][0] for name in ("choices", "loss") if name in dump},
+        }
 
 
 def table(folder, model=MODEL):
@@ -40,7 +59,9 @@ def table(folder, model=MODEL):
 def measured(estimators, model=MODEL):
     """`hardgrad measure --exact` of several, as JSON."""
     named = [word for name in estimators for word in ("--estimator", name)]
-    return json.loads(program("measure", "--task", "bits", "--model", model, "--exact", "--batch", "1", "--json", *named))["results"]
+    return json.loads(program("measure", "--task", "bits", "--model", model, "--exact", "--batch", "1", "--json", *named))[
+        "results"
+    ]
 
 
 def probabilities(logits):

@@ -1,4 +1,5 @@
 """`memory_reader` in PyTorch, for a whole batch: compares `hardgrad.torch` with the program."""
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,7 @@ class Reader:
         self.p, batch = file.parameters, file.batch
         tables = sum(name.startswith("memory.") for name in self.p)
         first = file.dimensions["answer_word"]
-        self.answers = self.p[f"memory.{tables - 1}.weight"][first:first + file.dimensions["answers"]]
+        self.answers = self.p[f"memory.{tables - 1}.weight"][first : first + file.dimensions["answers"]]
         self.tokens = torch.as_tensor(batch["story"], dtype=torch.long)
         self.question = torch.as_tensor(batch["question"], dtype=torch.long)
         self.answer = torch.as_tensor(batch["answer"], dtype=torch.long).reshape(-1)

@@ -1,4 +1,5 @@
 """hardgrad.torch.compare: figures against brute force, exact moments and known biases; bad input."""
+
 import re
 import resource
 import sys
@@ -36,6 +37,7 @@ class Bits:
     def __call__(self, estimator):
         def f(z, example):
             return ((z[:, :, 1] * self.v).sum(1) - 1.5 + self.x[example, 0]) ** 2
+
         return expectation((self.x @ self.w).reshape(4, 3, 2), f, estimator).mean()
 
 
@@ -44,7 +46,9 @@ class Looks:
 
     def __init__(self, scale=1.0):
         generator = torch.Generator().manual_seed(6)
-        self.first, self.second, self.items = ((scale * torch.randn(*shape, generator=generator)).requires_grad_() for shape in ((4,), (4, 4), (4,)))
+        self.first, self.second, self.items = (
+            (scale * torch.randn(*shape, generator=generator)).requires_grad_() for shape in ((4,), (4, 4), (4,))
+        )
 
     def parameters(self):
         return {"choices": [self.first, self.second], "items": self.items}
@@ -62,7 +66,9 @@ class Experts:
 
     def __init__(self):
         generator = torch.Generator().manual_seed(8)
-        self.x, self.gate, self.experts = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((6, 3), (3, 3), (3, 3)))
+        self.x, self.gate, self.experts = (
+            torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((6, 3), (3, 3), (3, 3))
+        )
         self.gate.requires_grad_(), self.experts.requires_grad_()
 
     def parameters(self):
@@ -71,6 +77,7 @@ class Experts:
     def __call__(self, estimator):
         def f(expert, example):
             return ((self.experts[expert[:, 0]] * self.x[example]).sum(1) - 1) ** 2
+
         logits = (self.x @ self.gate).masked_fill((torch.arange(6)[:, None] < 3) & (torch.arange(3) == 1), -np.inf)
         return expectation(logits[:, None], f, estimator, takes="options").mean()
 
@@ -81,12 +88,23 @@ def brute_force(loss, parameters, seeds):
     for seed in seeds:
         torch.manual_seed(seed)
         gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)
-        found.append(torch.cat([(torch.zeros_like(p) if g is None else g).reshape(-1).double() for g, p in zip(gradients, parameters)]).numpy())
+        found.append(
+            torch.cat(
+                [(torch.zeros_like(p) if g is None else g).reshape(-1).double() for g, p in zip(gradients, parameters)]
+            ).numpy()
+        )
     return np.stack(found)
 
 
-@pytest.mark.parametrize("network, specs", [(Bits(scale=0.5), ["rloo[samples=2]", "straight_through", "reinforce"]), (Looks(scale=0.5), ["reinforce", "rloo[samples=3]"]),
-                                            (Experts(), ["reinforce", "rloo[samples=3]"])], ids=["bits", "looks", "experts"])
+@pytest.mark.parametrize(
+    "network, specs",
+    [
+        (Bits(scale=0.5), ["rloo[samples=2]", "straight_through", "reinforce"]),
+        (Looks(scale=0.5), ["reinforce", "rloo[samples=3]"]),
+        (Experts(), ["reinforce", "rloo[samples=3]"]),
+    ],
+    ids=["bits", "looks", "experts"],
+)
 def test_figures_are_those_of_all_gradients(network, specs):
     """With the same seeds, as no option is rare; intervals and p against the second implementation in `analysis`."""
     tensors = network.parameters()
@@ -148,7 +166,12 @@ def test_a_wrong_loss_is_found_with_its_bias():
     comparison = compare(network, network.parameters(), {"right": "rloo[samples=4]", "wrong": wrong}, replicates=600)
     low, high = comparison["wrong"].intervals["relative_bias"]
     assert low <= 0.1 <= high and 0.05 < low and comparison["wrong"].bias_p_value_plain < 1e-6
-    assert comparison.biased("wrong") and not comparison.biased("right") and comparison.best == "right" and comparison["right"].intervals["relative_bias"][0] < 0.02
+    assert (
+        comparison.biased("wrong")
+        and not comparison.biased("right")
+        and comparison.best == "right"
+        and comparison["right"].intervals["relative_bias"][0] < 0.02
+    )
     text = str(comparison)
     assert "biased" in text and "< .0001" in text and "wrong" in text
 
@@ -181,7 +204,9 @@ def test_a_seed_decides_and_nothing_is_left_behind():
     names = ["rloo[samples=2]", "nvil", estimator]
 
     def numbers(seed):
-        comparison = compare(network, network.parameters(), {str(i): name for i, name in enumerate(names)}, replicates=20, warmup=5, seed=seed)
+        comparison = compare(
+            network, network.parameters(), {str(i): name for i, name in enumerate(names)}, replicates=20, warmup=5, seed=seed
+        )
         return [(one.variance, one.squared_bias, one.cosine) for one in comparison]
 
     first = numbers(0)
@@ -197,8 +222,14 @@ def test_learners_given_by_name_learn_before_and_others_are_kept_as_they_are():
         return expectation(logits, lambda z: 10 + z[:, 0, 1], estimator)
 
     held = hardgrad.Estimator("moving_baseline")
-    comparison = compare(step, [logits], {"fresh": held, "named": "moving_baseline", "none": "reinforce"}, replicates=100, warmup=150)
-    assert comparison["named"].variance < 0.05 * comparison["fresh"].variance and comparison["named"].warmup == 150 and comparison["fresh"].warmup == 0
+    comparison = compare(
+        step, [logits], {"fresh": held, "named": "moving_baseline", "none": "reinforce"}, replicates=100, warmup=150
+    )
+    assert (
+        comparison["named"].variance < 0.05 * comparison["fresh"].variance
+        and comparison["named"].warmup == 150
+        and comparison["fresh"].warmup == 0
+    )
     assert comparison["fresh"].variance == pytest.approx(comparison["none"].variance) and comparison.best == "named"
     assert "it learned for 150 steps" in str(comparison)
     again = compare(step, [logits], [held], replicates=100)
@@ -283,50 +314,85 @@ def test_bad_steps_are_named_and_the_others_kept():
         return loss
 
     before = network.w.detach().clone()
-    comparison = compare(network, network.parameters(), {
-        "fine": "rloo", "changes": changes, "sometimes": sometimes, "never": lambda: network("rloo") * float("nan"),
-        "random": lambda: network("rloo") * (1 + next(counter)), "raises": lambda: 1 / 0, "vector": lambda: network.w, "number": lambda: 1.0,
-        "detached": lambda: network("rloo").detach(), "elsewhere": lambda: (torch.ones(1, requires_grad=True) * 2).sum(),
-        "unknown": "nothing", "unfit": "arsm[samples=4,nothing=1]", "part": lambda: network.v.sum() + torch.randn(()) * network.v[0], "backward": backward},
-        replicates=100)
+    comparison = compare(
+        network,
+        network.parameters(),
+        {
+            "fine": "rloo",
+            "changes": changes,
+            "sometimes": sometimes,
+            "never": lambda: network("rloo") * float("nan"),
+            "random": lambda: network("rloo") * (1 + next(counter)),
+            "raises": lambda: 1 / 0,
+            "vector": lambda: network.w,
+            "number": lambda: 1.0,
+            "detached": lambda: network("rloo").detach(),
+            "elsewhere": lambda: (torch.ones(1, requires_grad=True) * 2).sum(),
+            "unknown": "nothing",
+            "unfit": "arsm[samples=4,nothing=1]",
+            "part": lambda: network.v.sum() + torch.randn(()) * network.v[0],
+            "backward": backward,
+        },
+        replicates=100,
+    )
     network.w.grad = network.v.grad = None
     assert torch.equal(network.w, before)
-    said = {"changes": r"changes the parameters \(parameter 0, \[2, 6\]\).*former values", "never": "not finite",
-            "random": "not deterministic: with the same seed", "raises": "ZeroDivisionError", "vector": r"shape \[2, 6\]", "number": "type float",
-            "detached": "without a gradient", "elsewhere": "no gradient reaches any", "unknown": "unknown estimator", "unfit": "nothing",
-            "backward": r"backward\(\) already"}
+    said = {
+        "changes": r"changes the parameters \(parameter 0, \[2, 6\]\).*former values",
+        "never": "not finite",
+        "random": "not deterministic: with the same seed",
+        "raises": "ZeroDivisionError",
+        "vector": r"shape \[2, 6\]",
+        "number": "type float",
+        "detached": "without a gradient",
+        "elsewhere": "no gradient reaches any",
+        "unknown": "unknown estimator",
+        "unfit": "nothing",
+        "backward": r"backward\(\) already",
+    }
     for name, words in said.items():
-        assert comparison[name].status in ("failed", "skipped") and re.search(words, comparison[name].reason), (name, comparison[name].reason)
+        assert comparison[name].status in ("failed", "skipped") and re.search(words, comparison[name].reason), (
+            name,
+            comparison[name].reason,
+        )
         with pytest.raises(AttributeError, match="has no variance"):
             comparison[name].variance
     assert comparison["fine"].status == "ok" and comparison["fine"].replicates == 100
-    assert 5 <= comparison["sometimes"].not_finite <= 40 and comparison["sometimes"].replicates == 100 - comparison["sometimes"].not_finite
+    assert (
+        5 <= comparison["sometimes"].not_finite <= 40
+        and comparison["sometimes"].replicates == 100 - comparison["sometimes"].not_finite
+    )
     assert "no gradient reaches 1 of 2 parameters (parameter 0, [2, 6])" in comparison["part"].notes[0]
     assert all(name in str(comparison) for name in said) and "failed" in str(comparison)
 
 
 def test_a_step_that_ignores_its_estimator():
     network = Bits()
-    comparison = compare(lambda estimator: network("rloo[samples=2]"), network.parameters(), ["reinforce", "rloo[samples=4]"], replicates=20)
+    comparison = compare(
+        lambda estimator: network("rloo[samples=2]"), network.parameters(), ["reinforce", "rloo[samples=4]"], replicates=20
+    )
     assert any("ignores the estimator" in note for note in comparison.notes)
     assert "does not use it, but rloo[samples=2]" in str(comparison)
     fine = compare(network, network.parameters(), ["reinforce", "rloo[samples=4]"], replicates=20)
     assert not fine.notes and "does not use" not in str(fine)
 
 
-@pytest.mark.parametrize("parameters, estimators, named, said", [
-    ([], ["rloo"], {}, "no tensor that requires a gradient"),
-    ([torch.zeros(2)], ["rloo"], {}, "no tensor that requires a gradient"),
-    (["w"], ["rloo"], {}, "type str, expected tensors"),
-    ("twice", ["rloo"], {}, "same tensor twice"),
-    (None, [], {}, "estimators are empty"),
-    (None, [3], {}, "type int: give it a name"),
-    (None, ["rloo"], {"replicates": 1}, "replicates are 2 to"),
-    (None, ["rloo"], {"warmup": -1}, "warmup and seed are at least 0"),
-    (None, ["rloo"], {"seconds": 0}, "seconds are more than 0"),
-    (None, ["rloo"], {"by": "luck"}, "by is"),
-    (None, ["nothing"], {"replicates": 5}, "nothing: .*unknown estimator"),
-])
+@pytest.mark.parametrize(
+    "parameters, estimators, named, said",
+    [
+        ([], ["rloo"], {}, "no tensor that requires a gradient"),
+        ([torch.zeros(2)], ["rloo"], {}, "no tensor that requires a gradient"),
+        (["w"], ["rloo"], {}, "type str, expected tensors"),
+        ("twice", ["rloo"], {}, "same tensor twice"),
+        (None, [], {}, "estimators are empty"),
+        (None, [3], {}, "type int: give it a name"),
+        (None, ["rloo"], {"replicates": 1}, "replicates are 2 to"),
+        (None, ["rloo"], {"warmup": -1}, "warmup and seed are at least 0"),
+        (None, ["rloo"], {"seconds": 0}, "seconds are more than 0"),
+        (None, ["rloo"], {"by": "luck"}, "by is"),
+        (None, ["nothing"], {"replicates": 5}, "nothing: .*unknown estimator"),
+    ],
+)
 def test_refusals(parameters, estimators, named, said):
     network = Bits()
     given = network.parameters() if parameters is None else [network.w, network.w] if parameters == "twice" else parameters
@@ -346,12 +412,15 @@ def test_without_memory_for_the_exact_reference_a_long_run_replaces_it():
 
     comparison = compare(step, network.parameters(), ["reinforce"], replicates=20)
     assert comparison.reference == "80 x rloo[samples=4]" and comparison["reinforce"].status == "ok"
-    assert any(note.startswith("The exact reference failed: RuntimeError: ") and "memory" in note for note in comparison.notes), comparison.notes
+    assert any(
+        note.startswith("The exact reference failed: RuntimeError: ") and "memory" in note for note in comparison.notes
+    ), comparison.notes
 
 
 def test_files_and_datasets(tmp_path):
     from hardgrad.analysis import format_table, load, table
     from hardgrad.analysis.report import report
+
     network = Looks()
     comparison = compare(network, network.parameters(), ["reinforce", "rloo[samples=3]", "rebar"], replicates=40)
     assert comparison["rebar"].status == "skipped" and "choice.weights" in comparison["rebar"].reason
@@ -359,18 +428,25 @@ def test_files_and_datasets(tmp_path):
     with pytest.warns(match="no seal"):
         data = load(tmp_path / "compared.h5")
     assert data.estimator.values.tolist() == ["reinforce", "rloo[samples=3]", "rebar"]
-    np.testing.assert_allclose(data.variance.values[:2, 0], [comparison["reinforce"].variance, comparison["rloo[samples=3]"].variance])
+    np.testing.assert_allclose(
+        data.variance.values[:2, 0], [comparison["reinforce"].variance, comparison["rloo[samples=3]"].variance]
+    )
     assert data.variance_by_group.sel(parameter_group="items").shape == (3, 1)
     assert data.variance.attrs["better"] == "lower" and data.snr.attrs["better"] == "higher"  # as a sweep's
-    assert {str(name).removesuffix("_interval") for name in data if str(name).endswith("_interval")} == {
-        name for name in data if "interval" in data[name].attrs} == {"variance", "squared_bias", "relative_bias", "snr", "cosine"}
+    assert (
+        {str(name).removesuffix("_interval") for name in data if str(name).endswith("_interval")}
+        == {name for name in data if "interval" in data[name].attrs}
+        == {"variance", "squared_bias", "relative_bias", "snr", "cosine"}
+    )
     assert data.attrs["precision"] == "float" and data.attrs["rounding"] == 64 * 2**-23
     assert "rloo[samples=3]" in format_table(table(data)) and "1 skipped" in report(data)
 
 
 def test_a_monitor_measures_along_training(tmp_path):
     network = Bits()
-    monitor = hardgrad.torch.Monitor(network, network.parameters(), ["reinforce", "moving_baseline"], every=2, replicates=30, warmup=20)
+    monitor = hardgrad.torch.Monitor(
+        network, network.parameters(), ["reinforce", "moving_baseline"], every=2, replicates=30, warmup=20
+    )
     with pytest.raises(hardgrad.UsageError, match="nothing has been measured"):
         monitor.to_xarray()
     adam = torch.optim.Adam(network.parameters(), 0.3)

@@ -1,4 +1,5 @@
 """`compare` on trained networks, whose choices are peaked: replicates seek rare options, and weigh less."""
+
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ torch.set_num_threads(1)
 
 class Peaked:
     """Two choices of four options, and a loss of four numbers for each, whose exact variance is a sum over sixteen outcomes."""
+
     p = np.array([[0.990, 0.006, 0.003, 0.001], [0.004, 0.002, 0.992, 0.002]])
 
     def __init__(self):
@@ -57,8 +59,11 @@ def of_step(step, parameters):
     return rare_draws(Drawing(tensors, step, np.empty(tensors.size)), Plan(0, 100))
 
 
-@pytest.mark.parametrize("in_turn, reference, runs", [(False, "auto", 30), (True, "auto", 20), (False, "rloo[samples=2]", 10)],
-                         ids=["expectation", "episode", "long run"])
+@pytest.mark.parametrize(
+    "in_turn, reference, runs",
+    [(False, "auto", 30), (True, "auto", 20), (False, "rloo[samples=2]", 10)],
+    ids=["expectation", "episode", "long run"],
+)
 def test_intervals_hold_the_exact_variance(in_turn, reference, runs):
     """Of unmarked runs; and a bias is rarely found. Plain gradients show less than the exact variance, or are marked."""
     network = Peaked()
@@ -94,6 +99,7 @@ def test_one_mixture_spans_the_calls_of_a_step():
         def f(z):
             inner.append(network.at_once("reinforce"))
             return network.f(z)
+
         return (expectation(network.logits, f, "reinforce") + inner[0]) / 2
 
     def interleaved():
@@ -108,7 +114,10 @@ def test_one_mixture_spans_the_calls_of_a_step():
 
     for step in (two, nested, interleaved):
         assert of_step(step, network.parameters()) == (1, 4)
-        found = [compare(None, network.parameters(), {"mine": step}, reference=None, replicates=128, seed=seed)["mine"].variance for seed in range(8)]
+        found = [
+            compare(None, network.parameters(), {"mine": step}, reference=None, replicates=128, seed=seed)["mine"].variance
+            for seed in range(8)
+        ]
         assert np.mean(found) == pytest.approx(exact / 2, rel=0.2) and np.std(found) < 0.5 * exact / 2  # plain: more than 1
 
 
@@ -116,10 +125,12 @@ def test_what_is_drawn_again_counts_once():
     """A checkpointed block is run again in the backward pass, by another thread if it is on a device."""
     from torch.utils.checkpoint import checkpoint
     import threading
+
     network = Peaked()
 
     class InAnotherThread(torch.autograd.Function):
         """A checkpoint whose backward pass is in another thread."""
+
         @staticmethod
         def forward(ctx, logits, table):
             ctx.save_for_backward(logits, table)
@@ -133,12 +144,16 @@ def test_what_is_drawn_again_counts_once():
                 with torch.enable_grad():
                     torch.set_rng_state(ctx.state)
                     ctx.found = torch.autograd.grad(network.at_once("reinforce"), ctx.saved_tensors)
+
             other = threading.Thread(target=again)
             other.start(), other.join()
             return tuple(slope * x for x in ctx.found)
 
-    steps = {"plain": lambda: network.at_once("reinforce"), "again": lambda: checkpoint(lambda *_: network.at_once("reinforce"), *network_tensors, use_reentrant=False),
-             "thread": lambda: InAnotherThread.apply(*network_tensors)}
+    steps = {
+        "plain": lambda: network.at_once("reinforce"),
+        "again": lambda: checkpoint(lambda *_: network.at_once("reinforce"), *network_tensors, use_reentrant=False),
+        "thread": lambda: InAnotherThread.apply(*network_tensors),
+    }
     network_tensors = (network.logits, network.table)
     comparison = compare(None, network.parameters(), steps, reference=None, replicates=128)
     for name in ("again", "thread"):
@@ -149,25 +164,38 @@ def test_what_is_drawn_again_counts_once():
 def test_noise_that_is_shared_stays_as_it_is():
     """A seed of its own that is the same in each step, or in two calls; two examples with one id; another thread's draws."""
     import threading
+
     network = Peaked()
     stacked = network.logits.detach()[None].repeat(2, 1, 1).requires_grad_()
 
     def thread():
         found = []
-        other = threading.Thread(target=lambda: found.append(expectation(network.logits, network.f, "reinforce", seed=torch.initial_seed())))
+        other = threading.Thread(
+            target=lambda: found.append(expectation(network.logits, network.f, "reinforce", seed=torch.initial_seed()))
+        )
         other.start(), other.join()
         return found[0]
 
-    steps = {"same": lambda: expectation(network.logits, network.f, "reinforce", seed=3),
-             "both": lambda: sum(expectation(scale * network.logits, network.f, "reinforce", seed=torch.initial_seed()) for scale in (1, 1.1)),
-             "ids": lambda: expectation(stacked, lambda z, example: network.f(z), "reinforce", ids=[4, 4]).sum() + 0 * network.logits.sum(),
-             "thread": thread, "flat": lambda: expectation(0 * network.logits, network.f, "reinforce"), "none": lambda: (network.logits * torch.randn(())).sum()}
+    steps = {
+        "same": lambda: expectation(network.logits, network.f, "reinforce", seed=3),
+        "both": lambda: sum(
+            expectation(scale * network.logits, network.f, "reinforce", seed=torch.initial_seed()) for scale in (1, 1.1)
+        ),
+        "ids": lambda: (
+            expectation(stacked, lambda z, example: network.f(z), "reinforce", ids=[4, 4]).sum() + 0 * network.logits.sum()
+        ),
+        "thread": thread,
+        "flat": lambda: expectation(0 * network.logits, network.f, "reinforce"),
+        "none": lambda: (network.logits * torch.randn(())).sum(),
+    }
     for name, step in steps.items():
         assert of_step(step, [network.logits]) == (0, 0), name
     same = compare(None, [network.logits], {"same": steps["same"]}, reference=None, replicates=20)["same"]
     assert same.variance == 0
-    fresh = {"own seed": lambda: expectation(network.logits, network.f, "reinforce", seed=torch.initial_seed()),
-             "twice": lambda: sum(expectation(network.logits, network.f, "reinforce", seed=torch.initial_seed()) for _ in range(2))}
+    fresh = {
+        "own seed": lambda: expectation(network.logits, network.f, "reinforce", seed=torch.initial_seed()),
+        "twice": lambda: sum(expectation(network.logits, network.f, "reinforce", seed=torch.initial_seed()) for _ in range(2)),
+    }
     for name, step in fresh.items():
         assert of_step(step, [network.logits]) == (1, 2), name
 

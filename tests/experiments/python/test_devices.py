@@ -2,6 +2,7 @@
 
 HARDGRAD_DEVICE names the device (e.g. cuda). Without it, the device is a double of this file: its tensors are in the CPU's memory, but they
 have no numpy(), and mix with no others. With both, every transfer is written down."""
+
 import copy
 import os
 import warnings
@@ -48,9 +49,14 @@ class Double(torch.overrides.TorchFunctionMode):
         return func(*args, **kwargs)
 
     def to(self, tensor, *wanted, non_blocking=False):
-        device = next((torch.device(x) if isinstance(x, str) else x for x in wanted if isinstance(x, (str, torch.device))), None)
+        device = next(
+            (torch.device(x) if isinstance(x, str) else x for x in wanted if isinstance(x, (str, torch.device))), None
+        )
         dtype = next((x for x in wanted if isinstance(x, torch.dtype)), None)
-        to_there, is_there = device == PLACE if device is not None else isinstance(tensor, OnDevice), isinstance(tensor, OnDevice)
+        to_there, is_there = (
+            device == PLACE if device is not None else isinstance(tensor, OnDevice),
+            isinstance(tensor, OnDevice),
+        )
         if to_there != is_there:
             self.moved.append((to_there, tensor.numel() * tensor.element_size()))
             tensor = tensor.as_subclass(OnDevice if to_there else torch.Tensor)
@@ -72,6 +78,7 @@ class Observed:
             if result.device != tensor.device:
                 self.moved.append((result.device.type != "cpu", result.numel() * result.element_size()))
             return result
+
         return called
 
     def __enter__(self):
@@ -136,8 +143,25 @@ def assert_equal(value, here, other, there):
 
 
 #: One of each family: score functions, sets, enumeration, coupled samples, relaxations, control variates, learners.
-FAMILIES = ["rloo[samples=4]", "nvil", "moving_baseline", "unordered_set", "sum_and_sample", "stratified[samples=4]", "exact", "straight_through",
-            "gumbel_softmax", "st_gumbel", "reinmax", "gapped_st", "rebar[samples=2]", "relax", "muprop", "double_cv[alpha=-0.5]", "self_critic"]
+FAMILIES = [
+    "rloo[samples=4]",
+    "nvil",
+    "moving_baseline",
+    "unordered_set",
+    "sum_and_sample",
+    "stratified[samples=4]",
+    "exact",
+    "straight_through",
+    "gumbel_softmax",
+    "st_gumbel",
+    "reinmax",
+    "gapped_st",
+    "rebar[samples=2]",
+    "relax",
+    "muprop",
+    "double_cv[alpha=-0.5]",
+    "self_critic",
+]
 
 
 @pytest.mark.parametrize("spec", FAMILIES)
@@ -160,7 +184,9 @@ def test_bits_on_a_device(spec):
     assert_equal(value, here, other, there)
 
 
-@pytest.mark.parametrize("spec", ["rloo[samples=4]", "unordered_set[samples=3]", "exact", "simple", "gumbel_top_k", "implicit_mle"])
+@pytest.mark.parametrize(
+    "spec", ["rloo[samples=4]", "unordered_set[samples=3]", "exact", "simple", "gumbel_top_k", "implicit_mle"]
+)
 def test_subsets_on_a_device(spec):
     here, there = both()
     value = expectation(here[0], square(here[1]), spec, subset=2, seed=3)
@@ -271,7 +297,10 @@ def test_compare_and_monitor_on_a_device(tmp_path):
     here, there = both()
     names = ["reinforce", "rloo[samples=4]", "straight_through", "nvil", "rebar"]
     with device():
-        step = [lambda estimator, logits=logits, weight=weight: expectation(logits, square(weight), estimator).mean() for logits, weight in (here, there)]
+        step = [
+            lambda estimator, logits=logits, weight=weight: expectation(logits, square(weight), estimator).mean()
+            for logits, weight in (here, there)
+        ]
         one = compare(step[0], {"logits": here[0], "weight": here[1]}, names, replicates=16, warmup=4)
         two = compare(step[1], {"logits": there[0], "weight": there[1]}, names, replicates=16, warmup=4)
         monitor = Monitor(step[1], there, names[:2], every=2, replicates=8)
@@ -289,8 +318,16 @@ def test_what_moves_in_a_comparison():
     """Besides the transfers of the step, one for each gradient: all parts of it, with the loss."""
     logits, weight = [moved(x) for x in leaves()]
     with device() as seen:
-        compare(None, [logits, weight], {"one": lambda: ((logits * torch.ones_like(logits)).sum() * weight).sum()}, replicates=8, reference=None)
-    assert seen.moved == [(False, 4 * (24 + 6 + 1))] * (8 + 3)  # two to see whether the seed determines it, one whether options are rare
+        compare(
+            None,
+            [logits, weight],
+            {"one": lambda: ((logits * torch.ones_like(logits)).sum() * weight).sum()},
+            replicates=8,
+            reference=None,
+        )
+    assert seen.moved == [(False, 4 * (24 + 6 + 1))] * (
+        8 + 3
+    )  # two to see whether the seed determines it, one whether options are rare
 
 
 @pytest.mark.parametrize("place", ["cpu", "device"])
@@ -303,7 +340,12 @@ def test_short_formats(dtype, place):
         mine = [moved(x) for x in mine] if place == "device" else mine
         seen = []
         with device():
-            value = expectation(mine[0], lambda z, example: seen.append(z.dtype) or ((z.float().flatten(1) @ mine[1].float()) ** 2), spec, seed=3)
+            value = expectation(
+                mine[0],
+                lambda z, example: seen.append(z.dtype) or ((z.float().flatten(1) @ mine[1].float()) ** 2),
+                spec,
+                seed=3,
+            )
             with episode(4, SITES, spec, seed=3) as e:
                 network_of(e, mine[0], mine[1])
         other = expectation(wide[0], square(wide[1]), spec, seed=3)
@@ -330,7 +372,9 @@ def test_autocast(spec):
         value = found()
     other = found()
     torch.testing.assert_close(value, other, rtol=0.05, atol=0.05)
-    for one, two in zip(torch.autograd.grad(value.mean(), [logits, layer.weight]), torch.autograd.grad(other.mean(), [logits, layer.weight])):
+    for one, two in zip(
+        torch.autograd.grad(value.mean(), [logits, layer.weight]), torch.autograd.grad(other.mean(), [logits, layer.weight])
+    ):
         torch.testing.assert_close(one, two, rtol=0.1, atol=0.1)
 
 
@@ -347,7 +391,10 @@ def test_a_compiled_function_has_a_break(spec):
         return value.mean() + e.expected_loss.mean()
 
     compiled = torch.compile(loss, backend="eager")
-    for one, two in zip(torch.autograd.grad(compiled(logits, weight), [logits, weight]), torch.autograd.grad(loss(logits, weight), [logits, weight])):
+    for one, two in zip(
+        torch.autograd.grad(compiled(logits, weight), [logits, weight]),
+        torch.autograd.grad(loss(logits, weight), [logits, weight]),
+    ):
         torch.testing.assert_close(one, two)
 
 
@@ -369,7 +416,9 @@ def test_a_default_device_does_not_matter(spec):
         value = expectation(logits, square(weight), spec)
         with episode(4, SITES, spec) as e:
             network_of(e, logits, weight)
-        return (value + e.expected_loss).detach(), compare(lambda s: expectation(logits, square(weight), s).mean(), [weight], [spec], replicates=8)[spec].variance
+        return (value + e.expected_loss).detach(), compare(
+            lambda s: expectation(logits, square(weight), s).mean(), [weight], [spec], replicates=8
+        )[spec].variance
 
     value = found()
     torch.set_default_device(NAME or "meta")

@@ -1,4 +1,5 @@
 """Training in several processes, with recomputed activations, and with copies of an estimator."""
+
 import copy
 import os
 import pickle
@@ -22,8 +23,15 @@ SCRIPT = Path(__file__).with_name("ddp_process.py")
 def processes(tmp_path_factory):
     """The gradients that the processes found."""
     folder = tmp_path_factory.mktemp("ddp")
-    running = [subprocess.Popen([sys.executable, str(SCRIPT), str(rank), str(folder)], stderr=subprocess.PIPE, text=True,
-                                env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}) for rank in range(ddp.RANKS)]
+    running = [
+        subprocess.Popen(
+            [sys.executable, str(SCRIPT), str(rank), str(folder)],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+        )
+        for rank in range(ddp.RANKS)
+    ]
     said = [process.communicate()[1] for process in running]
     assert all(process.returncode == 0 for process in running), said
     return [torch.load(folder / f"{rank}.pt") for rank in range(ddp.RANKS)]
@@ -35,7 +43,9 @@ def assert_all_close(ours, theirs):
         torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("way, spec", [("parts of a batch", "rloo[samples=2]"), ("straight_through", "straight_through"), ("rebar", "rebar")])
+@pytest.mark.parametrize(
+    "way, spec", [("parts of a batch", "rloo[samples=2]"), ("straight_through", "straight_through"), ("rebar", "rebar")]
+)
 def test_two_processes_with_parts_of_a_batch_are_one_with_all_of_it(processes, way, spec):
     """The ids of the examples determine their noise, whichever process draws it."""
     whole = ddp.gradients(ddp.Network(spec), torch.arange(ddp.E), 5)
@@ -68,6 +78,7 @@ def test_a_learner_of_the_users_optimiser_is_the_same_in_all_processes(processes
 def test_recomputed_activations(spec, reentrant):
     """Of a block with draws: PyTorch restores its generator, so the second run draws the same. Of the loss alone, too."""
     from torch.utils.checkpoint import checkpoint
+
     weight = torch.randn(3, 2, 3, generator=torch.Generator().manual_seed(3)).requires_grad_()
     scale = torch.randn(6, generator=torch.Generator().manual_seed(4)).requires_grad_()
 
@@ -96,7 +107,9 @@ def test_recomputed_activations(spec, reentrant):
         return [weight.grad, scale.grad]
 
     assert_all_close(gradients(whole), gradients(lambda: block(weight)))
-    assert_all_close(gradients(of_the_loss), gradients(lambda: expectation(torch.tanh(weight), lambda z, example: loss(z), spec).mean()))
+    assert_all_close(
+        gradients(of_the_loss), gradients(lambda: expectation(torch.tanh(weight), lambda z, example: loss(z), spec).mean())
+    )
 
 
 def test_a_copy_and_a_pickle_go_on_as_the_estimator_does():

@@ -1,4 +1,5 @@
 """Errors are one-line messages, exceptions of a user's function are passed through, and no reference is kept."""
+
 import gc
 import os
 import resource
@@ -20,30 +21,33 @@ def zeros(options):
     return np.zeros(len(options))
 
 
-@pytest.mark.parametrize("logits, f, spec, said", [
-    (LOGITS, TABLE, "rlo", r'unknown estimator "rlo" \(did you mean "rloo"\?\)'),
-    (LOGITS, TABLE, "rloo[samples=1]", "rloo: samples must be at least 2, got 1"),
-    (LOGITS, TABLE, "disarm", "disarm: needs bits.*3 options"),
-    (LOGITS, TABLE, "vimco", "vimco: the model has no learned posterior"),
-    (LOGITS, TABLE, "pathwise", "pathwise: "),
-    (LOGITS, TABLE[:2], "rloo", r"a table of 2 columns with 3 options has shape \[3, 3\], got \[2, 3\]"),
-    (LOGITS, "a table", "rloo", "neither a function nor a table of real numbers but str"),
-    (LOGITS, np.where(TABLE == 4, np.nan, TABLE), "rloo", "the table has an entry that is not a finite number"),
-    ([[0, np.nan, 1]], np.zeros(3), "rloo", r"logits: entry \[0, 1\] is nan"),
-    ([0, -np.inf, 1], np.zeros(3), "rloo", r"logits: entry \[1\] is -inf"),
-    ([[[0, 1], [0, np.inf]]], np.zeros((2, 2)), "rloo", r"logits: entry \[0, 1, 1\] is inf"),
-    ([-np.inf, -np.inf], np.zeros(2), "rloo", r"all options of entry \[0\] are -inf"),
-    (np.zeros((2, 0)), zeros, "rloo", r"logits have shape \[2, 0\]"),
-    (np.zeros((1, 1, 1, 2)), zeros, "rloo", r"logits have shape \[1, 1, 1, 2\]"),
-    (["a", "b"], zeros, "rloo", "is not a type of real numbers"),
-    (LOGITS, lambda options: np.zeros((len(options), 1)), "rloo", r"losses of shape \[\d+, 1\], expected \[\d+\]"),
-    (LOGITS, lambda options: 1.0, "rloo", r"losses of shape \[\], expected"),
-    (LOGITS, lambda options: None, "rloo", "losses"),
-    (LOGITS, lambda options: ["a"] * len(options), "rloo", "are list, not an array of real numbers"),
-    (LOGITS, lambda options: np.full(len(options), 1j), "rloo", "are ndarray, not an array of real numbers"),
-    (LOGITS, TABLE * 1j, "rloo", "neither a function nor a table of real numbers but ndarray"),
-    (np.zeros((5, 2, 1)), zeros, "rloo", r"logits of shape \[5, 2, 1\] have one option.*stack zeros and l"),
-])
+@pytest.mark.parametrize(
+    "logits, f, spec, said",
+    [
+        (LOGITS, TABLE, "rlo", r'unknown estimator "rlo" \(did you mean "rloo"\?\)'),
+        (LOGITS, TABLE, "rloo[samples=1]", "rloo: samples must be at least 2, got 1"),
+        (LOGITS, TABLE, "disarm", "disarm: needs bits.*3 options"),
+        (LOGITS, TABLE, "vimco", "vimco: the model has no learned posterior"),
+        (LOGITS, TABLE, "pathwise", "pathwise: "),
+        (LOGITS, TABLE[:2], "rloo", r"a table of 2 columns with 3 options has shape \[3, 3\], got \[2, 3\]"),
+        (LOGITS, "a table", "rloo", "neither a function nor a table of real numbers but str"),
+        (LOGITS, np.where(TABLE == 4, np.nan, TABLE), "rloo", "the table has an entry that is not a finite number"),
+        ([[0, np.nan, 1]], np.zeros(3), "rloo", r"logits: entry \[0, 1\] is nan"),
+        ([0, -np.inf, 1], np.zeros(3), "rloo", r"logits: entry \[1\] is -inf"),
+        ([[[0, 1], [0, np.inf]]], np.zeros((2, 2)), "rloo", r"logits: entry \[0, 1, 1\] is inf"),
+        ([-np.inf, -np.inf], np.zeros(2), "rloo", r"all options of entry \[0\] are -inf"),
+        (np.zeros((2, 0)), zeros, "rloo", r"logits have shape \[2, 0\]"),
+        (np.zeros((1, 1, 1, 2)), zeros, "rloo", r"logits have shape \[1, 1, 1, 2\]"),
+        (["a", "b"], zeros, "rloo", "is not a type of real numbers"),
+        (LOGITS, lambda options: np.zeros((len(options), 1)), "rloo", r"losses of shape \[\d+, 1\], expected \[\d+\]"),
+        (LOGITS, lambda options: 1.0, "rloo", r"losses of shape \[\], expected"),
+        (LOGITS, lambda options: None, "rloo", "losses"),
+        (LOGITS, lambda options: ["a"] * len(options), "rloo", "are list, not an array of real numbers"),
+        (LOGITS, lambda options: np.full(len(options), 1j), "rloo", "are ndarray, not an array of real numbers"),
+        (LOGITS, TABLE * 1j, "rloo", "neither a function nor a table of real numbers but ndarray"),
+        (np.zeros((5, 2, 1)), zeros, "rloo", r"logits of shape \[5, 2, 1\] have one option.*stack zeros and l"),
+    ],
+)
 @pytest.mark.parametrize("call", [hardgrad.gradient, hardgrad.moments])
 def test_refusals(call, logits, f, spec, said):
     with pytest.raises(hardgrad.UsageError, match=said) as refusal:
@@ -61,7 +65,9 @@ def test_more_refusals():
         hardgrad.moments(LOGITS, TABLE, "rloo[samples=30]", cap=1e4)
     with pytest.raises(hardgrad.UsageError, match="derivatives of shape"):
         hardgrad.gradient(LOGITS, lambda w: (np.zeros(len(w)), np.zeros(len(w))), "gumbel_softmax", takes="weights")
-    with pytest.raises(hardgrad.UsageError, match=r"gumbel_softmax differentiates the loss in the weights: return \(losses, deriv"):
+    with pytest.raises(
+        hardgrad.UsageError, match=r"gumbel_softmax differentiates the loss in the weights: return \(losses, deriv"
+    ):
         hardgrad.gradient(LOGITS, lambda w: np.zeros(len(w)), "gumbel_softmax", takes="weights")
     for call in (hardgrad.moments, hardgrad.gradient):
         with pytest.raises(hardgrad.NotFinite, match="the loss of row 0.* is nan, not a finite number") as refusal:
@@ -102,8 +108,22 @@ def test_a_derivative_that_raises_comes_out():
 
     for spec in ("gumbel_softmax", "rebar"):  # differentiated at the end, and during the run
         with pytest.raises(Ours, match="no derivative"):
-            _core.draw_double(hardgrad.Estimator(spec), LOGITS[None], 2, 0, None, None, None,
-                              lambda choice, example, differentiable: (np.zeros(len(example)), pull), True, 0, False, True, False, None)
+            _core.draw_double(
+                hardgrad.Estimator(spec),
+                LOGITS[None],
+                2,
+                0,
+                None,
+                None,
+                None,
+                lambda choice, example, differentiable: (np.zeros(len(example)), pull),
+                True,
+                0,
+                False,
+                True,
+                False,
+                None,
+            )
 
 
 def test_nothing_is_kept():
@@ -119,7 +139,7 @@ def test_nothing_is_kept():
     kept = []
     for spec in ("rloo", "rebar", "muprop", "gumbel_softmax"):
         for fails in (False, True):
-            for call in (hardgrad.gradient, hardgrad.moments)[:1 + (spec != "rebar")]:  # rebar's quadrature has many nodes
+            for call in (hardgrad.gradient, hardgrad.moments)[: 1 + (spec != "rebar")]:  # rebar's quadrature has many nodes
                 f = Function(fails)
                 try:
                     call(LOGITS[:1, :2], f, spec, takes="weights")
@@ -133,6 +153,7 @@ def test_nothing_is_kept():
 
 def test_many_calls_take_no_memory():
     """A leak of the arrays of a call would show: they take some kilobytes."""
+
     def f(options):
         return options.sum(axis=1).astype(float)
 
@@ -161,7 +182,9 @@ def test_threads_do_not_mix():
 
     def work(seed):
         for _ in range(20):
-            found[seed] = hardgrad.gradient(LOGITS, lambda options: TABLE[options[:, 0], options[:, 1]], "rloo[samples=8]", seed).value
+            found[seed] = hardgrad.gradient(
+                LOGITS, lambda options: TABLE[options[:, 0], options[:, 1]], "rloo[samples=8]", seed
+            ).value
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
     for thread in threads:
@@ -203,7 +226,13 @@ def test_peaked_probabilities_end_no_process_and_give_no_nan():
     """Of options whose probabilities underflow, of every estimator."""
     bad, tried = [], 0
     for spec in hardgrad.estimators():
-        for logits, losses in (([800.0, 0, 0], [1.0, 4, 2]), ([0, 95.0], [1.0, 4]), ([700.0, -700, 699], [1.0, 4, 2]), ([[800.0, 0, 0], [0, -800.0, 0]], TABLE)):
+        for logits, losses in (
+            ([800.0, 0, 0], [1.0, 4, 2]),
+            ([0, 95.0], [1.0, 4]),
+            ([700.0, -700, 699], [1.0, 4, 2]),
+            ([[800.0, 0, 0], [0, -800.0, 0]], TABLE),
+        ):
+
             def moments():
                 of = hardgrad.moments(logits, losses, spec, cap=5e3)
                 return "finite" if np.isfinite(of.mean).all() and np.isfinite(of.variance).all() else "not finite"

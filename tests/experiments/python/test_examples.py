@@ -1,4 +1,5 @@
 """The examples run, and give the results in their descriptions."""
+
 import importlib.util
 import os
 from pathlib import Path

@@ -1,12 +1,27 @@
 """One estimate: equals the program's with the same seed, and agrees with its samples."""
+
 import numpy as np
 import pytest
 
 import hardgrad
 from problem import LOGITS, dumped, probabilities, table
 
-TEN = ["reinforce", "rloo[samples=4]", "arsm", "disarm_tree", "unordered_set", "sum_and_sample", "straight_through", "gumbel_softmax",
-       "rebar", "reinmax", "relax", "double_cv[alpha=0.5]", "stratified[samples=4]", "exact"]
+TEN = [
+    "reinforce",
+    "rloo[samples=4]",
+    "arsm",
+    "disarm_tree",
+    "unordered_set",
+    "sum_and_sample",
+    "straight_through",
+    "gumbel_softmax",
+    "rebar",
+    "reinmax",
+    "relax",
+    "double_cv[alpha=0.5]",
+    "stratified[samples=4]",
+    "exact",
+]
 
 
 def test_the_estimates_are_the_programs(tmp_path):
@@ -31,8 +46,7 @@ def test_functions_and_tables_give_the_same():
         return losses[options[:, 0], options[:, 1]]
 
     def of_weights(w):  # multilinear, like a table
-        return (np.einsum("ri,rj,ij->r", w[:, 0], w[:, 1], losses),
-                np.stack([w[:, 1] @ losses.T, w[:, 0] @ losses], axis=1))
+        return (np.einsum("ri,rj,ij->r", w[:, 0], w[:, 1], losses), np.stack([w[:, 1] @ losses.T, w[:, 0] @ losses], axis=1))
 
     for spec in TEN:
         by_table = hardgrad.gradient(LOGITS, losses, spec, 3)

@@ -1,4 +1,5 @@
 """hardgrad.jax: inside jit, equal to `hardgrad.torch` with the same seed; without JAX it is skipped."""
+
 import numpy as np
 import pytest
 
@@ -16,15 +17,24 @@ import hardgrad.torch  # noqa: E402
 
 LOGITS = np.random.default_rng(0).standard_normal((5, 2, 3))
 WEIGHT = np.random.default_rng(1).standard_normal((6, 4))
-SPECS = ["reinforce", "rloo[samples=4]", "disarm_tree", "carms[samples=4]", "stratified[samples=3]", "unordered_set", "sum_and_sample",
-         "local_expectation", "exact"]
+SPECS = [
+    "reinforce",
+    "rloo[samples=4]",
+    "disarm_tree",
+    "carms[samples=4]",
+    "stratified[samples=3]",
+    "unordered_set",
+    "sum_and_sample",
+    "local_expectation",
+    "exact",
+]
 
 
 def in_torch(spec, seed, logits=LOGITS, **named):
     given = [torch.tensor(x, requires_grad=True) for x in (logits, WEIGHT)]
 
     def f(z, *example):
-        x = torch.tanh(z.flatten(1) @ given[1][:z[0].numel()])
+        x = torch.tanh(z.flatten(1) @ given[1][: z[0].numel()])
         return x.square().sum(1) + (example[0] * x[:, 0] if example else 0)
 
     value = hardgrad.torch.expectation(given[0], f, spec, seed=seed, **named)
@@ -33,7 +43,7 @@ def in_torch(spec, seed, logits=LOGITS, **named):
 
 def loss(logits, weight, seed, spec, **named):
     def f(z, *example):
-        x = jnp.tanh(z.reshape(len(z), -1) @ weight[:z[0].size])
+        x = jnp.tanh(z.reshape(len(z), -1) @ weight[: z[0].size])
         return (x**2).sum(1) + (example[0] * x[:, 0] if example else 0)
 
     value = hardgrad.jax.expectation(logits, f, spec, seed=seed, **named)
@@ -54,7 +64,9 @@ def test_equal_to_pytorch_inside_jit(spec):
 
 def test_shapes_bits_and_options():
     for logits in (LOGITS[0, 0], LOGITS[0]):
-        slopes, value = jax.jit(jax.grad(loss, (0, 1), has_aux=True), static_argnames="spec")(logits, WEIGHT, 3, spec="rloo[samples=4]")
+        slopes, value = jax.jit(jax.grad(loss, (0, 1), has_aux=True), static_argnames="spec")(
+            logits, WEIGHT, 3, spec="rloo[samples=4]"
+        )
         theirs, other = in_torch("rloo[samples=4]", 3, logits)
         np.testing.assert_allclose(value, theirs, rtol=1e-9)
         np.testing.assert_allclose(slopes[0], other[0], rtol=1e-9, atol=1e-12)
@@ -67,20 +79,26 @@ def test_shapes_bits_and_options():
     other = in_torch("rloo[samples=4]", 3)[0]
     assert value.dtype == slopes[0].dtype == jnp.float32 and np.allclose(value, other, rtol=1e-5)
     seen = []
-    hardgrad.jax.expectation(LOGITS, lambda z, example: seen.append(z) or z.sum(1) * 1.0, "rloo[samples=4]", seed=1, takes="options")
+    hardgrad.jax.expectation(
+        LOGITS, lambda z, example: seen.append(z) or z.sum(1) * 1.0, "rloo[samples=4]", seed=1, takes="options"
+    )
     assert seen[0].shape == (20, 2) and seen[0].dtype == jnp.int32
 
 
 @pytest.mark.parametrize("spec", ["rloo[samples=4]", "unordered_set[samples=3]", "exact"])
 def test_subsets(spec):
     """Two of three options, in both columns."""
-    slopes, value = jax.jit(jax.grad(loss, (0, 1), has_aux=True), static_argnames=("spec", "subset"))(LOGITS, WEIGHT, 3, spec=spec, subset=2)
+    slopes, value = jax.jit(jax.grad(loss, (0, 1), has_aux=True), static_argnames=("spec", "subset"))(
+        LOGITS, WEIGHT, 3, spec=spec, subset=2
+    )
     theirs, other = in_torch(spec, 3, subset=2)
     np.testing.assert_allclose(value, theirs, rtol=1e-10)
     for one, two in zip(slopes, other):
         np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)
     seen = []
-    hardgrad.jax.expectation(LOGITS, lambda z, example: seen.append(z) or z.sum((1, 2)) * 1.0, "rloo[samples=4]", seed=1, takes="options", subset=2)
+    hardgrad.jax.expectation(
+        LOGITS, lambda z, example: seen.append(z) or z.sum((1, 2)) * 1.0, "rloo[samples=4]", seed=1, takes="options", subset=2
+    )
     assert seen[0].shape == (20, 2, 2) and (seen[0][..., 0] < seen[0][..., 1]).all()
     with pytest.raises(hardgrad.UsageError, match="from 1 to the 3 that there are, got 4"):
         loss(LOGITS, WEIGHT, 1, spec, subset=4)
@@ -88,17 +106,26 @@ def test_subsets(spec):
 
 def test_training_inside_one_loop():
     """A bit that should be off, by 200 steps of a compiled loop with a new seed at each."""
+
     def step(i, logits):
-        return logits - 0.5 * jax.grad(lambda x: hardgrad.jax.expectation(x, lambda z: z[:, 0, 1] ** 2, "rloo[samples=4]", seed=i))(logits)
+        return logits - 0.5 * jax.grad(
+            lambda x: hardgrad.jax.expectation(x, lambda z: z[:, 0, 1] ** 2, "rloo[samples=4]", seed=i)
+        )(logits)
 
     trained = jax.jit(lambda x: jax.lax.fori_loop(0, 200, step, x))(jnp.zeros(2))
     assert jax.nn.softmax(trained)[1] < 0.05
 
 
-@pytest.mark.parametrize("spec, said", [
-    ("gumbel_softmax", "gumbel_softmax replaces choices by weights: hardgrad.jax has estimators with hard choices"),
-    ("rebar", "rebar replaces choices by weights"), ("nvil", "nvil learns: hardgrad.jax has estimators that run it once"),
-    ("self_critic", "self_critic runs the network more than once"), ("rlo", "unknown estimator")])
+@pytest.mark.parametrize(
+    "spec, said",
+    [
+        ("gumbel_softmax", "gumbel_softmax replaces choices by weights: hardgrad.jax has estimators with hard choices"),
+        ("rebar", "rebar replaces choices by weights"),
+        ("nvil", "nvil learns: hardgrad.jax has estimators that run it once"),
+        ("self_critic", "self_critic runs the network more than once"),
+        ("rlo", "unknown estimator"),
+    ],
+)
 def test_refusals(spec, said):
     with pytest.raises(hardgrad.UsageError, match=said):
         loss(LOGITS, WEIGHT, 1, spec)

@@ -1,4 +1,5 @@
 """hardgrad.jax.compare: equal to `hardgrad.torch.compare` on the same network, and without PyTorch; without JAX it is skipped."""
+
 import os
 import re
 import subprocess
@@ -24,7 +25,12 @@ from hardgrad.jax.compare import Tree  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 X, ENCODER, DECODER, BIAS = (RANDOM.standard_normal(shape) for shape in ((4, 3), (3, 3), (3, 3), 3))
-TREE = {"params": {"decoder": {"bias": jnp.asarray(BIAS), "weight": jnp.asarray(DECODER)}, "encoder": {"weight": jnp.asarray(ENCODER)}}}
+TREE = {
+    "params": {
+        "decoder": {"bias": jnp.asarray(BIAS), "weight": jnp.asarray(DECODER)},
+        "encoder": {"weight": jnp.asarray(ENCODER)},
+    }
+}
 SPECS = ["reinforce", "rloo[samples=2]", "disarm", "stratified[samples=3]"]
 
 
@@ -34,6 +40,7 @@ def loss(tree, estimator, seed):
 
     def f(bits, example):
         return ((jnp.tanh(bits @ of["decoder"]["weight"] + of["decoder"]["bias"]) - jnp.asarray(X)[example]) ** 2).sum(1)
+
     return hardgrad.jax.expectation(X @ of["encoder"]["weight"], f, estimator, bits=True, seed=seed).mean()
 
 
@@ -49,6 +56,7 @@ class InTorch:
 
         def f(bits, example):
             return (torch.tanh(bits @ self.decoder + self.bias) - x[example]).square().sum(1)
+
         seed = torch.initial_seed() & 0xFFFFFFFF  # the 32 bits that JAX gets
         return hardgrad.torch.expectation(x @ self.encoder, f, estimator, bits=True, seed=seed).mean()
 
@@ -60,7 +68,11 @@ def test_moments_are_those_of_pytorch(tmp_path):
     assert ours.reference == theirs.reference == "exact, without noise" and ours.parameters == theirs.parameters == 21
     assert not ours.notes and ours.rank == theirs.rank and ours.best == theirs.best and ours.ties == theirs.ties
     for one, other in zip(ours, theirs):
-        assert one.estimator == other.estimator and one.notes == other.notes and list(one.groups) == list(other.groups) == ["decoder", "encoder"]
+        assert (
+            one.estimator == other.estimator
+            and one.notes == other.notes
+            and list(one.groups) == list(other.groups) == ["decoder", "encoder"]
+        )
         for name, value in other.numbers.items():
             if "seconds" not in name and "time" not in name:
                 assert one.numbers[name] == pytest.approx(value, rel=1e-6, abs=1e-9, nan_ok=True), (one.estimator, name)
@@ -73,9 +85,14 @@ def test_moments_are_those_of_pytorch(tmp_path):
     figures = [re.sub(r"[\d.]+ s\b", "", str(found)).split("\n\n", 1)[1] for found in (ours, theirs)]  # without the column ms
     assert figures[0] == figures[1] and "decoder: relative bias" in figures[0]
     data = ours.to_xarray()
-    assert set(data) == set(theirs.to_xarray()) and set(data.task.values) == {"jax"} and data.parameter_group.values.tolist() == ["decoder", "encoder"]
+    assert (
+        set(data) == set(theirs.to_xarray())
+        and set(data.task.values) == {"jax"}
+        and data.parameter_group.values.tolist() == ["decoder", "encoder"]
+    )
     ours.save(tmp_path / "jax.h5")
     from hardgrad.analysis import load
+
     with pytest.warns(match="no seal"):
         np.testing.assert_array_equal(load(tmp_path / "jax.h5").variance.values, data.variance.values)
 
@@ -96,10 +113,19 @@ def test_a_wrong_loss_is_found_and_gradients_stand_beside_losses():
         log_p = (bits * logits - jnp.logaddexp(0, logits)).sum(1)
         return (errors + jax.lax.stop_gradient(errors) * log_p).mean()
 
-    comparison = hardgrad.jax.compare(loss, TREE, {"right": "rloo[samples=4]", "mine": mine, "wrong": wrong, "by hand": by_hand}, replicates=600, seed=1)
+    comparison = hardgrad.jax.compare(
+        loss, TREE, {"right": "rloo[samples=4]", "mine": mine, "wrong": wrong, "by hand": by_hand}, replicates=600, seed=1
+    )
     low, high = comparison["wrong"].intervals["relative_bias"]
-    assert low <= 0.1 <= high and 0.05 < low and comparison.biased("wrong") and not any(map(comparison.biased, ("right", "mine", "by hand")))
-    assert comparison["mine"].variance == pytest.approx(comparison["right"].variance, rel=1e-9) and comparison["right"].rows == 16
+    assert (
+        low <= 0.1 <= high
+        and 0.05 < low
+        and comparison.biased("wrong")
+        and not any(map(comparison.biased, ("right", "mine", "by hand")))
+    )
+    assert (
+        comparison["mine"].variance == pytest.approx(comparison["right"].variance, rel=1e-9) and comparison["right"].rows == 16
+    )
     assert np.isnan(comparison["by hand"].rows) and comparison.by == "seconds"
 
 
@@ -108,16 +134,28 @@ def test_rows_are_counted_inside_loops_and_compiled_functions():
     compiled(TREE, "rloo[samples=2]", 1)  # traced before, so that only its callbacks run
 
     def several(tree, estimator, seed):
-        return sum(compiled(tree, estimator, seed + k) for k in range(2)) + jax.lax.map(lambda k: loss(tree, estimator, k), seed + jnp.arange(3)).sum()
+        return (
+            sum(compiled(tree, estimator, seed + k) for k in range(2))
+            + jax.lax.map(lambda k: loss(tree, estimator, k), seed + jnp.arange(3)).sum()
+        )
 
     comparison = hardgrad.jax.compare(several, TREE, ["rloo[samples=2]"], replicates=3, reference=None)
     assert comparison["rloo[samples=2]"].rows == 5 * 8
-    assert "does not use it, but rloo[samples=2]" in str(hardgrad.jax.compare(lambda tree, estimator, seed: loss(tree, "rloo[samples=2]", seed), TREE,
-                                                                             ["reinforce", "rloo"], replicates=3, reference=None))
+    assert "does not use it, but rloo[samples=2]" in str(
+        hardgrad.jax.compare(
+            lambda tree, estimator, seed: loss(tree, "rloo[samples=2]", seed),
+            TREE,
+            ["reinforce", "rloo"],
+            replicates=3,
+            reference=None,
+        )
+    )
 
 
-PEAKED = {"logits": jnp.log(jnp.asarray([[0.990, 0.006, 0.003, 0.001], [0.004, 0.002, 0.992, 0.002]])),
-          "table": jnp.asarray([[0.2, 1.5, -1.0, 3.0], [-0.8, 0.9, 0.3, 2.0]])}
+PEAKED = {
+    "logits": jnp.log(jnp.asarray([[0.990, 0.006, 0.003, 0.001], [0.004, 0.002, 0.992, 0.002]])),
+    "table": jnp.asarray([[0.2, 1.5, -1.0, 3.0], [-0.8, 0.9, 0.3, 2.0]]),
+}
 
 
 def peaked(tree, estimator, seed):
@@ -133,8 +171,10 @@ def test_rare_choices_are_sought():
         return hardgrad.torch.expectation(logits, lambda z: (1 + (z * table).sum((1, 2))) ** 2, estimator, seed=seed)
 
     specs = ["reinforce", "rloo[samples=2]"]
-    ours, theirs = (hardgrad.jax.compare(peaked, PEAKED, specs, replicates=100),
-                    hardgrad.torch.compare(in_torch, {"logits": [logits], "table": [table]}, specs, replicates=100))
+    ours, theirs = (
+        hardgrad.jax.compare(peaked, PEAKED, specs, replicates=100),
+        hardgrad.torch.compare(in_torch, {"logits": [logits], "table": [table]}, specs, replicates=100),
+    )
     for spec in specs:
         for name in ("variance", "squared_bias", "rows", "effective_sample_size"):
             assert ours[spec].numbers[name] == pytest.approx(theirs[spec].numbers[name], rel=1e-6, abs=1e-9), (spec, name)
@@ -152,8 +192,13 @@ def test_rare_choices_are_sought():
         tree = Tree(PEAKED)
         drawn[step] = rare_draws(Drawing(tree, step, np.empty(tree.size)), Plan(0, 100))
     assert drawn == {twice: (1, 4), shared: (0, 0)}
-    halves = [hardgrad.jax.compare(None, PEAKED, {"twice": twice}, reference=None, seed=seed)["twice"].variance for seed in range(6)]
-    whole = [hardgrad.jax.compare(peaked, PEAKED, ["reinforce"], reference=None, seed=seed)["reinforce"].variance for seed in range(6)]
+    halves = [
+        hardgrad.jax.compare(None, PEAKED, {"twice": twice}, reference=None, seed=seed)["twice"].variance for seed in range(6)
+    ]
+    whole = [
+        hardgrad.jax.compare(peaked, PEAKED, ["reinforce"], reference=None, seed=seed)["reinforce"].variance
+        for seed in range(6)
+    ]
     assert np.mean(halves) == pytest.approx(np.mean(whole) / 2, rel=0.25)
     assert compiled(PEAKED, "reinforce", 4) == alone
 
@@ -172,25 +217,57 @@ def test_bad_steps_are_named_and_the_others_kept():
         noise = jax.pure_callback(lambda: np.float64(next(counter)), jax.ShapeDtypeStruct((), float))
         return loss(tree, "rloo", seed) * (1 + noise)
 
-    comparison = hardgrad.jax.compare(loss, TREE, {
-        "fine": "rloo", "sometimes": sometimes, "inside": inside, "random": host, "raises": lambda tree, seed: 1 / 0, "vector": lambda tree, seed: jnp.ones(3),
-        "pair": lambda tree, seed: (jnp.ones(()), jnp.ones(())), "elsewhere": lambda tree, seed: jnp.ones(()), "unknown": "nothing",
-        "relaxed": "gumbel_softmax", "learns": "nvil"}, replicates=60)
-    said = {"random": "same seed its gradients differ.*Take noise from the seed", "raises": "ZeroDivisionError", "vector": r"shape \[3\], expected a scalar loss, or",
-            "pair": "type tuple", "elsewhere": "no gradient reaches any", "unknown": "unknown estimator", "relaxed": "replaces choices by weights",
-            "learns": "nvil learns"}
+    comparison = hardgrad.jax.compare(
+        loss,
+        TREE,
+        {
+            "fine": "rloo",
+            "sometimes": sometimes,
+            "inside": inside,
+            "random": host,
+            "raises": lambda tree, seed: 1 / 0,
+            "vector": lambda tree, seed: jnp.ones(3),
+            "pair": lambda tree, seed: (jnp.ones(()), jnp.ones(())),
+            "elsewhere": lambda tree, seed: jnp.ones(()),
+            "unknown": "nothing",
+            "relaxed": "gumbel_softmax",
+            "learns": "nvil",
+        },
+        replicates=60,
+    )
+    said = {
+        "random": "same seed its gradients differ.*Take noise from the seed",
+        "raises": "ZeroDivisionError",
+        "vector": r"shape \[3\], expected a scalar loss, or",
+        "pair": "type tuple",
+        "elsewhere": "no gradient reaches any",
+        "unknown": "unknown estimator",
+        "relaxed": "replaces choices by weights",
+        "learns": "nvil learns",
+    }
     for name, words in said.items():
-        assert comparison[name].status in ("failed", "skipped") and re.search(words, comparison[name].reason), (name, comparison[name].reason)
+        assert comparison[name].status in ("failed", "skipped") and re.search(words, comparison[name].reason), (
+            name,
+            comparison[name].reason,
+        )
     assert comparison["fine"].replicates == 60
     for name in ("sometimes", "inside"):
         assert 2 <= comparison[name].not_finite <= 30 and comparison[name].replicates == 60 - comparison[name].not_finite
 
 
-@pytest.mark.parametrize("parameters, estimators, named, said", [
-    ({}, ["rloo"], {}, "no array of real numbers"), ({"n": 3}, ["rloo"], {}, "no array of real numbers"),
-    ({"w": "text"}, ["rloo"], {}, r"parameters\['w'\] is of type str"), ({"w": jnp.zeros(2, complex)}, ["rloo"], {}, "complex128"),
-    (TREE, [], {}, "estimators are empty"), (TREE, [3], {}, "type int: give it a name"), (TREE, ["rloo"], {"replicates": 1}, "replicates are 2 to"),
-    (TREE, ["nothing"], {"replicates": 5}, "nothing: .*unknown estimator")])
+@pytest.mark.parametrize(
+    "parameters, estimators, named, said",
+    [
+        ({}, ["rloo"], {}, "no array of real numbers"),
+        ({"n": 3}, ["rloo"], {}, "no array of real numbers"),
+        ({"w": "text"}, ["rloo"], {}, r"parameters\['w'\] is of type str"),
+        ({"w": jnp.zeros(2, complex)}, ["rloo"], {}, "complex128"),
+        (TREE, [], {}, "estimators are empty"),
+        (TREE, [3], {}, "type int: give it a name"),
+        (TREE, ["rloo"], {"replicates": 1}, "replicates are 2 to"),
+        (TREE, ["nothing"], {"replicates": 5}, "nothing: .*unknown estimator"),
+    ],
+)
 def test_refusals(parameters, estimators, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):
         hardgrad.jax.compare(loss, parameters, estimators, **named)
@@ -198,9 +275,14 @@ def test_refusals(parameters, estimators, named, said):
 
 def test_groups_and_what_is_left_out():
     def step(tree, estimator, seed):
-        return hardgrad.jax.expectation(tree[0], lambda z: (z[:, 0] * tree[1]["w"]).sum(1), estimator, seed=seed) * tree[1]["count"]
+        return (
+            hardgrad.jax.expectation(tree[0], lambda z: (z[:, 0] * tree[1]["w"]).sum(1), estimator, seed=seed)
+            * tree[1]["count"]
+        )
 
-    comparison = hardgrad.jax.compare(step, [jnp.zeros(3), {"count": 2, "w": jnp.arange(3.0), "unused": jnp.zeros(2)}], ["rloo"], replicates=10)
+    comparison = hardgrad.jax.compare(
+        step, [jnp.zeros(3), {"count": 2, "w": jnp.arange(3.0), "unused": jnp.zeros(2)}], ["rloo"], replicates=10
+    )
     assert comparison["rloo"].groups == {} and "1 of 4 parameters require no gradient" in comparison.notes[0]
     assert "no gradient reaches 1 of 3 parameters (parameter [1]['unused'], [2])" in comparison["rloo"].notes[0]
 

@@ -1,4 +1,5 @@
 """hardgrad.torch.Estimator: an estimator that learns as a module of a network, against `hardgrad.Estimator` and explicit losses."""
+
 import copy
 import io
 import pickle
@@ -40,7 +41,9 @@ def state_of(module):
 @pytest.mark.parametrize("spec", LEARNERS)
 def test_a_module_learns_as_the_estimator_does(spec):
     module, plain = taught(Estimator(spec, seed=3)), taught(hardgrad.Estimator(spec, seed=3))
-    assert torch.equal(drawn(module, 9), drawn(plain, 9)) and not torch.equal(drawn(module, 9), drawn(Estimator(spec, seed=3), 9))
+    assert torch.equal(drawn(module, 9), drawn(plain, 9)) and not torch.equal(
+        drawn(module, 9), drawn(Estimator(spec, seed=3), 9)
+    )
     module.eval()
     before = state_of(module)
     drawn(module, 10)
@@ -71,8 +74,15 @@ def test_copies_pickles_and_state_dicts_hold_what_was_learned(spec):
 
 def test_its_parameters_have_names_and_sites_make_them_at_once():
     module = Estimator("nvil[samples=2]", Site(options=2, columns=2, state=3), seed=3, dtype=torch.double)
-    assert [name for name, _ in module.named_parameters()] == ["baseline_hidden_weight", "baseline_hidden_bias", "baseline_out_weight", "baseline_out_bias"]
-    assert module.learns and module.baseline_hidden_weight.shape[1] == 3 and not any(x.requires_grad for x in module.parameters())
+    assert [name for name, _ in module.named_parameters()] == [
+        "baseline_hidden_weight",
+        "baseline_hidden_bias",
+        "baseline_out_weight",
+        "baseline_out_bias",
+    ]
+    assert (
+        module.learns and module.baseline_hidden_weight.shape[1] == 3 and not any(x.requires_grad for x in module.parameters())
+    )
     assert torch.equal(taught(module).baseline_out_bias, taught(Estimator("nvil[samples=2]", seed=3)).baseline_out_bias)
     assert not list(Estimator("rloo[samples=4]", Site(options=2)).parameters()) and "nvil" in repr(module)
     before = drawn(module, 7)
@@ -133,11 +143,19 @@ def test_in_episodes_in_moments_and_in_comparisons():
     held = Estimator("moving_baseline")
     for _ in range(200):
         expectation(torch.tensor([[0.0, 0.5]], dtype=torch.double, requires_grad=True), lambda z: 10 + z[:, 0, 1], held)
-    fresh, now = (hardgrad.moments([0.0, 0.5], np.array([10.0, 11.0]), x).variance.sum() for x in (Estimator("moving_baseline").core, held.core))
+    fresh, now = (
+        hardgrad.moments([0.0, 0.5], np.array([10.0, 11.0]), x).variance.sum()
+        for x in (Estimator("moving_baseline").core, held.core)
+    )
     assert now < 0.05 * fresh
     before = state_of(held)
     logits = torch.tensor([0.0, 0.5], dtype=torch.double, requires_grad=True)
-    result = compare(lambda estimator: expectation(logits, lambda z: 10 + z[:, 0, 1], estimator), [logits], [held, "reinforce"], replicates=60)
+    result = compare(
+        lambda estimator: expectation(logits, lambda z: 10 + z[:, 0, 1], estimator),
+        [logits],
+        [held, "reinforce"],
+        replicates=60,
+    )
     assert result["moving_baseline"].variance < 0.2 * result["reinforce"].variance and state_of(held) == before
 
 

@@ -1,4 +1,5 @@
 """Exact moments against the program's, and against explicit sums."""
+
 import itertools
 
 import numpy as np
@@ -30,9 +31,12 @@ def test_every_estimator_has_the_moments_that_the_program_has(tmp_path, model, l
         except hardgrad.UsageError as refusal:
             refused[spec] = str(refusal)
     for spec, said in refused.items():
-        assert any(reason in said for reason in ("posterior", "needs", "exact moments", "dream", "bits", "more than the")), (spec, said)
+        assert any(reason in said for reason in ("posterior", "needs", "exact moments", "dream", "bits", "more than the")), (
+            spec,
+            said,
+        )
     theirs = {found["estimator"]: found for found in measured(ours, model)}
-    assert len(ours) >= fewest and theirs.keys() == ours.keys(), (sorted(refused.items()))
+    assert len(ours) >= fewest and theirs.keys() == ours.keys(), sorted(refused.items())
     for spec, of in ours.items():
         found = theirs[spec]
         assert found["status"] == "ok" and of.target.split("[")[0] == found["target"]
@@ -40,7 +44,7 @@ def test_every_estimator_has_the_moments_that_the_program_has(tmp_path, model, l
         scale = 1e-9 * (1 + np.abs(of.mean).max())
         np.testing.assert_allclose(take(of.mean), found["mean_gradient"]["bits.logits"], atol=scale, err_msg=spec)
         np.testing.assert_allclose(take(of.variance).sum(), found["variance"], rtol=1e-8, atol=1e-18, err_msg=spec)
-        np.testing.assert_allclose((take(of.bias)**2).sum(), found["squared_bias"], rtol=1e-6, atol=1e-18, err_msg=spec)
+        np.testing.assert_allclose((take(of.bias) ** 2).sum(), found["squared_bias"], rtol=1e-6, atol=1e-18, err_msg=spec)
         np.testing.assert_allclose(np.linalg.norm(take(of.exact)), found["estimand_norm"], rtol=1e-12, err_msg=spec)
         np.testing.assert_allclose(of.rows, found["rows"], rtol=1e-9, err_msg=spec)
 

@@ -1,4 +1,5 @@
 """The package itself: its registry is the program's, its stub is complete, its help is complete, and PyTorch is optional."""
+
 import inspect
 import json
 import os
@@ -49,6 +50,7 @@ def test_help_suffices():
 
 def test_the_stub_of_the_core_is_the_core():
     from hardgrad import _core
+
     with open(os.path.join(FOLDER, "_core.pyi")) as stub:
         text = stub.read()
     public = [name for name in dir(_core) if not name.startswith("_")]
@@ -58,15 +60,26 @@ def test_the_stub_of_the_core_is_the_core():
 
 
 def test_without_pytorch():
-    said = subprocess.run([sys.executable, "-c", "import sys; sys.modules['torch'] = None; import hardgrad\n"
-                           "print(hardgrad.moments([0.0, 0.5], [1.0, 2.0], 'rloo').bias.tolist())\n"
-                           "assert not any(name == 'torch' or name.startswith('torch.') for name in sys.modules if sys.modules[name])\n"
-                           "import hardgrad.torch"], capture_output=True, text=True)
+    said = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.modules['torch'] = None; import hardgrad\n"
+            "print(hardgrad.moments([0.0, 0.5], [1.0, 2.0], 'rloo').bias.tolist())\n"
+            "assert not any(name == 'torch' or name.startswith('torch.') for name in sys.modules if sys.modules[name])\n"
+            "import hardgrad.torch",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert eval(said.stdout) == pytest.approx([0, 0], abs=1e-12)
     assert said.returncode == 1 and "ModuleNotFoundError" in said.stderr and "torch" in said.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("there, said", [([], "not built for this Python: "), (["_core.cpython-399-x86_64-linux-gnu.so"], "found _core.cpython-399-.*, which")])
+@pytest.mark.parametrize(
+    "there, said",
+    [([], "not built for this Python: "), (["_core.cpython-399-x86_64-linux-gnu.so"], "found _core.cpython-399-.*, which")],
+)
 def test_without_the_module_a_sentence_says_what_to_build(there, said, tmp_path):
     """As after the quick start, which builds only the program; or with a module of another Python."""
     (tmp_path / "hardgrad").mkdir()
@@ -75,7 +88,15 @@ def test_without_the_module_a_sentence_says_what_to_build(there, said, tmp_path)
             (tmp_path / "hardgrad" / entry.name).symlink_to(entry.path)
     for name in there:
         (tmp_path / "hardgrad" / name).touch()
-    done = subprocess.run([sys.executable, "-c", "import hardgrad"], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    done = subprocess.run(
+        [sys.executable, "-c", "import hardgrad"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
     last = done.stderr.splitlines()[-1]
-    assert done.returncode == 1 and re.search(f"^ImportError: hardgrad is .*{said}", last) and "--target hardgrad_python" in last, done.stderr
+    assert (
+        done.returncode == 1 and re.search(f"^ImportError: hardgrad is .*{said}", last) and "--target hardgrad_python" in last
+    ), done.stderr
     assert "another exception" not in done.stderr and "direct cause" not in done.stderr

@@ -1,4 +1,5 @@
 """The moments behind `hardgrad.torch.compare`: against explicit formulas, and against a second implementation in `tests/support`."""
+
 import sys
 from pathlib import Path
 
@@ -58,7 +59,9 @@ def test_any_number_and_numbers_that_are_not_finite():
         run.finish()
         found = run.summary(None, True, False, 1.0, 0.95)["numbers"]
         assert found["replicates"] == count and found["variance"] == pytest.approx(estimates[:count].var(0, ddof=1).sum())
-        assert found["squared_bias"] == pytest.approx(np.sum((estimates[:count].mean(0) - truth) ** 2) - found["variance"] / count)
+        assert found["squared_bias"] == pytest.approx(
+            np.sum((estimates[:count].mean(0) - truth) ** 2) - found["variance"] / count
+        )
     run = _core.Replicates(truth, 32, [])
     run.add(truth)
     with pytest.raises(UsageError, match="two gradients"):
@@ -82,7 +85,9 @@ def test_weights():
         c = weights**2 @ squares / (weights @ squares)
         found = part.summary(None, True, False, 1.0, 0.95)["numbers"]
         assert found["variance"] == pytest.approx(weights @ squares / (weights.sum() - c))
-        assert found["squared_bias"] == pytest.approx(((mean - truth)[first:] ** 2).sum() - found["variance"] * c / weights.sum())
+        assert found["squared_bias"] == pytest.approx(
+            ((mean - truth)[first:] ** 2).sum() - found["variance"] * c / weights.sum()
+        )
 
 
 def test_against_a_long_run():
@@ -128,4 +133,7 @@ def test_a_part_is_made_of_slices(count):
 
 def test_a_heavy_tail_is_noticed():
     heavy = np.random.default_rng(3).standard_cauchy((400, P))
-    assert "tail index" in (said := added(heavy, np.zeros(P)).summary(None, False, False, 1.0, 0.95)["unsupported"]) or "carry the variance" in said
+    assert (
+        "tail index" in (said := added(heavy, np.zeros(P)).summary(None, False, False, 1.0, 0.95)["unsupported"])
+        or "carry the variance" in said
+    )

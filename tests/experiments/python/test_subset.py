@@ -1,4 +1,5 @@
 """subset=k in `hardgrad.torch`: against sums over all subsets in PyTorch, and the program's gradients."""
+
 import itertools
 import json
 import sys
@@ -38,9 +39,11 @@ def marginals(logits):
 
 def smooth(theta):
     """Losses [R] of z [R, D, N], not linear in it, with parameters theta [N]."""
+
     def f(z, *example):
         x = (z * torch.arange(1, z.shape[1] + 1)[:, None]).sum(1)
         return (x @ theta + x[:, 0] * x[:, 3] - 1) ** 2 + (torch.sin(x[:, 2]) * example[0] if example else 0)
+
     return f
 
 
@@ -49,13 +52,17 @@ def test_exact_is_the_sum_over_all_subsets():
     f = smooth(theta)
     one, two, batch = leaf(1, N), leaf(2, 2, N), leaf(3, 3, 1, N)
     pairs = torch.stack([torch.stack([a, b]) for a in SETS for b in SETS])
-    theirs = [log_p(one).exp() @ f(SETS[:, None]),
-              (log_p(two[0])[:, None] + log_p(two[1])).reshape(-1).exp() @ f(pairs),
-              (log_p(batch[:, 0]).exp() * torch.stack([f(SETS[:, None], torch.full((10,), e)) for e in range(3)])).sum(1)]
+    theirs = [
+        log_p(one).exp() @ f(SETS[:, None]),
+        (log_p(two[0])[:, None] + log_p(two[1])).reshape(-1).exp() @ f(pairs),
+        (log_p(batch[:, 0]).exp() * torch.stack([f(SETS[:, None], torch.full((10,), e)) for e in range(3)])).sum(1),
+    ]
     for logits, expected in zip((one, two, batch), theirs):
         ours = expectation(logits, f, "exact", subset=K)
         torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-12)
-        for mine, other in zip(torch.autograd.grad(ours.sum(), (logits, theta)), torch.autograd.grad(expected.sum(), (logits, theta))):
+        for mine, other in zip(
+            torch.autograd.grad(ours.sum(), (logits, theta)), torch.autograd.grad(expected.sum(), (logits, theta))
+        ):
             torch.testing.assert_close(mine, other, rtol=1e-10, atol=1e-10)
 
 
@@ -72,11 +79,19 @@ def test_missing_options():
     expected = p @ f(z, torch.zeros(3))
     ours = expectation(logits, f, "exact", subset=K)
     torch.testing.assert_close(ours[0], expected, rtol=1e-10, atol=1e-12)
-    torch.testing.assert_close(torch.autograd.grad(ours.sum(), few)[0], torch.autograd.grad(expected, few)[0], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(
+        torch.autograd.grad(ours.sum(), few)[0], torch.autograd.grad(expected, few)[0], rtol=1e-10, atol=1e-12
+    )
     seen = []
-    expectation(logits, lambda options, example: seen.append((options, example)) or options.double().sum((1, 2)), "rloo[samples=50]", subset=K,
-                takes="options", seed=1)
-    (options, example), = seen
+    expectation(
+        logits,
+        lambda options, example: seen.append((options, example)) or options.double().sum((1, 2)),
+        "rloo[samples=50]",
+        subset=K,
+        takes="options",
+        seed=1,
+    )
+    ((options, example),) = seen
     assert options.shape == (100, 1, K) and options.dtype == torch.int64 and (options[..., 0] < options[..., 1]).all()
     assert set(options[example == 0].flatten().tolist()) == {1, 3, 4} and (options[example == 1] == torch.tensor([0, 2])).all()
 
@@ -111,35 +126,71 @@ TOY = f"subsets[options={N},picks={K},function=pairs,logit_spread=1]"
 
 def test_every_estimator_has_the_programs_gradient(tmp_path):
     """On the program's toy of subsets, with the same seed. Those of a posterior are left out."""
-    works = [row["estimator"] for row in json.loads(program("list", "matrix", "--json")) if row["network"] == "subsets" and row["works"]]
+    works = [
+        row["estimator"]
+        for row in json.loads(program("list", "matrix", "--json"))
+        if row["network"] == "subsets" and row["works"]
+    ]
     out, compared = tmp_path / "gradient.h5", []
     for seed, spec in enumerate([*works, "gumbel_top_k[hard=true,samples=2]", "rloo[samples=4]", "implicit_mle[central=true]"]):
         logits, held = leaf(0, 1, N), hardgrad.Estimator(spec, seed)
         try:
-            expectation(logits, lambda z: (z ** 2).sum((1, 2)), held, subset=K, seed=seed)
+            expectation(logits, lambda z: (z**2).sum((1, 2)), held, subset=K, seed=seed)
         except hardgrad.UsageError as refusal:
             assert "posterior" in str(refusal), (spec, refusal)
             continue
-        program("gradient", "--task", "subsets", "--model", TOY, "--batch", "1", "--estimator", spec, "--seed", str(seed), "--precision", "double",
-                "--out", str(out))
+        program(
+            "gradient",
+            "--task",
+            "subsets",
+            "--model",
+            TOY,
+            "--batch",
+            "1",
+            "--estimator",
+            spec,
+            "--seed",
+            str(seed),
+            "--precision",
+            "double",
+            "--out",
+            str(out),
+        )
         file = gradient_file.load(str(out))
         with h5py.File(out) as more:
             q = torch.from_numpy(more["constants/subsets.q"][()])
         logits = file.parameters["subsets.logits"]
-        expectation(logits, lambda z: torch.einsum("ri,rj,ij->r", z[:, 0], z[:, 0], q), hardgrad.Estimator(spec, seed), subset=K, seed=seed).backward()
+        expectation(
+            logits,
+            lambda z: torch.einsum("ri,rj,ij->r", z[:, 0], z[:, 0], q),
+            hardgrad.Estimator(spec, seed),
+            subset=K,
+            seed=seed,
+        ).backward()
         np.testing.assert_allclose(logits.grad.numpy(), file.gradient["subsets.logits"], rtol=1e-6, atol=1e-9, err_msg=spec)
         compared.append(spec.split("[")[0])
-    assert {"exact", "simple", "gumbel_top_k", "implicit_mle", "unordered_set", "sum_and_sample", "rloo", "reinforce"} <= set(compared)
+    assert {"exact", "simple", "gumbel_top_k", "implicit_mle", "unordered_set", "sum_and_sample", "rloo", "reinforce"} <= set(
+        compared
+    )
     assert len(compared) >= 18, compared
 
 
 def test_compare_finds_the_biased_ones():
     theta, w, x = leaf(0, N), leaf(1, 3, N), leaf(2, 4, 3).detach()
     f = smooth(theta)
-    comparison = compare(lambda estimator: expectation((x @ w)[:, None], f, estimator, subset=K).mean(), {"choice": w, "loss": theta},
-                    ["rloo[samples=4]", "unordered_set[samples=4]", "simple", "gumbel_top_k", "rebar"], replicates=1000)
+    comparison = compare(
+        lambda estimator: expectation((x @ w)[:, None], f, estimator, subset=K).mean(),
+        {"choice": w, "loss": theta},
+        ["rloo[samples=4]", "unordered_set[samples=4]", "simple", "gumbel_top_k", "rebar"],
+        replicates=1000,
+    )
     assert comparison.reference == "exact, without noise"
-    for name, biased in (("rloo[samples=4]", False), ("unordered_set[samples=4]", False), ("simple", True), ("gumbel_top_k", True)):
+    for name, biased in (
+        ("rloo[samples=4]", False),
+        ("unordered_set[samples=4]", False),
+        ("simple", True),
+        ("gumbel_top_k", True),
+    ):
         assert comparison.biased(name) == biased, (name, str(comparison))
     assert "`choice` picks 2 of 5 options" in comparison["rebar"].reason
 
@@ -152,9 +203,14 @@ def test_a_subset_that_feeds_a_later_choice():
     def estimate(spec, weights):
         with episode(2, sites, spec, dtype=torch.double, seed=5) as e:
             items = e.choose("items", first.expand(2, N))
-            chosen = items.weights[:, 0] if weights else SETS.new_zeros(len(items.parent), N).scatter(1, items.options[:, 0], 1.0)
+            chosen = (
+                items.weights[:, 0] if weights else SETS.new_zeros(len(items.parent), N).scatter(1, items.options[:, 0], 1.0)
+            )
             one = e.choose("one", chosen @ second)
-            e.cost(((one.weights[:, 0] if weights else torch.eye(N, dtype=torch.double)[one.options[:, 0]]) * chosen[one.parent]) @ worth)
+            e.cost(
+                ((one.weights[:, 0] if weights else torch.eye(N, dtype=torch.double)[one.options[:, 0]]) * chosen[one.parent])
+                @ worth
+            )
         return e.expected_loss.mean()
 
     p = log_p(first).exp()[:, None] * torch.softmax(SETS @ second, -1)
@@ -164,7 +220,9 @@ def test_a_subset_that_feeds_a_later_choice():
             torch.testing.assert_close(mine, other, rtol=1e-10, atol=1e-10)
     for spec in ("rloo[samples=4]", "simple[samples=2]", "gumbel_top_k", "implicit_mle"):
         assert all(slope.isfinite().all() for slope in torch.autograd.grad(estimate(spec, True), (first, second, worth)))
-    comparison = compare(lambda estimator: estimate(estimator, True), [first, second, worth], ["rloo[samples=4]"], replicates=20)
+    comparison = compare(
+        lambda estimator: estimate(estimator, True), [first, second, worth], ["rloo[samples=4]"], replicates=20
+    )
     assert comparison.reference == "exact, without noise"
 
 
@@ -175,18 +233,25 @@ def test_a_learner_is_made_for_subsets():
         estimator(torch.zeros(N), smooth(leaf(0, N).float()))
 
 
-@pytest.mark.parametrize("logits, named, said", [
-    (torch.zeros(5), {"subset": 6}, "from 1 to the 5 that there are, got 6"),
-    (torch.zeros(5), {"subset": 0}, "from 1 to the 5 that there are, got 0"),
-    (torch.zeros(5), {"subset": -1}, "got -1"),
-    (torch.zeros(5), {"subset": 2.5}, "got 2.5"),
-    (torch.zeros(5), {"subset": 2, "bits": True}, "bits=True has none"),
-    (torch.tensor([[0.0, 1.0, 2.0], [0.0, -np.inf, -np.inf]]), {"subset": 2}, r"entry \[1, 0\] has 1 options that are not -inf, fewer than the 2"),
-    (torch.tensor([0.0, np.nan, 1.0]), {"subset": 2}, r"entry \[1\] is nan"),
-    (torch.zeros(5), {"subset": 2, "estimator": "gumbel_softmax"}, "picks 2 of 5 options: take a score function"),
-    (torch.zeros(5), {"subset": 2, "estimator": "disarm_tree"}, "picks 2 of 5 options"),
-    (torch.zeros(5), {"subset": 2, "estimator": "simple", "takes": "options"}, 'takes="weights"'),
-])
+@pytest.mark.parametrize(
+    "logits, named, said",
+    [
+        (torch.zeros(5), {"subset": 6}, "from 1 to the 5 that there are, got 6"),
+        (torch.zeros(5), {"subset": 0}, "from 1 to the 5 that there are, got 0"),
+        (torch.zeros(5), {"subset": -1}, "got -1"),
+        (torch.zeros(5), {"subset": 2.5}, "got 2.5"),
+        (torch.zeros(5), {"subset": 2, "bits": True}, "bits=True has none"),
+        (
+            torch.tensor([[0.0, 1.0, 2.0], [0.0, -np.inf, -np.inf]]),
+            {"subset": 2},
+            r"entry \[1, 0\] has 1 options that are not -inf, fewer than the 2",
+        ),
+        (torch.tensor([0.0, np.nan, 1.0]), {"subset": 2}, r"entry \[1\] is nan"),
+        (torch.zeros(5), {"subset": 2, "estimator": "gumbel_softmax"}, "picks 2 of 5 options: take a score function"),
+        (torch.zeros(5), {"subset": 2, "estimator": "disarm_tree"}, "picks 2 of 5 options"),
+        (torch.zeros(5), {"subset": 2, "estimator": "simple", "takes": "options"}, 'takes="weights"'),
+    ],
+)
 def test_refusals(logits, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):
         expectation(logits, lambda z: z.double().flatten(1).sum(1), **named)

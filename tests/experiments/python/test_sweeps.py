@@ -1,4 +1,5 @@
 """`measure` and `run` equal the program: the same numbers, its messages as exceptions, and Ctrl-C loses nothing."""
+
 import io
 import json
 import os
@@ -14,8 +15,12 @@ import hardgrad
 from hardgrad.analysis import format_table, load, table
 from problem import MODEL, measured, program
 
-TINY = {"name": "tiny", "grid": {"task": "bits", "estimator": ["exact", "rloo", "reinforce"], "seed": [1, 2]},
-        "train": {"steps": 20, "evaluate_every": 10}, "measure": {"at": ["start"], "replicates": 16}}
+TINY = {
+    "name": "tiny",
+    "grid": {"task": "bits", "estimator": ["exact", "rloo", "reinforce"], "seed": [1, 2]},
+    "train": {"steps": 20, "evaluate_every": 10},
+    "measure": {"at": ["start"], "replicates": 16},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +36,17 @@ def test_measured_is_what_the_program_measures(tmp_path):
     for name in ("squared_bias", "relative_bias", "variance", "rows"):
         np.testing.assert_array_equal(ours[name].values[:, 0], [np.nan if one[name] is None else one[name] for one in theirs])
     assert "rloo" in format_table(table(ours)) and ours.attrs["path"] == "measure"
-    kept = hardgrad.measure("bits", estimators="rloo", sampled=True, replicates=8, most_replicates=8, seed=3, batch=2, jobs=1, out=tmp_path / "kept.h5")
+    kept = hardgrad.measure(
+        "bits",
+        estimators="rloo",
+        sampled=True,
+        replicates=8,
+        most_replicates=8,
+        seed=3,
+        batch=2,
+        jobs=1,
+        out=tmp_path / "kept.h5",
+    )
     assert kept.replicates.item() == 8 and kept.seed.item() == 3
     assert load(tmp_path / "kept.h5").variance.equals(kept.variance)
     every = hardgrad.measure("bits", exact=True, outcome_cap=1000)
@@ -42,10 +57,16 @@ def test_measured_is_what_the_program_measures(tmp_path):
 def test_a_sweep_is_the_programs(tmp_path, capfd):
     data = hardgrad.run(TINY, out="ours/cells", jobs=1)
     assert "6/6 cells" in capfd.readouterr().err
-    assert data.attrs["status"] == "complete" and data.attrs["path"] == "ours/tiny.h5" and sorted(os.listdir("ours")) == ["cells", "tiny.h5"]
+    assert (
+        data.attrs["status"] == "complete"
+        and data.attrs["path"] == "ours/tiny.h5"
+        and sorted(os.listdir("ours")) == ["cells", "tiny.h5"]
+    )
     file = tmp_path / "tiny.toml"
-    file.write_text('name = "tiny"\n[grid]\ntask = "bits"\nestimator = ["exact", "rloo", "reinforce"]\nseed = [1, 2]\n'
-                    '[train]\nsteps = 20\nevaluate_every = 10\n[measure]\nat = ["start"]\nreplicates = 16\n')
+    file.write_text(
+        'name = "tiny"\n[grid]\ntask = "bits"\nestimator = ["exact", "rloo", "reinforce"]\nseed = [1, 2]\n'
+        '[train]\nsteps = 20\nevaluate_every = 10\n[measure]\nat = ["start"]\nreplicates = 16\n'
+    )
     program("run", str(file), "--out", "theirs/cells", "--progress", "none")
     program("merge", "theirs/cells", "--out", "theirs/tiny.h5")
     theirs = load("theirs/tiny.h5")
@@ -61,7 +82,9 @@ def test_a_sweep_is_the_programs(tmp_path, capfd):
 
 
 def test_parts_and_overrides():
-    part = hardgrad.run(TINY, only=["estimator=r*", "seed=1"], overrides={"train.steps": 30, "grid.seed": [1, 2, 3]}, progress=False)
+    part = hardgrad.run(
+        TINY, only=["estimator=r*", "seed=1"], overrides={"train.steps": 30, "grid.seed": [1, 2, 3]}, progress=False
+    )
     assert sorted(part.estimator.values) == ["reinforce", "rloo"] and part.attrs["status"] == "incomplete"
     settings = json.loads(str(part.run_settings.values[0]))
     assert settings["train.steps"] == 30
@@ -70,8 +93,11 @@ def test_parts_and_overrides():
 
 
 def test_a_search_waits_for_other_shards():
-    search = {**TINY, "train": {**TINY["train"], "evaluate_split": "test"},
-              "tune": {"train": {"learning_rate": {"low": 1e-3, "high": 0.3}}, "trials": 2, "seeds": [101, 102]}}
+    search = {
+        **TINY,
+        "train": {**TINY["train"], "evaluate_split": "test"},
+        "tune": {"train": {"learning_rate": {"low": 1e-3, "high": 0.3}}, "trials": 2, "seeds": [101, 102]},
+    }
     with pytest.raises(hardgrad.Error, match="^6 trials of the search for settings belong to other shards"):
         hardgrad.run(search, shard="1/2", out="cells", progress=False)
     data = hardgrad.run(search, out="cells", progress=False)
@@ -79,29 +105,50 @@ def test_a_search_waits_for_other_shards():
 
 
 def test_cells_that_fail_are_warned_of():
-    failing = {**TINY, "override": [{"when": {"estimator": "rloo"}, "set": {"train.apart": "nothing"}}]}  # there is no such parameter
+    failing = {
+        **TINY,
+        "override": [{"when": {"estimator": "rloo"}, "set": {"train.apart": "nothing"}}],
+    }  # there is no such parameter
     with pytest.warns(RuntimeWarning, match=r"^2 of 6 cells failed: task=bits.*nothing") as told:
         data = hardgrad.run(failing, progress=False)
     assert told[0].filename == __file__
     assert sorted(data.status.values) == [0, 0, 0, 0, 1, 1] and "nothing" in str(data.reason[data.status == 1].values[0])
 
 
-@pytest.mark.parametrize("call, kind, said", [
-    (lambda: hardgrad.run("none.toml"), hardgrad.InputError, "^none.toml: cannot be read"),
-    (lambda: hardgrad.run({"grid": {"task": "bits", "estimator": "rlo"}}), hardgrad.UsageError,
-     r'^configuration.toml:3:13: grid.estimator: unknown estimator "rlo" \(did you mean "rloo"\?\)'),
-    (lambda: hardgrad.run({"grid": {"task": "bits", "estimator": None}}), hardgrad.UsageError, "cannot be written as TOML"),
-    (lambda: hardgrad.run(TINY, overrides={"train": {"steps": 3}}), hardgrad.UsageError, "within a table by its path"),
-    (lambda: hardgrad.run(TINY, overrides={"train.clip": float("nan")}), hardgrad.UsageError, "nan is not valid in a configuration"),
-    (lambda: hardgrad.run(TINY, overrides={"train.step": 3}), hardgrad.UsageError, 'did you mean "train.steps"|did you mean "steps"'),
-    (lambda: hardgrad.run(TINY, only="estimator=x*"), hardgrad.UsageError, "matches no cell"),
-    (lambda: hardgrad.measure("bits", estimators="rlo"), hardgrad.UsageError, 'unknown estimator "rlo"'),
-    (lambda: hardgrad.measure(), hardgrad.UsageError, "--task is needed"),
-    (lambda: hardgrad.measure("bits", estimators="disarm", model="bits[options=3]", exact=True), hardgrad.UsageError, "disarm"),
-    (lambda: hardgrad.measure("bits", batch=0), hardgrad.UsageError, "--batch"),
-    (lambda: hardgrad.measure("bits", plugins=["none.so"]), hardgrad.UsageError, "none.so"),
-    (lambda: hardgrad.measure("bits", out="no/such/folder.h5"), hardgrad.UsageError, "no/such"),
-])
+@pytest.mark.parametrize(
+    "call, kind, said",
+    [
+        (lambda: hardgrad.run("none.toml"), hardgrad.InputError, "^none.toml: cannot be read"),
+        (
+            lambda: hardgrad.run({"grid": {"task": "bits", "estimator": "rlo"}}),
+            hardgrad.UsageError,
+            r'^configuration.toml:3:13: grid.estimator: unknown estimator "rlo" \(did you mean "rloo"\?\)',
+        ),
+        (lambda: hardgrad.run({"grid": {"task": "bits", "estimator": None}}), hardgrad.UsageError, "cannot be written as TOML"),
+        (lambda: hardgrad.run(TINY, overrides={"train": {"steps": 3}}), hardgrad.UsageError, "within a table by its path"),
+        (
+            lambda: hardgrad.run(TINY, overrides={"train.clip": float("nan")}),
+            hardgrad.UsageError,
+            "nan is not valid in a configuration",
+        ),
+        (
+            lambda: hardgrad.run(TINY, overrides={"train.step": 3}),
+            hardgrad.UsageError,
+            'did you mean "train.steps"|did you mean "steps"',
+        ),
+        (lambda: hardgrad.run(TINY, only="estimator=x*"), hardgrad.UsageError, "matches no cell"),
+        (lambda: hardgrad.measure("bits", estimators="rlo"), hardgrad.UsageError, 'unknown estimator "rlo"'),
+        (lambda: hardgrad.measure(), hardgrad.UsageError, "--task is needed"),
+        (
+            lambda: hardgrad.measure("bits", estimators="disarm", model="bits[options=3]", exact=True),
+            hardgrad.UsageError,
+            "disarm",
+        ),
+        (lambda: hardgrad.measure("bits", batch=0), hardgrad.UsageError, "--batch"),
+        (lambda: hardgrad.measure("bits", plugins=["none.so"]), hardgrad.UsageError, "none.so"),
+        (lambda: hardgrad.measure("bits", out="no/such/folder.h5"), hardgrad.UsageError, "no/such"),
+    ],
+)
 def test_refusals(call, kind, said, capfd):
     with pytest.raises(kind, match=said) as refusal:
         call()
@@ -110,17 +157,25 @@ def test_refusals(call, kind, said, capfd):
 
 
 def test_what_reads_results_may_be_missing():
-    said = subprocess.run([sys.executable, "-c", "import sys; sys.modules['h5py'] = None; import hardgrad; hardgrad.measure('bits')"],
-                          capture_output=True, text=True)
+    said = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.modules['h5py'] = None; import hardgrad; hardgrad.measure('bits')"],
+        capture_output=True,
+        text=True,
+    )
     assert "UsageError: measure: reading results needs h5py, which is not installed" in said.stderr
 
 
 def test_an_interrupt_loses_nothing(tmp_path):
     """The cell at work is stopped, the completed one is kept."""
-    config = {"grid": {"task": "bits", "estimator": ["exact", "rloo"]}, "measure": {"method": "sampled", "replicates": 4},
-              "override": [{"when": {"estimator": "rloo"}, "set": {"measure": {"replicates": 2000000000}}}]}
-    script = (f"import hardgrad\ntry:\n    hardgrad.run({config!r}, out='cells', jobs=1)\n"
-              "except KeyboardInterrupt:\n    print('stopped')\n")
+    config = {
+        "grid": {"task": "bits", "estimator": ["exact", "rloo"]},
+        "measure": {"method": "sampled", "replicates": 4},
+        "override": [{"when": {"estimator": "rloo"}, "set": {"measure": {"replicates": 2000000000}}}],
+    }
+    script = (
+        f"import hardgrad\ntry:\n    hardgrad.run({config!r}, out='cells', jobs=1)\n"
+        "except KeyboardInterrupt:\n    print('stopped')\n"
+    )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     journal = tmp_path / "cells" / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and journal.read_text().count('"start"') == 2):

@@ -1,4 +1,5 @@
 """Two threads at every public function that takes a function: the numbers are those of one thread, and no thread waits forever."""
+
 import faulthandler
 import importlib
 import inspect
@@ -79,7 +80,13 @@ def test_moments_of_every_estimator_on_weights_are_those_of_the_table():
     assert compared >= 30 and relaxed >= 10, (compared, relaxed)
 
 
-MANY = ["straight_through[samples=3]", "implicit_mle[samples=2]", "sparse_mixer[order=2,samples=3]", "muprop[samples=3]", "reinmax[samples=3]"]
+MANY = [
+    "straight_through[samples=3]",
+    "implicit_mle[samples=2]",
+    "sparse_mixer[order=2,samples=3]",
+    "muprop[samples=3]",
+    "reinmax[samples=3]",
+]
 BIT = np.array([[0.0, 0.7]])
 
 
@@ -97,12 +104,18 @@ def test_moments_of_many_outcomes_are_the_same_at_each_call(spec):
 
 
 def test_moments_do_not_depend_on_the_number_of_processors():
-    program = ("import os, sys; os.sched_setaffinity(0, eval(sys.argv[1])); sys.path.insert(0, sys.argv[2]); from test_threads import *; "
-               "print([hardgrad.moments(LOGITS, curved, spec, takes='weights').covariance.tobytes().hex() for spec in MANY], "
-               "[hardgrad.moments(BIT, of_bit, spec, takes='weights').covariance.tobytes().hex() for spec in ('gumbel_softmax', 'st_gumbel')])")
+    program = (
+        "import os, sys; os.sched_setaffinity(0, eval(sys.argv[1])); sys.path.insert(0, sys.argv[2]); from test_threads import *; "
+        "print([hardgrad.moments(LOGITS, curved, spec, takes='weights').covariance.tobytes().hex() for spec in MANY], "
+        "[hardgrad.moments(BIT, of_bit, spec, takes='weights').covariance.tobytes().hex() for spec in ('gumbel_softmax', 'st_gumbel')])"
+    )
     processors = os.sched_getaffinity(0)
-    found = {subprocess.run([sys.executable, "-c", program, str(some), os.path.dirname(__file__)], capture_output=True, text=True, check=True).stdout
-             for some in (processors, {min(processors)})}
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program, str(some), os.path.dirname(__file__)], capture_output=True, text=True, check=True
+        ).stdout
+        for some in (processors, {min(processors)})
+    }
     assert len(found) == 1
 
 
@@ -114,9 +127,12 @@ def test_moments_call_python_in_the_callers_thread_only():
         def called(*given):
             threads.add(threading.get_ident())
             return f(*given)
+
         return called
 
-    asked = [(LOGITS, curved, spec) for spec in [*MANY, hardgrad.written(noted(leave_one_out), 3)]] + [(BIT, of_bit, "gumbel_softmax")]
+    asked = [(LOGITS, curved, spec) for spec in [*MANY, hardgrad.written(noted(leave_one_out), 3)]] + [
+        (BIT, of_bit, "gumbel_softmax")
+    ]
     for logits, f, spec in asked:
         threads.clear()
         assert hardgrad.moments(logits, noted(f), spec, takes="weights").outcomes > 50
@@ -134,9 +150,14 @@ def calls():
     """For each public function, by name, a use of it by a thread: a function that returns arrays or words."""
     shared = hardgrad.Estimator("rloo[samples=3]")
     return {
-        "moments": lambda: [hardgrad.moments(LOGITS, of_options, shared).covariance,
-                            hardgrad.moments(LOGITS, curved, "straight_through[samples=2]", takes="weights").covariance],
-        "gradient": lambda: arrays(hardgrad.gradient(LOGITS, of_options, shared, 3)) + arrays(hardgrad.gradient(LOGITS, curved, "rebar", 3, takes="weights")),
+        "moments": lambda: [
+            hardgrad.moments(LOGITS, of_options, shared).covariance,
+            hardgrad.moments(LOGITS, curved, "straight_through[samples=2]", takes="weights").covariance,
+        ],
+        "gradient": lambda: (
+            arrays(hardgrad.gradient(LOGITS, of_options, shared, 3))
+            + arrays(hardgrad.gradient(LOGITS, curved, "rebar", 3, takes="weights"))
+        ),
         "written": lambda: [hardgrad.moments(LOGITS, of_options, hardgrad.written(leave_one_out, 2)).covariance],
         "test": lambda: [str(hardgrad.test(leave_one_out, 2, first_failure=True))],
     }
@@ -145,6 +166,7 @@ def calls():
 def torch_calls():
     torch = not_sanitized("torch")
     import hardgrad.torch as door
+
     torch.set_num_threads(1)
     slopes = torch.tensor(SLOPES)
     shared = door.Estimator("rloo[samples=3]", door.Site(options=3, columns=2), dtype=torch.double)
@@ -155,7 +177,11 @@ def torch_calls():
 
     def expected(estimator, seed=None):
         logits = torch.tensor(LOGITS, requires_grad=True)
-        value = door.expectation(logits, loss, estimator, seed=seed) if isinstance(estimator, str) else estimator(logits, loss, seed=seed)
+        value = (
+            door.expectation(logits, loss, estimator, seed=seed)
+            if isinstance(estimator, str)
+            else estimator(logits, loss, seed=seed)
+        )
         value.backward()
         return [value.detach().numpy(), logits.grad.numpy()]
 
@@ -164,6 +190,7 @@ def torch_calls():
             first = e.choose("item", logits)
             second = e.choose("item", logits[first.example] + first.weights[:, 0])
             e.cost(loss(torch.cat([first.weights[second.parent], second.weights], 1)))
+
         return run
 
     def in_an_episode(spec, block):
@@ -197,7 +224,9 @@ def torch_calls():
         return losses + losses.detach() * law.log_prob(z).sum(-1)
 
     return {
-        "torch.expectation": lambda: expected("rloo[samples=4]", 5) + expected("muprop", 5) + expected("straight_through[samples=2]", 5),
+        "torch.expectation": lambda: (
+            expected("rloo[samples=4]", 5) + expected("muprop", 5) + expected("straight_through[samples=2]", 5)
+        ),
         "torch.Estimator.forward": lambda: expected(shared, 6),
         "torch.Episode.run": lambda: in_an_episode("rloo[samples=3]", False) + in_an_episode("gumbel_softmax", False),
         "torch.episode": lambda: in_an_episode("rloo[samples=3]", True) + in_an_episode("gumbel_softmax", True),
@@ -228,9 +257,12 @@ def jax_calls():
 
 def taking_a_function(module):
     """Names of the module's public functions, and methods of its classes, with a parameter that is a function."""
+
     def takes(of):
-        return any(re.search("Callable|Function|Loss|Step|Estimators", str(p.annotation)) or p.name in ("f", "network")
-                   for p in inspect.signature(of).parameters.values())
+        return any(
+            re.search("Callable|Function|Loss|Step|Estimators", str(p.annotation)) or p.name in ("f", "network")
+            for p in inspect.signature(of).parameters.values()
+        )
 
     found = set()
     for name in importlib.import_module(module).__all__:
@@ -238,12 +270,18 @@ def taking_a_function(module):
         if inspect.isfunction(value):
             found |= {name} if takes(value) else set()
         elif inspect.isclass(value) and value.__module__.startswith("hardgrad.") and not issubclass(value, Exception):
-            own = {key: method for key, method in vars(value).items() if inspect.isfunction(method) and (key == "__init__" or key[0] != "_")}
+            own = {
+                key: method
+                for key, method in vars(value).items()
+                if inspect.isfunction(method) and (key == "__init__" or key[0] != "_")
+            }
             found |= {name if key == "__init__" else f"{name}.{key}" for key, method in own.items() if takes(method)}
     return found
 
 
-@pytest.mark.parametrize("module, its_calls, fewest", [("hardgrad", calls, 4), ("hardgrad.torch", torch_calls, 6), ("hardgrad.jax", jax_calls, 2)])
+@pytest.mark.parametrize(
+    "module, its_calls, fewest", [("hardgrad", calls, 4), ("hardgrad.torch", torch_calls, 6), ("hardgrad.jax", jax_calls, 2)]
+)
 def test_two_threads_get_what_one_gets(module, its_calls, fewest):
     table = its_calls()
     prefix = module.removeprefix("hardgrad").removeprefix(".")
@@ -299,8 +337,12 @@ def learning():
     """Logits, an estimator that learns, and a loss."""
     torch = not_sanitized("torch")
     import hardgrad.torch as door
-    return (torch.tensor(LOGITS, requires_grad=True), door.Estimator("nvil", door.Site(options=3, columns=2), dtype=torch.double),
-            lambda z: z.sum((1, 2)) + z[:, 0, 0])
+
+    return (
+        torch.tensor(LOGITS, requires_grad=True),
+        door.Estimator("nvil", door.Site(options=3, columns=2), dtype=torch.double),
+        lambda z: z.sum((1, 2)) + z[:, 0, 0],
+    )
 
 
 def test_a_learning_estimator_is_used_while_its_loss_runs():
@@ -310,12 +352,18 @@ def test_a_learning_estimator_is_used_while_its_loss_runs():
         def f(z):
             pause()
             return plain(z)
+
         estimator(logits, f, seed=1).backward()
 
     tried = 0
-    for beside in (lambda: estimator.state_dict(), lambda: estimator(logits, plain, seed=2).backward(), lambda: estimator.core.spec,
-                   lambda: estimator.load_state_dict(learning()[1].state_dict()),
-                   lambda: hardgrad.moments(LOGITS, TABLE, estimator.core), lambda: hardgrad.gradient(LOGITS, of_options, estimator.core)):
+    for beside in (
+        lambda: estimator.state_dict(),
+        lambda: estimator(logits, plain, seed=2).backward(),
+        lambda: estimator.core.spec,
+        lambda: estimator.load_state_dict(learning()[1].state_dict()),
+        lambda: hardgrad.moments(LOGITS, TABLE, estimator.core),
+        lambda: hardgrad.gradient(LOGITS, of_options, estimator.core),
+    ):
         in_turns(work, beside)
         tried += 1
     assert tried == 6
@@ -328,6 +376,7 @@ def test_a_loss_uses_its_own_learning_estimator_beside_another_thread():
         def f(z):
             pause()
             return plain(z) + estimator(logits, plain, seed=3).detach()
+
         estimator(logits, f, seed=1).backward()
 
     in_turns(work, lambda: [estimator.state_dict(), estimator(logits, plain, seed=2)])

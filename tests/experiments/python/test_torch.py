@@ -1,4 +1,5 @@
 """hardgrad.torch: gradients of logits and of parameters inside f, against the program's and against explicit formulas."""
+
 import copy
 import gc
 import sys
@@ -21,9 +22,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "peers"))
 import gradient_file  # noqa: E402
 from reader import Reader  # noqa: E402
 
-SPECS = ["reinforce", "rloo[samples=4]", "disarm_tree", "carms[samples=4]", "unordered_set", "sum_and_sample", "stratified[samples=4]",
-         "straight_through[samples=2]", "gumbel_softmax", "st_gumbel", "rebar[samples=2]", "relax", "muprop", "double_cv[alpha=-0.5]", "reinmax",
-         "gapped_st", "local_expectation", "exact", "arsm"]
+SPECS = [
+    "reinforce",
+    "rloo[samples=4]",
+    "disarm_tree",
+    "carms[samples=4]",
+    "unordered_set",
+    "sum_and_sample",
+    "stratified[samples=4]",
+    "straight_through[samples=2]",
+    "gumbel_softmax",
+    "st_gumbel",
+    "rebar[samples=2]",
+    "relax",
+    "muprop",
+    "double_cv[alpha=-0.5]",
+    "reinmax",
+    "gapped_st",
+    "local_expectation",
+    "exact",
+    "arsm",
+]
 
 
 def leaf(numbers):
@@ -43,6 +62,7 @@ def smooth(theta):
         losses = f(z, *example)
         (slope,) = torch.autograd.grad(losses.sum(), z)
         return losses.detach().numpy(), slope.numpy()
+
     return f, of_arrays
 
 
@@ -73,6 +93,7 @@ def memory_reader(file, expected):
 
     def f(z, example):
         return reader.loss(u[example] + torch.einsum("rs,rsd->rd", z[:, 0], values[example]), example)
+
     return expected(reader.scores(u, 1, torch.arange(len(u)))[:, None], f, u)
 
 
@@ -80,11 +101,42 @@ def test_a_memory_reader_has_the_programs_gradients(tmp_path):
     """For all parameters, before and after the choice, with the same seed."""
     compared = 0
     out = tmp_path / "gradient.h5"
-    for seed, spec in enumerate(["reinforce", "rloo[samples=4]", "disarm_tree", "unordered_set", "sum_and_sample", "straight_through",
-                                 "gumbel_softmax", "rebar", "gapped_st", "muprop", "double_cv[alpha=-0.5]", "reinmax", "exact"]):
-        program("gradient", "--task", "qa", "--model", READER, "--estimator", spec, "--seed", str(seed), "--precision", "double", "--out", str(out))
+    for seed, spec in enumerate(
+        [
+            "reinforce",
+            "rloo[samples=4]",
+            "disarm_tree",
+            "unordered_set",
+            "sum_and_sample",
+            "straight_through",
+            "gumbel_softmax",
+            "rebar",
+            "gapped_st",
+            "muprop",
+            "double_cv[alpha=-0.5]",
+            "reinmax",
+            "exact",
+        ]
+    ):
+        program(
+            "gradient",
+            "--task",
+            "qa",
+            "--model",
+            READER,
+            "--estimator",
+            spec,
+            "--seed",
+            str(seed),
+            "--precision",
+            "double",
+            "--out",
+            str(out),
+        )
         file = gradient_file.load(str(out))
-        memory_reader(file, lambda logits, f, u: expectation(logits, f, spec, seed=seed, state=u, ids=file.batch["id"])).mean().backward()
+        memory_reader(
+            file, lambda logits, f, u: expectation(logits, f, spec, seed=seed, state=u, ids=file.batch["id"])
+        ).mean().backward()
         for name, theirs in file.gradient.items():
             ours = file.parameters[name].grad
             ours = np.zeros_like(theirs) if ours is None else ours.numpy()
@@ -149,7 +201,12 @@ def test_bits_and_missing_options_anywhere():
     for spec in ("rloo[samples=4]", "rebar", "disarm", "gumbel_softmax", "exact"):
         on = leaf([[0.4, -0.2], [1.0, 0.3], [0.0, -2.0]])
         value = expectation(on, lambda b, example: theta[0] * (b @ a - theta[1] * example) ** 2, spec, bits=True, seed=4)
-        other = expectation(torch.stack([torch.zeros_like(on), on], -1), lambda z, example: theta[0] * (z[..., 1] @ a - theta[1] * example) ** 2, spec, seed=4)
+        other = expectation(
+            torch.stack([torch.zeros_like(on), on], -1),
+            lambda z, example: theta[0] * (z[..., 1] @ a - theta[1] * example) ** 2,
+            spec,
+            seed=4,
+        )
         assert torch.equal(value, other)
         for one, two in zip(torch.autograd.grad(value.sum(), (on, theta)), torch.autograd.grad(other.sum(), (on, theta))):
             assert torch.equal(one, two)
@@ -160,20 +217,26 @@ def test_bits_and_missing_options_anywhere():
         all_[[0, 0, 1, 1], [1, 2, 0, 2]] = few.detach().flatten()
         all_.requires_grad_()
         value = expectation(all_, lambda z: (z * worth).sum((1, 2)) ** 2, spec, seed=4)
-        other = expectation(few, lambda z: (z * torch.stack([worth[0, [1, 2]], worth[1, [0, 2]]])).sum((1, 2)) ** 2, spec, seed=4)
+        other = expectation(
+            few, lambda z: (z * torch.stack([worth[0, [1, 2]], worth[1, [0, 2]]])).sum((1, 2)) ** 2, spec, seed=4
+        )
         torch.testing.assert_close(value, other)
         slope, theirs = torch.autograd.grad(value, all_)[0], torch.autograd.grad(other, few)[0]
         torch.testing.assert_close(slope[[0, 0, 1, 1], [1, 2, 0, 2]], theirs.flatten())
         assert slope[0, 0] == slope[1, 1] == 0
     seen = []
-    expectation(all_, lambda options: seen.append(options) or options.double().sum(1), "rloo[samples=64]", takes="options", seed=1)
+    expectation(
+        all_, lambda options: seen.append(options) or options.double().sum(1), "rloo[samples=64]", takes="options", seed=1
+    )
     assert set(seen[0][:, 0].tolist()) == {1, 2} and set(seen[0][:, 1].tolist()) == {0, 2}
 
 
 def test_single_precision_and_copies():
     logits = torch.tensor(LOGITS, dtype=torch.float32, requires_grad=True)
     theta = torch.tensor([0.8, 1.3, 0.2], requires_grad=True)
-    value = expectation(logits, lambda z: theta[0] * (z[:, 0, 0] - z[:, 1, 2]).double() ** 2 + theta[1], "gumbel_softmax", seed=2)
+    value = expectation(
+        logits, lambda z: theta[0] * (z[:, 0, 0] - z[:, 1, 2]).double() ** 2 + theta[1], "gumbel_softmax", seed=2
+    )
     value.backward()
     assert value.dtype == logits.grad.dtype == theta.grad.dtype == torch.float32 and logits.grad.abs().sum() > 0
     assert fetched([logits], logits.dtype)[0].ctypes.data == logits.data_ptr()
@@ -204,7 +267,11 @@ def test_second_derivatives_are_refused(spec):
     """As constants the slopes would make them zero silently."""
     theta = leaf([0.8, 1.3, 0.2])
     f, tried = smooth(theta)[0], 0
-    for differentiated in (lambda of: of.backward(), lambda of: torch.autograd.grad(of, logits), lambda of: torch.autograd.grad(of, theta)):
+    for differentiated in (
+        lambda of: of.backward(),
+        lambda of: torch.autograd.grad(of, logits),
+        lambda of: torch.autograd.grad(of, theta),
+    ):
         for inputs in ([logits := leaf(LOGITS)], [theta]):
             value = expectation(logits, f, spec, seed=0)
             (slope,) = torch.autograd.grad(value, inputs, create_graph=True)
@@ -228,6 +295,7 @@ def test_the_slope_of_an_episode_is_not_differentiated_again():
 
 def test_an_estimator_learns_while_gradients_are_recorded():
     """A moving average removes the loss's level, which leaves far less noise."""
+
     def f(z):
         return 10 + z[:, 0, 1]
 
@@ -254,7 +322,12 @@ def test_networks_of_estimators_learn():
         return 5 * state[example, 0] + z[:, 0, 1]
 
     def noise():
-        draws = torch.stack([torch.autograd.grad(expectation(logits, f, estimator, state=state, seed=seed).sum(), logits)[0] for seed in range(20)])
+        draws = torch.stack(
+            [
+                torch.autograd.grad(expectation(logits, f, estimator, state=state, seed=seed).sum(), logits)[0]
+                for seed in range(20)
+            ]
+        )
         return draws.var(0).sum()
 
     before = noise()
@@ -263,23 +336,31 @@ def test_networks_of_estimators_learn():
     assert noise() < 0.5 * before
 
 
-@pytest.mark.parametrize("logits, f, named, said", [
-    (torch.zeros(2, 3, dtype=torch.int32), None, {}, "logits are torch.int32"),
-    (torch.zeros(2, 3, device="meta"), None, {}, "logits are on meta, where tensors have no numbers"),
-    (torch.zeros(2, 3).to_sparse(), None, {}, "logits are torch.float32 in layout torch.sparse_coo"),
-    ([0.0, 1.0], None, {}, "logits are of type list, expected a tensor"),
-    (torch.tensor([0.0, np.nan]), lambda z: z[:, 0, 0], {}, r"logits: entry \[1\] is nan"),
-    (torch.zeros(0), None, {}, r"logits have shape \[0\]"),
-    (torch.zeros(2, 3), lambda z: z.sum(), {}, r"losses of shape \[\], expected \[4\]"),
-    (torch.zeros(2, 3), lambda z: z[:, 0], {}, r"losses of shape \[4, 3\], expected \[4\]"),
-    (torch.zeros(2, 3), lambda z: z.numpy()[:, 0, 0], {}, "losses of type ndarray, expected a tensor"),
-    (torch.zeros(2, 3), lambda z: z[:, 0, 0].to("meta"), {}, "losses that f returned are on meta"),
-    (torch.zeros(2, 3), lambda z: z[:, 0, 0].long(), {}, "losses that f returned are torch.int64"),
-    (torch.zeros(2, 3), lambda z: z[:, 0, 0].detach(), {"estimator": "gumbel_softmax"}, "does not depend on z by operations that autograd knows"),
-    (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"takes": "both"}, "takes is"),
-    (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"state": torch.zeros(2, 2)}, r"state has shape \[2, 2\]; it is \[numbers\]"),
-    (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"estimator": "rlo"}, "unknown estimator"),
-])
+@pytest.mark.parametrize(
+    "logits, f, named, said",
+    [
+        (torch.zeros(2, 3, dtype=torch.int32), None, {}, "logits are torch.int32"),
+        (torch.zeros(2, 3, device="meta"), None, {}, "logits are on meta, where tensors have no numbers"),
+        (torch.zeros(2, 3).to_sparse(), None, {}, "logits are torch.float32 in layout torch.sparse_coo"),
+        ([0.0, 1.0], None, {}, "logits are of type list, expected a tensor"),
+        (torch.tensor([0.0, np.nan]), lambda z: z[:, 0, 0], {}, r"logits: entry \[1\] is nan"),
+        (torch.zeros(0), None, {}, r"logits have shape \[0\]"),
+        (torch.zeros(2, 3), lambda z: z.sum(), {}, r"losses of shape \[\], expected \[4\]"),
+        (torch.zeros(2, 3), lambda z: z[:, 0], {}, r"losses of shape \[4, 3\], expected \[4\]"),
+        (torch.zeros(2, 3), lambda z: z.numpy()[:, 0, 0], {}, "losses of type ndarray, expected a tensor"),
+        (torch.zeros(2, 3), lambda z: z[:, 0, 0].to("meta"), {}, "losses that f returned are on meta"),
+        (torch.zeros(2, 3), lambda z: z[:, 0, 0].long(), {}, "losses that f returned are torch.int64"),
+        (
+            torch.zeros(2, 3),
+            lambda z: z[:, 0, 0].detach(),
+            {"estimator": "gumbel_softmax"},
+            "does not depend on z by operations that autograd knows",
+        ),
+        (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"takes": "both"}, "takes is"),
+        (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"state": torch.zeros(2, 2)}, r"state has shape \[2, 2\]; it is \[numbers\]"),
+        (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"estimator": "rlo"}, "unknown estimator"),
+    ],
+)
 def test_refusals(logits, f, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):
         expectation(logits, f, **named)

@@ -1,4 +1,5 @@
 """hardgrad.torch.test: right and wrong estimators written in PyTorch."""
+
 import re
 
 import pytest
@@ -86,7 +87,10 @@ RIGHT = [leave_one_out, arms_of_two, augmented, Baseline(), enumerated]
 def test_right_ones_pass(estimator):
     verdict = hardgrad.torch.test(estimator)
     assert verdict.passed and verdict.claims_unbiased, str(verdict)
-    assert len(verdict.checks) == 12 + isinstance(estimator, torch.nn.Module) and {check.check for check in verdict.checks} >= {"mean", "shift"}
+    assert len(verdict.checks) == 12 + isinstance(estimator, torch.nn.Module) and {check.check for check in verdict.checks} >= {
+        "mean",
+        "shift",
+    }
 
 
 def with_itself(logits, f):
@@ -115,10 +119,19 @@ def no_path(logits, f):
     return f(z, torch.arange(len(z))).detach() * law.log_prob(z).sum(-1)
 
 
-@pytest.mark.parametrize("estimator, said", [
-    (with_itself, "logits: off by 2[0-9.]+% of the length"), (mean_of_the_batch, "logits: off by 2[0-9.]+% of the length"), (missing_one, "logits: off by"), (doubled, "off by [89]|off by 1[0-9.]+%"),
-    (no_path, "no gradient reaches the loss's parameters"), (Baseline(biased=True), "logits: off by"), (straight_through, "logits: off by")],
-    ids=lambda e: getattr(e, "__name__", None))
+@pytest.mark.parametrize(
+    "estimator, said",
+    [
+        (with_itself, "logits: off by 2[0-9.]+% of the length"),
+        (mean_of_the_batch, "logits: off by 2[0-9.]+% of the length"),
+        (missing_one, "logits: off by"),
+        (doubled, "off by [89]|off by 1[0-9.]+%"),
+        (no_path, "no gradient reaches the loss's parameters"),
+        (Baseline(biased=True), "logits: off by"),
+        (straight_through, "logits: off by"),
+    ],
+    ids=lambda e: getattr(e, "__name__", None),
+)
 def test_wrong_ones_are_found(estimator, said):
     verdict = hardgrad.torch.test(estimator, first_failure=True)
     assert not verdict.passed and verdict.count("failed") == 1 and "FAILED" in str(verdict)
@@ -135,15 +148,24 @@ def test_a_module_keeps_its_state():
     before = {name: x.clone() for name, x in module.state_dict().items()}
     state = torch.get_rng_state()
     hardgrad.torch.test(module, first_failure=True)
-    assert module.training and all(torch.equal(x, before[name]) and x.dtype == torch.float32 for name, x in module.state_dict().items())
+    assert module.training and all(
+        torch.equal(x, before[name]) and x.dtype == torch.float32 for name, x in module.state_dict().items()
+    )
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("estimator, said", [
-    (lambda logits, f: 1 / 0, "ZeroDivisionError"), (lambda logits, f: 3.0, "type float, expected"), (lambda logits, f: logits, r"shape \[8, 1, 2\], expected \[8\]"),
-    (lambda logits, f: f(logits[:, 0], torch.arange(len(logits))), r"called f with z of shape \[8, 2\]"),
-    (lambda logits, f: logits.sum((1, 2)) * float("nan"), "not finite"), (lambda logits, f: logits.sum((1, 2)).detach(), "without a gradient"),
-    (lambda logits, f: logits.sum((1, 2)) * next(COUNTER), "not deterministic")])
+@pytest.mark.parametrize(
+    "estimator, said",
+    [
+        (lambda logits, f: 1 / 0, "ZeroDivisionError"),
+        (lambda logits, f: 3.0, "type float, expected"),
+        (lambda logits, f: logits, r"shape \[8, 1, 2\], expected \[8\]"),
+        (lambda logits, f: f(logits[:, 0], torch.arange(len(logits))), r"called f with z of shape \[8, 2\]"),
+        (lambda logits, f: logits.sum((1, 2)) * float("nan"), "not finite"),
+        (lambda logits, f: logits.sum((1, 2)).detach(), "without a gradient"),
+        (lambda logits, f: logits.sum((1, 2)) * next(COUNTER), "not deterministic"),
+    ],
+)
 def test_what_does_not_work_fails_in_a_sentence(estimator, said):
     verdict = hardgrad.torch.test(estimator, first_failure=True)
     assert not verdict.passed and re.search(said, verdict.checks[0].detail), verdict.checks[0].detail

@@ -1,4 +1,5 @@
 """The notebook runs from its first cell to its last, and reproduces its recorded results."""
+
 import re
 from pathlib import Path
 
@@ -35,7 +36,9 @@ def test_the_tour():
     for old, new in zip(written.cells, run.cells):
         if old.cell_type != "code":
             continue
-        assert [output.output_type for output in new.outputs if output.get("name") != "stderr"] == [output.output_type for output in old.outputs]
+        assert [output.output_type for output in new.outputs if output.get("name") != "stderr"] == [
+            output.output_type for output in old.outputs
+        ]
         pictures += sum("image/png" in output.get("data", {}) for output in new.outputs)
         if "trained" not in old.metadata.get("tags", []):  # in these, rounding grows with the steps
             assert numbers(" ".join(texts(new))) == pytest.approx(numbers(" ".join(texts(old))), rel=1e-2, abs=2e-3)

@@ -1,4 +1,5 @@
 """The package's types: it holds in mypy's strict mode (pyproject.toml), and a wrong call in a user's file is found."""
+
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ import hardgrad
 TREE = Path(__file__).resolve().parents[3]
 PACKAGE = Path(hardgrad.__file__).resolve().parent
 
-USE = '''import torch
+USE = """import torch
 
 import hardgrad
 import hardgrad.jax
@@ -54,12 +55,16 @@ hardgrad.jax.expectation(logits, lambda z: z, seed=1, generator=None)  # wrong
 hardgrad.moments([0.0, 1.0], [1, 2], "rloo").meen  # wrong
 hardgrad.gradient()  # wrong
 hardgrad.run("sweep.toml", jobs="2")  # wrong
-'''
+"""
 
 
 def checked(cache: Path, *files: Path) -> subprocess.CompletedProcess[str]:
-    said = subprocess.run([sys.executable, "-m", "mypy", "--config-file", TREE / "pyproject.toml", "--cache-dir", cache, *files],
-                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": "", "MYPYPATH": str(PACKAGE.parent)})
+    said = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", TREE / "pyproject.toml", "--cache-dir", cache, *files],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": "", "MYPYPATH": str(PACKAGE.parent)},
+    )
     if "No module named mypy" in said.stderr:
         pytest.skip("mypy is not installed")
     return said

@@ -1,4 +1,5 @@
 """hardgrad.test: the program's verdicts, and those of estimators written in Python."""
+
 import gc
 import json
 import weakref
@@ -73,7 +74,9 @@ def test_a_biased_one_that_says_so_is_not_judged_by_its_bias():
     verdict = hardgrad.test(straight_through, derivatives=True, unbiased=False)
     assert verdict.passed and not verdict.claims_unbiased and verdict.count("passed") > 60, str(verdict)
     assert not hardgrad.test(straight_through, derivatives=True, first_failure=True).passed
-    assert not hardgrad.test(lambda of: of.derivatives * float("nan"), derivatives=True, unbiased=False, first_failure=True).passed
+    assert not hardgrad.test(
+        lambda of: of.derivatives * float("nan"), derivatives=True, unbiased=False, first_failure=True
+    ).passed
 
 
 def test_a_right_one_passes_everywhere():
@@ -82,7 +85,9 @@ def test_a_right_one_passes_everywhere():
     assert verdict.passed and verdict.claims_unbiased and verdict.count("passed") > 250, str(verdict)
     assert {check.check for check in verdict.checks} >= {"exact mean", "contract", "shift", "exact mean, elbo[kl=sampled]"}
     skipped = [check.detail for check in verdict.checks if check.outcome == "skipped"]
-    assert all("needs" in detail or "no learned posterior" in detail for detail in skipped)  # on numbers; the lower bound of codes
+    assert all(
+        "needs" in detail or "no learned posterior" in detail for detail in skipped
+    )  # on numbers; the lower bound of codes
 
 
 def test_a_quick_verdict_is_a_part_of_the_full_one():
@@ -92,4 +97,6 @@ def test_a_quick_verdict_is_a_part_of_the_full_one():
     of_full = {(check.check, check.where): check for check in full.checks}
     exact = [check for check in quick.checks if "outcomes)" in check.detail]
     assert len(exact) > 15 and all(check == of_full[check.check, check.where] for check in exact)
-    assert 50 < len(quick.checks) < len(full.checks) / 2 and {"exact mean", "contract", "shift", "truth"} <= {check.check for check in quick.checks}
+    assert 50 < len(quick.checks) < len(full.checks) / 2 and {"exact mean", "contract", "shift", "truth"} <= {
+        check.check for check in quick.checks
+    }

@@ -34,7 +34,7 @@ def attentive_reader(x, p, data, K, estimator):
             choice = data["choices"][i]
             log_prob = log_prob + log_p[rows, choice] * real[:, i]
             new = y[rows, choice] + x.tanh(layer(x, p, "read.recurrent", r))
-            r = x.where(real[:, i: i + 1] > 0, new, r)
+            r = x.where(real[:, i : i + 1] > 0, new, r)
     else:
         choice = data["choices"][0]
         log_p = x.log_softmax(x.tanh(keys + layer(x, p, "attention.question", u)[:, None]) @ score + gone, 1)

@@ -26,7 +26,9 @@ def belief_network(x, p, data, K, estimator):
     log_q, log_p, above = 0, 0, None
     for l in range(len(bits)):
         z, name = bits[l], f"layer{l + 1}"
-        prior = x.broadcast(p["prior.logits"], z.shape) if l == 0 else rest(f"prior.{name}", layer(x, p, f"prior.{name}.1", above))
+        prior = (
+            x.broadcast(p["prior.logits"], z.shape) if l == 0 else rest(f"prior.{name}", layer(x, p, f"prior.{name}.1", above))
+        )
         log_p = log_p - x.bernoulli_loss(prior, z).sum(1)
         seen = x.repeat(layer(x, p, f"posterior.{name}.1", 2 * y - 1), K)  # once per image
         if l:

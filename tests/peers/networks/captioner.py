@@ -40,7 +40,9 @@ def captioner(x, p, data, K, estimator):
         z = a[rows, choice]
         if "decoder.gate.weight" in p:
             z = x.sigmoid(layer(x, p, "decoder.gate", h)) * z
-        h, c = x.lstm_cell(x.cat([words[:, t], z], 1), (h, c), weight, p["decoder.lstm.recurrent.weight"], p["decoder.lstm.bias"])
+        h, c = x.lstm_cell(
+            x.cat([words[:, t], z], 1), (h, c), weight, p["decoder.lstm.recurrent.weight"], p["decoder.lstm.bias"]
+        )
         states.append(h)
         contexts.append(z)
     u = words + layer(x, p, "readout.state", x.stack(states, 1)) + layer(x, p, "readout.context", x.stack(contexts, 1))

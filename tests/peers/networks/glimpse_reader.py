@@ -8,8 +8,13 @@ from surrogates import sampled
 
 def prepare(file):
     setting = lambda name, default: float(file.settings.get(name, default))
-    return {"image": file.batch["image"], "label": file.batch["label"], "glimpses": int(setting("glimpses", 6)),
-            "patch": int(setting("patch", 8)), "scale": setting("scale", 0.2)}
+    return {
+        "image": file.batch["image"],
+        "label": file.batch["label"],
+        "glimpses": int(setting("glimpses", 6)),
+        "patch": int(setting("patch", 8)),
+        "scale": setting("scale", 0.2),
+    }
 
 
 def glimpse_reader(x, p, data, K, estimator):

@@ -13,8 +13,16 @@ def prepare(file):
     N, halted = int(number("steps", 10)), file.choices == 0  # [N - 1, R]
     stop = np.where(halted.any(0), halted.argmax(0), N - 1)
     label = file.batch["label"]
-    return {"x": file.batch["x"], "label": np.maximum(label, 0), "asked": (label >= 0).astype("float32"), "stop": stop, "steps": N,
-            "prior": number("prior", 0.2), "beta": number("beta", 0.01), "tau": number("tau", 0)}
+    return {
+        "x": file.batch["x"],
+        "label": np.maximum(label, 0),
+        "asked": (label >= 0).astype("float32"),
+        "stop": stop,
+        "steps": N,
+        "prior": number("prior", 0.2),
+        "beta": number("beta", 0.01),
+        "tau": number("tau", 0),
+    }
 
 
 def ponderer(x, p, data, K, estimator):

@@ -7,8 +7,12 @@ from surrogates import sampled
 
 
 def prepare(file):
-    return {"x": file.batch["x"], "label": file.batch["label"], "choice": file.choices[0].reshape(-1),
-            "experts": int(file.settings.get("experts", 4))}
+    return {
+        "x": file.batch["x"],
+        "label": file.batch["label"],
+        "choice": file.choices[0].reshape(-1),
+        "experts": int(file.settings.get("experts", 4)),
+    }
 
 
 def router(x, p, data, K, estimator):

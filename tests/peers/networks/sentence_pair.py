@@ -23,7 +23,9 @@ def prepare(file):
 
 
 def sentence_pair(x, p, data, K, estimator):
-    a = {side: x.embedding(p["embedding.weight"], data[side]) * data[f"{side}_real"][:, :, None] for side in ("first", "second")}
+    a = {
+        side: x.embedding(p["embedding.weight"], data[side]) * data[f"{side}_real"][:, :, None] for side in ("first", "second")
+    }
     real = {side: data[f"{side}_real"] for side in a}
     w = data["window"]
     square = ((a["first"][:, :, None] - a["second"][:, None]) ** 2).sum(3)
@@ -40,8 +42,8 @@ def sentence_pair(x, p, data, K, estimator):
         met = x.embedding(p["attention.place.weight"], choice) * x.repeat(total, K)[:, :, None]
         seen = x.cat([x.repeat(a[side], K), met], 2)  # 0 past the sentence's end
         padded, n = x.pad(seen, w - 1, w - 1), seen.shape[1] + w - 1
-        f = x.tanh(layer(x, p, "block1", x.cat([padded[:, u: u + n] for u in range(w)], 2)))
-        words = sum(f[:, u: u + seen.shape[1]] for u in range(w)) / w
+        f = x.tanh(layer(x, p, "block1", x.cat([padded[:, u : u + n] for u in range(w)], 2)))
+        words = sum(f[:, u : u + seen.shape[1]] for u in range(w)) / w
         pooled[side] = (words * here[:, :, None]).sum(1) / here.sum(1)[:, None]
     for r, t in ((means["first"], means["second"]), (pooled["first"], pooled["second"])):
         features += [r, t, r * t]

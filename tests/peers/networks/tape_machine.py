@@ -13,16 +13,23 @@ from surrogates import sampled
 def prepare(file):
     b, N = file.batch, int(file.settings.get("cells", 64))
     B, width, outputs = len(b["length"]), b["input"].shape[2], b["answer"].shape[2]
-    wanted = [b["answer"][i, : n][b["answer"][i, : n, 0] >= 0] for i, n in enumerate(b["length"])]
-    shown = [b["input"][i, : n][b["answer"][i, : n, 0] < 0] for i, n in enumerate(b["length"])]
+    wanted = [b["answer"][i, :n][b["answer"][i, :n, 0] >= 0] for i, n in enumerate(b["length"])]
+    shown = [b["input"][i, :n][b["answer"][i, :n, 0] < 0] for i, n in enumerate(b["length"])]
     answer, tape = np.zeros((B, max(map(len, wanted)) + 1, outputs), "float32"), np.zeros((B, N, width), "float32")
     for i in range(B):
         answer[i, : len(wanted[i])], tape[i, : len(shown[i])] = wanted[i], shown[i]
     steps = np.array([math.ceil(float(file.settings.get("time", 1)) * n) for n in b["length"]])
     choices = np.zeros((steps.max(), *file.choices.shape[1:]), int)  # steps without a choice at the end are not in the file
     choices[: len(file.choices)] = np.maximum(file.choices, 0)
-    return {"choices": choices, "answer": answer, "tape": tape, "count": np.array(list(map(len, wanted))), "steps": steps,
-            "cells": N, "input_moves": 2 if file.settings.get("input") == "forward" else 3}
+    return {
+        "choices": choices,
+        "answer": answer,
+        "tape": tape,
+        "count": np.array(list(map(len, wanted))),
+        "steps": steps,
+        "cells": N,
+        "input_moves": 2 if file.settings.get("input") == "forward" else 3,
+    }
 
 
 def tape_machine(x, p, data, K, estimator):
@@ -38,8 +45,13 @@ def tape_machine(x, p, data, K, estimator):
         moves, left = now[0], steps - now[1]  # [R, 3]
         active = (done < count) & (left > 0)
         read = M[rows, at_memory]
-        h, c = x.lstm_cell(x.cat([data["tape"][example, at_input], read, action], 1), (h, c), p["controller.input.weight"],
-                           p["controller.recurrent.weight"], p["controller.bias"])
+        h, c = x.lstm_cell(
+            x.cat([data["tape"][example, at_input], read, action], 1),
+            (h, c),
+            p["controller.input.weight"],
+            p["controller.recurrent.weight"],
+            p["controller.bias"],
+        )
         gate, value = (lambda v: (v[:, :W], v[:, W:]))(layer(x, p, "write", h))
         M = M + x.one_hot(at_memory, N)[:, :, None] * (x.sigmoid(gate) * (x.tanh(value) - read))[:, None]
         must = count - done >= left  # write now, or there is no time left
@@ -48,7 +60,9 @@ def tape_machine(x, p, data, K, estimator):
         scores, parts = layer(x, p, "move", h), []
         for d, (begin, size) in enumerate(((0, 3), (3, 3), (6, 2))):
             beyond = x.where(option[:size] < legal[d][:, None], 0.0, -1e30)
-            log_prob = log_prob + x.gather(x.log_softmax(scores[:, begin: begin + size] + beyond, 1), moves[:, d]) * x.single(active)
+            log_prob = log_prob + x.gather(x.log_softmax(scores[:, begin : begin + size] + beyond, 1), moves[:, d]) * x.single(
+                active
+            )
             parts.append(x.one_hot(moves[:, d], size))
         moved = lambda at, b: (at + 1 * (b == 1) - 1 * (b == 2)) % N
         at_input, at_memory = moved(at_input, moves[:, 0]), moved(at_memory, moves[:, 1])

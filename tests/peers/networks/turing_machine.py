@@ -13,8 +13,15 @@ def prepare(file):
     T = int(b["length"].max())
     real = within(b["length"], T)
     asked = real & (b["answer"][:, :T, 0] >= 0)
-    return {"input": b["input"][:, :T], "answer": np.maximum(b["answer"][:, :T], 0).astype("float32"), "real": real.astype("float32"),
-            "asked": asked.astype("float32"), "cells": setting("cells", 128), "reads": setting("reads", 1), "writes": setting("writes", 1)}
+    return {
+        "input": b["input"][:, :T],
+        "answer": np.maximum(b["answer"][:, :T], 0).astype("float32"),
+        "real": real.astype("float32"),
+        "asked": asked.astype("float32"),
+        "cells": setting("cells", 128),
+        "reads": setting("reads", 1),
+        "writes": setting("writes", 1),
+    }
 
 
 def turing_machine(x, p, data, K, estimator):
@@ -29,17 +36,22 @@ def turing_machine(x, p, data, K, estimator):
 
     def step(state, now):
         s, c, M, w, log_prob = state
-        s, c = x.lstm_cell(x.cat([now[0], read(w, M)], 1), (s, c), p["controller.input.weight"], p["controller.recurrent.weight"],
-                           p["controller.bias"])
+        s, c = x.lstm_cell(
+            x.cat([now[0], read(w, M)], 1),
+            (s, c),
+            p["controller.input.weight"],
+            p["controller.recurrent.weight"],
+            p["controller.bias"],
+        )
         asked = layer(x, p, "head.address", s).reshape(R, heads, width + 6)
         k = asked[:, :, :width]
         lengths = x.sqrt((M * M).sum(2) + 1e-8)[:, None] * x.sqrt((k * k).sum(2) + 1e-8)[:, :, None]
-        content = x.softmax(x.softplus(asked[:, :, width: width + 1]) * x.bmm(k, M.swapaxes(1, 2)) / lengths, 2)
-        g = x.sigmoid(asked[:, :, width + 1: width + 2])
+        content = x.softmax(x.softplus(asked[:, :, width : width + 1]) * x.bmm(k, M.swapaxes(1, 2)) / lengths, 2)
+        g = x.sigmoid(asked[:, :, width + 1 : width + 2])
         gated = g * content + (1 - g) * w
-        move = x.softmax(asked[:, :, width + 2: width + 5], 2)
+        move = x.softmax(asked[:, :, width + 2 : width + 5], 2)
         shifted = move[:, :, :1] * x.roll(gated, -1, 2) + move[:, :, 1:2] * gated + move[:, :, 2:] * x.roll(gated, 1, 2)
-        log_p = x.log_softmax((1 + x.softplus(asked[:, :, width + 5:])) * x.log(shifted + 1e-12), 2)
+        log_p = x.log_softmax((1 + x.softplus(asked[:, :, width + 5 :])) * x.log(shifted + 1e-12), 2)
         if hard:
             log_prob = log_prob + x.gather(log_p, now[2]).sum(1) * now[1]
             w = x.one_hot(now[2], N)  # of choices [R, heads]

@@ -17,8 +17,13 @@ def prepare(file):
         answer = [a for a in file.batch["answer"][b] if a >= 0]
         wanted = np.array(answer + [end] * (len(answer) < longest))
         loss[r] = -(words[r, : len(wanted)] == wanted).mean()
-    return {"prompt": file.batch["prompt"], "loss": loss, "writing": writing.astype("float32"), "words": np.maximum(words, 0),
-            "before": np.where((words >= 0) & (words < end), words, 0)[:, :-1]}
+    return {
+        "prompt": file.batch["prompt"],
+        "loss": loss,
+        "writing": writing.astype("float32"),
+        "words": np.maximum(words, 0),
+        "before": np.where((words >= 0) & (words < end), words, 0)[:, :-1],
+    }
 
 
 def writer(x, p, data, K, estimator):

@@ -10,7 +10,9 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
 
-_modules = {m.name: importlib.import_module(f"references.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "layers"}
+_modules = {
+    m.name: importlib.import_module(f"references.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "layers"
+}
 REFERENCES: dict[str, Callable] = {name: getattr(module, name) for name, module in _modules.items()}
 
 

@@ -19,8 +19,10 @@ FIXED = [("cloze", "embedding=6,hidden=5,kind=uniform"), ("cloze", "embedding=6,
 
 def attentive_reader(file: GradientFile, example: int, options: list[int]):
     p = file.parameters
-    words = {name: torch.as_tensor(file.batch[name][example][: file.batch[f"{name}_length"][example]], dtype=torch.long)
-             for name in ("document", "question")}
+    words = {
+        name: torch.as_tensor(file.batch[name][example][: file.batch[f"{name}_length"][example]], dtype=torch.long)
+        for name in ("document", "question")
+    }
     y_d, _ = bilstm(p, "document", p["embedding.weight"][words["document"]])
     y_q, u = bilstm(p, "question", p["embedding.weight"][words["question"]])
     log_probs = []

@@ -17,7 +17,10 @@ CASES = [
     ("{features}", "embedding=6,hidden=5,words=sampled,reward=bleu,gate=true"),
     ("caption[grid=3,objects=1]", "embedding=6,hidden=5,channels=4,features=7,words=sampled,reward=share"),
 ]
-SUBSETS = [("{features}", "embedding=6,hidden=5,gate=true,picks=2"), ("caption", "embedding=6,hidden=5,channels=4,features=7,picks=3")]
+SUBSETS = [
+    ("{features}", "embedding=6,hidden=5,gate=true,picks=2"),
+    ("caption", "embedding=6,hidden=5,channels=4,features=7,picks=3"),
+]
 BOUNDS = [("{features}", f"embedding=6,hidden=5,gate=true,posterior={posterior}") for posterior in ("word", "sentence")]
 BOUNDS += [("{features}", "embedding=6,hidden=5,picks=2")]
 
@@ -26,6 +29,7 @@ def captioner(file: GradientFile, example: int, options: list[int]):
     p = file.parameters
     lin = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
     if "image" in file.batch:
+
         def convolve(name, x, side):
             weight = p[f"{name}.weight"]
             kernel = weight.reshape(len(weight), side, side, -1).permute(0, 3, 1, 2)

@@ -7,9 +7,11 @@ import torch.nn.functional as F
 
 from gradient_file import GradientFile
 
-CASES = [("images[size=8]", "vectors=3,codes=5,width=4,hidden=7"),
-         ("images[size=8]", "vectors=1,codes=3,width=2,hidden=6,temperature=0.3,commitment=0"),
-         ("images[size=8]", "vectors=4,codes=2,width=1,hidden=6,temperature=2,commitment=1.5")]
+CASES = [
+    ("images[size=8]", "vectors=3,codes=5,width=4,hidden=7"),
+    ("images[size=8]", "vectors=1,codes=3,width=2,hidden=6,temperature=0.3,commitment=0"),
+    ("images[size=8]", "vectors=4,codes=2,width=1,hidden=6,temperature=2,commitment=1.5"),
+]
 SOFT = True
 
 
@@ -27,8 +29,9 @@ def vectors(file: GradientFile, example: int):
 
 def cost(file: GradientFile, y: torch.Tensor, v: torch.Tensor, distance: torch.Tensor) -> torch.Tensor:
     pixels = layer(file.parameters, "decoder", torch.relu(layer(file.parameters, "decoder.hidden", v.flatten())))
-    return (F.binary_cross_entropy_with_logits(pixels, y, reduction="sum")
-            + float(file.settings.get("commitment", 0.25)) * distance)
+    return (
+        F.binary_cross_entropy_with_logits(pixels, y, reduction="sum") + float(file.settings.get("commitment", 0.25)) * distance
+    )
 
 
 def codebook(file: GradientFile, example: int, options):

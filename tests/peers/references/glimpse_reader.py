@@ -20,8 +20,11 @@ CASES = [
     ("glimpse", "features=9,hidden=8,glimpses=3,grid=4,patch=5,reward=correct,detached=true,locator_units=7,first=random"),
     ("glimpse[digits=2,size=8]", "features=9,hidden=8,glimpses=2,grid=3,patch=5,reward=correct,first=random"),
     ("glimpse", "features=9,hidden=8,glimpses=3,patch=6,scale=0.9,policy=gaussian,clamped=true,place_units=5"),
-    ("glimpse", "features=9,hidden=8,glimpses=3,patch=6,scale=0.9,policy=gaussian,clamped=true,place_units=5,reward=correct,"
-                "detached=true,locator_units=7,first=random"),
+    (
+        "glimpse",
+        "features=9,hidden=8,glimpses=3,patch=6,scale=0.9,policy=gaussian,clamped=true,place_units=5,reward=correct,"
+        "detached=true,locator_units=7,first=random",
+    ),
 ]
 
 
@@ -40,10 +43,10 @@ def glimpse_reader(file: GradientFile, example: int, options):
     def windows(top, left):  # top(side), left(side): the first row and column of a window at each scale
         patches = []
         for s in range(scales):
-            side = P * 2 ** s
+            side = P * 2**s
             rows, cols = top(side) + torch.arange(side), left(side) + torch.arange(side)
             window = weights(rows, height) @ image @ weights(cols, width).T
-            patches.append(F.avg_pool2d(window[None, None], 2 ** s).flatten())
+            patches.append(F.avg_pool2d(window[None, None], 2**s).flatten())
         return torch.cat(patches)
 
     def weights(points, extent):  # weights of an axis's pixels at each point: linear interpolation between centres
@@ -105,5 +108,5 @@ def glimpse_reader(file: GradientFile, example: int, options):
             wrong = float(answer.argmax() != label) + answer[label].detach() if file.settings.get("reward") == "correct" else 0
             losses.append(wrong - answer[label])
     if gaussian:  # the batch goes on after this image's last label: numbers that nothing reads
-        log_probs.extend(first_law(number) for number in options[T * len(labels):])
+        log_probs.extend(first_law(number) for number in options[T * len(labels) :])
     return losses, log_probs

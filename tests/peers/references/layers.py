@@ -26,14 +26,16 @@ def sentence_reward(kind: str, words: list[int], target) -> float:
 def likeness(kind: str, said: list[int], right: list[int]) -> float:
     """The metric of two sentences without end marks."""
     if kind == "edit":
+
         @lru_cache(None)
         def distance(i: int, j: int) -> int:
             if i == 0 or j == 0:
                 return i + j
             return min(distance(i - 1, j) + 1, distance(i, j - 1) + 1, distance(i - 1, j - 1) + (said[i - 1] != right[j - 1]))
+
         longer = max(len(said), len(right))
         return 1 - distance(len(said), len(right)) / longer if longer else 1.0
-    grams = lambda x, n: Counter(tuple(x[i:i + n]) for i in range(len(x) - n + 1))
+    grams = lambda x, n: Counter(tuple(x[i : i + n]) for i in range(len(x) - n + 1))
     if kind in ("chrf", "f1"):  # F of the mean precision and the mean recall of n-grams
         if not said or not right:
             return float(not said and not right)
@@ -52,8 +54,14 @@ def likeness(kind: str, said: list[int], right: list[int]) -> float:
 
 def lstm(p, name: str, x: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     """One step of the named LSTM: the next state (h, c), each [1, H]."""
-    return torch.lstm_cell(x[None], state, p[f"{name}.input.weight"], p[f"{name}.recurrent.weight"], p[f"{name}.bias"],
-                           torch.zeros_like(p[f"{name}.bias"]))
+    return torch.lstm_cell(
+        x[None],
+        state,
+        p[f"{name}.input.weight"],
+        p[f"{name}.recurrent.weight"],
+        p[f"{name}.bias"],
+        torch.zeros_like(p[f"{name}.bias"]),
+    )
 
 
 def forward_lstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -73,20 +81,25 @@ def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
     return torch.cat([ahead, back.flip(0)], dim=1), torch.cat([last, first])
 
 
-def picked(options, logits: torch.Tensor, picks: int, law: str = "conditional_poisson",
-           subset: bool | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+def picked(
+    options, logits: torch.Tensor, picks: int, law: str = "conditional_poisson", subset: bool | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Indicators [S] of a choice among the options with these logits [S], and its log probability, by enumeration. `options`: the
     chosen one, or of a subset (by default for picks > 1) the indicators [at least S] themselves."""
     b = torch.zeros(len(logits), dtype=torch.float64)
     if not (picks > 1 if subset is None else subset):
         b[int(options)] = 1
         return b, F.log_softmax(logits, dim=0)[int(options)]
-    b += torch.tensor(options[:len(logits)], dtype=torch.float64)
+    b += torch.tensor(options[: len(logits)], dtype=torch.float64)
     if law == "plackett_luce":
         orders = itertools.permutations(torch.nonzero(b).flatten().tolist())
         left = lambda drawn: torch.stack([x for i, x in enumerate(logits) if i not in drawn])
-        return b, torch.logsumexp(torch.stack([sum(logits[i] - torch.logsumexp(left(order[:j]), 0) for j, i in enumerate(order))
-                                               for order in orders]), dim=0)
+        return b, torch.logsumexp(
+            torch.stack(
+                [sum(logits[i] - torch.logsumexp(left(order[:j]), 0) for j, i in enumerate(order)) for order in orders]
+            ),
+            dim=0,
+        )
     subsets = itertools.combinations(range(len(logits)), min(picks, len(logits)))
     return b, b @ logits - torch.logsumexp(torch.stack([logits[list(s)].sum() for s in subsets]), dim=0)
 

@@ -69,6 +69,6 @@ def memory_reader(file: GradientFile, example: int, options: list[int] | None | 
         W = p["answer.weight"]
     else:
         first, count = file.dimensions["answer_word"], file.dimensions["answers"]
-        W = p[f"memory.{hops}.weight"][first:first + count]
+        W = p[f"memory.{hops}.weight"][first : first + count]
     u = file.kept("readout", example, u)
     return [-F.log_softmax(W @ u, dim=0)[answer]], log_probs

@@ -26,7 +26,7 @@ def pixel_attention(file: GradientFile, example: int, options):
     side, layers = len(y), int(file.settings.get("layers", 4))
     P = round(p["encoder.1.weight"].shape[1] ** 0.5)
     places = p["attention.place.weight"].shape[0]
-    G = round(places ** 0.5)
+    G = round(places**0.5)
     a = y[None, None]
     for k in range(1, layers + 1):
         weight = p[f"attention.{k}.weight"]
@@ -36,7 +36,7 @@ def pixel_attention(file: GradientFile, example: int, options):
 
     padded, inside = F.pad(y, (P, P, P, P)), F.pad(torch.ones_like(y), (P, P, P, P))
     first = lambda i: ((2 * i + 1) * side - P * G + G) // (2 * G) + P  # in the padded canvas
-    window = lambda of, c: of[first(c // G): first(c // G) + P, first(c % G): first(c % G) + P].flatten()
+    window = lambda of, c: of[first(c // G) : first(c // G) + P, first(c % G) : first(c % G) + P].flatten()
     if options is None:
         x, covered = (sum(log_p[c].exp() * window(of, c) for c in range(places)) for of in (padded, inside))
         log_probs = []

@@ -11,14 +11,22 @@ from references.layers import lstm
 CASES = [
     (f"puzzle[kind={kind},size={size}]", f"hidden=6,{settings}")
     for kind, size, settings in (
-        ("parity", 5, "steps=4,tau=0.03"), ("parity", 4, "steps=5,ask=step,beta=0.5,prior=0.4,tau=0.1"),
-        ("addition", 3, "steps=3,beta=2"), ("sort", 4, "steps=6,law=act,tau=0.2"),
-        ("addition", 2, "steps=7,law=act,ask=step,tau=0.3"), ("sort", 4, "steps=6,law=act,tau=0.2,epsilon=0.3,first_flag=true"),
-        ("parity", 5, "steps=4,first_flag=true"))
+        ("parity", 5, "steps=4,tau=0.03"),
+        ("parity", 4, "steps=5,ask=step,beta=0.5,prior=0.4,tau=0.1"),
+        ("addition", 3, "steps=3,beta=2"),
+        ("sort", 4, "steps=6,law=act,tau=0.2"),
+        ("addition", 2, "steps=7,law=act,ask=step,tau=0.3"),
+        ("sort", 4, "steps=6,law=act,tau=0.2,epsilon=0.3,first_flag=true"),
+        ("parity", 5, "steps=4,first_flag=true"),
+    )
 ] + [
     (f"puzzle[kind={kind},size=2,length=3]", f"hidden=6,{settings}")
-    for kind, settings in (("logic", "steps=4,law=act,tau=0.2,epsilon=0.3,first_flag=true"), ("logic", "steps=3,beta=0.5,tau=0.1"),
-                           ("sums", "steps=4,law=act,ask=step,tau=0.2"), ("sums", "steps=3,ask=step,beta=0.5"))
+    for kind, settings in (
+        ("logic", "steps=4,law=act,tau=0.2,epsilon=0.3,first_flag=true"),
+        ("logic", "steps=3,beta=0.5,tau=0.1"),
+        ("sums", "steps=4,law=act,ask=step,tau=0.2"),
+        ("sums", "steps=3,ask=step,beta=0.5"),
+    )
 ]
 SOFT = True  # the soft form is a published network, too
 
@@ -33,7 +41,7 @@ def ponderer(file: GradientFile, example: int, options):
     state = (torch.zeros(1, p["core.recurrent.weight"].shape[1], dtype=torch.float64),) * 2
     losses, log_probs = [], []
     for t, (x_t, label_t) in enumerate(zip(inputs, labels)):
-        choices = None if options is None else options[t * questions: (t + 1) * questions]
+        choices = None if options is None else options[t * questions : (t + 1) * questions]
         state, of_step, log_p = outer_step(file, x_t, label_t, choices, state)
         losses, log_probs = losses + of_step, log_probs + log_p
     return losses, log_probs
@@ -79,7 +87,9 @@ def outer_step(file: GradientFile, x: torch.Tensor, label, options, state):
             got = [1 - sum(law[:n], torch.zeros((), dtype=torch.float64)) for n in range(N - 1)]
             for n in range(N - 1):
                 chance, there = halt[n], got[n] if stop is None else float(n <= stop)
-                losses.append(beta * there * (chance * (chance / rate).log() + (1 - chance) * ((1 - chance) / (1 - rate)).log()))
+                losses.append(
+                    beta * there * (chance * (chance / rate).log() + (1 - chance) * ((1 - chance) / (1 - rate)).log())
+                )
         taken = (law * torch.arange(1, K + 1)).sum() if stop is None else stop + 1
         losses.append(tau * taken + 0 * mixed[0])
     logits = F.linear(mixed, p["answer.weight"], p["answer.bias"]).reshape(len(label), -1)

@@ -52,8 +52,13 @@ def programmer(file: GradientFile, example: int, options):
         a = dict(zip(OPERATIONS, a))
         number = a["count"] * r[-1].sum() + a["difference"] * (s[-3] - s[-1]) + a["sum"] * (c @ (r[-1] @ x))
         cells = a["assign"] * torch.outer(r[-1], c)
-        r.append(a["and"] * torch.minimum(r[-1], r[-2]) + a["or"] * torch.maximum(r[-1], r[-2]) + a["reset"]
-                 + a["greater"] * (compared["greater"] @ c) + a["lesser"] * (compared["lesser"] @ c))
+        r.append(
+            a["and"] * torch.minimum(r[-1], r[-2])
+            + a["or"] * torch.maximum(r[-1], r[-2])
+            + a["reset"]
+            + a["greater"] * (compared["greater"] @ c)
+            + a["lesser"] * (compared["lesser"] @ c)
+        )
         s.append(number)
         h = torch.tanh(lin("history", torch.cat([torch.stack([a[o] for o in OPERATIONS]) @ U, c @ P, h])))
     if of("asks_cells"):

@@ -8,8 +8,12 @@ import torch.nn.functional as F
 from gradient_file import GradientFile
 from references.layers import picked
 
-CASES = [("features[kind=regimes]", "hidden=4"), ("features[kind=regimes]", "hidden=4,gate=none,experts=3"),
-         ("features[features=4]", "hidden=3,picks=2"), ("features[features=4]", "hidden=3,picks=3,experts=5,gate=none")]
+CASES = [
+    ("features[kind=regimes]", "hidden=4"),
+    ("features[kind=regimes]", "hidden=4,gate=none,experts=3"),
+    ("features[features=4]", "hidden=3,picks=2"),
+    ("features[features=4]", "hidden=3,picks=3,experts=5,gate=none"),
+]
 BOUNDS = [("features[features=4]", "hidden=3"), ("features[features=4]", "hidden=3,picks=2,gate=none")]
 
 
@@ -25,7 +29,9 @@ def router(file: GradientFile, example: int, options):
         if k == 1:
             c = F.softmax(e, dim=0)
         else:  # by enumeration
-            every = [picked(torch.eye(n)[list(s)].sum(0).numpy(), e, k) for s in torch.combinations(torch.arange(n), k).tolist()]
+            every = [
+                picked(torch.eye(n)[list(s)].sum(0).numpy(), e, k) for s in torch.combinations(torch.arange(n), k).tolist()
+            ]
             c = sum(log.exp() * s for s, log in every)
     o = sum(b[i] * c[i] * torch.relu(layer(f"expert.{i + 1}", x)) for i in range(n))
     loss = -F.log_softmax(layer("readout", o), dim=0)[label]

@@ -10,13 +10,21 @@ import torch.nn.functional as F
 from gradient_file import GradientFile
 from references.layers import picked
 
-CASES = [("features[kind=switch]", "hidden=5"), ("features[features=6,kind=orange_skin]", "hidden=5,picks=2"),
-         ("features[features=4]", "hidden=4,picks=3"), ("patches[size=8,patch=4]", "hidden=5,picks=2"),
-         ("features[features=5]", "hidden=4,picks=3,law=plackett_luce"), ("reviews[longest=7]", "hidden=5,maps=shared"),
-         ("reviews[longest=7]", "hidden=5,maps=shared,share=0.5"),
-         ("reviews[longest=6]", "hidden=5,maps=own,share=0.4,law=plackett_luce")]
-BOUNDS = [("features[kind=additive,features=4]", "hidden=5"), ("features[kind=regimes,features=6]", "hidden=5,picks=4"),
-          ("reviews[longest=6]", "hidden=4,maps=shared,share=0.3")]
+CASES = [
+    ("features[kind=switch]", "hidden=5"),
+    ("features[features=6,kind=orange_skin]", "hidden=5,picks=2"),
+    ("features[features=4]", "hidden=4,picks=3"),
+    ("patches[size=8,patch=4]", "hidden=5,picks=2"),
+    ("features[features=5]", "hidden=4,picks=3,law=plackett_luce"),
+    ("reviews[longest=7]", "hidden=5,maps=shared"),
+    ("reviews[longest=7]", "hidden=5,maps=shared,share=0.5"),
+    ("reviews[longest=6]", "hidden=5,maps=own,share=0.4,law=plackett_luce"),
+]
+BOUNDS = [
+    ("features[kind=additive,features=4]", "hidden=5"),
+    ("features[kind=regimes,features=6]", "hidden=5,picks=4"),
+    ("reviews[longest=6]", "hidden=4,maps=shared,share=0.3"),
+]
 
 
 def selector(file: GradientFile, example: int, options):
@@ -35,7 +43,9 @@ def selector(file: GradientFile, example: int, options):
         hidden = hidden + layer("selector.context", words.mean(0))
     b, log_p = chosen(layer("selector", torch.relu(hidden)).flatten())
     if "posterior.weight" in p:
-        q = layer("posterior", torch.relu(layer("posterior.hidden", words if shared else x) + p["posterior.label.weight"][label]))
+        q = layer(
+            "posterior", torch.relu(layer("posterior.hidden", words if shared else x) + p["posterior.label.weight"][label])
+        )
         log_q = chosen(q.flatten())[1]
     shown = b @ words if shared else F.pad((b[:, None] * words).flatten(), (0, x.numel() - words.numel()))
     o = layer("predictor", torch.relu(layer("predictor.hidden", shown)))

@@ -22,9 +22,14 @@ def sentence_pair(file: GradientFile, example: int, options):
     p = file.parameters
     w, attention = int(file.settings.get("window", 3)), file.settings.get("attention", "bottom")
     sides = ("first", "second")
-    x = [p["embedding.weight"][torch.tensor(file.batch[side][example][: file.batch[f"{side}_length"][example]], dtype=torch.long)]
-         for side in sides]
+    x = [
+        p["embedding.weight"][
+            torch.tensor(file.batch[side][example][: file.batch[f"{side}_length"][example]], dtype=torch.long)
+        ]
+        for side in sides
+    ]
     log_probs, asked = [], 0
+
     def match(a, b):
         difference = a[:, None] - b[None]
         square = difference.square().sum(2)
@@ -35,7 +40,7 @@ def sentence_pair(file: GradientFile, example: int, options):
         if options is None:
             return (p_of_options[:, :, None] * values).sum(1)
         first = len(x[0]) if side else 0
-        chosen = torch.tensor(options[asked][first: first + len(values)], dtype=torch.long)
+        chosen = torch.tensor(options[asked][first : first + len(values)], dtype=torch.long)
         tokens = torch.arange(len(values))
         log_probs.append(p_of_options[tokens, chosen].log().sum())
         return values[tokens, chosen]
@@ -54,14 +59,14 @@ def sentence_pair(file: GradientFile, example: int, options):
         f = []
         for side in (0, 1):
             padded = F.pad(seen[side], (0, 0, w - 1, w - 1))
-            windows = torch.stack([padded[u: u + w].flatten() for u in range(len(x[side]) + w - 1)])
+            windows = torch.stack([padded[u : u + w].flatten() for u in range(len(x[side]) + w - 1)])
             f.append(torch.tanh(F.linear(windows, p[f"block{k}.weight"], p[f"block{k}.bias"])))
         pooled = []
         for side in (0, 1):
-            windows = torch.stack([f[side][i: i + w] for i in range(len(x[side]))])  # [s, w, D]
+            windows = torch.stack([f[side][i : i + w] for i in range(len(x[side]))])  # [s, w, D]
             if attention in ("top", "both"):
                 v = match(f[side], f[1 - side]).sum(1)
-                v = torch.stack([v[i: i + w] for i in range(len(x[side]))])
+                v = torch.stack([v[i : i + w] for i in range(len(x[side]))])
                 V = v.sum(1, keepdim=True)
                 pooled.append(V * mixed(v / V, windows, side))
             else:
@@ -72,4 +77,3 @@ def sentence_pair(file: GradientFile, example: int, options):
     features = torch.cat([part for r, t in levels for part in (r, t, r * t)])
     logits = F.linear(features, p["classifier.weight"], p["classifier.bias"])
     return [-F.log_softmax(logits, dim=0)[int(file.batch["label"][example])]], log_probs
-

@@ -13,10 +13,14 @@ from references.layers import lstm
 CASES = [
     (f"algorithm[kind={kind},bits=3,min_length=1,max_length={longest},repeats=2]", settings)
     for kind, longest, settings in (
-        ("reverse", 3, "cells=4,width=3,hidden=5"), ("duplicated_input", 2, "cells=8,width=2,hidden=6,time=1.3"),
-        ("copy", 4, "cells=5,width=3,hidden=5,input=forward"), ("repeat_copy", 2, "cells=3,width=3,hidden=5,time=1.5"),
+        ("reverse", 3, "cells=4,width=3,hidden=5"),
+        ("duplicated_input", 2, "cells=8,width=2,hidden=6,time=1.3"),
+        ("copy", 4, "cells=5,width=3,hidden=5,input=forward"),
+        ("repeat_copy", 2, "cells=3,width=3,hidden=5,time=1.5"),
         ("priority_sort", 3, "cells=6,width=2,hidden=4,input=forward,time=2"),
-        ("reverse", 3, "cells=4,width=3,hidden=5,controller=direct"), ("copy", 3, "cells=5,width=2,hidden=4,time=1.4,controller=direct"))
+        ("reverse", 3, "cells=4,width=3,hidden=5,controller=direct"),
+        ("copy", 3, "cells=5,width=2,hidden=4,time=1.4,controller=direct"),
+    )
 ]
 SOFT = True  # all heads and the written values, as weights
 
@@ -55,7 +59,11 @@ def tape_machine(file: GradientFile, example: int, options):
         left = T - t + 1
         must = [L - k >= left for k in range(L)]
         free = any(done[k] > 0 and not must[k] for k in range(L))
-        counts = [1 if left == 1 else 2 if file.settings.get("input") == "forward" else 3, 1 if left == 1 else 3, 2 if free else 1]
+        counts = [
+            1 if left == 1 else 2 if file.settings.get("input") == "forward" else 3,
+            1 if left == 1 else 3,
+            2 if free else 1,
+        ]
         parts = []
         for d, (scores, count) in enumerate(zip(lin("move", s).split([3, 3, 2]), counts)):
             log_p = F.log_softmax(scores[:count], dim=0)

@@ -9,50 +9,90 @@ import torch.nn.functional as F
 from gradient_file import GradientFile
 from references.layers import BOS, EOS, bilstm, forward_lstm, picked, posterior_scores, sentence_reward
 
-CASES = [
-    ("translation", f"embedding=6,hidden=5,score={score},feed={feed}")
-    for score in ("additive", "dot")
-    for feed in ("none", "soft", "sampled")
-] + [
-    ("translation", f"embedding=6,hidden=6,heads={heads},score={score},feed={feed}")
-    for heads in (1, 2, 3)
-    for score, feed in (("additive", "none"), ("general", "sampled"), ("dot", "sampled"), ("scaled_dot", "soft"),
-                        ("scaled_dot", "sampled"))
-] + [
-    ("translation", f"embedding=6,hidden=5,encoder={encoder},source={source},feed=sampled,null={null}")
-    for encoder, source, null in (("bidirectional", "reversed", "false"), ("bidirectional", "twice", "true"),
-                                  ("forward", "forward", "true"), ("forward", "reversed", "false"), ("forward", "twice", "false"))
-] + [
-    ("translation", "embedding=6,hidden=6,heads=2,null=true,score=scaled_dot,feed=sampled"),
-    ("translation", "embedding=6,hidden=6,heads=2,null=true,feed=sampled,dropout=0.4"),
-] + [
-    ("translation", "embedding=6,hidden=5,encoder=none"),
-    ("translation", "embedding=6,hidden=4,heads=2,encoder=none,readout=context,null=true,score=scaled_dot"),
-    ("translation", "embedding=6,hidden=5,readout=context,feed=sampled,dropout=0.4"),
-] + [
-    ("translation", f"embedding=6,hidden=6,order=context_first,heads={heads},score={score},feed={feed}")
-    for heads, score, feed in ((1, "additive", "sampled"), (1, "additive", "soft"), (2, "dot", "sampled"), (2, "general", "soft"))
-]
+CASES = (
+    [
+        ("translation", f"embedding=6,hidden=5,score={score},feed={feed}")
+        for score in ("additive", "dot")
+        for feed in ("none", "soft", "sampled")
+    ]
+    + [
+        ("translation", f"embedding=6,hidden=6,heads={heads},score={score},feed={feed}")
+        for heads in (1, 2, 3)
+        for score, feed in (
+            ("additive", "none"),
+            ("general", "sampled"),
+            ("dot", "sampled"),
+            ("scaled_dot", "soft"),
+            ("scaled_dot", "sampled"),
+        )
+    ]
+    + [
+        ("translation", f"embedding=6,hidden=5,encoder={encoder},source={source},feed=sampled,null={null}")
+        for encoder, source, null in (
+            ("bidirectional", "reversed", "false"),
+            ("bidirectional", "twice", "true"),
+            ("forward", "forward", "true"),
+            ("forward", "reversed", "false"),
+            ("forward", "twice", "false"),
+        )
+    ]
+    + [
+        ("translation", "embedding=6,hidden=6,heads=2,null=true,score=scaled_dot,feed=sampled"),
+        ("translation", "embedding=6,hidden=6,heads=2,null=true,feed=sampled,dropout=0.4"),
+    ]
+    + [
+        ("translation", "embedding=6,hidden=5,encoder=none"),
+        ("translation", "embedding=6,hidden=4,heads=2,encoder=none,readout=context,null=true,score=scaled_dot"),
+        ("translation", "embedding=6,hidden=5,readout=context,feed=sampled,dropout=0.4"),
+    ]
+    + [
+        ("translation", f"embedding=6,hidden=6,order=context_first,heads={heads},score={score},feed={feed}")
+        for heads, score, feed in (
+            (1, "additive", "sampled"),
+            (1, "additive", "soft"),
+            (2, "dot", "sampled"),
+            (2, "general", "soft"),
+        )
+    ]
+)
 
 CASES += [
     ("translation", f"embedding=6,hidden=6,score={score},{rest}")
-    for score, rest in (("concat", "heads=2"), ("plain_dot", "encoder=forward,heads=2,feed=sampled"), ("plain_dot", "encoder=none"),
-                        ("location", "heads=2,feed=sampled"), ("location", "local=monotonic,window=2"),
-                        ("general", "local=monotonic,window=1,feed=soft"), ("dot", "local=predictive,window=3,heads=2,feed=sampled"),
-                        ("general", "local=predictive,window=2,order=context_first,feed=sampled"))
+    for score, rest in (
+        ("concat", "heads=2"),
+        ("plain_dot", "encoder=forward,heads=2,feed=sampled"),
+        ("plain_dot", "encoder=none"),
+        ("location", "heads=2,feed=sampled"),
+        ("location", "local=monotonic,window=2"),
+        ("general", "local=monotonic,window=1,feed=soft"),
+        ("dot", "local=predictive,window=3,heads=2,feed=sampled"),
+        ("general", "local=predictive,window=2,order=context_first,feed=sampled"),
+    )
 ] + [
     ("translation[words=3,max_length=4]", f"embedding=6,hidden=6,words=sampled,reward={reward},{rest}")
-    for reward, rest in (("bleu", "feed=sampled"), ("edit", "feed=soft,heads=2"), ("share", "feed=none,dropout=0.4"),
-                         ("share", "order=context_first,feed=sampled,null=true"),
-                         ("share", "local=predictive,window=1"), ("edit", "attention=none,feed=soft"))
+    for reward, rest in (
+        ("bleu", "feed=sampled"),
+        ("edit", "feed=soft,heads=2"),
+        ("share", "feed=none,dropout=0.4"),
+        ("share", "order=context_first,feed=sampled,null=true"),
+        ("share", "local=predictive,window=1"),
+        ("edit", "attention=none,feed=soft"),
+    )
 ]
 
 BAHDANAU = "order=context_first,unit=gated,start=backward,readout=maxout"
 CASES += [
     ("translation", f"embedding=6,hidden=6,{rest}")
-    for rest in (f"{BAHDANAU},feed=sampled", f"{BAHDANAU},feed=soft,heads=2,dropout=0.4", "feed=attentional,readout=state,score=general",
-                 "feed=attentional,heads=2,null=true", "feed=attentional,readout=maxout,dropout=0.4", "unit=gated",
-                 "readout=maxout,feed=sampled", "start=backward,source=reversed,feed=attentional,unit=gated,readout=context")
+    for rest in (
+        f"{BAHDANAU},feed=sampled",
+        f"{BAHDANAU},feed=soft,heads=2,dropout=0.4",
+        "feed=attentional,readout=state,score=general",
+        "feed=attentional,heads=2,null=true",
+        "feed=attentional,readout=maxout,dropout=0.4",
+        "unit=gated",
+        "readout=maxout,feed=sampled",
+        "start=backward,source=reversed,feed=attentional,unit=gated,readout=context",
+    )
 ] + [
     ("translation[words=3,max_length=4]", f"embedding=6,hidden=6,words=sampled,reward=edit,{rest}")
     for rest in (f"{BAHDANAU},feed=sampled", "feed=attentional,readout=state,unit=gated")
@@ -65,16 +105,26 @@ SUBSETS = [
 
 BOUNDS = [
     ("translation", f"embedding=6,hidden=6,posterior={posterior},heads={heads}{rest}")
-    for posterior, heads, rest in (("word", 1, ""), ("word", 2, ",feed=sampled"), ("sentence", 1, ",feed=sampled"),
-                                   ("sentence", 2, ",score=dot"), ("sentence", 1, ",order=context_first,feed=sampled"),
-                                   ("word", 2, ",local=predictive,window=3,score=dot"), ("word", 2, ",feed=attentional"),
-                                   ("word", 1, f",{BAHDANAU},feed=sampled"))
+    for posterior, heads, rest in (
+        ("word", 1, ""),
+        ("word", 2, ",feed=sampled"),
+        ("sentence", 1, ",feed=sampled"),
+        ("sentence", 2, ",score=dot"),
+        ("sentence", 1, ",order=context_first,feed=sampled"),
+        ("word", 2, ",local=predictive,window=3,score=dot"),
+        ("word", 2, ",feed=attentional"),
+        ("word", 1, f",{BAHDANAU},feed=sampled"),
+    )
 ]
 
 FIXED = [
     ("translation", f"embedding=6,hidden=5,attention=none,encoder={encoder},source={source},feed={feed}{rest}")
-    for encoder, source, feed, rest in (("bidirectional", "forward", "none", ""), ("bidirectional", "forward", "soft", ""),
-                                        ("forward", "reversed", "none", ""), ("forward", "twice", "sampled", ",dropout=0.4"))
+    for encoder, source, feed, rest in (
+        ("bidirectional", "forward", "none", ""),
+        ("bidirectional", "forward", "soft", ""),
+        ("forward", "reversed", "none", ""),
+        ("forward", "twice", "sampled", ",dropout=0.4"),
+    )
 ]
 
 
@@ -121,7 +171,7 @@ def translator(file: GradientFile, example: int, options):
         a, ends = words, words.mean(0)
     if order == "reversed":
         a = a.flip(0)
-    a = a[-len(source):]  # the states of the last pass
+    a = a[-len(source) :]  # the states of the last pass
     if "attention.null.weight" in p:
         a = torch.cat([a, p["attention.null.weight"]])
     attends = file.settings.get("attention", "source") == "source"
@@ -156,17 +206,17 @@ def translator(file: GradientFile, example: int, options):
         mine = slice(head * width, (head + 1) * width)
         if kind == "location":
             most = file.dimensions["source_length"]
-            return (p["attention.position.weight"][head * most: (head + 1) * most] @ s)[: len(source)]
+            return (p["attention.position.weight"][head * most : (head + 1) * most] @ s)[: len(source)]
         if kind == "plain_dot":
             return a[:, mine] @ s[mine]
         key = p["attention.key.weight"]
         if kind == "general":
-            return torch.stack([s @ key[head * hidden: (head + 1) * hidden] @ a_i for a_i in a])
+            return torch.stack([s @ key[head * hidden : (head + 1) * hidden] @ a_i for a_i in a])
         if kind == "dot":
             return torch.stack([s[mine] @ (key[mine] @ a_i) for a_i in a])
         query = p["attention.query.weight"][mine] @ s
         if kind == "scaled_dot":
-            return torch.stack([query @ (key[mine] @ a_i) / width ** 0.5 for a_i in a])
+            return torch.stack([query @ (key[mine] @ a_i) / width**0.5 for a_i in a])
         bias = p["attention.key.bias"][mine] if kind == "additive" else None
         mixed = torch.tanh(query + F.linear(a, key[mine], bias))
         return mixed @ p["attention.score.weight"][0, mine]
@@ -189,7 +239,7 @@ def translator(file: GradientFile, example: int, options):
     previous, losses, log_probs = BOS, [], []
     writes = file.settings.get("words") == "sampled"  # then every second choice, or all without attention, is a word
     if writes:
-        words = [int(np.atleast_1d(word)[0]) for word in options[1 if attends else 0::2 if attends else 1]]
+        words = [int(np.atleast_1d(word)[0]) for word in options[1 if attends else 0 :: 2 if attends else 1]]
         words = words[: words.index(EOS) + 1] if EOS in words else words
         options = options[::2]
         losses = [torch.tensor(-sentence_reward(file.settings.get("reward", "bleu"), words, target), dtype=torch.float64)]

@@ -11,10 +11,14 @@ from references.layers import lstm
 CASES = [
     (f"algorithm[kind={kind},bits=3,min_length=2,max_length={longest},repeats=2]", settings)
     for kind, longest, settings in (
-        ("copy", 4, "cells=5,width=4,hidden=6"), ("reverse", 3, "cells=4,width=3,hidden=5,reads=2,writes=2"),
+        ("copy", 4, "cells=5,width=4,hidden=6"),
+        ("reverse", 3, "cells=4,width=3,hidden=5,reads=2,writes=2"),
         ("repeat_copy", 3, "cells=3,width=3,hidden=5,controller=feedforward"),
-        ("associative_recall", 3, "cells=9,width=3,hidden=5,reads=2"), ("priority_sort", 4, "cells=6,width=3,hidden=5,writes=2"),
-        ("copy", 4, "cells=7,width=3,hidden=5,shifts=2,reads=2"), ("copy", 3, "cells=4,width=3,hidden=5,shifts=0"))
+        ("associative_recall", 3, "cells=9,width=3,hidden=5,reads=2"),
+        ("priority_sort", 4, "cells=6,width=3,hidden=5,writes=2"),
+        ("copy", 4, "cells=7,width=3,hidden=5,shifts=2,reads=2"),
+        ("copy", 3, "cells=4,width=3,hidden=5,shifts=0"),
+    )
 ] + [
     ("algorithm[kind=ngrams,bits=1,context=2,min_length=4,max_length=6]", "cells=5,width=3,hidden=5,shifts=2"),
 ]
@@ -52,7 +56,7 @@ def turing_machine(file: GradientFile, example: int, options):
             cosine = (M @ k) / (lengths(M) * lengths(k))
             content = F.softmax(F.softplus(b) * cosine, dim=0)
             gated = torch.sigmoid(g) * content + (1 - torch.sigmoid(g)) * w[h]
-            shift = F.softmax(asked[h, width + 2: width + 3 + 2 * S], dim=0)
+            shift = F.softmax(asked[h, width + 2 : width + 3 + 2 * S], dim=0)
             shifted = sum(weight * torch.roll(gated, by) for by, weight in zip(range(-S, S + 1), shift))
             log_p = F.log_softmax((1 + F.softplus(sharp)) * torch.log(shifted + 1e-12), dim=0)
             if options is None:
@@ -69,6 +73,9 @@ def turing_machine(file: GradientFile, example: int, options):
         M = M * kept + added
         r = read()
         if y[t][0] >= 0:
-            losses.append(F.binary_cross_entropy_with_logits(lin("output", torch.cat([s, r])),
-                                                             torch.tensor(y[t], dtype=torch.float64), reduction="sum"))
+            losses.append(
+                F.binary_cross_entropy_with_logits(
+                    lin("output", torch.cat([s, r])), torch.tensor(y[t], dtype=torch.float64), reduction="sum"
+                )
+            )
     return losses, log_probs

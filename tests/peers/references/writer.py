@@ -10,14 +10,16 @@ import torch.nn.functional as F
 from gradient_file import GradientFile
 from references.layers import likeness
 
-CASES = [("answers[symbols=2,size=2]", "hidden=5,embedding=4"),
-         ("answers[kind=sum,symbols=3,size=2]", "hidden=4,embedding=3,reward=share"),
-         ("answers[kind=sort,symbols=2,size=3]", "hidden=6,embedding=2,reward=share,drift=0.5,reference=initial"),
-         ("sequences[words=3,longest=2]", "hidden=5,embedding=3"),
-         ("answers[kind=sum,symbols=3,size=2]", "policy=attention,hidden=5"),
-         ("answers[kind=sort,symbols=2,size=3]", "policy=attention,hidden=4,reward=share,drift=0.5,reference=initial"),
-         ("sequences[words=3,longest=2]", "policy=attention,hidden=4"),
-         ("sequences[longest=3,rewards=binary]", "policy=table,scale=0.7")]
+CASES = [
+    ("answers[symbols=2,size=2]", "hidden=5,embedding=4"),
+    ("answers[kind=sum,symbols=3,size=2]", "hidden=4,embedding=3,reward=share"),
+    ("answers[kind=sort,symbols=2,size=3]", "hidden=6,embedding=2,reward=share,drift=0.5,reference=initial"),
+    ("sequences[words=3,longest=2]", "hidden=5,embedding=3"),
+    ("answers[kind=sum,symbols=3,size=2]", "policy=attention,hidden=5"),
+    ("answers[kind=sort,symbols=2,size=3]", "policy=attention,hidden=4,reward=share,drift=0.5,reference=initial"),
+    ("sequences[words=3,longest=2]", "policy=attention,hidden=4"),
+    ("sequences[longest=3,rewards=binary]", "policy=table,scale=0.7"),
+]
 SOFT = True  # words as mixtures
 HARD = [("countdown[largest=2,most=6]", "hidden=4,embedding=3")]
 
@@ -45,7 +47,9 @@ def place(t: int, H: int):
 
 def solves(words, wanted) -> bool:
     """Python's own arithmetic on `words`: 0 +, 1 -, 2 *, and w is the number w - 2."""
-    if sorted(w for w in words if w > 2) != sorted(int(w) for w in wanted[1:]) or any((w > 2) != (i % 2 == 0) for i, w in enumerate(words)):
+    if sorted(w for w in words if w > 2) != sorted(int(w) for w in wanted[1:]) or any(
+        (w > 2) != (i % 2 == 0) for i, w in enumerate(words)
+    ):
         return False
     return eval("".join("+-*"[w] if w < 3 else str(w - 2) for w in words)) == wanted[0]
 
@@ -118,7 +122,9 @@ def writer(file: GradientFile, example: int, options):
         return [-weight_of(tuple(answer))], log_probs
     if (kind := file.settings.get("reward", "exact")) not in ("exact", "share"):  # hard words only
         said = [int(w) for w in options][: len(chosen)]
-        return [torch.tensor(-likeness(kind, said[: said.index(end)] if end in said else said, answer), dtype=torch.float64)], log_probs
+        return [
+            torch.tensor(-likeness(kind, said[: said.index(end)] if end in said else said, answer), dtype=torch.float64)
+        ], log_probs
     wanted = answer + ([end] if len(answer) < longest else [])
     losses, writing = [torch.zeros((), dtype=torch.float64)], torch.ones((), dtype=torch.float64)
     for w, a in zip(chosen, wanted):
