@@ -89,7 +89,7 @@ class ReplicateSums {
   /// The first block that is not complete.
   int next() const { return summed_; }
 
-  /// The sums of some of the parameters, by slices. Those of cosines, and what needs each replicate, are not there.
+  /// The sums of some of the parameters, by slices, without the sums for cosines, the tail and the corrected p-value.
   ReplicateSums part(std::size_t index) const;
 
   const std::vector<double>& reference() const { return reference_; }
