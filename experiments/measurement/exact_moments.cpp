@@ -219,9 +219,9 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
   auto total = std::move(each[0]);
   for (int part = 1; part < count; ++part) {
     const auto& m = each[part];
-    xt::adapt(total.mean) += xt::adapt(m.mean);
-    xt::adapt(total.variances) += xt::adapt(m.variances);
-    xt::adapt(total.covariance) += xt::adapt(m.covariance);
+    xt::adapt(total.mean).plus_assign(xt::adapt(m.mean));  // in place: += makes a new array
+    xt::adapt(total.variances).plus_assign(xt::adapt(m.variances));
+    xt::adapt(total.covariance).plus_assign(xt::adapt(m.covariance));
     total.outcomes += m.outcomes;
     total.continuous |= m.continuous;
     total.nodes = std::max(total.nodes, m.nodes);

@@ -67,7 +67,7 @@ std::array<int, 2> ReplicateSums::range(int block) const {
 void ReplicateSums::ReplicateBlock::add_vectors(const ReplicateBlock& other) {
   const auto join = [](std::vector<double>& into, const std::vector<double>& more) {
     if (into.empty()) into.resize(more.size());
-    xt::adapt(into) += xt::adapt(more);
+    xt::adapt(into).plus_assign(xt::adapt(more));  // in place: += makes a new array
   };
   if (noise.empty() && !other.noise.empty()) noise = sum;  // all weights so far are 1
   if (!noise.empty()) join(noise, other.noise_sum());
@@ -198,7 +198,7 @@ void ReplicateSums::complete(int index) {
     total_.weight_squares += block.weight_squares;
     total_.cosine.join(block.cosine);
     total_.add_vectors(block);
-    xt::adapt(total_.squares) += xt::adapt(block.squares);
+    xt::adapt(total_.squares).plus_assign(xt::adapt(block.squares));  // in place: += makes a new array
     block.squared = xt::sum(xt::adapt(block.squares))();
     if (block.noise.empty()) block.noise_squared = block.squared;
     total_.squared += block.squared;

@@ -89,13 +89,13 @@ class ReplicateSums {
   /// The first block that is not complete.
   int next() const { return summed_; }
 
-  /// The sums of some of the parameters, by slices, without the sums for cosines, the tail and the corrected p-value.
-  ReplicateSums part(std::size_t index) const;
-
   const std::vector<double>& reference() const { return reference_; }
 
  private:
   friend class ReplicateStatistics;
+  /// The sums of some of the parameters, by slices, without the sums for cosines, the tail and the corrected p-value. All blocks
+  /// are complete.
+  ReplicateSums part(std::size_t index) const;
   /// Sums of numbers x and their weights.
   struct Sums {
     double sum = 0;                 ///< of w x

@@ -45,6 +45,7 @@ class DrawnReplicates {
 
   /// False, and nothing is added, if an entry is not finite.
   bool add(const Numbers<double>& gradient, double weight) {
+    if (statistics_) throw UsageError("the replicates are finished: no gradient can be added");
     const std::span<const double> numbers(gradient.data(), static_cast<std::size_t>(gradient.size()));
     if (numbers.size() != sums_.reference().size()) throw UsageError("a gradient of another size");
     if (!finite(numbers)) return false;
@@ -64,7 +65,10 @@ class DrawnReplicates {
     sums_.end_early();
     statistics_.emplace(std::move(sums_));
   }
-  const measurement::ReplicateStatistics& finished() const { return statistics_.value(); }
+  const measurement::ReplicateStatistics& finished() const {
+    if (!statistics_) throw UsageError("the replicates are not finished");
+    return *statistics_;
+  }
   /// Of a part of the parameters, finished.
   DrawnReplicates part(std::size_t index) const { return DrawnReplicates(finished().part(index), added_); }
 

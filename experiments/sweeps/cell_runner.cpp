@@ -88,7 +88,8 @@ bool CellRunner::done_elsewhere(const PendingCell& pending) {
   const auto state = cell_state(cells_, cell.hash);
   const bool done = is_done(state, cell);
   const bool tried = state == CellState::failed || state == CellState::skipped;
-  if (!done && !(tried && cells_.find(cell.hash)->cell.attempt != pending.attempt)) return false;
+  const auto entry = cells_.find(cell.hash);  // none if its file was removed since
+  if (!done && !(tried && entry && entry->cell.attempt != pending.attempt)) return false;
   const auto reason = state == CellState::failed ? cells_.read(cell.hash).reason : std::string();
   log_.end_elsewhere(cell, state, done, reason, file_of(cell));
   stop_if_failed(cell, state == CellState::failed);
@@ -98,13 +99,15 @@ bool CellRunner::done_elsewhere(const PendingCell& pending) {
 void CellRunner::work(const PendingCell& pending) {
   const auto& cell = *pending.cell;
   try {
-    if (!leases_.take(cell.hash)) {
-      if (!done_elsewhere(pending)) queue_.defer(pending);
-      return;
+    try {
+      if (!leases_.take(cell.hash)) {
+        if (!done_elsewhere(pending)) queue_.defer(pending);
+        return;
+      }
+      if (!done_elsewhere(pending)) compute(cell);
+    } catch (const Interrupted&) {
+      log_.interrupted(cell);
     }
-    if (!done_elsewhere(pending)) compute(cell);
-  } catch (const Interrupted&) {
-    log_.interrupted(cell);
   } catch (...) {  // the folder is no longer writable: stop
     log_.broke(std::current_exception(), &cell);
     halt_ = true;

@@ -221,11 +221,10 @@ RunReport Run::finish() {
       if (!shared->is_over && asked && options_.patience &&
           std::chrono::duration<double>(Clock::now() - *asked).count() > options_.patience()) {
         lock.unlock();
-        log_->close();  // their results are discarded
+        auto report = log_->close();  // the results of running cells are discarded
         leases_->give_all_back();
+        log_->finish();
         thread.detach();
-        RunReport report;
-        log_->locked([&] { report = log_->report(); });
         report.interrupted = report.abandoned = true;
         return report;
       }

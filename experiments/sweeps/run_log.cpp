@@ -126,11 +126,14 @@ void RunLog::broke(std::exception_ptr error, const Cell* cell) {
   at_work_.erase(cell);
 }
 
-void RunLog::close() {
+RunReport RunLog::close() {
   std::lock_guard guard(writing_);
   closed_ = true;
-  for (const auto* cell : at_work_) journal_.append(line("interrupted", *cell));
-  progress_->finish();
+  try {
+    for (const auto* cell : at_work_) journal_.append(line("interrupted", *cell));
+  } catch (const UsageError&) {  // the report says that the run was interrupted
+  }
+  return report_;
 }
 
 void RunLog::rethrow() const {

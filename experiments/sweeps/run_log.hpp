@@ -18,7 +18,8 @@
 
 namespace hardgrad::sweeps {
 
-/// Thread-safe, except for `report`. After `close` it takes no event: the results of threads that go on are discarded.
+/// The events of cells, `broke` and `say` are thread-safe; the rest is for when no cell runs. After `close` no cell starts or is
+/// recorded: the results of threads that go on are discarded.
 class RunLog {
  public:
   /// UsageError if the journal cannot be written. `jobs`: cells in parallel.
@@ -39,7 +40,7 @@ class RunLog {
 
   /// False after `close`: the cell is not computed.
   bool start(const Cell& cell);
-  /// `told`: the time of the cell's last line, which is updated.
+  /// `last_logged`: the time of the cell's last line, which is updated.
   void progress(const Cell& cell, const CellProgress& progress, double& last_logged);
   void interrupted(const Cell& cell);
   /// The end of a computed cell; `keep` stores its record and returns its file.
@@ -62,8 +63,8 @@ class RunLog {
     std::lock_guard guard(writing_);
     if (!closed_) f();
   }
-  /// Writes that the running cells are interrupted, and ends the bar.
-  void close();
+  /// Writes that the running cells are interrupted. The report so far.
+  RunReport close();
   /// Ends the bar.
   void finish() { progress_->finish(); }
   /// Throws the error that ended the run, if there is one.

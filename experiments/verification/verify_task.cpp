@@ -54,7 +54,7 @@ std::string misplaced(const Batch& alone, std::size_t i, const Batch& among, std
     const auto &from = values.shape(), &to = padded->shape();
     for (std::size_t axis = 1; axis < from.size(); ++axis)
       if (from[axis] > to[axis]) return "field " + name + " is longer alone";
-    xt::xstrided_slice_vector corner{j};
+    xt::xstrided_slice_vector corner{static_cast<std::ptrdiff_t>(j)};  // another type may be taken for the vector's length
     for (std::size_t axis = 1; axis < from.size(); ++axis) corner.emplace_back(xt::range(0, from[axis]));
     return xt::all(xt::equal(xt::view(values, i), xt::strided_view(*padded, corner))) ? "" : "field " + name + " differs";
   });

@@ -137,3 +137,16 @@ def test_a_heavy_tail_is_noticed():
         "tail index" in (said := added(heavy, np.zeros(P)).summary(None, False, False, 1.0, 0.95)["unsupported"])
         or "carry the variance" in said
     )
+
+
+def test_finished_replicates_take_no_gradient():
+    estimates, truth = drawn(8)
+    run = _core.Replicates(truth, 4, [(0, 3)])
+    for one in estimates:
+        run.add(one)
+    with pytest.raises(UsageError, match="are not finished"):
+        run.summary(None, True, False, 1.0, 0.95)
+    run.finish()
+    for finished, one in (run, estimates[0]), (run, np.zeros(0)), (run.part(0), np.zeros(0)):
+        with pytest.raises(UsageError, match="are finished: no gradient can be added"):
+            finished.add(one)
