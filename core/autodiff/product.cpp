@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <xtensor-blas/xblas_config.hpp>
+// After HAVE_CBLAS is defined, which xblas.hpp of 0.21 does too late.
 #include <xtensor-blas/xblas.hpp>
 
 #include "core/autodiff/require.hpp"
@@ -12,8 +14,8 @@
 #include "core/kernels/small_product.hpp"
 #include "core/support/arena.hpp"
 
-#ifndef HAVE_CBLAS
-#error "xtensor-blas would use its own slow products: HAVE_CBLAS must be on"
+#ifndef CXXBLAS_DRIVERS_CBLAS_H
+#error "xtensor-blas would use its own slow products: HAVE_CBLAS must be defined before its headers"
 #endif
 extern "C" void openblas_set_num_threads(int);
 
