@@ -6,8 +6,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <numeric>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #include "core/kernels/functions.hpp"
 #include "core/support/array.hpp"
@@ -37,32 +41,45 @@ std::uint64_t philox(const Key& key, const Draw& where) {
   return (std::uint64_t{words[0]} << 32) | words[1];
 }
 
-// The same for columns where.column, where.column + 1, ... The compiler vectorises the loops.
+// Numbers of 64 bits in one register of the processor, and x m for x and m below 2^32. (Compilers do not see that x is small, and
+// take three products; g++ 14 vectorises no such loop.)
+#if defined(__AVX512F__)
+using Lanes [[gnu::vector_size(64)]] = std::uint64_t;
+Lanes product(Lanes x, std::uint64_t m) { return Lanes(_mm512_mul_epu32(__m512i(x), __m512i(Lanes{} + m))); }
+#elif defined(__AVX2__)
+using Lanes [[gnu::vector_size(32)]] = std::uint64_t;
+Lanes product(Lanes x, std::uint64_t m) { return Lanes(_mm256_mul_epu32(__m256i(x), __m256i(Lanes{} + m))); }
+#elif defined(__SSE2__)
+using Lanes [[gnu::vector_size(16)]] = std::uint64_t;
+Lanes product(Lanes x, std::uint64_t m) { return Lanes(_mm_mul_epu32(__m128i(x), __m128i(Lanes{} + m))); }
+#else
+using Lanes [[gnu::vector_size(16)]] = std::uint64_t;
+Lanes product(Lanes x, std::uint64_t m) { return x * m; }
+#endif
+
+// The same for columns where.column, where.column + 1, ...
 template <std::size_t N>
 void philox(const Key& key, const Draw& where, std::array<std::uint64_t, N>& bits) {
-  using Words = std::array<std::uint64_t, N>;  // of 32 bits each
+  constexpr std::size_t lanes = sizeof(Lanes) / sizeof(std::uint64_t);
   constexpr std::uint64_t low = 0xffffffffu;
-  Words c0, c1, c2, c3, k0, k1;
-  c0.fill(where.example);
-  c1.fill(where.replica);
-  c2.fill(where.step);
-  c3.fill(where.index);
-  for (std::size_t i = 0; i < N; ++i) {
-    const auto k = key_of_column(key, where.column + static_cast<std::uint32_t>(i));
-    k0[i] = k & low;
-    k1[i] = k >> 32;
-  }
-  for (int round = 0; round < 10; ++round)
-    for (std::size_t i = 0; i < N; ++i) {
-      const auto a = PHILOX_M4x32_0 * c0[i], b = PHILOX_M4x32_1 * c2[i];
-      c0[i] = (b >> 32) ^ c1[i] ^ k0[i];
-      c1[i] = b & low;
-      c2[i] = (a >> 32) ^ c3[i] ^ k1[i];
-      c3[i] = a & low;
-      k0[i] = (k0[i] + PHILOX_W32_0) & low;
-      k1[i] = (k1[i] + PHILOX_W32_1) & low;
+  static_assert(N % lanes == 0);
+  for (std::size_t first = 0; first < N; first += lanes) {
+    Lanes k;
+    for (std::size_t i = 0; i < lanes; ++i) k[i] = key_of_column(key, where.column + static_cast<std::uint32_t>(first + i));
+    Lanes k0 = k & low, k1 = k >> 32;
+    Lanes c0 = Lanes{} + where.example, c1 = Lanes{} + where.replica, c2 = Lanes{} + where.step, c3 = Lanes{} + where.index;
+    for (int round = 0; round < 10; ++round) {
+      const Lanes a = product(c0, PHILOX_M4x32_0), b = product(c2, PHILOX_M4x32_1);
+      c0 = (b >> 32) ^ c1 ^ k0;
+      c1 = b & low;
+      c2 = (a >> 32) ^ c3 ^ k1;
+      c3 = a & low;
+      k0 = (k0 + PHILOX_W32_0) & low;
+      k1 = (k1 + PHILOX_W32_1) & low;
     }
-  for (std::size_t i = 0; i < N; ++i) bits[i] = (c0[i] << 32) | c1[i];
+    const Lanes drawn = (c0 << 32) | c1;
+    std::memcpy(bits.data() + first, &drawn, sizeof drawn);
+  }
 }
 
 }  // namespace
