@@ -172,22 +172,9 @@ def draw_double(
     later: bool,
     mixture: Optional[Mixture],
 ) -> Any: ...
-def draw_float(
-    estimator: Estimator,
-    logits: NDArray[Any],
-    rank: int,
-    picks: int,
-    state: Optional[NDArray[Any]],
-    ids: Optional[NDArray[np.uint32]],
-    tables: Optional[NDArray[np.float64]],
-    loss: Optional[_Loss],
-    takes_weights: bool,
-    seed: int,
-    learning: bool,
-    with_options: bool,
-    later: bool,
-    mixture: Optional[Mixture],
-) -> Any: ...
+
+draw_float = draw_double
+
 def moments(
     estimator: Estimator,
     logits: NDArray[np.float64],
@@ -267,14 +254,5 @@ def run_episode_float(
     mixture: Optional[Mixture],
     network: Callable[[Any], Any],
 ) -> _Found: ...
-def run_episode_double(
-    estimator: Estimator,
-    sites: _Sites,
-    posterior: bool,
-    examples: int,
-    ids: Optional[NDArray[np.uint32]],
-    seed: int,
-    learning: bool,
-    mixture: Optional[Mixture],
-    network: Callable[[Any], Any],
-) -> _Found: ...
+
+run_episode_double = run_episode_float
