@@ -66,6 +66,12 @@ std::span<const T> row_of(const Array<T>& x, std::size_t i) {
   return {x.data() + i * row_size(x), row_size(x)};
 }
 
+/// x += terms, of the same shape, without a copy; xtensor's own += of an adaptor makes a new array.
+template <class Terms>
+void add_in_place(std::vector<double>& x, const Terms& terms) {
+  xt::adapt(x).plus_assign(terms);
+}
+
 /// xtensor's view of the same numbers.
 template <class T>
 auto as_array(MatrixView<T> x) {

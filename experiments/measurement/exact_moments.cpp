@@ -212,16 +212,16 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
   parallel_for(count, [&](int i) {
     auto around = reference[parts[i][0]];  // the mean over coupled examples
     for (std::size_t b = 1; b < parts[i].size(); ++b)
-      xt::adapt(around) += (xt::adapt(reference[parts[i][b]]) - xt::adapt(around)) / static_cast<double>(b + 1);
+      add_in_place(around, (xt::adapt(reference[parts[i][b]]) - xt::adapt(around)) / static_cast<double>(b + 1));
     each[i] = of_example(estimator, model, batch.select(parts[i]), around, exchangeable, outcome_cap / count, covariance, stop);
   });
   // The estimate of a batch is the mean of independent estimates.
   auto total = std::move(each[0]);
   for (int part = 1; part < count; ++part) {
     const auto& m = each[part];
-    xt::adapt(total.mean).plus_assign(xt::adapt(m.mean));  // in place: += makes a new array
-    xt::adapt(total.variances).plus_assign(xt::adapt(m.variances));
-    xt::adapt(total.covariance).plus_assign(xt::adapt(m.covariance));
+    add_in_place(total.mean, xt::adapt(m.mean));
+    add_in_place(total.variances, xt::adapt(m.variances));
+    add_in_place(total.covariance, xt::adapt(m.covariance));
     total.outcomes += m.outcomes;
     total.continuous |= m.continuous;
     total.nodes = std::max(total.nodes, m.nodes);

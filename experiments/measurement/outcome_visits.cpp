@@ -201,7 +201,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   m.mean = std::move(fine.mean);
   m.variances = std::move(fine.variances);
   m.covariance = std::move(fine.covariance);
-  xt::adapt(m.mean) += xt::adapt(reference);
+  add_in_place(m.mean, xt::adapt(reference));
   return std::move(m);
 }
 

@@ -40,7 +40,7 @@ ReferenceGradient reference_of(const Target& target, const Model<T>& model, cons
     require_finite(value[b] = estimate.loss, "the exact loss");
   });
   for (int b = 0; b < examples; ++b) {
-    xt::adapt(truth.gradient) += xt::adapt(truth.of_example[b]) / examples;
+    add_in_place(truth.gradient, xt::adapt(truth.of_example[b]) / examples);
     truth.value += value[b] / examples;
   }
   return truth;

@@ -129,7 +129,7 @@ double ReplicateStatistics::overlap(const ReplicateStatistics& other, double tra
 
 SquaredLength ReplicateStatistics::distance(const std::vector<double>& other, const ReplicateStatistics* noisy) const {
   auto d = mean();
-  xt::adapt(d) -= xt::adapt(other);
+  add_in_place(d, -xt::adapt(other));
   const double observed = dot(d, d), trace = mean_noise();
   MeanNoise noise{trace, scatter_.concentration(), 0, sums_.total_.count - 1.0, d.size()};
   if (observed > 0) xt::adapt(d) /= std::sqrt(observed);
@@ -154,7 +154,7 @@ Interval ReplicateStatistics::variance_interval(double level) const {
 
 std::vector<double> ReplicateStatistics::mean() const {
   auto mean = sums_.reference_;
-  xt::adapt(mean) += xt::adapt(sums_.total_.sum) / sums_.total_.weight;
+  add_in_place(mean, xt::adapt(sums_.total_.sum) / sums_.total_.weight);
   return mean;
 }
 

@@ -67,7 +67,7 @@ std::array<int, 2> ReplicateSums::range(int block) const {
 void ReplicateSums::ReplicateBlock::add_vectors(const ReplicateBlock& other) {
   const auto join = [](std::vector<double>& into, const std::vector<double>& more) {
     if (into.empty()) into.resize(more.size());
-    xt::adapt(into).plus_assign(xt::adapt(more));  // in place: += makes a new array
+    add_in_place(into, xt::adapt(more));
   };
   if (noise.empty() && !other.noise.empty()) noise = sum;  // all weights so far are 1
   if (!noise.empty()) join(noise, other.noise_sum());
@@ -181,8 +181,8 @@ void ReplicateSums::grow() {
     to.add_vectors(block);
     to.squared_in.resize(parts_.size());
     to.noise_squared_in.resize(parts_.size());
-    xt::adapt(to.squared_in) += xt::adapt(block.squared_in);
-    xt::adapt(to.noise_squared_in) += xt::adapt(block.noise_squared_in);
+    add_in_place(to.squared_in, xt::adapt(block.squared_in));
+    add_in_place(to.noise_squared_in, xt::adapt(block.noise_squared_in));
     for (double squared : block.largest) keep(to.largest, squared);
   }
   for (summed_ = 0; range(summed_)[0] < filled;) ++summed_;
@@ -198,15 +198,15 @@ void ReplicateSums::complete(int index) {
     total_.weight_squares += block.weight_squares;
     total_.cosine.join(block.cosine);
     total_.add_vectors(block);
-    xt::adapt(total_.squares).plus_assign(xt::adapt(block.squares));  // in place: += makes a new array
+    add_in_place(total_.squares, xt::adapt(block.squares));
     block.squared = xt::sum(xt::adapt(block.squares))();
     if (block.noise.empty()) block.noise_squared = block.squared;
     total_.squared += block.squared;
     total_.noise_squared += block.noise_squared;
     block.squared_in = in_parts(block.squares);
     if (block.noise.empty()) block.noise_squared_in = block.squared_in;
-    xt::adapt(total_.squared_in) += xt::adapt(block.squared_in);
-    xt::adapt(total_.noise_squared_in) += xt::adapt(block.noise_squared_in);
+    add_in_place(total_.squared_in, xt::adapt(block.squared_in));
+    add_in_place(total_.noise_squared_in, xt::adapt(block.noise_squared_in));
     for (std::size_t k = 0; k < directions(); ++k) total_.along[k].join(block.along[k]);
     total_.along_most = std::max(total_.along_most, block.along_most);
     recycled_ = std::move(block.squares);

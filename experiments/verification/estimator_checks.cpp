@@ -24,7 +24,7 @@ double apart(const Estimator<T>& estimator, const Model<T>& model, const Batch& 
   std::vector<double> mean(estimate.size());
   for (int b = 0; b < batch.examples(); ++b) {
     const auto one = estimate_of(estimator, model, batch.select({b}), Key(2));
-    xt::adapt(mean) += xt::adapt(one) / batch.examples();
+    add_in_place(mean, xt::adapt(one) / batch.examples());
   }
   return largest_difference(mean, estimate) / std::max(1.0, measurement::largest(estimate));
 }
