@@ -66,10 +66,11 @@ std::span<const T> row_of(const Array<T>& x, std::size_t i) {
   return {x.data() + i * row_size(x), row_size(x)};
 }
 
-/// x += terms, of the same shape, without a copy; xtensor's own += of an adaptor makes a new array.
+/// x += terms (an expression with one axis of the same length) without a copy. xtensor's += of an adaptor makes a new array, and g++ 14
+/// warns falsely of its shape's bounds.
 template <class Terms>
 void add_in_place(std::vector<double>& x, const Terms& terms) {
-  xt::adapt(x).plus_assign(terms);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += terms(i);
 }
 
 /// xtensor's view of the same numbers.
