@@ -30,7 +30,7 @@
 #include "core/models/parts/dropout.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/states.hpp"
-#include "core/models/parts/words.hpp"
+#include "core/models/parts/texts.hpp"
 
 namespace hardgrad::models::memory_reader {
 namespace {
@@ -149,8 +149,8 @@ class MemoryReader final : public Model<T>, public AnswerSampler {
   Story read(Tape<T>& tape, const Batch& data) const;
   /// sum_j l_j (.) E[x_ij] + T[age_i]
   Var<T> memory(Tape<T>& tape, const Story& story, const Embedding<T>& words, const Embedding<T>& ages) const {
-    const auto sums = story.texts.sums(tape, words);
-    return temporal_ ? Var<T>(sums + Sum<T>(tape.parameter(*ages.weight), story.age)) : sums;
+    const auto sums = story.texts.sums(tape.parameter(*words.weight));
+    return temporal_ ? Var<T>(sums + Sum<T>(tape.parameter(*ages.weight), story.age)) : Var<T>(sums);
   }
   // Values that only the posterior needs, on demand.
   struct Clues {
@@ -242,7 +242,7 @@ auto MemoryReader<T>::read(Tape<T>& tape, const Batch& data) const -> Story {
   story.texts = Texts<T>(sentences, story.sentences, extent(sentences, 2), width_, position_encoding_);
   for (std::size_t k = 0; k < memory_.size(); ++k) story.memory.push_back(memory(tape, story, memory_[k], ages_[k]));
   const Texts<T> questions(question, Items(count.size(), 1), extent(question, 1), width_, position_encoding_);
-  story.asked = questions.sums(tape, tying_ == Tying::layerwise ? question_ : memory_[0]);
+  story.asked = questions.sums(tape.parameter(*(tying_ == Tying::layerwise ? question_ : memory_[0]).weight));
   return story;
 }
 
