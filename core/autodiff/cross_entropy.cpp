@@ -246,8 +246,8 @@ template Classified<float> linear_cross_entropy(Var<float>, Var<float>, Var<floa
 template Classified<double> linear_cross_entropy(Var<double>, Var<double>, Var<double>, std::span<const int>,
                                                  ExpectedCotangents);
 
-// l = x W' + b; loss[r] = sum_c max(l, 0) + log(1 + exp(-|l|)) - y l, accurate for large |l|. Its slope d = sig(l) - y replaces l
-// in memory in the same pass. The cotangents g [R] of the losses are applied to the rows of x and gx (linear_backward).
+// loss[r] = sum_c max(l, 0) + log(1 + exp(-|l|)) - y l, accurate for large |l|. Its slope d = sig(l) - y replaces l in memory in
+// the same pass. With l = x W' + b the cotangents g [R] of the losses are applied to the rows of x and gx (linear_backward).
 
 namespace {
 
@@ -264,7 +264,30 @@ void bits(const T* seen, std::size_t n, T* odds, T* loss) {
   });
 }
 
+/// The loss of each row of log odds; its slope replaces them.
+template <class T>
+void losses(Tape<T>& tape, MatrixView<const T> seen, std::span<const int> index, MatrixView<T> odds, MatrixView<T> loss) {
+  const auto each = tape.template scratch<T>(odds.cols);
+  for (std::size_t r = 0; r < odds.rows; ++r) {
+    bits(seen.row(index[r]), odds.cols, odds.row(r), each.data());
+    loss.data[r] = static_cast<T>(kernels::row_sum(each.data(), odds.cols));
+  }
+}
+
 }  // namespace
+
+template <class T>
+Var<T> binary_cross_entropy(Var<T> odds, Var<T> y, std::span<const int> index) {
+  require_shapes(odds.cols() == y.cols() && odds.rows() == index.size(), "binary_cross_entropy", {odds, y});
+  require_indices("binary_cross_entropy", index, 0, y.rows());
+  auto& tape = *odds.tape;
+  auto loss = tape.output(odds.rows(), 1, {odds});
+  const auto l = scratch_matrix(tape, odds.rows(), odds.cols());  // then the slopes
+  std::copy_n(odds.value().data, l.size(), l.data);
+  losses(tape, y.value(), index, l, tape.mutable_value(loss));
+  tape.on_backward({loss}, [odds, loss, l](Tape<T>& tape) { put_scaled<T>(tape.sink(odds), l, tape.cotangent(loss).data); });
+  return loss;
+}
 
 template <class T>
 Var<T> linear_binary_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, Var<T> y, std::span<const int> index) {
@@ -272,23 +295,21 @@ Var<T> linear_binary_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, Var<T> 
                      weight.rows() == y.cols() && x.rows() == index.size(),
                  "linear_binary_cross_entropy", {x, weight, bias, y});
   auto& tape = *x.tape;
-  const std::size_t R = x.rows(), C = y.cols();
-  auto loss = tape.output(R, 1, {x, weight, bias});
-  const auto l = scratch_matrix(tape, R, C);  // then the slopes
+  auto loss = tape.output(x.rows(), 1, {x, weight, bias});
+  const auto l = scratch_matrix(tape, x.rows(), y.cols());  // then the slopes
   put_linear<T>(x.value(), weight.value(), bias ? bias.value() : MatrixView<const T>{}, l);
-  const auto each = tape.template scratch<T>(C);
-  const auto seen = y.value();
-  for (std::size_t r = 0; r < R; ++r) {
-    bits(seen.row(index[r]), C, l.row(r), each.data());
-    tape.mutable_value(loss).data[r] = static_cast<T>(kernels::row_sum(each.data(), C));
-  }
+  losses(tape, y.value(), index, l, tape.mutable_value(loss));
   tape.on_backward({loss}, [x, weight, bias, loss, l](Tape<T>& tape) {
     linear_backward<T>(tape, x, weight, bias, l, tape.cotangent(loss).span());
   });
   return loss;
 }
 
-template Var<float> linear_binary_cross_entropy(Var<float>, Var<float>, Var<float>, Var<float>, std::span<const int>);
-template Var<double> linear_binary_cross_entropy(Var<double>, Var<double>, Var<double>, Var<double>, std::span<const int>);
+#define HARDGRAD_INSTANTIATE(T)                                               \
+  template Var<T> binary_cross_entropy(Var<T>, Var<T>, std::span<const int>); \
+  template Var<T> linear_binary_cross_entropy(Var<T>, Var<T>, Var<T>, Var<T>, std::span<const int>);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

@@ -31,8 +31,11 @@ template <class T>
 Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::span<const int> label,
                                    ExpectedCotangents expected = {});
 
-/// -log p(y) of independent bits with log odds l = x W' + b, summed over a row: sum_c log(1 + exp l[r, c]) - y[index[r], c]
-/// l[r, c], in nats. x [R, I]; W [C, I]; b [1, C] or empty; y [N, C] in [0, 1], constant; index [R] rows of y -> [R, 1].
+/// -log p(y) of independent bits with log odds l [R, C], summed over a row: sum_c log(1 + exp l[r, c]) - y[index[r], c] l[r, c],
+/// in nats. y [N, C] in [0, 1], constant; index [R] rows of y -> [R, 1].
+template <class T>
+Var<T> binary_cross_entropy(Var<T> odds, Var<T> y, std::span<const int> index);
+/// The same of l = x W' + b: x [R, I]; W [C, I]; b [1, C] or empty.
 template <class T>
 Var<T> linear_binary_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, Var<T> y, std::span<const int> index);
 

@@ -22,9 +22,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/multi_hot.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/models/parts/answer_sampler.hpp"
 #include "core/models/parts/fields.hpp"
@@ -34,6 +36,19 @@
 
 namespace hardgrad::models::belief_network {
 namespace {
+
+/// x^l: a matrix, or of hard categories the places of its ones.
+template <class T>
+struct Shown {
+  Tape<T>* tape = nullptr;  // null: there is no such layer
+  Var<T> matrix = {};
+  std::optional<MultiHot> ones = {};
+  /// W x + b, if the layer has a bias
+  Var<T> through(const Linear<T>& layer) const {
+    if (!ones) return layer(matrix);
+    return linear(*ones, tape->parameter(*layer.weight), layer.bias ? tape->parameter(*layer.bias) : Var<T>{});
+  }
+};
 
 /// N(x), layer by layer.
 template <class T>
@@ -49,19 +64,22 @@ class Map {
       layers_.emplace_back(set, fmt::format("{}.{}", name, k + 1), k == 0 ? in : hidden.units,
                            k == hidden.layers ? out : hidden.units, init);
   }
-  Var<T> operator()(Var<T> x) const { return after(first(x)); }
+  Var<T> operator()(const auto& x) const { return after(first(x)); }
   /// W_1 x + b_1
   Var<T> first(Var<T> x) const { return layers_[0](x); }
+  Var<T> first(const Shown<T>& x) const { return x.through(layers_[0]); }
   /// N(x) from v = W_1 x + b_1.
   Var<T> after(Var<T> v) const {
     for (std::size_t k = 1; k < layers_.size(); ++k) v = layers_[k](leaky_relu(v, T{0.3}));
     return v;
   }
-  /// The last layer, and its input.
-  const Linear<T>& last() const { return layers_.back(); }
-  Var<T> before_last(Var<T> x) const {
-    for (std::size_t k = 0; k + 1 < layers_.size(); ++k) x = leaky_relu(layers_[k](x), T{0.3});
-    return x;
+  /// -log p(y) of bits with log odds N(x); `index`: the row of y for each row.
+  Var<T> loss_of_bits(const Shown<T>& x, Var<T> y, std::span<const int> index) const {
+    if (layers_.size() == 1 && x.ones) return binary_cross_entropy(first(x), y, index);
+    auto h = x.matrix;
+    for (std::size_t k = 0; k + 1 < layers_.size(); ++k) h = leaky_relu(k == 0 ? first(x) : layers_[k](h), T{0.3});
+    const auto& last = layers_.back();
+    return linear_binary_cross_entropy(h, x.tape->parameter(*last.weight), x.tape->parameter(*last.bias), y, index);
   }
 
  private:
@@ -133,34 +151,33 @@ class BeliefNetwork final : public Model<T>, public AnswerSampler {
     const auto signs = affine(image, T{2}, T{-1});
     auto rows = episode.root();
     auto whose = distinct.index;  // [R] the image of each row
-    Var<T> x;  // x^{l-1}, none at first (zeros in the state: learned baselines share one network for all layers)
+    Shown<T> x;  // x^{l-1}, none at first (zeros in the state: learned baselines share one network for all layers)
     for (std::size_t l = 0; l < prior_.size(); ++l) {
       const auto seen = l == 0 && distinct.all() ? signs : gather_rows(signs, std::span<const int>(whose));
-      Site<T> site{
-          .name = structure_.sites[l].name,
-          .rows = rows,
-          .prior = distribution(l == 0 ? top(signs, whose) : prior_[l](x)),
-          .state = prior_.size() == 1 ? seen : concat_columns({seen, x ? x : tape.constant(seen.rows(), shown_width())})};
+      Site<T> site{.name = structure_.sites[l].name,
+                   .rows = rows,
+                   .prior = distribution(l == 0 ? top(signs, whose) : prior_[l](x)),
+                   .state = prior_.size() == 1
+                                ? seen
+                                : concat_columns({seen, l > 0 ? x.matrix : tape.constant(seen.rows(), shown_width())})};
       if (structure_.posterior)
         site.posterior = [&] {  // Q_l(2 (c, y) - 1, x^{l-1})
           const Sum<T> of_image(posterior_[l].first(signs), whose);
-          return distribution(posterior_[l].after(x ? of_image + Sum<T>(below_[l](x)) : of_image));
+          return distribution(posterior_[l].after(l > 0 ? of_image + Sum<T>(x.through(below_[l])) : of_image));
         };
       const auto z = episode.choose(std::move(site));
-      x = shown(tape, z);
+      x = shown(tape, z, l + 1 < prior_.size());
       rows = z.rows;
       whose.clear();
       for (int example : rows->example) whose.push_back(distinct.index[example]);
     }
-    const auto h = decoder_.before_last(x);
-    const auto& last = decoder_.last();
     if (auto* observer = episode.observer()) {
-      const auto logits = last(h);
+      const auto logits = decoder_(x);
       for (int p = 0; p < places; ++p)
         observer->observe(rows->example, concat_columns({tape.constant(rows->size(), 1), slice_columns(logits, p, 1)}), p);
     } else {
       const auto y = given_ == 0 ? image : slice_columns(image, given_, pixels_ - given_);
-      episode.cost(rows, linear_binary_cross_entropy(h, tape.parameter(*last.weight), tape.parameter(*last.bias), y, whose));
+      episode.cost(rows, decoder_.loss_of_bits(x, y, whose));
     }
   }
 
@@ -186,16 +203,27 @@ class BeliefNetwork final : public Model<T>, public AnswerSampler {
     if (options_ == 2) return bernoulli(logits);
     return categorical(reshape(logits, options_), std::vector<int>(logits.rows() * units_, options_), units_);
   }
-  /// x [R, U] of the choices z.
-  Var<T> shown(Tape<T>& tape, const Choice<T>& z) const {
-    if (options_ > 2) return reshape(z.one_hot(tape, options_), shown_width());
-    if (!z.hard()) return affine_column(z.weights(), 1, static_cast<std::size_t>(units_), T{2}, T{-1});
+  /// x [R, U] of the choices z. `whole`: as a matrix, too, for the state of the next question.
+  Shown<T> shown(Tape<T>& tape, const Choice<T>& z, bool whole) const {
+    if (options_ > 2) {
+      const bool placed = z.hard() && options_ >= fewest_placed;
+      Shown<T> x{&tape};
+      if (whole || !placed) x.matrix = reshape(z.one_hot(tape, options_), shown_width());
+      if (!placed) return x;
+      const auto places = tape.template scratch<int>(z.option().size());
+      for (std::size_t c = 0; c < places.size(); ++c)
+        places[c] = static_cast<int>(c % static_cast<std::size_t>(units_)) * options_ + z.option()[c];
+      x.ones = MultiHot{places, static_cast<std::size_t>(units_)};
+      return x;
+    }
+    if (!z.hard()) return {&tape, affine_column(z.weights(), 1, static_cast<std::size_t>(units_), T{2}, T{-1})};
     const auto x = tape.constant(z.rows->size(), units_);
     std::transform(z.option().begin(), z.option().end(), tape.mutable_value(x).data,
                    [](int b) { return static_cast<T>(2 * b - 1); });
-    return x;
+    return {&tape, x};
   }
 
+  static constexpr int fewest_placed = 6;  // options from which sums of columns are faster than a product
   int units_, options_;
   std::size_t pixels_, given_ = 0;  // pixels of the image; of its upper half if conditional
   Structure structure_;

@@ -66,14 +66,16 @@ struct Config {
 };
 
 /// Field: reals "image" [B, H, W] of zeros and ones. A grey value v becomes 1 with probability v / 255, drawn once from the
-/// example's id (static) or anew in every training epoch (dynamic); or it becomes 1 if v / 255 exceeds a threshold.
+/// example's id (static) or anew in every training epoch (dynamic); or it becomes 1 if v / 255 exceeds a threshold. Bits that
+/// do not change take the place of the greys: only training images with dynamic bits stay grey.
 class Images final : public DigitTask {
  public:
   Images(const Config& config, Key key)
       : DigitTask(read(config.digits, key), config.digits.limit, key / "bits"),
         binarise_(config.binarise),
-        threshold_(config.threshold),
         bound_samples_(config.bound_samples) {
+    for (auto split : {Split::train, Split::heldout, Split::test})
+      if (fixed(split)) keep_bits(split, config.threshold);
     const auto& train = of(Split::train).images;
     provenance_ +=
         fmt::format("{}, binarisation {}", counts("images", train.rows, train.cols), name_of(binarise_, binarisations));
@@ -88,35 +90,47 @@ class Images final : public DigitTask {
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (std::size_t b = 0; b < batch.id.size(); ++b) count_options(row_of(seen.choices, b), metrics[0]);
   }
-  Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
-    return drawn(Split::train, indices, binarise_ == Binarise::dynamic ? epoch : key_);
-  }
 
  private:
+  bool fixed(Split split) const { return binarise_ != Binarise::dynamic || split != Split::train; }
+
+  static bool draw(std::uint8_t grey, KeyedRandomness& random, std::uint32_t id, std::size_t pixel) {
+    if (grey == 0 || grey == 255) return grey == 255;
+    return random.uniform({.example = id, .index = static_cast<std::uint32_t>(pixel)}) < grey / 255.0;
+  }
+
+  void keep_bits(Split split, double threshold) {
+    auto& images = of(split).images;
+    const std::size_t size = images.rows * images.cols;
+    KeyedRandomness random(key_);
+    for (std::size_t i = 0; i < images.count; ++i)
+      for (std::size_t p = 0; p < size; ++p) {
+        const auto grey = images.image(i)[p];
+        const bool bit = binarise_ == Binarise::thresholded ? grey / 255.0 > threshold
+                                                            : draw(grey, random, id_of(split, static_cast<int>(i)), p);
+        images.pixels[i * size + p] = static_cast<char>(bit ? 255 : 0);
+      }
+  }
+
   Batch drawn(Split split, const std::vector<int>& indices, Key key) const override {
     const auto& images = of(split).images;
     KeyedRandomness random(key);
     Batch batch;
     Array<double> bits = zeros<double>({indices.size(), images.rows, images.cols});
     for (std::size_t b = 0; b < indices.size(); ++b) {
-      batch.id.push_back(id_of(split, indices[b]));
-      const Array<double> grey = images.greys(indices[b]) / 255.0;
-      if (binarise_ == Binarise::thresholded) {
-        xt::view(bits, b) = grey > threshold_;
-        continue;
-      }
-      const auto image = row_of(bits, b);
-      for (std::size_t p = 0; p < image.size(); ++p) {
-        const double v = grey.flat(p);
-        image[p] = v == 0 || v == 1 ? v : random.uniform({.example = batch.id[b], .index = static_cast<std::uint32_t>(p)}) < v;
-      }
+      const auto id = batch.id.emplace_back(id_of(split, indices[b]));
+      const auto* from = images.image(indices[b]);
+      const auto to = row_of(bits, b);
+      if (fixed(split))
+        std::transform(from, from + to.size(), to.begin(), [](std::uint8_t bit) { return bit & 1; });
+      else
+        for (std::size_t p = 0; p < to.size(); ++p) to[p] = draw(from[p], random, id, p);
     }
     batch.reals = {{"image", std::move(bits)}};
     return batch;
   }
 
   Binarise binarise_;
-  double threshold_;
   int bound_samples_;
 };
 

@@ -329,22 +329,26 @@ def belief_network(s):
     def rest(name, rows):
         return [s.layer(f"{name}.{k}", rows) for k in range(2, 10) if s.has(f"{name}.{k}")]
 
+    def of_choices(name):  # categories are gathers
+        return [] if s.setting("options", 2) > 2 else [s.data(name, R)]
+
     B, R = s.B, s.R
     out = [
         s.data("posterior.layer1.1", B),
-        s.data("decoder.1", R),
+        *of_choices("decoder.1"),
         *rest("posterior.layer1", R if s.plain else B),
         *rest("decoder", R),
     ]
     for l in range(2, s.setting("layers", 1) + 1):
         out += [
             s.data(f"posterior.layer{l}.1", B),
-            s.data(f"posterior.layer{l}.below", R),
+            *of_choices(f"posterior.layer{l}.below"),
             *rest(f"posterior.layer{l}", R),
-            s.data(f"prior.layer{l}.1", R),
+            *of_choices(f"prior.layer{l}.1"),
             *rest(f"prior.layer{l}", R),
         ]
-    (pixels, _), bits = s.size(next(p.name for p in out[::-1] if p.name.startswith("decoder"))), s.size("posterior.layer1.1")[0]
+    last = max(name for name in s.file.parameters if name.startswith("decoder.") and name.endswith(".bias"))
+    pixels, bits = s.file.parameters[last].numel(), s.size("posterior.layer1.1")[0]
     s.functions = R * pixels * 2 * (3 if s.estimator == "rebar" else 1) + B * bits * s.setting("layers", 1)
     if s.estimator in ("rebar", "relax"):  # of a bit: noise, noise given the bit, weights
         s.functions += R * bits * 6

@@ -34,6 +34,10 @@ def embedding(table, index):
     return table[index]
 
 
+def embedding_bag(table, index):
+    return table[index].sum(1)
+
+
 def zeros(*shape):
     return jnp.zeros(shape, jnp.float32)
 
@@ -157,3 +161,9 @@ def exponential(*shape):
 
 def categorical(log_p):
     return jax.random.categorical(_next(), log_p)
+
+
+def draws(p, K):
+    total = jnp.cumsum(p, -1)
+    u = uniform(K, *p.shape[:-1]) * total[..., -1]
+    return jnp.minimum((total <= u[..., None]).sum(-1), p.shape[-1] - 1)

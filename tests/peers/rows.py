@@ -88,6 +88,19 @@ def rows(folder: Path, quick: bool):
         if estimator == "rloo":
             task = f"images[size={side},examples=200,binarise=static]"
             yield replace(row, name=f"belief, {units} bits: training", task=task, training=200)
+    for options in (3,) if quick else (64, 256):
+        yield Row(
+            f"belief, {options} options",
+            f"images[size={side},examples=200]",
+            f"belief_network[units={4 if quick else 20},options={options}]",
+            "rloo",
+            4,
+            B,
+            noise=True,
+            small="belief_network[units=3,options=4]",
+            target="target=elbo",
+            goal=1 if quick else 1.3,
+        )
     B = 4 if quick else 32
     V, H, K, L = QUICK["tiny"] if quick else SIZES["mid"]
     task = write_texts(folder, "ragged", V, L, max(1, L // 6))

@@ -34,6 +34,11 @@ def embedding(table, index):
     return F.embedding(index, table)
 
 
+def embedding_bag(table, index):
+    """Sums of rows [N, C]; index [N, n]."""
+    return F.embedding_bag(index, table, mode="sum")
+
+
 def zeros(*shape):
     return torch.zeros(shape)
 
@@ -124,6 +129,12 @@ def exponential(*shape):
 def categorical(log_p):
     """A draw per row of log_p [R, S]."""
     return torch.multinomial(log_p.detach().exp(), 1)[:, 0]
+
+
+def draws(p, K):
+    """K options for each p [..., S] -> [K, ...]."""
+    flat = torch.multinomial(p.reshape(-1, p.shape[-1]), K, replacement=True)
+    return flat.reshape(*p.shape[:-1], K).movedim(-1, 0)
 
 
 def loop(step, state, inputs):

@@ -46,6 +46,20 @@ TEST_CASE("linear_binary_cross_entropy: gradients, for whole registers and the e
   }
 }
 
+TEST_CASE("binary_cross_entropy: gradients") {
+  for (std::size_t columns : {1, 16, 37})
+    expect_gradient(
+        [&](auto& tape, const auto& v) {
+          const auto loss = binary_cross_entropy(v[0], seen(tape, columns), std::span<const int>(index));
+          return add(loss, row_sums(square(v[0])));
+        },
+        {random_matrix(4, columns, 1)});
+  Tape<double> tape;
+  const std::vector<int> beyond{0, 2};
+  CHECK_THROWS_AS(binary_cross_entropy(tape.constant(2, 3), seen(tape, 3), std::span<const int>(beyond)), Bug);
+  CHECK_THROWS_AS(binary_cross_entropy(tape.constant(4, 2), seen(tape, 3), std::span<const int>(index)), Bug);
+}
+
 TEST_CASE("linear_binary_cross_entropy: rows of every third member are read in place") {
   constexpr std::size_t rows = 60, columns = 5;
   std::vector<int> whose(rows);
@@ -79,6 +93,8 @@ TEST_CASE("linear_binary_cross_entropy is log(1 + exp l) - y l, and finite even 
     }
     CHECK(loss.value().data[r] == doctest::Approx(sum).epsilon(1e-13));
   }
+  const auto of_odds = binary_cross_entropy(x, seen(tape, 5), std::span<const int>(index));
+  for (std::size_t r = 0; r < 4; ++r) CHECK(of_odds.value().data[r] == loss.value().data[r]);
   Tape<float> narrow;
   const float odds[] = {500.f, -500.f, 500.f, -500.f}, bits[] = {1, 0, 0, 1};
   const std::vector<int> own{0, 1, 2, 3};

@@ -28,6 +28,8 @@ std::vector<Case> cases() {
           {"belief_network[units=2,layers=2]", bits, 2, 2, 2},
           {"belief_network[units=2,layers=2,hidden_layers=2,hidden=3]", bits, 2, 2, 2},
           {"belief_network[units=2,layers=2,options=3]", trits, 2, 3, 2},
+          {"belief_network[units=2,options=6]", {{5, 0, 1, 3, 0, 2}}, 2, 6, 1},  // hard categories are sums of columns
+          {"belief_network[units=1,layers=2,options=6]", {{5, 0, 3}, {1, 4, 0}}, 1, 6, 2},
           {"belief_network[units=2,layers=2,conditional=true]", bits, 2, 2, 2},
           {"belief_network[units=2,options=3,hidden_layers=1,hidden=3,conditional=true]", {trits[0]}, 2, 3, 1}};
 }

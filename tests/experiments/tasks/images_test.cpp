@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/random/randomness.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
@@ -71,6 +72,8 @@ TEST_CASE("dynamic bits are drawn anew every epoch, static ones once, thresholde
   CHECK(image(*fixed, 1) == image(*fixed, 2));
   CHECK(image(*fixed, 1) == bits(fixed->batch(Split::train, {0, 1, 2, 3})));
   CHECK(bits(fixed->batch(Split::test, {0})) == bits(dynamic->batch(Split::test, {0})));  // test bits do not change
+  // Static bits are kept, dynamic ones of training images drawn from the greys: with the same key they are the same.
+  CHECK(bits(fixed->batch(Split::train, {3, 39, 3})) == bits(dynamic->batch(Split::train, {3, 39, 3})));
   const auto at = [&](const char* threshold) {
     const auto all = image(*make(std::string("size=12,examples=40,binarise=thresholded,threshold=") + threshold), 1);
     return std::accumulate(all.begin(), all.end(), 0.0);
@@ -99,6 +102,20 @@ TEST_CASE("a grey of v is a bit with probability v / 255") {
     write_grey(other, extreme);
     const auto certain = make("heldout=1,path=" + other.path());
     for (double bit : bits(certain->training_batch({0, 1, 2}, Key(3)))) CHECK(bit == (extreme != 0));
+  }
+}
+
+TEST_CASE("fixed bits are drawn by the image's id, a number for each pixel") {
+  Folder folder;
+  write_grey(folder, 51);
+  const auto task = make("binarise=static,heldout=1,path=" + folder.path());
+  KeyedRandomness random(Key(1) / "bits");
+  for (auto [split, count] : {std::pair{Split::train, 3}, {Split::heldout, 1}, {Split::test, 2}}) {
+    const auto batch = task->batch(split, first(count));
+    std::vector<double> expected;
+    for (auto id : batch.id)
+      for (std::uint32_t p = 0; p < 6; ++p) expected.push_back(random.uniform({.example = id, .index = p}) < 51 / 255.0);
+    CHECK(bits(batch) == expected);
   }
 }
 

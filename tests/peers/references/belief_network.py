@@ -11,7 +11,7 @@ from gradient_file import GradientFile
 CASES = [
     ("images[size=8]", "units=20"),
     ("images[size=8]", "units=8,layers=3"),
-    ("images[size=8]", "units=4,layers=2,options=5"),
+    ("images[size=8]", "units=4,layers=2,options=9"),
     ("images[size=8]", "units=7,layers=2,hidden_layers=2,hidden=9"),
     ("images[size=8]", "units=7,layers=2,conditional=true"),
     ("images[size=8]", "units=3,options=4,hidden_layers=1,hidden=9,conditional=true"),
