@@ -2,23 +2,41 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/random/key.hpp"
 
 namespace hardgrad::measurement {
-namespace {
 
-/// Keeps the largest of probabilities that differ by rounding, independent of their order.
-template <class Paths>
-void keep(Paths& paths, const typename Paths::key_type& path, double probability) {
-  auto& kept = paths[path];
-  kept = std::max(kept, probability);
+void PathProbabilities::keep(Path path) {
+  const auto place_of = [&](std::uint64_t hash) -> Path& {
+    const auto mask = places_.size() - 1;
+    auto i = hash & mask;
+    while (places_[i].probability >= 0 && places_[i].hash != hash) i = (i + 1) & mask;
+    return places_[i];
+  };
+  auto* place = &place_of(path.hash);
+  if (place->probability < 0 && 2 * ++paths_ > places_.size()) {
+    const auto before = std::exchange(places_, std::vector<Path>(2 * places_.size()));
+    for (const auto& old : before)
+      if (old.probability >= 0) place_of(old.hash) = old;
+    place = &place_of(path.hash);
+  }
+  *place = {path.hash, std::max(place->probability, path.probability)};
 }
 
-}  // namespace
+auto PathProbabilities::sorted() const -> std::vector<Path> {
+  std::vector<Path> paths;
+  std::copy_if(places_.begin(), places_.end(), std::back_inserter(paths),
+               [](const Path& path) { return path.probability >= 0; });
+  std::sort(paths.begin(), paths.end(), [](const Path& a, const Path& b) { return a.hash < b.hash; });
+  return paths;
+}
 
 template <class T>
 Visited::Visited(const Model<T>& model, const Batch& batch)
@@ -58,7 +76,7 @@ void Visited::add(const Episode<T>& episode) {
         path.log_p += static_cast<double>(log_p(r, d));
       }
       if (path.hard) {
-        keep(of_example_[rows.example[r]], {step.question.step, path.key.value()}, std::exp(path.log_p));
+        keep(rows.example[r], step.question.step, {path.key.value(), std::exp(path.log_p)});
         seen_ = true;
       }
       after.push_back(path);
@@ -69,17 +87,27 @@ void Visited::add(const Episode<T>& episode) {
 void Visited::add(const Visited& other) {
   seen_ = seen_ || other.seen_;
   for (std::size_t b = 0; b < of_example_.size(); ++b)
-    for (const auto& [path, probability] : other.of_example_[b]) keep(of_example_[b], path, probability);
+    for (std::size_t choice = 0; choice < other.of_example_[b].size(); ++choice)
+      for (const auto& path : other.of_example_[b][choice].sorted()) keep(b, choice, path);
+}
+
+void Visited::keep(std::size_t example, std::size_t choice, PathProbabilities::Path path) {
+  auto& choices = of_example_[example];
+  if (choices.size() <= choice) choices.resize(choice + 1);
+  choices[choice].keep(path);
 }
 
 double Visited::missing() const {
   if (!kept_ || !seen_) return std::nan("");
   double mean = 0;
-  for (const auto& paths : of_example_) {
-    std::map<int, double> seen;  // by choice
-    for (const auto& [path, probability] : paths) seen[path.first] += probability;
+  for (const auto& choices : of_example_) {
     double most = 0;
-    for (const auto& [step, probability] : seen) most = std::max(most, 1 - probability);
+    for (const auto& paths : choices) {
+      const auto all = paths.sorted();  // so that sums round alike
+      const double seen =
+          std::accumulate(all.begin(), all.end(), 0.0, [](double x, const auto& path) { return x + path.probability; });
+      if (!all.empty()) most = std::max(most, 1 - seen);
+    }
     mean += most / static_cast<double>(of_example_.size());
   }
   return mean < rounding_ ? 0 : mean;

@@ -1,9 +1,8 @@
 // The paths that runs take through their choices: which ones were evaluated, and their importance ratios.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "core/choice/episode.hpp"
@@ -12,6 +11,23 @@
 namespace hardgrad::measurement {
 
 // The choices that replicates have evaluated, and the probability of all others.
+
+/// Paths by their hash, with their probability. An open hash table: nearly all paths that are added are there already.
+class PathProbabilities {
+ public:
+  struct Path {
+    std::uint64_t hash = 0;
+    double probability = -1;  ///< less than 0: none
+  };
+  /// Keeps the largest of probabilities that differ by rounding, independent of their order.
+  void keep(Path path);
+  /// In the order of their hashes.
+  std::vector<Path> sorted() const;
+
+ private:
+  std::vector<Path> places_ = std::vector<Path>(8);  // a power of two, at least half of them empty
+  std::size_t paths_ = 0;
+};
 
 /// For each example, the evaluated paths through the run, with their probability.
 class Visited {
@@ -28,10 +44,12 @@ class Visited {
   double missing() const;
 
  private:
+  void keep(std::size_t example, std::size_t choice, PathProbabilities::Path path);
+
   static constexpr double most = 1e5;  // most outcomes of an example that are kept
   bool kept_ = true, seen_ = false;
   double rounding_;
-  std::vector<std::map<std::pair<int, std::uint64_t>, double>> of_example_;  // (choice, hash of the path) -> probability
+  std::vector<std::vector<PathProbabilities>> of_example_;  // by choice
 };
 
 // Importance ratios of samples that a behaviour policy draws: how unequal they are.

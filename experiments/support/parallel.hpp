@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "experiments/support/stop.hpp"
@@ -47,14 +50,32 @@ R parallel_joined(int count, F&& f) {
   return std::move(*all.result);
 }
 
-/// f(lane, i) for i in [0, count), started in order. Calls with the same `lane` < lanes() run one after another, so each lane
+/// f(lane, i) for i in [0, count), started in order. Calls with the same `lane` < `most` run one after another, so each lane
 /// can have its own memory.
 inline int lanes() { return tbb::this_task_arena::max_concurrency(); }
 template <class F>
-void parallel_in_order(int count, F&& f) {
+void parallel_in_order(int count, F&& f, int most = lanes()) {
   std::atomic<int> next{0};
-  parallel_for(std::min(count, lanes()), [&](int lane) {
+  parallel_for(std::min({count, lanes(), most}), [&](int lane) {
     for (int i; (i = next.fetch_add(1, std::memory_order_acq_rel)) < count;) f(lane, i);
+  });
+}
+
+/// use(f(lane, i)) for i in [0, count): f as in `parallel_in_order`; `use` in order, one result at a time, each as soon as those
+/// before it are there.
+template <class F, class Use>
+void parallel_then_in_order(int count, F&& f, Use&& use) {
+  std::mutex mutex;
+  std::map<int, std::invoke_result_t<F, int, int>> waiting;
+  int next = 0;
+  parallel_in_order(count, [&](int lane, int i) {
+    auto result = f(lane, i);
+    std::lock_guard guard(mutex);
+    waiting.emplace(i, std::move(result));
+    for (auto it = waiting.find(next); it != waiting.end(); it = waiting.find(++next)) {
+      use(std::move(it->second));
+      waiting.erase(it);
+    }
   });
 }
 

@@ -98,7 +98,7 @@ std::vector<SettingInfo> make_table() {
                        "training also ends at this number of attention values; 0: no limit"),
             attention_values),
       TRAIN(Info::real("most_cpu_seconds", 0, 0, endless,
-                       "training also ends after this CPU time of its thread, in seconds; not reproducible; 0: no limit"),
+                       "training also ends after this CPU time of its steps, in seconds; not reproducible; 0: no limit"),
             cpu_seconds),
       TRAIN(Info::real("target_loss", 0, -endless, endless, "training also ends when an evaluation's loss is at or below this"),
             target_loss),
@@ -110,6 +110,14 @@ std::vector<SettingInfo> make_table() {
                      "quantity for patience and keep_best: loss (of the estimator's target), a loss by its name, or a metric"),
           monitor),
       TRAIN(Info::integer("batch", 0, 1, 1e6, "examples per training step"), batch),
+      TRAIN(Info::integer("parts", 0, 1, 1e6,
+                          "parts of a batch whose gradients idle cores compute side by side; rounding differs; 1 if the "
+                          "estimator learns or joins examples")
+                .absent_means(std::int64_t{1}),
+            parts),
+      without_effect(TRAIN(Info::integer("threads", 0, 0, 1e6, "most threads for the parts; 0: all that run no other cell")
+                               .absent_means(std::int64_t{0}),
+                           threads)),
       TRAIN(
           Info::integer("reuse", 0, 1, many,
                         "steps on one batch, with samples that the network drew at the first of them; needs an estimator that "

@@ -19,6 +19,8 @@ bool tunable(const std::string& path) {
                                            "target_loss",
                                            "patience",
                                            "monitor",
+                                           "parts",
+                                           "threads",
                                            "save_seconds",
                                            "save_every",
                                            "steps",

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -16,6 +19,7 @@
 #include "core/estimator/importance/importance.hpp"
 #include "core/support/error.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/tasks/text.hpp"
 #include "experiments/training/beam_search.hpp"
 #include "experiments/training/predictions.hpp"
@@ -94,9 +98,12 @@ std::vector<std::vector<int>> enumerable_parts(const Model<T>& model, const Batc
   return parts;
 }
 
+/// Named terms of the losses, sums over examples.
+using LossTerms = std::vector<std::pair<std::string, double>>;
+
 /// Adds the losses of a batch by complete enumeration of each example.
 template <class T>
-void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Model<T>& model, const Batch& batch,
+void add_enumerated(LossTerms& terms, Tape<T>& tape, const Model<T>& model, const Batch& batch,
                     const std::vector<std::vector<int>>& parts, bool elbo, const Stop& stop) {
   for (const auto& part : parts) {
     poll(stop);
@@ -108,10 +115,11 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
     const Problem<T> problem{tape, model, some, none};
     const auto run = problem.run(handler);
     auto& episode = *run;
-    sums["expected_loss"] += examples * static_cast<double>(expected_loss(episode).item());
+    terms.emplace_back("expected_loss", examples * static_cast<double>(expected_loss(episode).item()));
     if (!*model.structure().no_likelihood)
-      sums["marginal_likelihood"] += examples * static_cast<double>(marginal_likelihood_loss(episode).item());
-    if (elbo) sums["elbo"] += examples * exact_objective("elbo", problem, std::numeric_limits<double>::infinity()).loss;
+      terms.emplace_back("marginal_likelihood", examples * static_cast<double>(marginal_likelihood_loss(episode).item()));
+    if (elbo)
+      terms.emplace_back("elbo", examples * exact_objective("elbo", problem, std::numeric_limits<double>::infinity()).loss);
   }
 }
 
@@ -193,51 +201,80 @@ tasks::Observation most_probable(const Model<T>& model, const Target& target, co
   return observe(episode);
 }
 
+namespace {
+
+/// The results of one batch of an evaluation.
+struct EvaluatedBatch {
+  Batch batch;
+  tasks::Observation seen;
+  std::optional<tasks::Observation> decoded;  // freely
+  LossTerms terms;
+};
+
+template <class T>
+EvaluatedBatch evaluated(Tape<T>& tape, const tasks::Task& task, const Model<T>& model, const Target& target,
+                         const EvaluationSettings& settings, Key noise, Batch batch, std::atomic<bool>& enumerable) {
+  EvaluatedBatch found{std::move(batch), {}, {}, {}};
+  const auto& of = found.batch;
+  const auto add = [&](const char* name, double sum) { found.terms.emplace_back(name, sum); };
+  tape.clear();
+  {
+    const auto handler = handler_of(model, target, of, settings.attention);
+    Episode<T> episode(tape, *handler, of.examples(), {drawn_from(settings.attention)});
+    model.run(of, episode);
+    add(target.name() == "soft" ? "soft" : "greedy_loss", of.examples() * plain_loss(episode, tape));
+    found.seen = observe(episode);
+    if (settings.average > 0 && !task.decodes())
+      found.seen.predictions = averaged(tape, model, of, settings, noise / "average");
+  }
+  if (settings.decode && task.decodes()) {
+    tape.clear();
+    found.decoded = settings.average > 0 ? tasks::Observation{averaged(tape, model, of, settings, noise / "average"),
+                                                              full<int>({of.id.size(), 0}, -1)}
+                                         : decoded(tape, model, of, target, settings);
+  }
+  if (target.name() == "soft") return found;  // its loss is that of the plain run
+  const auto drawn_from = target.terms().drawn_from;
+  if (drawn_from == DrawnFrom::posterior) add("sampled_elbo", of.examples() * sampled_elbo(tape, model, of, noise / "elbo"));
+  if (settings.bound_samples > 0 && !*model.structure().no_likelihood)
+    add("sampled_bound",
+        sampled_bound(tape, model, of, drawn_from, settings.bound_samples, settings.row_cap, noise / "bound", settings.stop));
+  tape.clear();
+  KeyedRandomness random(noise);
+  add("sampled_loss", of.examples() * Sampled<T>({tape, model, of, random}, 1).mean_loss());
+  if (!enumerable) return found;
+  const auto parts = enumerable_parts(model, of, settings.row_cap);
+  if (parts.empty()) enumerable = false;
+  add_enumerated(found.terms, tape, model, of, parts, drawn_from == DrawnFrom::posterior, settings.stop);
+  return found;
+}
+
+}  // namespace
+
 template <class T>
 EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const Target& target,
                          const EvaluationSettings& settings, Key noise) {
-  double examples = 0;
   auto metrics = task.metrics();
   std::map<std::string, double> sums;
-  bool enumerable = !model.structure().numbers();  // a quadrature's error would not be reported
-  Tape<T> tape(polling(settings.stop));
-  for_each_batch(task, settings, [&](const Batch& batch) {
-    examples += batch.examples();
-    KeyedRandomness random(noise);
-    {
-      tape.clear();
-      const auto handler = handler_of(model, target, batch, settings.attention);
-      Episode<T> episode(tape, *handler, batch.examples(), {drawn_from(settings.attention)});
-      model.run(batch, episode);
-      sums[target.name() == "soft" ? "soft" : "greedy_loss"] += batch.examples() * plain_loss(episode, tape);
-      auto seen = observe(episode);
-      if (settings.average > 0 && !task.decodes()) seen.predictions = averaged(tape, model, batch, settings, noise / "average");
-      task.score(batch, seen, metrics);
-    }
-    if (settings.decode && task.decodes()) {
-      tape.clear();
-      task.score_decoded(batch,
-                         settings.average > 0 ? tasks::Observation{averaged(tape, model, batch, settings, noise / "average"),
-                                                                   full<int>({batch.id.size(), 0}, -1)}
-                                              : decoded(tape, model, batch, target, settings),
-                         metrics);
-    }
-    if (target.name() == "soft") return;  // its loss is that of the plain run
-    const auto drawn_from = target.terms().drawn_from;
-    if (drawn_from == DrawnFrom::posterior)
-      sums["sampled_elbo"] += batch.examples() * sampled_elbo(tape, model, batch, noise / "elbo");
-    if (settings.bound_samples > 0 && !*model.structure().no_likelihood)
-      sums["sampled_bound"] += sampled_bound(tape, model, batch, drawn_from, settings.bound_samples, settings.row_cap,
-                                             noise / "bound", settings.stop);
-    tape.clear();
-    sums["sampled_loss"] += batch.examples() * Sampled<T>({tape, model, batch, random}, 1).mean_loss();
-    if (!enumerable) return;
-    const auto parts = enumerable_parts(model, batch, settings.row_cap);
-    enumerable = !parts.empty();
-    add_enumerated(sums, tape, model, batch, parts, drawn_from == DrawnFrom::posterior, settings.stop);
-  });
+  std::atomic<bool> enumerable = !model.structure().numbers();  // a quadrature's error would not be reported
+  std::vector<Tape<T>> tapes(lanes());
+  for (auto& tape : tapes) tape.pause_for(polling(settings.stop));
+  const auto batches = batches_of(task, settings);
+  parallel_then_in_order(
+      static_cast<int>(batches.size()),
+      [&](int lane, int i) {
+        poll(settings.stop);
+        return evaluated(tapes[lane], task, model, target, settings, noise, task.batch(settings.split, batches[i]), enumerable);
+      },
+      [&](const EvaluatedBatch& found) {
+        task.score(found.batch, found.seen, metrics);
+        if (found.decoded) task.score_decoded(found.batch, *found.decoded, metrics);
+        for (const auto& [name, term] : found.terms) sums[name] += term;
+      });
   if (!enumerable)  // a mean over a subset of the examples would be biased
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);
+  double examples = 0;
+  for (const auto& batch : batches) examples += static_cast<double>(batch.size());
   EvaluationPoint point{};
   for (const auto& [name, sum] : sums) measurement::require_finite(point.losses[name] = sum / examples, name.c_str());
   for (const auto& metric : metrics) point.metrics[metric.name] = metric.value();

@@ -38,7 +38,8 @@ struct EvaluationSettings {
 /// - `sampled_elbo` under one sample of the posterior, for targets that draw from it;
 /// - `sampled_bound`: -log 1/K sum_k p(z_k) exp(-f(z_k)) / r(z_k), z_k drawn from the target's distribution r, if exp(-loss) is a
 ///   probability: on average no less than that of the marginal likelihood (Burda, Grosse & Salakhutdinov 2016).
-/// Metrics use the most probable choices (for the soft target, the expected weights).
+/// Metrics use the most probable choices (for the soft target, the expected weights). Batches are divided over the threads; the
+/// numbers do not depend on how many there are.
 template <class T>
 EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const Target& target,
                          const EvaluationSettings& settings, Key noise);
@@ -55,16 +56,23 @@ std::unique_ptr<Handler<T>> decoding_handler(const Model<T>& model, const Target
 template <class T>
 tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, Attention attention);
 
-/// Calls f with batches of the examples to evaluate; polls `stop` before each.
-template <class F>
-void for_each_batch(const tasks::Task& task, const EvaluationSettings& settings, F f) {
+/// The indices of the examples to evaluate, by batch.
+inline std::vector<std::vector<int>> batches_of(const tasks::Task& task, const EvaluationSettings& settings) {
   const auto all = task.size(settings.split);
   const auto examples = settings.examples > 0 ? std::min<std::size_t>(settings.examples, all) : all;
+  std::vector<std::vector<int>> batches;
   for (std::size_t from = 0; from < examples; from += settings.batch) {
+    auto& batch = batches.emplace_back(std::min(from + settings.batch, examples) - from);
+    std::iota(batch.begin(), batch.end(), static_cast<int>(from));
+  }
+  return batches;
+}
+/// Calls f with these batches, in order; polls `stop` before each.
+template <class F>
+void for_each_batch(const tasks::Task& task, const EvaluationSettings& settings, F f) {
+  for (const auto& batch : batches_of(task, settings)) {
     poll(settings.stop);
-    std::vector<int> indices(std::min(from + settings.batch, examples) - from);
-    std::iota(indices.begin(), indices.end(), static_cast<int>(from));
-    f(task.batch(settings.split, indices));
+    f(task.batch(settings.split, batch));
   }
 }
 

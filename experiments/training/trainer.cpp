@@ -6,10 +6,10 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/autodiff/tape.hpp"
 #include "core/support/machine.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/training/adaptation.hpp"
+#include "experiments/training/batch_gradient.hpp"
 #include "experiments/training/evaluation.hpp"
 #include "experiments/training/monitor.hpp"
 #include "experiments/training/schedule.hpp"
@@ -66,7 +66,7 @@ class Loop {
         own_spec_(training.estimator_spec),
         sign_(higher_is_better(*training.task, settings.monitor, "train.monitor: the task") ? -1 : 1),
         batches_(*training.task, settings.batch, keys.order),
-        tape_(polling(stop)),
+        of_batch_(settings.parts, settings.threads, polling(stop)),
         gradient_(training.model->parameters().size()),
         before_{progress().result.seconds, progress().cpu_seconds} {
     const auto need = [&](const std::string& name, const std::string& split) {
@@ -137,24 +137,22 @@ class Loop {
     auto& result = progress.result;
     const int again = step % settings_.reuse;
     const auto batch = batches_.at(step / settings_.reuse);
-    // The same noise and the same older network give the same samples at every step on the batch.
-    KeyedRandomness random(keys_.noise / "train" / static_cast<std::uint64_t>(step - again));
     if (older && again == 0) put_values(older->parameters(), copy_values(model->parameters()));
-    tape_.clear();
     const auto policies = model->policies();
     if (again > 0) model->set_policies({.behaviour = older, .reference = policies.reference});
-    const auto estimate = estimator->draw({.tape = tape_, .model = *model, .batch = batch, .random = random, .learning = true});
+    // The same noise and the same older network give the same samples at every step on the batch.
+    const auto taken =
+        of_batch_.take(training_, batch, keys_.noise / "train" / static_cast<std::uint64_t>(step - again), gradient_);
     model->set_policies(policies);
-    differentiate(estimate.surrogate, model->parameters(), gradient_);
-    result.missed_hints += static_cast<double>(tape_.missed_hints());
-    learn_from(estimate, *estimator, *own_optimizer, own_gradient_);
+    aside_.cpu -= taken.seconds_elsewhere;
     progress.gradient_norm = std::sqrt(squared_norm<T>(gradient_));
     optimizer->step(model->parameters(), gradient_);
-    result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape_.arena().used()));
-    result.rows += estimate.rows();
-    result.attention_values += estimate.attention_values();
-    measurement::require_finite(estimate.loss, "the training loss");
-    progress.loss += estimate.loss;
+    result.missed_hints += taken.missed_hints;
+    result.tape_bytes = std::max(result.tape_bytes, taken.tape_bytes);
+    result.rows += taken.rows;
+    result.attention_values += taken.attention_values;
+    measurement::require_finite(taken.loss, "the training loss");
+    progress.loss += taken.loss;
     ++progress.since;
     if (++step % settings_.log_every == 0) log();
   }
@@ -299,8 +297,8 @@ class Loop {
   const Spec own_spec_;
   const double sign_;  // of the monitored value
   Batches batches_;
-  Tape<T> tape_;
-  std::vector<T> gradient_, own_gradient_;
+  BatchGradient<T> of_batch_;
+  std::vector<T> gradient_;
   const Seconds before_, start_ = Seconds::now();
   Seconds aside_;  // time that is not training
 };

@@ -22,13 +22,15 @@ struct TrainSettings {
   int steps = 0;                 ///< always a limit
   double rows = 0;               ///< of the network, in all training gradients; 0: no limit (also below)
   double attention_values = 0;   ///< computed in all training gradients
-  double cpu_seconds = 0;        ///< of the training thread, without measurements and evaluations; not reproducible
+  double cpu_seconds = 0;        ///< of the training steps, on all threads; not reproducible
   double target_loss = -1e300;   ///< of an evaluation: training stops at or below it; the default is no limit
   int patience = 0;              ///< evaluations in a row without improvement
   std::string monitor = "loss";  ///< quantity for patience and keep_best: the loss of the estimator's target, a loss by its
                                  ///< name, or a metric
 
   int batch = 32;
+  int parts = 1;                ///< of a batch, whose gradients are computed side by side; see batch_gradient.hpp
+  int threads = 0;              ///< for the parts, at most; 0: all that are free
   int reuse = 1;                ///< steps on one batch, with samples drawn by the network as it was at the first of them
   OptimizerSettings optimizer;  ///< of the model
   std::string param_group;      ///< parameters of the model with a separate optimiser: a name, or its prefix before a dot

@@ -108,13 +108,16 @@ TEST_CASE("an unfinished file that is damaged or of another cell is reported and
   CHECK_FALSE(std::filesystem::exists(place.partial(hash)));
 }
 
-TEST_CASE("the interval between saves changes no result, and saves may be turned off") {
+TEST_CASE("the interval between saves and the threads change no result, and saves may be turned off") {
   const auto hashes = [](const std::string& text) {
     std::vector<std::string> all;
     for (const auto& cell : plan_of(text).cells) all.push_back(cell.hash);
     return all;
   };
   CHECK(hashes(with("save_every = 3\nsave_seconds = 0")) == hashes(sweep));
+  CHECK(hashes(with("threads = 2")) == hashes(sweep));
+  CHECK(hashes(with("parts = 1")) == hashes(sweep));
+  CHECK(hashes(with("parts = 2")) != hashes(sweep));
   CHECK(hashes(with("patience = 3")) != hashes(sweep));
   TestFolder folder;
   CHECK(stopped(folder / "never", 300, with("save_seconds = 0")).empty());
