@@ -450,11 +450,11 @@ def figures_part(
     if many:
         put = small_picture
         parts.append(
-            f"<p>Curves and points are of the best {MOST_LINES} of {settings} settings, rows of the "
-            f"best {MOST_SETTINGS}: those that are first of a network, then those that are second, "
-            "and so on. For others: <code>python3 -m analysis draw RESULT.h5 --settings N</code> or "
-            "<code>--estimator NAME</code>; against rows, attention values and time: <code>--figure "
-            "loss_by_rows</code> ...</p>"
+            f"<p>Curves and points are of the best {MOST_LINES} of {settings} settings, rows of "
+            f"the best {MOST_SETTINGS}: those that are first of a network, then those that are "
+            "second, and so on. For others: <code>python3 -m analysis draw RESULT.h5 --settings "
+            "N</code> or <code>--estimator NAME</code>; against rows, attention values and time: "
+            "<code>--figure loss_by_rows</code> and the like.</p>"
         )
     for name, figure in draw_all(shown, at, names, most=most, without=BY_COST if many else ()):
         title = (

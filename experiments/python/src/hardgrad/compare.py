@@ -34,8 +34,8 @@ Step = Callable[..., Any]
 Estimators = Union[
     Iterable[Any], Mapping[str, Any]
 ]  #: a list of specs, or of objects that hold one
-#: A long run has half as many replicates, and half as much time, as all estimators together: a third
-#: of the budget. More than those of this many estimators would not narrow the intervals much.
+#: A long run has half as many replicates, and half as much time, as all estimators together: a
+#: third of the budget. More than those of this many estimators would narrow no interval much.
 _LONGER = 4
 _ALIKE = 16  # gradients that are equal if a reference has no noise
 _UNBIASED = "rloo[samples=4]"
