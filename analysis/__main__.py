@@ -21,7 +21,7 @@ from .answer_words import format_answer
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified
-from .figures import FIGURES, METRICS, draw_all
+from .figures import FIGURES, METRICS, MOST_LINES, draw_all
 from .frames import select
 from .groups import runs_of
 from .latex import latex_table
@@ -31,6 +31,7 @@ from .program import program
 from .report import report
 from .restarts import TRAINING_LOSS, restart_table
 from .result import Result
+from .saving import FORMATS, saved
 from .site import REFERENCE, build, committed, own_result, rewritten, specified
 from .table import MOST_SETTINGS, format_table, keys_of, table
 from .tried import chosen
@@ -47,20 +48,14 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return folder
 
 
-#: Formats of pictures, with metadata that omits the date: equal figures give equal files.
-_FORMATS = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-
-
 def _save(
     figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("png", "svg")
 ) -> list[Path]:
     """Saves the figure in these formats; returns the paths."""
     paths = []
     for kind in formats:
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=kind, dpi=150, metadata=_FORMATS[kind])
         paths.append(folder / f"{name}.{kind}")
-        write(paths[-1], buffer.getvalue())
+        write(paths[-1], saved(figure, kind))
     return paths
 
 
@@ -79,9 +74,18 @@ def _draw(arguments: argparse.Namespace) -> int:
         write(paths[-1], latex_table(frame).encode())
     pictures = [one for one in formats if one != "latex"]
     suffix = f"_page{arguments.page}" if pages > 1 else ""
+    named = result.count if arguments.estimator else None  # all that were asked for
     with sized(SIZES[arguments.size]):
         for name, figure in (
-            draw_all(result, arguments.at, arguments.figure, arguments.metric) if pictures else ()
+            draw_all(
+                result,
+                arguments.at,
+                arguments.figure,
+                arguments.metric,
+                arguments.settings or named,
+            )
+            if pictures
+            else ()
         ):
             if isinstance(figure, InputError):
                 complain(f"{name}: not drawn: {figure}")
@@ -241,6 +245,9 @@ def _count(text: str) -> int:
 Add = Callable[..., argparse.ArgumentParser]  # name of a verb, its function, description, json
 
 
+_DRAWN = f"{MOST_LINES} drawn, {MOST_SETTINGS} where each has a row"
+
+
 def _add_pages(add: Add) -> None:
     for name, run, text, out in (
         (
@@ -270,10 +277,9 @@ def _add_pages(add: Add) -> None:
             verb.add_argument(
                 "--settings",
                 type=_count,
-                default=MOST_SETTINGS,
                 metavar="N",
-                help="number of settings per network to draw and list in full, best first "
-                f"(default: {MOST_SETTINGS})",
+                help="number of settings per network to list in full, and of settings to draw, "
+                f"best first (default: {MOST_SETTINGS} listed, {_DRAWN})",
             )
         else:
             verb.add_argument(
@@ -300,6 +306,13 @@ def _add_pages(add: Add) -> None:
                 "estimators",
             )
             verb.add_argument(
+                "--settings",
+                type=_count,
+                metavar="N",
+                help="number of settings in each figure, best first (default: those of "
+                f"--estimator, or {_DRAWN})",
+            )
+            verb.add_argument(
                 "--size",
                 choices=SIZES,
                 default="screen",
@@ -310,7 +323,7 @@ def _add_pages(add: Add) -> None:
             verb.add_argument(
                 "--format",
                 action="append",
-                choices=[*_FORMATS, "latex"],
+                choices=[*FORMATS, "latex"],
                 help="of the figures, or latex: the table, in table.tex; may be repeated "
                 "(default: png and svg)",
             )

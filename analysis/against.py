@@ -36,7 +36,9 @@ def families(result: Result, parameter: str) -> dict[Network, list[Family]]:
         for group in members:
             value = result.estimator_settings[group.runs[0]].get(parameter)
             if isinstance(value, (int, float)):
-                found.setdefault(_without(group.label, parameter), []).append((float(value), group))
+                found.setdefault(family_of(group.label, parameter), []).append(
+                    (float(value), group)
+                )
         ordered = {
             label: sorted(points, key=lambda p: p[0])
             for label, points in found.items()
@@ -52,7 +54,8 @@ def families(result: Result, parameter: str) -> dict[Network, list[Family]]:
     return several
 
 
-def _without(label: str, parameter: str) -> str:
+def family_of(label: str, parameter: str) -> str:
+    """The label without the parameter, which those of a family share."""
     name, bracket, rest = label.partition("[")
     if not bracket:
         return label
@@ -129,6 +132,7 @@ def against(
         panel,
         parameter,
         quantity.replace("_", " "),
+        part=result.part,
     )
 
 

@@ -129,6 +129,16 @@ def answer_and_pairs(
 ) -> tuple[pd.DataFrame, dict[tuple[str, str, str], Pairs]]:
     """The `answer`, and by task, model and budget the differences between all pairs of
     estimators."""
+    found, pairs = result.once(
+        ("answer", quantity, baseline, equivalence_margin),
+        lambda: _answered(result, quantity, baseline, equivalence_margin),
+    )
+    return found.copy(), pairs
+
+
+def _answered(
+    result: Result, quantity: str | None, baseline: str | None, equivalence_margin: float
+) -> tuple[pd.DataFrame, dict[tuple[str, str, str], Pairs]]:
     rows: list[dict[str, object]] = []
     pairs: dict[tuple[str, str, str], Pairs] = {}
     costs = _costs(result)
@@ -249,18 +259,12 @@ def _sections(
         limit = float(np.nanmin(ends))
         scores = np.full(result.count, np.nan)
         scores[runs] = at_budget(values, places[runs], limit)
-        spent = {
-            name: np.array(
-                [
-                    np.interp(limit, at[np.isfinite(at)], cost[np.isfinite(at)])
-                    if np.isfinite(at).any()
-                    else np.nan
-                    for at, cost in zip(places, costs[name])
-                ]
-            )
-            for name in costs
-            if name != "cpu_seconds"
-        }
+        spent = {name: np.full(result.count, np.nan) for name in costs if name != "cpu_seconds"}
+        for name, cost in spent.items():
+            for run in runs:
+                there = np.isfinite(places[run])
+                if there.any():
+                    cost[run] = np.interp(limit, places[run][there], costs[name][run][there])
         yield _Section(
             budget,
             limit,

@@ -166,6 +166,7 @@ def _measured(
         panel,
         COSTS["steps"],
         label,
+        part=result.part,
     )
 
 
@@ -263,6 +264,7 @@ def loss_curves(
         panel,
         COSTS[against],
         "loss",
+        part=result.part,
     )
 
 
@@ -321,4 +323,5 @@ def metric_curves(
         panel,
         COSTS[against],
         "metric",
+        part=result.part,
     )

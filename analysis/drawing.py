@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -98,10 +99,13 @@ def draw_panels(
     ylabel: str,
     lines: bool = True,
     legend: bool = True,
+    part: str = "",
 ) -> Figure:
     """A grid of panels, one per task and model, above one legend. `found`: the items of each panel,
     with a `label`. `panel` draws them and returns whether it drew anything. Panels without `legend`
-    name their items and grow with their number. InputError beyond MOST_PANELS."""
+    name their items and grow with their number. `part`: which items these are, for the title.
+    InputError beyond MOST_PANELS."""
+    title += f" · {part}" if part else ""
     if len(found) > MOST_PANELS:
         raise InputError(
             f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): "
@@ -189,7 +193,7 @@ def draw_panels(
             for label, entry in zip(labels, entries)
         ]
         figure.text(0.1 / width, 1 - 0.08 / height, head, ha="left", va="top", fontsize=big)
-        figure.tight_layout(rect=(0, below / height, 1, 1 - above / height))
+        _lay_out(figure, (0, below / height, 1, 1 - above / height))
         if legend:
             figure.legend(
                 handles=handles,
@@ -203,6 +207,15 @@ def draw_panels(
         for ax in figure.axes:
             ax.set_rasterized(False)
     return figure
+
+
+def _lay_out(figure: Figure, within: tuple[float, float, float, float]) -> None:
+    """`tight_layout`, which measures every panel twice at the same size; here once."""
+    for ax in figure.axes:
+        setattr(ax, "get_tightbbox", cache(ax.get_tightbbox))
+    figure.tight_layout(rect=within)
+    for ax in figure.axes:
+        delattr(ax, "get_tightbbox")
 
 
 def in_margin(label: str) -> str:
@@ -281,6 +294,13 @@ def readable_log(axis: Axis, low: float, high: float) -> None:
 
 def width_of(text: str, size: float, weight: str = "normal") -> float:
     """Width of a line in inches, at a font size in points."""
+    families = (*matplotlib.rcParams["font.family"], *matplotlib.rcParams["font.sans-serif"])
+    return _width(text, size, weight, families)
+
+
+@lru_cache(1 << 16)
+def _width(text: str, size: float, weight: str, families: tuple[str, ...]) -> float:
+    """`families`: the fonts of Matplotlib's settings, with which the width changes."""
     points, _, _ = text_to_path.get_text_width_height_descent(
         text, FontProperties(size=size, weight=weight), False
     )

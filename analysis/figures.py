@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 import xarray as xr
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from .against import (
     bias_against_temperature,
+    family_of,
     variance_against_samples,
     variance_against_temperature,
 )
@@ -26,6 +27,8 @@ from .heatmap import heat_map
 from .intervals import final_scores
 from .moments import bias_variance, variance_against_cost
 from .result import Result
+from .style import COLOURS
+from .table import MOST_SETTINGS, foremost, with_labels
 
 
 class Drawing(Protocol):
@@ -36,6 +39,15 @@ class Drawing(Protocol):
 
 #: Figures of a metric, and the cost on their horizontal axis.
 METRICS = {"metric_curves": "steps", "metric_by_rows": "rows", "metric_by_time": "cpu_seconds"}
+BY_COST = ("loss_by_rows", "loss_by_attention_values", "loss_by_time", *list(METRICS)[1:])
+#: Settings in a figure that tells them apart by colour. Where each has a row: MOST_SETTINGS.
+MOST_LINES = len(COLOURS)
+_ROWS = ("final_scores", "heat_map")
+_PARAMETERS = {
+    "variance_against_samples": "samples",
+    "variance_against_temperature": "temperature",
+    "bias_against_temperature": "temperature",
+}
 #: By file name. Each takes a result and the step of the measurements (first, half, last or a
 #: number). Raises InputError if the result lacks the data of the figure, NotApplicable if the
 #: figure does not apply to the sweep.
@@ -68,23 +80,48 @@ def draw_all(
     at: str | int = "half",
     names: Collection[str] | None = None,
     metric: str | None = None,
+    most: int | None = None,
+    without: Collection[str] = (),
 ) -> Iterator[tuple[str, Figure | InputError]]:
     """Name and figure of every applicable or named figure; an InputError in place of a figure that
     cannot be drawn.
     `metric`: the metric that metric figures show, by its variable's name (default: the first one of
-        each task)."""
+        each task).
+    `most`: settings in each figure, the best of all networks first (default: MOST_LINES, or
+        MOST_SETTINGS where each has a row). If these are not all, its title has their number.
+    `without`: figures that are not drawn."""
+    best = _excerpts(result, at)
     for name, draw in FIGURES.items():
-        if names and name not in names:
+        if names and name not in names or name in without:
             continue
         try:
+            shown = best(name, most or (MOST_SETTINGS if name in _ROWS else MOST_LINES))
             yield (
                 name,
-                draw(result, at)
+                draw(shown, at)
                 if metric is None or name not in METRICS
-                else metric_curves(result, metric, METRICS[name]),
+                else metric_curves(shown, metric, METRICS[name]),
             )
         except NotApplicable as error:
             if names:
                 yield name, error
         except InputError as error:
             yield name, error
+
+
+def _excerpts(result: Result, at: str | int) -> Callable[[str, int], Result]:
+    """By figure and number: the result with at most so many settings, or, in a figure against a
+    parameter, with the families of so many."""
+    every = dict.fromkeys(group.label for group in result.groups)
+
+    def of(name: str, most: int) -> Result:
+        if len(every) <= most:
+            return result
+        labels, words = foremost(result, at)[:most], f"the best {most} of {len(every)} settings"
+        if name in _PARAMETERS:
+            families = {family_of(label, _PARAMETERS[name]) for label in labels}
+            labels = [one for one in every if family_of(one, _PARAMETERS[name]) in families]
+            words = f"estimators of {words}"
+        return result.once(("excerpt", tuple(labels)), lambda: with_labels(result, labels, words))
+
+    return of

@@ -134,7 +134,8 @@ def heat_map(
         bar.outline.set_visible(False)
         what = quantity.replace("work_normalised_variance", "variance × rows").replace("_", " ")
         figure.suptitle(
-            f"{what.capitalize()} at {step.words}, as a multiple of the column's minimum",
+            f"{what.capitalize()} at {step.words}, as a multiple of the column's minimum"
+            + (f" · {result.part}" if result.part else ""),
             x=0.01,
             y=1 - 0.08 / tall,
             va="top",

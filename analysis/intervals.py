@@ -123,4 +123,5 @@ def final_scores(data: xr.Dataset | Result) -> Figure:
         "",
         "",
         legend=False,
+        part=result.part,
     )

@@ -114,6 +114,7 @@ def bias_variance(data: xr.Dataset | Result, at: str | int = "first") -> Figure:
         "squared bias (0 if it is known)",
         "variance",
         lines=False,
+        part=result.part,
     )
 
 
@@ -172,4 +173,5 @@ def variance_against_cost(data: xr.Dataset | Result, at: str | int = "first") ->
         "rows of one gradient",
         "variance",
         lines=False,
+        part=result.part,
     )

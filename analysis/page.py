@@ -4,13 +4,14 @@ here."""
 from __future__ import annotations
 
 import base64
-import io
 import re
 from collections.abc import Sequence
 from html import escape, unescape
 from typing import Any
 
 from matplotlib.figure import Figure
+
+from .saving import saved, small_svg
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --clear: #fff0; --ink: #1a1a1a; --quiet: #555; --line: #ddd; --edge: #888; --code: #f5f5f5;
@@ -210,12 +211,19 @@ def sortable_table(
 
 def picture(figure: Figure, words: str) -> str:
     """The figure inline: as SVG, or as PNG if the SVG is too large for a page."""
-    content, kind = io.BytesIO(), "svg+xml"
-    figure.savefig(content, format="svg", metadata={"Date": None})
-    if content.tell() > 600_000:
-        content, kind = io.BytesIO(), "png"
-        figure.savefig(content, format="png", dpi=120)
-    data = base64.b64encode(content.getvalue()).decode()
+    content, kind = saved(figure, "svg"), "svg+xml"
+    if len(content) > 600_000:
+        content, kind = saved(figure, "png", 120), "png"
+    return _inline(content, kind, words)
+
+
+def small_picture(figure: Figure, words: str) -> str:
+    """The figure inline, as `small_svg`."""
+    return _inline(small_svg(figure), "svg+xml", words)
+
+
+def _inline(content: bytes, kind: str, words: str) -> str:
+    data = base64.b64encode(content).decode()
     return f'<figure><img alt="{escape(words)}" src="data:image/{kind};base64,{data}"></figure>'
 
 

@@ -58,7 +58,7 @@ def evaluation_names(result: Result, prefix: str) -> list[str]:
 
 def most_common(result: Result, names: list[str], runs: np.ndarray) -> str | None:
     """The first of the variables that most of these runs have."""
-    counts = {name: int((~np.isnan(result.values(name)[runs])).any(axis=1).sum()) for name in names}
+    counts = {name: int(result.has(name)[runs].sum()) for name in names}
     best = max(counts.values(), default=0)
     return next((name for name, count in counts.items() if count == best), None) if best else None
 
@@ -73,7 +73,7 @@ def ranking_quantity(result: Result, members: list[Group], by: str | None = None
         return by
     names = [name for name in metrics if name not in _DESCRIPTIONS] + losses
     evaluated = {
-        name: [bool((~np.isnan(result.values(name)[group.runs])).any()) for group in members]
+        name: [bool(result.has(name)[group.runs].any()) for group in members]
         for name in losses + metrics
     }
     some = np.any(list(evaluated.values()), axis=0) if evaluated else np.zeros(len(members), bool)

@@ -18,13 +18,13 @@ from .answer_words import HEAD, close_settings, difference, lines, subject
 from .answer_words import caption as caption_of_answer
 from .attending import CERTAIN, certain, collapsed
 from .errors import InputError
-from .figures import draw_all
+from .figures import BY_COST, MOST_LINES, draw_all
 from .findings import findings
 from .frames import per_run
 from .groups import Group, runs_of
 from .inference import pareto
 from .numbers_in_words import bare_p, quantity_name, score
-from .page import blocks_table, page, picture, rows_table, sortable_table
+from .page import blocks_table, page, picture, rows_table, small_picture, sortable_table
 from .quantities import evaluation_names, most_common
 from .result import Result
 from .rounding import shows_reliability_warning
@@ -46,12 +46,14 @@ def report(
     data: xr.Dataset | Result,
     at: str | int = "half",
     trials: xr.Dataset | Result | None = None,
-    most: int = MOST_SETTINGS,
+    most: int | None = None,
 ) -> str:
     """The page: findings, the ranking of each network, figures, the answer at equal cost, tuning,
     all numbers, every cell, failures and skips, and how to reproduce the result. `trials`: as
-    returned by `load_tuning`. For each network the `most` best settings (`leading.leading`) are
-    ranked in full, drawn and listed run by run; the others are in a collapsed table."""
+    returned by `load_tuning`. For each network the `most` best settings (`table.leading`; default:
+    MOST_SETTINGS) are ranked in full and listed run by run; the others are in a collapsed table.
+    Figures have `most` settings (default: as `draw_all`)."""
+    drawn, most = most, most or MOST_SETTINGS
     result, trials = Result.of(data), None if trials is None else Result.of(trials)
     attributes = result.data.attrs
     title = result.texts.get("name") or Path(str(attributes.get("path", ""))).stem or "Results"
@@ -67,7 +69,7 @@ def report(
         *findings_part(result, at),
         *ranking_part(result, found, frame, pages, most),
         *cautions_part(result),
-        *figures_part(shown, at),
+        *figures_part(result, at, most=drawn),
         *_at_equal_cost(result, found, trials is not None),
         *_tuning(result, trials),
         *_numbers(result, at, frame, kept),
@@ -417,7 +419,7 @@ def _numbers(result: Result, at: str | int, frame: pd.DataFrame, kept: np.ndarra
     return [
         *parts[:1],
         f"<p>{counts}: of each network the best of every estimator, then the next best. The "
-        "figures and runs below show these settings. "
+        "runs below are of these settings. "
         f"<code>python3 -m analysis report RESULT.h5 --settings {len(frame)}</code> shows all.</p>",
         *parts[1:],
         f"<details><summary>The other {len(brief)} "
@@ -430,9 +432,11 @@ def figures_part(
     at: str | int,
     names: Collection[str] | None = None,
     put: Callable[[Figure, str], str] = picture,
+    most: int | None = None,
 ) -> list[str]:
-    """The figures that apply, or those of `names`; `put` makes the HTML of a figure and its
-    title."""
+    """The figures that apply, or those of `names`; `put` makes the HTML of a figure and its title;
+    `most` as in `draw_all`. Of more than MOST_SETTINGS settings, unless `most` is given, the same
+    quantity is not drawn again against every cost, and letters are text."""
     parts = ['<h2 id="figures">Figures</h2>']
     shown, pages = result.page(1, MOST_SHOWN)
     if pages > 1:
@@ -441,7 +445,18 @@ def figures_part(
             "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws all.</p>"
         )
     links, drawn, without = [], [], []
-    for name, figure in draw_all(shown, at, names):
+    settings = len({group.label for group in result.groups})
+    many = most is None and not names and settings > MOST_SETTINGS
+    if many:
+        put = small_picture
+        parts.append(
+            f"<p>Curves and points are of the best {MOST_LINES} of {settings} settings, rows of "
+            f"the best {MOST_SETTINGS}: those that are first of a network, then those that are "
+            "second, and so on. For others: <code>python3 -m analysis draw RESULT.h5 --settings "
+            "N</code> or <code>--estimator NAME</code>; against rows, attention values and time: "
+            "<code>--figure loss_by_rows</code> and the like.</p>"
+        )
+    for name, figure in draw_all(shown, at, names, most=most, without=BY_COST if many else ()):
         title = (
             name.replace("_", " ")
             .replace("bias v", "bias and v")

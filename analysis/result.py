@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -19,6 +20,7 @@ if sys.version_info >= (3, 11):
 else:  # the same, as a package
     import tomli as tomllib
 
+T = TypeVar("T")
 _GRID = ("task", "model", "estimator", "seed")
 
 
@@ -27,15 +29,22 @@ class Result:
     derive from it. Each is computed once, when it is first needed; so the dataset must not change.
     Functions that users call accept a dataset, too, and prepare it with `Result.of`."""
 
-    def __init__(self, data: xr.Dataset) -> None:
-        self.data = data
-        self._steps: dict[str, Step] = {}
-        self._last: dict[str, np.ndarray] = {}
+    def __init__(self, data: xr.Dataset, part: str = "") -> None:
+        """`part`: in words, which settings of a file it has, if not all."""
+        self.data, self.part = data, part
+        self._made: dict[Hashable, Any] = {}
 
     @classmethod
     def of(cls, data: xr.Dataset | Result) -> Result:
         """The result of a dataset; a result as it is."""
         return data if isinstance(data, Result) else cls(data)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` returns. It is called once for a key, which begins with its name."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: T = self._made[key]
+        return found
 
     @property
     def path(self) -> str:
@@ -51,7 +60,7 @@ class Result:
         return name in self.data.variables
 
     def values(self, name: str) -> np.ndarray:
-        return np.asarray(self.data[name].values)
+        return self.once(("values", name), lambda: np.asarray(self.data[name].values))
 
     def need(self, name: str, remedy: str) -> np.ndarray:
         """The values of a variable. InputError with the remedy if it is missing or has no finite
@@ -64,15 +73,21 @@ class Result:
 
     def of_runs(self, runs: np.ndarray) -> Result:
         """A result of these runs alone, in the order of the file."""
-        return Result(self.data.isel(run=np.sort(runs)))
+        return Result(self.data.isel(run=np.sort(runs)), self.part)
 
     def last(self, name: str) -> np.ndarray:
         """[run] The last value of each run of a quantity evaluated or logged over training, NaN
         without any."""
-        if name not in self._last:
+
+        def make() -> np.ndarray:
             there = [row[~np.isnan(row)] for row in self.values(name)]
-            self._last[name] = np.array([row[-1] if row.size else np.nan for row in there])
-        return self._last[name]
+            return np.array([row[-1] if row.size else np.nan for row in there])
+
+        return self.once(("last", name), make)
+
+    def has(self, name: str) -> np.ndarray:
+        """[run] Whether a run has a number of such a quantity."""
+        return self.once(("has", name), lambda: (~np.isnan(self.values(name))).any(axis=1))
 
     # Labels.
 
@@ -286,11 +301,9 @@ class Result:
             )
         if pages == 1:
             return self, 1
-        return self.of_runs(
-            np.concatenate(
-                [runs_of(members) for members in found[(number - 1) * most : number * most]]
-            )
-        ), pages
+        runs = [runs_of(members) for members in found[(number - 1) * most : number * most]]
+        page = self.once(("page", number, most), lambda: self.of_runs(np.concatenate(runs)))
+        return page, pages
 
     def by_seed(self, members: list[Group], scores: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """Scores [groups, seeds] of one panel, NaN for missing runs; and the seeds."""
@@ -348,17 +361,22 @@ class Result:
         a seed share their parameters; learned baselines are untrained there. InputError if no
         network was measured at a step of this number."""
         key = str(at)
-        if key not in self._steps:
+
+        def make() -> Step:
             steps = self.need("measurement_step", "set measure.at in the sweep").astype(int)
             if at not in NAMED and not (key.lstrip("-").isdigit() and int(at) in steps):
                 raise InputError(
                     f"{self.path}: nothing was measured at step {at} "
                     f"(there are: first, half, last, {', '.join(map(str, steps))})"
                 )
-            self._steps[key] = chosen_step(
-                steps, measured(self.data), list(map(runs_of, self.panels.values())), at
+            return chosen_step(
+                steps,
+                self.once("measured", lambda: measured(self.data)),
+                list(map(runs_of, self.panels.values())),
+                at,
             )
-        return self._steps[key]
+
+        return self.once(("step", key), make)
 
     def at(self, name: str, step: Step) -> np.ndarray:
         """[run, ...] The values of a variable over [run, measurement_step, ...] at a step; NaN or

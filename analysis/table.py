@@ -5,6 +5,7 @@ show."""
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ QUANTITIES = (
     ("final_loss", "final loss"),
     ("metric", "metric"),
 )
-MOST_SETTINGS = 30  # of each network, drawn and listed in full
+MOST_SETTINGS = 30  # of each network, listed in full
 
 
 def table(
@@ -50,6 +51,11 @@ def table(
     are sampled and their replicates do not support them. Failed and skipped runs are counted, not
     averaged."""
     result = Result.of(data)
+    found = result.once(("table", at, by), lambda: _rows(result, at, by))
+    return found.copy()
+
+
+def _rows(result: Result, at: str | int, by: str | None) -> pd.DataFrame:
     has_measurements = "measurement_step" in result.data.dims
     step = result.step(at) if has_measurements else Step(np.full(result.count, -1), "")
     rows = []
@@ -157,6 +163,7 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     )
     if (frame["target"] != "").any():
         out["target"] = [target.replace("_", " ") for target in frame["target"]]
+    shares, unbiased = frame["metric_share"].tolist(), frame["unbiased"].tolist()
     for name, title in QUANTITIES:
         if (
             not frame[name].notna().any()
@@ -165,20 +172,20 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
         ):
             continue
         numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
-        noise = (frame[f"{name}_low"] <= 0) & (frame[f"{name}_high"] > 0)
+        noise = (numbers[:, 1] <= 0) & (numbers[:, 2] > 0)
         of_bias = name in ("squared_bias", "relative_bias")
-        warned = frame.get(f"{name}_unsupported", pd.Series(False, frame.index))
+        warned = frame.get(f"{name}_unsupported", pd.Series(False, frame.index)).to_numpy()
         out[title] = [
-            in_percent(frame["metric_share"].iloc[i], *v)
+            in_percent(shares[i], *v)
             if name == "metric"
             else (
                 "unbiased"
-                if of_bias and frame["unbiased"].iloc[i] and np.isfinite(v[0])
+                if of_bias and unbiased[i] and np.isfinite(v[0])
                 else f"< {number(v[2])}"
-                if of_bias and noise.iloc[i] and np.isfinite(v[2])
+                if of_bias and noise[i] and np.isfinite(v[2])
                 else with_interval(*v)
             )
-            + (" ?" if warned.iloc[i] and not (of_bias and frame["unbiased"].iloc[i]) else "")
+            + (" ?" if warned[i] and not (of_bias and unbiased[i]) else "")
             for i, v in enumerate(numbers)
         ]
     if "metric" in out:
@@ -189,8 +196,8 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     if (frame["letters"] != "").any():
         out["letters"] = frame["letters"]
     out["runs"] = [
-        " ".join(f"{row[s]} {s}" for s in ("ok", "failed", "skipped") if row[s])
-        for _, row in frame.iterrows()
+        " ".join(f"{count} {s}" for s, count in zip(("ok", "failed", "skipped"), counts) if count)
+        for counts in zip(*(frame[s].tolist() for s in ("ok", "failed", "skipped")))
     ]
     return out
 
@@ -280,13 +287,40 @@ def leading(frame: pd.DataFrame, most: int = MOST_SETTINGS) -> np.ndarray:
     """Mask [rows] of the table (`table`, best rows first): for each network the best row of every
     estimator, then the next best rows, `most` in all."""
     kept = np.zeros(len(frame), bool)
+    for rows in _in_order(frame):
+        kept[rows[:most]] = True
+    return kept
+
+
+def _in_order(frame: pd.DataFrame) -> Iterator[np.ndarray]:
+    """Positions of the rows of each network: the best of every estimator, then the next best."""
     places = pd.Series(np.arange(len(frame)))
     for _, part in places.groupby(
         [frame["task"].to_numpy(), frame["model"].to_numpy()], sort=False
     ):
         again = frame["estimator"].iloc[part].duplicated().to_numpy()
-        kept[part.to_numpy()[np.argsort(again, kind="stable")][:most]] = True
-    return kept
+        yield part.to_numpy()[np.argsort(again, kind="stable")]
+
+
+def foremost(result: Result, at: str | int = "first") -> list[str]:
+    """The labels of all settings: those that are first of a network (`leading`) before those that
+    are second, and so on."""
+    frame = table(result, at)
+    labels, places = [label for *_, label in keys_of(result, frame)], dict[str, int]()
+    for rows in _in_order(frame):
+        for place, row in enumerate(rows):
+            places[labels[row]] = min(place, places.get(labels[row], place))
+    return sorted(places, key=lambda label: places[label])
+
+
+def with_labels(result: Result, labels: Collection[str], part: str) -> Result:
+    """The runs of these settings on all networks, called `part` in the titles of figures."""
+    runs = np.concatenate([group.runs for group in result.groups if group.label in labels])
+    found = Result(result.of_runs(runs).data, part)
+    # the same labels, also where the settings of this part are equal
+    found.other_axes = result.other_axes
+    found.estimators = [result.estimators[run] for run in np.sort(runs)]
+    return found
 
 
 def only(result: Result, keys: set[tuple[str, str, str]]) -> Result:

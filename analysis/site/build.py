@@ -16,9 +16,10 @@ from ..output import file_name, write, writing
 from ..page import SCRIPT, STYLE, link, rows_table
 from ..program import TREE, asked, entries, head_of
 from ..report import counted
-from .claims import Tested, claim_page, claimed, overview, tested
+from ..saving import small_svg
+from .claims import Tested, claim_page, claimed, overview, stated, tested
 from .own import Own, own_page
-from .pages import Site, document, estimator_page, explorer, network_page, svg
+from .pages import Site, document, estimator_page, explorer, network_page
 from .studies import committed, slug
 
 REFERENCE = TREE / "results/reference"
@@ -35,14 +36,22 @@ _PAGES = (
 def build(out: Path, hardgrad: str, own: Own | None = None, reference: Path = REFERENCE) -> Path:
     """Writes the site into a folder, which it replaces if it holds an earlier site; returns its
     first page. `hardgrad`: the program, which describes its estimators. `own`: a user's result,
-    shown beside the committed ones."""
+    shown beside those committed ones that have a network of it."""
     if out.exists() and (
         not out.is_dir() or any(out.iterdir()) and not (out / "index.html").exists()
     ):
         raise OutputError(f"{out}: holds other files; name an empty folder or an earlier site")
-    studies = committed(reference / "data") + ([own.study] if own else [])
+    studies = (
+        [*committed(reference / "data", own.study.result.panels), own.study]
+        if own
+        else committed(reference / "data")
+    )
     site = Site.of(studies, entries(hardgrad))
-    claims = [tested(claim, studies) for claim in claimed(reference / "claims.toml")]
+    claims = [
+        tested(claim, studies)
+        for claim in claimed(reference / "claims.toml")
+        if not own or stated(claim, studies)
+    ]
     with writing(out):
         for name in _PAGES:
             shutil.rmtree(out / name, ignore_errors=True)
@@ -96,7 +105,7 @@ def _pages(
 
         def put(figure: Figure, words: str, name: str = slug(network)) -> str:
             file = f"{name}-{len(list((out / 'figures').glob(name + '-*')))}.svg"
-            write(out / "figures" / file, svg(figure))
+            write(out / "figures" / file, small_svg(figure))
             return (
                 f'<figure><img alt="{escape(words)}" src="../figures/{file}" style="min-width: '
                 '20rem"></figure>'
@@ -146,7 +155,8 @@ def _index(site: Site, claims: list[Tested], own: Own | None) -> str:
     if own:
         parts.append(
             '<p class="warn">This site has a result of your own: '
-            f"{link('yours.html', own.study.name)}.</p>"
+            f"{link('yours.html', own.study.name)}. Of the committed files it has the networks of "
+            "this one; <code>python3 -m analysis site</code> has all.</p>"
         )
     parts.append('<h2 id="findings">Findings</h2>')
     for study in site.studies:

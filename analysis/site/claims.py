@@ -56,6 +56,16 @@ def claimed(path: Path) -> list[dict[str, Any]]:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
+def stated(claim: dict[str, Any], studies: list[Study]) -> bool:
+    """Whether a committed study among these has the claim's network."""
+    return any(
+        claim.get("network", "") in " ".join(network)
+        for one in studies
+        if one.name == claim["study"] and not one.own
+        for network in one.result.panels
+    )
+
+
 def tested(claim: dict[str, Any], studies: list[Study]) -> Tested:
     """The verdict. An order holds from each estimator to the next: the first is better (of a
     score), or lower (of a variance or bias). It is reproduced if every step is beyond noise in the

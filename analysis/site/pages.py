@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import html
-import io
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -136,8 +131,7 @@ def _explored_rows(site: Site, study: Study) -> Iterable[list[tuple[str, object]
     frame = site.rows[study.name]
     text = readable(frame)
     keys = {title: name for name, title in QUANTITIES}
-    for i in range(len(frame)):
-        row, said = frame.iloc[i], text.iloc[i]
+    for row, said in zip(frame.to_dict("records"), text.to_dict("records")):
         network = (row["task"], row["model"])
         main = "metric" if str(row["ranked_by"]).startswith("metric_") else "final loss"
         again = command(study, row["task"], row["model"], row["spec"])
@@ -163,7 +157,7 @@ def _explored_rows(site: Site, study: Study) -> Iterable[list[tuple[str, object]
         ]
 
 
-def _shown_bias(row: pd.Series, said: str) -> float:
+def _shown_bias(row: dict[str, Any], said: str) -> float:
     """The relative bias that the table shows, as a number: 0 if there is none, an upper limit, or
     the bias."""
     return (
@@ -440,35 +434,3 @@ def _deeper(parts: Iterable[str]) -> list[str]:
         .replace("</h2>", "</h3>")
         for part in parts
     ]
-
-
-def svg(figure: Figure) -> bytes:
-    """The figure, its text as text and its places to a hundredth of a point, without metadata;
-    styles of several elements are classes: a tenth of the size, and searchable."""
-    content = io.BytesIO()
-    with matplotlib.rc_context(
-        {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
-    ):
-        figure.savefig(content, format="svg", metadata={"Date": None})
-    text = re.sub(
-        r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), content.getvalue().decode()
-    )  # not in labels
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r'<g id="[^"]*">', "<g>", text)
-    text = re.sub(r" transform=\"rotate\(-0 [^\"]*\"", "", text)
-    text = re.sub(r"\s*\n\s*", "\n", text)
-    styles = {
-        style: f"s{i}"
-        for i, style in enumerate(
-            one
-            for one, times in Counter(re.findall(r' style="([^"]*)"', text)).items()
-            if times > 1
-        )
-    }
-    text = re.sub(
-        r' style="([^"]*)"',
-        lambda found: f' class="{styles[found[1]]}"' if found[1] in styles else found[0],
-        text,
-    )
-    rules = "".join(f".{name}{{{style}}}" for style, name in styles.items())
-    return text.replace("</style>", f"{html.unescape(rules)}</style>", 1).encode()

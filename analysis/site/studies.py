@@ -7,11 +7,15 @@ import gzip
 import shlex
 import tempfile
 import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import h5py
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from ..answer import answer
 from ..errors import InputError
@@ -38,31 +42,59 @@ class Study(NamedTuple):
 
 def opened(path: Path, own: bool = False) -> Study:
     """A result file, or one that gzip compressed (`.h5.gz`)."""
-    if path.suffix != ".gz":
-        data = load(path)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            plain = Path(folder) / path.stem
-            try:
-                plain.write_bytes(gzip.decompress(path.read_bytes()))
-            except (OSError, EOFError, zlib.error) as error:
-                raise InputError(f"{path}: cannot be read: {error}") from error
-            data = load(plain)
-        data.attrs["path"] = str(path)
+    with _plain(path) as plain:
+        return _study(path, load(plain), own)
+
+
+def _study(path: Path, data: xr.Dataset, own: bool = False) -> Study:
+    data.attrs["path"] = str(path)
     result = Result(data)
     return Study(f"{path.stem} (yours)" if own else _sweep_name(result, path), path, result, own)
+
+
+@contextmanager
+def _plain(path: Path) -> Iterator[Path]:
+    """The file itself, or a copy without compression."""
+    if path.suffix != ".gz":
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / path.stem
+        try:
+            plain.write_bytes(gzip.decompress(path.read_bytes()))
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from error
+        yield plain
+
+
+def _networks_in(path: Path) -> list[Network]:
+    """[run] Task and model, read without the rest."""
+    try:
+        with h5py.File(path) as file:
+            return list(zip(*(file[name].asstr()[:].tolist() for name in ("task", "model"))))
+    except (OSError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def _sweep_name(result: Result, path: Path) -> str:
     return result.texts.get("name") or path.name.split(".")[0]
 
 
-def committed(folder: Path) -> list[Study]:
-    """The studies of a folder of results: trained networks first, the largest first. InputError if
-    it has none."""
-    studies = [opened(path) for path in sorted(folder.glob("*.h5.gz"))]
-    if not studies:
+def committed(folder: Path, beside: Collection[Network] | None = None) -> list[Study]:
+    """The studies of a folder of results: trained networks first, the largest first. `beside`:
+    those that have some of these networks, with these networks alone. InputError if it has none."""
+    paths = sorted(folder.glob("*.h5.gz"))
+    if not paths:
         raise InputError(f"{folder}: has no result files (*.h5.gz)")
+    studies = []
+    for path in paths:
+        with _plain(path) as plain:
+            if beside is None:
+                studies.append(_study(path, load(plain)))
+                continue
+            runs = [run for run, one in enumerate(_networks_in(plain)) if one in beside]
+            if runs:
+                studies.append(_study(path, load(plain).isel(run=runs)))
     return sorted(
         studies, key=lambda study: ("step" not in study.result.data.dims, -study.result.count)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -76,6 +77,7 @@ def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95
     )
 
 
+@lru_cache(2048)
 def _deviations(degrees: float, count: int) -> np.ndarray:
     """`count` equally likely sample standard deviations of normal numbers with deviation 1."""
     return np.sqrt(special.chdtri(degrees, 1 - (np.arange(count) + 0.5) / count) / degrees)

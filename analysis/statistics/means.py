@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +33,17 @@ def mean_interval(values: np.ndarray, level: float = 0.95, log: bool = False) ->
     mean = float(x.mean())
     half = np.nan
     if x.size > 1 and np.isfinite(mean):
-        half = float(stats.t.ppf(0.5 + level / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
+        half = float(_quantile(0.5 + level / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
     low, high = mean - half, mean + half
     if log:
         mean, low, high = float(np.exp(mean)), float(np.exp(low)), float(np.exp(high))
     return Mean(mean, low, high, int(x.size))
+
+
+@lru_cache
+def _quantile(share: float, degrees: int) -> float:
+    """Of Student's t."""
+    return float(stats.t.ppf(share, degrees))
 
 
 def propagated_mean(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> Mean:

@@ -6,12 +6,14 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis import FIGURES
 from analysis.drawing import SIZES, sized
 from analysis.intervals import OVER_ALL, intervals
 from analysis.result import Result
+from analysis.saving import saved
 from analysis.statistics import interquartile_mean
 from analysis.style import MARKERS
 from made_up import sweep
@@ -207,3 +209,18 @@ def test_a_long_run_is_a_line_with_few_markers_and_a_small_file(estimators):
     content = io.BytesIO()
     figure.savefig(content, format="svg")
     assert len(content.getvalue()) < 60_000 + 25_000 * estimators
+
+
+def test_the_layout_is_that_of_tight_layout_and_measures_a_panel_once(monkeypatch):
+    measured, before = [], Axes.get_tightbbox
+    monkeypatch.setattr(Axes, "get_tightbbox", lambda ax, *more, **named: measured.append(ax) or before(ax, *more, **named))
+    ours = drawn("bias_variance", 3, 4, "screen")
+    assert len(measured) == len(ours.axes) == 3 and "get_tightbbox" not in vars(ours.axes[0])
+    monkeypatch.setattr("analysis.drawing._lay_out", lambda figure, within: figure.tight_layout(rect=within))
+    theirs = drawn("bias_variance", 3, 4, "screen")
+    assert [ax.get_position().bounds for ax in ours.axes] == [ax.get_position().bounds for ax in theirs.axes]
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_equal_figures_give_equal_bytes(kind):
+    assert saved(drawn("heldout_loss", 1, 2, "screen"), kind) == saved(drawn("heldout_loss", 1, 2, "screen"), kind)

@@ -15,11 +15,12 @@ from matplotlib.figure import Figure
 
 from analysis.errors import InputError, OutputError
 from analysis.result import Result
-from analysis.site import claims
+from analysis.site import claims, studies
 from analysis.output import file_name
 from analysis.site.build import REFERENCE, _pages, build
 from analysis.site.own import Own, own_page, own_result, trained_differently
-from analysis.site.pages import Site, estimator_page, explorer, svg
+from analysis.saving import small_svg
+from analysis.site.pages import Site, estimator_page, explorer
 from analysis.site.studies import Study, committed, explored, opened, slug, stage
 
 FILES = sorted((REFERENCE / "data").glob("*.h5.gz"))
@@ -100,7 +101,7 @@ def test_a_small_figure_keeps_its_labels():
     axes = figure.subplots()
     axes.plot([0.12345, 0.12355], [1, 2])
     axes.set_xticks([0.12345, 0.12355], ["0.12345", "0.12355"])
-    picture = svg(figure).decode()
+    picture = small_svg(figure).decode()
     assert ">0.12345<" in picture and ">0.12355<" in picture and "metadata" not in picture
     for style in set(re.findall(r'class="(s\d+)"', picture)):
         assert f".{style}{{" in picture
@@ -212,6 +213,20 @@ def test_a_result_of_today_is_compared_with_a_committed_one(name):
     text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
     compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)
     assert len(compared) == len(Result(mine).panels) and all(map(int, compared)) and "not compared" not in text
+
+
+def test_beside_a_result_only_files_with_its_networks_are_read(monkeypatch):
+    every, read = committed(REFERENCE / "data"), []
+    monkeypatch.setattr(studies, "load", lambda path, load=studies.load: read.append(path.stem) or load(path))
+    wanted = list(next(one for one in every if one.name == "toy_training").result.panels)[:2]
+    found = committed(REFERENCE / "data", wanted)
+    assert {one.name for one in found} == {one.name for one in every if {*wanted} & {*one.result.panels}} == {*read}
+    assert all({*one.result.panels} <= {*wanted} for one in found) and committed(REFERENCE / "data", [("no", "no")]) == []
+    known = claims.claimed(REFERENCE / "claims.toml")
+    assert all(claims.stated(one, every) for one in known) and not any(claims.stated(one, []) for one in known)
+    for one in known:
+        if claims.stated(one, found):
+            assert claims.tested(one, found).verdict == claims.tested(one, every).verdict
 
 
 def test_a_file_that_is_not_whole_is_refused(tmp_path):

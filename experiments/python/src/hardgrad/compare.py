@@ -16,6 +16,7 @@ from ._core import NotFinite, UsageError
 from .comparison import Comparison, Measured, level_of_pairs
 from .gradients import ALONE, Drawing, EstimatorCache, Floats, Parameters
 from .replicates import (
+    FEWEST,
     LEVEL,
     MOST,
     REFERENCE,
@@ -33,7 +34,9 @@ Step = Callable[..., Any]
 Estimators = Union[
     Iterable[Any], Mapping[str, Any]
 ]  #: a list of specs, or of objects that hold one
-_LONGER = 4  # a long run has as many replicates, and as much time, as this many estimators
+#: A long run has half as many replicates, and half as much time, as all estimators together: a
+#: third of the budget. More than those of this many estimators would narrow no interval much.
+_LONGER = 4
 _ALIKE = 16  # gradients that are equal if a reference has no noise
 _UNBIASED = "rloo[samples=4]"
 
@@ -124,8 +127,11 @@ def measured(
     with ALONE, parameters.own_noise():
         begin = time.monotonic()
         end = begin + options.seconds if options.seconds else math.inf
+        longer = min(_LONGER, len(entries) / 2)
         share = Plan(
-            options.seed, min(_LONGER * most, MOST), _part(end, _LONGER / (_LONGER + len(entries)))
+            options.seed,
+            min(max(int(longer * most), FEWEST), MOST),
+            _part(end, longer / (longer + len(entries))),
         )
         truth, why = _reference(options, entries, step, parameters, numbers, share)
         for place, entry in enumerate(entries):

@@ -170,7 +170,8 @@ def compare(
         (code of your own, or of another library).
     reference: the true gradient. "auto": that of "exact", if it takes at most `cap` rows; else a
         long run of "rloo[samples=4]". A spec or the name of an entry: this one, as a long run
-        unless it has no noise. None: no bias is measured.
+        unless it has no noise. A long run takes at most a third of all gradients and of the time;
+        its noise is part of every interval and p. None: no bias is measured.
     replicates: gradients drawn for each estimator; by default 256, or as many as fit in `seconds`,
         the time for the whole call.
     by: the cost that ranks: "rows" of the network, "seconds" of an estimate once it is compiled, or

@@ -191,7 +191,8 @@ def compare(
         returns a loss (code of your own, or of another library).
     reference: the true gradient. "auto": `step("exact")`, if it takes at most `cap` rows; else a
         long run of "rloo[samples=4]". A spec, an Estimator or the name of an entry: this one, as a
-        long run unless it has no noise. None: no bias is measured.
+        long run unless it has no noise. A long run takes at most a third of all gradients and of
+        the time; its noise is part of every interval and p. None: no bias is measured.
     replicates: gradients drawn for each estimator; by default 256, or as many as fit in `seconds`.
     seconds: time for the whole call. Every estimator gets an equal share, but at least 8 gradients.
     by: the cost that ranks: "rows" of the network, or "seconds". "auto" takes rows, if they are
