@@ -41,9 +41,18 @@ class Arms final : public CoupledEstimator<T> {
     for (std::size_t d = 0; d < q.size(); ++d) q[d] = std::min(p[2 * d], p[2 * d + 1]);
     return q;
   }
+  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
+    std::vector<std::span<int>> option;
+    for (int& of_member : coupling.option) option.emplace_back(&of_member, 1);
+    draw_bits(coupling.p, option, random, where);
+  }
   bool by_columns() const override { return true; }
-  void draw_columns(std::span<const double> p, const std::vector<std::span<int>>& option, Randomness& random,
+  void draw_columns(std::span<const T> log_p, const std::vector<std::span<int>>& option, Randomness& random,
                     Draw where) const override {
+    draw_bits(this->exponentials(log_p), option, random, where);
+  }
+  /// The bits of D columns with probabilities p [D, 2].
+  void draw_bits(std::span<const double> p, const std::vector<std::span<int>>& option, Randomness& random, Draw where) const {
     const std::size_t D = option[0].size(), K = option.size();
     std::vector<double> law(D * (K + 1)), share(2 * D);
     std::vector<int> left(D), hit(D);  // u at most q: how many of the members to come, and whether this one

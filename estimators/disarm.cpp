@@ -23,18 +23,17 @@ class DisArm final : public CoupledEstimator<T> {
   DisArm(const Config& config, const Structure&, Key) : CoupledEstimator<T>(config.samples / 2, 2, 0, config.credit) {}
 
  private:
+  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
+    std::ranges::copy(antithetic_bits(coupling.p[0], coupling.p[1], random, where), coupling.option.begin());
+  }
   bool by_columns() const override { return true; }
-  void draw_columns(std::span<const double> p, const std::vector<std::span<int>>& option, Randomness& random,
+  void draw_columns(std::span<const T> log_p, const std::vector<std::span<int>>& option, Randomness& random,
                     Draw where) const override {
-    antithetic_bits(p, random, where, option[0], option[1]);
+    antithetic_bits(log_p, random, where, option[0], option[1]);
   }
   void gradient_of_columns(std::span<const double> p, const std::vector<std::span<const int>>& option,
                            const std::vector<std::span<const double>>& f, std::span<double> logits) const override {
-    for (std::size_t d = 0; d < option[0].size(); ++d) {
-      const double larger = std::max(p[2 * d], p[2 * d + 1]);  // sig(|phi|)
-      logits[2 * d + 1] = (f[0][d] - f[1][d]) * (option[0][d] - option[1][d]) * larger / 2;
-      logits[2 * d] = -logits[2 * d + 1];
-    }
+    disarm_gradient(p, option[0], option[1], f[0], f[1], logits);
   }
 };
 

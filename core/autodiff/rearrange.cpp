@@ -3,6 +3,8 @@
 
 #include "core/autodiff/require.hpp"
 #include "core/kernels/lanes.hpp"
+#include "core/kernels/pairs.hpp"
+#include "core/kernels/rows.hpp"
 
 namespace hardgrad {
 namespace {
@@ -222,42 +224,93 @@ Var<T> beside_zero(Var<T> x) {
   return y;
 }
 
+namespace {
+
+constexpr std::size_t picked_at_once = 512;  // columns whose numbers stay in the first-level cache
+
+/// to[d] = x[d S + column[d]]
+template <class T>
+void pick_row(const T* x, std::size_t S, const int* column, std::size_t D, T* __restrict to) {
+  if (S != 2) {
+    for (std::size_t d = 0; d < D; ++d) to[d] = x[d * S + column[d]];
+    return;
+  }
+  T first[picked_at_once], second[picked_at_once];
+  for (std::size_t from = 0; from < D; from += picked_at_once) {
+    const std::size_t n = std::min(picked_at_once, D - from);
+    kernels::split_pairs(x + 2 * from, n, first, second);
+    for (std::size_t i = 0; i < n; ++i) to[from + i] = column[from + i] == 0 ? first[i] : second[i];
+  }
+}
+
+/// to[d S + column[d]] += give(d)
+template <class T, class F>
+void add_picked(F give, std::size_t S, const int* column, std::size_t D, T* __restrict to) {
+  if (S != 2) {
+    for (std::size_t d = 0; d < D; ++d) to[d * S + column[d]] += give(d);
+    return;
+  }
+  T first[picked_at_once], second[picked_at_once];
+  for (std::size_t from = 0; from < D; from += picked_at_once) {
+    const std::size_t n = std::min(picked_at_once, D - from);
+    for (std::size_t i = 0; i < n; ++i) {
+      const T g = give(from + i);
+      first[i] = column[from + i] == 0 ? g : T{0};
+      second[i] = column[from + i] == 0 ? T{0} : g;
+    }
+    kernels::add_pairs(first, second, n, to + 2 * from);
+  }
+}
+
+template <class T>
+void require_groups(const char* operation, Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column) {
+  if (D == 0 || group.size() * D != column.size() || x.rows() % D != 0)
+    throw Bug(std::string(operation) + ": groups and columns do not match");
+  require_indices("pick_in_groups (group)", group, 0, x.rows() / D);
+  require_indices("pick_in_groups (column)", column, 0, x.cols());
+}
+
+}  // namespace
+
 // y[r, d] = x[group[r] D + d, column[r D + d]]; gx at the same entry += g[r, d]
 template <class T>
 Var<T> pick_in_groups(Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column) {
+  require_groups("pick_in_groups", x, D, group, column);
   const std::size_t R = group.size(), S = x.cols();
-  if (D == 0 || R * D != column.size() || x.rows() % D != 0) throw Bug("pick_in_groups: groups and columns do not match");
-  require_indices("pick_in_groups (group)", group, 0, x.rows() / D);
-  require_indices("pick_in_groups (column)", column, 0, S);
   auto y = x.tape->output(R, D, {x});
   const auto out = x.tape->mutable_value(y);
-  for (std::size_t r = 0; r < R; ++r) {
-    const T* from = x.value().row(group[r] * D);
-    const int* which = column.data() + r * D;
-    if (S == 2)
-      for (std::size_t d = 0; d < D; ++d) {
-        const T first = from[2 * d], second = from[2 * d + 1];
-        out.row(r)[d] = which[d] == 0 ? first : second;
-      }
-    else
-      for (std::size_t d = 0; d < D; ++d) out(r, d) = from[d * S + which[d]];
-  }
+  for (std::size_t r = 0; r < R; ++r) pick_row(x.value().row(group[r] * D), S, column.data() + r * D, D, out.row(r));
   if (!x.tape->needs_gradient(y)) return y;
   x.tape->on_backward({y}, [x, y, D, S, group = x.tape->keep(group), column = x.tape->keep(column)](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     const auto to = tape.sink(x).scattered();
-    for (std::size_t r = 0; r < g.rows; ++r) {
-      T* __restrict into = to.row(group[r] * D);
-      const T* __restrict give = g.row(r);
-      const int* __restrict which = column.data() + r * D;
-      if (S == 2)
-        for (std::size_t d = 0; d < D; ++d) {
-          into[2 * d] += which[d] == 0 ? give[d] : T{0};
-          into[2 * d + 1] += which[d] == 0 ? T{0} : give[d];
-        }
-      else
-        for (std::size_t d = 0; d < D; ++d) into[d * S + which[d]] += give[d];
-    }
+    for (std::size_t r = 0; r < g.rows; ++r)
+      add_picked([give = g.row(r)](std::size_t d) { return give[d]; }, S, column.data() + r * D, D, to.row(group[r] * D));
+  });
+  return y;
+}
+
+// y[r] = sum_d x[group[r] D + d, column[r D + d]]; gx at the same entries += g[r]
+template <class T>
+Var<T> sums_in_groups(Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column) {
+  require_groups("sums_in_groups", x, D, group, column);
+  const std::size_t R = group.size(), S = x.cols();
+  auto& tape = *x.tape;
+  auto y = tape.output(R, 1, {x});
+  T* out = tape.mutable_value(y).data;
+  const auto picked = tape.template scratch<T>(D);
+  for (std::size_t r = 0; r < R; ++r) {
+    pick_row(x.value().row(group[r] * D), S, column.data() + r * D, D, picked.data());
+    out[r] = static_cast<T>(kernels::row_sum(picked.data(), D));
+  }
+  if (!tape.needs_gradient(y)) return y;
+  tape.on_backward({y}, [x, y, D, S, group = tape.keep(group), column = tape.keep(column)](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    const auto to = tape.sink(x).scattered();
+    for (std::size_t from = 0; from < D; from += picked_at_once)
+      for (std::size_t r = 0; r < group.size(); ++r)
+        add_picked([give = g[r]](std::size_t) { return give; }, S, column.data() + r * D + from,
+                   std::min(picked_at_once, D - from), to.row(group[r] * D + from));
   });
   return y;
 }
@@ -324,6 +377,7 @@ Var<T> reshape(Var<T> x, std::size_t cols) {
   template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                                 \
   template Var<T> stack_rows(std::span<const Var<T>>);                                             \
   template Var<T> pick_in_groups(Var<T>, std::size_t, std::span<const int>, std::span<const int>); \
+  template Var<T> sums_in_groups(Var<T>, std::size_t, std::span<const int>, std::span<const int>); \
   template Var<T> bag(Var<T>, std::span<const int>, std::size_t, BagWeights<T>);                   \
   template Var<T> gather_rows(std::span<const Var<T>>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)

@@ -30,6 +30,9 @@ Var<T> beside_zero(Var<T> x);
 /// One entry from each row of a group of D consecutive rows of x [R D, S]: x[group[r] D + d, column[r D + d]] -> [R', D].
 template <class T>
 Var<T> pick_in_groups(Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column);
+/// Their sums over each row's columns -> [R', 1], in double.
+template <class T>
+Var<T> sums_in_groups(Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column);
 /// x[row[r], column[r]] -> [R', 1].
 template <class T>
 Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column) {

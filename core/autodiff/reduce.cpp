@@ -16,15 +16,25 @@ template <class T>
 Var<T> weighted_sum(Var<T> x, std::span<const double> weight) {
   if (weight.size() != x.value().size()) throw Bug("weighted_sum: numbers of weights and entries differ");
   auto y = x.tape->output(1, 1, {x});
-  const T* in = x.value().data;
-  double total = 0;
-  for (std::size_t i = 0; i < weight.size(); ++i)
-    if (weight[i] != 0) total += weight[i] * static_cast<double>(in[i]);
+  const double total = kernels::live_dot(weight.data(), x.value().data, weight.size());
   *x.tape->mutable_value(y).data = static_cast<T>(total);
   if (!x.tape->needs_gradient(y)) return y;
   x.tape->on_backward({y}, [x, y, weight = x.tape->keep(weight)](Tape<T>& tape) {
     const double g = *tape.cotangent(y).data;
     tape.sink(x).accumulate([=](std::size_t i) { return static_cast<T>(g * weight[i]); });
+  });
+  return y;
+}
+
+// y = sum_i w[i] x[i]; gx[i] = g w[i]
+template <class T>
+Var<T> inner_product(Var<T> x, std::span<const T> weight) {
+  if (weight.size() != x.value().size()) throw Bug("inner_product: numbers of weights and entries differ");
+  auto y = x.tape->output(1, 1, {x});
+  *x.tape->mutable_value(y).data = static_cast<T>(kernels::live_dot(weight.data(), x.value().data, weight.size()));
+  x.tape->on_backward({y}, [x, y, weight](Tape<T>& tape) {
+    const T g = *tape.cotangent(y).data;
+    tape.sink(x).accumulate([=](std::size_t i) { return g * weight[i]; });
   });
   return y;
 }
@@ -156,6 +166,7 @@ Var<T> group_sums(Var<T> x, std::size_t count) {
 
 #define HARDGRAD_INSTANTIATE(T)                                            \
   template Var<T> weighted_sum(Var<T>, std::span<const double>);           \
+  template Var<T> inner_product(Var<T>, std::span<const T>);               \
   template Var<T> sum(Var<T>, double);                                     \
   template Var<T> group_sums(Var<T>, std::size_t);                         \
   template Var<T> row_sums(Var<T>);                                        \

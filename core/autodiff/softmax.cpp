@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/autodiff/require.hpp"
+#include "core/kernels/few_options.hpp"
 #include "core/kernels/softmax.hpp"
 
 namespace hardgrad {
@@ -68,10 +69,12 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
   const auto in = x.value();
   const auto out = tape.mutable_value(y);
   const bool pairs = cols == 2 && least == 2;
+  const bool few = least == static_cast<int>(cols) && kernels::few_options(rows, cols);
   if (pairs) kernels::log_softmax_pairs(in.data, rows, out.data);
+  if (few) kernels::log_softmax_few(in.data, rows, cols, out.data);
   const auto powers = tape.template scratch<T>(group * cols);
   const auto log_totals = tape.template scratch<double>(std::min(rows, group));
-  for (std::size_t first = 0; first < rows && !pairs; first += group) {
+  for (std::size_t first = 0; first < rows && !pairs && !few; first += group) {
     const std::size_t last = std::min(rows, first + group);
     for (std::size_t r = first; r < last; ++r)
       with_count(options[r], [v = in.row(r), o = out.row(r), cols](auto n) {
@@ -101,6 +104,8 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     const auto sink = tape.sink(x);
     const std::size_t rows = g.rows, cols = g.cols;
     if (cols == 2) return kernels::log_softmax_pairs_backward(g.data, out.data, rows, sink.to.data, sink.first);
+    if (kernels::few_options(rows, cols))
+      return kernels::log_softmax_few_backward(g.data, out.data, rows, cols, sink.to.data, sink.first);
     for (std::size_t first = 0; first < rows; first += group) {
       const std::size_t last = std::min(rows, first + group);
       kernels::exp_all(out.row(first), powers.data(), (last - first) * cols);

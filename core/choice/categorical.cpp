@@ -12,6 +12,7 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/distribution.hpp"
 #include "core/kernels/functions.hpp"
+#include "core/random/column_draws.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -82,14 +83,22 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
   const std::size_t D = this->columns();
   std::vector<int> option(rows.size() * D);
   const auto log_p = this->log_p().value();
-  const auto p = logits_.tape->template scratch<double>(log_p.size());  // for all asking rows, in double
-  std::copy_n(log_p.data, log_p.size(), p.data());
-  kernels::exp_all(p.data(), p.data(), p.size());
+  const std::size_t S = log_p.cols;
+  std::span<double> p;  // for all asking rows, if these have few columns
+  if (D < fewest_columns) {
+    p = logits_.tape->template scratch<double>(log_p.size());
+    std::copy_n(log_p.data, log_p.size(), p.data());
+    kernels::exp_all(p.data(), p.data(), p.size());
+  }
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (skip && (*skip)[rows.example[r]]) continue;
-    const std::size_t choice = rows.parent[r] * D, S = log_p.cols;
-    noise.random.categorical({p.data() + choice * S, D * S}, S, std::span(options_).subspan(choice, D), noise.at(rows, r),
-                             std::span(option).subspan(r * D, D));
+    const std::size_t choice = rows.parent[r] * D;
+    const auto options = std::span(options_).subspan(choice, D);
+    const auto to = std::span(option).subspan(r * D, D);
+    if (p.empty())
+      draw_categories(std::span<const T>(log_p.row(choice), D * S), S, options, noise.random, noise.at(rows, r), to);
+    else
+      noise.random.categorical({p.data() + choice * S, D * S}, S, options, noise.at(rows, r), to);
   }
   return option;
 }
@@ -140,6 +149,12 @@ Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, c
 template <class T>
 Var<T> Categorical<T>::log_probability(const Choice<T>& choice) const {
   return pick_in_groups(log_p(), this->columns(), std::span<const int>(choice.rows->parent),
+                        std::span<const int>(choice.option()));
+}
+
+template <class T>
+Var<T> Categorical<T>::log_probability_of_rows(const Choice<T>& choice) const {
+  return sums_in_groups(log_p(), this->columns(), std::span<const int>(choice.rows->parent),
                         std::span<const int>(choice.option()));
 }
 

@@ -40,6 +40,7 @@ class Categorical final : public Distribution<T> {
   Choice<T> mean(const RowsPtr& rows) const override;
   Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const override;
   Var<T> log_probability(const Choice<T>& choice) const override;
+  Var<T> log_probability_of_rows(const Choice<T>& choice) const override;
   std::vector<double> squared_scores(const Choice<T>& choice) const override;
   Var<T> entropy() const override;
   Var<T> divergence(const Distribution<T>& other) const override;

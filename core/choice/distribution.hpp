@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/autodiff/reduce.hpp"
 #include "core/choice/choice.hpp"
 #include "core/choice/site_kind.hpp"
 #include "core/random/randomness.hpp"
@@ -106,6 +107,8 @@ class Distribution {
   // Values in nats.
   /// Log probability (or density) of an answer, by column [R', D]. The answer must have one (Choice::has_probability).
   virtual Var<T> log_probability(const Choice<T>& choice) const = 0;
+  /// The same summed over the columns [R', 1].
+  virtual Var<T> log_probability_of_rows(const Choice<T>& choice) const { return row_sums(log_probability(choice)); }
   /// |d log probability / d parameters|^2 of an answer, by column [R' D]. The parameters are the logits, or the mean and the
   /// log scale.
   virtual std::vector<double> squared_scores(const Choice<T>& choice) const = 0;

@@ -1,5 +1,6 @@
 #include "core/choice/episode.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -97,12 +98,26 @@ Choice<T> Episode<T>::choose(Site<T> site) {
 }
 
 template <class T>
+const Distribution<T>& Episode<T>::with_probability(int step, DrawnFrom of) const {
+  const auto& [question, choice] = steps_.at(step);
+  if (!choice.has_probability()) throw Bug("an expected choice has no log probability");
+  if (of == DrawnFrom::posterior && terms_.drawn_from != DrawnFrom::posterior) throw Bug("this run has no posterior");
+  return *question.of(of);
+}
+
+template <class T>
 Var<T> Episode<T>::log_probability(int step, DrawnFrom of) {
   const auto& [question, choice] = steps_.at(step);
   for (const auto& made : picked_)
     if (made.rows == choice.rows.get() && made.of == of) return made.value;
-  auto value = log_probability_by_column(step, of);
-  if (!choice.side_by_side && question.site.columns > 1) value = row_sums(value);
+  const bool joint = !choice.side_by_side && question.site.columns > 1;
+  const auto same = [&, &choice = choice](const CachedLogProb& made) {
+    return made.rows == choice.rows.get() && made.of == of;
+  };
+  auto value = joint && std::none_of(picked_by_column_.begin(), picked_by_column_.end(), same)
+                   ? with_probability(step, of).log_probability_of_rows(choice)
+                   : log_probability_by_column(step, of);
+  if (joint && value.cols() > 1) value = row_sums(value);
   if (const auto* numbers = choice.numbers(); numbers && numbers->log_volume) value = add(value, numbers->log_volume);
   if (!choice.padding_mask.empty()) {  // spare entries have probability 0
     auto nothing = tape_.constant(value.rows(), value.cols());
@@ -119,9 +134,7 @@ Var<T> Episode<T>::log_probability_by_column(int step, DrawnFrom of) {
   const auto& [question, choice] = steps_.at(step);
   for (const auto& made : picked_by_column_)
     if (made.rows == choice.rows.get() && made.of == of) return made.value;
-  if (!choice.has_probability()) throw Bug("an expected choice has no log probability");
-  if (of == DrawnFrom::posterior && terms_.drawn_from != DrawnFrom::posterior) throw Bug("this run has no posterior");
-  const auto value = question.of(of)->log_probability(choice);
+  const auto value = with_probability(step, of).log_probability(choice);
   picked_by_column_.push_back({choice.rows.get(), of, value});
   return value;
 }

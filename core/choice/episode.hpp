@@ -208,6 +208,8 @@ class Episode {
   std::size_t attention_values() const;
 
  private:
+  /// The distribution `of` a step whose choice has a log probability; a Bug otherwise.
+  const Distribution<T>& with_probability(int step, DrawnFrom of) const;
   /// Adds a divergence to the costs, times `weight`.
   void diverge(const RowsPtr& rows, Var<T> value, double weight);
   struct CachedLogProb {

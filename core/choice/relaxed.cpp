@@ -6,6 +6,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/kernels/pairs.hpp"
 
 namespace hardgrad {
 
@@ -49,9 +50,39 @@ Var<T> RelaxationContext<T>::softmax(Var<T> shift, double temperature) const {
   return softmax_of(add(gather_rows(question.categories().logits(), std::span<const int>(from)), shift), temperature);
 }
 
+namespace {
+
+/// True if row r continues row r, for each row.
+bool one_to_one(const Rows& rows) {
+  if (rows.origin->size() != rows.size()) return false;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    if (rows.parent[r] != static_cast<int>(r)) return false;
+  return true;
+}
+
+/// 1 at the option of each of n pairs, 0 at the other.
+template <class T>
+void put_bits(const int* option, std::size_t n, T* weights) {
+  constexpr std::size_t at_once = 256;
+  T zero[at_once], one[at_once];
+  for (std::size_t from = 0; from < n; from += at_once) {
+    const std::size_t count = std::min(at_once, n - from);
+    for (std::size_t i = 0; i < count; ++i) {
+      zero[i] = static_cast<T>(option[from + i] == 0);
+      one[i] = static_cast<T>(option[from + i] == 1);
+    }
+    kernels::join_pairs(zero, one, count, weights + 2 * from);
+  }
+}
+
+}  // namespace
+
 template <class T>
 Var<T> RelaxationContext<T>::softmax(double temperature) const {
-  if (temperature == 1) return gather_rows(probabilities(question.categories().log_p()), std::span<const int>(from));
+  if (temperature == 1) {
+    const auto p = probabilities(question.categories().log_p());
+    return one_to_one(rows) ? p : gather_rows(p, std::span<const int>(from));
+  }
   return softmax_of(gather_rows(question.categories().logits(), std::span<const int>(from)), temperature);
 }
 
@@ -103,8 +134,12 @@ template <class T>
 Relaxed<T> straight_through(Tape<T>& tape, const Choice<T>& hard, Var<T> soft) {
   const auto weights = tape.output(soft.rows(), soft.cols(), {soft});
   const auto value = tape.mutable_value(weights);
-  std::fill_n(value.data, value.size(), T{0});
-  hard.put_ones(value);
+  if (value.cols == 2 && hard.subset_size() == 1) {
+    put_bits(hard.picked().data(), value.rows, value.data);
+  } else {
+    std::fill_n(value.data, value.size(), T{0});
+    hard.put_ones(value);
+  }
   tape.on_backward({weights}, [weights, soft](Tape<T>& back) { back.pass_on(weights, soft); });
   return {hard.picked(), weights, hard.subset_size()};
 }

@@ -89,8 +89,8 @@ inline double row_sum(const T* x, std::size_t n) {
 }
 
 /// sum_i g[i] x[i] over the g[i] != 0, in double. In partial sums of selected products GCC 12 made an error (AVX-512).
-template <class T>
-inline double live_dot(const T* g, const T* x, std::size_t n) {
+template <class G, class T>
+inline double live_dot(const G* g, const T* x, std::size_t n) {
   constexpr std::size_t block = 64;
   double products[block], total = 0;
   for (std::size_t first = 0; first < n; first += block) {

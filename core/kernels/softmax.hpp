@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/kernels/functions.hpp"
+#include "core/kernels/pairs.hpp"
 #include "core/kernels/rows.hpp"
 
 namespace hardgrad::kernels {
@@ -33,15 +34,6 @@ inline double exp_row(T* x, std::size_t n, T most) {
 // Softmax over two options, stored as adjacent pairs. The loops process many pairs at once, because a single pair would leave
 // registers mostly empty. The values equal those of the general softmax.
 
-/// Splits n pairs x into their first and second numbers.
-template <class T>
-inline void split_pairs(const T* x, std::size_t n, T* first, T* second) {
-  for (std::size_t i = 0; i < n; ++i) {
-    first[i] = x[2 * i];
-    second[i] = x[2 * i + 1];
-  }
-}
-
 /// Log probabilities of n pairs: y_0 = min(-d, 0) - log(1 + e^-|d|), y_1 = min(d, 0) - log(1 + e^-|d|), d = x_1 - x_0. A pair
 /// of two -inf gives two -inf.
 template <class T>
@@ -58,11 +50,7 @@ inline void log_softmax_pairs(const T* x, std::size_t n, T* y) {
       lane.store(first, xsimd::select(impossible, none, xsimd::min(-d, zero) - log_total));
       lane.store(second, xsimd::select(impossible, none, xsimd::min(d, zero) - log_total));
     });
-    T* to = y + 2 * from;
-    for (std::size_t i = 0; i < count; ++i) {
-      to[2 * i] = first[i];
-      to[2 * i + 1] = second[i];
-    }
+    join_pairs(first, second, count, y + 2 * from);
   }
 }
 
@@ -81,13 +69,14 @@ inline void log_softmax_pairs_backward(const T* g, const T* y, std::size_t n, T*
       const Batch<T> none(minus_infinity<T>), zero(T{0}), a = lane.load(y0), b = lane.load(y1);
       const Batch<T> live0 = xsimd::select(a == none, zero, lane.load(g0)),
                      live1 = xsimd::select(b == none, zero, lane.load(g1));
-      lane.store(g1, kernels::exp<T>(a) * live1 - kernels::exp<T>(b) * live0);
+      const Batch<T> give = kernels::exp<T>(a) * live1 - kernels::exp<T>(b) * live0;
+      lane.store(g0, zero - give);
+      lane.store(g1, give);
     });
-    T* __restrict out = to + 2 * from;
-    for (std::size_t i = 0; i < count; ++i) {
-      out[2 * i] = (store ? T{0} : out[2 * i]) - g1[i];
-      out[2 * i + 1] = (store ? T{0} : out[2 * i + 1]) + g1[i];
-    }
+    if (store)
+      join_pairs(g0, g1, count, to + 2 * from);
+    else
+      add_pairs(g0, g1, count, to + 2 * from);
   }
 }
 

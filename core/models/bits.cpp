@@ -76,8 +76,7 @@ class Bits final : public Model<T> {
         shared_(config.shared_logit),
         function_(config.function),
         power_(config.power),
-        share_(share_of_each(config.reduce, bits_)),
-        target_(config.t) {
+        share_(share_of_each(config.reduce, bits_)) {
     const bool tabled = function_ == Function::table;
     structure_ = {.sites = {{.name = "bit",
                              .options = options_,
@@ -85,7 +84,7 @@ class Bits final : public Model<T> {
                              .scope = tabled ? DependenceScope::own_costs : DependenceScope::own_column,
                              .columns = bits_}},
                   .posterior = b.posterior};
-    const bool inside = std::any_of(target_.begin(), target_.end(), [](double t) { return t > 0 && t < 1; });
+    const bool inside = std::any_of(config.t.begin(), config.t.end(), [](double t) { return t > 0 && t < 1; });
     if (function_ == Function::norm && inside) structure_.steepest = std::min(0.0, power_ - 1);
     const auto start = [&](const std::string& name) {
       return add_logits(name, config.dirichlet > 0 ? dirichlet(config.dirichlet, b.init / name) : config.logit);
@@ -93,6 +92,7 @@ class Bits final : public Model<T> {
     logits_ = start("bits.logits");
     if (structure_.posterior) posterior_ = start("posterior.logits");
     make_table(config, tabled);
+    if (!tabled) make_costs(config.t);
   }
 
   const Structure& structure() const override { return structure_; }
@@ -114,9 +114,9 @@ class Bits final : public Model<T> {
     site.state = tape.constant(rows->size(), 1, T{1});
     if (posterior_) site.posterior = [&] { return prior->with(logits(tape, *posterior_, rows->size())); };
     const auto choice = episode.choose(std::move(site));
-    episode.cost(choice.rows, function_ == Function::table    ? entry_of_table(tape, choice)
-                              : function_ == Function::linear ? affine(linear(tape, choice), static_cast<T>(share_))
-                                                              : affine(distances(tape, choice), static_cast<T>(share_)));
+    episode.cost(choice.rows, function_ == Function::table ? entry_of_table(tape, choice)
+                              : choice.hard()              ? of_options(tape, choice)
+                                                           : affine(of_weights(tape, choice), static_cast<T>(share_)));
   }
 
  private:
@@ -159,42 +159,64 @@ class Bits final : public Model<T> {
     auto all = tape.parameter(phi);
     if (rows > 1 || shared_) {
       const auto index = tape.template scratch<int>(rows * bits_);
-      for (std::size_t c = 0; c < index.size(); ++c) index[c] = shared_ ? 0 : static_cast<int>(c) % bits_;
+      for (std::size_t r = 0, c = 0; r < rows; ++r)
+        for (int d = 0; d < bits_; ++d) index[c++] = shared_ ? 0 : d;
       all = gather_rows(all, std::span<const int>(index));
     }
     return options_ == 2 ? beside_zero(all) : all;
   }
 
-  /// |x_d - t_d|^p [R, D], before it is averaged or summed.
-  Var<T> distances(Tape<T>& tape, const Choice<T>& choice) const {
-    const std::size_t rows = choice.rows->size(), cells = rows * bits_;
+  /// The cost of each option of each choice, as the operations on weights compute it.
+  void make_costs(const std::vector<double>& t) {
+    const auto D = static_cast<std::size_t>(bits_), S = static_cast<std::size_t>(options_);
     const auto unit = static_cast<T>(1.0 / (options_ - 1));
-    const auto minus_t = [&](std::size_t c) { return static_cast<T>(-target_[c % bits_]); };
-    Var<T> difference;
-    if (choice.hard()) {
-      difference = tape.constant(rows, bits_);
-      T* to = tape.mutable_value(difference).data;
-      const auto& option = choice.option();
-      for (std::size_t c = 0; c < cells; ++c) to[c] = static_cast<T>(option[c]) * unit + minus_t(c);
-    } else {
-      const auto x = tape.template scratch<T>(options_), t = tape.template scratch<T>(cells);
-      for (int o = 0; o < options_; ++o) x[o] = static_cast<T>(o) * unit;
-      for (std::size_t c = 0; c < cells; ++c) t[c] = minus_t(c);
-      const auto mean = options_ == 2 ? slice_columns(choice.weights(), 1, 1)  // x is (0, 1)
-                                      : matmul(choice.weights(), tape.constant(MatrixView<const T>{x.data(), x.size(), 1}));
-      difference = reshape(add(mean, tape.constant(MatrixView<const T>{t.data(), cells, 1})), bits_);
-    }
-    const auto squared = square(difference);
-    return function_ == Function::square ? squared : exp(affine(log(squared), static_cast<T>(power_ / 2)));
+    minus_t_.value = zeros<T>({D});
+    costs_.value = zeros<T>({D, S});
+    for (std::size_t d = 0; d < D; ++d) minus_t_.value.flat(d) = static_cast<T>(-t[d % t.size()]);
+    Tape<T> tape;
+    auto value = tape.constant(D, S);
+    T* to = tape.mutable_value(value).data;
+    for (std::size_t d = 0; d < D; ++d)
+      for (std::size_t o = 0; o < S; ++o)
+        to[d * S + o] = function_ == Function::linear ? static_cast<T>(table_[d * S + o])
+                                                      : static_cast<T>(o) * unit + minus_t_.value.flat(d);
+    if (function_ != Function::linear) value = of_distances(value);
+    value = affine(value, static_cast<T>(share_));
+    std::copy_n(value.value().data, D * S, costs_.value.begin());
   }
 
-  /// c_d . onehot(b_d) [R, D].
-  Var<T> linear(Tape<T>& tape, const Choice<T>& choice) const {
-    const auto weights = choice.one_hot(tape, options_);
-    const auto c = tape.template scratch<T>(weights.rows() * options_);
-    for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<T>(table_[i % table_.size()]);
-    const auto shares = multiply(weights, tape.constant(MatrixView<const T>{c.data(), weights.rows(), weights.cols()}));
-    return reshape(row_sums(shares), bits_);
+  /// A constant that the model holds.
+  static Var<T> on(Tape<T>& tape, const Parameter<T>& constant) {
+    const typename Tape<T>::FixedParameters fixed(tape);
+    return tape.parameter(constant);
+  }
+
+  /// The costs of hard choices [R, D].
+  Var<T> of_options(Tape<T>& tape, const Choice<T>& choice) const {
+    const std::vector<int> the_one(choice.rows->size(), 0);
+    return pick_in_groups(on(tape, costs_), bits_, std::span<const int>(the_one), std::span<const int>(choice.option()));
+  }
+
+  /// |x_d - t_d|^p or c_d . weights_d [R, D], before they are averaged or summed.
+  Var<T> of_weights(Tape<T>& tape, const Choice<T>& choice) const {
+    if (function_ == Function::linear) {
+      const auto weights = choice.weights();
+      const auto c = tape.template scratch<T>(weights.rows() * options_);
+      for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<T>(table_[i % table_.size()]);
+      const auto shares = multiply(weights, tape.constant(MatrixView<const T>{c.data(), weights.rows(), weights.cols()}));
+      return reshape(row_sums(shares), bits_);
+    }
+    const auto t = on(tape, minus_t_);
+    if (options_ == 2) return of_distances(add_row(affine_column(choice.weights(), 1, bits_, T{1}), t));  // x is (0, 1)
+    const auto x = tape.template scratch<T>(options_);
+    for (int o = 0; o < options_; ++o) x[o] = static_cast<T>(o) * static_cast<T>(1.0 / (options_ - 1));
+    const auto mean = matmul(choice.weights(), tape.constant(MatrixView<const T>{x.data(), x.size(), 1}));
+    return of_distances(add_row(reshape(mean, bits_), t));
+  }
+
+  Var<T> of_distances(Var<T> difference) const {
+    const auto squared = square(difference);
+    return function_ == Function::square ? squared : exp(affine(log(squared), static_cast<T>(power_ / 2)));
   }
 
   /// The cost of each row's outcome [R, 1].
@@ -230,7 +252,8 @@ class Bits final : public Model<T> {
   bool shared_;
   Function function_;
   double power_, share_;
-  std::vector<double> target_, table_;
+  std::vector<double> table_;
+  Parameter<T> costs_{"costs", {}}, minus_t_{"minus_t", {}};  // [D, S] of the options, if no table; [D]
   const Parameter<T>* logits_ = nullptr;
   const Parameter<T>* posterior_ = nullptr;
   Structure structure_;

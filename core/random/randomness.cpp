@@ -54,31 +54,34 @@ using Lanes [[gnu::vector_size(16)]] = std::uint64_t;
 Lanes product(Lanes x, std::uint64_t m) { return Lanes(_mm_mul_epu32(__m128i(x), __m128i(Lanes{} + m))); }
 #else
 using Lanes [[gnu::vector_size(16)]] = std::uint64_t;
-Lanes product(Lanes x, std::uint64_t m) { return x * m; }
+Lanes product(Lanes x, std::uint64_t m) { return (x & 0xffffffffu) * m; }
 #endif
 
-// The same for columns where.column, where.column + 1, ...
+// The same for columns where.column, where.column + 1, ... The counter is the same in all columns, so the products of the first
+// round are two numbers. Products read the lower halves of the lanes only, so the upper ones may hold anything.
 template <std::size_t N>
-void philox(const Key& key, const Draw& where, std::array<std::uint64_t, N>& bits) {
+void philox(const Key& key, const Draw& where, std::uint64_t* bits) {
   constexpr std::size_t lanes = sizeof(Lanes) / sizeof(std::uint64_t);
   constexpr std::uint64_t low = 0xffffffffu;
   static_assert(N % lanes == 0);
+  const std::uint64_t a = std::uint64_t{where.example} * PHILOX_M4x32_0, b = std::uint64_t{where.step} * PHILOX_M4x32_1;
   for (std::size_t first = 0; first < N; first += lanes) {
-    Lanes k;
-    for (std::size_t i = 0; i < lanes; ++i) k[i] = key_of_column(key, where.column + static_cast<std::uint32_t>(first + i));
-    Lanes k0 = k & low, k1 = k >> 32;
-    Lanes c0 = Lanes{} + where.example, c1 = Lanes{} + where.replica, c2 = Lanes{} + where.step, c3 = Lanes{} + where.index;
-    for (int round = 0; round < 10; ++round) {
-      const Lanes a = product(c0, PHILOX_M4x32_0), b = product(c2, PHILOX_M4x32_1);
-      c0 = (b >> 32) ^ c1 ^ k0;
-      c1 = b & low;
-      c2 = (a >> 32) ^ c3 ^ k1;
-      c3 = a & low;
-      k0 = (k0 + PHILOX_W32_0) & low;
-      k1 = (k1 + PHILOX_W32_1) & low;
+    Lanes k0;
+    for (std::size_t i = 0; i < lanes; ++i) k0[i] = key_of_column(key, where.column + static_cast<std::uint32_t>(first + i));
+    Lanes k1 = k0 >> 32;
+    Lanes c0 = ((b >> 32) ^ where.replica) ^ k0, c1 = Lanes{} + b, c2 = ((a >> 32) ^ where.index) ^ k1, c3 = Lanes{} + a;
+#pragma GCC unroll 9
+    for (int round = 1; round < 10; ++round) {
+      k0 += PHILOX_W32_0;
+      k1 += PHILOX_W32_1;
+      const Lanes of_c0 = product(c0, PHILOX_M4x32_0), of_c2 = product(c2, PHILOX_M4x32_1);
+      c0 = (of_c2 >> 32) ^ c1 ^ k0;
+      c1 = of_c2;
+      c2 = (of_c0 >> 32) ^ c3 ^ k1;
+      c3 = of_c0;
     }
-    const Lanes drawn = (c0 << 32) | c1;
-    std::memcpy(bits.data() + first, &drawn, sizeof drawn);
+    const Lanes drawn = (c0 << 32) | (c1 & low);
+    std::memcpy(bits + first, &drawn, sizeof drawn);
   }
 }
 
@@ -95,7 +98,7 @@ std::uint64_t KeyedRandomness::bits(Draw where) {
   place = where;
   count = goes_on ? ahead : 1;
   if (goes_on)
-    philox(key_, where, bits);
+    philox<ahead>(key_, where, bits.data());
   else
     bits[0] = philox(key_, where);
   return bits[0];
@@ -164,6 +167,16 @@ double odds_of(std::uint64_t bits) {
 
 }  // namespace
 
+bool KeyedRandomness::words(Draw where, std::span<std::uint64_t> word) {
+  std::size_t d = 0;
+  for (; d + ahead <= word.size(); d += ahead, where.column += ahead) philox<ahead>(key_, where, &word[d]);
+  if (d == word.size()) return true;
+  std::array<std::uint64_t, ahead> last;
+  philox<ahead>(key_, where, last.data());
+  std::copy_n(last.begin(), word.size() - d, &word[d]);
+  return true;
+}
+
 double KeyedRandomness::uniform(Draw where, const Pieces&) { return open_unit(bits(where)); }
 
 int KeyedRandomness::categorical(std::span<const double> probabilities, Draw where) {
@@ -176,7 +189,7 @@ void KeyedRandomness::categorical(std::span<const double> probabilities, std::si
   std::array<std::uint64_t, ahead> bits;
   for (std::size_t d = 0; d < options.size(); ++d) {
     if (d % ahead == 0) {
-      philox(key_, where, bits);
+      philox<ahead>(key_, where, bits.data());
       where.column += ahead;
       if ((width == 2 || width == 3) && d + ahead <= options.size() && all_are(options.subspan(d, ahead), width)) {
         const auto draw = width == 2 ? options_at<2, ahead> : options_at<3, ahead>;
@@ -217,7 +230,7 @@ void KeyedRandomness::logistic(std::span<const Draw> where, std::span<const doub
     const std::size_t columns = x.size() / where.size(), end = i + columns;
     if (columns == 1) x[i++] = odds_of(this->bits(place));
     for (; i < end; place.column += ahead) {
-      philox(key_, place, bits);
+      philox<ahead>(key_, place, bits.data());
       for (std::size_t j = 0; j < ahead; ++j) odds[j] = odds_of(bits[j]);
       const std::size_t n = std::min(ahead, end - i);
       std::copy_n(odds.begin(), n, &x[i]);

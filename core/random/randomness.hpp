@@ -47,6 +47,9 @@ class Randomness {
   /// probabilities [D, width]. A column with one option draws nothing and gets 0.
   virtual void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
                            std::span<int> option);
+  /// The random words of D adjacent columns, from where.column on: the numbers off whose upper 53 bits `uniform` and
+  /// `categorical` are read, for code that reads many options at once. False, and no words, where draws are not read off words.
+  virtual bool words(Draw /*where*/, std::span<std::uint64_t> /*word*/) { return false; }
   /// A number in the open interval (0, 1).
   virtual double uniform(Draw where, const Pieces& pieces = {}) = 0;
   /// A logistic number: the logit of `uniform`. The estimate is an analytic function of it except at `edge`, and may vary near
@@ -78,6 +81,7 @@ class KeyedRandomness final : public Randomness {
   int categorical(std::span<const double> probabilities, Draw where) override;
   void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
                    std::span<int> option) override;
+  bool words(Draw where, std::span<std::uint64_t> word) override;
   double uniform(Draw where, const Pieces& pieces = {}) override;
   using Randomness::logistic;
   void logistic(std::span<const Draw> where, std::span<const double> edges, std::span<double> x) override;

@@ -1,8 +1,8 @@
 // hardgrad-bench: cost and variance of each estimator's gradient on each model.
 //
-// MODEL/ESTIMATOR, and growth/samples|options|choices:N/ESTIMATOR on bits. Time is one gradient on one thread. Counters: rows
-// (model rows per gradient), variance and squared_bias (traces over all parameters, from 64 replicates),
-// work_normalised_variance (variance x rows).
+// MODEL/ESTIMATOR, and on bits growth/samples|options|choices:N/ESTIMATOR and columns/bits:N,options:S/ESTIMATOR. Time is one
+// gradient on one thread. Counters: rows (model rows per gradient), variance and squared_bias (traces over all parameters, from
+// 64 replicates), work_normalised_variance (variance x rows).
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <tbb/global_control.h>
@@ -86,12 +86,22 @@ void add_growth() {
   }
 }
 
+/// Many choices at once: bits, and three options.
+void add_columns() {
+  for (const auto* name : {"reinforce", "rloo[samples=2]", "disarm", "arms[samples=2]", "straight_through"})
+    for (int columns : {50, 20000})
+      for (int options : {2, 3})
+        add(fmt::format("columns/bits:{},options:{}/{}", columns, options, name),
+            {"bits", "bits", fmt::format("bits[bits={},options={},logit=0.3]", columns, options), 1}, name);
+}
+
 }  // namespace
 }  // namespace hardgrad::benchmarks
 
 int main(int argc, char** argv) {
   hardgrad::benchmarks::add_models();
   hardgrad::benchmarks::add_growth();
+  hardgrad::benchmarks::add_columns();
   hardgrad::benchmarks::add_parts();
   hardgrad::benchmarks::add_belief_networks();
   hardgrad::benchmarks::add_sweeps();

@@ -51,6 +51,7 @@ class DefensiveMixture final : public Randomness {
   int categorical(std::span<const double> probabilities, Draw where) override;
   void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
                    std::span<int> option) override;
+  bool words(Draw where, std::span<std::uint64_t> word) override { return !options_first_ && noise_.words(where, word); }
   /// Flat over the pieces between the breaks.
   double uniform(Draw where, const Pieces& pieces = {}) override;
   using Randomness::logistic;

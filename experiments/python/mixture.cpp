@@ -17,6 +17,7 @@ class Forwarded : public Randomness {
                    std::span<int> option) override {
     noise().categorical(p, width, options, where, option);
   }
+  bool words(Draw where, std::span<std::uint64_t> word) override { return noise().words(where, word); }
   double uniform(Draw where, const Pieces& pieces = {}) override { return noise().uniform(where, pieces); }
   using Randomness::logistic;
   double logistic(Draw where, double edge) override { return noise().logistic(where, edge); }

@@ -66,9 +66,10 @@ def rows(folder: Path, quick: bool):
                     yield Row(f"{name}: 64, {of}", task, model, estimator, k, B, replicates=of)
             if estimator == ("rloo" if name == "mid" else "reinforce") and name != "large":
                 yield Row(f"{name}: training", task, model, estimator, k, B, training=max(64, 2 * V // L), goal=GOALS[name])
-    for estimator in ("reinforce", "rloo", "disarm", "arms", "straight_through", "rebar"):
-        bits = 8 if quick else 200
-        yield Row(f"{bits} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True)
+    for bits in (8, 17) if quick else (200, 20000):  # of the larger ones, means are compared on a small network
+        small = "" if bits in (8, 200) else f"bits[bits={8 if quick else 200}]"
+        for estimator in ("reinforce", "rloo", "disarm", "arms", "straight_through") + (("rebar",) if not small else ()):
+            yield Row(f"{bits:,} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True, small=small)
     B, units, side = (4, 6, 8) if quick else (50, 200, 28)
     for estimator in ("rloo", "disarm", "rebar", "relax"):
         row = Row(

@@ -1,50 +1,13 @@
-// An antithetic pair of bits: b = [u > 1 - p] and b~ = [u < p] for one uniform number u.
+// Antithetic pairs of the bits of a question.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
 #include "core/choice/episode.hpp"
-#include "core/random/randomness.hpp"
+#include "core/random/column_draws.hpp"
 
 namespace hardgrad {
-
-/// Draws the pair from its three possible outcomes instead of drawing u: both are the likelier bit, or exactly one of the two
-/// is 1. Both probabilities are passed: where a bit is nearly certain, 1 - p would be all rounding error.
-struct AntitheticBits {
-  double of_zero, of_one;
-
-  std::array<double, 3> law() const {
-    const double differ = std::min(of_zero, of_one);
-    return {std::abs(of_one - of_zero), differ, differ};
-  }
-  std::array<int, 2> bits(int outcome) const {
-    const int same = of_one > of_zero;
-    return {outcome == 0 ? same : outcome == 1, outcome == 0 ? same : outcome == 2};
-  }
-};
-
-inline std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomness& random, Draw where) {
-  const AntitheticBits pair{of_zero, of_one};
-  return pair.bits(random.categorical(pair.law(), where));
-}
-
-/// The same for D adjacent columns, starting at where.column: p [D, 2] -> first and second [D].
-inline void antithetic_bits(std::span<const double> p, Randomness& random, Draw where, std::span<int> first,
-                            std::span<int> second) {
-  const std::size_t D = first.size();
-  std::vector<double> outcomes(3 * D);
-  const auto pair = [&](std::size_t d) { return AntitheticBits{p[2 * d], p[2 * d + 1]}; };
-  for (std::size_t d = 0; d < D; ++d) std::ranges::copy(pair(d).law(), &outcomes[3 * d]);
-  random.categorical(outcomes, 3, std::vector<int>(D, 3), where, first);
-  for (std::size_t d = 0; d < D; ++d) {
-    const auto [bit, other] = pair(d).bits(first[d]);
-    first[d] = bit;
-    second[d] = other;
-  }
-}
 
 /// For handlers: the options of pairs [N D], one pair for each of `rows`, drawn from the question's distribution.
 struct BitPairs {
@@ -68,5 +31,10 @@ BitPairs draw_pairs(const Question<T>& question, const Rows& rows, Randomness& r
     }
   return pairs;
 }
+
+/// DisARM's gradient at the logits [D, 2] of the pairs of D columns with probabilities p [D, 2], from their options b, b~ and
+/// losses f: 1/2 (f(b) - f(b~)) (b - b~) max(p) at the logit of 1, and its negative at that of 0.
+void disarm_gradient(std::span<const double> p, std::span<const int> b, std::span<const int> other_b, std::span<const double> f,
+                     std::span<const double> other_f, std::span<double> logits);
 
 }  // namespace hardgrad

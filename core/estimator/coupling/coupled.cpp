@@ -60,6 +60,9 @@ class CoupledHandler final : public Handler<T> {
   Choice<T> answer(const Question<T>& question, const RowsPtr& rows, const std::vector<int>& from,
                    const Branches<T>& branches) {
     const int D = question.site.columns;
+    bool in_order = branches.option.size() == from.size() * D;  // each row is the next member
+    for (std::size_t r = 0; in_order && r < from.size(); ++r) in_order = from[r] == static_cast<int>(r);
+    if (in_order && !branches.weights) return {rows, ChosenOptions{branches.option}};
     std::vector<int> option(from.size() * D);
     for (std::size_t r = 0; r < from.size(); ++r) {
       if (from[r] >= 0) std::copy_n(&branches.option[from[r] * D], D, &option[r * D]);
@@ -71,9 +74,7 @@ class CoupledHandler final : public Handler<T> {
       }
     }
     if (!branches.weights) return {rows, ChosenOptions{std::move(option)}};
-    bool own = rows->size() == static_cast<std::size_t>(branches.weights.rows()) / D;  // each row is the next member
-    for (std::size_t r = 0; own && r < from.size(); ++r) own = from[r] == static_cast<int>(r);
-    if (own) return {rows, Relaxed<T>{std::move(option), branches.weights}};
+    if (in_order) return {rows, Relaxed<T>{std::move(option), branches.weights}};
     // Stack the forks' weights on the expected weights; every choice takes its weights from this matrix.
     const Var<T> both[] = {branches.weights, probabilities(question.categories().log_p())};
     std::vector<int> index(option.size());
@@ -109,30 +110,36 @@ Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Brancher
       record_(std::make_unique<Record>()) {
   CoupledHandler<T> handler(problem, groups, members, joint_, std::move(brancher), continuation, *record_);
   episode_ = problem.run(handler);
-  std::vector<std::vector<int>> asking, option;
-  for (int t = 0; t < steps(); ++t) {
-    const std::size_t D = episode_->steps()[t].question.site.columns;
-    asking.emplace_back();
-    option.emplace_back();
-    for (std::size_t g = 0; g < record_->branch_points[t].size(); ++g) {
-      asking[t].push_back(record_->branch_points[t][g].row);
-      const auto of_first = std::span(record_->branches[t].option).subspan(g * members_ * D, D);
+}
+
+template <class T>
+const Choices<T>& Coupled<T>::choices() const {
+  if (choices_) return *choices_;
+  std::vector<std::vector<int>> all_asking(steps()), option(steps());
+  for (int t = 0; t < steps(); ++t)
+    for (std::size_t g = 0; g < groups(); ++g) {
+      all_asking[t].push_back(asking(t, g));
+      const auto of_first = options(t, g, 0);
       option[t].insert(option[t].end(), of_first.begin(), of_first.end());
     }
-  }
-  choices_ = std::make_unique<Choices<T>>(*episode_, asking, option);
+  choices_ = std::make_unique<Choices<T>>(*episode_, all_asking, option);
+  return *choices_;
+}
+
+template <class T>
+std::span<const int> Coupled<T>::options(int step, std::size_t group, int member) const {
+  const std::size_t D = episode_->steps()[step].question.site.columns;
+  return std::span(record_->branches[step].option).subspan((group * members_ + member) * D, D);
 }
 
 template <class T>
 std::vector<int> Coupled<T>::options(int member) const {
   std::vector<int> result;
-  for (int t = 0; t < steps(); ++t) {
-    const auto D = static_cast<std::ptrdiff_t>(choices_->layout()->steps[t].columns);
+  for (int t = 0; t < steps(); ++t)
     for (std::size_t g = 0; g < groups(); ++g) {
-      const auto first = record_->branches[t].option.begin() + static_cast<std::ptrdiff_t>(g * members_ + member) * D;
-      result.insert(result.end(), first, first + D);
+      const auto of_member = options(t, g, member);
+      result.insert(result.end(), of_member.begin(), of_member.end());
     }
-  }
   return result;
 }
 
@@ -143,17 +150,28 @@ std::vector<int> Coupled<T>::first_members(const Rows& rows) const {
 
 template <class T>
 PerChoice Coupled<T>::losses(int member, Credit credit) const {
-  PerChoice result{choices_->layout(), std::vector<double>(choices_->layout()->choices())};
+  PerChoice result{choices().layout(), {}};
+  result.value.reserve(choices().layout()->choices());
   for (int t = 0; t < steps(); ++t) {
-    const auto& step = choices_->layout()->steps[t];
-    const auto of_step = std::span(result.value).subspan(step.choice, groups() * step.columns);
-    const auto paths = paths_of(t, member);
-    for (const auto& cost : episode_->costs()) {
-      if (credit == Credit::reward_to_go && !cost.rows->descends_from(t)) continue;
-      const bool by_column = credit == Credit::reward_to_go && cost.rows->step == t && cost.by_column;
-      accumulate<T>(by_column ? cost.by_column : cost.loss, *paths.through(*cost.rows), of_step);
-    }
+    const auto of_step = losses(t, member, credit);
+    const std::size_t each = groups() * choices().layout()->steps[t].columns / of_step.size();
+    for (double f : of_step) result.value.insert(result.value.end(), each, f);
   }
+  return result;
+}
+
+template <class T>
+std::vector<double> Coupled<T>::losses(int step, int member, Credit credit) const {
+  const auto by_column = [&](const typename Episode<T>::Cost& cost) {
+    return credit == Credit::reward_to_go && cost.rows->step == step && cost.by_column;
+  };
+  const auto& costs = episode_->costs();
+  const std::size_t D = std::any_of(costs.begin(), costs.end(), by_column) ? episode_->steps()[step].question.site.columns : 1;
+  std::vector<double> result(groups() * D);
+  const auto paths = paths_of(step, member);
+  for (const auto& cost : costs)
+    if (credit == Credit::whole || cost.rows->descends_from(step))
+      accumulate<T>(by_column(cost) ? cost.by_column : cost.loss, *paths.through(*cost.rows), result);
   return result;
 }
 

@@ -53,11 +53,16 @@ class Coupled {
   int steps() const { return static_cast<int>(episode_->steps().size()); }
   std::size_t groups() const { return groups_ * static_cast<std::size_t>(episode_->examples()); }  ///< over all examples
   /// The choices of the groups: the options of their first members, and the logits.
-  const Choices<T>& choices() const { return *choices_; }
+  const Choices<T>& choices() const;
+  /// The row of step's site at which a group chooses, and the options [D] that its member took there.
+  int asking(int step, std::size_t group) const { return record_->branch_points[step][group].row; }
+  std::span<const int> options(int step, std::size_t group, int member) const;
   /// [choices] the option that `member` took at every choice.
   std::vector<int> options(int member) const;
   /// The member's loss: total, or with reward_to_go from that choice on.
   PerChoice losses(int member, Credit credit) const;
+  /// The same of one step: by column [groups, D], or [groups] if its columns have equal losses.
+  std::vector<double> losses(int step, int member, Credit credit) const;
   /// The rows of a cost on the paths of the groups' first members.
   std::vector<int> first_members(const Rows& rows) const;
   /// The weights [groups members D, S] of a step whose brancher relaxed some members.
@@ -79,7 +84,7 @@ class Coupled {
   bool joint_;
   std::unique_ptr<Record> record_;
   std::unique_ptr<Episode<T>> episode_;
-  std::unique_ptr<Choices<T>> choices_;
+  mutable std::unique_ptr<Choices<T>> choices_;  // made on first use
 };
 
 }  // namespace hardgrad

@@ -13,7 +13,7 @@ struct Coupling {
 };
 
 /// An estimator that computes the gradient choice by choice, from the losses of the coupled options. It defines `draw` and
-/// `gradient`, or, `by_columns`, the same for all columns of a row.
+/// `gradient`, and, `by_columns`, the same for many columns of a row.
 template <class T>
 class CoupledEstimator : public Estimator<T> {
  public:
@@ -26,20 +26,24 @@ class CoupledEstimator : public Estimator<T> {
   CoupledEstimator(int groups, int members, int kept, Credit credit)
       : groups_(groups), members_(members), kept_(kept), credit_(credit) {}
   /// Draws the K options (0 on entry) of a choice; the first must have the distribution p.
-  virtual void draw(Coupling& coupling, Randomness& random, Draw where) const;
+  virtual void draw(Coupling& coupling, Randomness& random, Draw where) const = 0;
   /// An unbiased estimate of dE[f]/dlogits [S] (0 on entry) from the members' losses f [K].
   virtual void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const;
-  /// True if all columns of a row may be drawn and estimated together: D columns with S options each, p and logits [D, S],
-  /// options [K][D], f [K][D]. Nothing is kept.
+  /// True if columns of a row may be drawn and estimated together, some hundreds at a time: D columns with S options each, log_p,
+  /// p and logits [D, S], options [K][D], f [K][D]. Nothing is kept.
   virtual bool by_columns() const { return false; }
-  virtual void draw_columns(std::span<const double> /*p*/, const std::vector<std::span<int>>& /*option*/, Randomness&,
+  virtual void draw_columns(std::span<const T> /*log_p*/, const std::vector<std::span<int>>& /*option*/, Randomness&,
                             Draw /*where*/) const {}
   virtual void gradient_of_columns(std::span<const double> /*p*/, const std::vector<std::span<const int>>& /*option*/,
                                    const std::vector<std::span<const double>>& /*f*/, std::span<double> /*logits*/) const {}
+  /// Probabilities from their logarithms.
+  static std::vector<double> exponentials(std::span<const T> log_p);
   /// True if every member has the distribution p. Then all members may serve the path term and the losses of other choices.
   virtual bool all_lawful() const { return true; }
 
  private:
+  /// The part of the surrogate of a step whose columns are estimated together.
+  Var<T> surrogate_of_columns(Coupled<T>& run, int step, Credit credit) const;
   int groups_, members_, kept_;
   Credit credit_;
 };

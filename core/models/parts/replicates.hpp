@@ -44,6 +44,10 @@ class ReplicatedRandomness final : public Randomness {
     auto& from = source(where);  // also sets `where` to the place in that source
     from.categorical(probabilities, width, options, where, option);
   }
+  bool words(Draw where, std::span<std::uint64_t> word) override {
+    auto& from = source(where);
+    return from.words(where, word);
+  }
   double uniform(Draw where, const Pieces& pieces = {}) override { return source(where).uniform(where, pieces); }
   using Randomness::logistic;
   double logistic(Draw where, double edge) override { return source(where).logistic(where, edge); }

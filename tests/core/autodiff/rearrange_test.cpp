@@ -1,5 +1,6 @@
 #include "core/autodiff/rearrange.hpp"
 
+#include "core/autodiff/reduce.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace hardgrad::testing::rearrange_test {
@@ -99,6 +100,39 @@ TEST_CASE("pick_in_groups: one entry of each row of the groups") {
   CHECK_THROWS_AS(pick_in_groups(x, 2, std::span<const int>(outside), std::span<const int>(wide)), Bug);
   CHECK_THROWS_AS(pick_in_groups(x, 3, std::span<const int>(group), std::span<const int>(wide)), Bug);
   CHECK_THROWS_AS(f(std::vector<int>{4, 0, 0, 0, 0, 0})(tape, std::vector{x}), Bug);
+}
+
+TEST_CASE("sums_in_groups: the sums of the picked entries, with their gradients") {
+  for (std::size_t S : {2, 3})
+    for (std::size_t D : {1, 5, 1100}) {  // also several blocks of columns
+      std::vector<int> group{1, 0, 1}, column;
+      for (std::size_t c = 0; c < 3 * D; ++c) column.push_back(static_cast<int>((c * c + c / 7) % S));
+      const auto x = random_matrix(2 * D, S, 1);
+      const auto sums = [&](auto&, const auto& v) {
+        return sums_in_groups(v[0], D, std::span<const int>(group), std::span<const int>(column));
+      };
+      const auto picked = [&](auto&, const auto& v) {
+        return row_sums(pick_in_groups(v[0], D, std::span<const int>(group), std::span<const int>(column)));
+      };
+      if (D < 10) expect_gradient(sums, {x});
+      std::vector<double> gradient[2];
+      for (bool one : {false, true}) {
+        Tape<double> tape;
+        const auto v = place(tape, {x});
+        const auto y = one ? sums(tape, v) : picked(tape, v);
+        const auto weights = random_matrix(3, 1, 2).storage();
+        tape.backward(weighted_sum(y, std::span<const double>(weights)));
+        const auto g = tape.gradient(v[0]);
+        gradient[one].assign(g.data, g.data + g.size());
+        gradient[one].insert(gradient[one].end(), y.value().data, y.value().data + 3);
+      }
+      CHECK(gradient[0] == gradient[1]);
+    }
+  Tape<double> tape;
+  const auto x = place(tape, {random_matrix(4, 3, 1)})[0];
+  const std::vector<int> group{0}, outside{2}, column{0, 1}, beyond{0, 3};
+  CHECK_THROWS_AS(sums_in_groups(x, 2, std::span<const int>(outside), std::span<const int>(column)), Bug);
+  CHECK_THROWS_AS(sums_in_groups(x, 2, std::span<const int>(group), std::span<const int>(beyond)), Bug);
 }
 
 TEST_CASE("bag: repeated and missing words, with and without weights") {

@@ -44,6 +44,21 @@ TEST_CASE("sums are accumulated in double") {
   CHECK(std::abs(weighted_sum(v, std::span<const double>(std::vector<double>(n, 1))).item() - exact) < 1);
 }
 
+TEST_CASE("inner_product: as weighted_sum, with weights on the tape") {
+  const auto f = [](auto& tape, const auto& v) {
+    using T = Number<decltype(tape)>;
+    const auto weight = tape.template scratch<T>(v[0].value().size());
+    for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<T>(i % 3) - T(0.5);
+    return inner_product(v[0], std::span<const T>(weight));
+  };
+  for (std::size_t n : {1, 7, 130}) expect_gradient(f, {random_matrix(n, 2, 1)});
+  Tape<double> tape;
+  const auto x = place(tape, {shaped<double>({2, 1}, {-INFINITY, 2})})[0];
+  const double weight[] = {0, 3, 1};
+  CHECK(inner_product(x, std::span<const double>(weight, 2)).item() == 6);
+  CHECK_THROWS_AS(inner_product(x, std::span<const double>(weight)), Bug);
+}
+
 TEST_CASE("a weight of 0 removes an infinite entry") {
   Tape<double> tape;
   auto x = place(tape, {shaped<double>({2, 1}, {-INFINITY, 2})})[0];

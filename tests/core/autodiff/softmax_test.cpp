@@ -1,5 +1,6 @@
 #include "core/autodiff/softmax.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include "core/autodiff/elementwise.hpp"
@@ -34,6 +35,46 @@ TEST_CASE("log_softmax, probabilities, entropy: ragged options") {
                     {x[0], random_matrix(options.size(), cols, 2)});
     // One matrix as both arguments: its two cotangents add.
     expect_gradient([](auto&, const auto& v) { return kl_divergence(v[0], v[0]); }, x);
+  }
+}
+
+TEST_CASE_TEMPLATE("log_softmax of many rows of few options is that of each row, with its gradient", T, float, double) {
+  for (std::size_t S = 2; S <= 16; ++S) {
+    const std::size_t rows = 150;
+    const auto random = random_matrix(rows, S, static_cast<int>(S), -9, 9), of_y = random_matrix(rows, S, 77);
+    std::vector<T> x(random.begin(), random.end()), g(of_y.begin(), of_y.end());
+    const T nothing = -std::numeric_limits<T>::infinity();
+    for (std::size_t j = 0; j < S; ++j) {
+      x[3 * S + j] = 2;                          // equal
+      x[5 * S + j] = nothing;                    // impossible
+      x[7 * S + j] = j == 1 ? T{300} : T{-300};  // certain
+      x[8 * S + j] = j > 0 ? nothing : T{1};
+      x[9 * S + j] = static_cast<T>(j / 2);  // the largest twice
+    }
+    const auto run = [&](std::size_t first, std::size_t n) {
+      Tape<T> tape;
+      const auto v = tape.input(MatrixView<const T>{&x[first * S], n, S});
+      const auto y = log_softmax(v, std::span<const int>(std::vector<int>(n, static_cast<int>(S))));
+      tape.backward(y, MatrixView<const T>{&g[first * S], n, S});
+      std::vector<T> result(y.value().data, y.value().data + n * S);
+      const auto back = tape.gradient(v);
+      result.insert(result.end(), back.data, back.data + n * S);
+      return result;
+    };
+    const auto all = run(0, rows);
+    std::size_t differ = 0;
+    for (std::size_t r = 0; r < rows; ++r) {
+      const auto one = run(r, 1);
+      for (std::size_t j = 0; j < S; ++j) {
+        const auto same = [](T a, T b) {  // but for rounding: tests have their own copies of inline functions
+          constexpr T eps = std::numeric_limits<T>::epsilon();
+          return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= 8 * eps * (1 + std::abs(b));
+        };
+        differ += !same(all[r * S + j], one[j]);
+        differ += !same(all[(rows + r) * S + j], one[S + j]);
+      }
+    }
+    CHECK(differ == 0);
   }
 }
 
