@@ -5,8 +5,9 @@
 
 `--python` names the Pythons whose libraries are the peers; it may be repeated. The default is the one that runs this file. `--venv`
 makes a virtual environment with the versions of `requirements.txt`, if it is not there, and adds its Python. The forms are `plain`
-(`plain.py`, `networks`), `tuned` (`tuned.py`; malloc keeps its memory), `compiled` (plain by torch.compile, PyTorch 2) and `jit` (the
-same code in JAX). `--forms torch.1` is Debian's PyTorch alone.
+(`plain.py`, `networks`), `tuned` (`tuned.py`, `expert.py`; malloc keeps its memory), `compiled` (`expert.py`, else plain, by
+torch.compile, PyTorch 2), `jit` (plain in JAX), `tuned jit` (`expert.py` in JAX), and where they are installed the `ELBO`s of Pyro and
+NumPyro. `--forms torch.1` is Debian's PyTorch alone.
 
 Each row first compares gradients. It then times Hardgrad and every form, alternating on one pinned core. Times are processor time
 including system calls, medians over all rounds, so other load on the machine does not count. Compile time is reported, not counted. A form

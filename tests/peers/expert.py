@@ -38,7 +38,7 @@ def memory_reader(x, p, data, K, estimator):
             log_p = x.log_softmax(x.bmm(memory[k], u[:, :, None])[:, :, 0] + gone, 1)
             u = u + x.bmm(x.exp(log_p)[:, None], memory[k + 1])[:, 0]
         return x.cross_entropy(x.linear(u, p["answer.weight"]), answer).mean()
-    # Scores of all sentences, of which the story's are gathered: less than to make the memories.
+    # All distinct sentences have scores, and each story gathers its own: cheaper than its memories.
     log_prob, rows, u = 0, x.arange(B)[:, None], u[:, None]  # [B, 1 or K, D]
     for k in range(hops):
         copies = u.shape[1]

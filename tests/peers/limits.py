@@ -1,4 +1,4 @@
-"""What a gradient costs against what it must cost, for eight networks.
+"""The least time of a gradient and the time that it takes, for eight networks.
 
     build/peers/bin/python tests/peers/limits.py [--hardgrad build/release/hardgrad] [--rows REGEX] [--seconds 3]
 
