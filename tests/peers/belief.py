@@ -34,12 +34,17 @@ class Network:
         return self.of_choice(b).sum(-1)
 
 
-def rloo(x, net, K):
+def reinforce(x, net, K, baseline=False):
     b = x.bernoulli(x.broadcast(x.sigmoid(x.constant(net.phi)), (K, *net.phi.shape)))
     f = net.cost(b)
     signal = x.constant(f)
-    signal = (signal - signal.mean(0)) * (K / (K - 1))
+    if baseline:
+        signal = (signal - signal.mean(0)) * (K / (K - 1))
     return (signal * net.log_p(b) + f).mean() + net.divergence().mean()
+
+
+def rloo(x, net, K):
+    return reinforce(x, net, K, True)
 
 
 def disarm(x, net, K):

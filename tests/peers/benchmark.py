@@ -5,15 +5,17 @@
 
 `--python` names the Pythons whose libraries are the peers; it may be repeated. The default is the one that runs this file. `--venv`
 makes a virtual environment with the versions of `requirements.txt`, if it is not there, and adds its Python. The forms are `plain`
-(`plain.py`, `networks`), `tuned` (`tuned.py`; malloc keeps its memory), `compiled` (plain by torch.compile, PyTorch 2) and `jit` (the
-same code in JAX). `--forms torch.1` is Debian's PyTorch alone.
+(`plain.py`, `networks`), `tuned` (`tuned.py`, `expert.py`; malloc keeps its memory), `compiled` (`expert.py`, else plain, by
+torch.compile, PyTorch 2), `jit` (plain in JAX), `tuned jit` (`expert.py` in JAX), and where they are installed the `ELBO`s of Pyro and
+NumPyro. `--forms torch.1` is Debian's PyTorch alone.
 
 Each row first compares gradients. It then times Hardgrad and every form, alternating on one pinned core. Times are processor time
 including system calls, medians over all rounds, so other load on the machine does not count. Compile time is reported, not counted. A form
 that fails or does not compile in `--compile-limit` seconds is a cell with the reason.
 
 `plain`: time of the first plain form over Hardgrad's. `best`: the same for the fastest form, and in brackets the smallest and the
-largest of the rounds. `goal`: of `best`. `peak`: the products that the gradient needs (`arithmetic.py`, where it counts them) relative to
+largest of the rounds. `bound`: the same for a program that does nothing but the needed products and functions (`bounds.py`). `goal`: of
+`best`, 1.3 or 85% of the bound. `peak`: the products that the gradient needs (`arithmetic.py`, where it counts them) relative to
 the best rate of square sgemms timed in the same rounds.
 
 In the rows of bits (`vectors.py`) peers draw different noise, so the mean of 4,000 gradients is compared with the exact gradient; in
@@ -40,6 +42,8 @@ from pathlib import Path
 
 import numpy as np
 
+from arithmetic import Product
+from bounds import goal_of, least_seconds
 from ours import Hardgrad, sweep_seconds
 from peers import HERE, Failed, environment, forms
 from rows import rows
@@ -120,17 +124,22 @@ def compare(row, peers, program, variables, folder, options):
     best = min((name for name in median if name != "hardgrad"), key=median.get)
     plain = next((form for form in said if form.form == "plain"), next(iter(said)))
     ratios = [min(t for name, t in one.items() if name != "hardgrad") / one["hardgrad"] for one in times]
-    flops = next(iter(said.values()))["flops"]
+    first = next(iter(said.values()))
+    products, bound = [Product(**product) for product in first["products"]], None
+    flops = sum(product.flops() for product in products)
+    if products and not row.replicates:
+        bound = median[best] / least_seconds(products, first["functions"])
     return {
         "row": row.name,
         "estimator": row.spec(),
         "ms": {form: 1e3 * t for form, t in median.items()},
         "plain_ratio": median[plain.name] / median["hardgrad"],
         "best": best,
-        "goal": row.goal,
+        "bound": bound,
+        "goal": goal_of(bound),
         "best_ratio": median[best] / median["hardgrad"],
         "best_range": [min(ratios), max(ratios)],
-        "peak": flops / median["hardgrad"] / max(rates) if flops and not (row.training or row.replicates) else None,
+        "peak": flops / median["hardgrad"] / max(rates) if bound else None,
         "bytes": {"hardgrad": timing["bytes"]} | {form.name: one["bytes"] for form, one in said.items() if one["bytes"]},
         "compile_seconds": {
             form.name: one["compile_seconds"] for form, one in said.items() if one["compile_seconds"] is not None
@@ -191,7 +200,8 @@ def cells(r, peers):
         *(one(form.name) for form in peers),
         f"{r['plain_ratio']:.1f}",
         f"{r['best_ratio']:.2f} [{low:.2f}, {high:.2f}]",
-        f"{r['goal']:g}{'' if r['best_ratio'] >= r['goal'] else ' missed'}",
+        f"{r['bound']:.2f}" if r["bound"] else "-",
+        f"{r['goal']:.3g}{'' if r['best_ratio'] >= r['goal'] else ' missed'}",
         f"{r['peak']:.0%}" if r["peak"] else "-",
         f"{mb.pop('hardgrad'):.1f}",
         f"{next(iter(mb.values())):.0f}" if mb else "-",
@@ -207,6 +217,7 @@ def heading(peers):
         *(form.name for form in peers),
         "plain",
         "best",
+        "bound",
         "goal",
         "peak",
         "MB",
@@ -231,7 +242,12 @@ def main():
     variables = environment(options.cache)
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
-    peers = forms(options.python, variables, re.compile(options.forms))
+    with tempfile.TemporaryDirectory() as name:
+        return run(options, variables, cores, Path(name))
+
+
+def run(options, variables, cores, folder):
+    peers, notes = forms(options.python, variables, re.compile(options.forms), folder)
     if not peers:
         print(
             f"benchmark: no PyTorch in {', '.join(options.python)}; on Debian: apt-get install python3-torch, and run this with "
@@ -240,34 +256,34 @@ def main():
         )
         return 2
     results, wrong = [], False
+    wanted = [row for row in rows(folder, options.quick) if re.search(options.rows, title(row))]
+    started = {form.worker for form in peers}
+    peers = [form for form in peers if any(form.has(row) for row in wanted)]
     try:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            print("| " + " | ".join(heading(peers)) + " |\n" + "|---" * len(heading(peers)) + "|", flush=True)
-            for row in rows(folder, options.quick):
-                if not re.search(options.rows, title(row)):
-                    continue
-                try:
-                    r = compare(row, peers, options.hardgrad, variables, folder, options)
-                except (Failed, OSError) as error:
-                    print(f"{title(row)}: {error}", file=sys.stderr)
-                    return 2
-                results.append(r)
-                wrong |= not r["difference"] < TOLERANCE
-                print("| " + " | ".join(cells(r, peers)) + " |", flush=True)
-                if options.json:  # after each row: a long run may be ended
-                    Path(options.json).write_text(json.dumps(results, indent=1))
-                for form, why in r["failed"].items():
-                    print(f"{r['row']} {r['estimator']}, {form}: {why}", file=sys.stderr)
-            if re.search(options.rows, "sweep") and len(cores) > 1:
-                try:
-                    results.append(run_sweep(options, variables, folder, cores))
-                except (Failed, OSError) as error:
-                    print(f"sweep: {error}", file=sys.stderr)
-                    return 2
+        print("\n".join(f"{note}  " for note in notes))
+        print("| " + " | ".join(heading(peers)) + " |\n" + "|---" * len(heading(peers)) + "|", flush=True)
+        for row in wanted:
+            try:
+                r = compare(row, peers, options.hardgrad, variables, folder, options)
+            except (Failed, OSError) as error:
+                print(f"{title(row)}: {error}", file=sys.stderr)
+                return 2
+            results.append(r)
+            wrong |= not r["difference"] < TOLERANCE
+            print("| " + " | ".join(cells(r, peers)) + " |", flush=True)
+            if options.json:  # after each row: a long run may be ended
+                Path(options.json).write_text(json.dumps(results, indent=1))
+            for form, why in r["failed"].items():
+                print(f"{r['row']} {r['estimator']}, {form}: {why}", file=sys.stderr)
+        if re.search(options.rows, "sweep") and len(cores) > 1:
+            try:
+                results.append(run_sweep(options, variables, folder, cores))
+            except (Failed, OSError) as error:
+                print(f"sweep: {error}", file=sys.stderr)
+                return 2
     finally:
-        for form in peers:
-            form.worker.close()
+        for worker in started:
+            worker.close()
     tell(results, peers)
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1))

@@ -63,7 +63,11 @@ def clip(a, low=None, high=None):
 
 
 def gather(a, index):
-    return jnp.take_along_axis(a, index[..., None], -1)[..., 0]
+    return take(a, index[..., None])[..., 0]
+
+
+def take(a, index):
+    return jnp.take_along_axis(a, index, -1)
 
 
 def pad(a, before, after, axis=1):

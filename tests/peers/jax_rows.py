@@ -1,4 +1,5 @@
-"""One row of the benchmark in JAX: `jit` of the network in `plain.py`, `networks`, `vectors.py` or `belief.py`."""
+"""One row of the benchmark in JAX: `jit` of the network in `plain.py`, `networks`, `vectors.py` or `belief.py`, or `tuned jit` of that
+in `expert.py`."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import expert
 import jax_ops
 from problem import pool_of
 
@@ -30,6 +32,12 @@ def about():
 
 class Row:
     def __init__(self, form, p, data, network, module, asked):
+        name = network.__name__
+        closed = form == "tuned jit" and name in expert.GRADIENTS
+        if closed:
+            network = expert.GRADIENTS[name]
+        elif form == "tuned jit":
+            network, data = expert.NETWORKS[name], expert.PREPARE[name](p, data)
         fixed = {k: v for k, v in data.items() if isinstance(v, (int, float))}
         self.p = {k: jnp.asarray(v) for k, v in p.items()}
         self.data = {k: jnp.asarray(v) for k, v in data.items() if k not in fixed}
@@ -39,14 +47,17 @@ class Row:
             jax_ops.set_key(key)
             return network(jax_ops, p, fixed | data, K, estimator)
 
-        def gradient(p, data, seed):
-            return jax.grad(loss)(p, data, jax.random.key(seed))
+        slope = loss if closed else jax.grad(loss)
+
+        def gradient(found, p, data, seed):
+            """`found`, the last gradient, gives its memory."""
+            return slope(p, data, jax.random.key(seed))
 
         def step(p, m, v, n, pool, data, seed):
             """A batch of the data, drawn choices, the gradient, Adam."""
             key, draw = jax.random.split(jax.random.key(seed))
             chosen = jax.random.randint(draw, (self.batch,), 0, len(next(iter(pool.values()))))
-            return adam(p, m, v, n, jax.grad(loss)(p, data | {k: value[chosen] for k, value in pool.items()}, key))
+            return adam(p, m, v, n, slope(p, data | {k: value[chosen] for k, value in pool.items()}, key))
 
         def adam(p, m, v, n, g):
             m = jax.tree.map(lambda a, b: jnp.float32(0.9) * a + jnp.float32(0.1) * b, m, g)
@@ -55,7 +66,8 @@ class Row:
             p = jax.tree.map(lambda w, m, v: w - jnp.float32(1e-3) * m * a / (jnp.sqrt(v * b) + jnp.float32(1e-8)), p, m, v)
             return p, m, v
 
-        self.one, self.adam = jax.jit(gradient), jax.jit(adam)
+        self.one, self.adam = jax.jit(gradient, donate_argnums=0, keep_unused=True), jax.jit(adam)
+        self.found = jax.tree.map(jnp.zeros_like, self.p)
         self.state = tuple(jax.tree.map(jnp.zeros_like, self.p) for _ in "mv")
         if self.batch:
             self.pool, self.data = pool_of(self.data, asked["model"])
@@ -69,7 +81,7 @@ class Row:
             )
             jax.block_until_ready(self.p)
         else:
-            self.found = jax.block_until_ready(self.one(self.p, self.data, np.uint32(self.seed)))
+            self.found = jax.block_until_ready(self.one(self.found, self.p, self.data, np.uint32(self.seed)))
 
     def stepped(self):
         """The parameters after one step of the optimiser along the last gradient."""

@@ -9,9 +9,18 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import expert
+import mkl
+
 HERE = Path(__file__).resolve().parent
-FORMS = {"torch": ("plain", "compiled", "tuned"), "jax": ("jit",)}
-TUNED = ("translator", "memory_reader", "glimpse_reader")  # and only with choices among options
+FORMS = {
+    "torch": ("plain", "compiled", "tuned"),
+    "jax": ("jit", "tuned jit"),
+    "pyro": ("Trace_ELBO", "TraceGraph_ELBO"),
+    "numpyro": ("TraceGraph_ELBO",),
+}
+COMPILES = ("compiled", "jit", "tuned jit")  # and all of NumPyro
+TUNED = ("translator", "glimpse_reader")  # and only with choices among options
 
 
 class Failed(Exception):
@@ -92,14 +101,19 @@ class Form:
 
     def has(self, row) -> bool:
         model = row.model.split("[")[0]
-        return self.form != "tuned" or model in TUNED and "policy" not in row.model and not row.training
+        if "ELBO" in self.form:
+            return model == "belief_network" and row.estimator == "reinforce"
+        if expert.has(model) or not self.form.startswith("tuned"):
+            return True
+        return self.library == "torch" and model in TUNED and "policy" not in row.model and not row.training
 
     def load(self, row, paths: list[str], limit: float):
-        compiles = self.form in ("compiled", "jit")
+        compiles = self.form in COMPILES or self.library == "numpyro"
         return self.worker.ask(
             {
                 "load": {
                     "form": self.form,
+                    "compiles": compiles,
                     "model": row.model.split("[")[0],
                     "estimator": row.estimator,
                     "samples": row.samples,
@@ -119,9 +133,20 @@ class Form:
         self.worker.ask({"drop": self.form})
 
 
-def forms(pythons: list[str], environment: dict[str, str], wanted) -> list[Form]:
-    """The forms that these Pythons have and whose names match the regular expression `wanted`."""
-    found = []
+def with_mkl(python: str, library: str, environment: dict[str, str], before: dict, folder: Path):
+    """-> a worker whose MKL has its fast path, its environment, its versions, and a note on both speeds."""
+    preloaded = mkl.build(folder)
+    variables = environment | ({"LD_PRELOAD": str(preloaded)} if preloaded else {})
+    worker = Worker(python, library, False, variables)
+    after = worker.start()
+    return worker, variables, after, mkl.told(f"{library} {after['version']}", before, after if preloaded else None)
+
+
+def forms(pythons: list[str], environment: dict[str, str], wanted, folder: Path) -> tuple[list[Form], list[str]]:
+    """The forms that these Pythons have and whose names match the regular expression `wanted`, and notes for the head of the table.
+    `folder` lasts as long as the forms."""
+    found, notes, missing = [], [], set(FORMS)
+    cpuinfo = Path("/proc/cpuinfo").read_text()
     for python in pythons:
         for library, names in FORMS.items():
             worker = Worker(python, library, False, environment)
@@ -129,12 +154,18 @@ def forms(pythons: list[str], environment: dict[str, str], wanted) -> list[Form]
             if "missing" in about:
                 worker.close()
                 continue
-            kept = Worker(python, library, True, environment) if library == "torch" else worker
+            missing.discard(library)
+            variables = environment
+            if mkl.needed(about, cpuinfo):
+                worker.close()
+                worker, variables, about, note = with_mkl(python, library, environment, about, folder)
+                notes.append(note)
+            kept = Worker(python, library, True, variables) if library == "torch" else worker
             version = ".".join(about["version"].split(".")[:2])
             for form in names:
                 name = f"{library} {version} {form}"
                 if wanted.search(name) and not (form == "compiled" and version.startswith("1.")):
-                    found.append(Form(name, library, form, worker if form in ("plain", "jit") else kept, about))
+                    found.append(Form(name, library, form, kept if form in ("compiled", "tuned") else worker, about))
             if not any(form.worker is worker for form in found):
                 worker.close()
-    return found
+    return found, notes + [f"{library}: not installed in {', '.join(pythons)}" for library in FORMS if library in missing]

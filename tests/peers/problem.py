@@ -18,13 +18,16 @@ OF_EXAMPLES = {
     "translator": ("source", "target"),
     "glimpse_reader": ("pixels", "label"),
     "belief_network": ("image",),
-    "memory_reader": ("story", "question", "story_place", "question_place", "mask", "gone", "age", "answer"),
+    "memory_reader": (
+        *("story", "question", "story_place", "question_place", "mask", "gone", "age", "answer"),
+        *("sentence", "asked"),  # of the expert's network
+    ),
 }
 
 
 def pool_of(data, model):
     """The data of training, -> the arrays from which batches are taken, and the others. Choices are drawn."""
-    pool = {k: data[k] for k in OF_EXAMPLES[model]}
+    pool = {k: data[k] for k in OF_EXAMPLES[model] if k in data}
     return pool, {k: v for k, v in data.items() if k not in pool and k not in ("choices", "places")}
 
 

@@ -1,4 +1,4 @@
-"""The benchmark's rows: networks, sizes, estimators and goals."""
+"""The benchmark's rows: networks, sizes and estimators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 SIZES = {"small": (100, 32, 1, 10), "mid": (2000, 64, 8, 20), "large": (4000, 256, 8, 20)}  # V, H, K, L = T
 QUICK = {"tiny": (24, 8, 2, 4)}
-GOALS = {"tiny": 1, "small": 6, "mid": 2, "large": 1.3}  # times faster than the best peer
 
 
 @dataclass
@@ -25,7 +24,6 @@ class Row:
     small: str = ""  # the network of that comparison, if the row's has too many outcomes
     own: str = ""  # settings of this estimator alone
     target: str = ""  # settings of the target
-    goal: float = 1  # times faster than the best peer
 
     def spec(self):
         settings = [f"samples={self.samples}"] if self.samples > 1 or self.estimator in ("reinforce", "rloo") else []
@@ -60,18 +58,18 @@ def rows(folder: Path, quick: bool):
             hard, B = estimator in ("reinforce", "rloo"), 4 if quick else 32
             k = max(K, 2) if estimator == "rloo" else K
             model = f"translator[embedding={H},hidden={H},feed={'sampled' if hard else 'none'}]"
-            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B, goal=GOALS[name])
+            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B)
             if estimator == "reinforce" and name != "large":
                 for of in ("parameters", "logits"):
                     yield Row(f"{name}: 64, {of}", task, model, estimator, k, B, replicates=of)
             if estimator == ("rloo" if name == "mid" else "reinforce") and name != "large":
-                yield Row(f"{name}: training", task, model, estimator, k, B, training=max(64, 2 * V // L), goal=GOALS[name])
+                yield Row(f"{name}: training", task, model, estimator, k, B, training=max(64, 2 * V // L))
     for bits in (8, 17) if quick else (200, 20000):  # of the larger ones, means are compared on a small network
         small = "" if bits in (8, 200) else f"bits[bits={8 if quick else 200}]"
         for estimator in ("reinforce", "rloo", "disarm", "arms", "straight_through") + (("rebar",) if not small else ()):
             yield Row(f"{bits:,} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True, small=small)
     B, units, side = (4, 6, 8) if quick else (50, 200, 28)
-    for estimator in ("rloo", "disarm", "rebar", "relax"):
+    for estimator in ("rloo", "disarm", "rebar", "relax", "reinforce"):
         row = Row(
             f"belief, {units} bits",
             f"images[size={side},examples=200]",
@@ -83,7 +81,6 @@ def rows(folder: Path, quick: bool):
             small="belief_network[units=4]",
             own="relaxed_model=false" if estimator == "relax" else "",
             target="target=elbo",
-            goal=2 if estimator in ("rloo", "disarm") else 1.6,
         )
         yield row
         if estimator == "rloo":
@@ -100,7 +97,6 @@ def rows(folder: Path, quick: bool):
             noise=True,
             small="belief_network[units=3,options=4]",
             target="target=elbo",
-            goal=1 if quick else 1.3,
         )
     B = 4 if quick else 32
     V, H, K, L = QUICK["tiny"] if quick else SIZES["mid"]
@@ -114,12 +110,11 @@ def rows(folder: Path, quick: bool):
             estimator,
             K if estimator == "rloo" else 1,
             B,
-            goal=1 if quick else 2,
         )
     for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
         model = f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3},tying=free_answers]"
-        yield Row("memory reader", "qa", model, estimator, k, B, goal=8)
+        yield Row("memory reader", "qa", model, estimator, k, B)
         if estimator == "rloo":
             stories = 12 if quick else 200
             yield Row(
@@ -130,17 +125,14 @@ def rows(folder: Path, quick: bool):
                 k,
                 B,
                 training=5 * stories,
-                goal=8,
             )
     for estimator in ("reinforce", "rloo", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
         model = "glimpse_reader[features=8,hidden=8,glimpses=2]" if quick else "glimpse_reader"
-        yield Row("glimpse reader", "glimpse", model, estimator, k, B, goal=2)
+        yield Row("glimpse reader", "glimpse", model, estimator, k, B)
         if estimator == "rloo":
             images = 40 if quick else 500
-            yield Row(
-                "glimpse reader: training", f"glimpse[examples={images}]", model, estimator, k, B, training=images, goal=2
-            )
+            yield Row("glimpse reader: training", f"glimpse[examples={images}]", model, estimator, k, B, training=images)
     for estimator in ("exact", "exact_marginal"):
         yield Row(
             "glimpse reader, 2",
@@ -149,7 +141,6 @@ def rows(folder: Path, quick: bool):
             estimator,
             1,
             B,
-            goal=2,
         )
     yield from other_networks(quick, B)
 
@@ -160,44 +151,41 @@ def other_networks(quick: bool, B: int):
     sequence = "algorithm[bits=3,min_length=1,max_length=3]" if quick else "algorithm"
     bits, maps = ("units=6", "hidden=5") if quick else ("units=200", "hidden=200")
     pictures = "images[size=8]" if quick else "images"
-    for name, task, model, estimator, K, goal in (
-        ("captioner", "caption", "captioner" + small("embedding=6,hidden=5,channels=4,features=7"), "rloo", 4, 2),
-        ("attentive reader", "cloze", "attentive_reader" + small("embedding=6,hidden=5"), "rloo", 4, 2),
+    for name, task, model, estimator, K in (
+        ("captioner", "caption", "captioner" + small("embedding=6,hidden=5,channels=4,features=7"), "rloo", 4),
+        ("attentive reader", "cloze", "attentive_reader" + small("embedding=6,hidden=5"), "rloo", 4),
         (
             "impatient reader",
             "cloze",
             f"attentive_reader[kind=impatient{',embedding=6,hidden=5' if quick else ''}]",
             "rloo",
             4,
-            2,
         ),
-        ("sentence pair", "pairs", "sentence_pair" + small("width=5"), "rloo", 4, 2),
+        ("sentence pair", "pairs", "sentence_pair" + small("width=5"), "rloo", 4),
         (
             "pixel attention",
             "canvas[size=8,canvas=14,noise=3]" if quick else "canvas",
             "pixel_attention" + small("layers=2,channels=3,hidden=6,code=3"),
             "rloo",
             4,
-            1,
         ),
-        ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "rloo", 4, 5),
-        ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "soft", 1, 5),
-        ("tape machine", sequence, "tape_machine" + small("cells=4,width=3,hidden=5"), "rloo", 4, 5),
-        ("ponderer", "puzzle", "ponderer" + small("hidden=6,steps=4"), "rloo", 4, 5),
-        ("programmer", "tables", "programmer" + small("hidden=6,embedding=5"), "rloo", 4, 1),
-        ("selector", "features", "selector" + small("hidden=5"), "rloo", 4, 1),
-        ("router", "features[kind=regimes]", "router" + small("hidden=4"), "rloo", 4, 1),
-        ("codebook", pictures, "codebook" + small("vectors=2,codes=4,width=3,hidden=5"), "rloo", 4, 1),
+        ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "rloo", 4),
+        ("Turing machine", sequence, "turing_machine" + small("cells=5,width=4,hidden=6"), "soft", 1),
+        ("tape machine", sequence, "tape_machine" + small("cells=4,width=3,hidden=5"), "rloo", 4),
+        ("ponderer", "puzzle", "ponderer" + small("hidden=6,steps=4"), "rloo", 4),
+        ("programmer", "tables", "programmer" + small("hidden=6,embedding=5"), "rloo", 4),
+        ("selector", "features", "selector" + small("hidden=5"), "rloo", 4),
+        ("router", "features[kind=regimes]", "router" + small("hidden=4"), "rloo", 4),
+        ("codebook", pictures, "codebook" + small("vectors=2,codes=4,width=3,hidden=5"), "rloo", 4),
         (
             "Gaussian glimpses",
             "glimpse",
             f"glimpse_reader[policy=gaussian{',features=9,hidden=8,glimpses=2' if quick else ''}]",
             "rloo",
             4,
-            2,
         ),
-        ("belief, two layers", pictures, f"belief_network[layers=2,hidden_layers=1,{bits},{maps}]", "rloo", 2, 2),
-        ("belief, K samples", pictures, f"belief_network[{bits}]", "vimco", 5, 1),
+        ("belief, two layers", pictures, f"belief_network[layers=2,hidden_layers=1,{bits},{maps}]", "rloo", 2),
+        ("belief, K samples", pictures, f"belief_network[{bits}]", "vimco", 5),
     ):
         yield Row(
             name,
@@ -207,7 +195,6 @@ def other_networks(quick: bool, B: int):
             K,
             max(B, 16),
             target="target=elbo,kl=sampled" if name == "belief, two layers" else "",
-            goal=1 if quick else goal,
         )
     symbols, size, prompts, widths = (5, 3, 16, "embedding=6,hidden=5") if quick else (50, 30, 64, "embedding=64,hidden=64")
     yield Row(
@@ -217,5 +204,4 @@ def other_networks(quick: bool, B: int):
         "rloo",
         2 if quick else 8,
         prompts,
-        goal=1 if quick else 2,
     )

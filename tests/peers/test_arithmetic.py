@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import arithmetic
 import torch_ops
 from gradient_file import load
+from limits import NETWORKS
 from ours import Hardgrad
 from peers import environment
 from problem import problem
@@ -103,3 +104,7 @@ def test_samples_with_the_same_choices_are_counted_once(files):
     counted = arithmetic.flops(file, model, "rloo", row.samples)
     file = replace(file, choices=file.choices * 0)
     assert arithmetic.flops(file, model, "rloo", row.samples) < 0.8 * counted
+
+
+def test_every_network_of_the_limits_has_a_row(tmp_path):
+    assert set(NETWORKS) <= {(row.name, row.estimator) for row in rows(tmp_path, False)}

@@ -70,7 +70,12 @@ def clip(a, low=None, high=None):
 
 def gather(a, index):
     """a [..., S], index [...] -> the chosen entries [...]."""
-    return a.gather(-1, index[..., None])[..., 0]
+    return take(a, index[..., None])[..., 0]
+
+
+def take(a, index):
+    """a [..., S], index [..., n] -> the chosen entries [..., n]."""
+    return a.gather(-1, index)
 
 
 def pad(a, before, after, axis=1):
@@ -115,7 +120,7 @@ def gru(p, name, a, h):
 
 
 def bernoulli(p):
-    return torch.bernoulli(p)
+    return torch.rand(p.shape).lt_(p)  # torch.bernoulli takes three times as long
 
 
 def uniform(*shape):

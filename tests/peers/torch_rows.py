@@ -1,4 +1,4 @@
-"""One row of the benchmark in PyTorch: `plain`, `tuned` or `compiled` (plain by torch.compile)."""
+"""One row of the benchmark in PyTorch: `plain`, `tuned` or `compiled` (by torch.compile: the expert's code, or the plain one)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 
 import torch
 
+import expert
 import torch_ops
 import tuned
 from problem import pool_of
@@ -28,15 +29,20 @@ def about():
         "library": "torch",
         "version": torch.__version__.split("+")[0],
         "sgemm": sgemm_rate(),
+        "mkl": torch.backends.mkl.is_available(),
         "kernels": torch.__config__.show().split("CPU capability usage: ")[1].split()[0],
     }
 
 
 class Row:
     def __init__(self, form, p, data, network, module, asked):
-        if form == "tuned":
-            written = getattr(tuned, network.__name__)
-            network = lambda _, *arguments: written(*arguments)
+        name, self.differentiated = network.__name__, True
+        if form != "plain" and name in expert.NETWORKS:
+            network, data = expert.NETWORKS[name], expert.PREPARE[name](p, data)
+        elif form != "plain" and name in expert.GRADIENTS:
+            network, self.differentiated = expert.GRADIENTS[name], False
+        elif form == "tuned":
+            network = lambda _, *arguments: getattr(tuned, name)(*arguments)
         self.p = {k: torch.tensor(v).requires_grad_() for k, v in p.items()}
         self.data = {k: v if isinstance(v, (int, float)) else torch.tensor(v) for k, v in data.items()}
         K, estimator = asked["samples"], asked["estimator"]
@@ -57,9 +63,16 @@ class Row:
         if self.batch:
             chosen = torch.randint(self.examples, (self.batch,))
             data = data | {k: v[chosen] for k, v in self.pool.items()}
+        if not self.differentiated:
+            return self.assign(data)
         self.loss(self.p, data).backward()
         if self.batch:
             self.optimizer.step()
+
+    @torch.no_grad()
+    def assign(self, data):
+        for name, gradient in self.loss(self.p, data).items():
+            self.p[name].grad = gradient
 
     def stepped(self):
         """The parameters after one step of the optimiser along the last gradient."""

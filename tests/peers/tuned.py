@@ -122,36 +122,6 @@ def translator(p, data, K, estimator):
     return enumerated(torch_ops, estimator, torch.stack(scores)[:, :, 0], loss, B)
 
 
-def memory_reader(p, data, K, estimator):
-    story, place, mask = data["story"], data["story_place"], data["mask"]
-    B, N = mask.shape
-    hops = sum(k.startswith("memory.") for k in p) - 1
-    hard = estimator in ("reinforce", "rloo")
-    # All tables side by side: one look-up and one weighting for all hops.
-    tables = torch.stack([p[f"memory.{k}.weight"] for k in range(hops + 1)], 1)  # [V, hops + 1, D]
-    ages = torch.stack([p[f"temporal.{k}.weight"] for k in range(hops + 1)], 1)
-    words = F.embedding(story, tables.flatten(1)).view(*story.shape, hops + 1, -1)
-    memory = torch.einsum("bnwkd,bnwd->bnkd", words, place)
-    memory = memory + F.embedding(data["age"], ages.flatten(1)).view_as(memory) * mask[:, :, None, None]
-    memory = memory.unbind(2)
-    u = (F.embedding(data["question"], p["memory.0.weight"]) * data["question_place"]).sum(1)[:, None]  # [B, 1, D]
-    gone = torch.where(mask.bool(), 0.0, float("-inf"))
-    if not hard and estimator != "soft":
-        return plain.memory_tree(torch_ops, p, memory, u[:, 0], gone, data["answer"], hops, estimator)
-    log_prob = 0
-    for k in range(hops):
-        log_p = F.log_softmax(torch.bmm(u, memory[k].transpose(1, 2)) + gone[:, None], 2)  # [B, 1 or K, N]
-        if hard:
-            choice = data["choices"][k].view(B, K, 1)
-            log_prob = log_prob + log_p.expand(B, K, N).gather(2, choice).flatten()
-            u = u + F.embedding(data["places"][k], memory[k + 1].flatten(0, 1)).view(B, K, -1)
-        else:
-            u = u + torch.bmm(log_p.exp(), memory[k + 1])
-    label = data["answer"][:, None].expand(u.shape[:2]).reshape(-1)
-    loss = Classify.apply(u.flatten(0, 1), p["answer.weight"], None, label)
-    return sampled(torch_ops, estimator, log_prob, loss, K) if hard else loss.mean()
-
-
 def glimpse_reader(p, data, K, estimator):
     pixels, table = data["pixels"], data["table"]
     (B, cells), T = (len(pixels), len(table)), data["glimpses"]

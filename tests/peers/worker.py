@@ -1,8 +1,8 @@
-"""Networks in PyTorch or JAX, in a separate process: `worker.py torch|jax`. It first reports its version. Each line on its input is
+"""Networks in PyTorch or JAX, in a separate process: `worker.py torch|jax|pyro|numpyro`. It first reports its version. Each line on its input is
 a request in JSON; the answer is a line in JSON, too.
 
 {"load": {...}} prepares a row in one form and answers with the relative difference (norms) between its gradient and the file's, the
-seconds of compilation, the memory of the first gradient, and its needed products. A form that fails answers {"failed": reason}.
+seconds of compilation, the memory of the first gradient, and its needed products and functions. A form that fails answers {"failed": reason}.
 {"time": n, "form": ...} answers with the processor seconds of n gradients. {"drop": form} frees the row. In rows with noise, the
 difference is between the mean and the exact gradient in the file, in units of five standard errors, times the tolerance. With a second
 file, this is the network that is compared: a small one, or one batch of a row of training. Rows of training also compare the parameters after a step."""
@@ -16,6 +16,7 @@ import os
 import resource
 import sys
 import time
+from dataclasses import asdict
 
 import numpy as np
 
@@ -76,11 +77,13 @@ def make(library, asked, path):
 
 
 def answer(library, asked):
-    from arithmetic import flops
+    from arithmetic import needed
 
     paths = asked["paths"]
     file, row = make(library, asked, paths[0])
-    needed = flops(file, asked["model"], asked["estimator"], asked["samples"])
+    products, functions = [], 0
+    if not asked["training"]:  # its file has all of the data
+        products, functions = needed(file, asked["model"], asked["estimator"], asked["samples"])
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as refs:
         refs.write("5")  # reset the peak memory
@@ -102,12 +105,13 @@ def answer(library, asked):
     started = processor_seconds()
     row.gradient()
     once = processor_seconds() - started
-    compiled = asked["form"] in ("compiled", "jit")
+    compiled = asked["compiles"]
     return row, {
         "difference": differs,
         "compile_seconds": max(0.0, first - once) if compiled else None,
-        "bytes": None if compiled or asked["form"] == "tuned" else most,
-        "flops": needed,
+        "bytes": most if asked["form"] == "plain" else None,
+        "products": [asdict(product) for product in products],
+        "functions": functions,
     }
 
 
