@@ -61,7 +61,6 @@ class DigitTask : public Task {
   virtual Batch drawn(Split split, const std::vector<int>& indices, Key key) const = 0;
 
   const LabelledImages& of(Split split) const { return of_split_[static_cast<std::size_t>(split)]; }
-  LabelledImages& of(Split split) { return of_split_[static_cast<std::size_t>(split)]; }
   /// The id of an image, unique over all splits.
   std::uint32_t id_of(Split split, int index) const;
   /// ": N images of HxW to train, N held out, N to test"

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <mutex>
 #include <numeric>
 
 #include "core/random/randomness.hpp"
@@ -67,15 +69,16 @@ struct Config {
 
 /// Field: reals "image" [B, H, W] of zeros and ones. A grey value v becomes 1 with probability v / 255, drawn once from the
 /// example's id (static) or anew in every training epoch (dynamic); or it becomes 1 if v / 255 exceeds a threshold. Bits that
-/// do not change take the place of the greys: only training images with dynamic bits stay grey.
+/// do not change are kept, a byte each, from the first batch with their image.
 class Images final : public DigitTask {
  public:
   Images(const Config& config, Key key)
       : DigitTask(read(config.digits, key), config.digits.limit, key / "bits"),
         binarise_(config.binarise),
+        threshold_(config.threshold),
         bound_samples_(config.bound_samples) {
     for (auto split : {Split::train, Split::heldout, Split::test})
-      if (fixed(split)) keep_bits(split, config.threshold);
+      if (fixed(split)) kept_[static_cast<std::size_t>(split)] = Kept(of(split).images);
     const auto& train = of(Split::train).images;
     provenance_ +=
         fmt::format("{}, binarisation {}", counts("images", train.rows, train.cols), name_of(binarise_, binarisations));
@@ -99,17 +102,27 @@ class Images final : public DigitTask {
     return random.uniform({.example = id, .index = static_cast<std::uint32_t>(pixel)}) < grey / 255.0;
   }
 
-  void keep_bits(Split split, double threshold) {
-    auto& images = of(split).images;
+  struct Kept {
+    Kept() = default;
+    explicit Kept(const IdxImages& images)
+        : bits(std::make_unique_for_overwrite<std::uint8_t[]>(images.pixels.size())), drawn(new std::once_flag[images.count]) {}
+    std::unique_ptr<std::uint8_t[]> bits;     ///< of the images drawn so far
+    std::unique_ptr<std::once_flag[]> drawn;  ///< of each image
+  };
+
+  /// The bits of an image, drawn by the first thread that asks for it.
+  const std::uint8_t* kept_bits(Split split, int index, std::uint32_t id) const {
+    const auto& images = of(split).images;
+    const auto& kept = kept_[static_cast<std::size_t>(split)];
     const std::size_t size = images.rows * images.cols;
-    KeyedRandomness random(key_);
-    for (std::size_t i = 0; i < images.count; ++i)
-      for (std::size_t p = 0; p < size; ++p) {
-        const auto grey = images.image(i)[p];
-        const bool bit = binarise_ == Binarise::thresholded ? grey / 255.0 > threshold
-                                                            : draw(grey, random, id_of(split, static_cast<int>(i)), p);
-        images.pixels[i * size + p] = static_cast<char>(bit ? 255 : 0);
-      }
+    const auto* grey = images.image(index);
+    auto* bits = kept.bits.get() + index * size;
+    std::call_once(kept.drawn[index], [&] {
+      KeyedRandomness random(key_);
+      for (std::size_t p = 0; p < size; ++p)
+        bits[p] = binarise_ == Binarise::thresholded ? grey[p] / 255.0 > threshold_ : draw(grey[p], random, id, p);
+    });
+    return bits;
   }
 
   Batch drawn(Split split, const std::vector<int>& indices, Key key) const override {
@@ -119,19 +132,22 @@ class Images final : public DigitTask {
     Array<double> bits = zeros<double>({indices.size(), images.rows, images.cols});
     for (std::size_t b = 0; b < indices.size(); ++b) {
       const auto id = batch.id.emplace_back(id_of(split, indices[b]));
-      const auto* from = images.image(indices[b]);
       const auto to = row_of(bits, b);
-      if (fixed(split))
-        std::transform(from, from + to.size(), to.begin(), [](std::uint8_t bit) { return bit & 1; });
-      else
-        for (std::size_t p = 0; p < to.size(); ++p) to[p] = draw(from[p], random, id, p);
+      if (fixed(split)) {
+        std::copy_n(kept_bits(split, indices[b], id), to.size(), to.begin());
+        continue;
+      }
+      const auto* grey = images.image(indices[b]);
+      for (std::size_t p = 0; p < to.size(); ++p) to[p] = draw(grey[p], random, id, p);
     }
     batch.reals = {{"image", std::move(bits)}};
     return batch;
   }
 
   Binarise binarise_;
+  double threshold_;
   int bound_samples_;
+  std::array<Kept, 3> kept_;  // by split
 };
 
 const TaskEntry entry = {
