@@ -21,6 +21,7 @@ from .studies import Study, answered, command, explored, slug, stage
 
 _FIGURES = ("metric_curves", "bias_variance", "variance_over_training")
 _UNTRAINED = ("bias_variance", "variance_against_samples", "bias_against_temperature")
+_RANKED = 60  # estimators in the ranking of a network and in the figure of its scores
 _DRAWN = 12  # estimators in these figures, the best ones: as many as there are colours
 _EXPLORED = ("relative bias", "squared bias", "variance", "variance × rows")
 
@@ -381,7 +382,7 @@ def network_page(site: Site, network: Network, put: Callable[[Figure, str], str]
         parts += [
             f'<h2 id="{escape(study.name)}">{escape(title)}</h2>',
             *_deeper(findings_part(result, "half")),
-            *_deeper(ranking_part(result, part, half, 1, 60)),
+            *_deeper(ranking_part(result, part, half, 1, _RANKED)),
             *_deeper(cautions_part(result)),
         ]
         if np.isfinite(frame["share"]).any():
@@ -395,7 +396,7 @@ def network_page(site: Site, network: Network, put: Callable[[Figure, str], str]
         if np.nanmax(frame["share"].fillna(1)) > 0:
             parts += _deeper(
                 [
-                    *figures_part(result, "half", ("final_scores",), put),
+                    *figures_part(result, "half", ("final_scores",), put, _RANKED),
                     *figures_part(best, "half", _FIGURES, put)[1:],
                 ]
             )
