@@ -33,8 +33,9 @@ GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t 
     for (; n > 0 && first[n - 1] == -INFINITY; --n) first[n - 1] = 0;
     for (std::size_t s = 0; s < n; ++s)
       if (!std::isfinite(first[s]))
-        throw UsageError(fmt::format("logits: entry {} is {}: logits are finite, or -inf at the end for missing options",
-                                     place(cell * options + s), first[s]));
+        throw UsageError(
+            fmt::format("logits: entry {} is {}: logits are finite, {}", place(cell * options + s), first[s],
+                        first[s] == -INFINITY ? "and missing options (-inf) are the last" : "or -inf for missing options"));
     if (n == 0) throw UsageError(fmt::format("logits: all options of entry {} are -inf", place(cell * options)));
     if (static_cast<int>(n) < subset_size)
       throw UsageError(

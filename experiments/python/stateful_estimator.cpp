@@ -25,8 +25,10 @@ bool alike(const Structure& a, const Structure& b) {
 std::string in_words(const Structure& structure) {
   std::string words;
   for (const auto& site : structure.sites)
-    words += fmt::format("{}{} columns of {} options and a state of {}", words.empty() ? "" : ", ", site.columns, site.options,
-                         site.state_width);
+    words +=
+        fmt::format("{}{} columns of {} options{} at most {} times with a state of {}", words.empty() ? "" : ", ", site.columns,
+                    site.options, site.subset_size > 1 ? fmt::format(" (subsets of {})", site.subset_size) : "", site.times,
+                    site.state_width);
   return words;
 }
 

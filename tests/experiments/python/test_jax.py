@@ -136,3 +136,34 @@ def test_refused_logits_and_losses():
         hardgrad.jax.expectation(jnp.zeros((2, 3), jnp.int32), None, seed=1)
     with pytest.raises(hardgrad.UsageError, match=r"losses of shape \[\], expected \[4\]"):
         hardgrad.jax.expectation(LOGITS[0], lambda z: z.sum(), seed=1)
+
+
+def test_seeds_may_be_keys():
+    f = lambda z: z[:, 0, 0]
+    draw = lambda seed: hardgrad.jax.expectation(LOGITS[0], f, seed=seed)
+    for key in jax.random.key(3), jax.random.PRNGKey(3):
+        assert draw(key) == draw(jax.random.bits(key)) == jax.jit(draw)(key)
+    for seed, said in ((-1, "got -1"), (1 << 32, "got 4294967296"), (0.5, "got float"), (np.zeros(3, int), "shape .3.")):
+        with pytest.raises(hardgrad.UsageError, match=said):
+            draw(seed)
+
+
+def test_errors_outside_of_jit_are_the_packages():
+    missing = jnp.array([[-jnp.inf, 0.0, 1.0]])
+    f = lambda z: z[:, 0, 0]
+    with pytest.raises(hardgrad.UsageError, match="under JAX no option may be missing"):
+        hardgrad.jax.expectation(missing, f, seed=1)
+    with pytest.raises(hardgrad.UsageError, match="entry .* is -inf"):
+        jax.grad(lambda x: hardgrad.jax.expectation(x, f, seed=1))(missing)
+    with pytest.raises(hardgrad.NotFinite, match="the loss of row 0 is nan"):
+        hardgrad.jax.expectation(LOGITS[0], lambda z: z[:, 0, 0] * jnp.nan, seed=1)
+
+
+@pytest.mark.parametrize("shape, losses", [((0, 2), []), ((2, 0), [2.0, 3.0])])
+@pytest.mark.parametrize("bits", [False, True])
+def test_a_batch_without_examples_or_columns(shape, losses, bits):
+    f = lambda z, example: z.sum(tuple(range(1, z.ndim))) + 2 + example
+    value = lambda x: hardgrad.jax.expectation(x, f, seed=1, bits=bits)
+    logits = jnp.zeros(shape if bits else (*shape, 3))
+    assert value(logits).tolist() == jax.jit(value)(logits).tolist() == losses
+    assert jax.grad(lambda x: value(x).sum())(logits).shape == logits.shape

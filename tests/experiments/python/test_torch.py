@@ -336,6 +336,12 @@ def test_networks_of_estimators_learn():
     assert noise() < 0.5 * before
 
 
+def backward_inside(z):
+    losses = z[:, 0, 0] + 0
+    losses.sum().backward()
+    return losses
+
+
 @pytest.mark.parametrize(
     "logits, f, named, said",
     [
@@ -359,11 +365,76 @@ def test_networks_of_estimators_learn():
         (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"takes": "both"}, "takes is"),
         (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"state": torch.zeros(2, 2)}, r"state has shape \[2, 2\]; it is \[numbers\]"),
         (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"estimator": "rlo"}, "unknown estimator"),
+        (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"estimator": None}, "or as an Estimator; got NoneType"),
+        (
+            torch.tensor([np.inf, 0.0]),
+            lambda z: z[:, 0, 0],
+            {},
+            r"entry \[0\] is inf: logits are finite, or -inf for missing options",
+        ),
+        (torch.zeros(0, 3), None, {}, r"logits have shape \[0, 3\]"),
+        (torch.zeros(2, 3), backward_inside, {"estimator": "st_gumbel"}, "f differentiated its losses"),
     ],
 )
 def test_refusals(logits, f, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):
         expectation(logits, f, **named)
+
+
+def test_a_learner_names_the_sites_that_it_was_made_for():
+    estimator = hardgrad.torch.Estimator("nvil", {"a": hardgrad.torch.Site(3, times=2)})
+    said = "1 columns of 3 options at most 2 times .* cannot be used with 1 columns of 3 options at most 5 times"
+    with pytest.raises(hardgrad.UsageError, match=said):
+        with hardgrad.torch.episode(2, {"a": hardgrad.torch.Site(3, times=5)}, estimator):
+            pass
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_inference_mode(spec):
+    weight = torch.tensor([1.0, 2.0, 4.0])
+    f = lambda z: (z * weight).sum((1, 2))
+    logits = torch.tensor([[0.1, 0.2, 0.3], [0.5, -0.2, 0.0]])
+    value = expectation(logits, f, spec, seed=3)
+    with torch.inference_mode():
+        within, scaled = logits + 0, weight + 0  # made in this mode
+        assert torch.equal(expectation(within, lambda z: (z * scaled).sum((1, 2)), spec, seed=3), value)
+    assert torch.equal(expectation(within, f, spec, seed=3), value)
+    network = lambda e, given: e.cost((e.choose("a", given).weights * weight).sum((1, 2)))
+
+    def episode(given):
+        return hardgrad.torch.episode(2, {"a": hardgrad.torch.Site(3)}, spec, seed=3).run(lambda e: network(e, given))
+
+    if spec not in ("arsm", "disarm_tree"):  # these need more of their sites
+        value = episode(logits)
+        with torch.inference_mode():
+            assert torch.equal(episode(within), value)
+        assert torch.equal(episode(within), value)
+
+
+@pytest.mark.parametrize("bits", [False, True])
+@pytest.mark.parametrize("spec", ["rloo", "st_gumbel", "exact"])
+def test_a_batch_without_examples_or_columns(spec, bits):
+    last = () if bits else (3,)
+    f = lambda z, example: z.sum(tuple(range(1, z.dim()))) + theta * (1 + example)
+    theta = torch.tensor(2.0, requires_grad=True)
+    for shape, losses in ((0, 2), []), ((2, 0), [2.0, 4.0]):
+        logits = torch.zeros(*shape, *last, requires_grad=True)
+        value = expectation(logits, f, spec, bits=bits)
+        assert value.tolist() == losses
+        value.sum().backward()
+        assert logits.grad.shape == logits.shape
+    assert theta.grad == 3
+
+
+def test_objects_show_what_they_are():
+    episode = hardgrad.torch.episode(2, {"a": hardgrad.torch.Site(3)}, "rloo[samples=4]", seed=1)
+    assert repr(episode) == "Episode(rloo[samples=4], 2 examples, sites: a)"
+    with episode as e:
+        choice = e.choose("a", torch.zeros(2, 3))
+        assert repr(choice) == "Choice(options of shape [8, 1], 8 rows, rloo[samples=4])"
+        e.cost(choice.options[:, 0].float())
+        assert repr(e) == "Run(rloo[samples=4], 1 choice)"
+    assert "expected_loss=tensor(" in repr(e)
 
 
 def test_losses_that_are_no_numbers():

@@ -105,6 +105,9 @@ class Measured:
             )
         return float(numbers[name])
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.numbers]
+
 
 class Comparison:
     """The figures of all estimators; `print` shows them as a table. `result["rebar"]` are those of
@@ -209,6 +212,10 @@ class Comparison:
 
     def __str__(self) -> str:
         return table(self)
+
+    def __repr__(self) -> str:
+        """The table, also as the last line of a notebook's cell."""
+        return str(self)
 
     def to_xarray(self, step: int = 0) -> xarray.Dataset:
         """The layout of a result (results/README.md): a run for each estimator. `hardgrad.analysis`

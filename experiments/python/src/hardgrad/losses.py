@@ -39,9 +39,11 @@ class Logits:
         self.count: Ints = count_options(self.value, self.rank)  #: [E, D] options of each choice
 
 
-def check_axes(shape: tuple[int, ...]) -> None:
-    """UsageError unless this is a shape of logits."""
-    if len(shape) not in (1, 2, 3) or 0 in shape:
+def check_axes(shape: tuple[int, ...], empty: bool = False) -> None:
+    """UsageError unless this is a shape of logits. empty: a batch may be without examples or
+    columns."""
+    filled = shape[2:] if empty and len(shape) == 3 else shape
+    if len(shape) not in (1, 2, 3) or 0 in filled:
         raise UsageError(
             f"logits have shape {list(shape)}; they are [options], [columns, options] or "
             "[examples, columns, options]"

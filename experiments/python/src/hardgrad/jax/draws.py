@@ -50,15 +50,13 @@ class Draws:
             jax.ShapeDtypeStruct((rows, columns, picks) if picks else (rows, columns), jnp.int32),
             jax.ShapeDtypeStruct((rows,), jnp.int32),
         )
-        return jax.pure_callback(self._options, shapes, logits, seed, vmap_method="sequential")
+        return _called(self._options, shapes, logits, seed)
 
     def estimate(self, logits: Array, losses: Array, seed: Array) -> Any:
         """The value [E], the gradient at the logits [E, D, S] and the weights of the losses [R]."""
         _, shape, dtype, _ = self.key
         shapes = tuple(jax.ShapeDtypeStruct(of, dtype) for of in (shape[:1], shape, (self.rows,)))
-        return jax.pure_callback(
-            self._estimate, shapes, logits, losses, seed, vmap_method="sequential"
-        )
+        return _called(self._estimate, shapes, logits, losses, seed)
 
     def _options(self, logits: Any, seed: Any) -> Any:
         _, run = self._drawn(logits, seed, None)
@@ -92,6 +90,18 @@ class Draws:
                 f"{self.key[0]} runs {len(run[2])} rows instead of {self.rows}: under JAX no "
                 "logit may be -inf"
             )
+
+
+def _called(callback: Any, shapes: Any, *given: Array) -> Any:
+    """The callback's result. Outside of `jax.jit` its error is raised instead of JAX's."""
+    try:
+        found = jax.pure_callback(callback, shapes, *given, vmap_method="sequential")
+        traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(found))
+        return found if traced else jax.block_until_ready(found)
+    except jax.errors.JaxRuntimeError:
+        if not _errors:
+            raise
+        raise _errors.pop() from None
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def expectation(
         [R], the position of each row's example. Returns losses [R]. Called once, for all rows.
     estimator: one with hard choices that runs the network once and learns nothing: score functions,
         coupled samples, sets without replacement, enumerations.
-    seed: a whole number below 2^32, which may be traced, e.g. `jax.random.bits(key)`.
+    seed: a whole number below 2^32 or a key of `jax.random`; both may be traced.
     takes: "options": f is a function of options [R, D] (int32) instead.
     subset: every choice picks so many of its options, as in `hardgrad.torch.expectation`.
 
@@ -49,12 +49,18 @@ def expectation(
         raise UsageError(f"logits are {logits.dtype}: they must be of float32 or float64")
     if bits:
         logits = jnp.stack([jnp.zeros_like(logits), logits], -1)
-    check_axes(logits.shape)
+    check_axes(logits.shape, empty=True)
+    if not isinstance(logits, jax.core.Tracer) and not np.isfinite(np.asarray(logits)).all():
+        raise UsageError("logits: an entry is not finite: under JAX no option may be missing")
     picks = check_subset(subset, logits.shape[-1], bits)
+    number = _number(seed)
     batched, shaped = logits.ndim == 3, logits.reshape((1,) * (3 - logits.ndim) + logits.shape)
-    draws = Draws(estimator, shaped.shape, np.dtype(logits.dtype), picks)
-    number = jnp.asarray(seed, jnp.uint32)
-    options, example = draws.options(jax.lax.stop_gradient(shaped), number)
+    if 0 in shaped.shape:  # no examples, or no choices: nothing is drawn
+        example = jnp.arange(len(shaped), dtype=jnp.int32)
+        options = jnp.zeros((*shaped.shape[:2], *(picks,) * (picks > 0)), jnp.int32)
+    else:
+        draws = Draws(estimator, shaped.shape, np.dtype(logits.dtype), picks)
+        options, example = draws.options(jax.lax.stop_gradient(shaped), number)
     choice = options
     if takes == "weights" and not bits:
         choice = jax.nn.one_hot(options, logits.shape[-1], dtype=logits.dtype)
@@ -67,8 +73,27 @@ def expectation(
             f"f returned losses of shape {list(losses.shape)}, expected "
             f"{list(example.shape)}: one for each row"
         )
+    if 0 in shaped.shape:
+        return losses.astype(logits.dtype) + shaped.sum((1, 2))
     value = _estimate(draws, shaped, losses.astype(logits.dtype), number, example)
     return value if batched else value[0]
+
+
+def _number(seed: Any) -> Array:
+    """The seed as a number; of a key, one that it draws."""
+    if isinstance(seed, (int, np.integer)) and not 0 <= seed < 1 << 32:
+        raise UsageError(f"seed is a whole number below 2^32, got {seed}")
+    given = seed if isinstance(seed, jax.Array) else jnp.asarray(np.asarray(seed))
+    if jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.ndim == 0:
+        return jax.random.bits(given)
+    if given.dtype == jnp.uint32 and given.shape == (2,):  # a key of before JAX had a type for it
+        return jax.random.bits(given)
+    if given.ndim or not jnp.issubdtype(given.dtype, jnp.integer):
+        raise UsageError(
+            "seed is a whole number below 2^32 or a key of jax.random, got "
+            f"{given.dtype} of shape {list(given.shape)}"
+        )
+    return given.astype(jnp.uint32)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

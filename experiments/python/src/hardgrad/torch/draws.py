@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
+from .._core import UsageError
 from ..gradients import Counted, EstimatorCache
 from .tensors import AS_IS, Slope
 
@@ -99,6 +100,11 @@ def held(estimator: Given, dtype: torch.dtype) -> _core.Estimator:
     if isinstance(estimator, Module):
         estimator.ready(dtype)
         return estimator._held
+    if not isinstance(estimator, str):
+        raise UsageError(
+            'an estimator is given by name, such as "rloo[samples=4]", or as an Estimator; got '
+            f"{type(estimator).__name__}"
+        )
     return _core.Estimator(estimator) if _here.meter is None else _here.meter.estimator(estimator)
 
 

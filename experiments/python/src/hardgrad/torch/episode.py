@@ -22,6 +22,7 @@ from .tensors import (
     drawn_seed,
     eager,
     fetched,
+    normal,
     of_core,
     one_hot,
     sent,
@@ -87,6 +88,12 @@ class Choice:
         self._dtype = dtype
         self._spec = spec
 
+    def __repr__(self) -> str:
+        of = self._weights if self._options is None else self._options
+        kind = "weights" if self._options is None else "options"
+        shape = [] if of is None else list(of.shape)
+        return f"Choice({kind} of shape {shape}, {len(self.example)} rows, {self._spec})"
+
     @property
     def options(self) -> Tensor:
         """[R', D] the options chosen ([R', D, k] those of subsets, ascending). UsageError if the
@@ -140,6 +147,11 @@ class Run:
             bool
         ] = []  # whether a later tensor depends on them; unknown where nothing was differentiated
         self._pulled = False
+
+    def __repr__(self) -> str:
+        made = len(self._places) - 1
+        known = "" if self._expected is None else f", expected_loss={self._expected!r}"
+        return f"Run({self._spec}, {made} choice{'' if made == 1 else 's'}{known})"
 
     @property
     def expected_loss(self) -> Tensor:
@@ -234,7 +246,7 @@ class Run:
         sum of all its costs."""
         place = len(self._places) - 1 if after is None else after.place
         rows, example = self._places[place]
-        given = _Input(check_losses(losses, rows).to(self._dtype), example, None)
+        given = _Input(normal(check_losses(losses, rows)).to(self._dtype), example, None)
         self._asking.cost(*fetched([given.tensor], self._dtype), place, self._pull(given))
         self.device, self._paid = losses.device, True
         self._given.append(given)
@@ -291,7 +303,7 @@ class Run:
                 f"{what} have shape {list(logits.shape)}; they are [rows, options] or [rows, "
                 "columns, options]"
             )
-        return logits.to(self._dtype)
+        return normal(logits).to(self._dtype)
 
 
 class Episode:
@@ -318,6 +330,10 @@ class Episode:
         self._given: list[_Input] = []
         self._block: Any = None
         self._runs: list[Run] = []
+
+    def __repr__(self) -> str:
+        sites = ", ".join(site[0] for site in self._sites)
+        return f"Episode({self._estimator.spec}, {self._examples} examples, sites: {sites})"
 
     @eager
     def run(self, network: Callable[[Run], Any]) -> Tensor:

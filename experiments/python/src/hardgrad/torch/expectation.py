@@ -29,6 +29,7 @@ from .tensors import (
     drawn_seed,
     eager,
     fetched,
+    normal,
     of_core,
     once,
     one_hot,
@@ -87,14 +88,16 @@ def expectation(
     check_takes(takes)
     check_logits(logits)
     dtype = of_core(logits.dtype)
-    wide = logits.to(dtype)  # sums of gradients are in core's precision
+    wide = normal(logits).to(dtype)  # sums of gradients are in core's precision
     inputs = [wide] if state is None else [wide, _tensor(state)]
     numbers, *seen = fetched(inputs, dtype)
     asked = LogitLayout(numbers, bits)
     values = asked.numbers
-    check_axes(values.shape)
+    check_axes(values.shape, empty=True)
     picks = check_subset(subset, values.shape[-1], bits)
     batched = values.ndim == 3
+    if values.size == 0:  # no examples, or no choices: nothing is drawn
+        return _nothing_drawn(f, takes, wide, asked, logits.dtype, picks)
     held, learning = draws.held(estimator, dtype), draws.learns_now(estimator)
     loss = _Loss(f, takes, batched, wide, held.spec, asked, logits.dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
@@ -134,6 +137,26 @@ def expectation(
     return result if batched else result[0]
 
 
+def _nothing_drawn(
+    f: Callable[..., Tensor],
+    takes: Takes,
+    wide: Tensor,
+    asked: LogitLayout,
+    dtype: torch.dtype,
+    picks: int,
+) -> Tensor:
+    """[E] the losses of E examples without choices, which do not depend on the logits."""
+    examples, columns = asked.numbers.shape[:2]
+    value = wide.sum(tuple(range(1, wide.dim())))
+    if examples == 0:
+        return value
+    loss = _Loss(f, takes, True, wide, "", asked, dtype)
+    loss(
+        np.zeros((examples, columns, *(picks,) * (picks > 0)), np.int64), np.arange(examples), False
+    )
+    return value + loss.runs[0]
+
+
 class _RelaxedPullback:
     """The weights of a relaxed run, and the way from a slope in them to the gradient at the logits,
     once the estimate is drawn."""
@@ -143,6 +166,10 @@ class _RelaxedPullback:
         self.drawn: Any = None
 
     def __call__(self, slope: Any) -> Any:
+        if self.drawn is None:
+            raise UsageError(
+                "f differentiated its losses: it returns them, and the estimator differentiates"
+            )
         gradient = self.drawn.through_weights(self.run, self.asked.at_weights(slope, self.example))
         return self.asked.at_logits(gradient.reshape(self.asked.numbers.shape))
 
@@ -213,8 +240,11 @@ class _Loss:
         self, weights: Any, example: Any, differentiable: bool
     ) -> tuple[Any, Optional[Callable[[Any], Any]]]:
         z, row = sent([self.asked.weights(weights, example), example], self.logits.device)
-        if not differentiable:
-            return self._numbers(self._losses(z.to(self.dtype), row)), None
+        inference = torch.is_inference_mode_enabled()
+        if inference or not differentiable:
+            value = self._numbers(self._losses(z.to(self.dtype), row))
+            # Nobody can ask for the gradient.
+            return value, (lambda cotangent: np.zeros_like(weights)) if differentiable else None
         with torch.enable_grad():
             self.pullbacks.append(_RelaxedPullback(len(self.runs), self.asked, z, example))
             z = _Weights.apply(self.logits, self.pullbacks[-1])

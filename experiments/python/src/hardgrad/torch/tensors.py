@@ -144,6 +144,13 @@ def check(tensor: Tensor, what: str) -> None:
         )
 
 
+def normal(tensor: Tensor) -> Tensor:
+    """The tensor; a copy if it was made in inference mode, which is over: autograd keeps no such
+    tensor."""
+    over = tensor.is_inference() and not torch.is_inference_mode_enabled()
+    return tensor.clone() if over else tensor
+
+
 def of_core(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which core computes for users' numbers: float32 for shorter ones."""
     return torch.float64 if dtype == torch.float64 else torch.float32
