@@ -117,7 +117,8 @@ def _excerpts(result: Result, at: str | int) -> Callable[[str, int], Result]:
     def of(name: str, most: int) -> Result:
         if len(every) <= most:
             return result
-        labels, words = foremost(result, at)[:most], f"the best {most} of {len(every)} settings"
+        labels = foremost(result, most, at)
+        words = f"the best {len(labels)} of {len(every)} settings"
         if name in _PARAMETERS:
             families = {family_of(label, _PARAMETERS[name]) for label in labels}
             labels = [one for one in every if family_of(one, _PARAMETERS[name]) in families]

@@ -302,15 +302,16 @@ def _in_order(frame: pd.DataFrame) -> Iterator[np.ndarray]:
         yield part.to_numpy()[np.argsort(again, kind="stable")]
 
 
-def foremost(result: Result, at: str | int = "first") -> list[str]:
-    """The labels of all settings: those that are first of a network (`leading`) before those that
-    are second, and so on."""
+def foremost(result: Result, most: int, at: str | int = "first") -> list[str]:
+    """The labels of at most so many settings, but of the first of each network (`leading`): those
+    that are first before those that are second, and so on."""
     frame = table(result, at)
     labels, places = [label for *_, label in keys_of(result, frame)], dict[str, int]()
     for rows in _in_order(frame):
         for place, row in enumerate(rows):
             places[labels[row]] = min(place, places.get(labels[row], place))
-    return sorted(places, key=lambda label: places[label])
+    firsts = sum(place == 0 for place in places.values())
+    return sorted(places, key=lambda label: places[label])[: max(most, firsts)]
 
 
 def with_labels(result: Result, labels: Collection[str], part: str) -> Result:

@@ -266,8 +266,8 @@ template <class T>
 void require_groups(const char* operation, Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column) {
   if (D == 0 || group.size() * D != column.size() || x.rows() % D != 0)
     throw Bug(std::string(operation) + ": groups and columns do not match");
-  require_indices("pick_in_groups (group)", group, 0, x.rows() / D);
-  require_indices("pick_in_groups (column)", column, 0, x.cols());
+  require_indices(operation, group, 0, x.rows() / D);
+  require_indices(operation, column, 0, x.cols());
 }
 
 }  // namespace

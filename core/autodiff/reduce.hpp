@@ -11,7 +11,7 @@ namespace hardgrad {
 /// sum_i weight[i] x[i] over all entries -> [1, 1]; accumulated in double.
 template <class T>
 Var<T> weighted_sum(Var<T> x, std::span<const double> weight);
-/// The same in T, of weights in memory of the tape (scratch).
+/// The same with weights of type T, in memory of the tape (scratch).
 template <class T>
 Var<T> inner_product(Var<T> x, std::span<const T> weight);
 /// weight * sum of all entries -> [1, 1]; accumulated in double.

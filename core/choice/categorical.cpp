@@ -84,8 +84,8 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
   std::vector<int> option(rows.size() * D);
   const auto log_p = this->log_p().value();
   const std::size_t S = log_p.cols;
-  std::span<double> p;  // for all asking rows, if these have few columns
-  if (D < fewest_columns) {
+  std::span<double> p;  // of all asking rows, unless columns are drawn together
+  if (D < fewest_columns || S > most_options) {
     p = logits_.tape->template scratch<double>(log_p.size());
     std::copy_n(log_p.data, log_p.size(), p.data());
     kernels::exp_all(p.data(), p.data(), p.size());

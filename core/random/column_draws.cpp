@@ -13,8 +13,7 @@ namespace hardgrad {
 namespace {
 
 constexpr std::size_t columns_at_once = 256;  // columns at a time
-constexpr std::size_t most = 15;              // options
-constexpr float margin = 1e-5f;               // above the error of a sum in float: most * 2e-7, and 6e-8 of u
+constexpr float margin = 1e-5f;               // above the error of a sum in float: most_options * 2e-7, and 6e-8 of u
 constexpr float total_margin = 5e-4f;         // check_total decides
 using Lane = kernels::Batch<float>;
 
@@ -34,7 +33,7 @@ void uniforms(const std::uint64_t* word, std::size_t n, float* u) {
 /// p [S, columns_at_once] = exp of log_p [n, S].
 template <class T, class Options>
 void exponentials(const T* log_p, std::size_t n, Options S, float* p) {
-  alignas(64) float row_major[most * columns_at_once];
+  alignas(64) float row_major[most_options * columns_at_once];
   std::copy_n(log_p, n * S, row_major);
   kernels::exp_all(row_major, row_major, n * S);
   if (S == 2) return kernels::split_pairs(row_major, n, p, p + columns_at_once);
@@ -68,7 +67,7 @@ void for_probabilities_of(const T* log_p, std::size_t n, Options S, F&& each) {
       each(kernels::FullLane<float>{done}, [&](std::size_t o) { return p[o]; });
     }
   if (done == n) return;
-  alignas(64) float p[most * columns_at_once];
+  alignas(64) float p[most_options * columns_at_once];
   exponentials(log_p, n, S, p);
   const auto of = [&](auto lane) { return [&p, lane](std::size_t o) { return lane.load(p + o * columns_at_once); }; };
   if (done > 0)
@@ -91,8 +90,8 @@ bool for_words(std::size_t D, Randomness& random, Draw where, F&& put) {
 }
 
 template <class T>
-std::array<double, most> in_double(const T* log_p, std::size_t S) {
-  std::array<double, most> p;
+std::array<double, most_options> in_double(const T* log_p, std::size_t S) {
+  std::array<double, most_options> p;
   std::copy_n(log_p, S, p.begin());
   kernels::exp_all(p.data(), p.data(), S);
   return p;
@@ -127,7 +126,7 @@ void draw_categories(std::span<const T> log_p, std::size_t S, std::span<const in
         }
     });
   };
-  const bool alike = D >= fewest_columns && S >= 2 && S <= most && all_are(options, S);
+  const bool alike = D >= fewest_columns && S >= 2 && S <= most_options && all_are(options, S);
   if (alike && (S == 2   ? draw(std::integral_constant<std::size_t, 2>())
                 : S == 3 ? draw(std::integral_constant<std::size_t, 3>())
                          : draw(S)))

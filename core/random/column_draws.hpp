@@ -13,6 +13,8 @@ namespace hardgrad {
 
 /// Columns from which on many are drawn at once.
 inline constexpr std::size_t fewest_columns = 16;
+/// Options up to which they are.
+inline constexpr std::size_t most_options = 15;
 
 /// option[d] is drawn with row d of exp(log_p) [D, S]. A column with one option draws nothing and gets 0.
 template <class T>

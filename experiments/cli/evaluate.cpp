@@ -1,5 +1,6 @@
 // hardgrad evaluate: a trained network's losses and metrics, on any data of its task.
 #include <fmt/format.h>
+#include <tbb/global_control.h>
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +32,7 @@ namespace {
 struct EvaluateArguments {
   std::string checkpoint, task, model, split = "heldout", attention = "prior", alignments, hypotheses;
   std::optional<std::uint64_t> seed;
-  int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0, nbest = 1;
+  int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0, nbest = 1, jobs = 0;
   bool sum_choices = false, json = false;
 };
 
@@ -272,9 +273,14 @@ void add_evaluate(CLI::App& app, Action& action) {
       .shows_default();
   verb.add("--seed", options->seed, "seed of other data, its splits, and the noise; by default that of training")
       .not_negative();
+  verb.add("--jobs", options->jobs, "threads, at most one per core; 0: one per core. It does not change the numbers")
+      .from_to(0, 4096);
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
     warn_about_kernel();
+    note_jobs(options->jobs);
+    const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
+                                    static_cast<std::size_t>(useful_jobs(options->jobs)));
     const Trained trained({.checkpoint = options->checkpoint,
                            .task = options->task,
                            .model = options->model,

@@ -27,7 +27,7 @@ void PathProbabilities::keep(Path path) {
       if (old.probability >= 0) place_of(old.hash) = old;
     place = &place_of(path.hash);
   }
-  *place = {path.hash, std::max(place->probability, path.probability)};
+  *place = {path.hash, std::max({0.0, place->probability, path.probability})};  // a path of probability NaN is kept, too
 }
 
 auto PathProbabilities::sorted() const -> std::vector<Path> {

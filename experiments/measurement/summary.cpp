@@ -21,6 +21,16 @@ Interval quotient(const Interval& a, const Interval& b) {
   return {a[0] / b[1], b[0] > 0 ? a[1] / b[0] : infinite};
 }
 
+/// Noise makes the mean of a long run, of this length, longer than the true gradient, and the mean cosine to it smaller in the same
+/// ratio. Takes that back; unknown if the noise is more than half of the squared length.
+void take_back_noise(Measurement& m, double length) {
+  const double ratio = m.estimand_norm / length;
+  const bool known = ratio * ratio > 0.5;
+  const auto corrected = [&](double cosine) { return known ? std::clamp(cosine / ratio, -1.0, 1.0) : not_a_number; };
+  m.cosine = corrected(m.cosine);
+  for (double& bound : m.intervals["cosine"]) bound = corrected(bound);
+}
+
 }  // namespace
 
 void take_variance(Measurement& m, const ReplicateStatistics& replicates, double level) {
@@ -40,6 +50,7 @@ void take_bias(Measurement& m, const ReplicateStatistics& replicates, double lev
   const auto bias = m.intervals["squared_bias"] = distance.interval(level);
   m.cosine = replicates.cosine();
   m.intervals["cosine"] = replicates.cosine_interval(level);
+  if (long_run) take_back_noise(m, length_of(replicates.reference()));
   const double known = m.estimand_norm * m.estimand_norm;
   const auto square = long_run ? of_zero(*long_run).interval(level) : Interval{known, known};
   if (!(square[1] > 0)) return;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -62,21 +63,33 @@ void parallel_in_order(int count, F&& f, int most = lanes()) {
 }
 
 /// use(f(lane, i)) for i in [0, count): f as in `parallel_in_order`; `use` in order, one result at a time, each as soon as those
-/// before it are there.
+/// before it are there. After an exception no later f begins; the exception of the first i is thrown.
 template <class F, class Use>
 void parallel_then_in_order(int count, F&& f, Use&& use) {
   std::mutex mutex;
   std::map<int, std::invoke_result_t<F, int, int>> waiting;
+  std::exception_ptr error;
+  std::atomic<int> failed = count;
   int next = 0;
   parallel_in_order(count, [&](int lane, int i) {
-    auto result = f(lane, i);
-    std::lock_guard guard(mutex);
-    waiting.emplace(i, std::move(result));
-    for (auto it = waiting.find(next); it != waiting.end(); it = waiting.find(++next)) {
-      use(std::move(it->second));
-      waiting.erase(it);
+    if (i > failed) return;
+    try {
+      auto result = f(lane, i);
+      std::lock_guard guard(mutex);
+      waiting.emplace(i, std::move(result));
+      for (auto it = waiting.find(next); it != waiting.end(); it = waiting.find(++next)) {
+        use(std::move(it->second));
+        waiting.erase(it);
+      }
+    } catch (...) {
+      std::lock_guard guard(mutex);
+      if (i < failed) {
+        failed = i;
+        error = std::current_exception();
+      }
     }
   });
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace hardgrad

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/estimator/coupling/coupled.hpp"
+#include "core/support/error.hpp"
 
 namespace hardgrad {
 
@@ -33,9 +34,13 @@ class CoupledEstimator : public Estimator<T> {
   /// p and logits [D, S], options [K][D], f [K][D]. Nothing is kept.
   virtual bool by_columns() const { return false; }
   virtual void draw_columns(std::span<const T> /*log_p*/, const std::vector<std::span<int>>& /*option*/, Randomness&,
-                            Draw /*where*/) const {}
+                            Draw /*where*/) const {
+    throw Bug("an estimator that draws columns together has no draw_columns");
+  }
   virtual void gradient_of_columns(std::span<const double> /*p*/, const std::vector<std::span<const int>>& /*option*/,
-                                   const std::vector<std::span<const double>>& /*f*/, std::span<double> /*logits*/) const {}
+                                   const std::vector<std::span<const double>>& /*f*/, std::span<double> /*logits*/) const {
+    throw Bug("an estimator that draws columns together has no gradient_of_columns");
+  }
   /// Probabilities from their logarithms.
   static std::vector<double> exponentials(std::span<const T> log_p);
   /// True if every member has the distribution p. Then all members may serve the path term and the losses of other choices.

@@ -14,6 +14,7 @@
 #include "core/autodiff/attention.hpp"
 #include "core/models/parts/sum.hpp"
 #include "core/support/array.hpp"
+#include "core/support/error.hpp"
 
 namespace hardgrad {
 
@@ -26,6 +27,7 @@ class Texts {
       : words_(W), width_(D) {
     const int examples = static_cast<int>(count.examples());
     const std::size_t texts = count.total();
+    if (W == 0 && texts > 0) throw Bug("texts without words");
     token_.reserve(texts * W);
     text_.reserve(texts);
     std::vector<int> place(std::bit_ceil(2 * texts + 1), -1);  // a hash table of the distinct texts

@@ -10,6 +10,7 @@
 #include "core/autodiff/tape.hpp"
 #include "core/support/log_gamma.hpp"
 #include "experiments/measurement/draw.hpp"
+#include "experiments/measurement/paths.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
@@ -273,4 +274,18 @@ TEST_CASE("an ordinary sample supports its intervals, and no more replicates are
 }
 
 }  // namespace
+
+TEST_CASE("the table of paths keeps each once, the largest of its probabilities, also one that is NaN") {
+  PathProbabilities paths;
+  for (int round = 0; round < 3; ++round)
+    for (std::uint64_t hash = 40; hash-- > 0;)
+      paths.keep({hash * 64, hash == 5 ? std::nan("") : 0.1 * round - (hash == 7 ? 0.5 : 0)});  // all in one place at first
+  const auto sorted = paths.sorted();
+  REQUIRE(sorted.size() == 40);
+  for (std::size_t i = 0; i < 40; ++i) {
+    CHECK(sorted[i].hash == 64 * i);
+    CHECK(sorted[i].probability == doctest::Approx(i == 5 || i == 7 ? 0 : 0.2));
+  }
+}
+
 }  // namespace hardgrad::testing::support_test

@@ -319,7 +319,8 @@ def test_the_noise_of_a_short_reference_is_in_what_is_reported():
     the true one, and p is below 5% by chance alone. Without the reference's noise all three would be wrong."""
     network = Bits(scale=0.5)
     specs = ["reinforce", "straight_through"]
-    truth = compare(network, network.parameters(), ["straight_through"], replicates=2000)["straight_through"].squared_bias
+    exact = compare(network, network.parameters(), specs, replicates=2000)
+    truth = exact["straight_through"].squared_bias
     every = [compare(network, network.parameters(), specs, replicates=24, seed=seed, cap=10) for seed in range(100)]
     assert {one.reference for one in every} == {"24 x rloo[samples=4]"}
     for spec, bias in zip(specs, (0.0, truth)):
@@ -328,6 +329,8 @@ def test_the_noise_of_a_short_reference_is_in_what_is_reported():
         ends = np.array([one[spec].intervals["squared_bias"] for one in every])
         covered = (ends[:, 0] <= bias + 1e-12) & (bias <= ends[:, 1])
         assert covered.sum() >= 87, covered.sum()  # at 95%: P(less than 87) = .0003
+        cosines = np.array([one[spec].cosine for one in every])
+        assert abs(np.nanmean(cosines) - exact[spec].cosine) < 0.02 + 4 * np.nanstd(cosines, ddof=1) / 10
     small = sum(one["reinforce"].bias_p_value_plain < 0.05 for one in every)
     assert small <= 13, small
 

@@ -6,12 +6,15 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "experiments/support/parallel.hpp"
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/evaluation.hpp"
 
@@ -221,4 +224,29 @@ TEST_CASE("the error of the first part is thrown, for any number of threads") {
 }
 
 }  // namespace
+TEST_CASE("parallel results are used in order, up to the first that fails") {
+  for (int threads : {1, 2, 4}) {
+    std::vector<int> used;
+    std::string error;
+    std::atomic<int> begun = 0;
+    try {
+      with_threads(threads, [&] {
+        parallel_then_in_order(
+            1000,
+            [&](int, int i) {
+              ++begun;
+              if (i >= 7) throw std::runtime_error(std::to_string(i));
+              return i;
+            },
+            [&](int i) { used.push_back(i); });
+      });
+    } catch (const std::runtime_error& e) {
+      error = e.what();
+    }
+    CHECK(error == "7");
+    CHECK(used == std::vector<int>{0, 1, 2, 3, 4, 5, 6});
+    CHECK(begun <= 7 + threads);
+  }
+}
+
 }  // namespace hardgrad::testing::batch_gradient_test

@@ -298,11 +298,16 @@ def _figures(
     run = drawn.replicates
     of = run.moments(rows=drawn.rows)
     mean, variances = run.coordinates()
+    # As in the mean cosine: noise makes the mean of a long run longer than the true gradient.
+    of_noise = 1.0
+    if truth is not None and truth.run is not None:
+        of_noise = of.numbers["estimand_norm"] / float(np.linalg.norm(truth.gradient))
+        of_noise = of_noise if of_noise**2 > 0.5 else math.nan
     more = {
         "rows": drawn.rows,
         "seconds": drawn.seconds,
         "time_normalised_variance": of.numbers["variance"] * drawn.seconds,
-        "mean_cosine": _cosine(mean, truth.gradient) if truth else math.nan,
+        "mean_cosine": _cosine(mean, truth.gradient) / of_noise if truth else math.nan,
         "not_finite": drawn.not_finite,
         "warmup": warmed,
     }

@@ -77,6 +77,7 @@ TEST_CASE("texts: many texts, nearly all distinct") {
   many.insert(many.end(), {1, 1, 1, 2, 1, 2});  // the first two again
   const Texts<double> texts(shaped<int>({1, 502, words}, many), Items(1, 502), words, 2, false);
   CHECK(texts.distinct() == 500);
+  CHECK_THROWS_AS(Texts<double>(zeros<int>({1, 1, 0}), Items(1, 1), 0, 2, false), Bug);
 }
 
 }  // namespace hardgrad::testing::texts_test
