@@ -243,7 +243,7 @@ class _Loss:
         inference = torch.is_inference_mode_enabled()
         if inference or not differentiable:
             value = self._numbers(self._losses(z.to(self.dtype), row))
-            # Nobody can ask for the gradient.
+            # No gradient can be asked for.
             return value, (lambda cotangent: np.zeros_like(weights)) if differentiable else None
         with torch.enable_grad():
             self.pullbacks.append(_RelaxedPullback(len(self.runs), self.asked, z, example))
