@@ -19,6 +19,7 @@
 #include "experiments/cli/scene.hpp"
 #include "experiments/cli/verb.hpp"
 #include "experiments/storage/atomic_file.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "experiments/tasks/text.hpp"
