@@ -163,7 +163,9 @@ def test_refusals():
     with pytest.raises(hardgrad.UsageError, match="unknown estimator"):
         Estimator("nvill")
     module = taught(Estimator("nvil[samples=2]"))
-    with pytest.raises(hardgrad.UsageError, match="nvil learns, and was made for 2 columns of 2 options at most 1 times with a state of 3"):
+    with pytest.raises(
+        hardgrad.UsageError, match="nvil learns, and was made for 2 columns of 2 options at most 1 times with a state of 3"
+    ):
         expectation(torch.zeros(3, 4, requires_grad=True), lambda z: z[:, 0, 0], module)
     with pytest.raises((RuntimeError, hardgrad.UsageError), match="size mismatch|another estimator"):
         Estimator("nvil[samples=2]", Site(options=2, state=9)).load_state_dict(module.state_dict())

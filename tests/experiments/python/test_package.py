@@ -56,7 +56,8 @@ def test_the_stub_of_the_core_is_the_core():
     public = [name for name in dir(_core) if not name.startswith("_")]
     assert len(public) >= 12
     for name in public:
-        assert f"class {name}" in text or f"def {name}(" in text, name
+        written = f"class {name}" in text or f"def {name}(" in text or f"\n{name} = " in text
+        assert written, name
 
 
 def test_without_pytorch():

@@ -85,9 +85,9 @@ def _number(seed: Any) -> Array:
         raise UsageError(f"seed is a whole number below 2^32, got {seed}")
     given = seed if isinstance(seed, jax.Array) else jnp.asarray(np.asarray(seed))
     if jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.ndim == 0:
-        return jax.random.bits(given)
+        return jax.random.bits(given, dtype=jnp.uint32)
     if given.dtype == jnp.uint32 and given.shape == (2,):  # a key of before JAX had a type for it
-        return jax.random.bits(given)
+        return jax.random.bits(given, dtype=jnp.uint32)
     if given.ndim or not jnp.issubdtype(given.dtype, jnp.integer):
         raise UsageError(
             "seed is a whole number below 2^32 or a key of jax.random, got "
