@@ -52,44 +52,45 @@ R parallel_joined(int count, F&& f) {
 }
 
 /// f(lane, i) for i in [0, count), started in order. Calls with the same `lane` < `most` run one after another, so each lane
-/// can have its own memory.
+/// can have its own memory. After an exception no later call begins; the exception of the first i is thrown.
 inline int lanes() { return tbb::this_task_arena::max_concurrency(); }
 template <class F>
 void parallel_in_order(int count, F&& f, int most = lanes()) {
-  std::atomic<int> next{0};
-  parallel_for(std::min({count, lanes(), most}), [&](int lane) {
-    for (int i; (i = next.fetch_add(1, std::memory_order_acq_rel)) < count;) f(lane, i);
-  });
-}
-
-/// use(f(lane, i)) for i in [0, count): f as in `parallel_in_order`; `use` in order, one result at a time, each as soon as those
-/// before it are there. After an exception no later f begins; the exception of the first i is thrown.
-template <class F, class Use>
-void parallel_then_in_order(int count, F&& f, Use&& use) {
+  std::atomic<int> next{0}, failed{count};
   std::mutex mutex;
-  std::map<int, std::invoke_result_t<F, int, int>> waiting;
   std::exception_ptr error;
-  std::atomic<int> failed = count;
-  int next = 0;
-  parallel_in_order(count, [&](int lane, int i) {
-    if (i > failed) return;
-    try {
-      auto result = f(lane, i);
-      std::lock_guard guard(mutex);
-      waiting.emplace(i, std::move(result));
-      for (auto it = waiting.find(next); it != waiting.end(); it = waiting.find(++next)) {
-        use(std::move(it->second));
-        waiting.erase(it);
-      }
-    } catch (...) {
-      std::lock_guard guard(mutex);
-      if (i < failed) {
-        failed = i;
-        error = std::current_exception();
+  parallel_for(std::min({count, lanes(), most}), [&](int lane) {
+    for (int i; (i = next.fetch_add(1, std::memory_order_acq_rel)) < failed;) {
+      try {
+        f(lane, i);
+      } catch (...) {
+        const std::lock_guard guard(mutex);
+        if (i < failed) {
+          failed = i;
+          error = std::current_exception();
+        }
       }
     }
   });
   if (error) std::rethrow_exception(error);
+}
+
+/// use(f(lane, i)) for i in [0, count): f as in `parallel_in_order`; `use` in order, one result at a time, each as soon as those
+/// before it are there.
+template <class F, class Use>
+void parallel_then_in_order(int count, F&& f, Use&& use) {
+  std::mutex mutex;
+  std::map<int, std::invoke_result_t<F, int, int>> waiting;
+  int next = 0;
+  parallel_in_order(count, [&](int lane, int i) {
+    auto result = f(lane, i);
+    const std::lock_guard guard(mutex);
+    waiting.emplace(i, std::move(result));
+    for (auto it = waiting.find(next); it != waiting.end(); it = waiting.find(++next)) {
+      use(std::move(it->second));
+      waiting.erase(it);
+    }
+  });
 }
 
 }  // namespace hardgrad

@@ -1,7 +1,6 @@
 #include "experiments/training/batch_gradient.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <numeric>
 
 #include "core/support/machine.hpp"
@@ -85,23 +84,16 @@ auto BatchGradient<T>::take_divided(Training<T>& training, const Batch& batch, K
   for (int lane = std::min(lanes, count); lane-- > 0;) tape(lane);
   gradients_.resize(count);
   std::vector<Taken> taken(count);
-  std::vector<std::exception_ptr> failed(count);
   const double start = thread_seconds();
   parallel_in_order(
       count,
       [&](int lane, int part) {
         const double began = thread_seconds();
-        try {
-          gradients_[part].resize(into.size());
-          taken[part] = cost_of(drawn(tape(lane), training, batch.select(parts[part]), noise, gradients_[part]), tape(lane));
-        } catch (...) {
-          failed[part] = std::current_exception();
-        }
+        gradients_[part].resize(into.size());
+        taken[part] = cost_of(drawn(tape(lane), training, batch.select(parts[part]), noise, gradients_[part]), tape(lane));
         taken[part].seconds_elsewhere = thread_seconds() - began;
       },
       lanes);
-  for (const auto& error : failed)
-    if (error) std::rethrow_exception(error);  // the first part's, for any number of threads
   Taken all{.seconds_elsewhere = start - thread_seconds()};
   std::vector<T> weights;
   for (int part = 0; part < count; ++part) {
