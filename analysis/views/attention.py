@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import entr, softmax
+from scipy.special import entr, logsumexp, softmax
 
 from ..errors import InputError
 from ..load import load_gradient
@@ -33,15 +33,17 @@ class Attention:
     model: str  # its name
     settings: dict[str, Any]  # of the model, defaults included
     estimator: str  # spec
-    # [B, T, S] probabilities, mean over an example's rows; NaN without this option or without a
-    # choice
+    # [B, T, S] probabilities that the option is chosen (of a subset: is one of those chosen), mean
+    # over an example's rows; NaN without this option or without a choice
     soft: np.ndarray
     hard: (
         np.ndarray | None
         # [B, T, S] share of an example's rows that chose the option (relaxed: mean weights); None
         # if unknown
     )
-    choices: np.ndarray | None  # [T, R] options; -1 without a choice; None if unknown or relaxed
+    choices: (
+        np.ndarray | None
+    )  # [T, R] options; -1 without a choice; None if unknown, subsets, or relaxed
     row_example: np.ndarray  # [R]
     entropy: (
         np.ndarray
@@ -53,6 +55,7 @@ class Attention:
     columns: np.ndarray | None = (
         None  # [B, T, D, S] `soft` of each of D simultaneous choices; None if there is one
     )
+    relaxed: bool = False  # `hard` is of weights
 
     @property
     def shown(self) -> range:
@@ -109,12 +112,18 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
     probabilities = np.where(options, softmax(np.where(options, logits, -1e300), axis=2), np.nan)
     choices = rows_of("choices").astype(int) if "choices" in data else None
     taken = None
+    entropy = np.where(options, entr(np.nan_to_num(probabilities)), 0).sum(axis=2, keepdims=True)
     asked = options.sum(axis=2, keepdims=True) > 1  # a row with one option makes no choice
     if choices is not None:
         taken = (choices[:, :, None] == np.arange(logits.shape[2])).astype(float)
         asked = choices[:, :, None] >= 0
     elif "weights" in data:
         taken = rows_of("weights").astype(float)
+        sizes = np.rint(taken.sum(axis=2)).astype(int)  # of the subsets
+        if (most := sizes.max(initial=0)) > 1:
+            probabilities, entropy = of_subsets(logits, sizes, most, str(settings.get("law", "")))
+            asked = options.sum(axis=2, keepdims=True) > sizes[:, :, None]  # else all are picked
+    relaxed = taken is not None and choices is None and not np.isin(taken, (0, 1)).all()
 
     columns = data.sizes.get("column", 1)
     of_column = np.arange(len(example)) % columns
@@ -134,7 +143,6 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
             )
         return result
 
-    entropy = np.where(options, entr(np.nan_to_num(probabilities)), 0).sum(axis=2, keepdims=True)
     if taken is not None:
         taken = np.where(options, taken, np.nan)
     return Attention(
@@ -150,7 +158,46 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
         columns=np.stack([by_example(probabilities, d) for d in range(columns)], axis=2)
         if columns > 1
         else None,
+        relaxed=relaxed,
     )
+
+
+def of_subsets(
+    logits: np.ndarray, sizes: np.ndarray, most: int, law: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities [..., S] that an option is picked, and entropies [..., 1] in nat, of subsets of
+    sizes [...], at most `most`, with p(z) in proportion to the product of exp(logit) over the picks
+    (conditional Poisson; Chen & Liu 1997, recursion of Z(k)). NaN of another law, and without
+    picks."""
+    options = np.isfinite(logits)
+    if law == "plackett_luce":
+        return np.full(logits.shape, np.nan), np.full((*sizes.shape, 1), np.nan)
+
+    def log_sums(x: np.ndarray) -> np.ndarray:  # [..., S, most + 1] of the options before each
+        found = np.full((*x.shape[:-1], x.shape[-1] + 1, most + 1), -np.inf)
+        found[..., 0, 0] = 0
+        for i in range(x.shape[-1]):
+            found[..., i + 1, :] = found[..., i, :]
+            with_it = found[..., i, :-1] + x[..., i, None]
+            found[..., i + 1, 1:] = np.logaddexp(found[..., i, 1:], with_it)
+        return found
+
+    before, after = log_sums(logits), log_sums(logits[..., ::-1])[..., ::-1, :]
+    number = np.arange(most + 1)
+    left = (
+        sizes[..., None, None] - 1 - number
+    )  # picks among the later options, if so many are before
+    rest = np.take_along_axis(
+        after[..., 1:, :],
+        np.broadcast_to(np.clip(left, 0, most), after[..., 1:, :].shape),
+        -1,
+    )
+    terms = np.where(left >= 0, before[..., :-1, :] + rest, -np.inf)
+    z = np.take_along_axis(before[..., -1, :], sizes[..., None], -1)
+    with np.errstate(invalid="ignore"):
+        picked = np.where(options, np.exp(logsumexp(terms, axis=-1) + logits - z), np.nan)
+    of_picks = np.where(options, np.nan_to_num(picked) * np.where(options, logits, 0), 0)
+    return picked, z - of_picks.sum(-1, keepdims=True)
 
 
 def _settings(data: xr.Dataset) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def soft_above_hard(
     shown = list(attention.shown)
     kinds = [("soft", attention.soft)]
     if attention.hard is not None:
-        kinds.append(("hard" if attention.choices is not None else "relaxed", attention.hard))
+        kinds.append(("relaxed" if attention.relaxed else "hard", attention.hard))
     names = {b: (list(columns(b)), list(steps(b))) for b in shown}
     widest = max(max(len(c), 4) for c, _ in names.values())
     tallest = max(max(len(s), 2) for _, s in names.values())

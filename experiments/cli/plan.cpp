@@ -28,8 +28,6 @@
 namespace hardgrad::cli {
 namespace {
 
-constexpr double seconds_of_trials = 5;
-
 // For a folder with another plan.
 constexpr const char* way_out =
     "give another --out; or --force, to go on here with this plan: cells that both have, as when seeds are added, are not run "
@@ -172,7 +170,7 @@ int show_plan(const PlanArguments& options) {
   pending.insert(pending.end(), to_come.begin(), to_come.end());  // their cost is known, although their settings are not
   const int jobs = useful_jobs(run.jobs);
   const auto cost =
-      options.quick ? sweeps::CostEstimate{} : sweeps::estimate_cost(plan, pending, tasks, jobs, seconds_of_trials);
+      options.quick ? sweeps::CostEstimate{} : sweeps::estimate_cost(plan, pending, tasks, jobs, sweeps::seconds_of_trials);
   const auto count = [&](sweeps::CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
   if (options.json) {
     nlohmann::json estimate;

@@ -1,6 +1,6 @@
 #include "experiments/sweeps/estimate.hpp"
 
-#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -140,7 +140,7 @@ training::TrainResult try_training(Trial& trial, training::Training<T>& training
 }
 
 template <class T>
-void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks, const Stop& stop) {
+void run_trial(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks, const Stop& stop) {
   const CellKeys keys(plan.seed, cell.axes);
   const training::RunKeys run{keys.init, keys.order, keys.noise};
   const auto settings = cell.settings.resolved();
@@ -179,6 +179,48 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
         size_of_written([&](const std::string& path) { storage::save_checkpoint(path, storage::checkpoint_of(training)); });
 }
 
+// On this thread alone, as a cell of a run with as many jobs as cores. False if it throws: the run will report it.
+bool run_trial(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks, const Stop& stop) {
+  tbb::task_arena alone(1);
+  try {
+    alone.execute([&] {
+      if (plan.precision == "double")
+        run_trial<double>(trial, plan, cell, tasks, stop);
+      else
+        run_trial<float>(trial, plan, cell, tasks, stop);
+    });
+  } catch (const std::exception&) {
+    return false;
+  }
+  return true;
+}
+
+// What a cell does, scaled from a trial of its kind.
+struct Work {
+  double steps = 0, evaluations = 0, seconds = 0;
+};
+
+Work work_of(const Cell& cell, const tasks::Task& task, const Trial& trial) {
+  const auto settings = cell.settings.resolved();
+  // A reached target or patience can shorten it.
+  const double trained = trained_on(task, settings);
+  Work work{.steps = static_cast<double>(settings.steps)};
+  for (const auto& [limit, cost] : {std::pair{settings.rows, trial.rows},
+                                    {settings.attention_values, trial.attention_values},
+                                    {settings.cpu_seconds, trial.step}})
+    if (limit > 0 && cost > 0) work.steps = std::min(work.steps, std::ceil(limit / (cost * trained)));
+  work.evaluations = settings.keep_best;  // in addition to the last
+  if (settings.evaluate_every > 0) work.evaluations += std::ceil(work.steps / settings.evaluate_every);
+  const double replicates = settings.measure.method == measurement::Method::exact ? 0 : settings.measure.replicates;
+  const auto points = static_cast<double>(settings.measure_at.size());
+  work.seconds = trial.prepare + trial.step * (work.steps + cell.settings.start_steps) * trained +
+                 (work.evaluations * evaluated(task, settings, settings.evaluate_split) +
+                  evaluated(task, settings, settings.judging_split())) *
+                     trial.evaluation +
+                 points * measured(task, settings) * (trial.truth + replicates * trial.replicate) + trial.write;
+  return work;
+}
+
 // The mean of each cost over some trials.
 Trial mean_of(const std::vector<const Trial*>& trials) {
   Trial mean;
@@ -198,7 +240,6 @@ struct Kind {
 }  // namespace
 
 CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks, int jobs, double budget) {
-  const tbb::global_control alone(tbb::global_control::max_allowed_parallelism, 1);
   const auto begin = Clock::now();
   const auto kind_name = [](const Cell& cell) {
     return cell.axes.at("task") + "\n" + cell.axes.at("model") + "\n" + cell.axes.at("estimator") + "\n" +
@@ -221,13 +262,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     const double share = std::min(rest, std::max(0.3, 3 * rest / static_cast<double>(order.size() - i)));
     const auto start = Clock::now();
     const Stop stop = [&] { return since(start) > share; };
-    try {
-      if (plan.precision == "double")
-        try_cell<double>(kind.trial, plan, *kind.cell, tasks, stop);
-      else
-        try_cell<float>(kind.trial, plan, *kind.cell, tasks, stop);
-    } catch (const std::exception&) {  // the run will report it
-    }
+    run_trial(kind.trial, plan, *kind.cell, tasks, stop);
     kind.tried = true;
     ++total.tried;
   }
@@ -253,34 +288,26 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     const auto settings = cell->settings.resolved();
     if (loaded.insert(data_of(plan.seed, *cell)).second) total.core_seconds += trial.load;
     // Data of other seeds have the same size.
-    const auto task = tasks.get(data_of(plan.seed, *kind.cell));
-    // A reached target or patience can shorten it.
-    const double trained = trained_on(*task, settings);
-    double steps = settings.steps;
-    for (const auto& [limit, cost] : {std::pair{settings.rows, trial.rows},
-                                      {settings.attention_values, trial.attention_values},
-                                      {settings.cpu_seconds, trial.step}})
-      if (limit > 0 && cost > 0) steps = std::min(steps, std::ceil(limit / (cost * trained)));
+    const auto work = work_of(*cell, *tasks.get(data_of(plan.seed, *kind.cell)), trial);
     const auto points = static_cast<double>(settings.measure_at.size());
-    double evaluations = settings.keep_best;  // in addition to the last
-    if (settings.evaluate_every > 0) evaluations += std::ceil(steps / settings.evaluate_every);
-    const double replicates = settings.measure.method == measurement::Method::exact ? 0 : settings.measure.replicates;
-    const double seconds = trial.prepare + trial.step * (steps + cell->settings.start_steps) * trained +
-                           (evaluations * evaluated(*task, settings, settings.evaluate_split) +
-                            evaluated(*task, settings, settings.judging_split())) *
-                               trial.evaluation +
-                           points * measured(*task, settings) * (trial.truth + replicates * trial.replicate) + trial.write;
-    total.core_seconds += seconds;
-    total.longest = std::max(total.longest, seconds);
+    total.core_seconds += work.seconds;
+    total.longest = std::max(total.longest, work.seconds);
     total.at_least |= trial.cut;
     writing += trial.write;
     total.bytes += trial.bytes + trial.checkpoint_bytes * cell->settings.checkpoint +
-                   std::max(0.0, points - 1) * trial.point_bytes + bytes_per_log * steps / settings.log_every +
-                   bytes_per_evaluation * (evaluations + 1);
+                   std::max(0.0, points - 1) * trial.point_bytes + bytes_per_log * work.steps / settings.log_every +
+                   bytes_per_evaluation * (work.evaluations + 1);
   }
   // Cells are written one at a time, and the longest cell is a lower bound.
   total.seconds = std::max({total.core_seconds / std::max(1, jobs), total.longest, writing});
   return total;
+}
+
+std::optional<double> try_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, double budget, const Stop& stop) {
+  const auto start = Clock::now();
+  Trial trial;
+  if (!run_trial(trial, plan, cell, tasks, [&] { return stop() || since(start) > budget; }) || trial.cut) return {};
+  return work_of(cell, *tasks.get(data_of(plan.seed, cell)), trial).seconds;
 }
 
 }  // namespace hardgrad::sweeps

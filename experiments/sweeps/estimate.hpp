@@ -1,11 +1,15 @@
 // Estimates the cost of a sweep from short trials.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "experiments/sweeps/plan.hpp"
 
 namespace hardgrad::sweeps {
+
+/// Seconds that all trials of a sweep take at most, about.
+constexpr double seconds_of_trials = 5;
 
 struct CostEstimate {
   double seconds = 0;       ///< wall clock, with the requested jobs
@@ -21,5 +25,9 @@ struct CostEstimate {
 /// It then scales these to the steps, replicates, examples and measurements of each cell. The trials take at most about
 /// `budget` seconds; untried kinds count as the mean of similar kinds.
 CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks, int jobs, double budget);
+
+/// The seconds of one cell on one core, its data loaded, by a trial of about `budget` seconds on this thread. Empty if the
+/// trial fails or is cut short, also by `stop`.
+std::optional<double> try_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, double budget, const Stop& stop);
 
 }  // namespace hardgrad::sweeps

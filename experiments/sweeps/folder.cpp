@@ -138,7 +138,7 @@ namespace {
 
 struct History {
   std::map<std::string, std::string> reasons;  // cell -> reason of its failure
-  std::map<std::string, double> seconds;
+  JournalSeconds seconds;
   std::map<std::string, std::pair<double, double>> progress;  // of running cells: last elapsed and remaining seconds
 };
 
@@ -149,11 +149,12 @@ History history_of(const SweepFolder& folder) {
       const auto kind = event.value("event", "");
       const auto cell = event.value("cell", "");
       if (kind == "start") history.progress.erase(cell);
+      if (kind == "tried") history.seconds.tried[cell] = event.value("seconds", 0.0);
       if (kind == "progress" && event.contains("left"))
         history.progress[cell] = {event.value("seconds", 0.0), event.value("left", 0.0)};
       if (kind != "end" && kind != "interrupted") return;
       history.reasons[cell] = event.value("reason", "");
-      if (event.value("status", "") == "ok") history.seconds[cell] = event.value("seconds", 0.0);
+      if (event.value("status", "") == "ok") history.seconds.took[cell] = event.value("seconds", 0.0);
     } catch (const nlohmann::json::exception&) {  // ignores a line of another format
     }
   });
@@ -162,7 +163,7 @@ History history_of(const SweepFolder& folder) {
 
 }  // namespace
 
-std::map<std::string, double> journal_seconds(const SweepFolder& folder) { return history_of(folder).seconds; }
+JournalSeconds journal_seconds(const SweepFolder& folder) { return history_of(folder).seconds; }
 
 SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& cells) {
   auto history = history_of(folder);
@@ -183,8 +184,10 @@ SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& ce
     line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
     line.running = leases.contains(line.hash);
     const auto kind = kind_of(named.axes);
-    if (const auto took = history.seconds.find(line.hash); took != history.seconds.end())
+    if (const auto took = history.seconds.took.find(line.hash); took != history.seconds.took.end())
       remaining.took(kind, took->second, named.share);
+    if (const auto tried = history.seconds.tried.find(line.hash); tried != history.seconds.tried.end())
+      remaining.tried(kind, tried->second);
     if (!is_done(line.state, named) && named.skip.empty()) {
       remaining.expect(line.hash, kind, named.share);
       if (const auto said = history.progress.find(line.hash); line.running && said != history.progress.end())

@@ -92,8 +92,12 @@ struct SweepStatus {
 };
 /// The step at which an unfinished cell resumes; empty if its file is missing or unusable, so that it starts again.
 std::optional<int> partial_step(const SweepFolder& folder, const std::string& hash);
-/// Seconds of the successful cells by hash, from the journal.
-std::map<std::string, double> journal_seconds(const SweepFolder& folder);
+/// Seconds of cells, by hash.
+struct JournalSeconds {
+  std::map<std::string, double> took;   ///< of the successful ones
+  std::map<std::string, double> tried;  ///< that trials of cells have said
+};
+JournalSeconds journal_seconds(const SweepFolder& folder);
 /// The status of a sweep; quick, because it opens no HDF5 file. `cells`: those of the folder.
 SweepStatus sweep_status(const SweepFolder& folder, const storage::CellStore& cells);
 

@@ -22,6 +22,14 @@ void Durations::add(const std::string& kind, double seconds, double work) {
   mean.weight += work;
 }
 
+void Durations::tried(const std::string& kind, double seconds) { tried_[task_of(kind)] = seconds; }
+
+bool Durations::know(const std::string& kind) const {
+  const auto task = task_of(kind);
+  return tried_.contains(task) ||
+         std::any_of(kinds_.begin(), kinds_.end(), [&](const auto& known) { return task_of(known.first) == task; });
+}
+
 std::optional<double> Durations::seconds(const WorkByKind& left) const {
   std::map<std::string, Mean> tasks;
   Mean all;
@@ -30,6 +38,11 @@ std::optional<double> Durations::seconds(const WorkByKind& left) const {
       into->sum += mean.value();
       ++into->weight;
     }
+  for (const auto& [task, seconds] : tried_) {
+    if (!tasks.emplace(task, Mean{seconds, 1}).second) continue;
+    all.sum += seconds;
+    ++all.weight;
+  }
   double total = 0, all_work = 0, unknown = 0;
   for (const auto& [kind, work] : left) {
     all_work += work;
@@ -76,6 +89,19 @@ void RemainingWork::over(const std::string& cell) {
 void RemainingWork::took(const std::string& kind, double seconds, double work) {
   std::lock_guard guard(mutex_);
   durations_.add(kind, seconds, work);
+}
+
+void RemainingWork::tried(const std::string& kind, double seconds) {
+  std::lock_guard guard(mutex_);
+  durations_.tried(kind, seconds);
+}
+
+bool RemainingWork::know(const std::string& kind) const {
+  std::lock_guard guard(mutex_);
+  return durations_.know(kind) || std::any_of(working_.begin(), working_.end(), [&](const auto& at_work) {
+           const auto cell = cells_.find(at_work.first);
+           return cell != cells_.end() && task_of(cell->second.kind) == task_of(kind);
+         });
 }
 
 std::optional<double> RemainingWork::one_by_one(double now) const {

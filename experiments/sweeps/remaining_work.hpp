@@ -22,8 +22,12 @@ class Durations {
 
   /// Records that `work` of this kind took `seconds`.
   void add(const std::string& kind, double seconds, double work = 1);
+  /// A trial of this kind says that a cell takes `seconds`. It counts for its task, until a cell of the task is finished.
+  void tried(const std::string& kind, double seconds);
+  /// Whether cells or a trial of the task of this kind are known.
+  bool know(const std::string& kind) const;
   /// Seconds of work, one cell after another. A kind without finished cells counts as the mean kind of its task. Empty while
-  /// more than half of the work belongs to tasks without finished cells.
+  /// more than half of the work belongs to tasks without finished cells and trials.
   std::optional<double> seconds(const WorkByKind& left) const;
 
  private:
@@ -32,6 +36,7 @@ class Durations {
     double value() const { return sum / weight; }
   };
   std::map<std::string, Mean> kinds_;
+  std::map<std::string, double> tried_;  // by task
 };
 
 /// Receives events of cells by name, with their kind, and times in seconds of a common clock. Thread-safe.
@@ -49,6 +54,10 @@ class RemainingWork {
   void over(const std::string& cell);
   /// `work` of this kind took `seconds`.
   void took(const std::string& kind, double seconds, double work = 1);
+  /// As Durations::tried.
+  void tried(const std::string& kind, double seconds);
+  /// Whether the seconds of the task of this kind are known, also from cells at work.
+  bool know(const std::string& kind) const;
 
   /// Seconds of work, one cell after another; empty while too little is known.
   std::optional<double> one_by_one(double now) const;

@@ -16,6 +16,7 @@
 #include "experiments/support/parallel.hpp"
 #include "experiments/support/path_kind.hpp"
 #include "experiments/sweeps/cell_runner.hpp"
+#include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad::sweeps {
@@ -57,6 +58,7 @@ class Run {
   void select();
   void grow_plan();
   bool wait_for_trials();
+  void try_tasks(const std::stop_token& over);
   void all();
   void report_removed_cells();
 
@@ -93,8 +95,10 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   if (plan_.tuning) outcomes_ = outcomes_in(cells_, plan_.tuning->config->tune->metric);
   grow_plan();
   const auto seconds = journal_seconds(folder_);  // of earlier runs in this folder
-  for (const auto& cell : plan_.cells)
-    if (const auto it = seconds.find(cell.hash); it != seconds.end()) log_->took_before(cell, it->second);
+  for (const auto& cell : plan_.cells) {
+    if (const auto it = seconds.took.find(cell.hash); it != seconds.took.end()) log_->took_before(cell, it->second);
+    if (const auto it = seconds.tried.find(cell.hash); it != seconds.tried.end()) log_->tried(kind_of(cell.axes), it->second);
+  }
   select();
   log_->begin(queue_.pending.size() + to_come_, options_,
               {{"plan", plan.hash},
@@ -127,10 +131,34 @@ void Run::select() {
   log_->to_come(later);
 }
 
+// Tries a cell of each task of which nothing is known, so that the remaining time is known before all tasks have begun. It waits
+// a little: the cells at work tell their own time, and a quick run needs no trial.
+void Run::try_tasks(const std::stop_token& over) {
+  std::vector<const Cell*> of_tasks;  // the last task first: the first ones are at work
+  for (auto it = queue_.pending.rbegin(); it != queue_.pending.rend(); ++it) {
+    const auto task = it->cell->axes.at("task");
+    if (it->cell->skip.empty() &&
+        std::none_of(of_tasks.begin(), of_tasks.end(), [&](const Cell* cell) { return cell->axes.at("task") == task; }))
+      of_tasks.push_back(it->cell);
+  }
+  if (of_tasks.size() < 2) return;
+  std::mutex sleep;
+  std::condition_variable_any wake;
+  std::unique_lock lock(sleep);
+  if (wake.wait_for(lock, over, 2s, [&] { return over.stop_requested(); })) return;
+  const auto stop = [&] { return over.stop_requested() || runner_->stop(); };
+  TaskPool tasks;  // not that of the run, which counts its users
+  const double each = seconds_of_trials / static_cast<double>(of_tasks.size());
+  for (const auto* cell : of_tasks)
+    if (!stop() && !log_->knows_seconds(*cell))
+      if (const auto seconds = try_cell(plan_, *cell, tasks, each, stop)) log_->tried(*cell, *seconds / cell->share);
+}
+
 void Run::all() {
   do {
     log_->report().waiting = 0;
     log_->remaining(queue_.pending.size() + to_come_);
+    const std::jthread trials([this](const std::stop_token& over) { try_tasks(over); });
     runner_->run();
   } while (wait_for_trials());
 }

@@ -29,6 +29,16 @@ nlohmann::json RunLog::line(const char* event, const Cell& cell) const {
 }
 
 void RunLog::took_before(const Cell& cell, double seconds) { remaining_.took(kind_of(cell.axes), seconds, cell.share); }
+void RunLog::tried(const Cell& cell, double seconds) {
+  tried(kind_of(cell.axes), seconds);
+  std::lock_guard guard(writing_);
+  try {
+    auto line = this->line("tried", cell);
+    line["seconds"] = seconds;
+    if (!closed_) journal_.append(line);
+  } catch (const UsageError&) {  // later writes will report the error
+  }
+}
 void RunLog::expect(const Cell& cell) { remaining_.expect(cell.hash, kind_of(cell.axes), cell.share); }
 void RunLog::to_come(const std::vector<const Cell*>& cells) { remaining_.to_come(work_of(cells)); }
 

@@ -27,6 +27,11 @@ class RunLog {
 
   /// An earlier run took these seconds for the cell.
   void took_before(const Cell& cell, double seconds);
+  /// A trial of an earlier run says that a cell of this kind takes `seconds`.
+  void tried(const std::string& kind, double seconds) { remaining_.tried(kind, seconds); }
+  /// The same of a trial of this run.
+  void tried(const Cell& cell, double seconds);
+  bool knows_seconds(const Cell& cell) const { return remaining_.know(kind_of(cell.axes)); }
   /// A cell that this run will compute.
   void expect(const Cell& cell);
   /// Cells that will be added to the plan.

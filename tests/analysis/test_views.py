@@ -1,5 +1,6 @@
 """Views of attention: the numbers behind them; every model, built in or new, has one."""
 
+import itertools
 from dataclasses import replace
 
 import matplotlib
@@ -10,7 +11,7 @@ import xarray as xr
 from analysis import InputError
 from analysis.load import load_gradient
 from analysis.views import Attention, VIEWS, load_attention, view, view_of_two, views_of
-from analysis.views.attention import Numbers
+from analysis.views.attention import Numbers, of_subsets
 from analysis.views.captions import grid_of
 from analysis.views.documents import placed
 from analysis.views.glimpses import corner, window
@@ -80,6 +81,28 @@ def test_heads_are_averaged_as_rows_are(sample, monkeypatch):
     assert attention.of_columns().shape == (2, 2, 2, 3) and np.array_equal(attention.of_columns()[:, :, 0], one.soft)
     assert one.of_columns().shape == (2, 2, 1, 3)
     assert np.array_equal(attention.hard[:, :, 1:], one.hard[:, :, 1:] / 2) and np.allclose(attention.hard.sum(axis=2), 1)
+
+
+def test_subsets_have_the_probability_of_being_picked_and_their_own_entropy(sample, monkeypatch):
+    """Against the sum over all subsets; one choice of two options of four, one of one of three, one that picks all it has."""
+    logits = np.array([[0.3, -1.0, 2.0, 0.1], [1.0, 0.0, -2.0, -np.inf], [0.5, 0.2, -np.inf, -np.inf]])
+    sizes = np.array([2, 1, 2])
+    picked, entropy = of_subsets(logits, sizes, 2, "conditional_poisson")
+    for row, size, mine, own in zip(logits, sizes, picked, entropy[:, 0]):
+        subsets = list(itertools.combinations(np.flatnonzero(np.isfinite(row)), size))
+        p = np.array([np.exp(row[list(each)].sum()) for each in subsets])
+        p /= p.sum()
+        truth = [sum(q for q, each in zip(p, subsets) if i in each) if np.isfinite(row[i]) else np.nan for i in range(4)]
+        np.testing.assert_allclose(mine, truth, rtol=1e-12)
+        assert abs(own + (p * np.log(p)).sum()) < 1e-12
+    assert np.isnan(of_subsets(logits, sizes, 2, "plackett_luce")[0]).all()
+    data, batch = load_gradient(sample / "gradient.h5")
+    weights = np.zeros_like(data["logits"].values)  # every row picks its first two options
+    weights[..., :2] = 1
+    subsets = data.drop_vars("choices").assign(weights=(data["logits"].dims, weights))
+    monkeypatch.setattr("analysis.views.attention.load_gradient", lambda path, unverified: (subsets, batch))
+    attention = load_attention("subsets.h5")
+    assert np.allclose(attention.soft, 2 / 3) and np.allclose(attention.entropy, np.log(3)) and not attention.relaxed
 
 
 def test_files_without_attention_are_refused(sample):

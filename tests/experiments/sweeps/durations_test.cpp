@@ -39,4 +39,15 @@ TEST_CASE("no time is reported while most kinds are unknown") {
   CHECK(*durations.seconds({{kind("b", "x"), 2}, {kind("a", "x"), 2}}) == 8);
 }
 
+TEST_CASE("a trial counts for its task until a cell of the task is finished") {
+  Durations durations;
+  durations.add(kind("a", "x"), 2);
+  CHECK_FALSE(durations.know(kind("b", "x")));
+  durations.tried(kind("b", "x"), 50);
+  CHECK(durations.know(kind("b", "y")));
+  CHECK(*durations.seconds({{kind("b", "y"), 3}, {kind("a", "x"), 2}}) == 3 * 50 + 2 * 2);
+  durations.add(kind("b", "z"), 10);
+  CHECK(*durations.seconds({{kind("b", "y"), 3}, {kind("a", "x"), 2}}) == 3 * 10 + 2 * 2);
+}
+
 }  // namespace hardgrad::testing::durations_test

@@ -155,6 +155,24 @@ TEST_CASE("a cell records its training settings, including overrides and default
   CHECK(others == 12);
 }
 
+TEST_CASE("a task of which no cell has begun is tried, so that the remaining time is known") {
+  TestFolder folder;
+  const auto out = folder / "out";
+  const auto endless =
+      "[grid]\ntask = [\"bits\", \"not_gate\", \"subsets\"]\nestimator = \"rloo\"\n"
+      "[train]\nsteps = 100000000\n[measure]\nat = []\n";
+  const SweepFolder sweep{out};
+  const auto tried = [&] {
+    return std::filesystem::exists(sweep.journal()) ? journal_seconds(sweep).tried : std::map<std::string, double>();
+  };
+  const auto report = run(out, {.jobs = 1, .interrupted = [&] { return tried().size() == 2; }}, endless);
+  CHECK(report.interrupted);
+  CHECK(tried().size() == 2);  // the first task's cell is at work
+  const auto left = sweep_status(sweep, cells_in(out)).seconds_left;
+  REQUIRE(left);
+  CHECK(*left > 1000);
+}
+
 TEST_CASE("another plan needs --force, and then keeps the common cells") {
   TestFolder folder;
   const auto out = folder / "out";
