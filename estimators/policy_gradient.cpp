@@ -18,9 +18,13 @@
 //   ratio w_kt       none 1, token exp(l_t), prefix exp(l_1 + .. + l_t) (Precup, Sutton & Singh 2000), sequence
 //                    exp(sum l), geometric exp(sum l / n_k) (Zheng et al. 2025, GSPO)
 //   bound W          none, clip (Schulman et al. 2017, PPO, eq. 7; two limits: Yu et al. 2025, DAPO; `dual`: Ye et al. 2020),
-//                    truncate (Ionides 2008; MiniMax 2025, M1: CISPO; Yao et al. 2025: TIS), mask (Liu et al. 2025, When speed
-//                    kills stability: MIS)
-//   aggregation c_k  sum 1, sequences 1 / n_k (GRPO), tokens K / sum_j n_j (DAPO), longest 1 / T (Dr. GRPO)
+//                    clip_words (Zhao et al. 2025, GMPO), truncate (Ionides 2008; MiniMax 2025, M1: CISPO; Yao et al. 2025:
+//                    TIS), taper: 1 if A > 0, else truncate (Le Roux et al. 2025, TOPR), mask (Liu et al. 2025, When speed
+//                    kills stability: MIS), shift: 0 where p - q exceeds high if A > 0, or -low else (Qi et al. 2026, DPPO),
+//                    sigmoid: w times the slope of 4 / tau sigmoid(tau (w - 1)) (Gao et al. 2025, SAPO),
+//                    gamma: w^k exp(lambda (1 - w)) (Shen et al. 2026, VESPO); tau, k and lambda by the sign of A
+//   aggregation c_k  sum 1, sequences 1 / n_k (GRPO), tokens K / sum_j n_j (DAPO), batch_tokens: the same over all examples,
+//                    longest 1 / T (Dr. GRPO)
 //   divergence D     of p from the reference policy r, with m = log p(z_t) - log r(z_t) (Schulman 2020, Approximating KL
 //                    divergence): k1 = m, k2 = m^2 / 2, k3 = exp(-m) - 1 + m, exact = KL(p_t || r_t)
 //     where=reward   beta sum_t D_t is added to f_k; for `exact` its own gradient, too; f_k lacks D_1, which no choice
@@ -66,7 +70,7 @@ struct Config {
   int hidden = 64;
   const Ratio* ratio = row_of(ratios, "sequence");
   const Bound* bound = row_of(bounds, "none");
-  Limits limit{.low = 0.8, .high = 1.2, .dual = 1e12};
+  Limits limit{.low = 0.8, .high = 1.2, .dual = 1e12, .shape = {2, 3}, .rate = {1, 1.05}};
   const Aggregation* aggregation = row_of(aggregations, "sum");
   const Divergence* divergence = row_of(divergences, "none");
   Where where = Where::reward;
@@ -81,11 +85,20 @@ struct Config {
     field(hidden, "hidden", 1, 65536, "advantage=critic: tanh units of the critic");
     field(ratio, "ratio", ratios, "whose probabilities are compared with the behaviour policy's");
     field(bound, "bound", bounds, "treatment of large and small ratios");
-    field(limit.low, "low", 0, 1e12, "smallest ratio of `bound`");
-    field(limit.high, "high", 0, 1e12, "largest ratio of `bound`");
-    field(limit.dual, "dual", 1, 1e12, "largest ratio of bound=clip for worse samples than the baseline");
+    field(limit.low, "low", 0, 1e12, "smallest ratio of `bound`; bound=shift: largest fall of a probability");
+    field(limit.high, "high", 0, 1e12, "largest ratio of `bound`; bound=shift: largest rise of a probability");
+    field(limit.dual, "dual", 1, 1e12,
+          "largest ratio of bound=clip for worse samples than the baseline, of bound=shift for all");
+    const auto by_sign = [&](BySign& of, const char* positive, const char* negative, const char* what) {
+      field(of.positive, positive, 0, 1e6, what).above().absent_means(of.positive);
+      field(of.negative, negative, 0, 1e6, "the same for the other samples").above().absent_means(of.negative);
+    };
+    by_sign(limit.shape, "shape_positive", "shape_negative", "k of bound=gamma for better samples than the baseline");
+    by_sign(limit.rate, "rate_positive", "rate_negative",
+            "lambda of bound=gamma, tau of bound=sigmoid, for better samples than the baseline");
     field(aggregation, "aggregation", aggregations,
-          "a sample's choices: their sum, or divided by their number, the group's mean number, or the largest possible");
+          "a sample's choices: their sum, or divided by their number, the group's or batch's mean number, or the largest "
+          "possible");
     field(divergence, "divergence", divergences, "of the policy from the reference policy");
     field(where, "where", places,
           "the divergence: added to the loss of samples, differentiated, or differentiated with its ratio");
@@ -116,10 +129,11 @@ class PolicyGradient final : public Estimator<T> {
     bool off_policy;            // q is not p
     DrawnFrom policy;           // p
     std::vector<double> n;      // [R] choices of each sample, at least 1
-    PerQuestion l, m;           // of each choice: log p - log q; log p - log r
+    PerQuestion l, m, log_p;    // of each choice: log p - log q; log p - log r; log p
     std::vector<double> share;  // [R] c
   };
   Run run(const Problem<T>& given) const;
+  PerQuestion log_probabilities(Run& run, DrawnFrom of) const;
   PerQuestion log_ratios(Run& run, DrawnFrom other) const;
   Var<T> path(Run& run) const;
   Var<T> divergence_of_questions(Run& run) const;
@@ -171,7 +185,8 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
           advantage.compare(f, {config_.samples, columns, run.n, config_.epsilon});
         for (std::size_t i = 0; i < f.size(); ++i) {
           const std::size_t r = i / columns;
-          f[i] = weighed<T>(f[i], config_.bound->of(std::exp(log_w[t][r]), -f[i], config_.limit), log_w[t][r]);
+          const Word word{std::exp(log_w[t][r]), -f[i], run.l[t][r], run.log_p[t][r], run.l, r, run.n[r]};
+          f[i] = weighed<T>(f[i], config_.bound->of(word, config_.limit), log_w[t][r]);
           if (divergence.of_words() && !config_.in_reward()) {
             const double m = run.m[t][r];
             f[i] += config_.beta *
@@ -200,27 +215,35 @@ auto PolicyGradient<T>::run(const Problem<T>& given) const -> Run {
   problem.terms.reads_reference = config_.near_reference();
   if (of_words || (config_.near_reference() && !config_.in_reward())) problem.terms.to_reference = 0;  // this file adds it
   const bool off_policy = policy == DrawnFrom::prior && given.model.structure_with_policies().behaviour;
-  Run run{{problem, config_.samples, off_policy ? Costs::weighted : Costs::averaged}, off_policy, policy, {}, {}, {}, {}};
+  Run run{{problem, config_.samples, off_policy ? Costs::weighted : Costs::averaged}, off_policy, policy, {}, {}, {}, {}, {}};
   run.n.assign(run.sampled.rows(), 0);
   for (const auto& [question, choice] : run.sampled.episode().steps())
     for (std::size_t r = 0; r < run.n.size(); ++r) run.n[r] += question.chooses(choice.rows->parent[r]);
   for (auto& n : run.n) n = std::max(n, 1.0);
   run.l = log_ratios(run, off_policy ? DrawnFrom::behaviour : policy);
   run.m = log_ratios(run, of_words ? DrawnFrom::reference : policy);
+  run.log_p = log_probabilities(run, policy);
   run.share = sample_shares(*config_.aggregation, run.n, config_.samples, longest_);
   return run;
 }
 
 template <class T>
-PerQuestion PolicyGradient<T>::log_ratios(Run& run, DrawnFrom other) const {
-  auto& episode = run.sampled.episode();
-  PerQuestion ratios(run.sampled.steps(), std::vector<double>(run.n.size()));
-  if (other == run.policy) return ratios;
+PerQuestion PolicyGradient<T>::log_probabilities(Run& run, DrawnFrom of) const {
+  PerQuestion found;
   for (int t = 0; t < run.sampled.steps(); ++t) {
-    const T* p = episode.log_probability(t, run.policy).value().data;
-    const T* q = episode.log_probability(t, other).value().data;
-    for (std::size_t r = 0; r < run.n.size(); ++r) ratios[t][r] = static_cast<double>(p[r]) - static_cast<double>(q[r]);
+    const T* p = run.sampled.episode().log_probability(t, of).value().data;
+    found.emplace_back(p, p + run.n.size());
   }
+  return found;
+}
+
+template <class T>
+PerQuestion PolicyGradient<T>::log_ratios(Run& run, DrawnFrom other) const {
+  if (other == run.policy) return PerQuestion(run.sampled.steps(), std::vector<double>(run.n.size()));
+  auto ratios = log_probabilities(run, run.policy);
+  const auto others = log_probabilities(run, other);
+  for (std::size_t t = 0; t < ratios.size(); ++t)
+    for (std::size_t r = 0; r < run.n.size(); ++r) ratios[t][r] -= others[t][r];
   return ratios;
 }
 
@@ -301,7 +324,7 @@ std::string why_not(const Settings& settings, const Structure& structure) {
                        advantage.name);
   if (advantage.target && config.near_reference())
     return fmt::format("advantage={} estimates the likelihood of success alone: take beta=0", advantage.name);
-  if (config.limit.low > config.limit.high)
+  if (config.bound->of_ratio && config.limit.low > config.limit.high)
     return "low is above high: take low=" + to_string(config.limit.high) + " or a larger high";
   return target_of(config) == "expected_loss" || read<SharedConfig>(settings).target == SharedConfig::Aim::expected_loss
              ? ""
@@ -321,7 +344,9 @@ SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
     SmallChoice::Vector g(0.0, at.logits.size());
     for (const auto k : z) {
       const double a = (at.loss(at.one_hot(k)) - mean) / divisor;
-      g += a * config.bound->of(std::exp(log_w[k]), -a, config.limit) / K * (at.one_hot(k) - at.p());
+      const PerQuestion l{{std::log(at.p()[k] / at.q()[k])}};
+      const Word word{std::exp(log_w[k]), -a, l[0][0], std::log(at.p()[k]), l, 0, 1};
+      g += a * config.bound->of(word, config.limit) / K * (at.one_hot(k) - at.p());
     }
     return g;
   });
@@ -337,7 +362,7 @@ const EstimatorEntry entry = {
     .target_of = target_of,
     .unbiased = true,
     .biased_by = is_biased,
-    .couples_by = [](const Config& config) { return config.advantage->from == From::batch; },
+    .couples_by = [](const Config& config) { return config.advantage->from == From::batch || config.aggregation->over_batch; },
     .off_policy = true,
     .evaluations = "K; K + 1 if advantage=greedy",
     .parameters = declared<Config>(),

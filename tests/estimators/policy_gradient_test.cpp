@@ -64,6 +64,29 @@ TEST_CASE(
   CHECK(largest_difference(by_hand, next) < 1e-14);
 }
 
+TEST_CASE("policy_gradient: aggregation=batch_tokens divides by the words of all examples' samples") {
+  const auto found = drawn("policy_gradient[samples=9,advantage=none,ratio=none,aggregation=batch_tokens]", 0).first;
+  const auto model = writer();
+  Tape<double> tape;
+  KeyedRandomness random(Key(9));
+  const auto batch = two_prompts();
+  Sampled<double> sampled({tape, *model, batch, random}, 9);
+  std::vector<double> words(2);  // of each example
+  for (const auto& [question, choice] : sampled.episode().steps())
+    for (std::size_t r = 0; r < sampled.rows(); ++r) words[r / 9] += question.chooses(choice.rows->parent[r]);
+  REQUIRE(words[0] != words[1]);
+  std::vector<std::vector<double>> shares;
+  for (int t = 0; t < sampled.steps(); ++t) {
+    shares.push_back(sampled.returns(t, Credit::whole));
+    for (auto& f : shares.back()) f *= 18 / (words[0] + words[1]);
+  }
+  std::vector<double> by_hand(model->parameters().size());
+  differentiate(sampled.score(shares), model->parameters(), by_hand);
+  CHECK(largest_difference(by_hand, found) < 1e-14);
+  CHECK(largest_difference(drawn("policy_gradient[samples=9,advantage=none,ratio=none,aggregation=tokens]", 0).first, found) >
+        1e-4);
+}
+
 TEST_CASE("policy_gradient: a value changes the advantages, and between the extremes lambda mixes them") {
   const auto at = [](const char* lambda) {
     return drawn(std::string("policy_gradient[samples=9,advantage=critic,hidden=4,lambda=") + lambda + "]", 0.3).first;

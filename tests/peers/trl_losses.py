@@ -93,7 +93,31 @@ def sequence_masked(l, mask):
     return ratio.masked_fill(ratio > 2, 0.0)
 
 
+def of_trl(advantage=scaled, **settings):
+    return loss_of_trl(GRPO._compute_loss, trainer(**settings), rewards(advantage))
+
+
+def vespo():
+    self = trainer(loss_type="vespo")
+    self.get_gamma_weights = GRPO.get_gamma_weights
+    for name, value in {"k_pos": 2.0, "lambda_pos": 3.0, "k_neg": 3.0, "lambda_neg": 2.0}.items():
+        setattr(self.args, f"vespo_{name}", value)
+    return loss_of_trl(GRPO._compute_loss, self, rewards(scaled))
+
+
+def sapo():
+    self = trainer(loss_type="sapo")
+    self.args.sapo_temperature_pos, self.args.sapo_temperature_neg = 1.0, 1.05
+    return loss_of_trl(GRPO._compute_loss, self, rewards(scaled))
+
+
 CASES = {
+    "preset=bnpo": of_trl(loss_type="bnpo"),
+    "preset=luspo": of_trl(
+        loss_type="luspo", importance_sampling_level="sequence", epsilon_low=2e-3, epsilon_high=2.5e-3
+    ),
+    "preset=sapo": sapo(),
+    "preset=vespo,aggregation=tokens": vespo(),
     "preset=grpo,beta=0.3": loss_of_trl(GRPO._compute_loss, trainer(beta=0.3), rewards(scaled)),
     "preset=grpo,beta=0.3,where=weighted": loss_of_trl(GRPO._compute_loss, trainer(corrects=True, beta=0.3), rewards(scaled)),
     "preset=dr_grpo": loss_of_trl(GRPO._compute_loss, trainer(loss_type="dr_grpo"), rewards(centred)),

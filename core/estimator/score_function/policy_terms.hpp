@@ -119,33 +119,86 @@ double weighed(double factor, double w, double log_w) {
                              log_w));
 }
 
-// The bound on a weight w > 0, where A is the advantage in rewards.
+// The bound on the weight of a drawn word.
+
+struct Word {
+  double w;                // its weight by the ratio
+  double advantage;        // A, in rewards
+  double l, log_p;         // log p - log q; log p
+  const PerQuestion& all;  // l of all words
+  std::size_t r;           // its sample
+  double n;                // words of its sample
+};
+
+/// Numbers for A > 0 and for the others.
+struct BySign {
+  double positive, negative;
+  double operator()(double advantage) const { return advantage > 0 ? positive : negative; }
+};
 
 struct Limits {
   double low, high, dual;
+  BySign shape, rate;
+  double of(double w) const { return w < low ? low : w > high ? high : w; }
 };
+
+/// Whether the objective min(w A, clip(w, low, high) A) is flat.
+inline bool flat(double w, double advantage, const Limits& limit) { return advantage > 0 ? w > limit.high : w < limit.low; }
 
 struct Bound {
   std::string_view name;
-  double (*of)(double w, double advantage, const Limits&);
+  double (*of)(const Word&, const Limits&);
   bool biased = true;
+  bool of_ratio = true;  // low and high are limits of a ratio
 };
 
 constexpr Bound bounds[] = {
-    {.name = "none", .of = [](double w, double, const Limits&) { return w; }, .biased = false},
-    // 0 where the objective min(w A, clip(w, low, high) A) is flat, and for A < 0 also where w > dual
+    {.name = "none", .of = [](const Word& word, const Limits&) { return word.w; }, .biased = false},
+    // 0 where the objective is flat, and for A < 0 also where w > dual
     {.name = "clip",
      .of =
-         [](double w, double advantage, const Limits& limit) {
-           const bool flat = advantage > 0 ? w > limit.high : w < limit.low || w > limit.dual;
-           return flat ? 0 : w;
+         [](const Word& word, const Limits& limit) {
+           return flat(word.w, word.advantage, limit) || (word.advantage <= 0 && word.w > limit.dual) ? 0 : word.w;
+         }},
+    // the geometric mean of the words' ratios, each clipped; 0 for a word whose own is
+    {.name = "clip_words",
+     .of =
+         [](const Word& word, const Limits& limit) {
+           if (flat(std::exp(word.l), word.advantage, limit)) return 0.0;
+           double sum = 0;
+           for (const auto& at : word.all) {
+             const double w = std::exp(at[word.r]);
+             sum += flat(w, word.advantage, limit) ? std::log(limit.of(w)) : at[word.r];
+           }
+           return std::exp(sum / word.n);
          }},
     // a constant factor of the score
-    {.name = "truncate",
-     .of = [](double w, double, const Limits& limit) { return w < limit.low    ? limit.low
-                                                              : w > limit.high ? limit.high
-                                                                               : w; }},
-    {.name = "mask", .of = [](double w, double, const Limits& limit) { return w < limit.low || w > limit.high ? 0 : w; }},
+    {.name = "truncate", .of = [](const Word& word, const Limits& limit) { return limit.of(word.w); }},
+    {.name = "taper", .of = [](const Word& word, const Limits& limit) { return word.advantage > 0 ? 1 : limit.of(word.w); }},
+    {.name = "mask", .of = [](const Word& word, const Limits& limit) { return limit.of(word.w) == word.w ? word.w : 0; }},
+    // 0 where the word's probability has risen, for A > 0, or fallen by more than the limit
+    {.name = "shift",
+     .of =
+         [](const Word& word, const Limits& limit) {
+           const double rise = std::exp(word.log_p) - std::exp(word.log_p - word.l);
+           const bool too_far = word.advantage > 0 ? rise > limit.high : rise < -limit.low;
+           return too_far ? 0 : std::min(word.w, limit.dual);
+         },
+     .of_ratio = false},
+    // the derivative of 4 / tau sigmoid(tau (w - 1)) in log w
+    {.name = "sigmoid",
+     .of =
+         [](const Word& word, const Limits& limit) {
+           const double e = std::exp(-limit.rate(word.advantage) * (word.w - 1));
+           return e == 0 ? 0 : 4 * word.w * e / ((1 + e) * (1 + e));
+         }},
+    // w^k exp(lambda (1 - w))
+    {.name = "gamma",
+     .of =
+         [](const Word& word, const Limits& limit) {
+           const double decay = limit.rate(word.advantage) * (1 - word.w);
+           return std::isfinite(decay) ? std::exp(limit.shape(word.advantage) * std::log(word.w) + decay) : 0;
+         }},
 };
 
 // The aggregation: the share of a sample with n choices, in a group of K samples with `all` choices.
@@ -154,19 +207,22 @@ struct Aggregation {
   std::string_view name;
   double (*share)(double n, double all, double K, double longest);
   bool biased = true;
+  bool over_batch = false;  // the group is that of all examples
 };
 
 constexpr Aggregation aggregations[] = {
     {.name = "sum", .share = [](double, double, double, double) { return 1.0; }, .biased = false},
     {.name = "sequences", .share = [](double n, double, double, double) { return 1 / n; }},
     {.name = "tokens", .share = [](double, double all, double K, double) { return K / all; }},
+    {.name = "batch_tokens", .share = [](double, double all, double K, double) { return K / all; }, .over_batch = true},
     {.name = "longest", .share = [](double, double, double, double longest) { return 1 / longest; }},
 };
 
 /// [B K] of samples with n [B K] choices, of at most `longest`.
-inline std::vector<double> sample_shares(const Aggregation& aggregation, const std::vector<double>& n, std::size_t K,
+inline std::vector<double> sample_shares(const Aggregation& aggregation, const std::vector<double>& n, std::size_t samples,
                                          double longest) {
   std::vector<double> share(n.size());
+  const auto K = aggregation.over_batch ? n.size() : samples;
   for (std::size_t group = 0; group < n.size(); group += K) {
     double all = 0;
     for (std::size_t r = group; r < group + K; ++r) all += n[r];
@@ -218,18 +274,27 @@ namespace hardgrad {
 // Published methods of fine-tuning sequence models, as settings of policy_gradient.
 
 inline const std::vector<Preset> policy_presets = {
+    {"bnpo", "advantage=group_std,ratio=token,bound=clip,aggregation=batch_tokens",
+     "the loss bnpo of trl: GRPO's, averaged over the words of a batch (local to a device there)"},
     {"cispo", "advantage=group_std,ratio=token,bound=truncate,low=0,high=1.2,aggregation=tokens",
      "MiniMax 2025, MiniMax-M1, eq. 4-5 (no lower limit; its upper limit is not given)"},
     {"dapo", "advantage=group_std,ratio=token,bound=clip,low=0.8,high=1.28,aggregation=tokens",
      "Yu et al. 2025, DAPO, eq. 8, with the limits of sec. 4.1 (without dynamic sampling)"},
+    {"dppo", "advantage=group_std,ratio=token,bound=shift,low=0.2,high=0.2,dual=20,aggregation=tokens",
+     "Qi et al. 2026, Rethinking the trust region in LLM reinforcement learning, binary total variation, with the limits of "
+     "their code"},
     {"dr_grpo", "advantage=group_mean,ratio=token,bound=clip,aggregation=longest",
      "Liu et al. 2025, Understanding R1-Zero-like training, sec. 3.2"},
+    {"gmpo", "advantage=group_std,ratio=geometric,bound=clip_words,low=0.67032,high=1.49182,aggregation=sequences",
+     "Zhao et al. 2025, Geometric-mean policy optimization, with limits of e^-0.4 and e^0.4"},
     {"gpg", "advantage=group_mean,ratio=none,aggregation=tokens",
      "Chu et al. 2025, GPG (without its correction for groups of equal rewards)"},
     {"grpo", "advantage=group_std,ratio=token,bound=clip,aggregation=sequences,divergence=k3,where=loss",
      "Shao et al. 2024, DeepSeekMath, eq. 3-4 (sec. 4.1; beta = 0.04 there)"},
     {"gspo", "advantage=group_std,ratio=geometric,bound=clip,low=0.9997,high=1.0004,aggregation=sequences",
      "Zheng et al. 2025, Group sequence policy optimization, eq. 5-7, with the limits of sec. 5.1"},
+    {"luspo", "advantage=group_std,ratio=geometric,bound=clip,low=0.998,high=1.0025",
+     "LUSPO 2026, Length-unbiased sequence policy optimization (2602.05261), sec. 5.1: GSPO's loss times the length"},
     {"maxrl", "advantage=relative,ratio=none", "Tajwar et al. 2026, Maximum likelihood reinforcement learning"},
     {"mis", "advantage=group_mean,ratio=sequence,bound=mask,low=0,high=2",
      "Liu et al. 2025, When speed kills stability (masked importance sampling)"},
@@ -241,8 +306,15 @@ inline const std::vector<Preset> policy_presets = {
     {"remax", "advantage=greedy,ratio=none", "Li et al. 2024, ReMax; Rennie et al. 2017, self-critical training"},
     {"rloo", "advantage=leave_one_out,ratio=sequence,bound=clip,divergence=k1",
      "Ahmadian et al. 2024, Back to basics (on policy; trl clips the ratio)"},
+    {"sapo", "advantage=group_std,ratio=token,bound=sigmoid,rate_positive=1,rate_negative=1.05,aggregation=sequences",
+     "Gao et al. 2025, Soft adaptive policy optimization (2511.20347)"},
     {"tis", "advantage=group_mean,ratio=token,bound=truncate,low=0,high=2",
      "Yao et al. 2025, Your efficient RL framework secretly brings you off-policy RL training"},
+    {"topr", "advantage=none,ratio=sequence,bound=taper,low=0,high=1",
+     "Le Roux et al. 2025, Tapered off-policy REINFORCE (2503.14286), the canonical form"},
+    {"vespo",
+     "advantage=group_std,ratio=sequence,bound=gamma,shape_positive=2,rate_positive=3,shape_negative=3,rate_negative=2",
+     "Shen et al. 2026, VESPO (2602.10693), with the exponents of its authors' code; words are summed"},
 };
 
 }  // namespace hardgrad

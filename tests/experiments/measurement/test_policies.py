@@ -171,7 +171,54 @@ def reinforce_pp(beta):
     return loss
 
 
+def sapo(ratio, A, p):
+    """Gao et al. 2025: a sigmoid in place of the clip."""
+    tau = torch.where(A > 0, 1.0, torch.tensor(1.05, dtype=A.dtype))
+    return torch.sigmoid(tau * (ratio - 1)) * 4 / tau * A
+
+
+def dppo(ratio, A, p):
+    """Qi et al. 2026: words whose probability has moved too far in the direction of their advantage are left out."""
+    rise = (p.exp() - p.exp() / ratio).detach()
+    return ratio.detach().clamp(max=20) * A * p * torch.where(A > 0, rise <= 0.2, rise >= -0.2)
+
+
+def gmpo(toy, group):
+    """Zhao et al. 2025: the geometric mean of ratios, each clipped in logarithms on the side of the advantage."""
+    l, A = (toy.p - toy.q)[group], scaled(toy.rewards[group])
+    low, high = np.log(0.67032), np.log(1.49182)
+    one_sided = torch.where(A[..., None] > 0, torch.minimum(l, l.clamp(low, high)), torch.maximum(l, l.clamp(low, high)))
+    return -((one_sided * toy.is_step[group]).sum(2) / toy.length[group]).exp().mul(A).mean(1)
+
+
+def luspo(toy, group):
+    s = ((toy.p - toy.q)[group].sum(2) / toy.length[group]).exp()
+    return -(toy.length[group] * clipped(s, scaled(toy.rewards[group]), 0.998, 1.0025)).mean(1)
+
+
+def topr(toy, group):
+    """Le Roux et al. 2025: good samples as they are, bad ones by a ratio of at most 1."""
+    R = toy.rewards[group]
+    w = (toy.p - toy.q)[group].sum(2).exp().detach().clamp(0, 1)
+    return -(torch.where(R > 0, 1.0, w) * R * toy.p[group].sum(2)).mean(1)
+
+
+def vespo(toy, group):
+    """Shen et al. 2026: w^k exp(lambda (1 - w)) for the ratio w of the sequence."""
+    A = scaled(toy.rewards[group])
+    w = (toy.p - toy.q)[group].sum(2).exp().detach()
+    k, rate = torch.where(A > 0, 2.0, 3.0), torch.where(A > 0, 3.0, 2.0)
+    return -(w**k * (rate * (1 - w)).exp() * A * toy.p[group].sum(2)).mean(1)
+
+
 PRESETS = {
+    "preset=bnpo": per_token(lambda ratio, A, p: clipped(ratio, A), mean_of_tokens),  # the batch is one group here
+    "preset=sapo": per_token(sapo, mean_of_sequences),
+    "preset=dppo": per_token(dppo, mean_of_tokens),
+    "preset=gmpo": gmpo,
+    "preset=luspo": luspo,
+    "preset=topr": topr,
+    "preset=vespo": vespo,
     "preset=grpo,beta=0.3": grpo(0.3),
     "preset=dr_grpo": per_token(lambda ratio, A, p: clipped(ratio, A), lambda x, n: x.sum(2).mean(1) / LONGEST, centred),
     "preset=dapo": per_token(lambda ratio, A, p: clipped(ratio, A, 0.8, 1.28), mean_of_tokens),
@@ -215,7 +262,7 @@ def divergence(kind, where, beta=0.7):
 def test_every_preset_of_the_program_has_a_loss_here():
     presets = {p["name"] for p in json.loads(hardgrad("describe", "policy_gradient", "--json"))["presets"]}
     alone = {"ppo", "maxrl"}  # in tests of their own: with a critic, and with rewards 0 and 1
-    assert presets == {settings.split(",")[0].removeprefix("preset=") for settings in PRESETS} | alone and len(presets) >= 14
+    assert presets == {settings.split(",")[0].removeprefix("preset=") for settings in PRESETS} | alone and len(presets) >= 21
 
 
 @pytest.mark.parametrize("drift", [0, 0.5])
