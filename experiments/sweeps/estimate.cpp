@@ -195,7 +195,7 @@ bool run_trial(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks
   return true;
 }
 
-// What a cell does, scaled from a trial of its kind.
+// The work of a cell, scaled from a trial of its kind.
 struct Work {
   double steps = 0, evaluations = 0, seconds = 0;
 };

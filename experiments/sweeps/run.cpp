@@ -131,7 +131,7 @@ void Run::select() {
   log_->to_come(later);
 }
 
-// Tries a cell of each task of which nothing is known, so that the remaining time is known before all tasks have begun. It waits
+// Tries a cell of each task whose time is unknown, so that the remaining time is known before all tasks have begun. It waits
 // a little: the cells at work tell their own time, and a quick run needs no trial.
 void Run::try_tasks(const std::stop_token& over) {
   std::vector<const Cell*> of_tasks;  // the last task first: the first ones are at work

@@ -155,7 +155,7 @@ TEST_CASE("a cell records its training settings, including overrides and default
   CHECK(others == 12);
 }
 
-TEST_CASE("a task of which no cell has begun is tried, so that the remaining time is known") {
+TEST_CASE("a task without any begun cell is tried, so that the remaining time is known") {
   TestFolder folder;
   const auto out = folder / "out";
   const auto endless =
