@@ -4,7 +4,9 @@
 //
 // Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond, Algorithm 2 (ReinMax, by
 // Heun's method); p_T is the softmax at temperature T; the authors use T >= 1.
-// Target: expected loss. Bias: of third order in f; none for quadratic f of one bit at temperature 1. Cost: K rows.
+// At T = 1 the derivative is 1/2 J(p) + 1/2 (z - p)(z - p)', the mean of straight-through and DARN: ZGR, the limit of
+// gumbel_rao at temperature 0 (Shekhovtsov 2023).
+// Target: expected loss. Bias: of third order in f; none for quadratic f at temperature 1. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
 
 #include "core/autodiff/elementwise.hpp"
@@ -50,6 +52,16 @@ SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
   });
 }
 
+// sum_z p(z) 1/2 [J(p) + (z - p)(z - p)'] f'(z), as ZGR is published
+SmallChoice::Vector expected_zgr(const Config&, const SmallChoice& at) {
+  const auto p = at.p();
+  return at.mean([&](std::size_t z) -> SmallChoice::Vector {
+    const auto slope = at.slope(at.one_hot(z));
+    const SmallChoice::Vector score = at.one_hot(z) - p;
+    return 0.5 * through_softmax(p, slope) + 0.5 * (score * slope).sum() * score;
+  });
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -61,7 +73,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = declared<Config>(),
     .needs = {need::relaxable},
-    .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.6")},
+    .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.6"), promise::mean(expected_zgr)},
 };
 HARDGRAD_ESTIMATOR(ReinMax, entry)
 
