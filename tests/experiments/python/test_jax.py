@@ -104,6 +104,34 @@ def test_subsets(spec):
         loss(LOGITS, WEIGHT, 1, spec, subset=4)
 
 
+@pytest.mark.parametrize("spec", ["rloo[samples=4]", "unordered_set[samples=2]", "disarm_tree", "exact"])
+def test_separate_columns(spec):
+    """Each has its own loss, and the gradient of PyTorch's."""
+    target = np.random.default_rng(2).standard_normal((5, 2, 3))
+    weight = np.random.default_rng(3).standard_normal((5, 2))
+    theirs = torch.tensor(LOGITS, requires_grad=True)
+    value = hardgrad.torch.expectation(
+        theirs, lambda z, example: (z * torch.tensor(target)[example]).sum(2) ** 2, spec, columns="separate", seed=3
+    )
+    (value * torch.tensor(weight)).sum().backward()
+
+    def ours(logits):
+        f = lambda z, example: (z * jnp.asarray(target)[example]).sum(2) ** 2
+        found = hardgrad.jax.expectation(logits, f, spec, columns="separate", seed=3)
+        return (found * weight).sum(), found
+
+    slope, found = jax.jit(jax.grad(ours, has_aux=True))(LOGITS)
+    np.testing.assert_allclose(found, value.detach(), rtol=1e-10)
+    np.testing.assert_allclose(slope, theirs.grad, rtol=1e-9, atol=1e-12)
+    draw = lambda logits, f, **named: hardgrad.jax.expectation(logits, f, spec, seed=3, **named)
+    assert draw(LOGITS[0], lambda z: z[..., 0], columns="separate").shape == (2,)
+    assert draw(LOGITS[0], lambda z, example: 1.0 * z, columns="separate", bits=True).shape == (2, 3)
+    with pytest.raises(hardgrad.UsageError, match='one for each row and column: pass columns="separate"'):
+        draw(LOGITS, lambda z, example: z[..., 0])
+    with pytest.raises(hardgrad.UsageError, match="f returns losses .*: one for each row and column; got"):
+        draw(LOGITS, lambda z, example: z[:, 0, 0], columns="separate")
+
+
 def test_training_inside_one_loop():
     """A bit that should be off, by 200 steps of a compiled loop with a new seed at each."""
 

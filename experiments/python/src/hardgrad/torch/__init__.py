@@ -15,6 +15,7 @@ from .compare import Monitor, compare
 from .episode import Choice, Episode, Run, episode
 from .estimator import Estimator, Site
 from .expectation import expectation
+from .sample import sample
 from .test import test
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "compare",
     "episode",
     "expectation",
+    "sample",
     "test",
 ]

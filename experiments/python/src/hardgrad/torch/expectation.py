@@ -12,15 +12,19 @@ from torch import Tensor
 from .. import _core
 from .._core import UsageError
 from ..losses import (
+    Columns,
     LogitLayout,
     Takes,
     check_axes,
+    check_columns,
+    check_shared,
     check_subset,
     check_takes,
     given_ids,
     given_seed,
 )
 from . import draws
+from .columns import Separate
 from .tensors import (
     Estimate,
     Slope,
@@ -46,6 +50,7 @@ def expectation(
     estimator: draws.Given = "rloo[samples=4]",
     *,
     takes: Takes = "weights",
+    columns: Columns = "shared",
     bits: bool = False,
     subset: Optional[int] = None,
     state: Optional[Tensor] = None,
@@ -69,6 +74,10 @@ def expectation(
         gradients are recorded.
     takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and estimators
         that contain them, cannot use it.
+    columns: "separate": each column is a choice with a loss of its own, e.g. a token. f returns
+        losses [R, D], where that of a column depends on the choice of this column; the result is
+        [E, D], and each column's gradient is estimated from its own losses. The same as E D
+        examples with one choice each, with ids D e + d, but f sees all columns of a row at once.
     subset: every choice picks so many of its options, without order: p(z) is the product of
         exp(logit) over those picked, divided by its sum over all subsets. z has that many ones, its
         weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
@@ -80,13 +89,28 @@ def expectation(
     generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed`
         applies.
 
-    Returns [E], or a number without a batch, on the device of the logits (float32 for shorter
-    dtypes). Raises UsageError; exceptions of f are passed through. Can be differentiated once;
-    differentiating its gradient again raises UsageError.
+    Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
+    the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.
+    Can be differentiated once; differentiating its gradient again raises UsageError.
     Source: the estimators' papers, see `hardgrad.describe`.
     """
     check_takes(takes)
+    check_columns(columns)
     check_logits(logits)
+    if columns == "separate":
+        each = Separate(logits, bits)
+        return expectation(
+            each.logits,
+            each.loss(f),
+            estimator,
+            takes=takes,
+            bits=bits,
+            subset=subset,
+            state=each.state(state),
+            ids=each.ids(ids),
+            generator=generator,
+            seed=seed,
+        ).reshape(each.shape)
     dtype = of_core(logits.dtype)
     wide = normal(logits).to(dtype)  # sums of gradients are in core's precision
     inputs = [wide] if state is None else [wide, _tensor(state)]
@@ -266,6 +290,7 @@ class _Loss:
 
     def _losses(self, z: Tensor, row: Tensor) -> Tensor:
         losses = self.f(z, row) if self.batched else self.f(z)
+        check_shared(tuple(getattr(losses, "shape", ())), tuple(z.shape[:2]))
         self.runs.append(check_losses(losses, len(row)).to(self.logits.device, self.logits.dtype))
         self.examples.append(row)
         return self.runs[-1]
