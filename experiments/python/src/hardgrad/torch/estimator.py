@@ -15,6 +15,7 @@ from .._core import UsageError
 from ..losses import check_subset
 from . import draws
 from .expectation import expectation
+from .laws import Law
 from .tensors import fetched, sent
 
 #: name, options, columns, times, width of the state, number of the reach
@@ -114,7 +115,7 @@ class Estimator(draws.Module):
                 "hardgrad.torch.Site(options=2, columns=50, state=200)"
             )
 
-    def forward(self, logits: Tensor, f: Any, **named: Any) -> Tensor:
+    def forward(self, logits: Law, f: Any, **named: Any) -> Tensor:
         """`expectation` with this estimator."""
         return expectation(logits, f, self, **named)
 

@@ -25,6 +25,7 @@ from ..losses import (
 )
 from . import draws
 from .columns import Separate
+from .laws import Law, logits_of
 from .tensors import (
     Estimate,
     Slope,
@@ -45,12 +46,13 @@ _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 @eager
 def expectation(
-    logits: Tensor,
+    logits: Law,
     f: Callable[..., Tensor],
     estimator: draws.Given = "rloo[samples=4]",
     *,
     takes: Takes = "weights",
     columns: Columns = "shared",
+    probs: Optional[Tensor] = None,
     bits: bool = False,
     subset: Optional[int] = None,
     state: Optional[Tensor] = None,
@@ -64,7 +66,10 @@ def expectation(
 
     logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E
         examples; on any device, of float16, bfloat16, float32 or float64. -inf marks missing
-        options. With bits=True: [D] or [E, D] logits of a 1.
+        options. With bits=True: [D] or [E, D] logits of a 1. Or a distribution of
+        `torch.distributions`: its batch shape [E] (or none) are examples with one choice each, and
+        Independent(..., 1) makes [E, D] of them D columns. Categorical and OneHotCategorical are
+        the same; Bernoulli means bits=True. With columns="separate" all axes are a batch's.
     f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options ([R,
         D] those of a 1 with bits=True); for a batch also of example [R], the position of each row's
         example. z is on the device of the logits, in their dtype. Returns losses [R]. It is called
@@ -78,6 +83,8 @@ def expectation(
         losses [R, D], where that of a column depends on the choice of this column; the result is
         [E, D], and each column's gradient is estimated from its own losses. The same as E D
         examples with one choice each, with ids D e + d, but f sees all columns of a row at once.
+    probs: the probabilities, with logits=None, in the same shape; they need not sum to 1. They get
+        the gradient. 0 marks a missing option.
     subset: every choice picks so many of its options, without order: p(z) is the product of
         exp(logit) over those picked, divided by its sum over all subsets. z has that many ones, its
         weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
@@ -96,7 +103,7 @@ def expectation(
     """
     check_takes(takes)
     check_columns(columns)
-    check_logits(logits)
+    logits, bits = logits_of(logits, probs, bits, columns)
     if columns == "separate":
         each = Separate(logits, bits)
         return expectation(

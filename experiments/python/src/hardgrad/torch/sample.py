@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional, TypeVar, Union
 
 import numpy as np
 import torch
@@ -14,19 +14,21 @@ from .. import _core
 from .._core import UsageError
 from ..losses import LogitLayout, check_axes, check_subset, given_ids, given_seed
 from . import draws
-from .tensors import check_logits, drawn_seed, eager, fetched, normal, of_core, once, one_hot, sent
+from .laws import Law, each_of
+from .tensors import drawn_seed, eager, fetched, normal, of_core, once, one_hot, sent
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
 @eager
 def sample(
-    logits: Tensor,
+    logits: Law = None,
     estimator: draws.Given = "gumbel_softmax",
     *,
     hard: bool = False,
     dim: int = -1,
     temperature: Union[None, float, Tensor] = None,
+    probs: Optional[Tensor] = None,
     bits: bool = False,
     subset: Optional[int] = None,
     ids: Optional[ArrayLike] = None,
@@ -49,31 +51,41 @@ def sample(
         that of the weights. Changes nothing where choices are hard already.
     dim: the axis of the options.
     temperature: the estimator's setting of this name, for a schedule. It gets no gradient.
-    bits, subset, ids, generator, seed: as in `expectation`.
+    probs, bits, subset, ids, generator, seed: as in `expectation`, as are distributions instead of
+        logits, of any batch shape.
 
     Returns the shape of the logits, in their dtype, on their device: one-hot rows or weights that
     sum to 1 (to `subset`), 0 where an option is missing. Can be differentiated once. Raises
     UsageError, also for estimators that need a loss (such as rloo).
     Source: the estimators' papers, see `hardgrad.describe`.
     """
-    check_logits(logits)
-    if bits and dim != -1:
-        raise UsageError("dim= is the axis of the options, and bits=True has none")
-    if not -logits.dim() <= dim < max(1, logits.dim()):
-        raise UsageError(f"dim is {dim}, and logits have shape {list(logits.shape)}")
-    last = logits if dim in (-1, logits.dim() - 1) else logits.movedim(dim, -1)
-    axes = 2 - bits  # of one example
-    shaped = last if last.dim() <= axes + 1 else last.reshape(-1, *last.shape[-axes:])
+    if dim != -1:
+        logits, probs = _last(logits, dim, bits), _last(probs, dim, bits)
+    given, bits, shape = each_of(logits, probs, bits)
     z = _drawn(
-        shaped,
+        given.reshape(shape),
         with_temperature(estimator, temperature),
         hard,
         bits,
         subset,
         ids,
         drawn_seed(seed, generator),
-    ).reshape(last.shape)
-    return z if last is logits else z.movedim(-1, dim)
+    ).reshape(given.shape)
+    return z if dim == -1 else z.movedim(-1, dim)
+
+
+Moved = TypeVar("Moved", Law, Optional[Tensor])
+
+
+def _last(law: Moved, dim: int, bits: bool) -> Moved:
+    """With the axis `dim` of options as the last."""
+    if law is None:
+        return law
+    if bits or not isinstance(law, Tensor):
+        raise UsageError("dim= is the axis of a tensor's options; bits and distributions have none")
+    if not -law.dim() <= dim < law.dim():
+        raise UsageError(f"dim is {dim}, and the logits have shape {list(law.shape)}")
+    return law.movedim(dim, -1)
 
 
 def _drawn(
@@ -126,7 +138,11 @@ class _Sample(torch.autograd.Function):
 
 
 class _Draw:
-    """One draw without its loss. z: its weights, or options, of the user's layout."""
+    """One draw without its loss. z: its weights or, as `options` says, options, of the user's
+    layout."""
+
+    z: Any
+    options: bool
 
     def __init__(
         self,
