@@ -139,7 +139,11 @@ def test_the_temperature_of_a_schedule():
         ("gumbel_softmax", {"temperature": "cold"}, "temperature is a number, got 'cold'"),
         ("gumbel_softmax", {"temperature": -1.0}, "temperature"),
         ("gumbel_softmax", {"dim": 3}, r"dim is 3, and the logits have shape \[4, 3, 5\]"),
-        ("gumbel_softmax", {"dim": 0, "bits": True}, "dim= is the axis of a tensor's options; bits and distributions have none"),
+        (
+            "gumbel_softmax",
+            {"dim": 0, "bits": True},
+            "dim= is the axis of a tensor's options; bits and distributions have none",
+        ),
         ("gumbel_softmax", {"subset": 2}, "picks 2 of 5 options"),
         ("gumbel_top_k", {"subset": 6}, "from 1 to the 5"),
     ],
@@ -259,26 +263,92 @@ def test_a_draw_leaves_no_cycles(spec):
         gc.enable()
 
 
-@pytest.mark.skipif(not hasattr(torch, "compile"), reason="PyTorch 1.13 has no compiler")
-def test_compiled():
-    """The same numbers as without a compiler."""
-    pytest.importorskip("torch._dynamo")
-    layer = torch.nn.Linear(4, 5).double()
-    x = torch.randn(6, 4, dtype=torch.float64)
-    weight = torch.randn(6, 5, dtype=torch.float64)
+def test_changes_in_place_are_an_error():
+    """As elsewhere in PyTorch: the backward pass may draw again."""
+    logits = given(4, 3, 5)
+    for spec in ("reinmax", "implicit_mle"):
+        moved = logits * 1
+        z = sample(moved, spec, seed=1)
+        with torch.no_grad():
+            moved += 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+
+compiler = pytest.mark.skipif(not hasattr(torch.library, "register_autograd"), reason="PyTorch before 2.4")
+
+
+def compiled(step):
+    torch._dynamo.reset()
+    return torch.compile(step, backend="aot_eager", fullgraph=True)
+
+
+@compiler
+@pytest.mark.parametrize(
+    "spec, named",
+    [
+        ("reinmax", {}),
+        ("gumbel_softmax[temperature=0.3]", {"hard": True}),
+        ("gumbel_top_k", {"subset": 2, "hard": True}),
+        ("implicit_mle", {}),
+        ("simple", {"dim": 1}),
+        ("straight_through", {"bits": True}),
+        ("path_only", {}),
+    ],
+)
+@pytest.mark.parametrize("seed", [3, None])
+def test_compiled_without_a_break(spec, named, seed):
+    """The same numbers as without a compiler, in one graph."""
+    layer = torch.nn.Linear(4, 4).double()
+    x = torch.randn(2, 3, 5, 4, dtype=torch.float64)
+    weight = torch.randn(2, 3, 5, 4, dtype=torch.float64)
+    missing = torch.zeros(2, 3, 5, 4, dtype=torch.bool)
+    missing[0, 1, 2, 0] = missing[1, 2, 3, 3] = missing[1, 2, 3, 1] = True
 
     def step(x):
-        z = sample(torch.tanh(layer(x))[:, None], "reinmax", seed=3)[:, 0]
-        return ((z * weight).sum(1) ** 2).mean()
+        logits = torch.tanh(layer(x))
+        if not named.get("bits"):
+            logits = logits.masked_fill(missing, -INF)
+        z = sample(logits, spec, seed=seed, **named)
+        return ((z * weight).flatten(1).sum(1) ** 2).mean() + logits.clamp(min=-9).sum(), z
 
     def gradients(of):
         layer.zero_grad()
-        value = of(x)
+        torch.manual_seed(4)
+        value, z = of(x)
         value.backward()
-        return [value.detach(), *(p.grad.clone() for p in layer.parameters())]
+        return [value.detach(), z.detach(), *(p.grad.clone() for p in layer.parameters())]
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        compiled = gradients(torch.compile(step, backend="aot_eager"))
-    for one, two in zip(compiled, gradients(step)):
+    for one, two in zip(gradients(compiled(step)), gradients(step)):
         torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-14)
+
+
+@compiler
+def test_compiled_errors_and_what_breaks_the_graph():
+    logits = given(4, 3, 5)
+    with pytest.raises(hardgrad.UsageError, match="rloo weighs the losses of 4 rows"):
+        compiled(lambda x: sample(x, "rloo"))(logits)
+    held = hardgrad.Estimator("reinmax")
+    torch._dynamo.reset()
+    for named in ({"estimator": held}, {"temperature": torch.tensor(0.5)}, {"generator": torch.Generator().manual_seed(2)}):
+        seed = {} if "generator" in named else {"seed": 3}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            z = torch.compile(lambda x: sample(x, **named, **seed) * 2, backend="aot_eager")(logits)
+        if seed:
+            assert torch.equal(z, sample(logits, **named, **seed) * 2)
+        assert z.shape == logits.shape
+
+
+@compiler
+def test_the_operator_is_one_for_pytorch():
+    """Its schema, fake tensors and derivatives, as PyTorch checks them."""
+    logits = given(4, 3, 5, missing=False)
+    for spec in ("gumbel_softmax", "implicit_mle"):
+        sampled = torch.ops.hardgrad.sample
+        torch.library.opcheck(sampled, (logits, torch.tensor(3), spec, False, False, 0))
+    z = torch.ops.hardgrad.sample(logits, torch.tensor(3), "reinmax", False, False, 0)
+    weight = torch.randn(4, 3, 5, dtype=torch.float64)
+    (ours,) = torch.autograd.grad((z * weight).sum(), logits)
+    (theirs,) = torch.autograd.grad((sample(logits, "reinmax", seed=3) * weight).sum(), logits)
+    assert torch.equal(ours, theirs)

@@ -14,13 +14,14 @@ from .. import _core
 from .._core import UsageError
 from ..losses import LogitLayout, check_axes, check_subset, given_ids, given_seed
 from . import draws
+from .compiled import compiling, operator
+from .compiled import given_seed as seed_of
 from .laws import Law, each_of
 from .tensors import drawn_seed, eager, fetched, normal, of_core, once, one_hot, sent
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
-@eager
 def sample(
     logits: Law = None,
     estimator: draws.Given = "gumbel_softmax",
@@ -61,17 +62,37 @@ def sample(
     """
     if dim != -1:
         logits, probs = _last(logits, dim, bits), _last(probs, dim, bits)
-    given, bits, shape = each_of(logits, probs, bits)
-    z = _drawn(
-        given.reshape(shape),
-        with_temperature(estimator, temperature),
-        hard,
-        bits,
-        subset,
-        ids,
-        drawn_seed(seed, generator),
-    ).reshape(given.shape)
+    # The compiler looks into tensors and names; at anything else the graph breaks.
+    plain = isinstance(logits, Tensor) and isinstance(estimator, str) and probs is None
+    if plain and compiling() and _operator and ids is generator is temperature is None:
+        axes = 2 - bits
+        shaped = logits if logits.dim() <= axes + 1 else logits.flatten(0, -axes - 1)
+        z = _operator(shaped, seed_of(seed), estimator, hard, bits, subset or 0)
+        z = z.reshape(logits.shape)
+    else:
+        z = _sampled(
+            logits, probs, estimator, temperature, hard, bits, subset, ids, generator, seed
+        )
     return z if dim == -1 else z.movedim(-1, dim)
+
+
+@eager
+def _sampled(
+    logits: Law,
+    probs: Optional[Tensor],
+    estimator: draws.Given,
+    temperature: Union[None, float, Tensor],
+    hard: bool,
+    bits: bool,
+    subset: Optional[int],
+    ids: Optional[ArrayLike],
+    generator: Optional[torch.Generator],
+    seed: Optional[int],
+) -> Tensor:
+    """z, with the options as the last axis."""
+    given, bits, shape = each_of(logits, probs, bits)
+    spec, number = with_temperature(estimator, temperature), drawn_seed(seed, generator)
+    return _drawn(given.reshape(shape), spec, hard, bits, subset, number, ids).reshape(given.shape)
 
 
 Moved = TypeVar("Moved", Law, Optional[Tensor])
@@ -94,8 +115,8 @@ def _drawn(
     hard: bool,
     bits: bool,
     subset: Optional[int],
-    ids: Optional[ArrayLike],
     seed: int,
+    ids: Optional[ArrayLike] = None,
 ) -> Tensor:
     """z of logits with the axes of `expectation`."""
     dtype = of_core(logits.dtype)
@@ -121,6 +142,9 @@ def _drawn(
     return z.to(logits.dtype)
 
 
+_operator = operator(_drawn)
+
+
 class _Sample(torch.autograd.Function):
     """z as a function of the logits; pullback: from a slope in z to that at the logits."""
 
@@ -133,6 +157,7 @@ class _Sample(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
+        ctx.saved_tensors  # an error if they were changed in place: the draw may be made again
         (slope,) = fetched(cotangents, cotangents[0].dtype)
         return sent([ctx.pullback(slope)], cotangents[0].device)[0], None, None
 
