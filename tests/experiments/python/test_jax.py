@@ -210,6 +210,9 @@ def test_errors_inside_jit_are_the_packages_where_they_are_asked_for(caplog):
         with pytest.raises(kind) as ours, hardgrad.jax.own_errors():
             jax.block_until_ready(step(logits))
         assert said in str(ours.value) and ours.value.__cause__ is None and ours.value.__suppress_context__
+        ahead = step.lower(logits).compile()  # its error is a ValueError of JAX
+        with pytest.raises(kind), hardgrad.jax.own_errors():
+            jax.block_until_ready(ahead(logits))
         decorated = hardgrad.jax.own_errors()(lambda: jax.block_until_ready(step(logits)))
         for _ in range(2):
             with pytest.raises(kind):

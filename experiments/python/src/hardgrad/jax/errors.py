@@ -9,8 +9,6 @@ from collections import deque
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Optional
 
-import jax
-
 from .._core import Error
 
 _errors: deque[Error] = deque(maxlen=16)  # of the last callbacks that failed
@@ -30,9 +28,10 @@ def stored(callback: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def own(error: BaseException) -> Optional[Error]:
-    """The package's error whose words this one has."""
-    if not isinstance(error, jax.errors.JaxRuntimeError):
+def own(error: Exception) -> Optional[Error]:
+    """The package's error that JAX's quotes: a JaxRuntimeError, of functions compiled ahead of time
+    a ValueError."""
+    if isinstance(error, Error) or "callback" not in str(error):
         return None
     return next((found for found in reversed(_errors) if str(found) in str(error)), None)
 
@@ -49,9 +48,8 @@ def own_errors() -> Iterator[None]:
     """
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
-        found = own(error)
-        if found is None:
+    except Exception as error:
+        if (found := own(error)) is None:
             raise
         raise found from None
 

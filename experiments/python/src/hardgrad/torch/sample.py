@@ -63,8 +63,13 @@ def sample(
     if dim != -1:
         logits, probs = _last(logits, dim, bits), _last(probs, dim, bits)
     # The compiler looks into tensors and names; at anything else the graph breaks.
-    plain = isinstance(logits, Tensor) and isinstance(estimator, str) and probs is None
-    if plain and compiling() and _operator and ids is generator is temperature is None:
+    if (
+        compiling()
+        and _operator is not None
+        and isinstance(logits, Tensor)
+        and isinstance(estimator, str)
+        and probs is ids is generator is temperature is None
+    ):
         axes = 2 - bits
         shaped = logits if logits.dim() <= axes + 1 else logits.flatten(0, -axes - 1)
         z = _operator(shaped, seed_of(seed), estimator, hard, bits, subset or 0)
