@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._core import UsageError
 from ..losses import check_separate, given_ids, wrong_separate
-from .tensors import check
+from .tensors import check, fetched, sent
 
 
 class Separate:
@@ -49,32 +49,31 @@ class Separate:
         """The loss [R'] of the examples' rows, by one call of f with all of them."""
 
         def losses(z: Tensor, example: Tensor) -> Tensor:
-            row, place, of = self._places(example)
+            places = self._places(fetched([example], torch.int64)[0])
+            place, of, row, column = sent(places, z.device)
             wide = z[:, 0][place]  # [R, T, ...]
             found = f(wide, of) if self.batched else f(wide)
             if not isinstance(found, Tensor) or found.shape != place.shape:
                 raise wrong_separate(tuple(place.shape), found)
             check(found, "the losses that f returned")
-            return found[row, example % self.columns]
+            return found[row, column]
 
         return losses
 
-    def _places(self, example: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """For rows [R'] of the examples: the row [R'] of f in which each is; [R, T] the row that f
-        sees at each place; [R] the example of each. A column with fewer rows than others (missing
-        options, enumerated) repeats its first."""
-        cells = self.examples * self.columns
-        _, order = torch.sort(example, stable=True)
-        count = torch.bincount(example, minlength=cells)
-        first = count.cumsum(0) - count
-        within = torch.empty_like(order)
-        within[order] = torch.arange(len(order), device=order.device) - first[example[order]]
-        most = count.reshape(self.examples, self.columns).max(1).values  # rows of each example
-        of = torch.arange(self.examples, device=most.device).repeat_interleave(most)
-        begin = most.cumsum(0) - most
-        inside = torch.arange(len(of), device=most.device) - begin[of]
-        cell = of[:, None] * self.columns + torch.arange(self.columns, device=of.device)
-        nth = torch.where(inside[:, None] < count[cell], inside[:, None], inside.new_zeros(()))
-        place = order[first[cell] + nth]
-        row = begin[example.div(self.columns, rounding_mode="floor")] + within
-        return row, place, of
+    def _places(self, example: Any) -> tuple[Any, Any, Any, Any]:
+        """For rows [R'] of the examples: [R, T] the row that f sees at each place; [R] the example
+        of each of its rows; [R'] the row and column where f sees each. A column with fewer rows
+        than others (missing options, enumerated) repeats its first."""
+        columns = np.arange(self.columns)
+        order = np.argsort(example, kind="stable")
+        count = np.bincount(example, minlength=self.examples * self.columns)
+        first = np.cumsum(count) - count
+        within = np.empty_like(order)
+        within[order] = np.arange(len(order)) - first[example[order]]
+        most = count.reshape(self.examples, self.columns).max(1)  # rows of each example
+        begin = np.cumsum(most) - most
+        of = np.repeat(np.arange(self.examples), most)
+        cell = of[:, None] * self.columns + columns
+        nth = (np.arange(len(of)) - begin[of])[:, None]
+        place = order[first[cell] + np.where(nth < count[cell], nth, 0)]
+        return place, of, begin[example // self.columns] + within, example % self.columns
