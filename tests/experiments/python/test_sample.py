@@ -69,6 +69,47 @@ def test_the_gradient_of_expectation(way, count):
 
 
 @pytest.mark.parametrize(
+    "spec",
+    [
+        "sparse_mixer[order=1]",
+        "implicit_mle[lambda=0.5,central=true]",
+        "straight_through[temperature=0.7,forward_temperature=1.5]",
+        "path_only[hard_threshold=true]",
+        "reinmax_cv[rao_samples=3,eta=0.4]",
+        "gumbel_rao[rao_samples=4]",
+        "gapped_st[gap=0.7]",
+    ],
+)
+def test_the_gradient_of_expectation_with_other_settings(spec):
+    logits = given(4, 3, 5)
+    f = loss(torch.randn(4, 3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(7)))
+    z = sample(logits, spec, seed=2)
+    value = expectation(logits, f, spec, seed=2)
+    (ours,), (theirs,) = (torch.autograd.grad(of.sum(), logits) for of in (f(z), value))
+    torch.testing.assert_close(f(z), value, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    assert spec.startswith("path_only") or theirs.abs().max() > 0.1
+
+
+def test_compare_measures_it_like_expectation():
+    """The same replicates, so the same figures."""
+    logits = given(2, 2, 3, missing=False)
+    f = loss(torch.randn(2, 2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(7)))
+
+    def by(how):
+        def step(estimator):
+            return (f(sample(logits, estimator)) if how == "sample" else expectation(logits, f, estimator)).mean()
+
+        return hardgrad.torch.compare(step, [logits], ["reinmax", "gumbel_softmax", "implicit_mle"], replicates=50, seed=3)
+
+    one, two = by("sample"), by("expectation")
+    for name in ("reinmax", "gumbel_softmax"):  # implicit_mle's step is as long as the cotangent, here that of a mean
+        assert one[name].variance == pytest.approx(two[name].variance, rel=1e-9)
+        assert one[name].rows == two[name].rows
+    assert one["implicit_mle"].variance > 0
+
+
+@pytest.mark.parametrize(
     "spec", ["reinmax", "gumbel_softmax[temperature=0.3]", "gumbel_top_k[hard=true]", "simple", "path_only"]
 )
 def test_one_example_and_many_axes(spec):

@@ -40,8 +40,10 @@ def operator(draw: Draw) -> Optional[Callable[..., Tensor]]:
             (found,) = torch.autograd.grad(z, leaf, cotangent)
         return found.contiguous()
 
-    called = library.custom_op("hardgrad::sample", drawn, mutates_args=())
-    of_slope = library.custom_op("hardgrad::sample_slope", slope, mutates_args=())
+    tag = getattr(torch.Tag, "cudagraph_unsafe", None)  # draws are made by the CPU
+    ways = {"mutates_args": (), **({} if tag is None else {"tags": (tag,)})}
+    called = library.custom_op("hardgrad::sample", drawn, **ways)
+    of_slope = library.custom_op("hardgrad::sample_slope", slope, **ways)
 
     def like_logits(logits: Tensor, *others: Any) -> Tensor:
         return torch.empty_like(logits, memory_format=torch.contiguous_format)

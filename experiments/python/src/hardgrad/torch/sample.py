@@ -41,7 +41,8 @@ def sample(
 
     For losses f(z) of E examples, `f(sample(logits, spec, seed=s)).sum().backward()` gives the
     logits the gradient of `expectation(logits, f, spec, seed=s).sum()`: the same draws, the same
-    estimate.
+    estimate. (implicit_mle is not linear in the derivative: its step is as long as the cotangent
+    that reaches z.)
 
     logits: [..., S], on any device, of float16, bfloat16, float32 or float64. -inf marks missing
         options. Read as in `expectation`: [S], [D, S] of D columns, [E, D, S] of E examples; of
