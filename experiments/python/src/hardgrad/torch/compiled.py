@@ -41,7 +41,7 @@ def operator(draw: Draw) -> Optional[Callable[..., Tensor]]:
         return found.contiguous()
 
     tag = getattr(torch.Tag, "cudagraph_unsafe", None)  # draws are made by the CPU
-    ways = {"mutates_args": (), **({} if tag is None else {"tags": (tag,)})}
+    ways: dict[str, Any] = {"mutates_args": (), **({} if tag is None else {"tags": (tag,)})}
     called = library.custom_op("hardgrad::sample", drawn, **ways)
     of_slope = library.custom_op("hardgrad::sample_slope", slope, **ways)
 

@@ -82,7 +82,8 @@ def expectation(
     columns: "separate": each column is a choice with a loss of its own, e.g. a token. f returns
         losses [R, D], where that of a column depends on the choice of this column; the result is
         [E, D], and each column's gradient is estimated from its own losses. The same as E D
-        examples with one choice each, with ids D e + d, but f sees all columns of a row at once.
+        examples with one choice each (so is the Site of an Estimator), with ids D e + d, but f sees
+        all columns of a row at once.
     probs: the probabilities, with logits=None, in the same shape; they need not sum to 1. They get
         the gradient. 0 marks a missing option.
     subset: every choice picks so many of its options, without order: p(z) is the product of

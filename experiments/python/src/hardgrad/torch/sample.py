@@ -46,7 +46,9 @@ def sample(
 
     logits: [..., S], on any device, of float16, bfloat16, float32 or float64. -inf marks missing
         options. Read as in `expectation`: [S], [D, S] of D columns, [E, D, S] of E examples; of
-        more axes, all but the last two are examples. With bits=True: [..., D] logits of a 1.
+        more axes, all but the last two are examples. With bits=True: [..., D] logits of a 1. Which
+        axes are columns decides the noise only (and sparse_mixer scales those of an example
+        together).
     estimator: e.g. "reinmax" or "gumbel_softmax[temperature=0.7]"; an Estimator that learns
         nothing; any that takes one row, of weights or of an option held fixed (path_only).
     hard: the value is one-hot at the largest weight (of subsets, 1 at the largest), the derivative
