@@ -46,7 +46,7 @@ class LocalExpectation final : public Estimator<T> {
   Estimate<T> estimate(const Problem<T>& problem) const override {
     if (!dependent_) return exact_objective(this->target(), problem, problem.cap);
 
-    BranchingHandler<T> handler(config_.samples, problem.random, problem.batch.id);
+    BranchingHandler<T> handler(config_.samples, problem.random, problem.batch.id, problem.cap);
     auto episode = problem.run(handler);
     const bool one_run = handler.runs().size() == 1;
     auto surrogate = problem.tape.constant(1, 1);

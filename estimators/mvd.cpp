@@ -16,6 +16,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/choice/branching.hpp"
 #include "core/choice/normal.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/estimator.hpp"
@@ -50,7 +51,8 @@ struct Branch {
 template <class T>
 class MeasureValuedHandler final : public Handler<T> {
  public:
-  MeasureValuedHandler(int samples, const Problem<T>& problem) : random_(problem.random), id_(problem.batch.id) {
+  MeasureValuedHandler(int samples, const Problem<T>& problem)
+      : random_(problem.random), id_(problem.batch.id), cap_(problem.cap) {
     for (int n = 0; n < samples * problem.batch.examples(); ++n) branches_.push_back({n});
     samples_ = samples;
   }
@@ -62,6 +64,7 @@ class MeasureValuedHandler final : public Handler<T> {
     const auto& distribution = as_normal(*question.distribution);
     const bool root = question.site.rows->is_root();
     const auto D = static_cast<std::size_t>(question.site.columns);
+    require_changes(static_cast<double>(branches_.size() + samples_ * id_.size() * halves * D), question.site.columns, cap_);
     std::vector<Branch> next;
     std::vector<int> parent;
     std::vector<double> e, base(D);
@@ -100,6 +103,7 @@ class MeasureValuedHandler final : public Handler<T> {
  private:
   Randomness& random_;
   const std::vector<std::uint32_t>& id_;
+  double cap_;
   int samples_;
   std::vector<Branch> branches_;
   std::vector<std::vector<int>> asked_;

@@ -1,10 +1,24 @@
 #include "core/choice/branching.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "core/choice/handlers.hpp"
+#include "core/support/error.hpp"
 
 namespace hardgrad {
+
+void require_changes(double rows, int columns, double cap) {
+  constexpr double choices_per_row = 100;
+  const double choices = rows * columns;
+  if (rows <= cap && choices <= choices_per_row * cap) return;
+  throw NotExact(
+      fmt::format("changing one choice at a time needs {:.6g} rows of {} choices ({:.6g} choices in all), more than the cap of "
+                  "{:.6g} rows and {:.6g} choices: take fewer samples, choices, options or examples, an estimator with a fixed "
+                  "number of rows (rloo), or raise the setting `cap`",
+                  rows, columns, choices, cap, choices_per_row * cap));
+}
 
 template <class T>
 Choice<T> BranchingHandler<T>::choose(Tape<T>&, const Question<T>& question) {
@@ -22,6 +36,10 @@ Choice<T> BranchingHandler<T>::choose(Tape<T>&, const Question<T>& question) {
 
   const auto log_p = question.categories().log_p().value();
   const auto asks = [&](std::size_t j) { return root ? run.branches[j].sample / samples_ : static_cast<int>(j); };
+  double rows = 0;
+  for (std::size_t j = 0; j < run.branches.size(); ++j, ++rows)
+    for (int d = 0; d < D && run.branches[j].is_sample(); ++d) rows += options[asks(j) * D + d] - 1;
+  require_changes(rows, D, cap_);
   const auto takes = [&](int row, int d, int i) {
     const int choice = row * D + d;
     return i < options[choice] && static_cast<double>(log_p(choice, i)) != -INFINITY;

@@ -1,12 +1,17 @@
 // Samples and, for each sample, the rows that differ from it in one choice.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "core/choice/episode.hpp"
 #include "core/random/randomness.hpp"
 
 namespace hardgrad {
+
+/// NotExact, before they are made, if `rows` rows, each of which changes one of its `columns` choices, are more than `cap`, or have
+/// more choices than 100 `cap` in all: their number grows with the columns, so that memory grows with the square.
+void require_changes(double rows, int columns, double cap);
 
 /// Every sample has its own row and one branch for each choice and each option not taken there. A branch makes the same later
 /// choices as the sample: 1 + sum (S - 1) rows per sample. Draws are keyed as SampleHandler's. When the model asks from its
@@ -21,8 +26,10 @@ class BranchingHandler final : public Handler<T> {
     int choosing;   ///< number of its choices with more than one option
     bool is_sample() const { return left < 0; }
   };
-  BranchingHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
-      : samples_(samples), random_(random), id_(id) {}
+  /// `cap`: as in require_changes.
+  BranchingHandler(int samples, Randomness& random, const std::vector<std::uint32_t>& id,
+                   double cap = std::numeric_limits<double>::infinity())
+      : samples_(samples), random_(random), id_(id), cap_(cap) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
   /// A choice: one column of one question.
@@ -43,6 +50,7 @@ class BranchingHandler final : public Handler<T> {
   int samples_;
   Randomness& random_;
   const std::vector<std::uint32_t>& id_;
+  double cap_;
   std::vector<Run> runs_;
 };
 

@@ -71,7 +71,10 @@ constexpr std::string_view estimates_any_mean = "expected_loss";  // constexpr: 
 }  // namespace
 
 void SharedConfig::declare(Fields& field) {
-  field(cap, "cap", 1, 1e12, "most rows of the network that one run may evaluate; more is an error");
+  field(cap, "cap", 1, 1e12,
+        "most rows of the network that one run may evaluate, and where rows change one choice each, a hundredth of the most "
+        "choices "
+        "in them; more is an error");
   field(target, "target", aims,
         "the estimated mean: the loss under the prior, the evidence lower bound under a learned posterior, or the loss "
         "under the prior and its divergence from a reference policy");

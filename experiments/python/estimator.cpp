@@ -70,6 +70,15 @@ void restore_arrays(StatefulEstimator& estimator, bool wide, const std::vector<N
   });
 }
 
+void average_arrays(StatefulEstimator& estimator, bool wide, const std::vector<Numbers<double>>& averages) {
+  std::vector<std::vector<double>> given;
+  for (const auto& each : averages) given.emplace_back(each.data(), each.data() + each.size());
+  without_gil([&] {
+    const std::lock_guard lock(estimator.learning());
+    in_precision(estimator, wide, [&](const auto& held) { average(*held, given); });
+  });
+}
+
 }  // namespace
 
 void declare_estimator(py::module_& module) {
@@ -103,6 +112,7 @@ It is made for the columns and options of the first logits; an estimator that le
       .def("_unlock", [](StatefulEstimator& estimator) { estimator.learning().unlock(); })
       .def("_learned", &learned_arrays)
       .def("_restore", &restore_arrays)
+      .def("_average", &average_arrays)
       .def("__repr__", [](const StatefulEstimator& e) { return "Estimator('" + e.text() + "')"; });
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/autodiff/tape.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
 #include "core/support/error.hpp"
 #include "experiments/training/adaptation.hpp"
 
@@ -109,12 +110,26 @@ void restore(EstimatorInUse<T>& in_use, const Learned& learned) {
   if (in_use.optimizer && !learned.optimizer.empty()) in_use.optimizer->restore(learned.optimizer);
 }
 
+template <class T>
+void average(EstimatorInUse<T>& in_use, const std::vector<std::vector<double>>& averages) {
+  const auto size = in_use.estimator->state().size();
+  for (const auto& each : averages)
+    if (each.size() != size) throw UsageError("the averages are those of another estimator, or of other sites");
+  if (dynamic_cast<const AveragingEstimator<T>*>(in_use.estimator.get()))
+    return in_use.estimator->restore(MovingAverage::mean(averages));
+  std::vector<double> mean(size);
+  for (const auto& each : averages)
+    for (std::size_t i = 0; i < size; ++i) mean[i] += each[i] / static_cast<double>(averages.size());
+  in_use.estimator->restore(mean);
+}
+
 #define HARDGRAD_INSTANTIATE(T)                                                        \
   template std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure&); \
   template std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::made();               \
   template struct EstimatorInUse<T>;                                                   \
   template Learned learned(const EstimatorInUse<T>&);                                  \
-  template void restore(EstimatorInUse<T>&, const Learned&);
+  template void restore(EstimatorInUse<T>&, const Learned&);                           \
+  template void average(EstimatorInUse<T>&, const std::vector<std::vector<double>>&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

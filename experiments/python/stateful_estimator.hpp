@@ -90,6 +90,10 @@ Learned learned(const EstimatorInUse<T>& in_use);
 template <class T>
 void restore(EstimatorInUse<T>& in_use, const Learned& learned);
 
+/// Gives an estimator the mean of the averages [size of Learned::averages] of several, made for the same structure.
+template <class T>
+void average(EstimatorInUse<T>& in_use, const std::vector<std::vector<double>>& averages);
+
 /// A cleared tape for the lifetime of this object. Afterwards the destroying thread keeps it for reuse, unless it is large.
 template <class T>
 class PooledTape {

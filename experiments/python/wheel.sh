@@ -44,5 +44,8 @@ for python in "${@:-$hardgrad_python}"; do
     --config-settings "cmake.define.HARDGRAD_OLD=$old"
   PATH="$PWD/$tools/bin:$PATH" LD_LIBRARY_PATH="$old" "$tools/bin/auditwheel" repair --strip --plat "${platform}_x86_64" \
     --wheel-dir build/wheels "$unrepaired"/hardgrad-*-"$tag"-*.whl
-  du -h build/wheels/hardgrad-*-"$tag"-*.whl
+  wheel="$(ls build/wheels/hardgrad-*-"$tag"-*.whl)"
+  du -h "$wheel"
+  # In quotes: a shell takes [analysis] for a set of characters.
+  echo "install it: $python -m pip install \"${wheel}[analysis]\""
 done

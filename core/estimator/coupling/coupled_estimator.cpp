@@ -7,6 +7,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/choice/branching.hpp"
 #include "core/kernels/functions.hpp"
 #include "core/support/array.hpp"
 
@@ -38,6 +39,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     const auto& all_options = question.categories().options();
     const auto log_p = question.categories().log_p().value();
     const std::size_t D = question.site.columns, S = log_p.cols, choices = branch_points.size() * D;
+    if (one_each) require_changes(static_cast<double>(branch_points.size()) * members, question.site.columns, problem.cap);
     const std::size_t first_kept = kept.size();
     kept.resize(first_kept + choices * kept_);
     Branches<T> branches{std::vector<int>(branch_points.size() * members * D)};

@@ -31,6 +31,22 @@ class MovingAverage {
     all.insert(all.end(), seen_.begin(), seen_.end());
     return all;
   }
+  /// The mean of several states, over those that observed the entry; as one process with all their observations, if these are
+  /// equally many and the states began alike.
+  static std::vector<double> mean(const std::vector<std::vector<double>>& states) {
+    auto result = states.at(0);
+    const auto entries = result.size() / 2;
+    for (std::size_t i = 0; i < entries; ++i) {
+      double sum = 0, seen = 0;
+      for (const auto& state : states) {
+        sum += state[entries + i] * state[i];
+        seen += state[entries + i];
+      }
+      result[i] = seen > 0 ? sum / seen : 0;
+      result[entries + i] = seen > 0;
+    }
+    return result;
+  }
   void restore(const std::vector<double>& state) {
     value_.assign(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(value_.size()));
     seen_.assign(state.end() - static_cast<std::ptrdiff_t>(seen_.size()), state.end());

@@ -40,6 +40,24 @@ def gradients(network, *given):
     return [x.grad.clone() for x in network.parameters() if x.requires_grad]
 
 
+#: Estimators with averages, and those with parameters, too.
+AVERAGING = "moving_baseline", "nvil[samples=2]", "rebar"
+
+
+def averaging(spec, **named):
+    return Network(Estimator(spec, Site(options=2, columns=2), learning_rate=None, **named))
+
+
+def trained(network, estimator, ids):
+    """The averages after each of three steps, and the parameters of the network after them."""
+    sgd, found = torch.optim.SGD(network.parameters(), 0.1), []
+    for seed in range(3):
+        gradients(network, ids, seed)
+        sgd.step()
+        found.append(estimator.get_extra_state()["averages"])
+    return found + [x.detach() for x in network.parameters()]
+
+
 def main(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/met", rank=rank, world_size=RANKS)
@@ -59,6 +77,11 @@ def main(rank, folder):
         gradients(network, mine, seed)
         sgd.step()
     found["learned"] = [x.detach() for x in learner.estimator.parameters()]
+    for spec in AVERAGING:
+        network = DistributedDataParallel(learner := averaging(spec))
+        found[f"averages of {spec}"] = trained(network, learner.estimator, mine)
+    network = DistributedDataParallel(learner := averaging(AVERAGING[0], process_group=False))
+    found["own averages"] = trained(network, learner.estimator, mine)
     torch.save(found, f"{folder}/{rank}.pt")
     dist.destroy_process_group()
 

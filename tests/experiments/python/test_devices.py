@@ -15,7 +15,7 @@ if not hasattr(torch.overrides, "TorchFunctionMode"):
     pytest.skip("the double of a device needs PyTorch 1.13", allow_module_level=True)
 
 import hardgrad  # noqa: E402
-from hardgrad.torch import Estimator, Monitor, Site, compare, episode, expectation  # noqa: E402
+from hardgrad.torch import Estimator, Monitor, Site, compare, episode, expectation, sample  # noqa: E402
 
 NAME = os.environ.get("HARDGRAD_DEVICE", "")
 pytestmark = pytest.mark.filterwarnings("ignore:.* learns, but given by name")
@@ -476,3 +476,36 @@ def test_a_cuda_graph_is_refused():
     logits, weight = [moved(x) for x in leaves()]
     with pytest.raises(hardgrad.UsageError, match="captured into a CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
         expectation(logits, square(weight), "rloo[samples=4]")
+
+
+@pytest.mark.parametrize("spec", ["reinmax", "gumbel_softmax", "implicit_mle", "path_only"])
+def test_samples_are_where_the_logits_are(spec):
+    """One transfer each way in the draw and, with a gradient, in the backward pass."""
+    (x, _), (there, _) = both(torch.float64)
+    weight = torch.linspace(-1, 1, 24, dtype=torch.float64).reshape(4, 2, 3)
+    (theirs,) = torch.autograd.grad((sample(x, spec, seed=3) * weight).sum(), x)
+    weight = moved(weight)
+    with device() as seen:
+        z = sample(there, spec, seed=3)
+        assert is_there(z) and [to for to, _ in seen.moved] == [False, True]
+        (ours,) = torch.autograd.grad((z * weight).sum(), there)
+        assert is_there(ours) and (not NAME or [to for to, _ in seen.moved[2:]] == [False, True] * (spec != "path_only"))
+    torch.testing.assert_close(host(z.detach()), sample(x, spec, seed=3).detach(), rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(host(ours), theirs, rtol=RTOL, atol=ATOL)
+
+
+@pytest.mark.parametrize("spec", ["rloo[samples=4]", "straight_through", "exact"])
+def test_separate_columns_on_a_device(spec):
+    """Beside the transfers of any draw, one each way for the places of the rows."""
+    found = []
+    for (x, _), same in zip(both(), (lambda t: t, moved)):
+        scale, cotangent = same(torch.linspace(1, 2, 3)), same(torch.linspace(1, 2, 8).reshape(4, 2))
+        with device() as seen:
+            value = expectation(x, lambda z, example: (z * scale).sum(2) ** 2, spec, columns="separate", seed=3)
+            moves = [to for to, _ in seen.moved]
+            (slope,) = torch.autograd.grad((value * cotangent).sum(), x)
+        found.append((value.detach(), slope, moves))
+    (value, slope, none), (there, ours, moves) = found
+    assert is_there(there) and is_there(ours) and none == [] and moves.count(False) <= 4
+    torch.testing.assert_close(host(there), value, rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(host(ours), slope, rtol=RTOL, atol=ATOL)

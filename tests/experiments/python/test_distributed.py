@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -14,6 +15,7 @@ if not torch.distributed.is_available():
     pytest.skip("this PyTorch is built without torch.distributed", allow_module_level=True)
 
 import ddp_process as ddp  # noqa: E402
+import hardgrad  # noqa: E402
 from hardgrad.torch import Estimator, Site, episode, expectation  # noqa: E402
 
 SCRIPT = Path(__file__).with_name("ddp_process.py")
@@ -70,6 +72,31 @@ def test_a_learner_of_the_users_optimiser_is_the_same_in_all_processes(processes
     assert_all_close(one, two)
     fresh = Estimator("nvil[samples=2]", Site(options=2, columns=2), learning_rate=None)
     assert any(not torch.equal(x, y) for x, y in zip(one, fresh.parameters()))
+
+
+def test_averages_are_those_of_one_process_with_the_whole_batch(processes):
+    """Of a learner of the user's optimiser, after every step; without the reduction each process has its own."""
+    for spec in ddp.AVERAGING:
+        one, two = (found[f"averages of {spec}"] for found in processes)
+        assert all(torch.equal(x, y) for x, y in zip(one[:3], two[:3])) and len(one[0]) > 0
+        network = ddp.averaging(spec)
+        for ours, whole in zip(one, ddp.trained(network, network.estimator, torch.arange(ddp.E)), strict=True):
+            torch.testing.assert_close(ours, whole, rtol=1e-4, atol=1e-5)
+    own, other = (found["own averages"] for found in processes)
+    assert not any(torch.allclose(x, y) for x, y in zip(own[:3], other[:3]))
+
+
+def test_averages_that_some_processes_have_not_observed():
+    held = Estimator("moving_baseline", {"a": Site(options=2, columns=2, times=2)}, learning_rate=None)
+    values, seen = [[10.0, 0.0, 4.0, 0.0], [20.0, 7.0, 0.0, 0.0]], [[1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]]
+    assert len(held.get_extra_state()["averages"]) == 8
+    held._held._average(False, [np.array(v + s) for v, s in zip(values, seen)])
+    assert held.get_extra_state()["averages"].tolist() == [15.0, 7.0, 4.0, 0.0, 1.0, 1.0, 1.0, 0.0]
+    with pytest.raises(hardgrad.UsageError, match="of another estimator, or of other sites"):
+        held._held._average(False, [np.zeros(3)])
+    state = {"steps": Estimator("soft[linear_start=5]", Site(options=2), learning_rate=None)}
+    state["steps"]._held._average(False, [np.array([3.0]), np.array([3.0])])
+    assert state["steps"].get_extra_state()["averages"].tolist() == [3.0]
 
 
 @pytest.mark.filterwarnings("ignore:.* learns, but given by name")

@@ -82,6 +82,28 @@ def test_more_refusals():
         hardgrad.describe("rlooo")
 
 
+def test_rows_that_change_one_choice_each_have_a_cap():
+    """Refused before they are made: they would take the square of the choices in memory."""
+    seen = []
+    draw = lambda spec, count: hardgrad.gradient(
+        np.zeros((count, 2)), lambda options: seen.append(options) or options.sum(1), spec, seed=1
+    )
+    refused = 0
+    for spec, rows in ("local_expectation", 30001), ("mvd", 30001), ("stochastic_ad", 60001):
+        with pytest.raises(hardgrad.NotExact, match=f"needs {rows} rows of 30000 choices .* the cap of 1e\\+06 rows") as said:
+            draw(spec, 30000)
+        assert "raise the setting `cap`" in str(said.value) and "\n" not in str(said.value)
+        base = (rows - 1) // 30000 * 200 + 1
+        for cap in base - 1, 2 * base - 1:  # too few rows; 100 cap choices are too few
+            with pytest.raises(hardgrad.NotExact, match=f"needs {base} rows of 200 choices .* cap of {cap} rows and {cap}00"):
+                draw(f"{spec}[cap={cap}]", 200)
+        assert not seen
+        draw(f"{spec}[cap={2 * base}]", 200)
+        assert seen.pop().shape == (base, 200)
+        refused += 1
+    assert refused == 3
+
+
 class Ours(Exception):
     pass
 

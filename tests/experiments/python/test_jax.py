@@ -104,6 +104,34 @@ def test_subsets(spec):
         loss(LOGITS, WEIGHT, 1, spec, subset=4)
 
 
+@pytest.mark.parametrize("spec", ["rloo[samples=4]", "unordered_set[samples=2]", "disarm_tree", "exact"])
+def test_separate_columns(spec):
+    """Each has its own loss, and the gradient of PyTorch's."""
+    target = np.random.default_rng(2).standard_normal((5, 2, 3))
+    weight = np.random.default_rng(3).standard_normal((5, 2))
+    theirs = torch.tensor(LOGITS, requires_grad=True)
+    value = hardgrad.torch.expectation(
+        theirs, lambda z, example: (z * torch.tensor(target)[example]).sum(2) ** 2, spec, columns="separate", seed=3
+    )
+    (value * torch.tensor(weight)).sum().backward()
+
+    def ours(logits):
+        f = lambda z, example: (z * jnp.asarray(target)[example]).sum(2) ** 2
+        found = hardgrad.jax.expectation(logits, f, spec, columns="separate", seed=3)
+        return (found * weight).sum(), found
+
+    slope, found = jax.jit(jax.grad(ours, has_aux=True))(LOGITS)
+    np.testing.assert_allclose(found, value.detach(), rtol=1e-10)
+    np.testing.assert_allclose(slope, theirs.grad, rtol=1e-9, atol=1e-12)
+    draw = lambda logits, f, **named: hardgrad.jax.expectation(logits, f, spec, seed=3, **named)
+    assert draw(LOGITS[0], lambda z: z[..., 0], columns="separate").shape == (2,)
+    assert draw(LOGITS[0], lambda z, example: 1.0 * z, columns="separate", bits=True).shape == (2, 3)
+    with pytest.raises(hardgrad.UsageError, match='one for each row and column: pass columns="separate"'):
+        draw(LOGITS, lambda z, example: z[..., 0])
+    with pytest.raises(hardgrad.UsageError, match="f returns losses .*: one for each row and column; got"):
+        draw(LOGITS, lambda z, example: z[:, 0, 0], columns="separate")
+
+
 def test_training_inside_one_loop():
     """A bit that should be off, by 200 steps of a compiled loop with a new seed at each."""
 
@@ -157,6 +185,51 @@ def test_errors_outside_of_jit_are_the_packages():
         jax.grad(lambda x: hardgrad.jax.expectation(x, f, seed=1))(missing)
     with pytest.raises(hardgrad.NotFinite, match="the loss of row 0 is nan"):
         hardgrad.jax.expectation(LOGITS[0], lambda z: z[:, 0, 0] * jnp.nan, seed=1)
+
+
+def test_errors_inside_jit_are_the_packages_where_they_are_asked_for(caplog):
+    """Else XLA's, which ends in the package's sentence; JAX's log has that sentence in one line."""
+    f = lambda z: z[:, 0, 0]
+    steps = (
+        (lambda x: f, jnp.array([[-jnp.inf, 0.0, 1.0]]), hardgrad.UsageError, "entry [0, 0, 0] is -inf"),
+        (lambda x: f, jnp.array([[jnp.nan, 0.0, 1.0]]), hardgrad.UsageError, "entry [0, 0, 0] is nan"),
+        (lambda x: lambda z: f(z) * jnp.inf, jnp.zeros((2, 3)), hardgrad.NotFinite, "the loss of row 0 is"),
+        (lambda x: lambda z: f(z) + x.sum() * jnp.nan, jnp.zeros((2, 3)), hardgrad.NotFinite, "the loss of row 0 is nan"),
+    )
+    checked = 0
+    for loss_of, logits, kind, said in steps:
+        step = jax.jit(jax.value_and_grad(lambda x: hardgrad.jax.expectation(x, loss_of(x), seed=1)))
+        caplog.clear()
+        with pytest.raises(jax.errors.JaxRuntimeError) as theirs:
+            jax.block_until_ready(step(logits))
+        last = str(theirs.value).splitlines()[-1]
+        assert last.startswith(kind.__name__) and said in last
+        lines = [record for record in caplog.records if record.name == "jax._src.callback"]
+        assert len(lines) == 1 and lines[0].getMessage().startswith("hardgrad: ") and said in lines[0].getMessage()
+        assert lines[0].exc_info is None and "\n" not in lines[0].getMessage()
+        with pytest.raises(kind) as ours, hardgrad.jax.own_errors():
+            jax.block_until_ready(step(logits))
+        assert said in str(ours.value) and ours.value.__cause__ is None and ours.value.__suppress_context__
+        ahead = step.lower(logits).compile()  # its error is a ValueError of JAX
+        with pytest.raises(kind), hardgrad.jax.own_errors():
+            jax.block_until_ready(ahead(logits))
+        decorated = hardgrad.jax.own_errors()(lambda: jax.block_until_ready(step(logits)))
+        for _ in range(2):
+            with pytest.raises(kind):
+                decorated()
+        checked += 1
+    assert checked == 4
+
+
+def test_own_errors_leaves_others_alone():
+    def fails(x):
+        raise KeyError("of another package")
+
+    step = jax.jit(lambda x: jax.pure_callback(fails, jax.ShapeDtypeStruct((), x.dtype), x))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="of another package"), hardgrad.jax.own_errors():
+        jax.block_until_ready(step(1.0))
+    with pytest.raises(ZeroDivisionError), hardgrad.jax.own_errors():
+        1 / 0
 
 
 @pytest.mark.parametrize("shape, losses", [((0, 2), []), ((2, 0), [2.0, 3.0])])

@@ -17,7 +17,7 @@ USE = """import torch
 
 import hardgrad
 import hardgrad.jax
-from hardgrad.torch import Estimator, Monitor, Run, Site, compare, episode, expectation, test
+from hardgrad.torch import Estimator, Monitor, Run, Site, compare, episode, expectation, sample, test
 
 logits = torch.zeros(3)
 moments = hardgrad.moments([0.0, 1.0], [1, 2], "rloo")
@@ -46,12 +46,26 @@ expectation(logits, lambda z: z, 4)  # wrong
 expectation(logits, lambda z: z, takes="weight")  # wrong
 expectation(logits)  # wrong
 expectation(logits, lambda z: z, Estimator("nvil"))
+expectation(None, lambda z: z, probs=logits.exp(), columns="separate").mean()
+expectation(logits, lambda z: z, columns="own")  # wrong
+expectation(logits, lambda z: z, columns=True)  # wrong
+expectation(None, lambda z: z, prob=logits)  # wrong
+sample(logits, "reinmax", hard=True, dim=0, temperature=0.5, seed=1).sum()
+sample(probs=logits, temperature=logits.mean(), subset=2)
+sample(logits, 4)  # wrong
+sample(logits, lambda z: z)  # wrong
+sample(logits, tau=0.5)  # wrong
+sample(logits, hard="yes")  # wrong
+sample(logits, dim="options")  # wrong
+sample(logits, "reinmax", True)  # wrong
 compare(lambda estimator: loss, [logits], ["rloo"], replicate=3)  # wrong
 compare(lambda estimator: loss, [logits], ["rloo"], by="row")  # wrong
 compare(lambda estimator: loss, [logits], ["rloo"]).best.upper()
 Monitor(lambda estimator: loss, [logits], ["rloo"], every="500")  # wrong
 test(lambda logits, f: loss, unbiassed=False)  # wrong
 hardgrad.jax.expectation(logits, lambda z: z, seed=1, generator=None)  # wrong
+hardgrad.jax.expectation(logits, lambda z: z, seed=1, columns="separate")
+hardgrad.jax.expectation(logits, lambda z: z, seed=1, columns="own")  # wrong
 hardgrad.moments([0.0, 1.0], [1, 2], "rloo").meen  # wrong
 hardgrad.gradient()  # wrong
 hardgrad.run("sweep.toml", jobs="2")  # wrong
@@ -79,4 +93,4 @@ def test_types_hold_and_wrong_calls_are_found(tmp_path):
     said = checked(tmp_path, use)
     wrong = {place for place, line in enumerate(USE.splitlines(), 1) if line.endswith("# wrong")}
     found = {int(place) for place in re.findall(r"use\.py:(\d+): error", said.stdout)}
-    assert len(wrong) == 18 and found == wrong, said.stdout + said.stderr
+    assert len(wrong) == 28 and found == wrong, said.stdout + said.stderr

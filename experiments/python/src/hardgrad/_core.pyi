@@ -83,6 +83,8 @@ class Estimator:
         averages: NDArray[np.float64],
         optimizer: NDArray[np.float64],
     ) -> None: ...
+    def _average(self, double: bool, averages: list[NDArray[np.float64]]) -> None:
+        """Takes the mean of the averages of several, made for the same sites."""
 
 class DrawnFloat:
     """An estimate that is kept for the backward pass into its weights."""

@@ -313,7 +313,7 @@ def written(data: xarray.Dataset, path: Union[str, os.PathLike[str]]) -> None:
         data.to_netcdf(os.fspath(path), engine="h5netcdf")
     except ModuleNotFoundError as missing:
         raise UsageError(
-            f"save needs {missing.name}, which is not installed: install hardgrad[analysis]"
+            f'save needs {missing.name}, which is not installed: install "hardgrad[analysis]"'
         ) from missing
 
 

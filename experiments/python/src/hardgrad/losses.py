@@ -14,6 +14,7 @@ from ._core import NotFinite, UsageError, count_options
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Takes = Literal["options", "weights"]
+Columns = Literal["shared", "separate"]
 #: A table over all outcomes, or a function of the rows of a run.
 Loss = Union[ArrayLike, Callable[..., Any]]
 
@@ -67,6 +68,40 @@ def reals(given: Any) -> Floats:
 def check_takes(takes: str) -> None:
     if takes not in ("options", "weights"):
         raise UsageError(f'takes is "options" or "weights", got {takes!r}')
+
+
+def check_columns(columns: str) -> None:
+    if columns not in ("shared", "separate"):
+        raise UsageError(f'columns is "shared" or "separate", got {columns!r}')
+
+
+def check_separate(shape: tuple[int, ...], bits: bool) -> bool:
+    """Whether these logits of separate columns are of a batch. UsageError for other shapes."""
+    axes = 2 - bits
+    if len(shape) not in (axes, axes + 1):
+        raise UsageError(
+            f'columns="separate" takes logits {"[columns]" if bits else "[columns, options]"}, '
+            f"alone or of a batch of examples; got shape {list(shape)}"
+        )
+    return len(shape) == axes + 1
+
+
+def check_shared(losses: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """UsageError for losses [R, D] of columns that share one."""
+    if len(losses) == 2 and losses == shape:
+        raise UsageError(
+            f"f returned losses of shape {list(shape)}, one for each row and column: pass "
+            'columns="separate" if each column has its own loss, or sum them over the columns'
+        )
+
+
+def wrong_separate(shape: tuple[int, ...], got: Any) -> UsageError:
+    """The error for losses that are not [R, D]."""
+    found = list(got.shape) if hasattr(got, "shape") else type(got).__name__
+    return UsageError(
+        f'with columns="separate" f returns losses {list(shape)}: one for each row and column; '
+        f"got {found}"
+    )
 
 
 def check_subset(subset: Optional[int], options: int, bits: bool = False) -> int:

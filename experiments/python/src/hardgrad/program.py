@@ -312,7 +312,7 @@ def _loader(what: str) -> Callable[[Path], xarray.Dataset]:
     except ModuleNotFoundError as missing:
         raise UsageError(
             f"{what}: reading results needs {missing.name}, which is not installed: "
-            "install hardgrad[analysis]"
+            'install "hardgrad[analysis]"'
         ) from missing
     return found
 

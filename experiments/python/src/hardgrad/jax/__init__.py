@@ -8,11 +8,13 @@ choices, inside `jax.jit`.
 
 Options and weights of the samples come from callbacks with static shapes; f is traced by JAX. The
 same seed draws the same numbers as in `hardgrad.torch`. `compare` measures estimators on a network
-of your own.
+of your own. Inside `jax.jit` an error ends in a JaxRuntimeError that quotes it; `own_errors` raises
+the package's own.
 """
 
 from ..comparison import Comparison, Measured
 from .compare import compare
+from .errors import own_errors
 from .expectation import expectation
 
-__all__ = ["Comparison", "Measured", "compare", "expectation"]
+__all__ = ["Comparison", "Measured", "compare", "expectation", "own_errors"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, ContextManager, Iterator, Optional
@@ -14,13 +13,13 @@ import numpy as np
 from jax import Array
 
 from .. import _core
-from .._core import Error, Estimator, Mixture, UsageError
+from .._core import Estimator, Mixture, UsageError
 from ..gradients import Counted
+from .errors import own, own_errors, stored
 
 DRAW = {np.dtype(np.float32): _core.draw_float, np.dtype(np.float64): _core.draw_double}
 _lock = threading.Lock()
 _rows_drawn: dict[str, int] = {}  # by spec, in this process
-_errors: deque[Error] = deque(maxlen=1)
 # Functions that are traced in a comparison. They share no cache with others, so that these never
 # draw from its mixture. (Old versions of JAX have no such context, and no mixture.)
 _compared: Any = jax.make_user_context(False) if hasattr(jax, "make_user_context") else None
@@ -58,11 +57,13 @@ class Draws:
         shapes = tuple(jax.ShapeDtypeStruct(of, dtype) for of in (shape[:1], shape, (self.rows,)))
         return _called(self._estimate, shapes, logits, losses, seed)
 
+    @stored
     def _options(self, logits: Any, seed: Any) -> Any:
         _, run = self._drawn(logits, seed, None)
         self._check(run)
         return run[0].astype(np.int32), run[2].astype(np.int32)
 
+    @stored
     def _estimate(self, logits: Any, losses: Any, seed: Any) -> Any:
         slope, run = self._drawn(logits, seed, np.asarray(losses))
         with _lock:
@@ -73,16 +74,10 @@ class Draws:
         return value.astype(slope.dtype), slope, share
 
     def _drawn(self, logits: Any, seed: Any, losses: Any) -> Any:
-        """`_drawn` of this estimator; keeps its error, which JAX passes on as words only."""
+        """`_drawn` of this estimator."""
         mixture = _mixture if self.compared else None
-        try:
-            with nullcontext() if mixture is None else _mixing:
-                return _drawn(
-                    self.key[0], np.asarray(logits), self.key[3], int(seed), losses, mixture
-                )
-        except Error as error:
-            _errors.append(error)
-            raise
+        with nullcontext() if mixture is None else _mixing:
+            return _drawn(self.key[0], np.asarray(logits), self.key[3], int(seed), losses, mixture)
 
     def _check(self, run: Any) -> None:
         if len(run[2]) != self.rows:
@@ -94,14 +89,10 @@ class Draws:
 
 def _called(callback: Any, shapes: Any, *given: Array) -> Any:
     """The callback's result. Outside of `jax.jit` its error is raised instead of JAX's."""
-    try:
+    with own_errors():
         found = jax.pure_callback(callback, shapes, *given, vmap_method="sequential")
         traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(found))
         return found if traced else jax.block_until_ready(found)
-    except jax.errors.JaxRuntimeError:
-        if not _errors:
-            raise
-        raise _errors.pop() from None
 
 
 @contextmanager
@@ -113,14 +104,13 @@ def counted(mixture: Optional[Mixture]) -> Iterator[Counted]:
     found = Counted()
     with _lock:
         before = dict(_rows_drawn)
-    _errors.clear()
     outer, _mixture = _mixture, mixture
     try:
         with _compared(True) if _compared is not None else nullcontext():
             yield found
     except Exception as error:
-        if _errors and not isinstance(error, Error):
-            raise _errors[-1] from error
+        if found_own := own(error):
+            raise found_own from error
         raise
     finally:
         _mixture = outer

@@ -11,7 +11,17 @@ import numpy as np
 from jax import Array
 
 from .._core import UsageError
-from ..losses import Takes, check_axes, check_subset, check_takes
+from ..losses import (
+    Columns,
+    Takes,
+    check_axes,
+    check_columns,
+    check_separate,
+    check_shared,
+    check_subset,
+    check_takes,
+    wrong_separate,
+)
 from .draws import DRAW, Draws
 
 
@@ -22,6 +32,7 @@ def expectation(
     *,
     seed: Any,
     takes: Takes = "weights",
+    columns: Columns = "shared",
     bits: bool = False,
     subset: Optional[int] = None,
 ) -> Array:
@@ -37,6 +48,8 @@ def expectation(
         coupled samples, sets without replacement, enumerations.
     seed: a whole number below 2^32 or a key of `jax.random`; both may be traced.
     takes: "options": f is a function of options [R, D] (int32) instead.
+    columns: "separate": each column has a loss of its own, as in `hardgrad.torch.expectation`: f
+        returns losses [R, D], and the result is [E, D].
     subset: every choice picks so many of its options, as in `hardgrad.torch.expectation`.
 
     Returns [E], or a number without a batch. Can be differentiated once, by reverse mode.
@@ -44,7 +57,20 @@ def expectation(
     `hardgrad.describe`.
     """
     check_takes(takes)
+    check_columns(columns)
     logits = jnp.asarray(logits)
+    if columns == "separate":
+        batched = check_separate(logits.shape, bits)
+        shape = logits.shape[: 1 + batched]
+        return expectation(
+            logits.reshape(-1, 1, *logits.shape[1 + batched :]),
+            _separately(f, (1,) * (not batched) + shape, batched),
+            estimator,
+            seed=seed,
+            takes=takes,
+            bits=bits,
+            subset=subset,
+        ).reshape(shape)
     if logits.dtype not in DRAW:
         raise UsageError(f"logits are {logits.dtype}: they must be of float32 or float64")
     if bits:
@@ -68,6 +94,7 @@ def expectation(
     if bits and takes == "weights":
         choice = choice.astype(logits.dtype)
     losses = f(choice, example) if batched else f(choice)
+    check_shared(losses.shape, choice.shape[:2])
     if losses.shape != example.shape:
         raise UsageError(
             f"f returned losses of shape {list(losses.shape)}, expected "
@@ -77,6 +104,26 @@ def expectation(
         return losses.astype(logits.dtype) + shaped.sum((1, 2))
     value = _estimate(draws, shaped, losses.astype(logits.dtype), number, example)
     return value if batched else value[0]
+
+
+def _separately(
+    f: Callable[..., Array], shape: tuple[int, int], batched: bool
+) -> Callable[[Array, Array], Array]:
+    """The loss [R'] of E D examples with one choice each, by one call of f with all columns of a
+    row. All have the same number of rows."""
+    examples, columns = shape
+
+    def losses(z: Array, example: Array) -> Array:
+        rows = len(example) // max(1, examples * columns)
+        order = jnp.argsort(example, stable=True).reshape(examples, columns, rows)
+        place = order.transpose(0, 2, 1).reshape(examples * rows, columns)
+        of = jnp.repeat(jnp.arange(examples, dtype=jnp.int32), rows)
+        found = f(z[:, 0][place], of) if batched else f(z[:, 0][place])
+        if getattr(found, "shape", None) != place.shape:
+            raise wrong_separate(place.shape, found)
+        return jnp.zeros(len(example), found.dtype).at[place.reshape(-1)].set(found.reshape(-1))
+
+    return losses
 
 
 def _number(seed: Any) -> Array:

@@ -3,8 +3,9 @@
     loss = hardgrad.torch.expectation(logits, f, "rloo[samples=4]").mean()
     loss.backward()
 
-Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of
-your own, and `Monitor` does so along its training. `test` judges an estimator written in PyTorch.
+`sample` draws choices whose loss comes later, as `F.gumbel_softmax` does. Choices that feed later
+ones are made in an `episode`. `compare` measures estimators on a network of your own, and `Monitor`
+does so along its training. `test` judges an estimator written in PyTorch.
 The logits get the estimator's gradient, and parameters inside f their path gradient, both by
 PyTorch's `backward`. Tensors may be on any device. Draws are made on the CPU: in double precision
 for float64, else in single.
@@ -15,6 +16,7 @@ from .compare import Monitor, compare
 from .episode import Choice, Episode, Run, episode
 from .estimator import Estimator, Site
 from .expectation import expectation
+from .sample import sample
 from .test import test
 
 __all__ = [
@@ -29,5 +31,6 @@ __all__ = [
     "compare",
     "episode",
     "expectation",
+    "sample",
     "test",
 ]

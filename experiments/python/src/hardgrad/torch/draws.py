@@ -93,6 +93,11 @@ def learns_now(estimator: Given) -> bool:
     return mode and torch.is_grad_enabled() and (_here.meter is None or _here.meter.learning)
 
 
+def compared() -> bool:
+    """Whether this thread's draws are those of a comparison."""
+    return _here.meter is not None
+
+
 def held(estimator: Given, dtype: torch.dtype) -> _core.Estimator:
     """The estimator of a draw in this dtype."""
     if isinstance(estimator, _core.Estimator):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, Optional, Union
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from .. import _core
@@ -15,6 +16,7 @@ from .._core import UsageError
 from ..losses import check_subset
 from . import draws
 from .expectation import expectation
+from .laws import Law
 from .tensors import fetched, sent
 
 #: name, options, columns, times, width of the state, number of the reach
@@ -83,7 +85,12 @@ class Estimator(draws.Module):
     seed: of its parameters' initial values.
     learning_rate: of its own Adam. None: its parameters belong in an optimiser of yours; `backward`
         adds to their gradients those of the estimator's own loss (a mean over the examples),
-        whatever the weight of the estimate in your loss. Needs sites.
+        whatever the weight of the estimate in your loss. Needs sites. Where torch.distributed is
+        initialised, a call that learns then takes the mean of the averages of all processes, which
+        wait for each other and make the same calls: with DistributedDataParallel, equal parts of a
+        batch, and ids and a seed, all processes learn what one with the whole batch does.
+    process_group: the processes whose averages are reduced; None: all; False: none, each has its
+        own.
     dtype: of its parameters; by default that of the first logits, with sites PyTorch's.
     """
 
@@ -96,8 +103,10 @@ class Estimator(draws.Module):
         seed: int = 0,
         learning_rate: Optional[float] = 1e-3,
         dtype: Optional[torch.dtype] = None,
+        process_group: Any = None,
     ):
         super().__init__()
+        self.process_group = process_group
         self.spec, self._seed, self._learning_rate, self._dtype = spec, seed, learning_rate, dtype
         self._begin()
         if sites is not None:
@@ -114,7 +123,7 @@ class Estimator(draws.Module):
                 "hardgrad.torch.Site(options=2, columns=50, state=200)"
             )
 
-    def forward(self, logits: Tensor, f: Any, **named: Any) -> Tensor:
+    def forward(self, logits: Law, f: Any, **named: Any) -> Tensor:
         """`expectation` with this estimator."""
         return expectation(logits, f, self, **named)
 
@@ -197,6 +206,8 @@ class Estimator(draws.Module):
         with their gradients."""
         wide = dtype == torch.float64
         with self._locked():
+            if self._learning_rate is None and draws.learns_now(self) and not draws.compared():
+                self._reduce(wide)
             own = self._own()
             if self._wide is None and self._held.learns:
                 self._made(wide)
@@ -215,6 +226,20 @@ class Estimator(draws.Module):
                 (parameter, part.reshape(parameter.shape).to(parameter.dtype))
                 for parameter, part in zip(own, parts)
             ]
+
+    def _reduce(self, wide: bool) -> None:
+        """Takes the mean of the averages of all processes."""
+        if self.process_group is False or not dist.is_available() or not dist.is_initialized():
+            return
+        group, count = self.process_group, dist.get_world_size(self.process_group)
+        mine = torch.from_numpy(self._held._learned(wide)[1])
+        if count == 1 or mine.numel() == 0:
+            return
+        if dist.get_backend(group) == "nccl":
+            mine = mine.cuda()
+        all_of_them = [torch.empty_like(mine) for _ in range(count)]
+        dist.all_gather(all_of_them, mine, group=group)
+        self._held._average(wide, [each.cpu().numpy() for each in all_of_them])
 
     # The learned state beside the parameters.
 
@@ -255,9 +280,10 @@ class Estimator(draws.Module):
         state = {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("_held", "_wide", "_seen")
+            if name not in ("_held", "_wide", "_seen", "process_group")
         }
-        return state | {"_learned": self.get_extra_state()}
+        group = False if self.process_group is False else None  # no group can be copied
+        return state | {"process_group": group, "_learned": self.get_extra_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         learned = state.pop("_learned")

@@ -12,15 +12,20 @@ from torch import Tensor
 from .. import _core
 from .._core import UsageError
 from ..losses import (
+    Columns,
     LogitLayout,
     Takes,
     check_axes,
+    check_columns,
+    check_shared,
     check_subset,
     check_takes,
     given_ids,
     given_seed,
 )
 from . import draws
+from .columns import Separate
+from .laws import Law, logits_of
 from .tensors import (
     Estimate,
     Slope,
@@ -41,11 +46,13 @@ _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 @eager
 def expectation(
-    logits: Tensor,
+    logits: Law,
     f: Callable[..., Tensor],
     estimator: draws.Given = "rloo[samples=4]",
     *,
     takes: Takes = "weights",
+    columns: Columns = "shared",
+    probs: Optional[Tensor] = None,
     bits: bool = False,
     subset: Optional[int] = None,
     state: Optional[Tensor] = None,
@@ -59,7 +66,10 @@ def expectation(
 
     logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E
         examples; on any device, of float16, bfloat16, float32 or float64. -inf marks missing
-        options. With bits=True: [D] or [E, D] logits of a 1.
+        options. With bits=True: [D] or [E, D] logits of a 1. Or a distribution of
+        `torch.distributions`: its batch shape [E] (or none) are examples with one choice each, and
+        Independent(..., 1) makes [E, D] of them D columns. Categorical and OneHotCategorical are
+        the same; Bernoulli means bits=True. With columns="separate" all axes are a batch's.
     f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options ([R,
         D] those of a 1 with bits=True); for a batch also of example [R], the position of each row's
         example. z is on the device of the logits, in their dtype. Returns losses [R]. It is called
@@ -69,6 +79,13 @@ def expectation(
         gradients are recorded.
     takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and estimators
         that contain them, cannot use it.
+    columns: "separate": each column is a choice with a loss of its own, e.g. a token. f returns
+        losses [R, D], where that of a column depends on the choice of this column; the result is
+        [E, D], and each column's gradient is estimated from its own losses. The same as E D
+        examples with one choice each (so is the Site of an Estimator), with ids D e + d, but f sees
+        all columns of a row at once.
+    probs: the probabilities, with logits=None, in the same shape; they need not sum to 1. They get
+        the gradient. 0 marks a missing option.
     subset: every choice picks so many of its options, without order: p(z) is the product of
         exp(logit) over those picked, divided by its sum over all subsets. z has that many ones, its
         weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
@@ -80,13 +97,28 @@ def expectation(
     generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed`
         applies.
 
-    Returns [E], or a number without a batch, on the device of the logits (float32 for shorter
-    dtypes). Raises UsageError; exceptions of f are passed through. Can be differentiated once;
-    differentiating its gradient again raises UsageError.
+    Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
+    the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.
+    Can be differentiated once; differentiating its gradient again raises UsageError.
     Source: the estimators' papers, see `hardgrad.describe`.
     """
     check_takes(takes)
-    check_logits(logits)
+    check_columns(columns)
+    logits, bits = logits_of(logits, probs, bits, columns)
+    if columns == "separate":
+        each = Separate(logits, bits)
+        return expectation(
+            each.logits,
+            each.loss(f),
+            estimator,
+            takes=takes,
+            bits=bits,
+            subset=subset,
+            state=each.state(state),
+            ids=each.ids(ids),
+            generator=generator,
+            seed=seed,
+        ).reshape(each.shape)
     dtype = of_core(logits.dtype)
     wide = normal(logits).to(dtype)  # sums of gradients are in core's precision
     inputs = [wide] if state is None else [wide, _tensor(state)]
@@ -266,6 +298,7 @@ class _Loss:
 
     def _losses(self, z: Tensor, row: Tensor) -> Tensor:
         losses = self.f(z, row) if self.batched else self.f(z)
+        check_shared(tuple(getattr(losses, "shape", ())), tuple(z.shape[:2]))
         self.runs.append(check_losses(losses, len(row)).to(self.logits.device, self.logits.dtype))
         self.examples.append(row)
         return self.runs[-1]

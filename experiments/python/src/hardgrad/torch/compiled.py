@@ -1,0 +1,72 @@
+"""`sample` inside `torch.compile`: an operator of PyTorch, of which the compiler sees only shapes,
+so that the graph does not break. Its backward pass makes the draw again, with the same seed."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+import torch
+from torch import Tensor
+
+from .._core import UsageError
+
+#: z of logits: draws with a seed, and differentiable by backward.
+Draw = Callable[[Tensor, str, bool, bool, Optional[int], int], Tensor]
+
+compiling: Callable[[], bool] = getattr(
+    getattr(torch, "compiler", None), "is_compiling", lambda: False
+)
+
+
+def operator(draw: Draw) -> Optional[Callable[..., Tensor]]:
+    """The draw as a function of logits, a seed (a tensor), the estimator, hard, bits, and the
+    options of a subset (0: none). None before PyTorch 2.4."""
+    library: Any = torch.library
+    if not hasattr(library, "register_autograd"):
+        return None
+
+    def drawn(
+        logits: Tensor, seed: Tensor, estimator: str, hard: bool, bits: bool, subset: int
+    ) -> Tensor:
+        found = draw(logits.detach(), estimator, hard, bits, subset or None, int(seed))
+        return found.clone() if found.data_ptr() == logits.data_ptr() else found
+
+    def slope(
+        logits: Tensor, seed: Tensor, cotangent: Tensor, estimator: str, bits: bool, subset: int
+    ) -> Tensor:
+        with torch.enable_grad():
+            leaf = logits.detach().requires_grad_()
+            z = draw(leaf, estimator, False, bits, subset or None, int(seed))
+            (found,) = torch.autograd.grad(z, leaf, cotangent)
+        return found.contiguous()
+
+    tag = getattr(torch.Tag, "cudagraph_unsafe", None)  # draws are made by the CPU
+    ways: dict[str, Any] = {"mutates_args": (), **({} if tag is None else {"tags": (tag,)})}
+    called = library.custom_op("hardgrad::sample", drawn, **ways)
+    of_slope = library.custom_op("hardgrad::sample_slope", slope, **ways)
+
+    def like_logits(logits: Tensor, *others: Any) -> Tensor:
+        return torch.empty_like(logits, memory_format=torch.contiguous_format)
+
+    def keep(ctx: Any, inputs: Any, output: Any) -> None:
+        logits, seed, *ctx.given = inputs
+        ctx.save_for_backward(logits, seed)
+
+    def backward(ctx: Any, cotangent: Tensor) -> Any:
+        estimator, _, bits, subset = ctx.given
+        return of_slope(*ctx.saved_tensors, cotangent, estimator, bits, subset), *(None,) * 5
+
+    called.register_fake(like_logits)
+    of_slope.register_fake(like_logits)
+    called.register_autograd(backward, setup_context=keep)
+    result: Callable[..., Tensor] = called
+    return result
+
+
+def given_seed(seed: Optional[int]) -> Tensor:
+    """The seed as a tensor; PyTorch's compiled generator draws one if there is none."""
+    if seed is None:
+        return torch.randint(2**63 - 1, ())
+    if not 0 <= seed < 2**63:
+        raise UsageError(f"a seed is a whole number from 0 to {2**63 - 1} here, got {seed}")
+    return torch.full((), seed, dtype=torch.int64)
