@@ -20,6 +20,8 @@ struct Samples {
   /// [R] the surrogate's slope in the cost: sum_r share_r grad f_r is the gradient of the parameters within the loss, and sum_r
   /// share_r f_r estimates the expected loss.
   std::vector<T> share = {};
+  /// [R] the ratio of the policy's probability to the behaviour policy's; empty unless that has drawn the rows.
+  std::vector<T> ratio = {};
 };
 
 /// The request for an estimate.
@@ -31,7 +33,7 @@ struct Wanted {
   typename OwnLoss<T>::Loss loss;
   std::uint64_t seed = 0;
   bool learning = false;       ///< the estimator learns from it (one thread at a time)
-  bool options = false;        ///< fill Samples::option and weights
+  bool options = false;        ///< fill Samples::option, weights and ratio
   Mixture* mixture = nullptr;  ///< of the step that asks
   /// Called before the surrogate is differentiated.
   std::function<void()> ending = {};

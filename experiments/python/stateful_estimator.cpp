@@ -39,6 +39,7 @@ StatefulEstimator::StatefulEstimator(const std::string& spec, std::uint64_t seed
   const auto parsed = Spec::parse(spec);
   target_of(parsed);  // fails on wrong names and settings
   name_ = parsed.name;
+  corrects_ = corrects_behaviour(parsed);
   const auto init = Key(seed) / "init";
   narrow_.make = [=](const Structure& structure) { return make_estimator<float>(parsed, structure, init); };
   wide_.make = [=](const Structure& structure) { return make_estimator<double>(parsed, structure, init); };
@@ -51,7 +52,11 @@ template <class T>
 std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure& structure) {
   const std::lock_guard lock(making_);
   auto& [make, held] = in_precision<T>();
-  if (held && alike(held->made_for, structure)) return held;
+  if (held && alike(held->made_for, structure)) {
+    // Policies change nothing in it; but with an estimator that needs a reference policy, one must be there.
+    if (held->made_for.reference && !structure.reference) make(structure);
+    return held;
+  }
   if (held && held->learns)
     throw UsageError(fmt::format("{} learns, and was made for {}: it cannot be used with {}; make a new one", name_,
                                  in_words(held->made_for), in_words(structure)));

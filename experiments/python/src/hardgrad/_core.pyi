@@ -34,8 +34,14 @@ class Bug(Error, RuntimeError):
     """An error inside Hardgrad itself."""
 
 _Loss = Callable[[Any, Any, bool], tuple[Any, Optional[Callable[[Any], Any]]]]
+#: Options, weights, examples, losses, shares; ratios, with options and off policy.
 _Run = tuple[
-    Optional[NDArray[Any]], Optional[NDArray[Any]], NDArray[np.int64], NDArray[Any], NDArray[Any]
+    Optional[NDArray[Any]],
+    Optional[NDArray[Any]],
+    NDArray[np.int64],
+    NDArray[Any],
+    NDArray[Any],
+    Optional[NDArray[Any]],
 ]
 
 class Estimator:
@@ -171,6 +177,8 @@ def draw_double(
     with_options: bool,
     later: bool,
     mixture: Optional[Mixture],
+    behaviour: Optional[NDArray[Any]],
+    reference: Optional[NDArray[Any]],
 ) -> Any: ...
 
 draw_float = draw_double
@@ -184,6 +192,8 @@ def moments(
     loss: Optional[_Loss],
     cap: float,
     covariance: bool,
+    behaviour: Optional[NDArray[np.float64]],
+    reference: Optional[NDArray[np.float64]],
 ) -> dict[str, Any]: ...
 def test(
     spec: str, to_the_first_failure: bool, quick: bool
@@ -206,10 +216,13 @@ class RunHandleFloat:
         name: str,
         logits: NDArray[Any],
         posterior: Optional[NDArray[Any]],
+        behaviour: Optional[NDArray[Any]],
+        reference: Optional[NDArray[Any]],
         state: Optional[NDArray[Any]],
         place: int,
         pull: Optional[_Pull],
         pull_posterior: Optional[_Pull],
+        pull_reference: Optional[_Pull],
     ) -> tuple[Any, Any, NDArray[np.int64], NDArray[np.int64]]: ...
     def cost(self, losses: NDArray[Any], place: int, pull: Optional[_Pull]) -> None: ...
 
@@ -218,6 +231,8 @@ class RunHandleDouble(RunHandleFloat):
 
 _Pull = Callable[[Any], list[Any]]
 _Sites = list[tuple[str, int, int, int, int, int, int]]
+#: Whether every choice has a posterior, a behaviour policy, a reference policy.
+_Laws = tuple[bool, bool, bool]
 #: The value [E]; the slope of each input of the runs, in order; the number of rows; the gradient of
 #: the estimator's own loss.
 _Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any]]
@@ -228,7 +243,7 @@ class BlockFloat:
         self,
         estimator: Estimator,
         sites: _Sites,
-        posterior: bool,
+        laws: _Laws,
         examples: int,
         ids: Optional[NDArray[np.uint32]],
         seed: int,
@@ -246,7 +261,7 @@ class BlockDouble(BlockFloat):
 def run_episode_float(
     estimator: Estimator,
     sites: _Sites,
-    posterior: bool,
+    laws: _Laws,
     examples: int,
     ids: Optional[NDArray[np.uint32]],
     seed: int,

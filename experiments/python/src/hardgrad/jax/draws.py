@@ -68,7 +68,7 @@ class Draws:
         with _lock:
             _rows_drawn[self.key[0]] = _rows_drawn.get(self.key[0], 0) + self.rows
         self._check(run)
-        _, _, example, values, share = run
+        _, _, example, values, share, _ = run
         value = np.bincount(example, share * values, len(slope))
         return value.astype(slope.dtype), slope, share
 
@@ -164,6 +164,8 @@ def _drawn(
             True,
             False,
             mixture,
+            None,
+            None,
         )
     except UsageError as refusal:
         if "takes=" not in str(refusal):

@@ -4,7 +4,8 @@
     loss.backward()
 
 Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of
-your own, and `Monitor` does so along its training. `test` judges an estimator written in PyTorch.
+your own, and `Monitor` does so along its training. `tempered`, `top_k` and `top_p` are the laws of
+samplers, as behaviour policies. `test` judges an estimator written in PyTorch.
 The logits get the estimator's gradient, and parameters inside f their path gradient, both by
 PyTorch's `backward`. Tensors may be on any device. Draws are made on the CPU: in double precision
 for float64, else in single.
@@ -15,6 +16,7 @@ from .compare import Monitor, compare
 from .episode import Choice, Episode, Run, episode
 from .estimator import Estimator, Site
 from .expectation import expectation
+from .policies import tempered, top_k, top_p
 from .test import test
 
 __all__ = [
@@ -29,5 +31,8 @@ __all__ = [
     "compare",
     "episode",
     "expectation",
+    "tempered",
     "test",
+    "top_k",
+    "top_p",
 ]
