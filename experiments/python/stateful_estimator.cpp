@@ -37,7 +37,7 @@ std::string in_words(const Structure& structure) {
 StatefulEstimator::StatefulEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate)
     : text_(spec), learning_rate_(learning_rate) {
   const auto parsed = Spec::parse(spec);
-  target_of(parsed);  // fails on wrong names and settings
+  near_reference_ = target_of(parsed).terms().to_reference != 0;  // fails on wrong names and settings
   name_ = parsed.name;
   corrects_ = corrects_behaviour(parsed);
   const auto init = Key(seed) / "init";
@@ -52,11 +52,9 @@ template <class T>
 std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure& structure) {
   const std::lock_guard lock(making_);
   auto& [make, held] = in_precision<T>();
-  if (held && alike(held->made_for, structure)) {
-    // Policies change nothing in it; but with an estimator that needs a reference policy, one must be there.
-    if (held->made_for.reference && !structure.reference) make(structure);
-    return held;
-  }
+  if (near_reference_ && !structure.reference)
+    throw UsageError(fmt::format("{}: there is no reference policy: pass reference=, its logits", name_));
+  if (held && alike(held->made_for, structure)) return held;
   if (held && held->learns)
     throw UsageError(fmt::format("{} learns, and was made for {}: it cannot be used with {}; make a new one", name_,
                                  in_words(held->made_for), in_words(structure)));

@@ -78,7 +78,7 @@ class StatefulEstimator {
     std::shared_ptr<EstimatorInUse<T>> held = {};
   };
   std::string name_, text_;
-  bool written_ = false, corrects_ = false;
+  bool written_ = false, corrects_ = false, near_reference_ = false;
   InPrecision<float> narrow_;
   InPrecision<double> wide_;
   std::optional<double> learning_rate_ = {};
