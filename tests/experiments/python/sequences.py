@@ -67,9 +67,9 @@ def written(scene, estimator, *, behaviour=None, reference=None, seed=0, example
             longer = [PREFIXES[p] + (int(w),) if on else None for p, w, on in zip(prefix.tolist(), word, goes_on)]
             sequence = torch.tensor([s if words is None else SEQUENCES.index(words) for s, words in zip(sequence.tolist(), longer)])
             prefix = torch.tensor([PREFIXES.index(w) if w is not None and len(w) < LONGEST else -1 for w in longer])
-            done = ~goes_on
+            e.cost(-rewards[sequence] * (~done & (prefix < 0)))  # where the sequence ends
+            done = prefix < 0
         found.append(sequence)
-        e.cost(-rewards[sequence])
 
     asked = episode(
         examples,
