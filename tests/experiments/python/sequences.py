@@ -65,7 +65,9 @@ def written(scene, estimator, *, behaviour=None, reference=None, seed=0, example
             done, prefix, sequence = (x[chosen.parent] for x in (done, prefix, sequence))
             goes_on = ~done & (word != END)
             longer = [PREFIXES[p] + (int(w),) if on else None for p, w, on in zip(prefix.tolist(), word, goes_on)]
-            sequence = torch.tensor([s if words is None else SEQUENCES.index(words) for s, words in zip(sequence.tolist(), longer)])
+            sequence = torch.tensor(
+                [s if words is None else SEQUENCES.index(words) for s, words in zip(sequence.tolist(), longer)]
+            )
             prefix = torch.tensor([PREFIXES.index(w) if w is not None and len(w) < LONGEST else -1 for w in longer])
             e.cost(-rewards[sequence] * (~done & (prefix < 0)))  # where the sequence ends
             done = prefix < 0

@@ -33,9 +33,7 @@ BINARY = ["policy_gradient[samples=4,preset=maxrl]", "best_of[samples=4,best=4]"
 def ours(scene, spec, seed, off):
     """The gradient of an episode at the table."""
     held = hardgrad.Estimator(spec, seed)  # the critic of the program with this seed
-    value, table, _ = written(
-        scene, held, behaviour=scene.behaviour if off else None, reference=scene.reference, seed=seed
-    )
+    value, table, _ = written(scene, held, behaviour=scene.behaviour if off else None, reference=scene.reference, seed=seed)
     value.sum().backward()
     return table.grad.numpy()
 
@@ -159,13 +157,17 @@ def test_a_policy_that_is_missing_or_not_asked_for_is_refused():
             ask(given=(name,))
     with pytest.raises(hardgrad.UsageError, match="there is no reference policy: pass reference="):
         ask("rloo[target=near_reference]")
-    with pytest.raises(hardgrad.UsageError, match="rloo does not correct for samples of an older network: take policy_gradient$"):
+    with pytest.raises(
+        hardgrad.UsageError, match="rloo does not correct for samples of an older network: take policy_gradient$"
+    ):
         ask("rloo", given=("behaviour",), behaviour=True)
     with pytest.raises(hardgrad.UsageError, match="needs rewards of at least 0"):
         with episode(2, {"a": Site(3)}, "policy_gradient[preset=maxrl]") as e:
             e.cost(1 + e.choose("a", logits).options[:, 0].float())
     with episode(2, {"a": Site(3)}, "policy_gradient", behaviour=True) as e:
-        with pytest.raises(hardgrad.UsageError, match=r"behaviour has shape \[2, 2\]; it is in the shape of the logits, \[2, 3\]"):
+        with pytest.raises(
+            hardgrad.UsageError, match=r"behaviour has shape \[2, 2\]; it is in the shape of the logits, \[2, 3\]"
+        ):
             e.choose("a", logits, behaviour=logits[:, :2])
         e.cost(torch.zeros(2))
 
