@@ -261,8 +261,8 @@ def gradient(
     """One estimate of the gradient at the logits of E[f(z)] (summed over the examples), with its
     samples. The same seed draws the same numbers, which are those of `hardgrad gradient --seed`.
 
-    logits, f, estimator, takes, behaviour, reference: as in `moments`. f is called once for all rows of a run. An
-        Estimator is used in its present learned state, and does not learn here.
+    logits, f, estimator, takes, behaviour, reference: as in `moments`. f is called once for all
+        rows of a run. An Estimator is used in its present learned state, and does not learn here.
     ids: [E] ids of the examples, whole numbers below 2^32: an example's noise depends on its id,
         not on the rest of the batch. By default its position.
     state: [E, C] inputs of learned baselines for each example ([C] without a batch); by default a

@@ -59,10 +59,8 @@ def expectation(
         raise UsageError("logits: an entry is not finite: under JAX no option may be missing")
     picks = check_subset(subset, logits.shape[-1], bits)
     number = _number(seed)
-    others = tuple(
-        None if x is None else _policy(x, logits, bits, what)
-        for x, what in ((behaviour, "behaviour"), (reference, "reference"))
-    )
+    drawing = _policy(behaviour, logits, bits, "behaviour")
+    others: Others = (drawing, _policy(reference, logits, bits, "reference"))
     batched, shaped = logits.ndim == 3, logits.reshape((1,) * (3 - logits.ndim) + logits.shape)
     if 0 in shaped.shape:  # no examples, or no choices: nothing is drawn
         example = jnp.arange(len(shaped), dtype=jnp.int32)
@@ -89,8 +87,10 @@ def expectation(
     return value if batched else value[0]
 
 
-def _policy(given: Array, logits: Array, bits: bool, what: str) -> Array:
-    """The logits of another policy [E, D, S]."""
+def _policy(given: Optional[Array], logits: Array, bits: bool, what: str) -> Optional[Array]:
+    """The logits of another policy [E, D, S], if there is one."""
+    if given is None:
+        return None
     found = jax.lax.stop_gradient(jnp.asarray(given, logits.dtype))
     if bits:
         found = jnp.stack([jnp.zeros_like(found), found], -1)
