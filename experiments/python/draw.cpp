@@ -26,6 +26,7 @@ Drawn<T>::Drawn(StatefulEstimator& estimator, Wanted<T> wanted)
   tape_->backward(estimate.surrogate);
   tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the batch mean
   for (const auto g : gradient_) measurement::require_finite(g, "an entry of the gradient at the logits");
+  if (model_.structure().behaviour) ratios_.add(*estimate.episode, 1);
   note(wanted.options);
   if (!learning) return;
   in_use->learn(estimate);

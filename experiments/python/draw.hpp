@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "experiments/measurement/paths.hpp"
 #include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
 #include "experiments/python/stateful_estimator.hpp"
@@ -50,6 +51,8 @@ class Drawn {
   /// [E D, S] the gradient at the logits, of the sum over the examples.
   const std::vector<T>& gradient() const { return gradient_; }
   const std::vector<Samples<T>>& runs() const { return runs_; }
+  /// Of the samples of a behaviour policy; else empty.
+  const measurement::Ratios& ratios() const { return ratios_; }
   /// That of the estimator's own loss at its own parameters, if the caller trains them; else empty.
   const std::vector<T>& own_gradient() const { return own_gradient_; }
   /// [E D, S] the gradient at the logits of slope . weights, for a constant slope [R, D, S] and the weights of a relaxed run.
@@ -62,6 +65,7 @@ class Drawn {
   PooledTape<T> tape_;
   std::vector<T> gradient_, own_gradient_;
   std::vector<Samples<T>> runs_;
+  measurement::Ratios ratios_;
 };
 
 extern template class Drawn<float>;

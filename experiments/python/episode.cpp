@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "experiments/measurement/finite.hpp"
+#include "experiments/measurement/paths.hpp"
 #include "experiments/python/fiber.hpp"
 #include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
@@ -184,8 +185,8 @@ class RunNetwork final : public Model<T> {
   bool takes_rewards_ = false;
 };
 
-/// Returns the value [E]; the slope of every input of the runs, in order; the number of rows; and the gradient of the
-/// estimator's own loss (StatefulEstimator, without a learning rate).
+/// Returns the value [E]; the slope of every input of the runs, in order; the number of rows; the gradient of the estimator's
+/// own loss (StatefulEstimator, without a learning rate); and the ratios of the samples of a behaviour policy.
 template <class T>
 py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, const std::vector<SiteTuple>& sites,
                       const Laws& laws, int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed,
@@ -242,8 +243,10 @@ py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, c
       in_use->learn(estimate);
       if (!in_use->optimizer) own = in_use->gradient;
     }
+    measurement::Ratios ratios;
+    if (structure.behaviour) ratios.add(*estimate.episode, 1);
     return py::make_tuple(array_of<T>(value, {examples}), slopes, rows,
-                          array_of<T>(own, {static_cast<py::ssize_t>(own.size())}));
+                          array_of<T>(own, {static_cast<py::ssize_t>(own.size())}), ratios);
   }
 }
 

@@ -126,6 +126,7 @@ void declare_drawn(py::module_& module, const char* name) {
            [](Drawn<T>& drawn, std::size_t run, const Numbers<T>& slope) {
              return array_of<T>(drawn.through_weights(run, slope.data()), {static_cast<py::ssize_t>(drawn.gradient().size())});
            })
+      .def_property_readonly("ratios", &Drawn<T>::ratios, py::return_value_policy::copy)
       .def_property_readonly("own_gradient", [](const Drawn<T>& drawn) {
         return array_of<T>(drawn.own_gradient(), {static_cast<py::ssize_t>(drawn.own_gradient().size())});
       });
@@ -223,6 +224,11 @@ PYBIND11_MODULE(_core, module) {
       .def_property_readonly(
           "seen", [](const Mixture& mixture) { return py::make_tuple(mixture.seen().examples, mixture.seen().draws); })
       .def_property_readonly("weight", &Mixture::weight);
+  py::class_<measurement::Ratios>(module, "Ratios")
+      .def(py::init<>())
+      .def("join", &measurement::Ratios::join)
+      .def_property_readonly("effective_share", &measurement::Ratios::effective_share)
+      .def_property_readonly("largest", &measurement::Ratios::largest);
   declare_drawn<float>(module, "DrawnFloat");
   declare_drawn<double>(module, "DrawnDouble");
   module.def("draw_float", &drawn<float>);

@@ -447,6 +447,10 @@ def test_compare_finds_the_bias_of_truncation():
     exact = hardgrad.moments(LOGITS, -REWARDS, spec, behaviour=cut.numpy())
     for found in (whole, truncated):
         assert "exact" in found.reference and found["rloo"].status == "skipped" and "does not correct" in found["rloo"].reason
+    p, q = (np.prod(np.meshgrid(*probabilities(x), indexing="ij"), axis=0) for x in (LOGITS, OLD))
+    np.testing.assert_allclose(whole[spec].effective_ratio_share, 1 / (p * p / q).sum(), rtol=0.1)
+    np.testing.assert_allclose(whole[spec].largest_ratio, (p / q).max(), rtol=1e-12)
+    np.testing.assert_allclose([truncated[spec].effective_ratio_share, truncated[spec].largest_ratio], [1, exact.reached])
     assert whole[spec].bias_p_value_plain > 1e-4
     assert truncated[spec].bias_p_value_plain < 1e-4
     np.testing.assert_allclose(np.sqrt(truncated[spec].squared_bias), np.linalg.norm(exact.bias), rtol=0.3)

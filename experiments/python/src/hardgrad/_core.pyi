@@ -96,12 +96,26 @@ class DrawnFloat:
         """[E D, S] the gradient at the logits of a constant slope [R, D, S] times the weights of a
         run."""
     @property
+    def ratios(self) -> Ratios:
+        """Of the samples of a behaviour policy; else empty."""
+    @property
     def own_gradient(self) -> NDArray[Any]:
         """Of the estimator's own loss at its parameters, if it learned and has no learning rate;
         else empty."""
 
 class DrawnDouble(DrawnFloat):
     """The same in double precision."""
+
+class Ratios:
+    """Ratios R of samples that a behaviour policy draws (experiments/measurement/paths.hpp)."""
+    def __init__(self) -> None: ...
+    def join(self, other: Ratios, weight: float) -> None: ...
+    @property
+    def effective_share(self) -> float:
+        """(E R)^2 / E R^2; NaN if there are none."""
+    @property
+    def largest(self) -> float:
+        """NaN if there are none."""
 
 class Mixture:
     """The noise of a step's draws, which seeks rare options. index: the replicate's place among
@@ -234,8 +248,8 @@ _Sites = list[tuple[str, int, int, int, int, int, int]]
 #: Whether every choice has a posterior, a behaviour policy, a reference policy.
 _Laws = tuple[bool, bool, bool]
 #: The value [E]; the slope of each input of the runs, in order; the number of rows; the gradient of
-#: the estimator's own loss.
-_Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any]]
+#: the estimator's own loss; the ratios of its samples.
+_Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any], Ratios]
 
 class BlockFloat:
     """An episode whose network is a `with` block."""

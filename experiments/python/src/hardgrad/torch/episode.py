@@ -409,10 +409,10 @@ class Episode:
         return self._runs[-1]
 
     def _expected(self, found: Any) -> Tensor:
-        value, slopes, rows, gradient = found
+        value, slopes, rows, gradient, ratios = found
         for run in self._runs:
             run.check_used()
-        draws.drawn(self._named, self._estimator, rows, self._learning)
+        draws.drawn(self._named, self._estimator, rows, self._learning, ratios)
         own_slopes, own = draws.learned(self._named, self._dtype, gradient)
         device, given = self._runs[-1].device, self._given
         there = [x.tensor.device for x in given]

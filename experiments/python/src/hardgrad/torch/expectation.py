@@ -132,7 +132,8 @@ def expectation(
     )
     for pullback in loss.pullbacks:
         pullback.drawn = drawn
-    draws.drawn(estimator, held, sum(len(losses) for _, _, _, losses, *_ in runs), learning)
+    rows = sum(len(losses) for _, _, _, losses, *_ in runs)
+    draws.drawn(estimator, held, rows, learning, drawn.ratios)
     value = np.zeros(len(shaped))
     for _, _, example, losses, share, _ in runs:
         value += np.bincount(example, share * losses, len(shaped))
