@@ -297,10 +297,11 @@ def test_missing_options_bits_and_subsets():
     total, count = torch.zeros(4, dtype=torch.float64), 4000
     for seed in range(4):
         leaf.grad = None
-        hardgrad.torch.expectation(
-            leaf[None, None].expand(count, 1, 4), lambda z, e: g(z), "policy_gradient[samples=2]", subset=2, seed=seed,
-            behaviour=(-pick).expand(count, 1, 4),
-        ).mean().backward()  # fmt: skip
+        many, old = leaf[None, None].expand(count, 1, 4), (-pick).expand(count, 1, 4)
+        value = hardgrad.torch.expectation(
+            many, lambda z, example: g(z), "policy_gradient[samples=2]", subset=2, seed=seed, behaviour=old
+        )
+        value.mean().backward()
         total += leaf.grad / 4
     assert (total - truth).abs().max() < 0.05 and truth.abs().max() > 0.15
 
@@ -364,8 +365,8 @@ def test_an_option_that_the_policy_lacks_is_no_option_of_the_others():
     for which in ("behaviour", "reference"):
         with pytest.raises(hardgrad.UsageError, match=rf"{which}: entry \[0, 2\] is -0.4: the logits have no such option"):
             hardgrad.moments(logits, -REWARDS, "policy_gradient", **{which: OLD})
-        of = hardgrad.moments(logits, -REWARDS, "policy_gradient[beta=0.2,divergence=exact]", **{which: np.where(np.isinf(logits), logits, OLD)},
-                              **({} if which == "reference" else {"reference": logits}))  # fmt: skip
+        same = {"reference": logits, which: np.where(np.isinf(logits), logits, OLD)}
+        of = hardgrad.moments(logits, -REWARDS, "policy_gradient[beta=0.2,divergence=exact]", **same)
         assert np.abs(of.bias).max() < 1e-14 and (of.mean[0, 2] == 0)
     with pytest.raises(hardgrad.UsageError, match="behaviour: entry .* of subsets all its logits are finite"):
         hardgrad.torch.expectation(
