@@ -1,11 +1,11 @@
 // best_of: the score function of the loss of the best of k samples, from all sets of k of K samples.
 //
 //   J = mean over the sets I of k samples of min_I f                    an unbiased estimate of E[min of k losses]
-//   m_i = mean of min_I f over the sets with sample i,  b_i = the same over the sets without it
+//   m_i = mean of min_I f over the sets with sample i,  b_i = the same over the sets without it (of k - 1 samples if k = K)
 //   g = k/K sum_i (m_i - b_i) grad log p(z_i) + sum_i w_i grad f_i,     w_i the share of the sets whose best sample is i
 //
 // Walder & Karkhanis 2025, Pass@K policy optimization (rewards transformed by all subsets, with a leave-one-out baseline). Here in
-// losses f = - reward. k = 1 is leave-one-out. b_i does not depend on z_i, so it is a baseline.
+// losses f = - reward. k = 1 is leave-one-out; for k = K the baseline is theirs of sets of k - 1. b_i does not depend on z_i.
 // Target: best_of[samples=k]. Bias: none. Cost: K rows.
 // Departure: the path term, which rewards do not have.
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Config {
 
   void declare(Fields& field) {
     samples_field(field, samples, 2);
-    field(best, "best", 1, 1e6, "k, less than the samples");
+    field(best, "best", 1, 1e6, "k, at most the samples");
   }
 };
 
@@ -64,13 +64,13 @@ class BestOf final : public Estimator<T> {
   };
   /// Sets are counted by the rank of their best sample: k - 1 of the samples `behind` it complete the set.
   OfSets of_sets(std::span<const double> f) const {
-    const int K = config_.samples, k = config_.best;
+    const int K = config_.samples, k = config_.best, others = std::min(k, K - 1);
     std::vector<int> order(K);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return f[i] < f[j]; });
     const double least = f[order[0]];  // subtracted: equal losses give exactly 0
     OfSets result{least, std::vector<double>(K), std::vector<double>(K)};
-    const double all = binomial(K, k), with = binomial(K - 1, k - 1), without = binomial(K - 1, k);
+    const double all = binomial(K, k), with = binomial(K - 1, k - 1), without = binomial(K - 1, others);
     for (int rank = 0; rank < K; ++rank) {
       const int i = order[rank];
       result.wins[i] = binomial(K - 1 - rank, k - 1) / all;
@@ -81,7 +81,7 @@ class BestOf final : public Estimator<T> {
         const int behind = K - 1 - other - (other < rank);  // without i
         const double value = f[order[other]] - least;
         if (other < rank) m += binomial(behind, k - 2) / with * value;
-        b += binomial(behind, k - 1) / without * value;
+        b += binomial(behind, others - 1) / without * value;
       }
       result.with_less_without[i] = m - b;
     }
@@ -104,10 +104,10 @@ const EstimatorEntry entry = {
     .needs = {need::picks},  // of numbers the least loss has kinks, which a quadrature does not integrate exactly
     .promises = {promise::same_moments("rloo[samples=3]", "best=1,samples=3"), promise::unshifted(),
                  promise::unbiased("samples=3,best=2"), promise::unbiased("samples=4,best=3"),
-                 promise::noiseless(Promise::Loss::constant)},
+                 promise::unbiased("samples=3,best=3"), promise::noiseless(Promise::Loss::constant)},
     .why_unsupported = [](const Config& config, const Structure&) -> std::string {
       const int K = config.samples, k = config.best;
-      if (k >= K) return "best must be less than samples: take more samples";
+      if (k > K) return "best must be at most samples: take more samples";
       return std::isfinite(binomial(K, k)) ? "" : "there are too many sets of `best` samples to count: take fewer of either";
     },
 };

@@ -158,10 +158,10 @@ void Ratios::add(const Episode<T>& episode, double weight) {
   }
 }
 
-void Ratios::join(const Ratios& other) {
-  weights_ += other.weights_;
-  sum_ += other.sum_;
-  squares_ += other.squares_;
+void Ratios::join(const Ratios& other, double weight) {
+  weights_ += weight * other.weights_;
+  sum_ += weight * other.sum_;
+  squares_ += weight * other.squares_;
   largest_ = std::max(largest_, other.largest_);
 }
 

@@ -60,7 +60,7 @@ class Ratios {
   /// All samples of a run, if it draws from a behaviour policy. `weight`: of the replicate or outcome.
   template <class T>
   void add(const Episode<T>& episode, double weight);
-  void join(const Ratios& other);
+  void join(const Ratios& other, double weight = 1);
   /// (E R)^2 / E R^2 under q: the effective sample size over the number of samples. NaN without samples.
   double effective_share() const;
   /// The largest R; NaN without samples.

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "experiments/measurement/finite.hpp"
+#include "experiments/python/policies.hpp"
 
 namespace hardgrad::python {
 
@@ -15,14 +16,17 @@ Drawn<T>::Drawn(StatefulEstimator& estimator, Wanted<T> wanted)
   std::unique_lock lock(estimator.learning(), std::defer_lock);
   if (in_use->learns) lock.lock();  // no other thread reads an estimator that learns
 
+  if (in_use->estimator->target().entry().rewards) model_.take_rewards();
   const auto batch = model_.batch(std::move(wanted.ids));
-  const auto random = noise_of(wanted.seed, batch, wanted.mixture);
+  const auto random = estimator.uncorrected(model_.structure()) ? std::make_unique<NoDraws>(estimator.text())
+                                                                : noise_of(wanted.seed, batch, wanted.mixture);
   const auto estimate =
       in_use->estimator->draw({.tape = *tape_, .model = model_, .batch = batch, .random = *random, .learning = learning});
   if (wanted.ending) wanted.ending();
   tape_->backward(estimate.surrogate);
   tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the batch mean
   for (const auto g : gradient_) measurement::require_finite(g, "an entry of the gradient at the logits");
+  if (model_.structure().behaviour) ratios_.add(*estimate.episode, 1);
   note(wanted.options);
   if (!learning) return;
   in_use->learn(estimate);
@@ -38,6 +42,7 @@ void Drawn<T>::note(bool options) {
     for (std::size_t r = 0; r < f.size(); ++r) samples.share.push_back(model_.examples() * slope.data[r]);
     samples.example = run.example;
     if (!options) continue;
+    samples.ratio = run.ratios();
     if (run.choice.hard()) {
       samples.option = run.choice.picked();
     } else {

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "experiments/measurement/finite.hpp"
+#include "experiments/measurement/paths.hpp"
 #include "experiments/python/fiber.hpp"
 #include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
+#include "experiments/python/policies.hpp"
 #include "experiments/python/stateful_estimator.hpp"
 
 namespace hardgrad::python {
@@ -39,16 +41,18 @@ struct Given {
 template <class T>
 class RunHandle {
  public:
-  RunHandle(Episode<T>& episode, const Structure& structure, std::vector<Given<T>>& given)
-      : episode_(&episode), structure_(structure), given_(given), rows_{episode.root()} {}
+  /// `takes_rewards`: as OwnLoss::take_rewards.
+  RunHandle(Episode<T>& episode, const Structure& structure, std::vector<Given<T>>& given, bool takes_rewards)
+      : episode_(&episode), structure_(structure), given_(given), takes_rewards_(takes_rewards), rows_{episode.root()} {}
   void end() { episode_ = nullptr; }
 
   /// Logits [R, D, S] for the rows at `place` (0: the examples; i: those after the i-th choice). Returns the options [R', D]
   /// ([R', D, picks] of subsets), or weights [R', D, S] if the estimator replaces options by them; the row that each new row
   /// continues [R'], and its example [R'].
   py::tuple choose(const std::string& name, const Numbers<T>& logits, const std::optional<Numbers<T>>& posterior,
+                   const std::optional<Numbers<T>>& behaviour, const std::optional<Numbers<T>>& reference,
                    const std::optional<Numbers<T>>& state, std::size_t place, const py::object& pull,
-                   const py::object& pull_posterior) {
+                   const py::object& pull_posterior, const py::object& pull_reference) {
     const auto& rows = running(place);
     const auto R = rows->size();
     const auto D = static_cast<std::size_t>(logits.shape(1)), S = static_cast<std::size_t>(logits.shape(2));
@@ -57,23 +61,33 @@ class RunHandle {
     const auto* declared = structure_.site(name);
     const int subset_size = declared ? subset_size_of(*declared) : 0;
     const GivenLogits<T> numbers(logits.data(), R, D, S, subset_size, 3);
-    const auto on_tape = [&](const GivenLogits<T>& x, const py::object& pull) {
-      return input({x.value.data(), R * D, S}, {logits.shape(0), logits.shape(1), logits.shape(2)}, pull);
+    const auto on_tape = [&](const std::vector<T>& x, const py::object& pull) {
+      return input({x.data(), R * D, S}, {logits.shape(0), logits.shape(1), logits.shape(2)}, pull);
     };
     const auto of = [=, count = numbers.count](Var<T> x) { return distribution(x, count, static_cast<int>(D), subset_size); };
-    const auto prior = of(on_tape(numbers, pull));
+    const auto prior = of(on_tape(numbers.value, pull));
     const auto seen = state ? tape.constant(MatrixView<const T>{state->data(), R, static_cast<std::size_t>(state->shape(1))})
                             : tape.constant(R, 1, T{1});
     Site<T> site{.name = name, .rows = rows, .prior = prior, .state = seen};
-    if (structure_.posterior != posterior.has_value())
-      throw UsageError(fmt::format("choice \"{}\": a posterior is {}", name,
-                                   structure_.posterior ? "required" : "given, but the episode has none"));
+    const auto require = [&](const char* what, bool declared, bool given) {
+      if (declared != given)
+        throw UsageError(
+            fmt::format("choice \"{}\": {} is {}", name, what, declared ? "required" : "given, but the episode has none"));
+    };
+    require("a posterior", structure_.posterior, posterior.has_value());
+    require("a behaviour policy", structure_.behaviour, behaviour.has_value());
+    require("a reference policy", structure_.reference, reference.has_value());
     if (posterior) {
       const GivenLogits<T> of_posterior(posterior->data(), R, D, S, subset_size, 3);
       if (of_posterior.count != numbers.count)
         throw UsageError(fmt::format("choice \"{}\": the options of posterior and prior differ", name));
-      site.posterior = [of, q = on_tape(of_posterior, pull_posterior)] { return of(q); };
+      site.posterior = [of, q = on_tape(of_posterior.value, pull_posterior)] { return of(q); };
     }
+    if (behaviour) {
+      const auto value = policy_logits(PolicyRole::behaviour, behaviour, numbers, 3);
+      site.behaviour = of(tape.constant(MatrixView<const T>{value.data(), R * D, S}));
+    }
+    if (reference) site.reference = of(on_tape(policy_logits(PolicyRole::reference, reference, numbers, 3), pull_reference));
     const auto choice = episode_->choose(std::move(site));
     rows_.push_back(choice.rows);
     const auto after = static_cast<py::ssize_t>(choice.rows->size());
@@ -95,6 +109,7 @@ class RunHandle {
     for (py::ssize_t r = 0; r < loss.shape(0); ++r)
       if (!std::isfinite(loss.data()[r]))
         throw measurement::NotFinite(fmt::format("the loss of row {} is {}, not a finite number", r, loss.data()[r]));
+    if (takes_rewards_) require_rewards(MatrixView<const T>{loss.data(), rows->size(), 1});
     episode_->cost(rows, input({loss.data(), rows->size(), 1}, {loss.shape(0)}, pull));
   }
 
@@ -135,6 +150,7 @@ class RunHandle {
   Episode<T>* episode_;
   const Structure& structure_;
   std::vector<Given<T>>& given_;
+  bool takes_rewards_;
   std::vector<RowsPtr> rows_;
   std::vector<Var<T>> weights_;  // of the relaxed choices, in order
 };
@@ -150,9 +166,11 @@ class RunNetwork final : public Model<T> {
   RunNetwork(const Network<T>& network, Structure structure, std::vector<Given<T>>& given)
       : network_(network), structure_(std::move(structure)), given_(given) {}
   const Structure& structure() const override { return structure_; }
+  /// As OwnLoss::take_rewards.
+  void take_rewards() { takes_rewards_ = true; }
   void run(const Batch&, Episode<T>& episode) const override {
     const py::gil_scoped_acquire gil;
-    const auto asking = std::make_shared<RunHandle<T>>(episode, structure_, given_);
+    const auto asking = std::make_shared<RunHandle<T>>(episode, structure_, given_, takes_rewards_);
     const struct Ending {
       RunHandle<T>& of;
       ~Ending() { of.end(); }
@@ -164,15 +182,16 @@ class RunNetwork final : public Model<T> {
   const Network<T>& network_;
   Structure structure_;
   std::vector<Given<T>>& given_;
+  bool takes_rewards_ = false;
 };
 
-/// Returns the value [E]; the slope of every input of the runs, in order; the number of rows; and the gradient of the
-/// estimator's own loss (StatefulEstimator, without a learning rate).
+/// Returns the value [E]; the slope of every input of the runs, in order; the number of rows; the gradient of the estimator's
+/// own loss (StatefulEstimator, without a learning rate); and the ratios of the samples of a behaviour policy.
 template <class T>
 py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, const std::vector<SiteTuple>& sites,
-                      bool posterior, int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed,
+                      const Laws& laws, int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed,
                       bool learning, Mixture* mixture) {
-  const auto structure = structure_of(sites, posterior);
+  const auto structure = structure_of(sites, laws);
   Batch batch;
   batch.id.resize(examples);
   std::iota(batch.id.begin(), batch.id.end(), 0);
@@ -180,18 +199,21 @@ py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, c
   std::vector<Given<T>> given;
   std::vector<double> value(examples);
   const PooledTape<T> tape;
-  const RunNetwork<T> model(network, structure, given);
+  RunNetwork<T> model(network, structure, given);
   {
     const py::gil_scoped_release released;
     const auto in_use = estimator.on<T>(structure);
-    if (const auto& target = in_use->estimator->target(); posterior && target.terms().drawn_from != DrawnFrom::posterior)
+    if (const auto& target = in_use->estimator->target();
+        structure.posterior && target.terms().drawn_from != DrawnFrom::posterior)
       throw UsageError(
           fmt::format("{} draws from the prior, and the posterior would have no gradient: {}leave out posterior=True",
                       estimator.name(), target == Target() ? fmt::format("take {}[target=elbo], or ", estimator.name()) : ""));
     learning = learning && in_use->learns;
     std::unique_lock lock(estimator.learning(), std::defer_lock);
     if (in_use->learns) lock.lock();
-    const auto random = noise_of(seed, batch, mixture);
+    if (in_use->estimator->target().entry().rewards) model.take_rewards();
+    const auto random =
+        estimator.uncorrected(structure) ? std::make_unique<NoDraws>(estimator.text()) : noise_of(seed, batch, mixture);
     const auto estimate =
         in_use->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = *random, .learning = learning});
     tape->backward(estimate.surrogate);
@@ -221,8 +243,10 @@ py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, c
       in_use->learn(estimate);
       if (!in_use->optimizer) own = in_use->gradient;
     }
+    measurement::Ratios ratios;
+    if (structure.behaviour) ratios.add(*estimate.episode, 1);
     return py::make_tuple(array_of<T>(value, {examples}), slopes, rows,
-                          array_of<T>(own, {static_cast<py::ssize_t>(own.size())}));
+                          array_of<T>(own, {static_cast<py::ssize_t>(own.size())}), ratios);
   }
 }
 
@@ -231,7 +255,7 @@ py::tuple run_episode(StatefulEstimator& estimator, const Network<T>& network, c
 template <class T>
 class Block {
  public:
-  Block(StatefulEstimator& estimator, std::vector<SiteTuple> sites, bool posterior, int examples,
+  Block(StatefulEstimator& estimator, std::vector<SiteTuple> sites, Laws laws, int examples,
         std::optional<Numbers<std::uint32_t>> ids, std::uint64_t seed, bool learning, Mixture* mixture)
       : fiber_([=, this, &estimator, sites = std::move(sites), ids = std::move(ids)](Fiber& fiber) {
           const Network<T> network = [&](const std::shared_ptr<RunHandle<T>>& asking) {
@@ -243,7 +267,7 @@ class Block {
             asking_ = asking;
             fiber.suspend();
           };
-          found_ = run_episode<T>(estimator, network, sites, posterior, examples, ids, seed, learning, mixture);
+          found_ = run_episode<T>(estimator, network, sites, laws, examples, ids, seed, learning, mixture);
         }) {
     fiber_.resume();
   }
@@ -267,14 +291,14 @@ void declare(py::module_& module, const char* asking, const char* run, const cha
   py::class_<RunHandle<T>, std::shared_ptr<RunHandle<T>>>(module, asking)
       .def("choose", &RunHandle<T>::choose)
       .def("cost", &RunHandle<T>::cost);
-  module.def(run, [](StatefulEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, int examples,
+  module.def(run, [](StatefulEstimator& estimator, const std::vector<SiteTuple>& sites, const Laws& laws, int examples,
                      const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning, Mixture* mixture,
                      const py::object& network) {
     return run_episode<T>(
-        estimator, [&](const auto& asking) { network(asking); }, sites, posterior, examples, ids, seed, learning, mixture);
+        estimator, [&](const auto& asking) { network(asking); }, sites, laws, examples, ids, seed, learning, mixture);
   });
   py::class_<Block<T>>(module, block)
-      .def(py::init<StatefulEstimator&, std::vector<SiteTuple>, bool, int, std::optional<Numbers<std::uint32_t>>, std::uint64_t,
+      .def(py::init<StatefulEstimator&, std::vector<SiteTuple>, Laws, int, std::optional<Numbers<std::uint32_t>>, std::uint64_t,
                     bool, Mixture*>(),
            py::keep_alive<1, 2>(), py::keep_alive<1, 9>())
       .def_property_readonly("asking", &Block<T>::asking)

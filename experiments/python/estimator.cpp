@@ -101,7 +101,8 @@ It is made for the columns and options of the first logits; an estimator that le
                              "Whether it has a state to learn (known after its first use; False before).")
       .def("_make",
            [](StatefulEstimator& estimator, const std::vector<SiteTuple>& sites, bool posterior, bool wide) {
-             const auto structure = structure_of(sites, posterior);
+             const auto structure =
+                 structure_of(sites, {posterior, false, true});  // a reference policy may come with its choices
              if (wide)
                estimator.on<double>(structure);
              else

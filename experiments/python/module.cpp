@@ -18,6 +18,7 @@
 #include "experiments/python/leaving.hpp"
 #include "experiments/python/module.hpp"
 #include "experiments/python/own_loss.hpp"
+#include "experiments/python/policies.hpp"
 
 namespace hardgrad::python {
 namespace {
@@ -28,6 +29,16 @@ template <class T>
 GivenLogits<T> given(const Numbers<T>& logits, int rank, int subset_size = 0) {
   const auto extent = [&](int axis) { return static_cast<std::size_t>(logits.shape(axis)); };
   return {logits.data(), extent(0), extent(1), extent(2), subset_size, rank};
+}
+
+/// The same with a behaviour and a reference policy, in the shape of the logits.
+template <class T>
+GivenLogits<T> given(const Numbers<T>& logits, const std::optional<Numbers<T>>& behaviour,
+                     const std::optional<Numbers<T>>& reference, int rank, int subset_size = 0) {
+  auto numbers = given(logits, rank, subset_size);
+  numbers.behaviour = policy_logits(PolicyRole::behaviour, behaviour, numbers, rank);
+  numbers.reference = policy_logits(PolicyRole::reference, reference, numbers, rank);
+  return numbers;
 }
 
 /// A table, a function, or both: a table of all outcomes can replace a function's hard choices.
@@ -72,14 +83,15 @@ template <class T>
 py::tuple drawn(StatefulEstimator& estimator, const Numbers<T>& logits, int rank, int subset_size,
                 const std::optional<Numbers<T>>& state, const std::optional<Numbers<std::uint32_t>>& ids,
                 const std::optional<Numbers<double>>& tables, const py::object& function, bool takes_weights,
-                std::uint64_t seed, bool learning, bool with_options, bool later, Mixture* mixture) {
+                std::uint64_t seed, bool learning, bool with_options, bool later, Mixture* mixture,
+                const std::optional<Numbers<T>>& behaviour, const std::optional<Numbers<T>>& reference) {
   const auto E = logits.shape(0), D = logits.shape(1), S = logits.shape(2);
   GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), subset_size,
                     estimator.name());
   const auto all = []<class X>(const std::optional<Numbers<X>>& x) {
     return x ? std::vector<X>(x->data(), x->data() + x->size()) : std::vector<X>();
   };
-  Wanted<T> wanted{.logits = given<T>(logits, rank, subset_size),
+  Wanted<T> wanted{.logits = given<T>(logits, behaviour, reference, rank, subset_size),
                    .state = all(state),
                    .ids = all(ids),
                    .loss = std::ref(loss),
@@ -99,7 +111,8 @@ py::tuple drawn(StatefulEstimator& estimator, const Numbers<T>& logits, int rank
     runs.append(py::make_tuple(
         run.option.empty() ? py::object(py::none()) : array_of<std::int64_t>(run.option, shape_of_options(R, D, subset_size)),
         run.weights.empty() ? py::object(py::none()) : array_of<T>(run.weights, {R, D, S}),
-        array_of<std::int64_t>(run.example, {R}), array_of<T>(run.loss, {R}), array_of<T>(run.share, {R})));
+        array_of<std::int64_t>(run.example, {R}), array_of<T>(run.loss, {R}), array_of<T>(run.share, {R}),
+        run.ratio.empty() ? py::object(py::none()) : array_of<T>(run.ratio, {R})));
   }
   auto gradient = array_of<T>(result->gradient(), {E, D, S});
   if (!later) return py::make_tuple(gradient, runs);
@@ -113,27 +126,35 @@ void declare_drawn(py::module_& module, const char* name) {
            [](Drawn<T>& drawn, std::size_t run, const Numbers<T>& slope) {
              return array_of<T>(drawn.through_weights(run, slope.data()), {static_cast<py::ssize_t>(drawn.gradient().size())});
            })
+      .def_property_readonly("ratios", &Drawn<T>::ratios, py::return_value_policy::copy)
       .def_property_readonly("own_gradient", [](const Drawn<T>& drawn) {
         return array_of<T>(drawn.own_gradient(), {static_cast<py::ssize_t>(drawn.own_gradient().size())});
       });
 }
 
 py::dict moments(StatefulEstimator& estimator, const Numbers<double>& logits, int rank, const Numbers<double>& table,
-                 bool multilinear, const py::object& function, double cap, bool covariance) {
-  const auto numbers = given<double>(logits, rank);
+                 bool multilinear, const py::object& function, double cap, bool covariance,
+                 const std::optional<Numbers<double>>& behaviour, const std::optional<Numbers<double>>& reference) {
+  const auto numbers = given<double>(logits, behaviour, reference, rank);
   const auto D = logits.shape(1), S = logits.shape(2);
   GivenLoss<double> loss(table, multilinear, function, true, static_cast<int>(D), static_cast<int>(S), 0, estimator.name());
   measurement::ReferenceGradient truth;
   measurement::Moments m;
   std::string target;
   without_gil([&] {
-    const OwnLoss<double> model(numbers, {}, std::ref(loss));
+    OwnLoss<double> model(numbers, {}, std::ref(loss));
     const auto batch = model.batch();
     const auto in_use = estimator.on<double>(model.structure());
     std::unique_lock lock(estimator.learning(), std::defer_lock);
     if (in_use->learns) lock.lock();
     const auto stop = pending_signals();
     target = in_use->estimator->target().text();
+    if (in_use->estimator->target().entry().rewards) model.take_rewards();
+    if (estimator.uncorrected(model.structure())) {
+      const PooledTape<double> tape;
+      NoDraws none(estimator.text());
+      in_use->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = none});
+    }
     truth = measurement::exact_reference(in_use->estimator->target(), model, batch, cap, stop);
     const auto visit = [&] {
       m = measurement::exact_moments(*in_use->estimator, model, batch, truth.of_example, cap, covariance, stop);
@@ -156,6 +177,8 @@ py::dict moments(StatefulEstimator& estimator, const Numbers<double>& logits, in
   result["rows"] = m.rows;
   result["outcomes"] = m.outcomes;
   result["mean_error"] = m.mean_error;
+  result["effective_ratio_share"] = m.ratios.effective_share();
+  result["largest_ratio"] = m.ratios.largest();
   return result;
 }
 
@@ -201,6 +224,11 @@ PYBIND11_MODULE(_core, module) {
       .def_property_readonly(
           "seen", [](const Mixture& mixture) { return py::make_tuple(mixture.seen().examples, mixture.seen().draws); })
       .def_property_readonly("weight", &Mixture::weight);
+  py::class_<measurement::Ratios>(module, "Ratios")
+      .def(py::init<>())
+      .def("join", &measurement::Ratios::join)
+      .def_property_readonly("effective_share", &measurement::Ratios::effective_share)
+      .def_property_readonly("largest", &measurement::Ratios::largest);
   declare_drawn<float>(module, "DrawnFloat");
   declare_drawn<double>(module, "DrawnDouble");
   module.def("draw_float", &drawn<float>);

@@ -32,9 +32,13 @@ pybind11::array_t<To> array_of(const std::vector<From>& numbers, std::vector<pyb
 /// subset (0: choices are one option each)
 using SiteTuple = std::tuple<std::string, int, int, int, int, int, int>;
 
-inline Structure structure_of(const std::vector<SiteTuple>& sites, bool posterior) {
+/// The laws that come with every choice beside the policy: whether there is a posterior, a behaviour policy, a reference policy
+using Laws = std::tuple<bool, bool, bool>;
+
+inline Structure structure_of(const std::vector<SiteTuple>& sites, const Laws& laws) {
   Structure structure;
-  structure.posterior = posterior;
+  std::tie(structure.posterior, structure.behaviour, structure.reference) = laws;
+  structure.rewards = true;  // where they are needed, the losses are checked
   for (const auto& [name, options, columns, times, width, scope, subset_size] : sites)
     structure.sites.push_back({.name = name,
                                .options = options,

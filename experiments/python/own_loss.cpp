@@ -10,6 +10,7 @@
 #include "core/choice/subsets.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/python/module.hpp"
+#include "experiments/python/policies.hpp"
 
 namespace hardgrad::python {
 
@@ -21,12 +22,7 @@ GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t 
       options(options),
       subset_size(subset_size),
       value(numbers, numbers + examples * columns * options) {
-  const auto place = [&](std::size_t i) {
-    const auto e = i / (columns * options), d = i / options % columns, s = i % options;
-    return rank == 1   ? fmt::format("[{}]", s)
-           : rank == 2 ? fmt::format("[{}, {}]", d, s)
-                       : fmt::format("[{}, {}, {}]", e, d, s);
-  };
+  const auto place = [&](std::size_t i) { return this->place(i, rank); };
   for (std::size_t cell = 0; cell < examples * columns; ++cell) {
     T* first = &value[cell * options];
     auto n = options;
@@ -46,9 +42,28 @@ GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t 
 }
 
 template <class T>
+std::string GivenLogits<T>::place(std::size_t entry, int rank) const {
+  const auto e = entry / (columns * options), d = entry / options % columns, s = entry % options;
+  return rank == 1 ? fmt::format("[{}]", s) : rank == 2 ? fmt::format("[{}, {}]", d, s) : fmt::format("[{}, {}, {}]", e, d, s);
+}
+
+template <class T>
 DistributionPtr<T> distribution(Var<T> logits, std::vector<int> count, int columns, int subset_size) {
   if (subset_size > 0) return subsets(logits, std::move(count), subset_size, columns);
   return categorical(logits, std::move(count), columns);
+}
+
+template <class T>
+std::vector<T> Answered<T>::ratios() const {
+  std::vector<T> ratios;
+  if (!behaviour) return ratios;
+  const auto p = policy->log_probability(choice).value(), q = behaviour->log_probability(choice).value();
+  for (std::size_t r = 0; r < p.rows; ++r) {
+    double log = 0;
+    for (std::size_t d = 0; d < p.cols; ++d) log += static_cast<double>(p(r, d)) - static_cast<double>(q(r, d));
+    ratios.push_back(static_cast<T>(std::exp(log)));
+  }
+  return ratios;
 }
 
 template <class T>
@@ -61,7 +76,10 @@ OwnLoss<T>::OwnLoss(GivenLogits<T> given, std::vector<T> state, Loss loss, std::
                            .state_width = static_cast<int>(state_.size() / given_.examples),
                            .scope = DependenceScope::own_costs,
                            .kind = given_.subset_size > 0 ? SiteKind::subsets : SiteKind::categorical,
-                           .columns = static_cast<int>(given_.columns)}}};
+                           .columns = static_cast<int>(given_.columns)}},
+                .behaviour = !given_.behaviour.empty(),
+                .reference = !given_.reference.empty(),
+                .rewards = true};  // where they are needed, the losses are checked
   auto& parameter = this->parameters_.add("logits", {given_.examples * given_.columns, given_.options});
   parameter.value.storage() = given_.value;
   logits_ = &parameter;
@@ -97,19 +115,31 @@ void OwnLoss<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto state = tape.constant(of.size(), width);
   for (std::size_t b = 0; b < of.size(); ++b) std::copy_n(&state_[of[b] * width], width, tape.mutable_value(state).row(b));
   auto logits = tape.parameter(*logits_);
-  if (of.size() != given_.examples || !std::is_sorted(of.begin(), of.end()))  // otherwise every example occurs once
-    logits = gather_rows(logits, std::span<const int>(cells));
+  const bool some = of.size() != given_.examples || !std::is_sorted(of.begin(), of.end());  // else every example occurs once
+  if (some) logits = gather_rows(logits, std::span<const int>(cells));
+  const auto law = [&](Var<T> logits) { return distribution(logits, count, static_cast<int>(D), given_.subset_size); };
+  const auto policy = [&](const std::vector<T>& value) -> DistributionPtr<T> {
+    if (value.empty()) return {};
+    const auto all = tape.constant(MatrixView<const T>{value.data(), given_.examples * D, given_.options});
+    return law(some ? gather_rows(all, std::span<const int>(cells)) : all);
+  };
 
-  const auto choice = episode.choose({.name = "choice",
-                                      .rows = episode.root(),
-                                      .prior = distribution(logits, std::move(count), static_cast<int>(D), given_.subset_size),
-                                      .state = state});
+  Site<T> site{.name = "choice",
+               .rows = episode.root(),
+               .prior = law(logits),
+               .state = state,
+               .behaviour = policy(given_.behaviour),
+               .reference = policy(given_.reference)};
+  const auto prior = site.prior, behaviour = site.behaviour;
+  const auto choice = episode.choose(std::move(site));
   std::vector<int> example(choice.rows->size());
   for (std::size_t r = 0; r < example.size(); ++r) example[r] = of[choice.rows->example[r]];
   const auto loss = loss_(tape, choice, example);
+  if (takes_rewards_) require_rewards(loss.value());
   if (answered_) {
     tape.watch(loss);
-    answered_->push_back({choice, std::move(example), loss});
+    answered_->push_back({choice, std::move(example), loss, prior});
+    if (episode.terms().drawn_from == DrawnFrom::behaviour) answered_->back().behaviour = behaviour;
   }
   episode.cost(choice.rows, loss);
 }
@@ -118,6 +148,8 @@ template DistributionPtr<float> distribution(Var<float>, std::vector<int>, int, 
 template DistributionPtr<double> distribution(Var<double>, std::vector<int>, int, int);
 template struct GivenLogits<float>;
 template struct GivenLogits<double>;
+template struct Answered<float>;
+template struct Answered<double>;
 template class OwnLoss<float>;
 template class OwnLoss<double>;
 

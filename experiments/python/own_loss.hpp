@@ -30,10 +30,13 @@ struct GivenLogits {
   int subset_size = 0;          ///< options of each subset; 0: choices are one option each, not subsets
   std::vector<T> value = {};    ///< [E D, S], 0 for missing options
   std::vector<int> count = {};  ///< [E D] options of each cell, without the missing ones (-inf at the end of its logits)
+  std::vector<T> behaviour = {}, reference = {};  ///< [E D, S] of these policies (policies.hpp); empty: none
 
   /// From E D S numbers. UsageError for the first invalid logit, at its place in an array of `rank` axes, and for a choice with
   /// too few options.
   GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int subset_size, int rank);
+  /// The place of an entry in an array of `rank` axes, in words.
+  std::string place(std::size_t entry, int rank) const;
 };
 
 /// The distribution of R D choices with `count` options each, as GivenLogits has them. logits: [R D, S].
@@ -53,6 +56,11 @@ struct Answered {
   Choice<T> choice;
   std::vector<int> example;  ///< [R]
   Var<T> loss;               ///< [R, 1]
+  /// The policy, and the behaviour policy that drew the choices; null if it is none.
+  DistributionPtr<T> policy = {}, behaviour = {};
+
+  /// [R] off policy: the ratios of the policy's probability to the behaviour policy's.
+  std::vector<T> ratios() const;
 };
 
 template <class T>
@@ -69,6 +77,8 @@ class OwnLoss final : public Model<T> {
   typename Model<T>::SiteExtent site_extent(const Batch& batch, std::size_t site, int example) const override;
   /// All examples, with ids [E]; by default example e has id e.
   Batch batch(std::vector<std::uint32_t> ids = {}) const;
+  /// From now on a positive loss is a UsageError (require_rewards).
+  void take_rewards() { takes_rewards_ = true; }
   /// Number of examples.
   T examples() const { return static_cast<T>(given_.examples); }
 
@@ -76,6 +86,7 @@ class OwnLoss final : public Model<T> {
   GivenLogits<T> given_;
   std::vector<T> state_;
   Loss loss_;
+  bool takes_rewards_ = false;
   std::vector<Answered<T>>* answered_;
   const Parameter<T>* logits_;
   Structure structure_;
@@ -85,6 +96,8 @@ extern template DistributionPtr<float> distribution(Var<float>, std::vector<int>
 extern template DistributionPtr<double> distribution(Var<double>, std::vector<int>, int, int);
 extern template struct GivenLogits<float>;
 extern template struct GivenLogits<double>;
+extern template struct Answered<float>;
+extern template struct Answered<double>;
 extern template class OwnLoss<float>;
 extern template class OwnLoss<double>;
 

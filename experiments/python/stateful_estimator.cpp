@@ -38,8 +38,9 @@ std::string in_words(const Structure& structure) {
 StatefulEstimator::StatefulEstimator(const std::string& spec, std::uint64_t seed, std::optional<double> learning_rate)
     : text_(spec), learning_rate_(learning_rate) {
   const auto parsed = Spec::parse(spec);
-  target_of(parsed);  // fails on wrong names and settings
+  near_reference_ = target_of(parsed).terms().to_reference != 0;  // fails on wrong names and settings
   name_ = parsed.name;
+  corrects_ = corrects_behaviour(parsed);
   const auto init = Key(seed) / "init";
   narrow_.make = [=](const Structure& structure) { return make_estimator<float>(parsed, structure, init); };
   wide_.make = [=](const Structure& structure) { return make_estimator<double>(parsed, structure, init); };
@@ -52,6 +53,8 @@ template <class T>
 std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure& structure) {
   const std::lock_guard lock(making_);
   auto& [make, held] = in_precision<T>();
+  if (near_reference_ && !structure.reference)
+    throw UsageError(fmt::format("{}: there is no reference policy: pass reference=, its logits", name_));
   if (held && alike(held->made_for, structure)) return held;
   if (held && held->learns)
     throw UsageError(fmt::format("{} learns, and was made for {}: it cannot be used with {}; make a new one", name_,

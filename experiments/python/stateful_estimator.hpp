@@ -50,8 +50,10 @@ class StatefulEstimator {
   /// The spec as given, with its settings.
   const std::string& text() const { return text_; }
   bool written() const { return written_; }
+  /// Whether there is a behaviour policy, and the estimator does not correct for it (corrects_behaviour).
+  bool uncorrected(const Structure& structure) const { return structure.behaviour && !corrects_; }
   /// The estimator for a structure; a new one if it does not learn and was made for another structure. UsageError if it does
-  /// not support the structure, or if it learns and was made for another one.
+  /// not support the structure, or if it learns and was made for other sites.
   template <class T>
   std::shared_ptr<EstimatorInUse<T>> on(const Structure& structure);
   /// Whether it has a state to learn; false until `on` has made it.
@@ -76,7 +78,7 @@ class StatefulEstimator {
     std::shared_ptr<EstimatorInUse<T>> held = {};
   };
   std::string name_, text_;
-  bool written_ = false;
+  bool written_ = false, corrects_ = false, near_reference_ = false;
   InPrecision<float> narrow_;
   InPrecision<double> wide_;
   std::optional<double> learning_rate_ = {};

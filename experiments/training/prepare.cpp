@@ -1,6 +1,5 @@
 // Creates a training before its first step.
-#include <fmt/format.h>
-
+#include "core/estimator/older_samples.hpp"
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/trainer.hpp"
 
@@ -8,9 +7,7 @@ namespace hardgrad::training {
 
 std::string why_untrainable(const Spec& estimator, const Structure& structure, const TrainSettings& settings) {
   if (auto reason = why_unsupported(estimator, structure); !reason.empty() || settings.reuse == 1) return reason;
-  if (!corrects_behaviour(estimator))
-    return fmt::format("{} does not correct for samples of an older network: take policy_gradient, or train.reuse = 1",
-                       estimator.text);
+  if (!corrects_behaviour(estimator)) return does_not_correct(estimator.text) + ", or train.reuse = 1";
   return structure.behaviour ? "the network has a behaviour policy of its own: take one without, or train.reuse = 1" : "";
 }
 

@@ -531,7 +531,7 @@ def refused(*arguments, status=2):
         ("policy_gradient[bound=clip,low=2]", "writer", "low is above high"),
         ("policy_gradient[preset=grop]", "writer", "preset"),
         ("policy_gradient[preset=maxrl]", "writer", "the model has no rewards of at least 0"),
-        ("best_of[best=4]", "writer", "best must be less than samples"),
+        ("best_of[best=5]", "writer", "best must be at most samples"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_in_one_line(estimator, model, line):

@@ -145,6 +145,8 @@ def test_a_derivative_that_raises_comes_out():
                 True,
                 False,
                 None,
+                None,
+                None,
             )
 
 

@@ -10,6 +10,7 @@ your own.
 - `Estimator(spec)`: an estimator that keeps its learned state between calls.
 - `written(function)`: an estimator of your own, used like all others; `test(function)`: checks its
   claims.
+- `tempered`, `top_k`, `top_p`: the laws of samplers, as behaviour policies.
 - `measure(task, model, estimators)`, `run(config)`: the program's verbs for the networks of the
   field; results as xarray. `hardgrad.analysis` tabulates and draws them.
 - `hardgrad.torch`, `hardgrad.jax`: differentiable expected losses for PyTorch and JAX (separate
@@ -40,6 +41,7 @@ from ._core import Bug, Error, Estimator, InputError, NotExact, NotFinite, Usage
 from ._core import __version__ as __version__
 from .estimates import Gradient, Moments, Samples, gradient, moments
 from .estimators import Check, Drawn, Verdict, describe, estimators, test, written
+from .policies import tempered, top_k, top_p
 from .program import measure, run
 
 __all__ = [
@@ -62,6 +64,9 @@ __all__ = [
     "measure",
     "moments",
     "run",
+    "tempered",
     "test",
+    "top_k",
+    "top_p",
     "written",
 ]

@@ -34,8 +34,14 @@ class Bug(Error, RuntimeError):
     """An error inside Hardgrad itself."""
 
 _Loss = Callable[[Any, Any, bool], tuple[Any, Optional[Callable[[Any], Any]]]]
+#: Options, weights, examples, losses, shares; ratios, with options and off policy.
 _Run = tuple[
-    Optional[NDArray[Any]], Optional[NDArray[Any]], NDArray[np.int64], NDArray[Any], NDArray[Any]
+    Optional[NDArray[Any]],
+    Optional[NDArray[Any]],
+    NDArray[np.int64],
+    NDArray[Any],
+    NDArray[Any],
+    Optional[NDArray[Any]],
 ]
 
 class Estimator:
@@ -92,12 +98,26 @@ class DrawnFloat:
         """[E D, S] the gradient at the logits of a constant slope [R, D, S] times the weights of a
         run."""
     @property
+    def ratios(self) -> Ratios:
+        """Of the samples of a behaviour policy; else empty."""
+    @property
     def own_gradient(self) -> NDArray[Any]:
         """Of the estimator's own loss at its parameters, if it learned and has no learning rate;
         else empty."""
 
 class DrawnDouble(DrawnFloat):
     """The same in double precision."""
+
+class Ratios:
+    """Ratios R of samples that a behaviour policy draws (experiments/measurement/paths.hpp)."""
+    def __init__(self) -> None: ...
+    def join(self, other: Ratios, weight: float) -> None: ...
+    @property
+    def effective_share(self) -> float:
+        """(E R)^2 / E R^2; NaN if there are none."""
+    @property
+    def largest(self) -> float:
+        """NaN if there are none."""
 
 class Mixture:
     """The noise of a step's draws, which seeks rare options. index: the replicate's place among
@@ -173,6 +193,8 @@ def draw_double(
     with_options: bool,
     later: bool,
     mixture: Optional[Mixture],
+    behaviour: Optional[NDArray[Any]],
+    reference: Optional[NDArray[Any]],
 ) -> Any: ...
 
 draw_float = draw_double
@@ -186,6 +208,8 @@ def moments(
     loss: Optional[_Loss],
     cap: float,
     covariance: bool,
+    behaviour: Optional[NDArray[np.float64]],
+    reference: Optional[NDArray[np.float64]],
 ) -> dict[str, Any]: ...
 def test(
     spec: str, to_the_first_failure: bool, quick: bool
@@ -208,10 +232,13 @@ class RunHandleFloat:
         name: str,
         logits: NDArray[Any],
         posterior: Optional[NDArray[Any]],
+        behaviour: Optional[NDArray[Any]],
+        reference: Optional[NDArray[Any]],
         state: Optional[NDArray[Any]],
         place: int,
         pull: Optional[_Pull],
         pull_posterior: Optional[_Pull],
+        pull_reference: Optional[_Pull],
     ) -> tuple[Any, Any, NDArray[np.int64], NDArray[np.int64]]: ...
     def cost(self, losses: NDArray[Any], place: int, pull: Optional[_Pull]) -> None: ...
 
@@ -220,9 +247,11 @@ class RunHandleDouble(RunHandleFloat):
 
 _Pull = Callable[[Any], list[Any]]
 _Sites = list[tuple[str, int, int, int, int, int, int]]
+#: Whether every choice has a posterior, a behaviour policy, a reference policy.
+_Laws = tuple[bool, bool, bool]
 #: The value [E]; the slope of each input of the runs, in order; the number of rows; the gradient of
-#: the estimator's own loss.
-_Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any]]
+#: the estimator's own loss; the ratios of its samples.
+_Found = tuple[NDArray[Any], list[NDArray[Any]], float, NDArray[Any], Ratios]
 
 class BlockFloat:
     """An episode whose network is a `with` block."""
@@ -230,7 +259,7 @@ class BlockFloat:
         self,
         estimator: Estimator,
         sites: _Sites,
-        posterior: bool,
+        laws: _Laws,
         examples: int,
         ids: Optional[NDArray[np.uint32]],
         seed: int,
@@ -248,7 +277,7 @@ class BlockDouble(BlockFloat):
 def run_episode_float(
     estimator: Estimator,
     sites: _Sites,
-    posterior: bool,
+    laws: _Laws,
     examples: int,
     ids: Optional[NDArray[np.uint32]],
     seed: int,

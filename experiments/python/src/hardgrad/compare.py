@@ -308,6 +308,8 @@ def _figures(
         "seconds": drawn.seconds,
         "time_normalised_variance": of.numbers["variance"] * drawn.seconds,
         "mean_cosine": _cosine(mean, truth.gradient) / of_noise if truth else math.nan,
+        "effective_ratio_share": drawn.ratios.effective_share,
+        "largest_ratio": drawn.ratios.largest,
         "not_finite": drawn.not_finite,
         "warmup": warmed,
     }

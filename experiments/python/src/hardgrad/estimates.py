@@ -23,6 +23,7 @@ from .losses import (
     given_table,
     tabulated,
 )
+from .policies import policy, reached
 
 if TYPE_CHECKING:
     import xarray
@@ -39,6 +40,8 @@ class Samples:
     share: [R] the weight of each loss in the estimate: sum(share * losses) estimates the expected
         loss (of each example), and sum(share * derivatives of the losses) is the gradient of
         parameters within the loss.
+    ratios: [R] of each row the policy's probability over that of the behaviour policy, which has
+        drawn it; None without one.
     """
 
     options: Optional[Ints]
@@ -46,6 +49,7 @@ class Samples:
     example: Ints
     losses: Floats
     share: Floats
+    ratios: Optional[Floats] = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,23 @@ class Gradient:
         """Number of evaluated rows of the loss."""
         return sum(len(run.losses) for run in self.runs)
 
+    @property
+    def effective_ratio_share(self) -> float:
+        """Of the ratios R: (mean R)^2 / mean R^2, the effective sample size over the number of
+        samples. NaN without a behaviour policy."""
+        ratios = self._ratios()
+        squares = float(np.square(ratios).sum())
+        return float(ratios.sum()) ** 2 / (len(ratios) * squares) if squares else float("nan")
+
+    @property
+    def largest_ratio(self) -> float:
+        """The largest ratio; NaN without a behaviour policy."""
+        return float(self._ratios().max(initial=-np.inf)) if len(self._ratios()) else float("nan")
+
+    def _ratios(self) -> Floats:
+        there = [run.ratios for run in self.runs if run.ratios is not None]
+        return np.concatenate(there) if there else np.empty(0)
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -83,6 +104,11 @@ class Moments:
     outcomes: number of visited outcomes of the noise.
     error: estimated error of the mean (a length) from the quadrature of continuous noise; 0 for
         categorical draws.
+    effective_ratio_share, largest_ratio: with a behaviour policy, of the ratios R of the policy's
+        probability to its: (E R)^2 / E R^2, the effective sample size over the number of samples,
+        and the largest R. NaN without one.
+    reached: the policy's probability of what the behaviour policy can draw, which is E R; below 1
+        the mean lacks the rest.
     """
 
     estimator: str
@@ -96,6 +122,9 @@ class Moments:
     rows: Floats
     outcomes: Floats
     error: Floats
+    effective_ratio_share: Floats
+    largest_ratio: Floats
+    reached: Floats
 
     def to_xarray(self) -> xarray.Dataset:
         """The same as a dataset with named axes."""
@@ -112,7 +141,10 @@ class Moments:
             named["covariance"] = (twice, self.covariance)
         named |= {
             name: (of_example, getattr(self, name))
-            for name in ("loss", "rows", "outcomes", "error")
+            for name in (
+                *("loss", "rows", "outcomes", "error"),
+                *("effective_ratio_share", "largest_ratio", "reached"),
+            )
         }
         return xarray.Dataset(named, attrs={"estimator": self.estimator, "target": self.target})
 
@@ -130,6 +162,8 @@ def moments(
     cap: float = 1e6,
     seed: int = 0,
     covariance: bool = True,
+    behaviour: Optional[ArrayLike] = None,
+    reference: Optional[ArrayLike] = None,
 ) -> Moments:
     """Exact mean, bias and covariance of an estimator of the gradient of E[f(z)], z ~
     Cat(softmax(logits)): every outcome of its noise is visited, with its probability. Nothing is
@@ -147,6 +181,12 @@ def moments(
         outcomes.
     cap: most visited outcomes (and terms of the exact gradient); NotExact if there are more.
     seed: for the initial values of the estimator's own parameters, if it has any.
+    behaviour: in the shape of the logits, those of the policy that draws: an older one, or what a
+        sampler makes of the policy (`tempered`, `top_k`, `top_p`). `policy_gradient` corrects for
+        it by ratios; others that draw raise UsageError. -inf marks options that it never draws;
+        where the policy may choose them, `bias` is that of the truncation.
+    reference: in the same shape, those of a policy to stay near, for `target=near_reference` and
+        `policy_gradient`'s divergences; finite for options that are there.
 
     Source: the estimators' papers, see `describe`; moments by replay as in
     `hardgrad measure --exact`.
@@ -156,6 +196,8 @@ def moments(
     function = Function(f, takes, given) if callable(f) else None
     tables = tabulated(function, given) if function else given_table(f, given)
     held = _held(estimator, seed)
+    drawing = policy(behaviour, given.shape, "behaviour")
+    near = policy(reference, given.shape, "reference")
 
     def of_example(e: int) -> dict[str, Any]:
         rows_of_example = function and (
@@ -172,6 +214,8 @@ def moments(
             rows_of_example if takes == "weights" else None,
             cap,
             covariance,
+            None if drawing is None else drawing[e : e + 1],
+            None if near is None else near[e : e + 1],
         )
 
     each = [of_example(e) for e in range(len(given.value))]
@@ -192,6 +236,13 @@ def moments(
         covariance=joined("covariance", shape + shape) if covariance else None,
         **{name: joined(name) for name in ("loss", "rows", "outcomes")},
         error=joined("mean_error"),
+        **{name: joined(name) for name in ("effective_ratio_share", "largest_ratio")},
+        reached=np.array(
+            [
+                reached(given.value[e], None if drawing is None else drawing[e])
+                for e in range(len(each))
+            ]
+        ).reshape((len(each),) * given.batched),
     )
 
 
@@ -204,12 +255,14 @@ def gradient(
     takes: Takes = "options",
     state: Optional[ArrayLike] = None,
     ids: Optional[ArrayLike] = None,
+    behaviour: Optional[ArrayLike] = None,
+    reference: Optional[ArrayLike] = None,
 ) -> Gradient:
     """One estimate of the gradient at the logits of E[f(z)] (summed over the examples), with its
     samples. The same seed draws the same numbers, which are those of `hardgrad gradient --seed`.
 
-    logits, f, estimator, takes: as in `moments`. f is called once for all rows of a run. An
-        Estimator is used in its present learned state, and does not learn here.
+    logits, f, estimator, takes, behaviour, reference: as in `moments`. f is called once for all
+        rows of a run. An Estimator is used in its present learned state, and does not learn here.
     ids: [E] ids of the examples, whole numbers below 2^32: an example's noise depends on its id,
         not on the rest of the batch. By default its position.
     state: [E, C] inputs of learned baselines for each example ([C] without a batch); by default a
@@ -234,6 +287,8 @@ def gradient(
         True,
         False,
         None,
+        policy(behaviour, given.shape, "behaviour"),
+        policy(reference, given.shape, "reference"),
     )
     return Gradient(value.reshape(given.shape), tuple(Samples(*run) for run in runs))
 

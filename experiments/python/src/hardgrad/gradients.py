@@ -27,10 +27,12 @@ ALONE = threading.RLock()
 
 @dataclass
 class Counted:
-    """The draws in a block: rows of their losses, and the specs of their estimators."""
+    """The draws in a block: rows of their losses, the specs of their estimators, and the ratios of
+    samples that a behaviour policy has drawn."""
 
     rows: float = 0.0
     specs: set[str] = field(default_factory=set)
+    ratios: _core.Ratios = field(default_factory=_core.Ratios)
 
 
 class Parameters(abc.ABC):
@@ -101,7 +103,8 @@ class Parameters(abc.ABC):
 class Drawn:
     """One gradient. numbers: [P], overwritten by the next; reached: which parameters have a
     gradient; seconds: of the user's function and its backward pass, until the numbers are known;
-    weight: the ratio of the law to the mixture that it was drawn from."""
+    weight: the ratio of the law to the mixture that it was drawn from; ratios: of the samples of
+    a behaviour policy."""
 
     numbers: Floats
     reached: list[bool]
@@ -109,6 +112,7 @@ class Drawn:
     specs: set[str]
     seconds: float
     weight: float
+    ratios: _core.Ratios
 
 
 class Drawing:
@@ -160,4 +164,5 @@ class Drawing:
             counted.specs,
             seconds,
             mixture.weight if mixture else 1.0,
+            counted.ratios,
         )

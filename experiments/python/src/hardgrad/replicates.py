@@ -124,7 +124,7 @@ class Plan:
 @dataclass
 class Collected:
     """Replicates with their costs. not_finite: how many were left out; unreached: parameters
-    without a gradient."""
+    without a gradient; ratios: of the samples of a behaviour policy."""
 
     replicates: Replicates
     rows: float
@@ -132,6 +132,7 @@ class Collected:
     not_finite: int
     unreached: list[int]
     specs: set[str] = field(default_factory=set)
+    ratios: _core.Ratios = field(default_factory=_core.Ratios)
 
 
 def warmed_up(drawing: Drawing, plan: Plan, steps: int) -> int:
@@ -202,6 +203,7 @@ def collected(
     rows, bad, why = 0.0, 0, ""
     reached = np.zeros(len(drawing.parameters.parts), bool)
     specs: set[str] = set()
+    ratios = _core.Ratios()
     for number in range(plan.most):
         if number >= FEWEST and time.monotonic() > plan.end:
             break
@@ -216,6 +218,7 @@ def collected(
         rows += drawn.weight * drawn.rows
         reached |= drawn.reached
         specs |= drawn.specs
+        ratios.join(drawn.ratios, drawn.weight)
         if not found.add(drawn.numbers, drawn.weight):
             bad, why = bad + 1, "the gradient has an entry that is not a finite number"
     if found.count < 2:
@@ -234,4 +237,5 @@ def collected(
         bad,
         np.flatnonzero(~reached).tolist(),
         specs,
+        ratios,
     )

@@ -18,6 +18,7 @@ from ..gradients import Counted
 from .errors import own, own_errors, stored
 
 DRAW = {np.dtype(np.float32): _core.draw_float, np.dtype(np.float64): _core.draw_double}
+Others = tuple[Optional[Array], Optional[Array]]
 _lock = threading.Lock()
 _rows_drawn: dict[str, int] = {}  # by spec, in this process
 # Functions that are traced in a comparison. They share no cache with others, so that these never
@@ -31,8 +32,15 @@ class Draws:
     """Draws of an estimator at logits [E, D, S]; equal if their arguments are, and both or none are
     in a comparison."""
 
-    def __init__(self, spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int):
-        self.key = (spec, shape, dtype, picks)
+    def __init__(
+        self,
+        spec: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        picks: int,
+        policies: tuple[bool, bool],
+    ):
+        self.key = (spec, shape, dtype, picks, policies)
         self.rows = _rows(*self.key)
         self.compared = _compared is not None and bool(_compared.value)
 
@@ -42,42 +50,51 @@ class Draws:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Draws) and (self.key, self.compared) == (other.key, other.compared)
 
-    def options(self, logits: Array, seed: Array) -> Any:
-        """[R, D] options ([R, D, picks] of subsets) and the examples [R] of the rows."""
+    def options(self, logits: Array, others: Others, seed: Array) -> Any:
+        """[R, D] options ([R, D, picks] of subsets) and the examples [R] of the rows. others: the
+        logits of a behaviour and of a reference policy."""
         rows, columns, picks = self.rows, self.key[1][1], self.key[3]
         shapes = (
             jax.ShapeDtypeStruct((rows, columns, picks) if picks else (rows, columns), jnp.int32),
             jax.ShapeDtypeStruct((rows,), jnp.int32),
         )
-        return _called(self._options, shapes, logits, seed)
+        return _called(self._options, shapes, logits, others, seed)
 
-    def estimate(self, logits: Array, losses: Array, seed: Array) -> Any:
+    def estimate(self, logits: Array, others: Others, losses: Array, seed: Array) -> Any:
         """The value [E], the gradient at the logits [E, D, S] and the weights of the losses [R]."""
-        _, shape, dtype, _ = self.key
+        _, shape, dtype, *_ = self.key
         shapes = tuple(jax.ShapeDtypeStruct(of, dtype) for of in (shape[:1], shape, (self.rows,)))
-        return _called(self._estimate, shapes, logits, losses, seed)
+        return _called(self._estimate, shapes, logits, others, losses, seed)
 
     @stored
-    def _options(self, logits: Any, seed: Any) -> Any:
-        _, run = self._drawn(logits, seed, None)
+    def _options(self, logits: Any, others: Any, seed: Any) -> Any:
+        _, run = self._drawn(logits, others, seed, None)
         self._check(run)
         return run[0].astype(np.int32), run[2].astype(np.int32)
 
     @stored
-    def _estimate(self, logits: Any, losses: Any, seed: Any) -> Any:
-        slope, run = self._drawn(logits, seed, np.asarray(losses))
+    def _estimate(self, logits: Any, others: Any, losses: Any, seed: Any) -> Any:
+        slope, run = self._drawn(logits, others, seed, np.asarray(losses))
         with _lock:
             _rows_drawn[self.key[0]] = _rows_drawn.get(self.key[0], 0) + self.rows
         self._check(run)
-        _, _, example, values, share = run
+        _, _, example, values, share, _ = run
         value = np.bincount(example, share * values, len(slope))
         return value.astype(slope.dtype), slope, share
 
-    def _drawn(self, logits: Any, seed: Any, losses: Any) -> Any:
+    def _drawn(self, logits: Any, others: Any, seed: Any, losses: Any) -> Any:
         """`_drawn` of this estimator."""
         mixture = _mixture if self.compared else None
         with nullcontext() if mixture is None else _mixing:
-            return _drawn(self.key[0], np.asarray(logits), self.key[3], int(seed), losses, mixture)
+            return _drawn(
+                self.key[0],
+                np.asarray(logits),
+                self.key[3],
+                int(seed),
+                losses,
+                mixture,
+                *(None if x is None else np.asarray(x) for x in others),
+            )
 
     def _check(self, run: Any) -> None:
         if len(run[2]) != self.rows:
@@ -121,13 +138,29 @@ def counted(mixture: Optional[Mixture]) -> Iterator[Counted]:
 
 
 @lru_cache(maxsize=1024)
-def _rows(spec: str, shape: tuple[int, ...], dtype: np.dtype[Any], picks: int) -> int:
-    """The number of rows of a run, which does not depend on the logits."""
-    return len(_drawn(spec, np.zeros(shape, dtype), picks, 0, None, None)[1][2])
+def _rows(
+    spec: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    picks: int,
+    policies: tuple[bool, bool],
+) -> int:
+    """The number of rows of a run, which does not depend on the logits. policies: whether there are
+    a behaviour and a reference policy."""
+    logits = np.zeros(shape, dtype)
+    others = (logits if there else None for there in policies)
+    return len(_drawn(spec, logits, picks, 0, None, None, *others)[1][2])
 
 
 def _drawn(
-    spec: str, logits: Any, picks: int, seed: int, losses: Any, mixture: Optional[Mixture]
+    spec: str,
+    logits: Any,
+    picks: int,
+    seed: int,
+    losses: Any,
+    mixture: Optional[Mixture],
+    behaviour: Any,
+    reference: Any,
 ) -> Any:
     """The gradient at the logits and the run of one draw; the losses are 0 if they are not known
     yet."""
@@ -154,6 +187,8 @@ def _drawn(
             True,
             False,
             mixture,
+            behaviour,
+            reference,
         )
     except UsageError as refusal:
         if "takes=" not in str(refusal):

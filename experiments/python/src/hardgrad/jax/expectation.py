@@ -22,7 +22,8 @@ from ..losses import (
     check_takes,
     wrong_separate,
 )
-from .draws import DRAW, Draws
+from ..policies import check_shape
+from .draws import DRAW, Draws, Others
 
 
 def expectation(
@@ -35,6 +36,8 @@ def expectation(
     columns: Columns = "shared",
     bits: bool = False,
     subset: Optional[int] = None,
+    behaviour: Optional[Array] = None,
+    reference: Optional[Array] = None,
 ) -> Array:
     """E[f(z)], z ~ Cat(softmax(logits)), as an estimate. Its gradient is the estimator's at the
     logits, and the path gradient for what f depends on.
@@ -51,6 +54,8 @@ def expectation(
     columns: "separate": each column has a loss of its own, as in `hardgrad.torch.expectation`: f
         returns losses [R, D], and the result is [E, D].
     subset: every choice picks so many of its options, as in `hardgrad.torch.expectation`.
+    behaviour, reference: logits of the policy that draws, in which -inf marks options that it
+        never draws, and of one to stay near, as in `hardgrad.torch.expectation`.
 
     Returns [E], or a number without a batch. Can be differentiated once, by reverse mode.
     UsageError at tracing for wrong shapes and estimators. Source: the estimators' papers, see
@@ -62,6 +67,13 @@ def expectation(
     if columns == "separate":
         batched = check_separate(logits.shape, bits)
         shape = logits.shape[: 1 + batched]
+
+        def each(given: Optional[Array], what: str) -> Optional[Array]:
+            if given is None:
+                return None
+            check_shape(jnp.shape(given), logits.shape, what)
+            return jnp.reshape(given, (-1, 1, *logits.shape[1 + batched :]))
+
         return expectation(
             logits.reshape(-1, 1, *logits.shape[1 + batched :]),
             _separately(f, (1,) * (not batched) + shape, batched),
@@ -70,6 +82,8 @@ def expectation(
             takes=takes,
             bits=bits,
             subset=subset,
+            behaviour=each(behaviour, "behaviour"),
+            reference=each(reference, "reference"),
         ).reshape(shape)
     if logits.dtype not in DRAW:
         raise UsageError(f"logits are {logits.dtype}: they must be of float32 or float64")
@@ -80,13 +94,16 @@ def expectation(
         raise UsageError("logits: an entry is not finite: under JAX no option may be missing")
     picks = check_subset(subset, logits.shape[-1], bits)
     number = _number(seed)
+    drawing = _policy(behaviour, logits, bits, "behaviour")
+    others: Others = (drawing, _policy(reference, logits, bits, "reference"))
     batched, shaped = logits.ndim == 3, logits.reshape((1,) * (3 - logits.ndim) + logits.shape)
     if 0 in shaped.shape:  # no examples, or no choices: nothing is drawn
         example = jnp.arange(len(shaped), dtype=jnp.int32)
         options = jnp.zeros((*shaped.shape[:2], *(picks,) * (picks > 0)), jnp.int32)
     else:
-        draws = Draws(estimator, shaped.shape, np.dtype(logits.dtype), picks)
-        options, example = draws.options(jax.lax.stop_gradient(shaped), number)
+        given = (behaviour is not None, reference is not None)
+        draws = Draws(estimator, shaped.shape, np.dtype(logits.dtype), picks, given)
+        options, example = draws.options(jax.lax.stop_gradient(shaped), others, number)
     choice = options
     if takes == "weights" and not bits:
         choice = jax.nn.one_hot(options, logits.shape[-1], dtype=logits.dtype)
@@ -102,7 +119,7 @@ def expectation(
         )
     if 0 in shaped.shape:
         return losses.astype(logits.dtype) + shaped.sum((1, 2))
-    value = _estimate(draws, shaped, losses.astype(logits.dtype), number, example)
+    value = _estimate(draws, shaped, others, losses.astype(logits.dtype), number, example)
     return value if batched else value[0]
 
 
@@ -126,6 +143,17 @@ def _separately(
     return losses
 
 
+def _policy(given: Optional[Array], logits: Array, bits: bool, what: str) -> Optional[Array]:
+    """The logits of another policy [E, D, S], if there is one."""
+    if given is None:
+        return None
+    found = jax.lax.stop_gradient(jnp.asarray(given, logits.dtype))
+    if bits:
+        found = jnp.stack([jnp.zeros_like(found), found], -1)
+    check_shape(found.shape, logits.shape, what)
+    return found.reshape((1,) * (3 - found.ndim) + found.shape)
+
+
 def _number(seed: Any) -> Array:
     """The seed as a number; of a key, one that it draws."""
     if isinstance(seed, (int, np.integer)) and not 0 <= seed < 1 << 32:
@@ -144,18 +172,22 @@ def _number(seed: Any) -> Array:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _estimate(draws: Draws, logits: Array, losses: Array, seed: Array, example: Array) -> Array:
-    return _forward(draws, logits, losses, seed, example)[0]
+def _estimate(
+    draws: Draws, logits: Array, others: Others, losses: Array, seed: Array, example: Array
+) -> Array:
+    return _forward(draws, logits, others, losses, seed, example)[0]
 
 
-def _forward(draws: Draws, logits: Array, losses: Array, seed: Array, example: Array) -> Any:
-    value, slope, share = draws.estimate(logits, losses, seed)
+def _forward(
+    draws: Draws, logits: Array, others: Others, losses: Array, seed: Array, example: Array
+) -> Any:
+    value, slope, share = draws.estimate(logits, others, losses, seed)
     return value, (slope, share, example)
 
 
 def _backward(draws: Draws, kept: Any, cotangent: Array) -> Any:
     slope, share, example = kept
-    return cotangent[:, None, None] * slope, cotangent[example] * share, None, None
+    return cotangent[:, None, None] * slope, None, cotangent[example] * share, None, None
 
 
 _estimate.defvjp(_forward, _backward)

@@ -5,7 +5,8 @@
 
 `sample` draws choices whose loss comes later, as `F.gumbel_softmax` does. Choices that feed later
 ones are made in an `episode`. `compare` measures estimators on a network of your own, and `Monitor`
-does so along its training. `test` judges an estimator written in PyTorch.
+does so along its training. `tempered`, `top_k` and `top_p` are the laws of samplers, as behaviour
+policies. `test` judges an estimator written in PyTorch.
 The logits get the estimator's gradient, and parameters inside f their path gradient, both by
 PyTorch's `backward`. Tensors may be on any device. Draws are made on the CPU: in double precision
 for float64, else in single.
@@ -16,6 +17,7 @@ from .compare import Monitor, compare
 from .episode import Choice, Episode, Run, episode
 from .estimator import Estimator, Site
 from .expectation import expectation
+from .policies import tempered, top_k, top_p
 from .sample import sample
 from .test import test
 
@@ -32,5 +34,8 @@ __all__ = [
     "episode",
     "expectation",
     "sample",
+    "tempered",
     "test",
+    "top_k",
+    "top_p",
 ]

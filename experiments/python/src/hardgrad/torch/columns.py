@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._core import UsageError
 from ..losses import check_separate, given_ids, wrong_separate
+from ..policies import check_shape
 from .tensors import check, fetched, sent
 
 
@@ -23,7 +24,18 @@ class Separate:
         self.batched = check_separate(tuple(logits.shape), bits)
         self.shape = logits.shape[: 1 + self.batched]
         self.examples, self.columns = self.shape if self.batched else (1, *self.shape)
-        self.logits = logits.reshape(-1, 1, *logits.shape[1 + self.batched :])
+        self.given = tuple(logits.shape)
+        self.logits = self._each(logits)
+
+    def _each(self, logits: Tensor) -> Tensor:
+        return logits.reshape(-1, 1, *self.given[1 + self.batched :])
+
+    def policy(self, logits: Optional[Tensor], what: str) -> Optional[Tensor]:
+        """The logits of another policy, in the shape of these."""
+        if not isinstance(logits, Tensor):
+            return logits
+        check_shape(logits.shape, self.given, what)
+        return self._each(logits)
 
     def ids(self, ids: Optional[ArrayLike]) -> Any:
         """[E T] id T + t for column t of the example with this id; by default their positions."""

@@ -122,13 +122,21 @@ def learned(
     return [(slope, AS_IS) for _, slope in found], [parameter for parameter, _ in found]
 
 
-def drawn(given: Given, used: _core.Estimator, rows: float, learning: bool) -> None:
+def drawn(
+    given: Given,
+    used: _core.Estimator,
+    rows: float,
+    learning: bool,
+    ratios: Optional[_core.Ratios] = None,
+) -> None:
     """Notes a draw. Warns, once for each spec, if an estimator that learns is given by name
     again."""
     meter = _here.meter
     if meter is not None:
         meter.rows += rows
         meter.specs.add(used.spec)
+        if ratios is not None:
+            meter.ratios.join(ratios, 1.0)
     elif learning and isinstance(given, str) and given not in _warned and used.learns:
         if given in _drawn_before:
             _warned.add(given)

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _core
 from .._core import UsageError
 from ..losses import LogitLayout, given_ids, given_seed
-from . import draws
+from . import draws, policies
 from .estimator import Site, of_episode
 from .tensors import (
     DTYPES,
@@ -171,6 +171,8 @@ class Run:
         logits: Tensor,
         *,
         posterior: Optional[Tensor] = None,
+        behaviour: Optional[Tensor] = None,
+        reference: Optional[Tensor] = None,
         state: Optional[Tensor] = None,
         after: Optional[Choice] = None,
         bits: bool = False,
@@ -180,8 +182,11 @@ class Run:
 
         logits: [R, S], or [R, D, S] for D columns; -inf marks missing options.
         posterior: the logits of q(z | x, y), required if the episode has a posterior.
+        behaviour, reference: the logits of these policies, in the shape of the given ones, as in
+            `expectation`; each is required if the episode has it. They are not differentiated, but
+            for a relaxation those of the reference in the weights of earlier choices.
         state: [R, C] inputs of learned baselines; by default a 1. Not differentiated.
-        bits: logits and posterior are [R, D], those of a 1; the site has two options.
+        bits: logits and those of the others are [R, D], those of a 1; the site has two options.
         """
         if bits and name in self._subsets:
             raise UsageError(f'choice "{name}": bits=True asks for bits, but the site has subsets')
@@ -198,6 +203,7 @@ class Run:
             )
         if state is not None:
             check_logits(state, "the numbers of the state")
+        others = (("behaviour", behaviour), ("reference", reference))
         numbers = fetched(given if state is None else [*given, state], self._dtype)
         seen = None if state is None else numbers.pop()
         rows, example = self._places[place]
@@ -209,16 +215,23 @@ class Run:
         asked = LogitLayout(arrays[0], bits)
         inputs = [_Input(x, example, asked) for x in given]
         pulls = [self._pull(x) for x in inputs]
+        near = None
+        if reference is not None:
+            near = _Input(self._logits(reference, "the reference's logits", bits), example, asked)
         options, weights, parent, examples = self._asking.choose(
             name,
             asked.numbers,
             None if posterior is None else asked.ordered(arrays[1]),
+            *policies.for_core(others, logits, asked, self._dtype, asked.numbers.shape),
             seen,
             place,
             pulls[0],
             pulls[-1],
+            None if near is None else self._pull(near),
         )
         self._given += inputs
+        if near is not None:
+            self._given.append(near._replace(tensor=near.tensor.detach()))
         chosen = (
             asked.weights(weights, parent) if options is None else asked.options(options, parent)
         )
@@ -314,7 +327,7 @@ class Episode:
         examples: int,
         sites: dict[str, Site],
         named: draws.Given,
-        posterior: bool,
+        laws: tuple[bool, bool, bool],
         dtype: torch.dtype,
         ids: Any,
         seed: int,
@@ -326,7 +339,7 @@ class Episode:
         self._learning = False
         self._sites = of_episode(sites)
         self._subsets = {name for name, site in sites.items() if site.subset}
-        self._posterior, self._ids, self._seed = posterior, ids, seed
+        self._laws, self._ids, self._seed = laws, ids, seed
         self._given: list[_Input] = []
         self._block: Any = None
         self._runs: list[Run] = []
@@ -374,7 +387,7 @@ class Episode:
         return (
             self._estimator,
             self._sites,
-            self._posterior,
+            self._laws,
             self._examples,
             self._ids,
             self._seed,
@@ -396,10 +409,10 @@ class Episode:
         return self._runs[-1]
 
     def _expected(self, found: Any) -> Tensor:
-        value, slopes, rows, gradient = found
+        value, slopes, rows, gradient, ratios = found
         for run in self._runs:
             run.check_used()
-        draws.drawn(self._named, self._estimator, rows, self._learning)
+        draws.drawn(self._named, self._estimator, rows, self._learning, ratios)
         own_slopes, own = draws.learned(self._named, self._dtype, gradient)
         device, given = self._runs[-1].device, self._given
         there = [x.tensor.device for x in given]
@@ -431,6 +444,8 @@ def episode(
     estimator: draws.Given = "rloo[samples=4]",
     *,
     posterior: bool = False,
+    behaviour: bool = False,
+    reference: bool = False,
     dtype: Optional[torch.dtype] = None,
     ids: Optional[ArrayLike] = None,
     generator: Optional[torch.Generator] = None,
@@ -453,6 +468,8 @@ def episode(
         `choice.weights`, not `choice.options`.
     posterior: every choice comes with a learned posterior, as estimators of the evidence lower
         bound and the like require.
+    behaviour, reference: every choice comes with a behaviour policy, which draws, or with a
+        reference policy, to stay near: see `expectation`.
     dtype: float32 or float64, in which Hardgrad computes; by default PyTorch's. Tensors may be on
         any device, also of float16 and bfloat16; choices are where their logits are.
     ids, generator, seed: as in `expectation`.
@@ -466,7 +483,7 @@ def episode(
         examples,
         sites,
         estimator,
-        posterior,
+        (posterior, behaviour, reference),
         numbers,
         given_ids(ids, examples),
         given_seed(drawn_seed(seed, generator)),

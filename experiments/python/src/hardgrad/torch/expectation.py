@@ -23,7 +23,7 @@ from ..losses import (
     given_ids,
     given_seed,
 )
-from . import draws
+from . import draws, policies
 from .columns import Separate
 from .laws import Law, logits_of
 from .tensors import (
@@ -55,6 +55,8 @@ def expectation(
     probs: Optional[Tensor] = None,
     bits: bool = False,
     subset: Optional[int] = None,
+    behaviour: Optional[Tensor] = None,
+    reference: Optional[Tensor] = None,
     state: Optional[Tensor] = None,
     ids: Optional[ArrayLike] = None,
     generator: Optional[torch.Generator] = None,
@@ -90,6 +92,14 @@ def expectation(
         exp(logit) over those picked, divided by its sum over all subsets. z has that many ones, its
         weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
         which estimators can, in "needs" and "supports".
+    behaviour: logits, in the shape of the given ones, of the policy that draws: an older one, or
+        what a sampler makes of the policy (`tempered`, `top_k`, `top_p`). `policy_gradient`
+        corrects for it by ratios. Others that draw raise UsageError; those that enumerate need no
+        draws. -inf marks options that it never draws. No ratio makes up for those that the policy
+        may choose: the estimate lacks them, a bias that `hardgrad.moments` gives exactly.
+    reference: logits, in the same shape, of a policy to stay near, for `target=near_reference` and
+        `policy_gradient`'s divergences; finite for options that are there. Neither of the two is
+        differentiated.
     state: [E, C] ([C] without a batch) inputs of learned baselines for each example; by default a
         1. Not differentiated.
     ids: [E] ids of the examples (whole numbers), which determine their noise; by default their
@@ -114,6 +124,8 @@ def expectation(
             takes=takes,
             bits=bits,
             subset=subset,
+            behaviour=each.policy(behaviour, "behaviour"),
+            reference=each.policy(reference, "reference"),
             state=each.state(state),
             ids=each.ids(ids),
             generator=generator,
@@ -121,6 +133,7 @@ def expectation(
         ).reshape(each.shape)
     dtype = of_core(logits.dtype)
     wide = normal(logits).to(dtype)  # sums of gradients are in core's precision
+    others = (("behaviour", behaviour), ("reference", reference))
     inputs = [wide] if state is None else [wide, _tensor(state)]
     numbers, *seen = fetched(inputs, dtype)
     asked = LogitLayout(numbers, bits)
@@ -149,15 +162,17 @@ def expectation(
         False,
         True,
         draws.mixture(noise),
+        *policies.for_core(others, logits, asked, dtype, shaped.shape),
     )
     for pullback in loss.pullbacks:
         pullback.drawn = drawn
-    draws.drawn(estimator, held, sum(len(losses) for _, _, _, losses, _ in runs), learning)
+    rows = sum(len(losses) for _, _, _, losses, *_ in runs)
+    draws.drawn(estimator, held, rows, learning, drawn.ratios)
     value = np.zeros(len(shaped))
-    for _, _, example, losses, share in runs:
+    for _, _, example, losses, share, _ in runs:
         value += np.bincount(example, share * losses, len(shaped))
     own_slopes, own = draws.learned(estimator, dtype, drawn.own_gradient)
-    parts = [value.astype(values.dtype), *(share for *_, share in runs)]
+    parts = [value.astype(values.dtype), *(share for *_, share, _ in runs)]
     if slope.any() or not loss.pullbacks:  # through the weights a gradient comes anyway
         parts.append(asked.at_logits(slope.reshape(values.shape)))
     there, *rest = sent(parts, logits.device)

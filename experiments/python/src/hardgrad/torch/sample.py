@@ -195,7 +195,7 @@ class _Draw:
         draw = _DRAW[dtype]
 
         def drawn(loss: _NoLoss, later: bool) -> Any:
-            return draw(held, *given, loss, True, seed, False, False, later, mixture)
+            return draw(held, *given, loss, True, seed, False, False, later, mixture, None, None)
 
         self._again: Callable[[_NoLoss], Any] = lambda loss: drawn(loss, False)[0]
         loss = _NoLoss()
