@@ -62,6 +62,7 @@ const EstimatorEntry entry = {
     .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.6")},
+    .closed_form = [](const Config&) { return ClosedForm::reinmax; },
 };
 HARDGRAD_ESTIMATOR(ReinMax, entry)
 

@@ -141,6 +141,12 @@ std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomness& ra
   return pair.bits(random.categorical(pair.law(), where));
 }
 
+double centred_number(const std::array<int, 2>& bits, std::span<const double> p, Randomness& random, Draw where) {
+  const double from_end = std::min(p[0], p[1]), v = random.uniform(where, {.polynomial = true});
+  if (bits[0] == bits[1]) return (0.5 - from_end) * (2 * v - 1);
+  return bits[0] ? from_end * v - 0.5 : 0.5 - from_end * v;
+}
+
 template <class T>
 void antithetic_bits(std::span<const T> log_p, Randomness& random, Draw where, std::span<int> first, std::span<int> second) {
   const std::size_t D = first.size();

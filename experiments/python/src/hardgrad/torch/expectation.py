@@ -20,7 +20,7 @@ from ..losses import (
     given_ids,
     given_seed,
 )
-from . import draws
+from . import by_formula, draws
 from .tensors import (
     Estimate,
     Slope,
@@ -29,6 +29,7 @@ from .tensors import (
     drawn_seed,
     eager,
     fetched,
+    leads_to,
     normal,
     of_core,
     once,
@@ -87,6 +88,12 @@ def expectation(
     """
     check_takes(takes)
     check_logits(logits)
+    if subset is None and state is None:
+        formula = by_formula.applicable(estimator, logits, takes, bits)
+        if formula is not None:
+            return by_formula.expectation(
+                formula, logits, f, estimator, takes, bits, ids, generator, seed
+            )
     dtype = of_core(logits.dtype)
     wide = normal(logits).to(dtype)  # sums of gradients are in core's precision
     inputs = [wide] if state is None else [wide, _tensor(state)]
@@ -249,7 +256,7 @@ class _Loss:
             self.pullbacks.append(_RelaxedPullback(len(self.runs), self.asked, z, example))
             z = _Weights.apply(self.logits, self.pullbacks[-1])
             losses = self._losses(z.to(self.dtype), row)
-        if not _leads_to(losses, z):
+        if not leads_to(losses, z):
             raise UsageError(
                 f"{self.spec} differentiates the loss in z, but the result of f does not "
                 "depend on z by operations that "
@@ -272,19 +279,6 @@ class _Loss:
 
     def _numbers(self, losses: Tensor) -> Any:
         return fetched([losses], losses.dtype)[0]
-
-
-def _leads_to(losses: Tensor, z: Tensor) -> bool:
-    """Whether z is in the autograd graph of the losses; a breadth-first search, since z is near."""
-    nodes, seen = [losses.grad_fn], {losses.grad_fn}
-    for node in nodes:
-        if node is z.grad_fn:
-            return True
-        for following, _ in node.next_functions if node else ():
-            if following not in seen:
-                seen.add(following)
-                nodes.append(following)
-    return False
 
 
 def _tensor(state: Any) -> Tensor:

@@ -175,6 +175,19 @@ def check_losses(losses: Any, rows: int) -> Tensor:
     return losses
 
 
+def leads_to(losses: Tensor, z: Tensor) -> bool:
+    """Whether z is in the autograd graph of the losses; a breadth-first search, since z is near."""
+    nodes, seen = [losses.grad_fn], {losses.grad_fn}
+    for node in nodes:
+        if node is z.grad_fn:
+            return True
+        for following, _ in node.next_functions if node else ():
+            if following not in seen:
+                seen.add(following)
+                nodes.append(following)
+    return False
+
+
 def drawn_seed(seed: Optional[int], generator: Optional[torch.Generator]) -> int:
     """The seed, or one from PyTorch's generator."""
     if seed is not None:
