@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/choice/gumbel.hpp"
 #include "core/kernels/functions.hpp"
@@ -26,6 +27,7 @@ std::vector<double> log_p_of_choices(const PlainQuestion<T>& question) {
 template <class T>
 void DrawnRows<T>::put(std::size_t r, std::size_t example, std::span<const int> chosen) const {
   const std::size_t D = columns, S = width;
+  if (form == Form::none) return;
   const int* __restrict from = chosen.data();
   if (form == Form::bits) {
     T* __restrict to = weights + r * D;
@@ -44,6 +46,22 @@ void DrawnRows<T>::put(std::size_t r, std::size_t example, std::span<const int> 
   T* __restrict to = weights + r * D * S;
   std::fill_n(to, D * S, T{0});
   for (std::size_t d = 0; d < D; ++d) to[d * S + users(d)] = T{1};
+}
+
+template <class T>
+bool all_finite(const T* x, std::size_t n) {
+  bool all = true;  // without an exit, so that the loop is vectorised
+  for (std::size_t i = 0; i < n; ++i) all &= std::abs(x[i]) <= std::numeric_limits<T>::max();
+  return all;
+}
+
+template <class T>
+bool put_beside_zero(const T* x, std::size_t n, T* pairs) {
+  for (std::size_t i = 0; i < n; ++i) {
+    pairs[2 * i] = 0;
+    pairs[2 * i + 1] = x[i];
+  }
+  return all_finite(x, n);
 }
 
 template <class T>
@@ -73,9 +91,35 @@ void draw_samples(const PlainQuestion<T>& question, int samples, double temperat
   }
 }
 
+namespace {
+
+/// The same of two options everywhere.
 template <class T>
-void draw_gumbels(const PlainQuestion<T>& question, int samples, Randomness& random, const DrawnRows<T>* to, T* noise) {
+void draw_logistics(const PlainQuestion<T>& question, int samples, Randomness& random, const DrawnRows<T>& to, T* noise) {
+  const std::size_t D = question.columns;
+  std::vector<int> option(D);
+  std::vector<double> phi(D), logistic(D);
+  const bool wants_options = to.form != DrawnRows<T>::Form::none;
+  for (std::size_t e = 0, r = 0; e < question.id.size(); ++e) {
+    const T* const log_p = question.log_p.value().row(e * D);
+    for (std::size_t d = 0; d < D; ++d) phi[d] = static_cast<double>(log_p[2 * d + 1]) - static_cast<double>(log_p[2 * d]);
+    for (int k = 0; k < samples; ++k, ++r) {
+      const Draw where{.example = question.id[e], .replica = static_cast<std::uint32_t>(k)};
+      random.logistic({&where, 1}, phi, logistic);
+      for (std::size_t d = 0; d < D; ++d) noise[r * D + d] = static_cast<T>(logistic[d]);
+      if (!wants_options) continue;
+      for (std::size_t d = 0; d < D; ++d) option[d] = phi[d] + logistic[d] > 0;
+      to.put(r, e, option);
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void draw_gumbels(const PlainQuestion<T>& question, int samples, Randomness& random, const DrawnRows<T>& to, T* noise) {
   const std::size_t D = question.columns, S = question.log_p.cols();
+  if (S == 2 && all_are(question.options, 2)) return draw_logistics(question, samples, random, to, noise);
   const auto log_p = log_p_of_choices(question);
   std::vector<int> option(D);
   std::vector<double> z(D * S);
@@ -87,18 +131,18 @@ void draw_gumbels(const PlainQuestion<T>& question, int samples, Randomness& ran
       const Draw where{.example = question.id[e], .replica = static_cast<std::uint32_t>(k)};
       std::copy(p.begin(), p.end(), z.begin());
       perturb({S, options, p}, {&where, 1}, random, option, z);
-      if (to) to->put(r, e, option);
+      to.put(r, e, option);
       if (S == 2) {
         T* const __restrict out = noise + r * D;
         for (std::size_t d = 0; d < D; ++d) out[d] = static_cast<T>((z[2 * d + 1] - z[2 * d]) - (p[2 * d + 1] - p[2 * d]));
         continue;
       }
       T* const out = noise + r * D * S;
-      if (!to || to->order.empty()) {
+      if (to.order.empty()) {
         for (std::size_t i = 0; i < D * S; ++i) out[i] = static_cast<T>(z[i] - p[i]);
         continue;
       }
-      for (std::size_t i = 0; i < D * S; ++i) out[i / S * S + to->order[e * D * S + i]] = static_cast<T>(z[i] - p[i]);
+      for (std::size_t i = 0; i < D * S; ++i) out[i / S * S + to.order[e * D * S + i]] = static_cast<T>(z[i] - p[i]);
     }
   }
 }
@@ -131,22 +175,20 @@ void draw_pairs(const PlainQuestion<T>& question, int pairs, Randomness& random,
       to.put(2 * n, e, first);
       to.put(2 * n + 1, e, second);
       if (!numbers) continue;
-      for (std::size_t d = 0; d < D; ++d) {
-        T& u = numbers[n * D + d] = T{0};
-        if (options[d] == 1) continue;
-        const T* const of = log_p.row(e * D + d);
-        double p[] = {static_cast<double>(of[0]), static_cast<double>(of[1])};
-        kernels::exp_all(p, p, 2);
-        u = static_cast<T>(centred_number({first[d], second[d]}, p, random, at(d, 1)));
-      }
+      centred_numbers(std::span<const T>(log_p.row(e * D), 2 * D), first, second, random, at(0, 1),
+                      std::span(numbers + n * D, D));
+      for (std::size_t d = 0; !all && d < D; ++d)
+        if (options[d] == 1) numbers[n * D + d] = 0;
     }
   }
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                       \
   template struct DrawnRows<T>;                                                                       \
+  template bool all_finite(const T*, std::size_t);                                                    \
+  template bool put_beside_zero(const T*, std::size_t, T*);                                           \
   template void draw_samples(const PlainQuestion<T>&, int, double, Randomness&, const DrawnRows<T>&); \
-  template void draw_gumbels(const PlainQuestion<T>&, int, Randomness&, const DrawnRows<T>*, T*);     \
+  template void draw_gumbels(const PlainQuestion<T>&, int, Randomness&, const DrawnRows<T>&, T*);     \
   template void draw_pairs(const PlainQuestion<T>&, int, Randomness&, const DrawnRows<T>&, T*);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -24,6 +24,7 @@ struct PlainQuestion {
 template <class T>
 struct DrawnRows {
   enum class Form {
+    none,     ///< nowhere
     options,  ///< `option` [R, D]
     one_hot,  ///< `weights` [R, D, S]
     bits      ///< `weights` [R, D]
@@ -38,15 +39,22 @@ struct DrawnRows {
   void put(std::size_t r, std::size_t example, std::span<const int> chosen) const;
 };
 
+/// True if all n numbers are finite.
+template <class T>
+bool all_finite(const T* x, std::size_t n);
+/// The same; pairs [n, 2] receives (0, x).
+template <class T>
+bool put_beside_zero(const T* x, std::size_t n, T* pairs);
+
 /// Rows (e, k), k < samples, as SampleHandler; at another temperature than 1, as RelaxationContext::draw.
 template <class T>
 void draw_samples(const PlainQuestion<T>& question, int samples, double temperature, Randomness& random,
                   const DrawnRows<T>& to);
 
 /// The same rows with the noise of RelaxationContext::gumbels: noise [E K, D, S], 0 of options that are missing; or, with S = 2, the
-/// difference of the two [E K, D]. The options are those of the largest perturbed logits; null: they are not written.
+/// difference of the two [E K, D]. The options are those of the largest perturbed logits.
 template <class T>
-void draw_gumbels(const PlainQuestion<T>& question, int samples, Randomness& random, const DrawnRows<T>* to, T* noise);
+void draw_gumbels(const PlainQuestion<T>& question, int samples, Randomness& random, const DrawnRows<T>& to, T* noise);
 
 /// Rows (e, g, 0), (e, g, 1), g < pairs: antithetic bits, as disarm. `numbers` [E pairs, D], if not null: u - 1/2 of the uniform number
 /// that made each pair, as arm; 0 where there is no choice.
@@ -55,8 +63,10 @@ void draw_pairs(const PlainQuestion<T>& question, int pairs, Randomness& random,
 
 #define HARDGRAD_DECLARE(T)                                                                                  \
   extern template struct DrawnRows<T>;                                                                       \
+  extern template bool all_finite(const T*, std::size_t);                                                    \
+  extern template bool put_beside_zero(const T*, std::size_t, T*);                                           \
   extern template void draw_samples(const PlainQuestion<T>&, int, double, Randomness&, const DrawnRows<T>&); \
-  extern template void draw_gumbels(const PlainQuestion<T>&, int, Randomness&, const DrawnRows<T>*, T*);     \
+  extern template void draw_gumbels(const PlainQuestion<T>&, int, Randomness&, const DrawnRows<T>&, T*);     \
   extern template void draw_pairs(const PlainQuestion<T>&, int, Randomness&, const DrawnRows<T>&, T*);
 HARDGRAD_DECLARE(float)
 HARDGRAD_DECLARE(double)

@@ -36,28 +36,28 @@ E value_of(const std::string& name, const Named<E> (&names)[N]) {
 /// The caller's logits in core's order, with missing options last.
 template <class T>
 struct Ordered {
-  std::vector<T> value;      ///< [E D, S]
+  std::vector<T> value;      ///< [E D, S]; empty: all are finite
   std::vector<int> count;    ///< [E D]
   std::vector<int> order{};  ///< [E D, S] the caller's option at each place; empty: the same
 };
 
+/// `on_tape` [E D, S] receives the logits if all are finite; otherwise it is to be filled with `value`.
 template <class T>
-bool all_finite(const T* x, std::size_t n) {
-  T sum{0};  // of zeros, or NaN
-  for (std::size_t i = 0; i < n; ++i) sum += x[i] * T{0};
-  return sum == T{0};
-}
-
-template <class T>
-Ordered<T> ordered(const T* x, std::size_t E, std::size_t D, std::size_t S, bool bits, int rank) {
-  Ordered<T> result{std::vector<T>(E * D * S), {}};
-  auto& value = result.value;
-  for (std::size_t i = 0; bits && i < E * D; ++i) value[2 * i + 1] = x[i];
-  if (!bits) value.assign(x, x + E * D * S);
-  if (all_finite(x, bits ? E * D : value.size())) {
+Ordered<T> ordered(const T* x, MatrixView<T> on_tape, std::size_t E, std::size_t D, std::size_t S, bool bits, int rank) {
+  Ordered<T> result;
+  bool finite = false;
+  if (bits) {
+    finite = put_beside_zero(x, E * D, on_tape.data);
+  } else {
+    std::copy_n(x, on_tape.size(), on_tape.data);
+    finite = all_finite(x, on_tape.size());
+  }
+  if (finite) {
     result.count.assign(E * D, static_cast<int>(S));
     return result;
   }
+  auto& value = result.value;
+  value.assign(on_tape.data, on_tape.data + on_tape.size());
   bool last = true;
   for (std::size_t c = 0; c < E * D; ++c)
     for (std::size_t s = 1; s < S; ++s) last &= !(value[c * S + s - 1] == -INFINITY && value[c * S + s] != -INFINITY);
@@ -80,15 +80,17 @@ Ordered<T> ordered(const T* x, std::size_t E, std::size_t D, std::size_t S, bool
 /// logits [E, D, S], or with `bits` those of a 1 [E, D]; `rank` is that of the caller's, for messages. Returns the rows in the given
 /// form, or None, and the noise, or None: see plain_draws.hpp.
 template <class T>
-py::tuple noise_of_logits(const Numbers<T>& logits, int rank, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed,
-                const std::string& law_name, int samples, double temperature, const std::string& form_name) {
+py::tuple noise_of_logits(const Numbers<T>& logits, int rank, const std::optional<Numbers<std::uint32_t>>& ids,
+                          std::uint64_t seed, const std::string& law_name, int samples, double temperature,
+                          const std::string& form_name) {
   const auto law = value_of(law_name, laws);
   const auto form = value_of(form_name, row_forms);
   const bool bits = logits.ndim() == 2, pairs = law == Law::pairs || law == Law::numbered_pairs;
   const auto E = logits.shape(0), D = logits.shape(1), S = bits ? 2 : logits.shape(2), R = E * samples;
   py::object chosen = py::none(), numbers = py::none();
   std::vector<py::ssize_t> of_rows{R, D};
-  DrawnRows<T> to{.columns = static_cast<std::size_t>(D), .width = static_cast<std::size_t>(S)};
+  DrawnRows<T> to{
+      .form = DrawnRows<T>::Form::none, .columns = static_cast<std::size_t>(D), .width = static_cast<std::size_t>(S)};
   if (form == RowForm::options) {
     py::array_t<std::int64_t> array(of_rows);
     to.form = DrawnRows<T>::Form::options;
@@ -112,8 +114,6 @@ py::tuple noise_of_logits(const Numbers<T>& logits, int rank, const std::optiona
   const T* const x = logits.data();
   {
     const py::gil_scoped_release released;
-    const auto given = ordered(x, E, D, S, bits, rank);
-    to.order = given.order;
     std::vector<std::uint32_t> id(E);
     if (ids)
       std::copy_n(ids->data(), E, id.begin());
@@ -121,12 +121,14 @@ py::tuple noise_of_logits(const Numbers<T>& logits, int rank, const std::optiona
       std::iota(id.begin(), id.end(), 0);
     PooledTape<T> tape;
     const auto on_tape = tape->constant(E * D, S);
-    std::copy(given.value.begin(), given.value.end(), tape->mutable_value(on_tape).data);
+    const auto given = ordered(x, tape->mutable_value(on_tape), E, D, S, bits, rank);
+    if (!given.value.empty()) std::copy(given.value.begin(), given.value.end(), tape->mutable_value(on_tape).data);
+    to.order = given.order;
     const PlainQuestion<T> question{to.columns, log_softmax(on_tape, std::span<const int>(given.count)), given.count, id};
     KeyedRandomness random(noise_key(seed));
     switch (law) {
       case Law::samples: draw_samples(question, samples, temperature, random, to); break;
-      case Law::gumbels: draw_gumbels(question, samples, random, form == RowForm::none ? nullptr : &to, noise); break;
+      case Law::gumbels: draw_gumbels(question, samples, random, to, noise); break;
       case Law::pairs:
       case Law::numbered_pairs: draw_pairs(question, samples / 2, random, to, noise); break;
     }
