@@ -91,9 +91,7 @@ class Problem:
             x = (z.to(self.dtype) * weight).flatten(1).sum(1)
             return torch.sin(x) + 0.3 * x**2 + sum(0.1 * e for e in example)
 
-        value = expectation(
-            logits, f, self.spec, takes=self.takes, bits=self.bits, ids=self.ids, seed=self.seed
-        )
+        value = expectation(logits, f, self.spec, takes=self.takes, bits=self.bits, ids=self.ids, seed=self.seed)
         return seen, value, torch.autograd.grad((self.cotangent * value).sum(), (logits, weight))
 
 

@@ -20,6 +20,7 @@ from . import draws
 from .noise import Form, drawn
 from .philox import count
 from .tensors import (
+    DTYPES,
     check_losses,
     drawn_seed,
     leads_to,
@@ -29,16 +30,44 @@ from .tensors import (
     one_hot,
 )
 
-_LARGEST = 1e30  # of losses whose sums and differences are numbers in float32, too
+
+class Tensors:
+    """The operations of `formulas.Operations`."""
+
+    sigmoid = staticmethod(torch.sigmoid)
+    where = staticmethod(torch.where)
+    minimum = staticmethod(torch.minimum)
+    through_sigmoid = staticmethod(torch.ops.aten.sigmoid_backward.default)
+
+    @staticmethod
+    def softmax(x: Tensor) -> Tensor:
+        return torch.softmax(x, -1)
+
+    @staticmethod
+    def highest(x: Tensor) -> Tensor:
+        return x.amax(-1, keepdim=True)
+
+    @staticmethod
+    def through_softmax(slope: Tensor, w: Tensor) -> Tensor:
+        found: Tensor = torch.ops.aten._softmax_backward_data.default(slope, w, -1, w.dtype)
+        return found
+
+
+_XP: Any = Tensors()
 
 
 def formula_of(estimator: draws.Given) -> Optional[Formula]:
     """None: the estimator has none, or there is no such estimator."""
+    spec = _spec(estimator)
+    return None if spec is None else _formula(spec)
+
+
+def _spec(estimator: draws.Given) -> Optional[str]:
+    if isinstance(estimator, str):
+        return estimator
     if isinstance(estimator, _core.Estimator):
-        return _formula(estimator.spec) if estimator._registered else None
-    if isinstance(estimator, draws.Module):
-        return _formula(estimator.spec)
-    return _formula(estimator) if isinstance(estimator, str) else None
+        return estimator.spec if estimator._registered else None
+    return estimator.spec if isinstance(estimator, draws.Module) else None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -54,18 +83,25 @@ def applicable(
     estimator: draws.Given, logits: Tensor, takes: Takes, bits: bool
 ) -> Optional[Formula]:
     """The formula, if the expectation is computed by it."""
-    formula = formula_of(estimator)
-    if formula is None or (formula.relaxes and takes == "options") or not draws.plain():
+    spec = _spec(estimator)
+    if spec is None or not draws.plain():
         return None
-    dims, two = logits.dim(), bits or logits.shape[-1:] == (2,)
-    if dims > 3 - bits or dims < 1 - bits or logits.numel() == 0 or (formula.pairs and not two):
+    return _applicable(spec, logits.shape, logits.device.type, takes, bits)
+
+
+@functools.lru_cache(maxsize=1024)
+def _applicable(
+    spec: str, shape: torch.Size, device: str, takes: Takes, bits: bool
+) -> Optional[Formula]:
+    formula = _formula(spec)
+    if formula is None or (formula.relaxes and takes == "options"):
         return None
-    if not bits and logits.shape[-1] == 1:
+    axes, options = len(shape) + bits, 2 if bits else shape[-1] if len(shape) else 0
+    if not 1 <= axes <= 3 or 0 in shape or options < 2 or (formula.pairs and options != 2):
         return None
-    place = logits.device.type
-    if place in ("mps", "meta"):  # without double precision, or without numbers
+    if device in ("mps", "meta"):  # without double precision, or without numbers
         return None
-    examples = len(logits) if dims == 3 - bits else 1
+    examples = shape[0] if axes == 3 else 1
     return formula if examples * formula.samples <= formula.cap else None
 
 
@@ -81,43 +117,45 @@ def expectation(
     seed: Optional[int],
 ) -> Tensor:
     """As `hardgrad.torch.expectation`, for the formula of the estimator."""
-    run = _Run(formula, logits, estimator, takes, bits)
+    wide = normal(logits)
+    if logits.dtype not in DTYPES:
+        wide = wide.to(of_core(logits.dtype))
     seed = given_seed(drawn_seed(seed, generator))
-    run.draw(given_ids(ids, run.E), seed)
-    losses = run.losses(f)
+    run = _Run(formula, wide.detach(), logits.dtype, takes, bits)
+    run.draw(None if ids is None else given_ids(ids, run.E), seed)
+    if formula.relaxes and not torch.is_inference_mode_enabled():
+        name = estimator if isinstance(estimator, str) else estimator.spec
+        losses = run.relaxed_losses(f, wide, name)
+    else:
+        losses = run.losses(f, run.z)
     draws.counted(estimator, run.R)
-    result: Tensor = _Mean.apply(run, run.wide, losses)
-    return result if run.batched else result[0]
+    result: Tensor = _Mean.apply(run, wide, losses)
+    return result if run.rank == 3 else result[0]
 
 
 class _Run:
     """One run of K rows for each of E examples.
 
-    E, R: examples, rows. two: whether choices are among two options, so that the formulas are those
-    of bits. logits: [E, D, S], [E, D] of two. z: the rows as f gets them.
+    rank: of the user's logits, with the axis of the options. E, R: examples, rows. two: whether
+    choices are among two options, so that the formulas are those of bits. logits: [E, D, S], [E, D]
+    of two. z: the rows as f gets them, but for their dtype. c: the factors of the rows.
     """
 
     def __init__(
-        self,
-        formula: Formula,
-        logits: Tensor,
-        estimator: draws.Given,
-        takes: Takes,
-        bits: bool,
+        self, formula: Formula, users: Tensor, dtype: torch.dtype, takes: Takes, bits: bool
     ):
-        self.formula, self.takes, self.bits, self.dtype = formula, takes, bits, logits.dtype
-        self.rank = logits.dim() + bits
-        self.batched = self.rank == 3
-        self.wide = normal(logits).to(of_core(logits.dtype))
-        users = self.wide.detach()
-        self.users = users if self.batched else users.reshape(1, *(1,) * (2 - self.rank), *users.shape)
-        self.two = bits or self.users.shape[2] == 2
-        self.logits = (
-            self.users if bits or not self.two else self.users[..., 1] - self.users[..., 0]
-        )
-        self.E, self.K = len(self.users), formula.samples
+        self.formula, self.takes, self.bits, self.dtype = formula, takes, bits, dtype
+        self.shape, self.rank = users.shape, users.dim() + bits
+        if self.rank < 3:
+            users = users.reshape(1, *(1,) * (2 - self.rank), *users.shape)
+        self.users = self.logits = users
+        self.stacked = not bits and users.shape[2] == 2
+        self.two = bits or self.stacked
+        if self.stacked:
+            self.logits = users[..., 1] - users[..., 0]
+        self.E, self.K = len(users), formula.samples
         self.R = self.E * self.K
-        self.estimator = estimator
+        self.on_cpu = users.device.type == "cpu"
         self.z: Any = None
         self.noise: Any = None
         self.c: Any = None
@@ -125,140 +163,109 @@ class _Run:
 
     def draw(self, ids: Any, seed: int) -> None:
         formula, law = self.formula, self.formula.law
-        form: Form = "bits" if self.bits else "one_hot"
-        if self.takes == "options":
-            form = "options"
-        if not formula.is_hard:
-            form = "none"
+        form: Form = "options" if self.takes == "options" else "bits" if self.bits else "one_hot"
         if law is None:
             self._check_finite()
         else:
+            form = form if formula.is_hard else "none"
             self.z, self.noise = drawn(formula, law, self.users, self.rank, ids, seed, form)
+            if self.noise is not None:
+                self.noise = self.of_rows(self.noise, self.K // 2 if formula.pairs else self.K)
         if not formula.is_hard:
-            at, noise = self.of_rows(self.logits, 1), self.noise
-            noise = None if noise is None else self.of_rows(noise)
             with torch.no_grad():
-                w = weights(torch, formula, at, noise, self.two)
-            w = torch.stack([1 - w, w], -1) if self.two and not self.bits else w
-            self.z = w.reshape(self.R, *w.shape[2:])
+                w = weights(_XP, formula, self.logits, self.noise, self.two)
+                w = torch.stack([1 - w, w], -1) if self.stacked else w
+            self.z = w if self.K == 1 else w.flatten(0, 1)
 
     def _check_finite(self) -> None:
         """Where core draws nothing, so that it checks no logits."""
-        if self.users.device.type == "cpu" and not torch.isfinite(self.users).all():
-            shape = self.users.shape[3 - self.rank :] if self.rank < 3 else self.users.shape
-            users = LogitLayout(self.users.reshape(shape).double().numpy(), self.bits).numbers
+        if self.on_cpu and not math.isfinite(self.users.sum().item()):
+            users = LogitLayout(self.users.reshape(self.shape).double().numpy(), self.bits).numbers
             _core.count_options(users.reshape(self.E, -1, users.shape[-1]), self.rank)
 
-    def of_rows(self, x: Tensor, rows: int = 0) -> Tensor:
-        """[E, K, ...]"""
-        return x.reshape(self.E, rows or self.K, *x.shape[1:])
+    def of_rows(self, x: Tensor, rows: int) -> Tensor:
+        """[E, rows, ...] of [E rows, ...]; the same if there is one row."""
+        return x if rows == 1 else x.unflatten(0, (self.E, rows))
 
-    def of_two(self, x: Tensor) -> Tensor:
-        """The numbers of the second of two options."""
-        return x[..., 1] if self.two and not self.bits else x
-
-    def rows(self) -> Tensor:
+    def rows(self, z: Tensor) -> Tensor:
         """z as numbers [E, K, D, S], [E, K, D] of two."""
-        z = self.z
         if self.takes == "options":
             dtype = self.logits.dtype
             z = z.to(dtype) if self.two else one_hot(z, self.users.shape[2], dtype)
-        else:
-            z = self.of_two(z)
-        return self.of_rows(z)
+        elif self.stacked:
+            z = z[..., 1]
+        return self.of_rows(z, self.K)
 
-    def losses(self, f: Callable[..., Tensor]) -> Tensor:
+    def losses(self, f: Callable[..., Tensor], z: Tensor) -> Tensor:
         """[R] the losses of f, in core's dtype."""
-        given = [self._example()] if self.batched else []
-        if not self.formula.relaxes or torch.is_inference_mode_enabled():
-            found = self._checked(f(self._of_users(self.z), *given))
-            if not self.formula.relaxes:
-                self.c = factors_of(self, found.detach())
-            return found
-        base = self.wide if self.wide.requires_grad else self.wide.detach().requires_grad_()
+        if z.dtype != self.dtype and self.takes == "weights":
+            z = z.to(self.dtype)
+        losses = check_losses(f(z, self._example()) if self.rank == 3 else f(z), self.R)
+        if losses.dtype != self.logits.dtype or losses.device != self.logits.device:
+            losses = losses.to(self.logits.device, self.logits.dtype)
+        numbers = losses.detach()
+        if self.on_cpu and not math.isfinite(numbers.sum().item()):
+            for row, loss in enumerate(numbers.tolist()):
+                if not math.isfinite(loss):
+                    raise NotFinite(f"the loss of row {row} is {loss}, not a finite number")
+        if not self.formula.relaxes:
+            self.c = numbers if self.K == 1 else numbers.reshape(self.E, self.K)
+            if not self.formula.pairs:
+                self.c = factors(self.formula, self.c)
+        return losses
+
+    def relaxed_losses(self, f: Callable[..., Tensor], wide: Tensor, name: str) -> Tensor:
+        """The same, differentiable in z."""
+        base = wide if wide.requires_grad else wide.detach().requires_grad_()
         with torch.enable_grad():
             z = _Weights.apply(self, base)
-            found = self._checked(f(self._of_users(z), *given))
-        if not leads_to(found, z):
-            name = self.estimator if isinstance(self.estimator, str) else self.estimator.spec
+            losses = self.losses(f, z)
+        if not leads_to(losses, z):
             raise UsageError(
                 f"{name} differentiates the loss in z, but the result of f does not "
                 "depend on z by operations that "
                 "autograd knows"
             )
         self.ended = True
-        return found
-
-    def _of_users(self, z: Tensor) -> Tensor:
-        return z if self.takes == "options" or z.dtype == self.dtype else z.to(self.dtype)
+        return losses
 
     def _example(self) -> Tensor:
-        examples = count(self.users, self.E)
+        examples = torch.arange(self.E, device="cpu") if self.on_cpu else count(self.users, self.E)
         if self.K == 1:
             return examples
         return examples[:, None].expand(self.E, self.K).reshape(self.R)
 
-    def _checked(self, losses: Any) -> Tensor:
-        losses = check_losses(losses, self.R)
-        if losses.dtype != self.wide.dtype or losses.device != self.wide.device:
-            losses = losses.to(self.wide.device, self.wide.dtype)
-        if losses.device.type == "cpu":
-            numbers = losses.detach()
-            if not numbers.abs().max().item() < _LARGEST:
-                for row, loss in enumerate(numbers.tolist()):
-                    if not math.isfinite(loss):
-                        raise NotFinite(f"the loss of row {row} is {loss}, not a finite number")
-        return losses
-
     def slope(self, cotangent: Tensor) -> Tensor:
         """The gradient at the user's logits, for a cotangent [E] of the examples."""
-        weighted = cotangent[:, None] * self.c
+        c = cotangent * self.c if self.K == 1 else cotangent[:, None] * self.c
         if self.formula.pairs:
-            shape = (self.E, self.K // 2, 2)
-            noise = None if self.noise is None else self.of_rows(self.noise, self.K // 2)
-            z = self.rows()
-            z = z.reshape(*shape, *z.shape[2:])
-            found = of_pairs(
-                torch, self.formula, self.logits, z, noise, weighted.reshape(shape)
-            )
+            found = of_pairs(_XP, self.formula, self.logits, self.rows(self.z), self.noise, c)
         else:
-            found = of_scores(torch, self.logits, self.rows(), weighted, self.two)
+            found = of_scores(_XP, self.logits, self.rows(self.z), c, self.two)
         return self.at_users(found)
 
-    def through(self, slope: Tensor) -> Tensor:
+    def through(self, slope: Tensor, z: Tensor) -> Tensor:
         """The gradient at the user's logits, from that in z."""
         if not self.ended:
             raise UsageError(
                 "f differentiated its losses: it returns them, and the estimator differentiates"
             )
-        noise = None if self.noise is None else self.of_rows(self.noise)
-        parts = jacobians(
-            torch, self.formula, self.of_rows(self.logits, 1), self.rows(), noise, self.two
-        )
-        if self.two and not self.bits:
+        parts = jacobians(_XP, self.formula, self.logits, self.rows(z), self.noise, self.two)
+        if self.stacked:
             slope = slope[..., 1] - slope[..., 0]
-        found = self.at_users(through(parts, self.of_rows(slope), self.two))
-        if found.device.type == "cpu" and not math.isfinite(found.sum().item()):
+        found = through(_XP, parts, self.of_rows(slope, self.K), self.two, self.K)
+        if self.on_cpu and not math.isfinite(found.sum().item()):
             for number in found.flatten().tolist():
                 if not math.isfinite(number):
                     raise NotFinite(
                         f"an entry of the gradient at the logits is {number}, not a finite number"
                     )
-        return found
+        return self.at_users(found)
 
     def at_users(self, slope: Tensor) -> Tensor:
-        if self.two and not self.bits:
+        if self.stacked:
             slope = torch.stack([-slope, slope], -1)
-        return slope.reshape(self.wide.shape)
-
-
-def factors_of(run: _Run, losses: Tensor) -> Tensor:
-    """[E, K] the factors of the rows in the slope."""
-    of_rows = losses.reshape(run.E, run.K)
-    if run.formula.pairs:
-        return of_rows
-    c: Tensor = factors(run.formula, of_rows)
-    return c if run.K == 1 else c / run.K
+        return slope if self.rank == 3 else slope.reshape(self.shape)
 
 
 class _Weights(torch.autograd.Function):
@@ -267,13 +274,14 @@ class _Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
         ctx.run, logits = given
-        ctx.save_for_backward(logits)
-        return ctx.run.z
+        z, ctx.run.z = ctx.run.z, None  # kept, it would keep the run until garbage is collected
+        ctx.save_for_backward(logits, z)
+        return z
 
     @staticmethod
     @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return None, ctx.run.through(cotangents[0])
+        return None, ctx.run.through(cotangents[0], ctx.saved_tensors[1])
 
 
 class _Mean(torch.autograd.Function):
@@ -299,5 +307,3 @@ class _Mean(torch.autograd.Function):
             if run.K > 1:
                 at_losses = (cotangent / run.K)[:, None].expand(run.E, run.K).reshape(run.R)
         return None, at_logits, at_losses
-
-

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from ..formulas import Formula, Law, softmax
+from ..formulas import Formula, Law
 from .philox import count, uniforms
 from .tensors import one_hot
 
@@ -102,7 +102,7 @@ class _Draws:
         if temperature == 1:
             p = self.log_p.exp()
         else:
-            p = softmax(torch, self.log_p, False, temperature)
+            p = torch.softmax(self.log_p / temperature, -1)
         return self._options(self.uniforms(), p).reshape(-1, self.D)
 
     def _options(self, u: Tensor, p: Tensor) -> Tensor:
