@@ -53,7 +53,7 @@ class Tensors:
         return found
 
 
-_XP: Any = Tensors()
+XP: Any = Tensors()
 
 
 def formula_of(estimator: draws.Given) -> Optional[Formula]:
@@ -86,13 +86,14 @@ def applicable(
     spec = _spec(estimator)
     if spec is None or not draws.plain():
         return None
-    return _applicable(spec, logits.shape, logits.device.type, takes, bits)
+    return formula_for(spec, logits.shape, logits.device.type, takes, bits)
 
 
 @functools.lru_cache(maxsize=1024)
-def _applicable(
-    spec: str, shape: torch.Size, device: str, takes: Takes, bits: bool
+def formula_for(
+    spec: str, shape: tuple[int, ...], device: str, takes: Takes, bits: bool
 ) -> Optional[Formula]:
+    """The formula of a registered estimator for logits of this shape, if it covers them."""
     formula = _formula(spec)
     if formula is None or (formula.relaxes and takes == "options"):
         return None
@@ -121,7 +122,7 @@ def expectation(
     if logits.dtype not in DTYPES:
         wide = wide.to(of_core(logits.dtype))
     seed = given_seed(drawn_seed(seed, generator))
-    run = _Run(formula, wide.detach(), logits.dtype, takes, bits)
+    run = Run(formula, wide.detach(), logits.dtype, takes, bits)
     run.draw(None if ids is None else given_ids(ids, run.E), seed)
     if formula.relaxes and not torch.is_inference_mode_enabled():
         name = estimator if isinstance(estimator, str) else estimator.spec
@@ -133,7 +134,7 @@ def expectation(
     return result if run.rank == 3 else result[0]
 
 
-class _Run:
+class Run:
     """One run of K rows for each of E examples.
 
     rank: of the user's logits, with the axis of the options. E, R: examples, rows. two: whether
@@ -173,7 +174,7 @@ class _Run:
                 self.noise = self.of_rows(self.noise, self.K // 2 if formula.pairs else self.K)
         if not formula.is_hard:
             with torch.no_grad():
-                w = weights(_XP, formula, self.logits, self.noise, self.two)
+                w = weights(XP, formula, self.logits, self.noise, self.two)
                 w = torch.stack([1 - w, w], -1) if self.stacked else w
             self.z = w if self.K == 1 else w.flatten(0, 1)
 
@@ -200,7 +201,7 @@ class _Run:
         """[R] the losses of f, in core's dtype."""
         if z.dtype != self.dtype and self.takes == "weights":
             z = z.to(self.dtype)
-        losses = check_losses(f(z, self._example()) if self.rank == 3 else f(z), self.R)
+        losses = check_losses(f(z, self.example()) if self.rank == 3 else f(z), self.R)
         if losses.dtype != self.logits.dtype or losses.device != self.logits.device:
             losses = losses.to(self.logits.device, self.logits.dtype)
         numbers = losses.detach()
@@ -229,7 +230,7 @@ class _Run:
         self.ended = True
         return losses
 
-    def _example(self) -> Tensor:
+    def example(self) -> Tensor:
         examples = torch.arange(self.E, device="cpu") if self.on_cpu else count(self.users, self.E)
         if self.K == 1:
             return examples
@@ -239,9 +240,9 @@ class _Run:
         """The gradient at the user's logits, for a cotangent [E] of the examples."""
         c = cotangent * self.c if self.K == 1 else cotangent[:, None] * self.c
         if self.formula.pairs:
-            found = of_pairs(_XP, self.formula, self.logits, self.rows(self.z), self.noise, c)
+            found = of_pairs(XP, self.formula, self.logits, self.rows(self.z), self.noise, c)
         else:
-            found = of_scores(_XP, self.logits, self.rows(self.z), c, self.two)
+            found = of_scores(XP, self.logits, self.rows(self.z), c, self.two)
         return self.at_users(found)
 
     def through(self, slope: Tensor, z: Tensor) -> Tensor:
@@ -250,10 +251,10 @@ class _Run:
             raise UsageError(
                 "f differentiated its losses: it returns them, and the estimator differentiates"
             )
-        parts = jacobians(_XP, self.formula, self.logits, self.rows(z), self.noise, self.two)
+        parts = jacobians(XP, self.formula, self.logits, self.rows(z), self.noise, self.two)
         if self.stacked:
             slope = slope[..., 1] - slope[..., 0]
-        found = through(_XP, parts, self.of_rows(slope, self.K), self.two, self.K)
+        found = through(XP, parts, self.of_rows(slope, self.K), self.two, self.K)
         if self.on_cpu and not math.isfinite(found.sum().item()):
             for number in found.flatten().tolist():
                 if not math.isfinite(number):

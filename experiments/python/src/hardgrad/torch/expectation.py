@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..losses import (
     given_ids,
     given_seed,
 )
-from . import by_formula, draws
+from . import by_formula, draws, in_graph
 from .tensors import (
     Estimate,
     Slope,
@@ -40,7 +41,7 @@ from .tensors import (
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
-@eager
+@functools.partial(eager, in_graph=in_graph.expectation)
 def expectation(
     logits: Tensor,
     f: Callable[..., Tensor],

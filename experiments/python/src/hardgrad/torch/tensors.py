@@ -56,12 +56,25 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
     return chosen
 
 
-def eager(function: Callable[P, Result]) -> Callable[P, Result]:
-    """A function that torch.compile does not look into: the graph breaks there. (PyTorch's own mark
-    imports the compiler, which takes seconds.)"""
+#: Whether torch.compile looks at this code (PyTorch 2).
+_compiling: Callable[[], bool] = getattr(
+    getattr(torch, "compiler", None), "is_dynamo_compiling", lambda: False
+)
+
+
+def eager(
+    function: Callable[P, Result], in_graph: Optional[Callable[..., Optional[Result]]] = None
+) -> Callable[P, Result]:
+    """A function that torch.compile does not look into: the graph breaks there, unless `in_graph`
+    gives a result that is not None. (PyTorch's own mark imports the compiler, which takes
+    seconds.)"""
 
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> Result:
+        if in_graph is not None and _compiling():
+            found = in_graph(*given, **named)
+            if found is not None:
+                return found
         compiler: Any = sys.modules.get("torch._dynamo")
         chosen: Callable[P, Result] = function if compiler is None else compiler.disable(function)
         return chosen(*given, **named)
@@ -126,12 +139,12 @@ def check(tensor: Tensor, what: str) -> None:
     """UsageError unless Hardgrad supports the tensor's layout and dtype, and it has numbers."""
     if tensor.is_meta:
         raise UsageError(f"{what} are on meta, where tensors have no numbers")
-    if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+    if not _compiling() and tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         raise UsageError(
             f"{what} are on a stream that is captured into a CUDA graph: draws are made by "
             "the CPU, which a graph cannot repeat"
         )
-    if _transformed(tensor):
+    if not _compiling() and _transformed(tensor):
         raise UsageError(
             f"{what} are transformed by torch.func, which cannot see Hardgrad's gradient: "
             "draw outside of grad, vmap and the like, "
