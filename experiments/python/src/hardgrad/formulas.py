@@ -1,9 +1,9 @@
-"""Estimates as array operations: how logits, noise and losses make weights over the options, and the
-slope at the logits. On PyTorch's tensors or JAX's arrays.
+"""Estimates as array operations: how logits, noise and losses make weights over the options, and
+the slope at the logits. On PyTorch's tensors or JAX's arrays.
 
-Shapes: E examples, K rows (samples) of each, D columns of S options; where K is 1 its axis is absent.
-Choices of two options are bits: `logits` are the differences of the two, weights those of the second,
-and the axis S is absent. Sources: estimators/NAME.cpp of each estimator."""
+Shapes: E examples, K rows (samples) of each, D columns of S options; where K is 1 its axis is
+absent. Choices of two options are bits: `logits` are the differences of the two, weights those of
+the second, and the axis S is absent. Sources: estimators/NAME.cpp of each estimator."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def of_pairs(xp: Operations, formula: Formula, logits: Any, z: Any, numbers: Any
     return one_side * xp.sigmoid(abs(logits))
 
 
-# Relaxations. The derivative of weights in the logits is a sum of a J(w), J(w) = diag(w) - w w', for
-# numbers a and softmax weights w.
+# Relaxations. The derivative of weights in the logits is a sum of a J(w), J(w) = diag(w) - w w',
+# for numbers a and softmax weights w.
 
 #: Pairs (a, w): w [E, K, D, S], or [E, D, S] if it is the same of all rows.
 Jacobians = Sequence[tuple[float, Any]]
@@ -157,8 +157,8 @@ def softmax(xp: Operations, logits: Any, bits: bool, temperature: float = 1.0) -
 
 
 def weights(xp: Operations, formula: Formula, logits: Any, noise: Any, bits: bool) -> Any:
-    """The weights of "gumbel_softmax" with Gumbel noise [E, K, D, S] (of bits: the difference of the
-    two), and of "soft"."""
+    """The weights of "gumbel_softmax" with Gumbel noise [E, K, D, S] (of bits: the difference of
+    the two), and of "soft"."""
     if formula.kind == "soft":
         return softmax(xp, logits, bits)
     return softmax(xp, _of_rows(logits, noise) + noise, bits, formula.temperature)
@@ -167,8 +167,8 @@ def weights(xp: Operations, formula: Formula, logits: Any, noise: Any, bits: boo
 def jacobians(
     xp: Operations, formula: Formula, logits: Any, z: Any, noise: Any, bits: bool
 ) -> Jacobians:
-    """The derivative of the weights z (one-hot, or those of `weights`) at the logits, with the noise
-    that made them."""
+    """The derivative of the weights z (one-hot, or those of `weights`) at the logits, with the
+    noise that made them."""
     T, kind = formula.temperature, formula.kind
     if kind == "soft":
         return [(1.0, z)]

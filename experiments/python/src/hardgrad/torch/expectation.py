@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -28,7 +27,7 @@ from .tensors import (
     check_logits,
     check_losses,
     drawn_seed,
-    eager,
+    eager_unless,
     fetched,
     leads_to,
     normal,
@@ -41,7 +40,7 @@ from .tensors import (
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
-@functools.partial(eager, in_graph=in_graph.expectation)
+@eager_unless(in_graph.expectation)
 def expectation(
     logits: Tensor,
     f: Callable[..., Tensor],

@@ -1,6 +1,6 @@
-"""`hardgrad.torch.expectation` in a function that torch.compile compiles: the draw is an operator of
-its own, all else ordinary tensor operations, so that the graph does not break (PyTorch 2.4 or later;
-estimators with a formula). The results are those of the same call without compilation."""
+"""`hardgrad.torch.expectation` in a function that torch.compile compiles: the draw is an operator
+of its own, all else ordinary tensor operations, so that the graph does not break (PyTorch 2.4 or
+later; estimators with a formula). The results are those of the same call without compilation."""
 
 from __future__ import annotations
 

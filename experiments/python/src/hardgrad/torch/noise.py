@@ -1,6 +1,6 @@
-"""The noise of an estimate that is made of tensor operations: the rows and numbers that core draws at
-the same seed. In the CPU's memory core draws them. Elsewhere they are made there by tensor operations,
-from the same uniform numbers, and nothing is transferred nor waited for."""
+"""The noise of an estimate that is made of tensor operations: the rows and numbers that core draws
+at the same seed. In the CPU's memory core draws them. Elsewhere they are made there by tensor
+operations, from the same uniform numbers, and nothing is transferred nor waited for."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ class _Draws:
         missing = torch.isinf(log_p)
         index = (~missing).long().cumsum(-1) - 1  # the missing options draw nothing
         gumbel = -(-self.uniforms(index.clamp(min=0)).log()).log()
-        # Two options that are left have the difference of their Gumbels, at the second; one has none.
+        # Two options that are left have the difference of their Gumbels, at the second; one has
+        # none.
         left = (~missing).sum(-1, keepdim=True)
         u = self.uniforms()[..., None]
         of_two = (u / (1 - u)).log() * (index == 1)

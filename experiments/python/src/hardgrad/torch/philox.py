@@ -1,7 +1,7 @@
-"""Uniform numbers by tensor operations: those of core (core/random/randomness.hpp), bit for bit, made
-on the device where they are used, without a transfer. Philox 4x32-10 of Salmon et al. 2011, "Parallel
-random numbers: as easy as 1, 2, 3", in 64-bit integers: the place of a draw is the counter, the noise
-and the column are the key."""
+"""Uniform numbers by tensor operations: those of core (core/random/randomness.hpp), bit for bit,
+made on the device where they are used, without a transfer. Philox 4x32-10 of Salmon et al. 2011,
+"Parallel random numbers: as easy as 1, 2, 3", in 64-bit integers: the place of a draw is the
+counter, the noise and the column are the key."""
 
 from __future__ import annotations
 

@@ -62,17 +62,29 @@ _compiling: Callable[[], bool] = getattr(
 )
 
 
-def eager(
-    function: Callable[P, Result], in_graph: Optional[Callable[..., Optional[Result]]] = None
-) -> Callable[P, Result]:
-    """A function that torch.compile does not look into: the graph breaks there, unless `in_graph`
-    gives a result that is not None. (PyTorch's own mark imports the compiler, which takes
-    seconds.)"""
+def eager(function: Callable[P, Result]) -> Callable[P, Result]:
+    """A function that torch.compile does not look into: the graph breaks there. (PyTorch's own mark
+    imports the compiler, which takes seconds.)"""
+    return _marked(function, lambda *given, **named: None)
 
+
+def eager_unless(
+    in_graph: Callable[..., Any],
+) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
+    """The same, but there is no break where `in_graph`, which torch.compile does look into, gives a
+    result that is not None."""
+
+    def mark(function: Callable[P, Result]) -> Callable[P, Result]:
+        return _marked(function, in_graph)
+
+    return mark
+
+
+def _marked(function: Callable[P, Result], in_graph: Callable[..., Any]) -> Callable[P, Result]:
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> Result:
-        if in_graph is not None and _compiling():
-            found = in_graph(*given, **named)
+        if _compiling():
+            found: Optional[Result] = in_graph(*given, **named)
             if found is not None:
                 return found
         compiler: Any = sys.modules.get("torch._dynamo")
