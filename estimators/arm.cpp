@@ -26,14 +26,8 @@ class Arm final : public CoupledEstimator<T> {
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
     const auto bits = antithetic_bits(coupling.p[0], coupling.p[1], random, where);
     std::copy(bits.begin(), bits.end(), coupling.option.begin());
-    // If the bits differ, u lies within min(p, 1 - p) of 0 (b = 1) or of 1 (b = 0). Otherwise it lies between.
-    const double from_end = std::min(coupling.p[0], coupling.p[1]);
     ++where.index;
-    const double v = random.uniform(where, {.polynomial = true});
-    if (bits[0] == bits[1])
-      coupling.kept[0] = (0.5 - from_end) * (2 * v - 1);
-    else
-      coupling.kept[0] = bits[0] ? from_end * v - 0.5 : 0.5 - from_end * v;
+    coupling.kept[0] = centred_number(bits, coupling.p, random, where);
   }
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
     logits[1] = (f[1] - f[0]) * coupling.kept[0];
@@ -54,6 +48,7 @@ const EstimatorEntry entry = {
     .needs = {need::bits},
     .promises = {promise::unshifted(), promise::same_moments("arsm", "samples=2")},
     .why_unsupported = needs_pairs,
+    .closed_form = [](const Config&) { return ClosedForm::arm; },
 };
 HARDGRAD_ESTIMATOR(Arm, entry)
 

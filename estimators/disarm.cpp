@@ -50,6 +50,7 @@ const EstimatorEntry entry = {
     .needs = {need::bits},
     .promises = {promise::unshifted(), promise::variance(1.827458116)},
     .why_unsupported = needs_pairs,
+    .closed_form = [](const Config&) { return ClosedForm::disarm; },
 };
 HARDGRAD_ESTIMATOR(DisArm, entry)
 

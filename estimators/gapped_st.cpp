@@ -65,6 +65,7 @@ const EstimatorEntry entry = {
     .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.7,gap=0.4")},
+    .closed_form = [](const Config&) { return ClosedForm::gapped_st; },
 };
 HARDGRAD_ESTIMATOR(GappedSt, entry)
 

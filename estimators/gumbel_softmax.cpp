@@ -43,6 +43,7 @@ const EstimatorEntry entry = {
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3"), promise::limit("temperature")},
     .infinite_variance = [](const Config&, const Structure& structure, double) { return no_variance_of_slopes(structure); },
+    .closed_form = [](const Config&) { return ClosedForm::gumbel_softmax; },
 };
 HARDGRAD_ESTIMATOR(GumbelSoftmax, entry)
 

@@ -119,6 +119,7 @@ const EstimatorEntry entry = {
                  promise::mean(expected, "hard=true,temperature=0.8")},
     .infinite_variance = [](const Config& config, const Structure& structure,
                             double) { return config.hard ? "" : no_variance_of_slopes(structure); },
+    .closed_form = [](const Config& config) { return config.hard ? ClosedForm::none : ClosedForm::gumbel_softmax; },
 };
 HARDGRAD_ESTIMATOR(GumbelTopK, entry)
 

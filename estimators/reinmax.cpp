@@ -74,6 +74,7 @@ const EstimatorEntry entry = {
     .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.6"), promise::mean(expected_zgr)},
+    .closed_form = [](const Config&) { return ClosedForm::reinmax; },
 };
 HARDGRAD_ESTIMATOR(ReinMax, entry)
 

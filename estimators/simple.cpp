@@ -62,6 +62,7 @@ const EstimatorEntry entry = {
     .parameters = declared<Config>(),
     .needs = {need::picks},
     .promises = {promise::mean(expected), promise::noiseless(Promise::Loss::linear)},
+    .closed_form = [](const Config&) { return ClosedForm::straight_through; },
 };
 HARDGRAD_ESTIMATOR(Simple, entry)
 

@@ -77,6 +77,7 @@ const EstimatorEntry entry = {
     .evaluations = "1",
     .parameters = declared<Config>(),
     .needs = {need::relaxable, need::no_choice},
+    .closed_form = [](const Config& config) { return config.linear_start > 0 ? ClosedForm::none : ClosedForm::soft; },
 };
 HARDGRAD_ESTIMATOR(Soft, entry)
 

@@ -41,6 +41,7 @@ const EstimatorEntry entry = {
     .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3")},
+    .closed_form = [](const Config&) { return ClosedForm::st_gumbel; },
 };
 HARDGRAD_ESTIMATOR(StGumbel, entry)
 

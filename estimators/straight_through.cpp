@@ -62,6 +62,7 @@ const EstimatorEntry entry = {
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.6"),
                  promise::mean(expected, "temperature=1.7,forward_temperature=0.5"), promise::noiseless(Promise::Loss::linear)},
+    .closed_form = [](const Config&) { return ClosedForm::straight_through; },
 };
 HARDGRAD_ESTIMATOR(StraightThrough, entry)
 

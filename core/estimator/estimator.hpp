@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/choice/episode.hpp"
+#include "core/estimator/closed_form.hpp"
 #include "core/estimator/needs.hpp"
 #include "core/estimator/promises.hpp"
 #include "core/estimator/target.hpp"
@@ -151,6 +152,9 @@ struct EstimatorEntry {
   /// Why the variance is infinite by the formula, for an example with this many complete sets of choices. Empty if it is not
   /// known to be infinite. Null if it never is.
   OfSettings<std::string, const Structure&, double> infinite_variance = {};
+  /// The closed form of its estimates, if they have one (core/estimator/closed_form.hpp). Null: none, or one that is linear in the
+  /// losses, which is found by asking the estimator.
+  OfSettings<ClosedForm> closed_form = {};
   std::unique_ptr<Estimator<float>> (*make_float)(const Settings&, const Structure&, Key init) = nullptr;
   std::unique_ptr<Estimator<double>> (*make_double)(const Settings&, const Structure&, Key init) = nullptr;
 

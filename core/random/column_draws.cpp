@@ -141,6 +141,34 @@ std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomness& ra
   return pair.bits(random.categorical(pair.law(), where));
 }
 
+namespace {
+
+/// u - 1/2 of a uniform number v: p is the smaller of the two probabilities.
+double centred(int bit, int other, double p, double v) {
+  const double between = (0.5 - p) * (2 * v - 1), end = p * v - 0.5;
+  return bit == other ? between : bit ? end : -end;
+}
+
+}  // namespace
+
+double centred_number(const std::array<int, 2>& bits, std::span<const double> p, Randomness& random, Draw where) {
+  return centred(bits[0], bits[1], std::min(p[0], p[1]), random.uniform(where, {.polynomial = true}));
+}
+
+template <class T>
+void centred_numbers(std::span<const T> log_p, std::span<const int> first, std::span<const int> second, Randomness& random,
+                     Draw where, std::span<T> number) {
+  std::array<double, columns_at_once> least;
+  for (std::size_t from = 0; from < number.size(); from += columns_at_once) {
+    const std::size_t n = std::min(columns_at_once, number.size() - from);
+    for (std::size_t i = 0; i < n; ++i) least[i] = std::min(log_p[2 * (from + i)], log_p[2 * (from + i) + 1]);
+    kernels::exp_all(least.data(), least.data(), n);
+    for (std::size_t i = 0; i < n; ++i)
+      number[from + i] =
+          static_cast<T>(centred(first[from + i], second[from + i], least[i], random.uniform(beside(where, from + i))));
+  }
+}
+
 template <class T>
 void antithetic_bits(std::span<const T> log_p, Randomness& random, Draw where, std::span<int> first, std::span<int> second) {
   const std::size_t D = first.size();
@@ -180,7 +208,9 @@ void antithetic_bits(std::span<const T> log_p, Randomness& random, Draw where, s
 
 #define HARDGRAD_INSTANTIATE(T)                                                                                            \
   template void draw_categories(std::span<const T>, std::size_t, std::span<const int>, Randomness&, Draw, std::span<int>); \
-  template void antithetic_bits(std::span<const T>, Randomness&, Draw, std::span<int>, std::span<int>);
+  template void antithetic_bits(std::span<const T>, Randomness&, Draw, std::span<int>, std::span<int>);                    \
+  template void centred_numbers(std::span<const T>, std::span<const int>, std::span<const int>, Randomness&, Draw,         \
+                                std::span<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 #undef HARDGRAD_INSTANTIATE

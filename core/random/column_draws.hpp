@@ -37,7 +37,14 @@ struct AntitheticBits {
   }
 };
 std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomness& random, Draw where);
-/// The same for D adjacent columns, from where.column on: log_p [D, 2] -> first and second [D].
+/// u - 1/2 given the pair, at `where`: if the bits differ, u lies within min(p, 1 - p) of 0 (b = 1) or of 1 (b = 0). Otherwise it
+/// lies between. p: the probabilities of 0 and 1.
+double centred_number(const std::array<int, 2>& bits, std::span<const double> p, Randomness& random, Draw where);
+/// The same for the pairs of D adjacent columns, from where.column on: log_p [D, 2].
+template <class T>
+void centred_numbers(std::span<const T> log_p, std::span<const int> first, std::span<const int> second, Randomness& random,
+                     Draw where, std::span<T> number);
+/// Pairs for D adjacent columns, from where.column on: log_p [D, 2] -> first and second [D].
 template <class T>
 void antithetic_bits(std::span<const T> log_p, Randomness& random, Draw where, std::span<int> first, std::span<int> second);
 

@@ -95,6 +95,7 @@ It is made for the columns and options of the first logits; an estimator that le
       .def(py::init<const std::string&, std::uint64_t, std::optional<double>>(), py::arg("spec"), py::arg("seed") = 0,
            py::arg("learning_rate") = 1e-3)
       .def_static("_written", &written)
+      .def_property_readonly("_registered", [](const StatefulEstimator& estimator) { return !estimator.written(); })
       .def_property_readonly("spec", &StatefulEstimator::text,
                              "The spec as given; for an estimator written in Python, its name.")
       .def_property_readonly("learns", &StatefulEstimator::learns,

@@ -7,8 +7,6 @@
 namespace hardgrad::python {
 namespace {
 
-Key key_of(std::uint64_t seed) { return Key(seed) / "noise"; }
-
 /// Draws from the mixture that `noise` returns.
 class Forwarded : public Randomness {
  public:
@@ -50,7 +48,7 @@ class Mixture::New final : public Forwarded {
 
  private:
   measurement::DefensiveMixture& noise() override {
-    if (std::exchange(of_.drawing_, this) != this) of_.noise_.rekey(key_of(seed_));
+    if (std::exchange(of_.drawing_, this) != this) of_.noise_.rekey(noise_key(seed_));
     return of_.noise_;
   }
   Mixture& of_;
@@ -61,7 +59,7 @@ class Mixture::Again final : public Forwarded {
  public:
   Again(Mixture& of, std::uint64_t seed, const Call& call)
       : Forwarded(call.before.options_first()), of_(of), seed_(seed), noise_(call.before) {
-    noise_.rekey(key_of(seed));
+    noise_.rekey(noise_key(seed));
   }
   ~Again() override {
     const std::lock_guard lock(of_.calling_);
@@ -104,9 +102,11 @@ bool Mixture::coupled() const {
   return coupled_;
 }
 
+Key noise_key(std::uint64_t seed) { return Key(seed) / "noise"; }
+
 std::unique_ptr<Randomness> noise_of(std::uint64_t seed, const Batch& batch, Mixture* mixture) {
   if (mixture) return mixture->of_call(seed, batch);
-  return std::make_unique<KeyedRandomness>(key_of(seed));
+  return std::make_unique<KeyedRandomness>(noise_key(seed));
 }
 
 }  // namespace hardgrad::python

@@ -49,6 +49,8 @@ class Mixture {
   mutable std::mutex calling_;  // guards calls_ and coupled_: other threads may make calls again
 };
 
+/// The key of the noise of a draw with this seed.
+Key noise_key(std::uint64_t seed);
 /// The noise of a call within a mixture, or plain noise if there is none: that of `hardgrad gradient --seed`.
 std::unique_ptr<Randomness> noise_of(std::uint64_t seed, const Batch& batch, Mixture* mixture);
 

@@ -234,6 +234,8 @@ PYBIND11_MODULE(_core, module) {
   module.def("draw_float", &drawn<float>);
   module.def("draw_double", &drawn<double>);
   module.def("moments", &moments);
+  declare_formula(module);
+  declare_noise(module);
   declare_test(module);
   declare_episode(module);
   declare_replicates(module);

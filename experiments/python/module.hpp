@@ -66,6 +66,9 @@ inline std::vector<SiteTuple> sites_of(const Structure& structure) {
 void declare_episode(pybind11::module_& module);
 /// hardgrad.Estimator: an estimator that keeps its learned state, and this state as arrays.
 void declare_estimator(pybind11::module_& module);
+/// The formula of a registered estimator, and draws from logits, for estimates that Python computes.
+void declare_formula(pybind11::module_& module);
+void declare_noise(pybind11::module_& module);
 /// Statistics of gradients that are drawn in Python.
 void declare_replicates(pybind11::module_& module);
 /// hardgrad.test: the verification of `hardgrad test`, for registered estimators and those written in Python.

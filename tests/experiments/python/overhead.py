@@ -92,6 +92,13 @@ def block_and_function(spec, count=1000):
     return tuple(sorted(times)[count // 2] for times in zip(*both))
 
 
+def reinforce_of_bits(logits, f):
+    law = torch.distributions.Bernoulli(logits=logits)
+    bits = law.sample()
+    losses = f(bits)
+    return losses.detach() * law.log_prob(bits).sum(-1) + losses
+
+
 def rloo_of_bits(logits, f):
     law = torch.distributions.Bernoulli(logits=logits)
     bits = law.sample((K,))
@@ -110,21 +117,77 @@ def disarm(logits, f):
     return (weight * logits).sum(1) + losses.mean(0)
 
 
+def arm(logits, f):
+    """Yin & Zhou 2019, theorem 1."""
+    p = torch.sigmoid(logits).detach()
+    u = torch.rand_like(p)
+    losses = f(torch.stack([u > 1 - p, u < p]).to(p.dtype).flatten(0, 1)).reshape(2, -1)
+    return (((losses[0] - losses[1]).detach()[:, None] * (u - 0.5)) * logits).sum(1) + losses.mean(0)
+
+
 def straight_through_of_bits(logits, f):
     p = torch.sigmoid(logits)
     return f(torch.bernoulli(p.detach()) + p - p.detach())
 
 
+def reinmax_of_bits(logits, f):
+    p = torch.sigmoid(logits)
+    bits = torch.bernoulli(p.detach())
+    middle = torch.sigmoid((torch.logit((p + bits) / 2) - logits).detach() + logits)
+    second = 2 * middle - p / 2
+    return f(second - second.detach() + bits)
+
+
+def gapped_st_of_bits(logits, f):
+    """Fan et al. 2022, of the two logits (0, logits)."""
+    both = torch.stack([torch.zeros_like(logits), logits], -1)
+    bits = torch.bernoulli(torch.sigmoid(logits.detach()))
+    with torch.no_grad():
+        z = torch.stack([1 - bits, bits], -1)
+        top = both.amax(-1, keepdim=True)
+        moved = torch.where(z > 0, top, torch.minimum(both, top - 1)) - both
+    w = torch.softmax(both + moved, -1)[..., 1]
+    return f(w - w.detach() + bits)
+
+
+def logistic_like(logits):
+    u = torch.rand_like(logits).clamp_(1e-7, 1 - 1e-7)
+    return u.log() - torch.log1p(-u)
+
+
 def gumbel_softmax(logits, f):
     """Of two options: one logistic number each (Maddison, Mnih & Teh 2017, eq. 17)."""
-    u = torch.rand_like(logits).clamp_(1e-7, 1 - 1e-7)
-    return f(torch.sigmoid((logits + u.log() - torch.log1p(-u)) / 0.5))
+    return f(torch.sigmoid((logits + logistic_like(logits)) / 0.5))
 
 
-def of_bits(spec, by_hand, count=600):
-    """100 examples of 50 bits and a small network: medians [s] of both, drawn in turns, and of the ratio pair by pair."""
-    weights = [torch.randn(50, 200, requires_grad=True), torch.randn(200, requires_grad=True)]
-    logits, held = torch.randn(100, 50, requires_grad=True), hardgrad.Estimator(spec)
+def st_gumbel(logits, f):
+    w = torch.sigmoid((logits + logistic_like(logits)) / 0.5)
+    return f((w > 0.5).to(w.dtype) + w - w.detach())
+
+
+def soft(logits, f):
+    return f(torch.sigmoid(logits))
+
+
+#: Estimators of bits by their spec, as good users of PyTorch write them.
+OF_BITS = {
+    "reinforce": reinforce_of_bits,
+    f"rloo[samples={K}]": rloo_of_bits,
+    "disarm": disarm,
+    "arm": arm,
+    "straight_through": straight_through_of_bits,
+    "reinmax": reinmax_of_bits,
+    "gapped_st[temperature=1]": gapped_st_of_bits,
+    "gumbel_softmax": gumbel_softmax,
+    "st_gumbel": st_gumbel,
+    "soft": soft,
+}
+
+
+def of_bits(spec, by_hand, examples, bits, count):
+    """A small network of bits: medians [s] of both, drawn in turns, and of the ratio pair by pair."""
+    weights = [torch.randn(bits, 200, requires_grad=True), torch.randn(200, requires_grad=True)]
+    logits, held = torch.randn(examples, bits, requires_grad=True), hardgrad.Estimator(spec)
 
     def f(z, *_):
         return torch.tanh(z @ weights[0]) @ weights[1]
@@ -153,14 +216,12 @@ def main():
             print(
                 f"loss of about {milliseconds} ms, {name:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ours / hand:.2f}"
             )
-    for spec, by_hand in (
-        (f"rloo[samples={K}]", rloo_of_bits),
-        ("disarm", disarm),
-        ("straight_through", straight_through_of_bits),
-        ("gumbel_softmax", gumbel_softmax),
-    ):
-        hand, ours, ratio = of_bits(spec, by_hand)
-        print(f"100 examples, 50 bits, {spec:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ratio:.2f}")
+    for examples, bits, count in ((100, 50, 600), (512, 200, 100)):
+        for spec, by_hand in OF_BITS.items():
+            hand, ours, ratio = of_bits(spec, by_hand, examples, bits, count)
+            print(
+                f"{examples} examples, {bits} bits, {spec:24} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ratio:.2f}"
+            )
     for spec in ("rloo[samples=4]", "straight_through[samples=4]"):
         block, function = block_and_function(spec)
         print(

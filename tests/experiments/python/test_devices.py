@@ -217,7 +217,7 @@ def test_missing_options_on_a_device(spec):
     assert_equal(value, here, other, there)
 
 
-@pytest.mark.parametrize("spec, rows", [("rloo[samples=4]", 16), ("reinforce", 4), ("exact", 36)])
+@pytest.mark.parametrize("spec, rows", [("stratified[samples=4]", 16), ("exact", 36)])
 def test_what_moves_in_a_call(spec, rows):
     """Down: the logits, the losses. Up: options with the examples of their rows; the value with all slopes. Nothing in the backward pass."""
     logits, weight = [moved(x) for x in leaves()]
@@ -231,9 +231,35 @@ def test_what_moves_in_a_relaxed_call():
     """Its backward pass goes through the weights: their slope down, that of the logits up."""
     logits, weight = [moved(x) for x in leaves()]
     with device() as seen:
-        expectation(logits, square(weight), "straight_through", seed=3).mean().backward()
+        expectation(logits, square(weight), "gumbel_rao", seed=3).mean().backward()
     backward = [(False, 4 * 24), (True, 4 * 24)] if NAME else []  # which the double does not see
     assert seen.moved == [(False, 4 * 24), (True, (4 * 6 + 8) * 4), (False, 4 * 4), (True, 4 * (4 + 4)), *backward]
+
+
+@pytest.mark.parametrize("takes", ["weights", "options"])
+@pytest.mark.parametrize(
+    "spec",
+    ["rloo[samples=4]", "reinforce", "straight_through", "st_gumbel[samples=2]", "gumbel_softmax", "soft", "disarm", "arm"],
+)
+def test_nothing_moves_where_there_is_a_formula(spec, takes):
+    """But ids that the user gives."""
+    if takes == "options" and spec not in ("rloo[samples=4]", "reinforce", "disarm", "arm"):
+        pytest.skip("relaxations take weights")
+    logits, weight = [moved(x) for x in leaves()]
+    bits = spec in ("disarm", "arm")
+    logits, weight = (
+        (logits[:, :, 0].detach().requires_grad_(), weight[:2])
+        if bits
+        else (logits, weight[:2] if takes == "options" else weight)
+    )
+    for ids, all_moves in ((None, []), (range(3, 7), [(True, 8 * 4)])):
+        ids = None if ids is None else list(ids)
+        with device() as seen:
+            value = expectation(
+                logits, lambda z, example: (z.float().flatten(1) @ weight) ** 2, spec, takes=takes, bits=bits, seed=3, ids=ids
+            )
+            (slope,) = torch.autograd.grad(value.mean(), logits)
+        assert is_there(value) and is_there(slope) and seen.moved == (all_moves if spec != "soft" else [])
 
 
 SITES = {"z": Site(options=3, columns=2, times=2)}

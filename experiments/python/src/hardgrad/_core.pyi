@@ -63,6 +63,9 @@ class Estimator:
     @property
     def learns(self) -> bool:
         """Whether it has a state to learn (known after its first use; False before)."""
+    @property
+    def _registered(self) -> bool:
+        """Whether it is not written in Python."""
     @staticmethod
     def _written(
         function: Callable[[Any, Any, Any, Any, int], Any],
@@ -108,6 +111,7 @@ class DrawnFloat:
 class DrawnDouble(DrawnFloat):
     """The same in double precision."""
 
+<<<<<<< HEAD
 class Ratios:
     """Ratios R of samples that a behaviour policy draws (experiments/measurement/paths.hpp)."""
     def __init__(self) -> None: ...
@@ -118,6 +122,42 @@ class Ratios:
     @property
     def largest(self) -> float:
         """NaN if there are none."""
+=======
+def formula(spec: str) -> Optional[dict[str, Any]]:
+    """The arguments of `formulas.Formula`; None if the estimator has none. UsageError if there
+    is none of this name, or its settings are wrong."""
+
+def noise_float(
+    logits: NDArray[Any],
+    rank: int,
+    ids: Optional[NDArray[np.uint32]],
+    seed: int,
+    law: str,
+    samples: int,
+    temperature: float,
+    form: str,
+) -> tuple[Optional[NDArray[Any]], Optional[NDArray[Any]]]:
+    """The rows and the noise that are drawn with logits [E, D, S], or of bits [E, D]; see
+    torch/noise.py."""
+
+def noise_double(
+    logits: NDArray[Any],
+    rank: int,
+    ids: Optional[NDArray[np.uint32]],
+    seed: int,
+    law: str,
+    samples: int,
+    temperature: float,
+    form: str,
+) -> tuple[Optional[NDArray[Any]], Optional[NDArray[Any]]]: ...
+def noise_key(seed: int) -> int:
+    """The key of the noise of a draw with this seed."""
+
+def uniforms(
+    seed: int, ids: NDArray[Any], samples: int, columns: int, index: int
+) -> NDArray[np.float64]:
+    """[E, K, D] the uniform numbers at an index of the noise."""
+>>>>>>> a01b73aaf338fcd74ae8d61fb000e4e0b3d8441b
 
 class Mixture:
     """The noise of a step's draws, which seeks rare options. index: the replicate's place among

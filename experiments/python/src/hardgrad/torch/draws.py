@@ -86,6 +86,20 @@ def mixture(seed: int) -> Optional[_core.Mixture]:
     return next((of for of in _mixtures if of.knows(seed)), None)
 
 
+def plain() -> bool:
+    """Whether draws are made with plain noise: no comparison is at work that seeks rare options."""
+    return not _mixtures and (_here.meter is None or _here.meter.mixture is None)
+
+
+def counted(given: Given, rows: float) -> None:
+    """Notes a draw without core, of an estimator that learns nothing."""
+    if _here.meter is not None:
+        _here.meter.rows += rows
+        _here.meter.specs.add(given if isinstance(given, str) else given.spec)
+        if isinstance(given, str):
+            _here.meter.calls += 1
+
+
 def learns_now(estimator: Given) -> bool:
     """Whether the estimator learns from the present draw: gradients are recorded, it is no module
     in evaluation mode, and no comparison is at work."""

@@ -23,7 +23,7 @@ from ..losses import (
     given_ids,
     given_seed,
 )
-from . import draws, policies
+from . import by_formula, draws, in_graph, policies
 from .columns import Separate
 from .laws import Law, logits_of
 from .tensors import (
@@ -32,8 +32,9 @@ from .tensors import (
     check_logits,
     check_losses,
     drawn_seed,
-    eager,
+    eager_unless,
     fetched,
+    leads_to,
     normal,
     of_core,
     once,
@@ -44,7 +45,7 @@ from .tensors import (
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
-@eager
+@eager_unless(in_graph.expectation)
 def expectation(
     logits: Law,
     f: Callable[..., Tensor],
@@ -131,6 +132,12 @@ def expectation(
             generator=generator,
             seed=seed,
         ).reshape(each.shape)
+    if subset is state is behaviour is reference is None:
+        formula = by_formula.applicable(estimator, logits, takes, bits)
+        if formula is not None:
+            return by_formula.expectation(
+                formula, logits, f, estimator, takes, bits, ids, generator, seed
+            )
     dtype = of_core(logits.dtype)
     wide = normal(logits).to(dtype)  # sums of gradients are in core's precision
     others = (("behaviour", behaviour), ("reference", reference))
@@ -296,7 +303,7 @@ class _Loss:
             self.pullbacks.append(_RelaxedPullback(len(self.runs), self.asked, z, example))
             z = _Weights.apply(self.logits, self.pullbacks[-1])
             losses = self._losses(z.to(self.dtype), row)
-        if not _leads_to(losses, z):
+        if not leads_to(losses, z):
             raise UsageError(
                 f"{self.spec} differentiates the loss in z, but the result of f does not "
                 "depend on z by operations that "
@@ -320,19 +327,6 @@ class _Loss:
 
     def _numbers(self, losses: Tensor) -> Any:
         return fetched([losses], losses.dtype)[0]
-
-
-def _leads_to(losses: Tensor, z: Tensor) -> bool:
-    """Whether z is in the autograd graph of the losses; a breadth-first search, since z is near."""
-    nodes, seen = [losses.grad_fn], {losses.grad_fn}
-    for node in nodes:
-        if node is z.grad_fn:
-            return True
-        for following, _ in node.next_functions if node else ():
-            if following not in seen:
-                seen.add(following)
-                nodes.append(following)
-    return False
 
 
 def _tensor(state: Any) -> Tensor:

@@ -56,12 +56,37 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
     return chosen
 
 
+#: Whether torch.compile looks at this code (PyTorch 2).
+_compiling: Callable[[], bool] = getattr(
+    getattr(torch, "compiler", None), "is_dynamo_compiling", lambda: False
+)
+
+
 def eager(function: Callable[P, Result]) -> Callable[P, Result]:
     """A function that torch.compile does not look into: the graph breaks there. (PyTorch's own mark
     imports the compiler, which takes seconds.)"""
+    return _marked(function, lambda *given, **named: None)
 
+
+def eager_unless(
+    in_graph: Callable[..., Any],
+) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
+    """The same, but there is no break where `in_graph`, which torch.compile does look into, gives a
+    result that is not None."""
+
+    def mark(function: Callable[P, Result]) -> Callable[P, Result]:
+        return _marked(function, in_graph)
+
+    return mark
+
+
+def _marked(function: Callable[P, Result], in_graph: Callable[..., Any]) -> Callable[P, Result]:
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> Result:
+        if _compiling():
+            found: Optional[Result] = in_graph(*given, **named)
+            if found is not None:
+                return found
         compiler: Any = sys.modules.get("torch._dynamo")
         chosen: Callable[P, Result] = function if compiler is None else compiler.disable(function)
         return chosen(*given, **named)
@@ -126,12 +151,12 @@ def check(tensor: Tensor, what: str) -> None:
     """UsageError unless Hardgrad supports the tensor's layout and dtype, and it has numbers."""
     if tensor.is_meta:
         raise UsageError(f"{what} are on meta, where tensors have no numbers")
-    if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+    if not _compiling() and tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         raise UsageError(
             f"{what} are on a stream that is captured into a CUDA graph: draws are made by "
             "the CPU, which a graph cannot repeat"
         )
-    if _transformed(tensor):
+    if not _compiling() and _transformed(tensor):
         raise UsageError(
             f"{what} are transformed by torch.func, which cannot see Hardgrad's gradient: "
             "draw outside of grad, vmap and the like, "
@@ -173,6 +198,19 @@ def check_losses(losses: Any, rows: int) -> Tensor:
         )
     check(losses, "the losses that f returned")
     return losses
+
+
+def leads_to(losses: Tensor, z: Tensor) -> bool:
+    """Whether z is in the autograd graph of the losses; a breadth-first search, since z is near."""
+    nodes, seen = [losses.grad_fn], {losses.grad_fn}
+    for node in nodes:
+        if node is z.grad_fn:
+            return True
+        for following, _ in node.next_functions if node else ():
+            if following not in seen:
+                seen.add(following)
+                nodes.append(following)
+    return False
 
 
 def drawn_seed(seed: Optional[int], generator: Optional[torch.Generator]) -> int:

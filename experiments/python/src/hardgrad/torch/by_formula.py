@@ -1,0 +1,312 @@
+"""`hardgrad.torch.expectation` for estimators that have a formula (hardgrad/formulas.py): tensor
+operations where the logits are. The results at a seed are those of core: the same options, and the
+same numbers up to rounding."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Callable, Optional
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .. import _core
+from .._core import NotFinite, UsageError
+from ..formulas import Formula, factors, jacobians, of_pairs, of_scores, through, weights
+from ..losses import LogitLayout, Takes, check_shared, given_ids, given_seed
+from . import draws
+from .noise import Form, drawn
+from .philox import count
+from .tensors import (
+    DTYPES,
+    check_losses,
+    drawn_seed,
+    leads_to,
+    normal,
+    of_core,
+    once,
+    one_hot,
+)
+
+
+class Tensors:
+    """The operations of `formulas.Operations`."""
+
+    sigmoid = staticmethod(torch.sigmoid)
+    where = staticmethod(torch.where)
+    minimum = staticmethod(torch.minimum)
+    through_sigmoid = staticmethod(torch.ops.aten.sigmoid_backward.default)
+
+    @staticmethod
+    def softmax(x: Tensor) -> Tensor:
+        return torch.softmax(x, -1)
+
+    @staticmethod
+    def highest(x: Tensor) -> Tensor:
+        return x.amax(-1, keepdim=True)
+
+    @staticmethod
+    def through_softmax(slope: Tensor, w: Tensor) -> Tensor:
+        found: Tensor = torch.ops.aten._softmax_backward_data.default(slope, w, -1, w.dtype)
+        return found
+
+
+XP: Any = Tensors()
+
+
+def formula_of(estimator: draws.Given) -> Optional[Formula]:
+    """None: the estimator has none, or there is no such estimator."""
+    spec = _spec(estimator)
+    return None if spec is None else _formula(spec)
+
+
+def _spec(estimator: draws.Given) -> Optional[str]:
+    if isinstance(estimator, str):
+        return estimator
+    if isinstance(estimator, _core.Estimator):
+        return estimator.spec if estimator._registered else None
+    return estimator.spec if isinstance(estimator, draws.Module) else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _formula(spec: str) -> Optional[Formula]:
+    try:
+        found = _core.formula(spec)
+    except UsageError:
+        return None
+    return None if found is None else Formula(**found)
+
+
+def applicable(
+    estimator: draws.Given, logits: Tensor, takes: Takes, bits: bool
+) -> Optional[Formula]:
+    """The formula, if the expectation is computed by it."""
+    spec = _spec(estimator)
+    if spec is None or not draws.plain():
+        return None
+    return formula_for(spec, logits.shape, logits.device.type, takes, bits)
+
+
+@functools.lru_cache(maxsize=1024)
+def formula_for(
+    spec: str, shape: tuple[int, ...], device: str, takes: Takes, bits: bool
+) -> Optional[Formula]:
+    """The formula of a registered estimator for logits of this shape, if it covers them."""
+    formula = _formula(spec)
+    if formula is None or (formula.relaxes and takes == "options"):
+        return None
+    axes, options = len(shape) + bits, 2 if bits else shape[-1] if len(shape) else 0
+    if not 1 <= axes <= 3 or 0 in shape or options < 2 or (formula.pairs and options != 2):
+        return None
+    if device in ("mps", "meta"):  # without double precision, or without numbers
+        return None
+    examples = shape[0] if axes == 3 else 1
+    return formula if examples * formula.samples <= formula.cap else None
+
+
+def expectation(
+    formula: Formula,
+    logits: Tensor,
+    f: Callable[..., Tensor],
+    estimator: draws.Given,
+    takes: Takes,
+    bits: bool,
+    ids: Optional[ArrayLike],
+    generator: Optional[torch.Generator],
+    seed: Optional[int],
+) -> Tensor:
+    """As `hardgrad.torch.expectation`, for the formula of the estimator."""
+    wide = normal(logits)
+    if logits.dtype not in DTYPES:
+        wide = wide.to(of_core(logits.dtype))
+    seed = given_seed(drawn_seed(seed, generator))
+    run = Run(formula, wide.detach(), logits.dtype, takes, bits)
+    run.draw(None if ids is None else given_ids(ids, run.E), seed)
+    if formula.relaxes and not torch.is_inference_mode_enabled():
+        name = estimator if isinstance(estimator, str) else estimator.spec
+        losses = run.relaxed_losses(f, wide, name)
+    else:
+        losses = run.losses(f, run.z)
+    draws.counted(estimator, run.R)
+    result: Tensor = _Mean.apply(run, wide, losses)
+    return result if run.rank == 3 else result[0]
+
+
+class Run:
+    """One run of K rows for each of E examples.
+
+    rank: of the user's logits, with the axis of the options. E, R: examples, rows. two: whether
+    choices are among two options, so that the formulas are those of bits. logits: [E, D, S], [E, D]
+    of two. z: the rows as f gets them, but for their dtype. c: the factors of the rows.
+    """
+
+    def __init__(
+        self, formula: Formula, users: Tensor, dtype: torch.dtype, takes: Takes, bits: bool
+    ):
+        self.formula, self.takes, self.bits, self.dtype = formula, takes, bits, dtype
+        self.shape, self.rank = users.shape, users.dim() + bits
+        if self.rank < 3:
+            users = users.reshape(1, *(1,) * (2 - self.rank), *users.shape)
+        self.users = self.logits = users
+        self.stacked = not bits and users.shape[2] == 2
+        self.two = bits or self.stacked
+        if self.stacked:
+            self.logits = users[..., 1] - users[..., 0]
+        self.E, self.K = len(users), formula.samples
+        self.R = self.E * self.K
+        self.on_cpu = users.device.type == "cpu"
+        self.z: Any = None
+        self.noise: Any = None
+        self.c: Any = None
+        self.ended = False
+
+    def draw(self, ids: Any, seed: int) -> None:
+        formula, law = self.formula, self.formula.law
+        form: Form = "options" if self.takes == "options" else "bits" if self.bits else "one_hot"
+        if law is None:
+            self._check_finite()
+        else:
+            form = form if formula.is_hard else "none"
+            self.z, self.noise = drawn(formula, law, self.users, self.rank, ids, seed, form)
+            if self.noise is not None:
+                self.noise = self.of_rows(self.noise, self.K // 2 if formula.pairs else self.K)
+        if not formula.is_hard:
+            with torch.no_grad():
+                w = weights(XP, formula, self.logits, self.noise, self.two)
+                w = torch.stack([1 - w, w], -1) if self.stacked else w
+            self.z = w if self.K == 1 else w.flatten(0, 1)
+
+    def _check_finite(self) -> None:
+        """Where core draws nothing, so that it checks no logits."""
+        if self.on_cpu and not math.isfinite(self.users.sum().item()):
+            users = LogitLayout(self.users.reshape(self.shape).double().numpy(), self.bits).numbers
+            _core.count_options(users.reshape(self.E, -1, users.shape[-1]), self.rank)
+
+    def of_rows(self, x: Tensor, rows: int) -> Tensor:
+        """[E, rows, ...] of [E rows, ...]; the same if there is one row."""
+        return x if rows == 1 else x.unflatten(0, (self.E, rows))
+
+    def rows(self, z: Tensor) -> Tensor:
+        """z as numbers [E, K, D, S], [E, K, D] of two."""
+        if self.takes == "options":
+            dtype = self.logits.dtype
+            z = z.to(dtype) if self.two else one_hot(z, self.users.shape[2], dtype)
+        elif self.stacked:
+            z = z[..., 1]
+        return self.of_rows(z, self.K)
+
+    def losses(self, f: Callable[..., Tensor], z: Tensor) -> Tensor:
+        """[R] the losses of f, in core's dtype."""
+        if z.dtype != self.dtype and self.takes == "weights":
+            z = z.to(self.dtype)
+        losses = f(z, self.example()) if self.rank == 3 else f(z)
+        check_shared(tuple(getattr(losses, "shape", ())), tuple(z.shape[:2]))
+        losses = check_losses(losses, self.R)
+        if losses.dtype != self.logits.dtype or losses.device != self.logits.device:
+            losses = losses.to(self.logits.device, self.logits.dtype)
+        numbers = losses.detach()
+        if self.on_cpu and not math.isfinite(numbers.sum().item()):
+            for row, loss in enumerate(numbers.tolist()):
+                if not math.isfinite(loss):
+                    raise NotFinite(f"the loss of row {row} is {loss}, not a finite number")
+        if not self.formula.relaxes:
+            self.c = numbers if self.K == 1 else numbers.reshape(self.E, self.K)
+            if not self.formula.pairs:
+                self.c = factors(self.formula, self.c)
+        return losses
+
+    def relaxed_losses(self, f: Callable[..., Tensor], wide: Tensor, name: str) -> Tensor:
+        """The same, differentiable in z."""
+        base = wide if wide.requires_grad else wide.detach().requires_grad_()
+        with torch.enable_grad():
+            z = _Weights.apply(self, base)
+            losses = self.losses(f, z)
+        if not leads_to(losses, z):
+            raise UsageError(
+                f"{name} differentiates the loss in z, but the result of f does not "
+                "depend on z by operations that "
+                "autograd knows"
+            )
+        self.ended = True
+        return losses
+
+    def example(self) -> Tensor:
+        examples = torch.arange(self.E, device="cpu") if self.on_cpu else count(self.users, self.E)
+        if self.K == 1:
+            return examples
+        return examples[:, None].expand(self.E, self.K).reshape(self.R)
+
+    def slope(self, cotangent: Tensor) -> Tensor:
+        """The gradient at the user's logits, for a cotangent [E] of the examples."""
+        c = cotangent * self.c if self.K == 1 else cotangent[:, None] * self.c
+        if self.formula.pairs:
+            found = of_pairs(XP, self.formula, self.logits, self.rows(self.z), self.noise, c)
+        else:
+            found = of_scores(XP, self.logits, self.rows(self.z), c, self.two)
+        return self.at_users(found)
+
+    def through(self, slope: Tensor, z: Tensor) -> Tensor:
+        """The gradient at the user's logits, from that in z."""
+        if not self.ended:
+            raise UsageError(
+                "f differentiated its losses: it returns them, and the estimator differentiates"
+            )
+        parts = jacobians(XP, self.formula, self.logits, self.rows(z), self.noise, self.two)
+        if self.stacked:
+            slope = slope[..., 1] - slope[..., 0]
+        found = through(XP, parts, self.of_rows(slope, self.K), self.two, self.K)
+        if self.on_cpu and not math.isfinite(found.sum().item()):
+            for number in found.flatten().tolist():
+                if not math.isfinite(number):
+                    raise NotFinite(
+                        f"an entry of the gradient at the logits is {number}, not a finite number"
+                    )
+        return self.at_users(found)
+
+    def at_users(self, slope: Tensor) -> Tensor:
+        if self.stacked:
+            slope = torch.stack([-slope, slope], -1)
+        return slope if self.rank == 3 else slope.reshape(self.shape)
+
+
+class _Weights(torch.autograd.Function):
+    """The weights z of a relaxed run: `apply(run, logits)`."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any, **named: Any) -> Any:
+        ctx.run, logits = given
+        z, ctx.run.z = ctx.run.z, None  # kept, it would keep the run until garbage is collected
+        ctx.save_for_backward(logits, z)
+        return z
+
+    @staticmethod
+    @once
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        return None, ctx.run.through(cotangents[0], ctx.saved_tensors[1])
+
+
+class _Mean(torch.autograd.Function):
+    """[E] the mean losses of the examples: `apply(run, logits, losses)`. The gradient at the logits
+    is the estimate's, unless it comes through the weights."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any, **named: Any) -> Any:
+        run, logits, losses = given
+        ctx.run = run
+        ctx.save_for_backward(logits, losses)
+        return losses.clone() if run.K == 1 else losses.reshape(run.E, run.K).mean(1)
+
+    @staticmethod
+    @once
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        run, (cotangent,) = ctx.run, cotangents
+        at_logits = at_losses = None
+        if ctx.needs_input_grad[1] and not run.formula.relaxes:
+            at_logits = run.slope(cotangent)
+        if ctx.needs_input_grad[2]:
+            at_losses = cotangent
+            if run.K > 1:
+                at_losses = (cotangent / run.K)[:, None].expand(run.E, run.K).reshape(run.R)
+        return None, at_logits, at_losses

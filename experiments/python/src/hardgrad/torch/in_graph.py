@@ -1,0 +1,144 @@
+"""`hardgrad.torch.expectation` in a function that torch.compile compiles: the draw is an operator
+of its own, all else ordinary tensor operations, so that the graph does not break (PyTorch 2.4 or
+later; estimators with a formula). The results are those of the same call without compilation."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+import torch
+from torch import Tensor
+
+from .._core import UsageError
+from ..formulas import Formula, factors, jacobians, of_pairs, of_scores
+from ..losses import Columns, Takes, check_shared, given_seed
+from . import draws
+from .by_formula import XP, Run, formula_for
+from .tensors import USERS_DTYPES, check_losses, drawn_seed, of_core
+
+_EMPTY = 0
+
+
+def _formula(
+    spec: str, shape: tuple[int, ...], device: str, takes: Takes, bits: bool
+) -> Optional[Formula]:
+    return formula_for(spec, shape, device, takes, bits)
+
+
+_formula._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as assume_constant_result
+
+
+def _draw(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[int]) -> Any:
+    formula = formula_for(spec, tuple(logits.shape), logits.device.type, takes, bits)
+    assert formula is not None
+    if not draws.plain():
+        raise UsageError(
+            "a compiled function draws plain noise, but this comparison seeks rare options: "
+            "compare the function itself, not compiled"
+        )
+    run = Run(formula, logits, logits.dtype, takes, bits)
+    run.draw(None, given_seed(drawn_seed(seed, None)))
+    draws.counted(spec, run.R)
+    none = logits.new_empty(_EMPTY)
+    return none if run.z is None else run.z, none if run.noise is None else run.noise
+
+
+def _shapes(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[int]) -> Any:
+    formula = _formula(spec, tuple(logits.shape), logits.device.type, takes, bits)
+    assert formula is not None
+    run = Run(formula, logits, logits.dtype, takes, bits)
+    rows = (run.R, *run.users.shape[1:])
+    z = (
+        logits.new_empty(rows[:2], dtype=torch.int64)
+        if takes == "options"
+        else logits.new_empty(rows)
+    )
+    if formula.law not in ("gumbels", "numbered_pairs"):
+        return z, logits.new_empty(_EMPTY)
+    of = run.logits.shape[1:]
+    K = run.K // 2 if formula.pairs else run.K
+    return z, logits.new_empty((run.E, K, *of) if K > 1 else (run.E, *of))
+
+
+if hasattr(torch.library, "custom_op"):
+    _operator: Any = torch.library.custom_op(
+        "hardgrad::draw",
+        _draw,
+        mutates_args=(),
+        schema="(Tensor logits, str spec, str takes, bool bits, SymInt? seed) -> (Tensor, Tensor)",
+        tags=torch.Tag.nondeterministic_seeded,
+    )
+    _operator.register_fake(_shapes)
+else:
+    _operator = None
+
+
+def expectation(
+    logits: Any,
+    f: Callable[..., Tensor],
+    estimator: Any = "rloo[samples=4]",
+    *,
+    takes: Takes = "weights",
+    columns: Columns = "shared",
+    probs: Optional[Tensor] = None,
+    bits: bool = False,
+    subset: Optional[int] = None,
+    behaviour: Optional[Tensor] = None,
+    reference: Optional[Tensor] = None,
+    state: Optional[Tensor] = None,
+    ids: Any = None,
+    generator: Optional[torch.Generator] = None,
+    seed: Optional[int] = None,
+) -> Optional[Tensor]:
+    """As `hardgrad.torch.expectation`; None if the graph must break for it."""
+    given = (probs, subset, behaviour, reference, state, ids, generator)
+    if _operator is None or any(x is not None for x in given) or columns != "shared":
+        return None
+    if not isinstance(logits, Tensor):
+        return None
+    spec = estimator if isinstance(estimator, str) else getattr(estimator, "spec", None)
+    if not isinstance(spec, str) or not getattr(estimator, "_registered", True):
+        return None
+    if logits.dtype not in USERS_DTYPES:
+        return None
+    formula = _formula(spec, tuple(logits.shape), logits.device.type, takes, bits)
+    if formula is None:
+        return None
+    wide = logits.to(of_core(logits.dtype))
+    z, noise = torch.ops.hardgrad.draw(wide.detach(), spec, takes, bits, seed)
+    run = Run(formula, wide, logits.dtype, takes, bits)
+    run.noise = noise if noise.shape != (_EMPTY,) else None
+    finite = torch.where(torch.isinf(run.logits), torch.zeros_like(run.logits), run.logits)
+    if formula.relaxes:
+        parts = jacobians(XP, formula, run.logits.detach(), run.rows(z), run.noise, run.two)
+        carrier: Any = sum(a * _linear(w, finite, run.K, run.two) for a, w in parts)
+        carrier = carrier - carrier.detach()
+        if run.stacked:
+            carrier = torch.stack([-carrier, carrier], -1)
+        z = run.of_rows(z, run.K) + carrier
+        z = z if run.K == 1 else z.flatten(0, 1)
+    if z.dtype != run.dtype and takes == "weights":
+        z = z.to(run.dtype)
+    losses = f(z, run.example()) if run.rank == 3 else f(z)
+    check_shared(tuple(getattr(losses, "shape", ())), tuple(z.shape[:2]))
+    losses = check_losses(losses, run.R).to(wide.device, wide.dtype)
+    of_rows = losses.reshape(run.E, run.K)
+    value = of_rows.mean(1)
+    if not formula.relaxes:
+        c = (losses if run.K == 1 else of_rows).detach()
+        at = run.logits.detach()
+        if formula.pairs:
+            slope = of_pairs(XP, formula, at, run.rows(z), run.noise, c)
+        else:
+            slope = of_scores(XP, at, run.rows(z), factors(formula, c), run.two)
+        surrogate = (slope.detach() * finite).flatten(1).sum(1)
+        value = value + (surrogate - surrogate.detach())
+    return value if run.rank == 3 else value[0]
+
+
+def _linear(w: Tensor, logits: Tensor, rows: int, bits: bool) -> Tensor:
+    """[E, K or 1, D, S] a function of the logits whose derivative is J(w)."""
+    w = w.detach()
+    w = w[:, None] if rows > 1 and w.dim() == logits.dim() else w
+    x = logits[:, None] if rows > 1 else logits
+    return w * (1 - w) * x if bits else w * (x - (w * x).sum(-1, keepdim=True))

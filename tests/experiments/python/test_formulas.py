@@ -1,0 +1,146 @@
+"""Estimates by tensor operations against core's at the same seed: options bit for bit, numbers to rounding; and what declares them."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import hardgrad  # noqa: E402
+import hardgrad.torch  # noqa: E402
+from hardgrad import _core  # noqa: E402
+from hardgrad.torch import by_formula, expectation, noise  # noqa: E402
+from hardgrad.torch.philox import count, uniforms  # noqa: E402
+
+#: With settings other than the defaults, which the problems take as well.
+MORE = [
+    "reinforce[samples=3,baseline=0.7]",
+    "rloo[samples=2]",
+    "policy_gradient[advantage=group_mean,samples=3]",
+    "policy_gradient[advantage=none,bound=clip]",
+    "group_normalised[scale=none,samples=5]",
+    "optimal_baseline[samples=2]",
+    "straight_through[samples=3,temperature=0.7]",
+    "straight_through[samples=2,forward_temperature=1.6]",
+    "gumbel_softmax[samples=2,temperature=1.3]",
+    "st_gumbel[samples=3]",
+    "reinmax[samples=2,temperature=1.4]",
+    "gapped_st[samples=2,temperature=0.6,gap=0.4]",
+    "simple[samples=2]",
+    "disarm[samples=6]",
+    "arm[samples=4]",
+]
+
+
+def declared():
+    """The specs that have a formula: all registered estimators, and those above."""
+    specs = [spec for spec in [*hardgrad.estimators(), *MORE] if by_formula.formula_of(spec)]
+    assert set(MORE) <= set(specs), set(MORE) - set(specs)
+    return specs
+
+
+def by_core(monkeypatch):
+    monkeypatch.setattr(by_formula, "applicable", lambda *given: None)
+
+
+def by_tensors(monkeypatch):
+    """The noise, too, by the tensor operations of other devices."""
+
+    def drawn(formula, law, logits, rank, ids, seed, form):
+        example = count(logits, len(logits)) if ids is None else torch.from_numpy(ids.astype(np.int64))
+        return noise.there(formula, law, logits.detach(), example, seed, form)
+
+    monkeypatch.setattr(by_formula, "drawn", drawn)
+
+
+class Problem:
+    """A random one: shape, dtype, missing options, ids, the cotangent, a loss with parameters."""
+
+    def __init__(self, seed, spec):
+        random = np.random.default_rng(seed)
+        formula = by_formula.formula_of(spec)
+        self.spec, self.seed = spec, int(random.integers(1 << 63))
+        self.dtype = [torch.float32, torch.float64][random.integers(2)]
+        self.bits = bool(random.integers(2))
+        S = 2 if formula.pairs or self.bits else int(random.choice([2, 3, 5, 20]))
+        shape = (int(random.integers(1, 6)), int(random.choice([1, 2, 17, 40])), S)[int(random.integers(3)) :]
+        logits = 2 * random.normal(size=shape)
+        if random.integers(2):
+            holes = random.random(shape) < 0.3
+            holes[..., int(random.integers(S))] = False
+            logits[holes & (not self.bits)] = -np.inf
+        if self.bits:
+            logits = logits[..., 1]
+        if self.bits and random.integers(2) and logits.ndim:
+            logits[random.random(logits.shape) < 0.2] = -np.inf
+        self.logits = torch.tensor(logits, dtype=self.dtype)
+        self.takes = "options" if not formula.relaxes and random.integers(2) else "weights"
+        self.batched = len(shape) == 3
+        self.ids = random.integers(0, 1 << 32, shape[0]) if self.batched and random.integers(2) else None
+        self.cotangent = torch.tensor(random.normal(size=shape[0] if self.batched else ()), dtype=self.dtype)
+        columns = shape[-2] if len(shape) > 1 else 1
+        width = (columns,) if self.takes == "options" or self.bits else (columns, S)
+        self.weight = torch.tensor(random.normal(size=width), dtype=self.dtype)
+
+    def drawn(self):
+        """The rows, the value, the gradients at the logits and at the parameters of the loss."""
+        logits, weight = self.logits.clone().requires_grad_(), self.weight.clone().requires_grad_()
+        seen = []
+
+        def f(z, *example):
+            seen.extend([z.detach(), *example])
+            x = (z.to(self.dtype) * weight).flatten(1).sum(1)
+            return torch.sin(x) + 0.3 * x**2 + sum(0.1 * e for e in example)
+
+        value = expectation(logits, f, self.spec, takes=self.takes, bits=self.bits, ids=self.ids, seed=self.seed)
+        return seen, value, torch.autograd.grad((self.cotangent * value).sum(), (logits, weight))
+
+
+def assert_same(one, other, hard=True):
+    (rows, value, gradients), (their_rows, their_value, theirs) = one, other
+    close = {torch.float32: dict(rtol=3e-4, atol=3e-5), torch.float64: dict(rtol=1e-9, atol=1e-10)}[value.dtype]
+    for mine, core in zip(rows, their_rows):
+        if hard or not mine.is_floating_point():
+            assert torch.equal(mine, core)
+        else:
+            torch.testing.assert_close(mine, core, **close)
+    torch.testing.assert_close(value, their_value, **close)
+    for mine, core in zip(gradients, theirs):
+        size = float(core.abs().max().clamp(min=1))
+        torch.testing.assert_close(mine / size, core / size, **close)
+
+
+@pytest.mark.parametrize("path", ["core draws", "tensors draw"])
+def test_random_problems_have_cores_estimates(monkeypatch, path):
+    specs, compared, names = declared(), 0, set()
+    for seed in range(240):
+        problem = Problem(seed, specs[seed % len(specs)])
+        with monkeypatch.context() as patched:
+            (by_tensors if path == "tensors draw" else lambda patched: None)(patched)
+            assert by_formula.applicable(problem.spec, problem.logits, problem.takes, problem.bits), problem.spec
+            mine = problem.drawn()
+        with monkeypatch.context() as patched:
+            by_core(patched)
+            theirs = problem.drawn()
+        formula = by_formula.formula_of(problem.spec)
+        try:
+            assert_same(mine, theirs, formula.is_hard)
+        except AssertionError as error:
+            raise AssertionError(f"problem {seed}, {problem.spec}, {tuple(problem.logits.shape)}") from error
+        names.add(problem.spec.split("[")[0])
+        compared += 1
+    assert compared == 240 and len(names) >= 14, names
+
+
+def test_uniform_numbers_bit_for_bit():
+    ids, seeds = np.array([0, 1, 77, 2**32 - 1]), [0, 1, 2**63 + 5, 2**64 - 1]
+    compared = 0
+    for seed in seeds:
+        for index in (0, 1, 19):
+            core = torch.from_numpy(_core.uniforms(seed, ids, 5, 37, index))
+            of = torch.from_numpy(ids.astype(np.int64)).reshape(-1, 1, 1)
+            mine = uniforms(
+                _core.noise_key(seed), of, count(of, 5).reshape(1, -1, 1), torch.tensor(index), count(of, 37).reshape(1, 1, -1)
+            )
+            assert torch.equal(mine, core)
+            compared += mine.numel()
+    assert compared == 4 * 3 * 4 * 5 * 37
