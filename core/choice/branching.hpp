@@ -9,8 +9,8 @@
 
 namespace hardgrad {
 
-/// NotExact, before they are made, if `rows` rows, each of which changes one of its `columns` choices, are more than `cap`, or have
-/// more choices than 100 `cap` in all: their number grows with the columns, so that memory grows with the square.
+/// For rows that each change one of their `columns` choices, before they are made: NotExact if they are more than `cap`, or have
+/// more choices than 100 `cap` in all. Their number grows with the columns, so that memory grows with the square.
 void require_changes(double rows, int columns, double cap);
 
 /// Every sample has its own row and one branch for each choice and each option not taken there. A branch makes the same later

@@ -1,5 +1,6 @@
-"""`sample` inside `torch.compile`: an operator of PyTorch, of which the compiler sees only shapes,
-so that the graph does not break. Its backward pass makes the draw again, with the same seed."""
+"""`sample` inside `torch.compile`: an operator of PyTorch, whose shapes are all that the compiler
+sees, so that the graph does not break. Its backward pass makes the draw again, with the same
+seed."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Estimator(draws.Module):
         whatever the weight of the estimate in your loss. Needs sites. Where torch.distributed is
         initialised, a call that learns then takes the mean of the averages of all processes, which
         wait for each other and make the same calls: with DistributedDataParallel, equal parts of a
-        batch, and ids and a seed, all processes learn what one with the whole batch does.
+        batch, and ids and a seed, all processes learn as a single one with the whole batch does.
     process_group: the processes whose averages are reduced; None: all; False: none, each has its
         own.
     dtype: of its parameters; by default that of the first logits, with sites PyTorch's.

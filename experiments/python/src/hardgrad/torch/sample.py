@@ -269,8 +269,8 @@ def _why_a_loss_named(spec: str, columns: int, options: int, picks: int) -> str:
 def _why_a_loss(estimator: _core.Estimator, columns: int, options: int, picks: int) -> str:
     """Why the estimator needs the losses of its choices; empty if it does not. Seen from a draw at
     equal logits, whose loss is constant: an estimator that needs it learns, takes more than one
-    row, or has a gradient other than 0. Also empty if it does not support the choices; the draw
-    itself says so."""
+    row, or has a gradient other than 0. Also empty if it does not support the choices, which
+    the draw itself refuses."""
     loss, logits = _NoLoss(), np.zeros((1, columns, options))
     none = (None, None, None)
     try:
