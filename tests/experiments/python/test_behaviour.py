@@ -461,6 +461,7 @@ def test_jax_draws_the_same():
     jax = pytest.importorskip("jax")
     import hardgrad.jax
 
+    before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     try:
         weight = jax.numpy.asarray(-REWARDS)
@@ -479,4 +480,4 @@ def test_jax_draws_the_same():
         with pytest.raises(hardgrad.UsageError, match="reference has shape"):
             hardgrad.jax.expectation(weight, lambda z: z.sum((1, 2)), "rloo", seed=1, reference=weight[0])
     finally:
-        jax.config.update("jax_enable_x64", False)
+        jax.config.update("jax_enable_x64", before)
