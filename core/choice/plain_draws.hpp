@@ -31,8 +31,8 @@ struct DrawnRows {
   };
   Form form;
   std::size_t columns, width;  ///< D, S
-  std::int64_t* option;
-  T* weights;
+  std::int64_t* option = nullptr;
+  T* weights = nullptr;
   std::span<const int> order = {};  ///< [E D, S] the caller's option for each of the question's; empty: the same
 
   /// Row r, of this example: option [D].

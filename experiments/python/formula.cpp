@@ -158,7 +158,7 @@ LinearScore fitted(const Asked& asked, const std::vector<double>& f) {
 
 /// One question of D columns, as OwnLoss has it.
 Structure structure_of_question(int columns, int options) {
-  return structure_of({{"choice", options, columns, 1, 1, static_cast<int>(DependenceScope::own_costs), 0}}, false);
+  return structure_of({{"choice", options, columns, 1, 1, static_cast<int>(DependenceScope::own_costs), 0}}, {});
 }
 
 pybind11::object formula(const std::string& text) {
@@ -178,7 +178,7 @@ pybind11::object formula(const std::string& text) {
     result["kind"] = name_of(found, closed_forms);
     for (const char* name : {"temperature", "forward_temperature", "gap"})
       if (settings.values().contains(name)) result[name] = settings.real(name);
-    return std::move(result);
+    return result;
   }
   const auto linear = linear_score(spec);
   if (!linear) return py::none();
@@ -186,7 +186,7 @@ pybind11::object formula(const std::string& text) {
   result["own"] = linear->own;
   result["others"] = linear->others;
   result["offset"] = linear->offset;
-  return std::move(result);
+  return result;
 }
 
 }  // namespace
