@@ -16,7 +16,7 @@ enum class PolicyRole { behaviour, reference };
 
 /// The logits [R D, S] of another policy for the choices of `of`, 0 for missing options; empty if there is none. UsageError for
 /// the first invalid logit, at its place in an array of `rank` axes: of a behaviour policy -inf marks options that it never
-/// draws; what the reference policy never does has an infinite divergence.
+/// draws; an option that the reference policy never takes has an infinite divergence.
 template <class T>
 std::vector<T> policy_logits(PolicyRole role, const std::optional<Numbers<T>>& given, const GivenLogits<T>& of, int rank);
 

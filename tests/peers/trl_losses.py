@@ -113,9 +113,7 @@ def sapo():
 
 CASES = {
     "preset=bnpo": of_trl(loss_type="bnpo"),
-    "preset=luspo": of_trl(
-        loss_type="luspo", importance_sampling_level="sequence", epsilon_low=2e-3, epsilon_high=2.5e-3
-    ),
+    "preset=luspo": of_trl(loss_type="luspo", importance_sampling_level="sequence", epsilon_low=2e-3, epsilon_high=2.5e-3),
     "preset=sapo": sapo(),
     "preset=vespo,aggregation=tokens": vespo(),
     "preset=grpo,beta=0.3": loss_of_trl(GRPO._compute_loss, trainer(beta=0.3), rewards(scaled)),

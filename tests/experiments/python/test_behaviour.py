@@ -236,7 +236,9 @@ def test_expectation_draws_what_gradient_draws(spec):
     by_hand = np.zeros((3, 3))
     np.add.at(by_hand, tuple(run.options.T), cotangent.numpy()[run.example] * run.share)
     np.testing.assert_allclose(weight.grad, by_hand, atol=1e-14)
-    assert np.isfinite(old.numpy()[run.example[:, None], [[0, 1]], run.options]).all()  # only what the behaviour policy draws
+    assert np.isfinite(
+        old.numpy()[run.example[:, None], [[0, 1]], run.options]
+    ).all()  # only options that the behaviour policy draws
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])

@@ -1,5 +1,5 @@
-"""Behaviour and reference policies in an episode: a network that writes words draws, number for number, what the program's writer
-draws at the same parameters, and each of its gradients is that of the published loss in PyTorch."""
+"""Behaviour and reference policies in an episode: a network that writes words draws the same numbers as the program's writer
+at the same parameters, and each of its gradients is that of the published loss in PyTorch."""
 
 import numpy as np
 import pytest

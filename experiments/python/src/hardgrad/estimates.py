@@ -107,7 +107,7 @@ class Moments:
     effective_ratio_share, largest_ratio: with a behaviour policy, of the ratios R of the policy's
         probability to its: (E R)^2 / E R^2, the effective sample size over the number of samples,
         and the largest R. NaN without one.
-    reached: the policy's probability of what the behaviour policy can draw, which is E R; below 1
+    reached: the policy's probability of the options that the behaviour policy can draw: E R; below 1
         the mean lacks the rest.
     """
 
@@ -181,8 +181,8 @@ def moments(
         outcomes.
     cap: most visited outcomes (and terms of the exact gradient); NotExact if there are more.
     seed: for the initial values of the estimator's own parameters, if it has any.
-    behaviour: in the shape of the logits, those of the policy that draws: an older one, or what a
-        sampler makes of the policy (`tempered`, `top_k`, `top_p`). `policy_gradient` corrects for
+    behaviour: in the shape of the logits, those of the policy that draws: an older one, or its own
+        as a sampler changes it (`tempered`, `top_k`, `top_p`). `policy_gradient` corrects for
         it by ratios; others that draw raise UsageError. -inf marks options that it never draws;
         where the policy may choose them, `bias` is that of the truncation.
     reference: in the same shape, those of a policy to stay near, for `target=near_reference` and

@@ -95,8 +95,8 @@ def check_shape(found: Any, wanted: Any, what: str) -> None:
 
 
 def reached(logits: Floats, behaviour: Optional[Floats]) -> float:
-    """The probability, under the policy with logits [D, S], of what the behaviour policy can
-    draw."""
+    """The probability, under the policy with logits [D, S], of the options that the
+    behaviour policy can draw."""
     if behaviour is None:
         return 1.0
     law = np.exp(logits - logits.max(axis=-1, keepdims=True))

@@ -94,7 +94,7 @@ def expectation(
         weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
         which estimators can, in "needs" and "supports".
     behaviour: logits, in the shape of the given ones, of the policy that draws: an older one, or
-        what a sampler makes of the policy (`tempered`, `top_k`, `top_p`). `policy_gradient`
+        its own as a sampler changes it (`tempered`, `top_k`, `top_p`). `policy_gradient`
         corrects for it by ratios. Others that draw raise UsageError; those that enumerate need no
         draws. -inf marks options that it never draws. No ratio makes up for those that the policy
         may choose: the estimate lacks them, a bias that `hardgrad.moments` gives exactly.

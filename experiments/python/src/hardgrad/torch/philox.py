@@ -11,7 +11,7 @@ from torch import Tensor
 _LOW = 0xFFFFFFFF
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _STEPS = 0x9E3779B9, 0xBB67AE85  # of the two halves of the key, from round to round
-_OF_COLUMN = 0x9E3779B97F4A7C15 - (1 << 64)  # what a column adds to the key
+_OF_COLUMN = 0x9E3779B97F4A7C15 - (1 << 64)  # added to the key by each column
 
 
 def count(like: Tensor, n: int) -> Tensor:
