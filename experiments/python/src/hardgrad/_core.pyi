@@ -111,7 +111,6 @@ class DrawnFloat:
 class DrawnDouble(DrawnFloat):
     """The same in double precision."""
 
-<<<<<<< HEAD
 class Ratios:
     """Ratios R of samples that a behaviour policy draws (experiments/measurement/paths.hpp)."""
     def __init__(self) -> None: ...
@@ -122,7 +121,7 @@ class Ratios:
     @property
     def largest(self) -> float:
         """NaN if there are none."""
-=======
+
 def formula(spec: str) -> Optional[dict[str, Any]]:
     """The arguments of `formulas.Formula`; None if the estimator has none. UsageError if there
     is none of this name, or its settings are wrong."""
@@ -157,7 +156,6 @@ def uniforms(
     seed: int, ids: NDArray[Any], samples: int, columns: int, index: int
 ) -> NDArray[np.float64]:
     """[E, K, D] the uniform numbers at an index of the noise."""
->>>>>>> a01b73aaf338fcd74ae8d61fb000e4e0b3d8441b
 
 class Mixture:
     """The noise of a step's draws, which seeks rare options. index: the replicate's place among

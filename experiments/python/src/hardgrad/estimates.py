@@ -107,8 +107,8 @@ class Moments:
     effective_ratio_share, largest_ratio: with a behaviour policy, of the ratios R of the policy's
         probability to its: (E R)^2 / E R^2, the effective sample size over the number of samples,
         and the largest R. NaN without one.
-    reached: the policy's probability of the options that the behaviour policy can draw: E R; below 1
-        the mean lacks the rest.
+    reached: the policy's probability of the options that the behaviour policy can draw: E R; the
+        mean lacks the rest.
     """
 
     estimator: str

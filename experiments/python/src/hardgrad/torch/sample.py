@@ -275,7 +275,7 @@ def _why_a_loss(estimator: _core.Estimator, columns: int, options: int, picks: i
     none = (None, None, None)
     try:
         slope, _ = _core.draw_double(
-            estimator, logits, 3, picks, *none, loss, True, 0, False, False, False, None
+            estimator, logits, 3, picks, *none, loss, True, 0, False, False, False, *none
         )
     except UsageError:
         return ""
