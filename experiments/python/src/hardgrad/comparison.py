@@ -354,7 +354,7 @@ def table(of: Comparison) -> str:
             ]
         )
         notes += [f"{one.estimator}: {note}." for note in one.notes]
-    text = _aligned(lines) + _by_group(of, known)
+    text = aligned(lines) + _by_group(of, known)
     text += [""] + [
         wrapped
         for note in [_caption(of, cost), *of.notes, *notes]
@@ -457,10 +457,10 @@ def _by_group(of: Comparison, known: bool) -> list[str]:
                 ),
             ]
         )
-    return ["", *_aligned(lines)]
+    return ["", *aligned(lines)]
 
 
-def _aligned(lines: list[list[str]]) -> list[str]:
+def aligned(lines: list[list[str]]) -> list[str]:
     widths = [
         max(len(line[column]) for line in lines if column < len(line))
         for column in range(len(lines[0]))

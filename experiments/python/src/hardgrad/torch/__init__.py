@@ -4,7 +4,8 @@
     loss.backward()
 
 Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of
-your own, and `Monitor` does so along its training. `test` judges an estimator written in PyTorch.
+your own, and `Monitor` does so along its training. `test` judges an estimator written in PyTorch,
+`policy_loss` a trainer's loss of sampled sequences.
 The logits get the estimator's gradient, and parameters inside f their path gradient, both by
 PyTorch's `backward`. Tensors may be on any device. Draws are made on the CPU: in double precision
 for float64, else in single.
@@ -15,6 +16,7 @@ from .compare import Monitor, compare
 from .episode import Choice, Episode, Run, episode
 from .estimator import Estimator, Site
 from .expectation import expectation
+from .policy_loss import JudgedLoss, Sequences, assert_unbiased, policy_loss
 from .test import test
 
 __all__ = [
@@ -22,12 +24,16 @@ __all__ = [
     "Comparison",
     "Episode",
     "Estimator",
+    "JudgedLoss",
     "Measured",
     "Monitor",
     "Run",
+    "Sequences",
     "Site",
+    "assert_unbiased",
     "compare",
     "episode",
     "expectation",
+    "policy_loss",
     "test",
 ]
