@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Literal, Mapping, Optional
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .sequences import Sequences
 __all__ = ["JudgedLoss", "Sequences", "assert_unbiased", "policy_loss"]
 
 Loss = Callable[..., Any]
+Accumulation = Literal["auto", "mean", "sum"]
 _EXACTLY = 1e-6  #: of the mean: a field that leaves less is followed
 _SPLIT = 2000  #: groups that are split, the most probable ones
 
@@ -37,6 +38,7 @@ def policy_loss(
     words: int = 2,
     longest: int = 4,
     ends: bool = True,
+    accumulation: Accumulation = "auto",
     samples: Optional[int] = None,
     seed: int = 0,
 ) -> JudgedLoss:
@@ -66,6 +68,9 @@ def policy_loss(
         whose arguments are found as the loss's, e.g. of rewards [B], to [B] or [B, T].
     beta: the target is the gradient of E[-reward] + beta KL(policy || reference).
     arguments: further arguments of the loss by name, e.g. {"config": config}.
+    accumulation: how the gradients of micro-batches are joined: by their "mean", or their "sum", or
+        "auto": the sum if the loss takes a count of the whole batch (num_items_in_batch,
+        global_batch_size), else the mean.
     samples: draw so many groups if there are more than 60,000; figures are then estimates.
 
     Every group of sequences is visited once, with its probability. 31 sequences have 496 groups of
@@ -74,6 +79,8 @@ def policy_loss(
     groups, the loss fails or returns no number; NotFinite: a gradient is not finite.
     """
     begin = time.monotonic()
+    if accumulation not in ("auto", "mean", "sum"):
+        raise UsageError(f'accumulation is "auto", "mean" or "sum", got {accumulation!r}')
     if group < 1:
         raise UsageError(f"group is at least 1, got {group}")
     if samples is not None and samples < 2:
@@ -109,7 +116,7 @@ def policy_loss(
     length = float(np.linalg.norm(mean))
     factor = float(mean @ target) / size**2
     by_length, rest = _by_length(of, mean)
-    in_parts, why = _in_parts(losses, groups, probability, given, gradients)
+    in_parts, why = _in_parts(losses, groups, probability, given, gradients, accumulation)
     name = name_of(loss)
     return JudgedLoss(
         name=name,
@@ -179,7 +186,8 @@ def _followed(
         return None
     family = Family(of, groups, probability, given)
     best: Optional[Follows] = None
-    for terms in candidates(losses.advantages_name, of.behaviour is not None):
+    others = losses.advantages_name == "none" or "rewards" in losses.arguments.needs
+    for terms in candidates(losses.advantages_name, others, of.behaviour is not None):
         if not family.has(terms):
             continue
         field = family.mean(terms)
@@ -212,7 +220,8 @@ def _by_length(of: Sequences, mean: Floats) -> tuple[dict[int, float], float]:
         1,
     )
     weights = np.linalg.lstsq(parts, mean, rcond=None)[0]
-    rest = float(np.linalg.norm(mean - parts @ weights) / max(np.linalg.norm(mean), 1e-300))
+    size = float(np.linalg.norm(mean))
+    rest = float(np.linalg.norm(mean - parts @ weights)) / size if size > 0 else 0.0
     return {n: float(a) for n, a in zip(lengths, weights)}, rest
 
 
@@ -232,10 +241,14 @@ def _by_position(of: Sequences, mean: Floats, target: Floats) -> dict[int, tuple
 
 
 def _in_parts(
-    losses: Losses, groups: Ints, probability: Floats, given: Optional[Floats], gradients: Floats
+    losses: Losses,
+    groups: Ints,
+    probability: Floats,
+    given: Optional[Floats],
+    gradients: Floats,
+    accumulation: Accumulation,
 ) -> tuple[float, list[str]]:
-    """The root mean square of the change if a group is split, as gradients are accumulated: the
-    mean of the parts, or their sum if the loss knows the whole batch's counts."""
+    """The root mean square of the change if a group is split, and remarks."""
     samples = groups.shape[1]
     if samples == 1:
         return math.nan, []
@@ -259,10 +272,19 @@ def _in_parts(
         said = " ".join(str(error).split())
         return math.nan, [f"It does not take a part of a group ({type(error).__name__}: {said})."]
     split = losses.of.at_logits(slopes, part).reshape(len(most), parts, -1)
-    joined = split.sum(1) if losses.arguments.whole else split.mean(1)
-    weight = probability[most]
-    change = float(weight @ ((joined - gradients[most]) ** 2).sum(1))
-    return math.sqrt(change / float(weight @ (gradients[most] ** 2).sum(1))), []
+    summed = accumulation == "sum" or accumulation == "auto" and losses.arguments.whole
+    joined = split.sum(1) if summed else split.mean(1)
+    weight, one = probability[most], gradients[most]
+    change = float(weight @ ((joined - one) ** 2).sum(1))
+    size = float(weight @ (one**2).sum(1))
+    factor = float(weight @ (joined * one).sum(1)) / size
+    rest = float(weight @ ((joined - factor * one) ** 2).sum(1))
+    notes = []
+    if rest < 1e-18 * size and abs(factor - 1) > 1e-9:
+        notes.append(
+            f"In {parts} micro-batches its gradient is {factor:.3g} times that of the batch."
+        )
+    return math.sqrt(change / size), notes
 
 
 def _notes(

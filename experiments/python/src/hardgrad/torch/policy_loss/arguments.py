@@ -15,8 +15,8 @@ from ..._core import UsageError
 #: Ours, and the names of each argument in trl, verl, OpenRLHF, open-instruct and textbooks.
 NAMES = {
     "logprobs": "log_probs log_prob logps logp per_token_logps new_logprobs new_log_probs "
-    "new_logps current_logprobs curr_logprobs policy_logprobs policy_log_probs action_log_probs pi_logprobs "
-    "token_logprobs log_pi log_p",
+    "new_logps current_logprobs curr_logprobs policy_logprobs policy_log_probs action_log_probs "
+    "pi_logprobs token_logprobs log_pi log_p",
     "old_logprobs": "old_log_probs old_log_prob old_logps old_logp old_per_token_logps "
     "old_action_log_probs logprobs_old behavior_logprobs behaviour_logprobs behavior_log_probs "
     "rollout_log_probs rollout_log_prob rollout_logprobs sampling_logprobs "
@@ -117,7 +117,7 @@ class Arguments:
         self.function, self.what, self.form = function, what, Form()
         self._positional: list[str] = []
         self._named: dict[str, str] = {}
-        self._optional: set[str] = set()  # have a default
+        self._optional: set[str] = set()  # may be left out
         self._fixed = dict(fixed)
         # a module's own __call__ takes anything
         read = function.forward if isinstance(function, torch.nn.Module) else function
@@ -156,7 +156,7 @@ class Arguments:
                 f"{', '.join(NAMES)} (or a trainer's name of these)"
             )
         if not self.needs:  # *args, or nothing is known of it
-            self._positional = list(_IN_ORDER)
+            self._positional, self._optional = list(_IN_ORDER), {_IN_ORDER[-1]}
 
     @property
     def needs(self) -> set[str]:
@@ -166,7 +166,7 @@ class Arguments:
     @property
     def required(self) -> set[str]:
         """Those of them without a default."""
-        return self.needs - {self._named[name] for name in self._optional}
+        return self.needs - {self._named.get(name, name) for name in self._optional}
 
     @property
     def whole(self) -> bool:
@@ -180,4 +180,7 @@ class Arguments:
             for name, ours in self._named.items()
             if not (value[ours] is None and name in self._optional)
         }
-        return self.function(*(value[ours] for ours in self._positional), **named, **self._fixed)
+        inputs = [value[ours] for ours in self._positional]
+        if inputs and inputs[-1] is None and self._positional[-1] in self._optional:
+            inputs.pop()
+        return self.function(*inputs, **named, **self._fixed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Callable, Mapping, Optional, Union
 
 import numpy as np
@@ -189,20 +190,13 @@ class Losses:
         )
 
     def _find_form(self) -> None:
-        """The form of masks and advantages that the loss takes: tried on a group with another
-        number of columns than rows."""
+        """The form of masks and advantages that the loss takes."""
         rows = torch.from_numpy(self._probes()[0])
         given = self.advantages(rows[None].numpy())
         advantage = None if given is None else torch.from_numpy(given[0])
         batch = self._batch(rows, self._p, self._q, advantage)
-        if self.samples == self.of.longest:
-            wide = lambda x: torch.nn.functional.pad(x, (0, 1))  # noqa: E731
-            batch.logprobs, batch.old_logprobs, batch.mask = (
-                wide(x) for x in (batch.logprobs, batch.old_logprobs, batch.mask)
-            )
-            batch.ref_logprobs = None if batch.ref_logprobs is None else wide(batch.ref_logprobs)
-            if advantage is not None and advantage.dim() == 2:
-                batch.advantages = wide(advantage)
+        while batch.mask.shape[1] in (1, self.samples):  # which would be taken for another axis
+            batch = _wider(batch)
         failure: Optional[Exception] = None
         for form in FORMS if self.samples > 1 else [*FORMS[1::3], *FORMS]:
             self.arguments.form = form
@@ -290,3 +284,17 @@ class Losses:
             return torch.allclose(self._mapped(*some), self._looped(*some), rtol=1e-9, atol=1e-12)
         except Exception:  # e.g. it reads numbers with item()
             return False
+
+
+def _wider(of: Batch) -> Batch:
+    """With a column more, after the ends of all sequences."""
+    names = ("logprobs", "old_logprobs", "ref_logprobs", "mask", "advantages")
+    given = {name: getattr(of, name) for name in names}
+    return replace(
+        of,
+        **{
+            name: torch.cat([x, torch.zeros_like(x[:, :1])], 1)
+            for name, x in given.items()
+            if x is not None and x.dim() == 2
+        },
+    )

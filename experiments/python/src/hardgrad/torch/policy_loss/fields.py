@@ -3,7 +3,7 @@ factors by which they are multiplied."""
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, NamedTuple, Optional
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 import numpy as np
 
@@ -67,6 +67,15 @@ _BOUNDS = {
     "sapo": ", by SAPO's gate",
     "sapo_without_ratio": ", by SAPO's gate without its ratio",
 }
+#: Limits in trainers that are no preset's.
+_COMMON = (
+    ("clip", 0.8, 1.2),
+    ("clip", 0.8, 1.28),
+    ("truncate", 0.8, 1.2),
+    ("truncate", 0.0, 2.0),
+    ("truncate", 0.0, 5.0),
+    ("mask", 0.0, 2.0),
+)
 
 
 class Terms(NamedTuple):
@@ -93,51 +102,45 @@ class Terms(NamedTuple):
         )
 
     @property
-    def words(self) -> str:
+    def words(self) -> dict[str, str]:
         bound = _BOUNDS[self.bound].format(low=self.low, high=self.high)
-        ratio = f"{_RATIOS[self.ratio]}{bound}"
-        advantage = ADVANTAGES.get(self.advantage, "the given advantages")
-        return f"{advantage}; {ratio}; {_AGGREGATIONS[self.aggregation]}"
+        return {
+            "advantage": ADVANTAGES.get(self.advantage, "those of the function"),
+            "ratio": f"{_RATIOS[self.ratio]}{bound}",
+            "aggregation": _AGGREGATIONS[self.aggregation],
+        }
 
 
-def _published() -> Iterator[tuple[str, Terms]]:
+def _published() -> Iterator[Terms]:
     """The presets of core's policy_gradient that this family has."""
     for preset in describe("policy_gradient")["presets"]:
         given = dict(part.split("=") for part in preset["settings"].split(","))
-        limits = {name: float(given[name]) for name in ("low", "high") if name in given}
-        known = {
-            name: given[name]
-            for name in ("advantage", "ratio", "bound", "aggregation")
-            if name in given
-        }
-        terms = Terms(**{"ratio": "sequence", **known}, **limits)
-        if terms.advantage in ADVANTAGES:
-            yield preset["name"], terms
+        if given["advantage"] in ADVANTAGES:
+            settings: dict[str, Any] = {
+                name: float(given[name]) if name in ("low", "high") else given[name]
+                for name in Terms._fields
+                if name in given
+            }
+            yield Terms(**(dict[str, Any](ratio="sequence") | settings))
 
 
-def candidates(given: str, off_policy: bool) -> list[Terms]:
-    """Simple ones first. given: the advantages that the loss gets."""
-    order = [given, *(name for name in ADVANTAGES if name != given)]
-    published = [terms for _, terms in _published()]
-    bounds = (
-        {(ratio, "none", 0.8, 1.2) for ratio in _RATIOS}
-        | {(of.ratio, of.bound, of.low, of.high) for of in published}
-        | {
-            ("sequence", "truncate", 0.0, 2.0),
-            ("token", "sapo", 0.0, 0.0),
-            ("token", "sapo_without_ratio", 0.0, 0.0),
+def candidates(given: str, others: bool, off_policy: bool) -> Iterator[Terms]:
+    """Simple ones first. given: the advantages that the loss gets; others: whether it may make
+    other ones."""
+    ratios, plain = list(_RATIOS), Terms("")
+    bounds: set[tuple[str, str, float, float]] = {("none", "none", plain.low, plain.high)}
+    if off_policy:
+        bounds |= {(ratio, "none", plain.low, plain.high) for ratio in ratios}
+        bounds |= {
+            (ratio, *bound) for ratio in ("token", "sequence", "geometric") for bound in _COMMON
         }
-    )
-    ratios = list(_RATIOS)
+        bounds |= {(of.ratio, of.bound, of.low, of.high) for of in _published()}
+        bounds |= {("token", bound, 0.0, 0.0) for bound in ("sapo", "sapo_without_ratio")}
     ordered = sorted(bounds, key=lambda of: (of[1] != "none", ratios.index(of[0]), of))
-    if not off_policy:
-        ordered = [("none", "none", 0.8, 1.2)]
-    return [
-        Terms(advantage, *bound, aggregation)
-        for advantage in order
-        for bound in ordered
-        for aggregation in _AGGREGATIONS
-    ]
+    for advantage in (given, *(name for name in ADVANTAGES if others and name != given)):
+        for bound in ordered:
+            for aggregation in _AGGREGATIONS:
+                yield Terms(advantage, *bound, aggregation)
 
 
 class Family:
@@ -208,7 +211,7 @@ class Family:
 #: Slopes in log p of divergences of a token, as terms of a loss, from m = log p - log r and the
 #: token's ratio: those of core's policy_gradient, where their sources are.
 DIVERGENCES: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "k3,where=loss": lambda m, w: 1 - np.exp(-m),
+    "k3,where=loss": lambda m, w: -np.expm1(-m),
     "k2,where=loss": lambda m, w: m,
     "k1,where=loss": lambda m, w: np.ones_like(m),
     "k3,where=weighted": lambda m, w: w * m,

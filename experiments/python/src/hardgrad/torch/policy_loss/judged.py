@@ -121,7 +121,9 @@ class JudgedLoss:
     def __str__(self) -> str:
         lines = [f"{self.name}: {self._setting()}", "", *aligned(_rows(self)), ""]
         for note in [self.verdict, *self.notes]:
-            lines += textwrap.wrap(note, _WIDTH, subsequent_indent="  ")
+            lines += textwrap.wrap(
+                note, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -194,7 +196,9 @@ def _rows(of: JudgedLoss) -> list[list[str]]:
         ["changed by micro-batches", "-" if math.isnan(of.in_parts) else _percent(of.in_parts)],
     ]
     if of.follows is not None:
-        rows.append(["nearest known field", of.follows.terms.words])
+        rows += [
+            [f"nearest field: {what}", words] for what, words in of.follows.terms.words.items()
+        ]
     if of.sequences.reference is not None:
         rows.insert(4, ["coefficient of the divergence", _number(of.beta_found)])
     return rows

@@ -75,7 +75,7 @@ class Sequences:
         drift, reference: the logits of the policy that draws, and of the reference, differ from the
             policy's by this times standard normal numbers; 0: they are the policy's, and there is
             no reference.
-        success: rewards are 1 for sequences of about this probability, else 0.
+        success: rewards are 1 for sequences of about this probability together, else 0.
         """
         _check_size(words, longest, ends)
         generator = np.random.default_rng(seed)
@@ -85,11 +85,10 @@ class Sequences:
         if success is not None:
             if not 0 < success < 1:
                 raise UsageError(f"success is a probability between 0 and 1, got {success}")
-            order = np.argsort(rewards)
-            p = np.exp(Sequences(logits, None, None, rewards, words, longest, ends).log_p.sum(1))
-            off = np.abs(np.cumsum(p[order])[:-1] - success)
-            rewards = np.zeros_like(rewards)
-            rewards[order[: int(off.argmin()) + 1]] = 1.0
+            p = Sequences(logits, None, None, rewards, words, longest, ends).p
+            tries = [_picked(p, success, generator.permutation(len(p))) for _ in range(64)]
+            off = [abs(float(p @ picked) - success) for picked in tries]
+            rewards = tries[int(np.argmin(off))]
         return Sequences(
             logits,
             logits + drift * older if drift else None,
@@ -170,7 +169,7 @@ class Sequences:
         """
         state, token, mask = self._tokens
         rows, options = len(slopes), self.logits.shape[1]
-        at = slice(None) if sequence is None else sequence
+        at = np.arange(len(state))[None] if sequence is None else sequence
         slope = slopes * mask[at]
         place = np.broadcast_to(state[at] * options + token[at], slope.shape)
         place = place + np.arange(rows)[:, None, None] * self.logits.size
@@ -214,6 +213,16 @@ class Sequences:
         law = self.q / self.q.sum()
         group: Ints = generator.choice(len(law), (count, size), p=law).astype(np.int64)
         return group, np.full(count, 1 / count)
+
+
+def _picked(p: Floats, success: float, order: Ints) -> Floats:
+    """1 for sequences of at most this probability together, at least one; else 0."""
+    picked = np.zeros(len(p))
+    picked[p.argmin()] = 1.0
+    for s in order:
+        if not picked[s]:
+            picked[s] = float(p @ picked + p[s] <= success)
+    return picked
 
 
 def _check_size(words: int, longest: int, ends: bool) -> None:
