@@ -168,9 +168,9 @@ def assert_unbiased(
     """
     of = policy_loss(loss, sequences, **options)
     if not of.unbiased(tolerance, up_to_factor):
-        raise AssertionError(f"{of.verdict}\n\n{of}")
+        raise AssertionError(of.failure(of.verdict))
     if in_parts and not of.in_parts <= tolerance:
-        raise AssertionError(f"Its micro-batches give another gradient.\n\n{of}")
+        raise AssertionError(of.failure("Its micro-batches give another gradient."))
 
 
 def _followed(

@@ -119,12 +119,27 @@ class JudgedLoss:
         return _verdict(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {self._setting()}", "", *aligned(_rows(self)), ""]
-        for note in [self.verdict, *self.notes]:
-            lines += textwrap.wrap(
-                note, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        return "\n".join([*self._table(), "", *self._sentences()])
+
+    def failure(self, words: str) -> str:
+        """The text of a failed assertion: these words, then the table."""
+        return "\n".join([words, *self.notes, "", *self._table()])
+
+    def _table(self) -> list[str]:
+        return [f"{self.name}: {self._setting()}", "", *aligned(_rows(self))]
+
+    def _sentences(self) -> list[str]:
+        return [
+            line
+            for words in (self.verdict, *self.notes)
+            for line in textwrap.wrap(
+                words,
+                _WIDTH,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
             )
-        return "\n".join(lines)
+        ]
 
     __repr__ = __str__
 
@@ -139,7 +154,7 @@ class JudgedLoss:
         what = f"{self.groups:,} groups drawn" if self.drawn else f"all {self.groups:,} groups"
         return (
             f"{what} of {self.samples} of {len(of.rewards)} sequences, "
-            f"{'on' if of.behaviour is None else 'off'} policy, {self.seconds:.1f} s"
+            f"{'on' if of.behaviour is None else 'off'} policy"
         )
 
     def to_xarray(self) -> xarray.Dataset:
@@ -236,9 +251,6 @@ def _followed(of: JudgedLoss, follows: Follows) -> str:
     what = ("" if times == "1" else f"{times} times ") + f"policy_gradient[{follows.terms.spec}]"
     if follows.divergence:
         what += f" plus {follows.beta:.3g} times its divergence={follows.divergence}"
-    near = follows.rest < 1e-3  # e.g. with another epsilon beside the deviation
-    return (
-        f"it follows {what}"
-        if near
-        else f"{100 * follows.rest:.2g}% of it is not {what}, the nearest known field"
-    )
+    if follows.rest < 1e-3:  # e.g. with another epsilon beside the deviation
+        return f"it follows {what}"
+    return f"the nearest known field, which leaves {100 * follows.rest:.2g}%, is {what}"
