@@ -55,7 +55,7 @@ def test_estimators_whose_sums_need_much_memory_are_drawn_one_after_another():
 
 
 def test_the_time_is_shared_equally(monkeypatch):
-    """A second of one, and a tenth of another; and what a third leaves, which fails, is theirs."""
+    """A draw takes a second of one, and an eighth of another; a third fails, and leaves its time to them."""
 
     class Clock:
         now = 0.0

@@ -283,8 +283,9 @@ def _underway(
     numbers: Any,
     options: Options,
 ) -> list[_Underway]:
-    """The entries with their replicates, drawn in turns, so that what else the machine does slows
-    all alike. Each gets an equal share of the time until `end`, and of what others leave."""
+    """The entries with their replicates, drawn in turns, so that other work of the machine slows
+    all alike. Each gets an equal share of the time until `end`, and of the time that others
+    leave."""
     begin = time.monotonic()
     several = [_Underway(entry) for entry in entries]
     for one in several:

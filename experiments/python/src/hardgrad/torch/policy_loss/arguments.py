@@ -46,10 +46,10 @@ _OPTIONAL = set(NAMES) - COUNTS  # are given also where the function has a defau
 
 @dataclass
 class Batch:
-    """What is known of some sequences [B, T] that a loss sees at once.
+    """The sequences [B, T] that a loss sees at once.
 
     logprobs, old_logprobs, ref_logprobs, mask: [B, T]; rewards: [B]; advantages: [B] or [B, T].
-    tokens, sequences: of the whole batch, of which this may be a part.
+    tokens, sequences: counts of the whole batch; this may be a part.
     """
 
     logprobs: Tensor
@@ -160,7 +160,7 @@ class Arguments:
 
     @property
     def needs(self) -> set[str]:
-        """Our names of what it takes."""
+        """Our names of its arguments."""
         return {*self._positional, *self._named.values()}
 
     @property

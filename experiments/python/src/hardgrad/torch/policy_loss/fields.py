@@ -67,7 +67,7 @@ _BOUNDS = {
     "sapo": ", by SAPO's gate",
     "sapo_without_ratio": ", by SAPO's gate without its ratio",
 }
-#: Limits in trainers that are no preset's.
+#: Limits in trainers, beside those of the presets.
 _COMMON = (
     ("clip", 0.8, 1.2),
     ("clip", 0.8, 1.28),
@@ -233,7 +233,7 @@ def _bounded(w: Floats, advantage: Floats, terms: Terms) -> Floats:
 
 
 class Match(NamedTuple):
-    """A field times a factor, and the length of the rest relative to what was matched."""
+    """A field times a factor, and the length of the rest relative to the mean."""
 
     factor: float
     rest: float

@@ -1,4 +1,4 @@
-"""What is known of a loss: the figures of its mean gradient, a table of them, and a sentence."""
+"""A loss with its figures: a table of its mean gradient, and a sentence."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _WIDTH = 100
 class Follows:
     """A field of the family of policy gradients, near the mean of a loss.
 
-    terms: which it is; spec: settings of `policy_gradient`, or in words what these do not have.
-    factor: by which it is multiplied. divergence, beta: of the reference policy, a term of the loss
-    ("" if there is none). rest: the length of what remains, relative to the mean.
+    terms, spec: settings of `policy_gradient`; SAPO's gate is a bound that it does not have.
+    factor: it is multiplied by it. divergence, beta: of the reference policy, a term of the loss
+    ("" if there is none). rest: the length of the rest, relative to the mean.
     """
 
     terms: Terms
@@ -45,7 +45,7 @@ class Follows:
 class JudgedLoss:
     """A loss, judged by `policy_loss`; `print` shows a table and the verdict.
 
-    samples: K of a group; groups: how many were visited, of which each is one call of the loss;
+    samples: K of a group; groups: how many were visited, each by one call of the loss;
         drawn: whether they were drawn, and so all figures are estimates.
     mean, target: [P] the mean of its gradient at the logits, and the gradient that it should have:
         of the expected -reward, plus beta times KL(policy || reference).
@@ -59,7 +59,7 @@ class JudgedLoss:
     beta_found: where there is a reference: the mean is nearest to the gradient of the reward and
         this times that of the divergence.
     by_length: by a sequence's number of tokens, the weight with which its rewards are followed: 1
-        for the target. Least squares; by_length_rest: what remains, relative to the mean.
+        for the target. Least squares; by_length_rest: the rest, relative to the mean.
     by_position: by a token's place, factor and cosine, as those of the whole.
     in_parts: the batch split in two (in K for odd K): the root mean square of the difference to the
         gradient of the whole, relative to its own; 0 if it is the same. NaN: unknown.
