@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Callable, Literal, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional
 
 import numpy as np
 
-from ..._core import NotFinite, UsageError
+from ..._core import UsageError
 from ...estimators import name_of
-from ...losses import Floats, Ints
+from . import figures
 from .enumeration import Advantages, Losses
-from .fields import DIVERGENCES, Family, candidates, matched
-from .judged import Follows, JudgedLoss
+from .figures import Accumulation
+from .judged import JudgedLoss
 from .sequences import Sequences
 
 __all__ = ["JudgedLoss", "Sequences", "assert_unbiased", "policy_loss"]
 
 Loss = Callable[..., Any]
-Accumulation = Literal["auto", "mean", "sum"]
-_EXACTLY = 1e-6  #: of the mean: a field that leaves less is followed
-_SPLIT = 2000  #: groups that are split, the most probable ones
 
 
 def policy_loss(
@@ -115,8 +112,8 @@ def policy_loss(
         raise UsageError("the expected reward has no gradient: give rewards that differ")
     length = float(np.linalg.norm(mean))
     factor = float(mean @ target) / size**2
-    by_length, rest = _by_length(of, mean)
-    in_parts, why = _in_parts(losses, groups, probability, given, gradients, accumulation)
+    by_length, rest = figures.by_length(of, mean)
+    in_parts, why = figures.in_parts(losses, groups, probability, given, gradients, accumulation)
     name = name_of(loss)
     return JudgedLoss(
         name=name,
@@ -135,13 +132,13 @@ def policy_loss(
         variance=variance,
         signal_to_noise=length**2 / variance if variance > 0 else math.inf,
         effective_sample_size=float(1 / (of.p**2 / of.q).sum()),
-        follows=_followed(of, groups, probability, given, losses, mean),
+        follows=figures.followed(of, groups, probability, given, losses, mean),
         beta_found=beta_found,
         by_length=by_length,
         by_length_rest=rest,
-        by_position=_by_position(of, mean, target),
+        by_position=figures.by_position(of, mean, target),
         in_parts=in_parts,
-        notes=tuple(_notes(of, groups, probability, slopes, losses) + why),
+        notes=tuple(figures.notes(of, groups, probability, slopes, losses) + why),
         seconds=time.monotonic() - begin,
     )
 
@@ -171,147 +168,3 @@ def assert_unbiased(
         raise AssertionError(of.failure(of.verdict))
     if in_parts and not of.in_parts <= tolerance:
         raise AssertionError(of.failure("Its micro-batches give another gradient."))
-
-
-def _followed(
-    of: Sequences,
-    groups: Ints,
-    probability: Floats,
-    given: Optional[Floats],
-    losses: Losses,
-    mean: Floats,
-) -> Optional[Follows]:
-    """The simplest of the family that leaves nothing, or the one that leaves least."""
-    if not mean.any():
-        return None
-    family = Family(of, groups, probability, given)
-    best: Optional[Follows] = None
-    others = losses.advantages_name == "none" or "rewards" in losses.arguments.needs
-    for terms in candidates(losses.advantages_name, others, of.behaviour is not None):
-        if not family.has(terms):
-            continue
-        field = family.mean(terms)
-        found = matched(mean, field)
-        if best is None or found.rest < best.rest - 1e-9:
-            best = Follows(terms, *found)
-        if of.log_r is not None and found.rest > _EXACTLY:
-            for divergence in DIVERGENCES:
-                other = family.divergence(divergence, terms.aggregation)
-                both = np.stack([field, other], 1)
-                a, b = (float(x) for x in np.linalg.lstsq(both, mean, rcond=None)[0])
-                rest = float(np.linalg.norm(mean - a * field - b * other) / np.linalg.norm(mean))
-                if rest < best.rest - 1e-9:
-                    best = Follows(terms, a, rest, divergence, b)
-        if best.rest < _EXACTLY:
-            break
-    return best
-
-
-def _by_length(of: Sequences, mean: Floats) -> tuple[dict[int, float], float]:
-    """The weights a_n for which the mean is nearest to the sum over n of a_n times the part of the
-    gradient of the expected -reward that is due to sequences of n tokens."""
-    lengths = sorted({int(n) for n in of.lengths})
-    centred = of.p * (of.rewards - of.p @ of.rewards)
-    parts = np.stack(
-        [
-            of.at_logits((-(centred * (of.lengths == n))[:, None] * of.mask)[None])[0]
-            for n in lengths
-        ],
-        1,
-    )
-    weights = np.linalg.lstsq(parts, mean, rcond=None)[0]
-    size = float(np.linalg.norm(mean))
-    rest = float(np.linalg.norm(mean - parts @ weights)) / size if size > 0 else 0.0
-    return {n: float(a) for n, a in zip(lengths, weights)}, rest
-
-
-def _by_position(of: Sequences, mean: Floats, target: Floats) -> dict[int, tuple[float, float]]:
-    """By the place of a token, from 1: factor and cosine of the logits that choose there."""
-    place = np.array([len(prefix) for prefix in of.prefixes])
-    found = {}
-    for t in range(of.longest):
-        here = np.repeat(place == t, of.logits.shape[1])
-        a, b = mean[here], target[here]
-        lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
-        found[t + 1] = (
-            float(a @ b / (b @ b)) if b.any() else math.nan,
-            float(a @ b) / lengths if lengths > 0 else math.nan,
-        )
-    return found
-
-
-def _in_parts(
-    losses: Losses,
-    groups: Ints,
-    probability: Floats,
-    given: Optional[Floats],
-    gradients: Floats,
-    accumulation: Accumulation,
-) -> tuple[float, list[str]]:
-    """The root mean square of the change if a group is split, and remarks."""
-    samples = groups.shape[1]
-    if samples == 1:
-        return math.nan, []
-    parts = 2 if samples % 2 == 0 else samples
-    most = np.argsort(-probability, kind="stable")[:_SPLIT]
-    generator = np.random.default_rng(9)
-    order = generator.permuted(np.tile(np.arange(samples), (len(most), 1)), axis=1)
-    group = np.take_along_axis(groups[most], order, 1)
-    whole = np.repeat(group, parts, 0)
-    advantage = given
-    if given is not None:
-        along = order if given.ndim == 2 else order[..., None]
-        advantage = np.take_along_axis(given[most], along, 1)
-        advantage = advantage.reshape(len(most) * parts, samples // parts, *given.shape[2:])
-    part = group.reshape(len(most) * parts, samples // parts)
-    try:
-        slopes = losses.slopes(part, advantage, whole)
-    except NotFinite:
-        return math.nan, ["In micro-batches its gradient is not finite."]
-    except Exception as error:  # of the user's code: it needs the whole group
-        said = " ".join(str(error).split())
-        return math.nan, [f"It does not take a part of a group ({type(error).__name__}: {said})."]
-    split = losses.of.at_logits(slopes, part).reshape(len(most), parts, -1)
-    summed = accumulation == "sum" or accumulation == "auto" and losses.arguments.whole
-    joined = split.sum(1) if summed else split.mean(1)
-    weight, one = probability[most], gradients[most]
-    change = float(weight @ ((joined - one) ** 2).sum(1))
-    size = float(weight @ (one**2).sum(1))
-    factor = float(weight @ (joined * one).sum(1)) / size
-    rest = float(weight @ ((joined - factor * one) ** 2).sum(1))
-    notes = []
-    if rest < 1e-18 * size and abs(factor - 1) > 1e-9:
-        notes.append(
-            f"In {parts} micro-batches its gradient is {factor:.3g} times that of the batch."
-        )
-    return math.sqrt(change / size), notes
-
-
-def _notes(
-    of: Sequences, groups: Ints, probability: Floats, slopes: Floats, losses: Losses
-) -> list[str]:
-    notes = []
-    mask = of.mask[groups]
-    near = 1e-9 * np.abs(slopes).max()
-    if (np.abs(slopes * (1 - mask)) > near).any():
-        notes.append(
-            "Gradient reaches tokens after the end of a sequence: the mask is not applied to them, "
-            "or is shifted."
-        )
-    elif losses.reads_padding():
-        notes.append("It reads log probabilities after the end of a sequence, which are 0 here.")
-    reached = np.zeros(of.mask.shape, bool)
-    for t in range(of.longest):
-        reached[groups[np.abs(slopes[..., t]) > near], t] = True
-    last = of.lengths.astype(int) - 1
-    several = of.lengths > 1
-    if not reached[:, 0].any():
-        notes.append(
-            "No gradient reaches the first token of any sequence: the mask may be shifted by one."
-        )
-    elif not reached[np.arange(len(last)), last][several].any() and several.any():
-        notes.append(
-            "No gradient reaches the last token of any sequence: the mask may be shifted by one, "
-            "or leave out the end."
-        )
-    return notes

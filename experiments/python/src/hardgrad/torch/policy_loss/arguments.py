@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
@@ -136,7 +137,7 @@ class Arguments:
             if name in fixed:
                 left.discard(name)
                 continue
-            ours = _MEANS.get(name) or _MEANS.get(name.rsplit("_", 1)[0], "")  # logprobs_BT
+            ours = _MEANS.get(re.sub("_[A-Z]+$", "", name), "")  # logprobs_BT
             if ours and (required or ours in _OPTIONAL):
                 if parameter.kind == parameter.POSITIONAL_ONLY:
                     self._positional.append(ours)
