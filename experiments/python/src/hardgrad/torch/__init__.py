@@ -5,10 +5,9 @@
 
 Choices that feed later ones are made in an `episode`. `compare` measures estimators on a network of
 your own, and `Monitor` does so along its training. `test` judges an estimator written in PyTorch,
-`policy_loss` a trainer's loss of sampled sequences.
-The logits get the estimator's gradient, and parameters inside f their path gradient, both by
-PyTorch's `backward`. Tensors may be on any device. Draws are made on the CPU: in double precision
-for float64, else in single.
+`policy_loss` a trainer's loss of sampled sequences. The logits get the estimator's gradient, and
+parameters inside f their path gradient, both by PyTorch's `backward`. Tensors may be on any device.
+Draws are made on the CPU: in double precision for float64, else in single.
 """
 
 from ..comparison import Comparison, Measured

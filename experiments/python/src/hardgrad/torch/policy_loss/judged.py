@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WIDTH = 100
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Follows:
     """A field of the family of policy gradients, near the mean of a loss.
 
@@ -99,7 +99,7 @@ class JudgedLoss:
         """Whether the bias is at most this, and four standard errors if groups were drawn.
 
         up_to_factor: the mean may be the target times a positive number, which a learning rate
-        undoes.
+            undoes.
         """
         off = self.turn if up_to_factor else self.relative_bias
         return off <= max(tolerance, 4 * self.standard_error) and self.factor > 0
