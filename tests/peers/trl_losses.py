@@ -1,10 +1,10 @@
 """Compares presets of policy_gradient with the loss of trl itself (Hugging Face's trainers), where trl is installed; skipped visibly else.
 
-    pip install trl && HARDGRAD_BINARY=build/release/hardgrad python -m pytest tests/peers/trl_losses.py -rs -s
+    pip install trl && HARDGRAD_BINARY=build/release/hardgrad PYTHONPATH=build/release/python python -m pytest tests/peers/trl_losses.py -rs -s
 
 trl's `_compute_loss` runs on the log probabilities of given groups of sequences, and its gradient is averaged over all pairs of the 31
-sequences, each with its probability; the mean of `policy_gradient` is exact, too. Advantages are those of trl's
-`_generate_and_score_completions`. Written for trl 1.16.0, which has no trainer of `ppo`; test_policies.py has its loss. Rewards and
+sequences, each with its probability; the mean of `policy_gradient` is exact, too. `hardgrad.torch.policy_loss` judges the same losses.
+Written for trl 1.16.0, which has no trainer of `ppo`; test_policies.py has its loss. Rewards and
 the policy that draws are those of that file. With trl 1.16.0 and PyTorch 2.13.0 all are equal within 1e-6: `grpo` (also with the
 corrected divergence), `dr_grpo`, `dapo`, `gspo`, `cispo`, `rloo`, the ratios of `tis` and `mis`, on policy and at a drift of 0.5.
 
@@ -26,6 +26,8 @@ GRPO = pytest.importorskip("trl.trainer.grpo_trainer", reason="trl is not instal
 RLOO = pytest.importorskip("trl.trainer.rloo_trainer").RLOOTrainer
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments/measurement"))
 from test_policies import LONGEST, SEQUENCES, Toy, centred, scaled  # noqa: E402
+
+from hardgrad.torch import Sequences, policy_loss  # noqa: E402
 
 GROUPS = [(i, j) for i in range(len(SEQUENCES)) for j in range(len(SEQUENCES))]
 
@@ -55,83 +57,96 @@ def trainer(corrects=False, **settings):
     return self
 
 
-def loss_of_trl(method, self, advantage, correction=None):
-    """-> the loss of one group [K], as test_policies' losses have it."""
+def loss_of_trl(method, self, correction=None):
+    """-> a function as hardgrad.torch.policy_loss takes it."""
 
-    def loss(toy, group):
-        p, q, mask = toy.p[group], toy.q[group], toy.is_step[group]
-        self._get_per_token_logps_and_entropies = lambda *_, **__: (p, torch.zeros_like(p), None)
-        none = torch.zeros(len(group), 0, dtype=torch.long)
+    def loss(logprobs, old_logprobs, advantages, mask, num_items_in_batch, ref_logprobs=None):
+        self._get_per_token_logps_and_entropies = lambda *_, **__: (logprobs, torch.zeros_like(logprobs), None)
+        none = torch.zeros(len(mask), 0, dtype=torch.long)
         inputs = {
             "prompt_ids": none,
             "prompt_mask": none,
-            "completion_ids": toy.word[group],
+            "completion_ids": mask.long(),
             "completion_mask": mask,
-            "advantages": advantage(toy, group),
-            "old_per_token_logps": q,
-            "old_logps": q.sum(1),
-            "ref_per_token_logps": toy.r.detach()[group],
-            "num_items_in_batch": mask.sum(),
+            "advantages": advantages,
+            "old_per_token_logps": old_logprobs,
+            "old_logps": (old_logprobs * mask).sum(1),
+            "ref_per_token_logps": ref_logprobs,
+            "num_items_in_batch": num_items_in_batch,
         }
         if correction:  # the policy of training is fixed but for its own gradient
-            inputs |= {"importance_sampling_ratio": correction((p - q).detach(), mask), "old_per_token_logps": p.detach()}
+            ratio = correction((logprobs - old_logprobs).detach(), mask)
+            inputs |= {"importance_sampling_ratio": ratio, "old_per_token_logps": logprobs.detach()}
         return method(self, MagicMock(), inputs)
 
     return loss
 
 
-def rewards(advantage):
-    return lambda toy, group: advantage(toy.rewards[group][None])[0]
-
-
-def leave_one_out(R):
-    return centred(R) * R.shape[1] / (R.shape[1] - 1)
+ADVANTAGES = {
+    "group_std": scaled,
+    "group": centred,
+    "leave_one_out": lambda R: centred(R) * R.shape[1] / (R.shape[1] - 1),
+}
 
 
 def sequence_masked(l, mask):
-    ratio = l.sum(1, keepdim=True).exp()
+    ratio = (l * mask).sum(1, keepdim=True).exp()
     return ratio.masked_fill(ratio > 2, 0.0)
 
 
-def of_trl(advantage=scaled, **settings):
-    return loss_of_trl(GRPO._compute_loss, trainer(**settings), rewards(advantage))
-
-
-def vespo():
-    self = trainer(loss_type="vespo")
+def of_weights(loss_type, **arguments):
+    """With trl's defaults of these arguments."""
+    self = trainer(loss_type=loss_type)
     self.get_gamma_weights = GRPO.get_gamma_weights
-    for name, value in {"k_pos": 2.0, "lambda_pos": 3.0, "k_neg": 3.0, "lambda_neg": 2.0}.items():
-        setattr(self.args, f"vespo_{name}", value)
-    return loss_of_trl(GRPO._compute_loss, self, rewards(scaled))
+    for name, value in arguments.items():
+        setattr(self.args, name, value)
+    return loss_of_trl(GRPO._compute_loss, self)
 
 
-def sapo():
-    self = trainer(loss_type="sapo")
-    self.args.sapo_temperature_pos, self.args.sapo_temperature_neg = 1.0, 1.05
-    return loss_of_trl(GRPO._compute_loss, self, rewards(scaled))
-
-
-CASES = {
-    "preset=bnpo": of_trl(loss_type="bnpo"),
-    "preset=luspo": of_trl(loss_type="luspo", importance_sampling_level="sequence", epsilon_low=2e-3, epsilon_high=2.5e-3),
-    "preset=sapo": sapo(),
-    "preset=vespo,aggregation=tokens": vespo(),
-    "preset=grpo,beta=0.3": loss_of_trl(GRPO._compute_loss, trainer(beta=0.3), rewards(scaled)),
-    "preset=grpo,beta=0.3,where=weighted": loss_of_trl(GRPO._compute_loss, trainer(corrects=True, beta=0.3), rewards(scaled)),
-    "preset=dr_grpo": loss_of_trl(GRPO._compute_loss, trainer(loss_type="dr_grpo"), rewards(centred)),
-    "preset=dapo": loss_of_trl(GRPO._compute_loss, trainer(loss_type="dapo", epsilon_high=0.28), rewards(scaled)),
-    "preset=gspo": loss_of_trl(
-        GRPO._compute_loss, trainer(importance_sampling_level="sequence", epsilon_low=3e-4, epsilon_high=4e-4), rewards(scaled)
+VESPO = {"vespo_k_pos": 2.0, "vespo_lambda_pos": 3.0, "vespo_k_neg": 3.0, "vespo_lambda_neg": 2.0}
+CASES = {  # with the advantages of trl's _generate_and_score_completions
+    "preset=bnpo": ("group_std", loss_of_trl(GRPO._compute_loss, trainer(loss_type="bnpo"))),
+    "preset=luspo": (
+        "group_std",
+        loss_of_trl(
+            GRPO._compute_loss,
+            trainer(loss_type="luspo", importance_sampling_level="sequence", epsilon_low=2e-3, epsilon_high=2.5e-3),
+        ),
     ),
-    "preset=cispo": loss_of_trl(GRPO._compute_loss, trainer(loss_type="cispo", epsilon_high=1.2), rewards(scaled)),
-    "preset=rloo": loss_of_trl(RLOO._compute_loss, trainer(), rewards(leave_one_out)),
-    "preset=tis,aggregation=longest": loss_of_trl(
-        GRPO._compute_loss, trainer(loss_type="dr_grpo", use_vllm=True), rewards(centred), lambda l, mask: l.exp().clamp(max=2)
+    "preset=sapo": ("group_std", of_weights("sapo", sapo_temperature_pos=1.0, sapo_temperature_neg=1.05)),
+    "preset=vespo,aggregation=tokens": ("group_std", of_weights("vespo", **VESPO)),
+    "preset=grpo,beta=0.3": ("group_std", loss_of_trl(GRPO._compute_loss, trainer(beta=0.3))),
+    "preset=grpo,beta=0.3,where=weighted": ("group_std", loss_of_trl(GRPO._compute_loss, trainer(corrects=True, beta=0.3))),
+    "preset=dr_grpo": ("group", loss_of_trl(GRPO._compute_loss, trainer(loss_type="dr_grpo"))),
+    "preset=dapo": ("group_std", loss_of_trl(GRPO._compute_loss, trainer(loss_type="dapo", epsilon_high=0.28))),
+    "preset=gspo": (
+        "group_std",
+        loss_of_trl(GRPO._compute_loss, trainer(importance_sampling_level="sequence", epsilon_low=3e-4, epsilon_high=4e-4)),
     ),
-    "preset=mis,aggregation=longest": loss_of_trl(
-        GRPO._compute_loss, trainer(loss_type="dr_grpo", use_vllm=True), rewards(centred), sequence_masked
+    "preset=cispo": ("group_std", loss_of_trl(GRPO._compute_loss, trainer(loss_type="cispo", epsilon_high=1.2))),
+    "preset=rloo": ("leave_one_out", loss_of_trl(RLOO._compute_loss, trainer())),
+    "preset=tis,aggregation=longest": (
+        "group",
+        loss_of_trl(GRPO._compute_loss, trainer(loss_type="dr_grpo", use_vllm=True), lambda l, mask: l.exp().clamp(max=2)),
+    ),
+    "preset=mis,aggregation=longest": (
+        "group",
+        loss_of_trl(GRPO._compute_loss, trainer(loss_type="dr_grpo", use_vllm=True), sequence_masked),
     ),
 }
+
+
+def of_groups(toy, settings):
+    """The mean gradient, summed over all pairs."""
+    advantages, loss = CASES[settings]
+    total = 0.0
+    for pair in GROUPS:
+        group = torch.tensor(pair)
+        mask = toy.is_step[group]
+        given = ADVANTAGES[advantages](toy.rewards[group][None])[0]
+        value = loss(toy.p[group], toy.q[group], given, mask, mask.sum(), toy.r.detach()[group])
+        total = total + toy.q.sum(1)[group].sum().exp() * value
+    return toy.gradient(total)
 
 
 @pytest.mark.parametrize("drift", [0, 0.5])
@@ -139,7 +154,26 @@ CASES = {
 def test_a_preset_equals_the_loss_of_trl(tmp_path, settings, drift):
     print(f"trl {version('trl')}, torch {version('torch')}")
     toy = Toy(tmp_path, drift)
-    total = sum(toy.q.sum(1)[list(group)].sum().exp() * CASES[settings](toy, torch.tensor(group)) for group in GROUPS)
-    theirs, (ours,) = toy.gradient(total), toy.measured([f"policy_gradient[samples=2,{settings}]"])
+    theirs, (ours,) = of_groups(toy, settings), toy.measured([f"policy_gradient[samples=2,{settings}]"])
     assert np.abs(theirs).max() > 1e-3
     assert np.abs(ours - theirs).max() < 1e-6
+
+
+@pytest.mark.parametrize("drift", [0, 0.5])
+@pytest.mark.parametrize("settings", CASES)
+def test_a_loss_of_trl_is_judged(tmp_path, settings, drift):
+    """The judge's mean is core's; it names the field, the multiple that trl's loss is of it, and what micro-batches do."""
+    toy = Toy(tmp_path, drift)
+    of = Sequences(toy.theta.detach().numpy(), toy.behaviour if drift else None, toy.reference, toy.rewards.numpy())
+    advantages, loss = CASES[settings]
+    counted = settings in (
+        "preset=dapo",
+        "preset=cispo",
+    )  # by num_items_in_batch; the others average, and trl averages micro-batches
+    judged = policy_loss(loss, of, advantages=advantages, accumulation="sum" if counted else "mean")
+    print(f"\n{settings}, drift {drift}: {judged.verdict}")
+    (core,) = toy.measured([f"policy_gradient[samples=2,{settings}]"])
+    assert np.abs(judged.mean.reshape(15, 3) - core).max() < 1e-6
+    assert judged.follows.rest < 1e-3 and not judged.notes
+    assert judged.in_parts < 1e-6
+    assert judged.unbiased() == (settings == "preset=rloo" and not drift)

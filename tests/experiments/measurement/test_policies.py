@@ -41,6 +41,7 @@ class Toy:
             reference = constant("reference") if others else constant("initial") + 0.5 * constant("away")
             self.rewards = torch.tensor(np.asarray(f["batch/rewards"])[0], dtype=torch.float64)
         assert theta.shape == (15, 3) and len(SEQUENCES) == 31
+        self.behaviour, self.reference = behaviour, reference
         self.theta = torch.tensor(theta, dtype=torch.float64, requires_grad=True)
         self.laws = torch.log_softmax(self.theta, 1)
         self.reference_laws = torch.log_softmax(torch.tensor(reference), 1)
@@ -75,6 +76,7 @@ class Toy:
         out = json.loads(
             hardgrad("measure", *self.scene, "--exact", "--json", *[x for e in estimators for x in ("--estimator", e)])
         )
+        assert not (wrong := [(m["estimator"], m["reason"]) for m in out["results"] if m["status"] != "ok"]), wrong
         return [np.array(m["mean_gradient"]["table.logits"]).reshape(15, 3) for m in out["results"]]
 
 

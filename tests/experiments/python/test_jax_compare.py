@@ -79,7 +79,8 @@ def test_moments_are_those_of_pytorch(tmp_path):
         for group, moments in other.groups.items():
             assert one.groups[group].numbers["variance"] == pytest.approx(moments.numbers["variance"], rel=1e-6)
         for name, bounds in other.intervals.items():
-            np.testing.assert_allclose(one.intervals[name], bounds, rtol=1e-6, atol=1e-9)
+            if name != "seconds":
+                np.testing.assert_allclose(one.intervals[name], bounds, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(one.mean, other.mean, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(one.variances, other.variances, rtol=1e-6, atol=1e-12)
     figures = [re.sub(r"[\d.]+ s\b", "", str(found)).split("\n\n", 1)[1] for found in (ours, theirs)]  # without the column ms

@@ -1,4 +1,4 @@
-"""The notebook runs from its first cell to its last, and reproduces its recorded results."""
+"""The notebooks run from their first cells to their last, and reproduce their recorded results."""
 
 import re
 from pathlib import Path
@@ -25,8 +25,9 @@ def numbers(text):
     return [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e[-+]\d+)?", text)]
 
 
-def test_the_tour():
-    written = nbformat.read(FOLDER / "tour.ipynb", as_version=4)
+@pytest.mark.parametrize("name, least_pictures, least_numbers", [("tour", 4, 60), ("grpo", 1, 80)])
+def test_a_notebook(name, least_pictures, least_numbers):
+    written = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     run = nbformat.from_dict(written)
     for cell in run.cells:
         if cell.cell_type == "code":
@@ -43,4 +44,4 @@ def test_the_tour():
         if "trained" not in old.metadata.get("tags", []):  # in these, rounding grows with the steps
             assert numbers(" ".join(texts(new))) == pytest.approx(numbers(" ".join(texts(old))), rel=1e-2, abs=2e-3)
             compared += len(numbers(" ".join(texts(old))))
-    assert pictures >= 4 and compared >= 60
+    assert pictures >= least_pictures and compared >= least_numbers

@@ -17,7 +17,7 @@ USE = """import torch
 
 import hardgrad
 import hardgrad.jax
-from hardgrad.torch import Estimator, Monitor, Run, Site, compare, episode, expectation, sample, test
+from hardgrad.torch import Estimator, Monitor, Run, Sequences, Site, compare, episode, expectation, policy_loss, sample, test
 
 logits = torch.zeros(3)
 moments = hardgrad.moments([0.0, 1.0], [1, 2], "rloo")
@@ -63,6 +63,9 @@ compare(lambda estimator: loss, [logits], ["rloo"], by="row")  # wrong
 compare(lambda estimator: loss, [logits], ["rloo"]).best.upper()
 Monitor(lambda estimator: loss, [logits], ["rloo"], every="500")  # wrong
 test(lambda logits, f: loss, unbiassed=False)  # wrong
+judged = policy_loss(lambda logprobs: logprobs.sum(), Sequences.random(drift=0.5), group=3)
+judged.verdict.upper(), judged.relative_bias + 1
+policy_loss(lambda logprobs: logprobs.sum(), accumulation="max")  # wrong
 hardgrad.jax.expectation(logits, lambda z: z, seed=1, generator=None)  # wrong
 hardgrad.jax.expectation(logits, lambda z: z, seed=1, columns="separate")
 hardgrad.jax.expectation(logits, lambda z: z, seed=1, columns="own")  # wrong
@@ -93,4 +96,4 @@ def test_types_hold_and_wrong_calls_are_found(tmp_path):
     said = checked(tmp_path, use)
     wrong = {place for place, line in enumerate(USE.splitlines(), 1) if line.endswith("# wrong")}
     found = {int(place) for place in re.findall(r"use\.py:(\d+): error", said.stdout)}
-    assert len(wrong) == 28 and found == wrong, said.stdout + said.stderr
+    assert len(wrong) == 29 and found == wrong, said.stdout + said.stderr

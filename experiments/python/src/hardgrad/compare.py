@@ -6,8 +6,9 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
 import numpy as np
 
@@ -22,11 +23,14 @@ from .replicates import (
     REFERENCE,
     REPLICATE,
     Collected,
+    Collecting,
     Plan,
     Reference,
     checked,
     collected,
+    median_interval,
     seed_of,
+    turns_fit,
     warmed_up,
 )
 
@@ -134,20 +138,16 @@ def measured(
             _part(end, longer / (longer + len(entries))),
         )
         truth, why = _reference(options, entries, step, parameters, numbers, share)
-        for place, entry in enumerate(entries):
-            plan = Plan(options.seed, most, _part(end, 1 / (len(entries) - place)))
-            one, digest = _one(
-                entry,
-                parameters,
-                truth,
-                plan,
-                numbers,
-                options,
-                level_of_pairs(len(entries), LEVEL),
-            )
-            found.append(one)
-            if entry.asked and one.status == "ok":
-                digests.add(digest)
+        wide = level_of_pairs(len(entries), LEVEL)
+        together = turns_fit(len(entries), parameters)
+        for place in range(0, len(entries), len(entries) if together else 1):
+            part = entries[place:] if together else entries[place : place + 1]
+            until = _part(end, len(part) / (len(entries) - place))
+            for one in _underway(part, parameters, truth, until, most, numbers, options):
+                measured_one = _measured(one, parameters, truth, wide, options.coordinates)
+                found.append(measured_one)
+                if one.entry.asked and measured_one.status == "ok":
+                    digests.add(one.digest)
     if all(one.status != "ok" for one in found):
         raise UsageError(
             f"{found[0].estimator}: {found[0].reason}"
@@ -262,28 +262,100 @@ def _without_noise(drawing: Drawing, first: Floats, plan: Plan, draws: int) -> b
     return True
 
 
-def _one(
-    entry: Entry,
+@dataclass
+class _Underway:
+    """An entry whose replicates are drawn. spent: seconds so far; collecting: None if it failed."""
+
+    entry: Entry
+    warmed: int = 0
+    digest: bytes = b""
+    spent: float = 0.0
+    collecting: Optional[Collecting] = None
+    failure: Optional[Exception] = None
+
+
+def _underway(
+    entries: list[Entry],
+    parameters: Parameters,
+    truth: Optional[Reference],
+    end: float,
+    most: int,
+    numbers: Any,
+    options: Options,
+) -> list[_Underway]:
+    """The entries with their replicates, drawn in turns, so that other work of the machine slows
+    all alike. Each gets an equal share of the time until `end`, and of the time that others
+    leave."""
+    begin = time.monotonic()
+    several = [_Underway(entry) for entry in entries]
+    for one in several:
+        plan = Plan(options.seed, most, _part(end, 1 / len(entries)))
+        with _charged(one):
+            _begin(one, parameters, truth, plan, numbers, options)
+    active = [one for one in several if one.collecting]
+    first = 0
+    while active:
+        left = end - begin - sum(one.spent for one in several if one not in active)
+        share = left / len(active)
+        for one in active[first:] + active[:first]:  # none is always the first
+            assert one.collecting
+            late = one.spent > share or time.monotonic() > end
+            if one.collecting.whole or one.collecting.number >= FEWEST and late:
+                active.remove(one)
+                continue
+            with _charged(one):
+                one.collecting.draw()
+            if one.failure:
+                active.remove(one)
+        first = (first + 1) % max(1, len(active))
+    return several
+
+
+@contextmanager
+def _charged(one: _Underway) -> Iterator[None]:
+    """An exception is kept with its entry, whose time is counted."""
+    begin = time.monotonic()
+    try:
+        yield
+    except Exception as error:  # of the user's own code, too: the other estimators are kept
+        one.failure = error
+    one.spent += time.monotonic() - begin
+
+
+def _begin(
+    one: _Underway,
     parameters: Parameters,
     truth: Optional[Reference],
     plan: Plan,
     numbers: Any,
     options: Options,
-    wide: float,
-) -> tuple[Measured, bytes]:
-    warmed = 0
-    try:
-        drawing = Drawing(parameters, entry.loss, numbers, entry.kept)
+) -> None:
+    drawing = Drawing(parameters, one.entry.loss, numbers, one.entry.kept)
+    first = checked(drawing, plan)
+    if drawing.learns:
+        one.warmed = warmed_up(drawing, plan, options.warmup)
         first = checked(drawing, plan)
-        if drawing.learns:
-            warmed = warmed_up(drawing, plan, options.warmup)
-            first = checked(drawing, plan)
-        drawn = collected(drawing, truth, plan, REPLICATE)
-    except Exception as error:  # of the user's own code, too: the other estimators are kept
-        status = "skipped" if isinstance(error, UsageError) and entry.spec else "failed"
-        return Measured(entry.name, status, _in_words(error)), b""
-    digest = hashlib.blake2b(b"" if first is None else first.tobytes()).digest()
-    return _figures(entry, drawn, parameters, truth, warmed, wide, options.coordinates), digest
+    one.digest = hashlib.blake2b(b"" if first is None else first.tobytes()).digest()
+    one.collecting = Collecting(drawing, truth, plan, REPLICATE)
+
+
+def _measured(
+    one: _Underway,
+    parameters: Parameters,
+    truth: Optional[Reference],
+    wide: float,
+    coordinates: bool,
+) -> Measured:
+    error = one.failure
+    if error is None:
+        assert one.collecting
+        try:
+            drawn = one.collecting.finished()
+            return _figures(one.entry, drawn, parameters, truth, one.warmed, wide, coordinates)
+        except Exception as failure:
+            error = failure
+    status = "skipped" if isinstance(error, UsageError) and one.entry.spec else "failed"
+    return Measured(one.entry.name, status, _in_words(error))
 
 
 def _figures(
@@ -342,11 +414,12 @@ def _figures(
         "ok",
         "",
         {**of.numbers, **more},
-        of.intervals,
+        {**of.intervals, "seconds": median_interval(drawn.times, LEVEL)},
         of.unsupported,
         tuple(notes),
         {name: run.moments(name, drawn.rows, of.unsupported) for name in parameters.groups},
         run.variance_interval(wide),
+        median_interval(drawn.times, wide),
         mean if coordinates else None,
         variances if coordinates else None,
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Score(NamedTuple):
-    """variance: with its interval, at a level for all pairs together; cost: of one estimate;
+    """variance, cost: of one estimate, with their intervals at a level for all pairs together;
     biased: whether a bias was found."""
 
     variance: float
@@ -29,6 +29,8 @@ class Score(NamedTuple):
     high: float
     cost: float
     biased: bool
+    cheap: float
+    dear: float
 
 
 def level_of_pairs(count: int, level: float) -> float:
@@ -38,14 +40,20 @@ def level_of_pairs(count: int, level: float) -> float:
 
 def better(a: Score, b: Score) -> bool:
     """Whether a's variance x cost is less beyond noise: the interval of the ratio, made of those of
-    both (Zou & Donner 2008, Construction of confidence limits about effect measures), is below 1.
-    Costs are taken as known."""
+    all four (Zou & Donner 2008, Construction of confidence limits about effect measures), is below
+    1."""
     if not (a.variance > 0 and b.variance > 0):
         return a.variance == 0 and b.low > 0
+    if not (a.cost > 0 and b.cost > 0):
+        return False
     difference = math.log(b.variance * b.cost) - math.log(a.variance * a.cost)
-    below = math.log(b.variance / b.low) if b.low > 0 else math.inf
-    above = math.log(a.high / a.variance)
-    return difference - math.hypot(below, above) > 0
+    noise = [
+        math.log(b.variance / b.low) if b.low > 0 else math.inf,
+        math.log(a.high / a.variance),
+        math.log(b.cost / b.cheap) if b.cheap > 0 else math.inf,
+        math.log(a.dear / a.cost),
+    ]
+    return difference - math.hypot(*noise) > 0
 
 
 def ranks(scores: Sequence[Score]) -> list[float]:
@@ -72,16 +80,18 @@ class Measured:
     numbers: by the names in results/README.md: replicates, variance (sum over coordinates),
         squared_bias (unbiased: may be negative), relative_bias, mse, snr, cosine (mean of the
         estimates' cosines to the reference), bias_p_value_plain (of no bias), bias_p_value,
-        effective_sample_size, tail_index, rows and seconds of an estimate, work_normalised_variance
-        (variance x rows). Also mean_cosine (cosine of the mean), time_normalised_variance (variance
-        x seconds), not_finite (estimates left out), warmup (steps in which it learned before). With
-        a behaviour policy, in PyTorch, of the ratios R of its samples: effective_ratio_share,
-        (E R)^2 / E R^2, and largest_ratio. NaN: unknown.
+        effective_sample_size, tail_index, rows and seconds of an estimate (median; of processors,
+        or of a CUDA device), work_normalised_variance (variance x rows). Also mean_cosine (cosine
+        of the mean), time_normalised_variance (variance x seconds), not_finite (estimates left
+        out), warmup (steps in which it learned before). With a behaviour policy, in PyTorch, of the
+        ratios R of its samples: effective_ratio_share, (E R)^2 / E R^2, and largest_ratio. NaN:
+        unknown.
     intervals: 95%, by name. unsupported: why the replicates do not support them, such as a heavy
         tail; empty if they do.
     notes: remarks in words. groups: the same figures by group of parameters, without cosines, the
         tail and bias_p_value.
-    wide: interval of the variance at the level that holds for all pairs of estimators together.
+    wide, wide_seconds: intervals of the variance and the seconds at the level that holds for all
+        pairs of estimators together.
     mean, variances: [P] of each coordinate, if wanted.
     """
 
@@ -94,8 +104,15 @@ class Measured:
     notes: tuple[str, ...] = ()
     groups: dict[str, Moments] = field(default_factory=dict)
     wide: tuple[float, float] = (np.nan, np.nan)
+    wide_seconds: tuple[float, float] = (np.nan, np.nan)
     mean: Optional[Floats] = field(default=None, repr=False)
     variances: Optional[Floats] = field(default=None, repr=False)
+
+    @property
+    def milliseconds(self) -> tuple[float, float]:
+        """The interval of an estimate's cost."""
+        low, high = self.intervals["seconds"]
+        return 1e3 * low, 1e3 * high
 
     def __getattr__(self, name: str) -> float:
         numbers = self.__dict__.get("numbers", {})
@@ -175,9 +192,9 @@ class Comparison:
         biased = any(
             value * count * len(p) < 0.05 for value in p
         )  # noise in one group may hide a bias in another
-        return Score(
-            one.variance, *one.wide, one.rows if self.by == "rows" else one.seconds, biased
-        )
+        if self.by == "rows":
+            return Score(one.variance, *one.wide, one.rows, biased, one.rows, one.rows)
+        return Score(one.variance, *one.wide, one.seconds, biased, *one.wide_seconds)
 
     def biased(self, name: str) -> bool:
         """Whether a bias was found."""
@@ -349,13 +366,15 @@ def table(of: Comparison) -> str:
                 *([_bias(one) + doubt, _p(one.bias_p_value_plain)] if known else []),
                 _with_interval(one.variance, one.intervals["variance"]) + doubt,
                 _number(one.rows),
-                _number(1e3 * one.seconds),
+                _with_interval(1e3 * one.seconds, one.milliseconds)
+                if cost == "seconds"
+                else _number(1e3 * one.seconds),
                 _number(getattr(one, score)) + doubt,
                 *([_number(one.cosine)] if known else []),
             ]
         )
         notes += [f"{one.estimator}: {note}." for note in one.notes]
-    text = _aligned(lines) + _by_group(of, known)
+    text = aligned(lines) + _by_group(of, known)
     text += [""] + [
         wrapped
         for note in [_caption(of, cost), *of.notes, *notes]
@@ -458,10 +477,10 @@ def _by_group(of: Comparison, known: bool) -> list[str]:
                 ),
             ]
         )
-    return ["", *_aligned(lines)]
+    return ["", *aligned(lines)]
 
 
-def _aligned(lines: list[list[str]]) -> list[str]:
+def aligned(lines: list[list[str]]) -> list[str]:
     widths = [
         max(len(line[column]) for line in lines if column < len(line))
         for column in range(len(lines[0]))

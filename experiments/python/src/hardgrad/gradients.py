@@ -93,6 +93,12 @@ class Parameters(abc.ABC):
     def own_noise(self) -> ContextManager[Any]:
         """A block after which the user's sources of noise have their former states."""
 
+    def stopwatch(self) -> Callable[[], float]:
+        """Seconds from now on that the work takes, whatever else runs on the machine: of all
+        threads on processors; of an accelerator, from its own clock if it has one."""
+        begin = time.process_time()
+        return lambda: time.process_time() - begin
+
     def changed(self) -> Optional[str]:
         """The first parameter that was assigned in place since the last call, in words. All then
         get their former values."""
@@ -102,9 +108,9 @@ class Parameters(abc.ABC):
 @dataclass
 class Drawn:
     """One gradient. numbers: [P], overwritten by the next; reached: which parameters have a
-    gradient; seconds: of the user's function and its backward pass, until the numbers are known;
-    weight: the ratio of the law to the mixture that it was drawn from; ratios: of the samples of
-    a behaviour policy."""
+    gradient; seconds: of the user's function and its backward pass, until the numbers are known
+    (Parameters.stopwatch); weight: the ratio of the law to the mixture that it was drawn from;
+    ratios: of the samples of a behaviour policy."""
 
     numbers: Floats
     reached: list[bool]
@@ -139,10 +145,10 @@ class Drawing:
         """UsageError if the loss is no scalar with a gradient, or changes the parameters; NotFinite
         if the gradient is not finite."""
         with self.parameters.counting(self.kept, learning, mixture) as counted:
-            begin = time.perf_counter()
+            begin, elapsed = time.perf_counter(), self.parameters.stopwatch()
             gradients, value = self._evaluated(seed)
-            seconds = time.perf_counter() - begin
-            self.parameters.spent += seconds
+            seconds = elapsed()
+            self.parameters.spent += time.perf_counter() - begin
         if place := self.parameters.changed():
             raise UsageError(
                 f"the step changes the parameters ({place}): it must return the loss only, "

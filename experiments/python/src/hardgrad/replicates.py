@@ -8,7 +8,7 @@ import math
 import statistics
 import time
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Optional, Sequence
 
 import numpy as np
 
@@ -23,6 +23,12 @@ _MEMORY = (
     # intervals come from the scatter of at most 32 blocks of gradients, fewer if their sums need
     # more bytes
 )
+_VECTORS = 75  # of the parameters' size that one estimator needs, with rare draws
+
+
+def turns_fit(estimators: int, parameters: Parameters) -> bool:
+    """Whether the sums of all estimators fit in memory, so that these can be drawn in turns."""
+    return estimators * _VECTORS * 8 * parameters.size <= 4 * _MEMORY
 
 
 @dataclass(frozen=True)
@@ -123,16 +129,20 @@ class Plan:
 
 @dataclass
 class Collected:
-    """Replicates with their costs. not_finite: how many were left out; unreached: parameters
-    without a gradient; ratios: of the samples of a behaviour policy."""
+    """Replicates with their costs. times: seconds of each; not_finite: how many were left out;
+    unreached: parameters without a gradient; ratios: of the samples of a behaviour policy."""
 
     replicates: Replicates
     rows: float
-    seconds: float
+    times: list[float]
     not_finite: int
     unreached: list[int]
     specs: set[str] = field(default_factory=set)
     ratios: _core.Ratios = field(default_factory=_core.Ratios)
+
+    @property
+    def seconds(self) -> float:
+        return statistics.median(self.times)
 
 
 def warmed_up(drawing: Drawing, plan: Plan, steps: int) -> int:
@@ -192,50 +202,96 @@ def checked(drawing: Drawing, plan: Plan) -> Optional[Floats]:
     return first if math.isfinite(length) else None
 
 
+class Collecting:
+    """Replicates as planned, which seek rare draws, drawn one at a time."""
+
+    def __init__(self, drawing: Drawing, reference: Optional[Reference], plan: Plan, stream: int):
+        self._drawing, self._plan, self._stream = drawing, plan, stream
+        self._rare, self._key = rare_draws(drawing, plan), seed_of(plan.seed, stream, -1)
+        self._found = Replicates(drawing.parameters, reference, self._rare != (0, 0))
+        self._seconds: list[float] = []
+        self._weights: list[float] = []
+        self._rows, self._bad, self._why = 0.0, 0, ""
+        self._reached = np.zeros(len(drawing.parameters.parts), bool)
+        self._specs: set[str] = set()
+        self._ratios = _core.Ratios()
+        self.number = 0  # of draws so far
+
+    @property
+    def whole(self) -> bool:
+        return self.number >= self._plan.most
+
+    def draw(self) -> None:
+        number, self.number = self.number, self.number + 1
+        try:
+            mixture = Mixture(self._key, number, *self._rare) if self._rare != (0, 0) else None
+            drawn = self._drawing(seed_of(self._plan.seed, self._stream, number), mixture=mixture)
+        except NotFinite as error:
+            self._bad, self._why = self._bad + 1, str(error)
+            return
+        self._seconds.append(drawn.seconds)
+        self._weights.append(drawn.weight)
+        self._rows += drawn.weight * drawn.rows
+        self._reached |= drawn.reached
+        self._specs |= drawn.specs
+        self._ratios.join(drawn.ratios, drawn.weight)
+        if not self._found.add(drawn.numbers, drawn.weight):
+            self._bad += 1
+            self._why = "the gradient has an entry that is not a finite number"
+
+    def finished(self) -> Collected:
+        """NotFinite if fewer than two are finite."""
+        count = self._found.count
+        if count < 2:
+            raise NotFinite(
+                f"{self._bad} of {self._bad + count} estimates are not finite: {self._why}"
+                if self._bad
+                else "fewer than two estimates"
+            )
+        if not self._reached.any():
+            raise UsageError("no gradient reaches any of the parameters")
+        self._found.finish()
+        return Collected(
+            self._found,
+            self._rows / sum(self._weights) if self._specs else math.nan,
+            self._seconds,
+            self._bad,
+            np.flatnonzero(~self._reached).tolist(),
+            self._specs,
+            self._ratios,
+        )
+
+
 def collected(
     drawing: Drawing, reference: Optional[Reference], plan: Plan, stream: int
 ) -> Collected:
-    """Replicates as planned, which seek rare draws. NotFinite if fewer than two are finite."""
-    rare, key = rare_draws(drawing, plan), seed_of(plan.seed, stream, -1)
-    found = Replicates(drawing.parameters, reference, rare != (0, 0))
-    seconds: list[float] = []
-    weights: list[float] = []
-    rows, bad, why = 0.0, 0, ""
-    reached = np.zeros(len(drawing.parameters.parts), bool)
-    specs: set[str] = set()
-    ratios = _core.Ratios()
-    for number in range(plan.most):
-        if number >= FEWEST and time.monotonic() > plan.end:
+    """The replicates of one estimator alone."""
+    collecting = Collecting(drawing, reference, plan, stream)
+    while not collecting.whole:
+        if collecting.number >= FEWEST and time.monotonic() > plan.end:
             break
-        try:
-            mixture = Mixture(key, number, *rare) if rare != (0, 0) else None
-            drawn = drawing(seed_of(plan.seed, stream, number), mixture=mixture)
-        except NotFinite as error:
-            bad, why = bad + 1, str(error)
-            continue
-        seconds.append(drawn.seconds)
-        weights.append(drawn.weight)
-        rows += drawn.weight * drawn.rows
-        reached |= drawn.reached
-        specs |= drawn.specs
-        ratios.join(drawn.ratios, drawn.weight)
-        if not found.add(drawn.numbers, drawn.weight):
-            bad, why = bad + 1, "the gradient has an entry that is not a finite number"
-    if found.count < 2:
-        raise NotFinite(
-            f"{bad} of {bad + found.count} estimates are not finite: {why}"
-            if bad
-            else "fewer than two estimates"
-        )
-    if not reached.any():
-        raise UsageError("no gradient reaches any of the parameters")
-    found.finish()
-    return Collected(
-        found,
-        rows / sum(weights) if specs else math.nan,
-        statistics.median(seconds),
-        bad,
-        np.flatnonzero(~reached).tolist(),
-        specs,
-        ratios,
+        collecting.draw()
+    return collecting.finished()
+
+
+def median_interval(values: Sequence[float], level: float) -> tuple[float, float]:
+    """Of the median of the law of independent values, from their order (Thompson 1936); all numbers
+    if there are too few."""
+    ordered = sorted(values)
+    tail, below = 0.0, -1  # P(at most `below` values are less than the median)
+    while below + 1 < len(ordered) / 2:
+        more = tail + math.exp(_log_binomial(len(ordered), below + 1))
+        if more > (1 - level) / 2:
+            break
+        tail, below = more, below + 1
+    return (ordered[below], ordered[-1 - below]) if below >= 0 else (0.0, math.inf)
+
+
+def _log_binomial(count: int, chosen: int) -> float:
+    """The logarithm of the probability of a fair coin."""
+    return (
+        math.lgamma(count + 1)
+        - math.lgamma(chosen + 1)
+        - math.lgamma(count - chosen + 1)
+        - count * math.log(2)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from typing import Any, Callable, ContextManager, Literal, Optional, Sequence
 
@@ -55,6 +56,12 @@ class Tree(Parameters):
             len(flat) - len(paths),
             all(jnp.finfo(x.dtype).eps > 1e-9 for x in self.leaves),
         )
+
+    def stopwatch(self) -> Callable[[], float]:
+        if jax.default_backend() == "cpu":
+            return super().stopwatch()
+        begin = time.perf_counter()
+        return lambda: time.perf_counter() - begin
 
     @staticmethod
     def asking(step: Any, estimator: Any) -> Callable[[Any, Any], Any]:

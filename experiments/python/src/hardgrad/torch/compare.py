@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
 from typing import (
     TYPE_CHECKING,
@@ -131,6 +132,22 @@ class Tensors(Parameters):
         with metered(kept, learning, mixture) as meter, torch.enable_grad():
             yield meter
 
+    def stopwatch(self) -> Callable[[], float]:
+        if self._on_host:
+            return super().stopwatch()
+        if self._devices:
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            first.record()
+
+            def elapsed() -> float:
+                last.record()
+                last.synchronize()
+                return first.elapsed_time(last) / 1e3
+
+            return elapsed
+        begin = time.perf_counter()
+        return lambda: time.perf_counter() - begin
+
     def own_noise(self) -> ContextManager[Any]:
         forked: ContextManager[Any] = torch.random.fork_rng(devices=self._devices)
         return forked
@@ -211,7 +228,9 @@ def compare(
     the replicates draw one or two choices of the step from a flatter law, and all have weights, so
     that rare terms are seen; 16 steps before show where. (Not where calls share a seed.) Memory:
     about 40 double-precision vectors as long as the parameters, 75 with weights; 15 in networks of
-    a few hundred million parameters, whose intervals are wider. Sources: as `hardgrad measure`
+    a few hundred million parameters, whose intervals are wider. Gradients are drawn in turns, if
+    the vectors of all estimators fit in 4 GiB, so that a busy machine slows all alike; seconds are
+    those of the processors, or of a CUDA device. Sources: as `hardgrad measure`
     (results/README.md).
     """
     options = Options(reference, replicates, seconds, by, seed, warmup, cap, coordinates)
