@@ -115,6 +115,9 @@ def expectation(
         z = z.to(run.dtype)
     losses = f(z, run.example()) if run.rank == 3 else f(z)
     losses = check_losses(losses, run.R).to(wide.device, wide.dtype)
+    if run.on_cpu:
+        said = "a loss that f returned is not a finite number"
+        torch._assert_async(torch.isfinite(losses.detach()).all(), said)
     of_rows = losses.reshape(run.E, run.K)
     value = of_rows.mean(1)
     if not formula.relaxes:
