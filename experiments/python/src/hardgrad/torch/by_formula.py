@@ -59,7 +59,7 @@ XP: Any = Tensors()
 def formula_of(estimator: draws.Given) -> Optional[Formula]:
     """None: the estimator has none, or there is no such estimator."""
     spec = _spec(estimator)
-    return None if spec is None else _formula(spec)
+    return None if spec is None else formula_of_spec(spec)
 
 
 def _spec(estimator: draws.Given) -> Optional[str]:
@@ -71,7 +71,7 @@ def _spec(estimator: draws.Given) -> Optional[str]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _formula(spec: str) -> Optional[Formula]:
+def formula_of_spec(spec: str) -> Optional[Formula]:
     try:
         found = _core.formula(spec)
     except UsageError:
@@ -94,16 +94,20 @@ def formula_for(
     spec: str, shape: tuple[int, ...], device: str, takes: Takes, bits: bool
 ) -> Optional[Formula]:
     """The formula of a registered estimator for logits of this shape, if it covers them."""
-    formula = _formula(spec)
-    if formula is None or (formula.relaxes and takes == "options"):
-        return None
+    formula = formula_of_spec(spec)
+    covered = formula is not None and covers(formula, shape, device, takes, bits)
+    return formula if covered else None
+
+
+def covers(formula: Formula, shape: tuple[int, ...], device: str, takes: Takes, bits: bool) -> bool:
+    if formula.relaxes and takes == "options":
+        return False
     axes, options = len(shape) + bits, 2 if bits else shape[-1] if len(shape) else 0
     if not 1 <= axes <= 3 or 0 in shape or options < 2 or (formula.pairs and options != 2):
-        return None
-    if device in ("mps", "meta"):  # without double precision, or without numbers
-        return None
+        return False
     examples = shape[0] if axes == 3 else 1
-    return formula if examples * formula.samples <= formula.cap else None
+    # No double precision, or no numbers
+    return device not in ("mps", "meta") and examples * formula.samples <= formula.cap
 
 
 def expectation(
