@@ -65,7 +65,8 @@ _warned: set[str] = set()
 
 def _uncompiled() -> ContextManager[Any]:
     """In the block compiled functions run as they were written, since compiled draws are plain."""
-    compiler = getattr(torch, "compiler", None) if "torch._dynamo" in sys.modules else None
+    in_use = "torch._dynamo" in sys.modules
+    compiler: Any = getattr(torch, "compiler", None) if in_use else None
     if not hasattr(compiler, "set_stance"):  # before PyTorch 2.6
         return nullcontext()
     stance: ContextManager[Any] = compiler.set_stance("force_eager")
