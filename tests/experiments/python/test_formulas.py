@@ -259,3 +259,27 @@ def test_errors_are_cores(monkeypatch):
                 call()
         assert (type(mine.value), str(mine.value)) == (type(core.value), str(core.value).replace("-nan", "nan"))
     assert len(calls) == 15
+
+
+@pytest.mark.parametrize("spec", ["rloo[samples=3]", "reinforce", "disarm", "straight_through", "st_gumbel[samples=2]"])
+def test_f_may_change_its_rows(spec):
+    logits, weight = torch.randn(4, 5, requires_grad=True), torch.randn(5)
+
+    def changing(z, example):
+        return (z.mul_(weight).sum(1) - 0.3) ** 2
+
+    one, two = [
+        torch.autograd.grad(expectation(logits, f, spec, bits=True, seed=2).sum(), logits)[0]
+        for f in (changing, lambda z, example: ((z * weight).sum(1) - 0.3) ** 2)
+    ]
+    torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("spec", ["rloo[samples=3]", "straight_through", "gumbel_softmax"])
+def test_logits_that_change_before_the_backward_pass_are_noticed(spec):
+    logits = torch.randn(4, 2, 3, requires_grad=True)
+    value = expectation(logits, lambda z, example: z[:, 0, 0] ** 2 * z[:, 1, 1], spec, seed=2).sum()
+    with torch.no_grad():
+        logits += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        value.backward()

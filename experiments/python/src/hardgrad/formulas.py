@@ -81,6 +81,8 @@ class Formula:
     relaxes: bool = field(init=False)
     #: Whether the rows are drawn options, not weights between them.
     is_hard: bool = field(init=False)
+    #: Whether `jacobians` reads z.
+    reads_rows: bool = field(init=False)
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -88,6 +90,7 @@ class Formula:
             ("pairs", self.kind in ("disarm", "arm")),
             ("relaxes", self.kind not in ("linear", "disarm", "arm")),
             ("is_hard", self.kind not in ("gumbel_softmax", "soft")),
+            ("reads_rows", self.kind in ("gumbel_softmax", "soft", "reinmax", "gapped_st")),
         ):
             object.__setattr__(self, name, value)  # once
 
