@@ -158,14 +158,18 @@ double centred_number(const std::array<int, 2>& bits, std::span<const double> p,
 template <class T>
 void centred_numbers(std::span<const T> log_p, std::span<const int> first, std::span<const int> second, Randomness& random,
                      Draw where, std::span<T> number) {
-  std::array<double, columns_at_once> least;
+  std::array<double, columns_at_once> least, v;
+  std::array<std::uint64_t, columns_at_once> word;
   for (std::size_t from = 0; from < number.size(); from += columns_at_once) {
     const std::size_t n = std::min(columns_at_once, number.size() - from);
     for (std::size_t i = 0; i < n; ++i) least[i] = std::min(log_p[2 * (from + i)], log_p[2 * (from + i) + 1]);
     kernels::exp_all(least.data(), least.data(), n);
+    if (random.words(beside(where, from), std::span(word).first(n)))  // as `uniform` reads them
+      for (std::size_t i = 0; i < n; ++i) v[i] = (static_cast<double>(word[i] >> 11) + 0.5) * 0x1.0p-53;
+    else
+      for (std::size_t i = 0; i < n; ++i) v[i] = random.uniform(beside(where, from + i), {.polynomial = true});
     for (std::size_t i = 0; i < n; ++i)
-      number[from + i] =
-          static_cast<T>(centred(first[from + i], second[from + i], least[i], random.uniform(beside(where, from + i))));
+      number[from + i] = static_cast<T>(centred(first[from + i], second[from + i], least[i], v[i]));
   }
 }
 

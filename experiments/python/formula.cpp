@@ -151,7 +151,7 @@ LinearScore fitted(const Asked& asked, const std::vector<double>& f) {
   }
   auto found = solved(std::move(gram), std::move(with));
   for (auto& x : found)
-    if (std::abs(x) < 1e-12) x = 0;
+    if (std::abs(x) < 1e-10) x = 0;  // rounding
   found.resize(3);
   return {.own = found[0], .others = found[2], .offset = found[1]};
 }

@@ -424,6 +424,61 @@ def test_a_compiled_function_has_a_break(spec):
         torch.testing.assert_close(one, two)
 
 
+@pytest.mark.skipif(not hasattr(torch.library, "custom_op"), reason="PyTorch 2.4 has operators of one's own")
+@pytest.mark.parametrize("bits", [False, True])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "rloo[samples=4]",
+        "reinforce[baseline=0.3]",
+        "straight_through[samples=3]",
+        "gumbel_softmax[samples=2]",
+        "st_gumbel",
+        "reinmax[samples=2]",
+        "gapped_st",
+        "soft",
+        "disarm",
+        "arm[samples=4]",
+    ],
+)
+def test_a_formula_does_not_break_the_graph(spec, bits):
+    """Also with missing options; the same draws and gradients as without compilation."""
+    if spec in ("disarm", "arm[samples=4]") and not bits:
+        pytest.skip("bits only")
+    torch._dynamo.reset()
+    logits, weight = torch.randn(6, 4, *(3,) * (not bits)), torch.randn(4 if bits else 12)
+    logits[0, 1] = logits[2, 0] = -torch.inf
+    if not bits:
+        logits[0, 1, 1:] = logits[2, 0, :2] = 0.3
+    logits, weight = logits.requires_grad_(), weight.requires_grad_()
+
+    def loss(logits, weight):
+        f = lambda z, example: torch.sin(z.flatten(1) @ weight) + 0.1 * example
+        return (expectation(logits * 1, f, spec, bits=bits) * torch.arange(1.0, 7.0)).sum()
+
+    compiled, found = torch.compile(loss, backend="aot_eager", fullgraph=True), []
+    for function in (compiled, loss):
+        torch.manual_seed(5)
+        value = function(logits, weight)
+        found.append([value.detach(), *torch.autograd.grad(value, (logits, weight))])
+    for one, two in zip(*found):
+        torch.testing.assert_close(one, two)
+    nan = torch.compile(
+        lambda x: expectation(x, lambda z, example: z.sum() / 0 * (1 + example), spec, bits=bits), backend="eager"
+    )
+    with pytest.raises(RuntimeError, match="a loss that f returned is not a finite number"):
+        nan(logits)
+
+
+@pytest.mark.skipif(not hasattr(getattr(torch, "compiler", None), "set_stance"), reason="PyTorch 2.6 has stances")
+def test_a_compiled_step_is_compared_as_written():
+    """Where options are rare, draws are not plain."""
+    logits = torch.tensor([[[6.0, -1.0, 0.0]]], requires_grad=True)
+    step = lambda estimator: expectation(logits, lambda z, example: 1000 * z[:, 0, 1] + z[:, 0, 2], estimator).mean()
+    one, two = [compare(f, [logits], ["rloo"], replicates=64)["rloo"] for f in (step, torch.compile(step, backend="eager"))]
+    assert one.status == two.status == "ok" and two.variance == pytest.approx(one.variance, rel=1e-4)
+
+
 @pytest.mark.skipif(not hasattr(torch, "func"), reason="PyTorch 2 has torch.func")
 def test_transforms_are_refused():
     logits, weight = [moved(x) if NAME else x for x in leaves()]

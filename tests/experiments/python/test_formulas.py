@@ -1,5 +1,7 @@
 """Estimates by tensor operations against core's at the same seed: options bit for bit, numbers to rounding; and what declares them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -144,3 +146,140 @@ def test_uniform_numbers_bit_for_bit():
             assert torch.equal(mine, core)
             compared += mine.numel()
     assert compared == 4 * 3 * 4 * 5 * 37
+
+
+#: Formulas that are not the estimators' own: by spec, what is changed.
+MUTANTS = [
+    ("rloo", dict(others=1 / 3)),
+    ("rloo", dict(own=1.01)),
+    ("reinforce[samples=3,baseline=0.7]", dict(offset=0.7)),
+    ("reinforce[samples=3,baseline=0.7]", dict(offset=0.0)),
+    ("path_only", dict(own=1.0)),
+    ("group_normalised[scale=none,samples=5]", dict(own=1.0, others=-0.25)),
+    ("disarm[samples=6]", dict(kind="linear", own=1.0)),
+    ("straight_through[samples=3,temperature=0.7]", dict(temperature=1.0)),
+    ("straight_through[samples=2,forward_temperature=1.6]", dict(forward_temperature=1.0)),
+    ("gumbel_softmax", dict(temperature=0.55)),
+    ("gumbel_softmax", dict(kind="st_gumbel")),
+    ("st_gumbel[samples=3]", dict(temperature=1.0)),
+    ("reinmax", dict(kind="straight_through")),
+    ("reinmax[samples=2,temperature=1.4]", dict(temperature=1.0)),
+    ("gapped_st", dict(gap=0.9)),
+    ("gapped_st", dict(kind="straight_through")),
+    ("simple", dict(temperature=1.1)),
+    ("soft", dict(kind="straight_through")),
+    ("gumbel_top_k", dict(temperature=1.0)),
+]
+
+
+@pytest.mark.parametrize("spec, change", MUTANTS)
+def test_a_formula_of_another_estimator_is_found(monkeypatch, spec, change):
+    """By the comparison above, with a few problems."""
+    own, found = by_formula.formula_of(spec), 0
+    for seed in range(12):
+        problem = Problem(seed, spec)
+        with monkeypatch.context() as patched:
+            patched.setattr(by_formula, "formula_for", lambda *given: replace(own, **change))
+            mine = problem.drawn()
+        with monkeypatch.context() as patched:
+            by_core(patched)
+            theirs = problem.drawn()
+        try:
+            assert_same(mine, theirs, own.is_hard)
+        except AssertionError:
+            found += 1
+    assert found >= 3
+
+
+def test_what_has_no_formula():
+    """Other draws, learning, examples that share a baseline, losses that do not enter linearly, other targets."""
+    for spec in (
+        "stratified[samples=4]",
+        "nvil",
+        "moving_baseline",
+        "james_stein",
+        "group_normalised",
+        "optimal_baseline",
+        "best_of",
+        "maxrl",
+        "self_critic",
+        "disarm_tree",
+        "soft[linear_start=3]",
+        "gumbel_top_k[hard=true]",
+        "rloo[target=elbo]",
+        "straight_through[target=elbo]",
+        "policy_gradient[advantage=group_std]",
+        "disarm[samples=3]",
+        "rlo",
+        "rloo[samples=1]",
+    ):
+        assert by_formula.formula_of(spec) is None, spec
+
+    def rloo(of):
+        return np.zeros_like(of.one_hot)
+
+    assert by_formula.formula_of(hardgrad.written(rloo, samples=4)) is None
+    assert by_formula.formula_of(hardgrad.Estimator("rloo")).kind == "linear"
+    assert by_formula.formula_of(hardgrad.torch.Estimator("rloo")).kind == "linear"
+
+
+def test_equal_losses_give_exactly_nothing():
+    logits = torch.randn(5, 3, 4, requires_grad=True)
+    for spec in ("rloo[samples=7]", "policy_gradient[advantage=group_mean]"):
+        value = expectation(logits, lambda z, example: 1e7 + 0 * z[:, 0, 0] + example, spec, seed=1)
+        assert (torch.autograd.grad(value.sum(), logits)[0] == 0).all()
+
+
+def test_errors_are_cores(monkeypatch):
+    """The same words as without a formula."""
+    z = torch.zeros(2, 3)
+    calls = [
+        lambda: expectation(torch.tensor([[0.0, np.nan]]), lambda z: z[:, 0, 0], "rloo"),
+        lambda: expectation(torch.tensor([[0.0, np.nan]]), lambda z: z[:, 0, 0], "soft"),
+        lambda: expectation(torch.tensor([0.0, np.inf]), lambda z: z[:, 0], "disarm", bits=True),
+        lambda: expectation(z - np.inf, lambda z: z[:, 0, 0], "straight_through"),
+        lambda: expectation(z, lambda z: z[:, 0, 0] + np.inf, "rloo"),
+        lambda: expectation(z, lambda z: z[:, 0, 0] * np.nan, "reinmax"),
+        lambda: expectation(z, lambda z: z[:, 0, 0].detach(), "reinmax"),
+        lambda: expectation(z, lambda z: z[:, 0], "rloo"),
+        lambda: expectation(z, lambda z: z[:, 0, 0], "rloo[cap=2]"),
+        lambda: expectation(z, lambda z: z[:, 0, 0], "rloo[samples=1]"),
+        lambda: expectation(z, lambda z: z[:, 0, 0], "disarm"),
+        lambda: expectation(z, lambda z: z[:, 0], "st_gumbel", takes="options"),
+        lambda: expectation(z, lambda z: z[:, 0, 0], "rloo", seed=-1),
+        lambda: expectation(z[None], lambda z, example: z[:, 0, 0], "rloo", ids=[-1]),
+        lambda: expectation(z.requires_grad_(), lambda z: (z[:, 0, 0] - z[:, 0, 1]).sqrt(), "soft", seed=1).backward(),
+    ]
+    for call in calls:
+        with pytest.raises(hardgrad.Error) as mine:
+            call()
+        with monkeypatch.context() as patched:
+            by_core(patched)
+            with pytest.raises(hardgrad.Error) as core:
+                call()
+        assert (type(mine.value), str(mine.value)) == (type(core.value), str(core.value).replace("-nan", "nan"))
+    assert len(calls) == 15
+
+
+@pytest.mark.parametrize("spec", ["rloo[samples=3]", "reinforce", "disarm", "straight_through", "st_gumbel[samples=2]"])
+def test_f_may_change_its_rows(spec):
+    logits, weight = torch.randn(4, 5, requires_grad=True), torch.randn(5)
+
+    def changing(z, example):
+        return (z.mul_(weight).sum(1) - 0.3) ** 2
+
+    one, two = [
+        torch.autograd.grad(expectation(logits, f, spec, bits=True, seed=2).sum(), logits)[0]
+        for f in (changing, lambda z, example: ((z * weight).sum(1) - 0.3) ** 2)
+    ]
+    torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("spec", ["rloo[samples=3]", "straight_through", "gumbel_softmax"])
+def test_logits_that_change_before_the_backward_pass_are_noticed(spec):
+    logits = torch.randn(4, 2, 3, requires_grad=True)
+    value = expectation(logits, lambda z, example: z[:, 0, 0] ** 2 * z[:, 1, 1], spec, seed=2).sum()
+    with torch.no_grad():
+        logits += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        value.backward()

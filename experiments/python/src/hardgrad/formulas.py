@@ -7,8 +7,7 @@ the second, and the axis S is absent. Sources: estimators/NAME.cpp of each estim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, Literal, Mapping, Optional, Protocol, Sequence
 
 Kind = Literal[
@@ -74,25 +73,26 @@ class Formula:
     forward_temperature: float = 1.0
     gap: float = 0.0
 
-    @cached_property
-    def law(self) -> Optional[Law]:
-        """None: nothing is drawn."""
-        return _LAWS.get(self.kind, "samples")
+    #: What is drawn; None: nothing.
+    law: Optional[Law] = field(init=False)
+    #: Whether it is a formula of bits only.
+    pairs: bool = field(init=False)
+    #: Whether the loss is differentiated in the weights.
+    relaxes: bool = field(init=False)
+    #: Whether the rows are drawn options, not weights between them.
+    is_hard: bool = field(init=False)
+    #: Whether `jacobians` reads z.
+    reads_rows: bool = field(init=False)
 
-    @cached_property
-    def pairs(self) -> bool:
-        """Whether it is a formula of bits only."""
-        return self.kind in ("disarm", "arm")
-
-    @cached_property
-    def relaxes(self) -> bool:
-        """Whether the loss is differentiated in the weights."""
-        return self.kind != "linear" and not self.pairs
-
-    @cached_property
-    def is_hard(self) -> bool:
-        """Whether the rows are drawn options, not weights between them."""
-        return self.kind not in ("gumbel_softmax", "soft")
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("law", _LAWS.get(self.kind, "samples")),
+            ("pairs", self.kind in ("disarm", "arm")),
+            ("relaxes", self.kind not in ("linear", "disarm", "arm")),
+            ("is_hard", self.kind not in ("gumbel_softmax", "soft")),
+            ("reads_rows", self.kind in ("gumbel_softmax", "soft", "reinmax", "gapped_st")),
+        ):
+            object.__setattr__(self, name, value)  # once
 
 
 # Score functions.

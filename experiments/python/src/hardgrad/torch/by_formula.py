@@ -59,7 +59,7 @@ XP: Any = Tensors()
 def formula_of(estimator: draws.Given) -> Optional[Formula]:
     """None: the estimator has none, or there is no such estimator."""
     spec = _spec(estimator)
-    return None if spec is None else _formula(spec)
+    return None if spec is None else formula_of_spec(spec)
 
 
 def _spec(estimator: draws.Given) -> Optional[str]:
@@ -71,7 +71,7 @@ def _spec(estimator: draws.Given) -> Optional[str]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _formula(spec: str) -> Optional[Formula]:
+def formula_of_spec(spec: str) -> Optional[Formula]:
     try:
         found = _core.formula(spec)
     except UsageError:
@@ -94,16 +94,20 @@ def formula_for(
     spec: str, shape: tuple[int, ...], device: str, takes: Takes, bits: bool
 ) -> Optional[Formula]:
     """The formula of a registered estimator for logits of this shape, if it covers them."""
-    formula = _formula(spec)
-    if formula is None or (formula.relaxes and takes == "options"):
-        return None
+    formula = formula_of_spec(spec)
+    covered = formula is not None and covers(formula, shape, device, takes, bits)
+    return formula if covered else None
+
+
+def covers(formula: Formula, shape: tuple[int, ...], device: str, takes: Takes, bits: bool) -> bool:
+    if formula.relaxes and takes == "options":
+        return False
     axes, options = len(shape) + bits, 2 if bits else shape[-1] if len(shape) else 0
     if not 1 <= axes <= 3 or 0 in shape or options < 2 or (formula.pairs and options != 2):
-        return None
-    if device in ("mps", "meta"):  # without double precision, or without numbers
-        return None
+        return False
     examples = shape[0] if axes == 3 else 1
-    return formula if examples * formula.samples <= formula.cap else None
+    # No double precision, or no numbers
+    return device not in ("mps", "meta") and examples * formula.samples <= formula.cap
 
 
 def expectation(
@@ -157,13 +161,14 @@ class Run:
         self.E, self.K = len(users), formula.samples
         self.R = self.E * self.K
         self.on_cpu = users.device.type == "cpu"
+        self.place: Any = None
         self.z: Any = None
         self.noise: Any = None
         self.c: Any = None
         self.ended = False
 
     def draw(self, ids: Any, seed: int) -> None:
-        formula, law = self.formula, self.formula.law
+        formula, law, self.place = self.formula, self.formula.law, (ids, seed)
         form: Form = "options" if self.takes == "options" else "bits" if self.bits else "one_hot"
         if law is None:
             self._check_finite()
@@ -240,6 +245,8 @@ class Run:
 
     def slope(self, cotangent: Tensor) -> Tensor:
         """The gradient at the user's logits, for a cotangent [E] of the examples."""
+        if self.z._version > 0:  # f changed it
+            self.draw(*self.place)
         c = cotangent * self.c if self.K == 1 else cotangent[:, None] * self.c
         if self.formula.pairs:
             found = of_pairs(XP, self.formula, self.logits, self.rows(self.z), self.noise, c)
@@ -247,13 +254,14 @@ class Run:
             found = of_scores(XP, self.logits, self.rows(self.z), c, self.two)
         return self.at_users(found)
 
-    def through(self, slope: Tensor, z: Tensor) -> Tensor:
+    def through(self, slope: Tensor, z: Optional[Tensor]) -> Tensor:
         """The gradient at the user's logits, from that in z."""
         if not self.ended:
             raise UsageError(
                 "f differentiated its losses: it returns them, and the estimator differentiates"
             )
-        parts = jacobians(XP, self.formula, self.logits, self.rows(z), self.noise, self.two)
+        rows = None if z is None else self.rows(z)
+        parts = jacobians(XP, self.formula, self.logits, rows, self.noise, self.two)
         if self.stacked:
             slope = slope[..., 1] - slope[..., 0]
         found = through(XP, parts, self.of_rows(slope, self.K), self.two, self.K)
@@ -276,15 +284,17 @@ class _Weights(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
-        ctx.run, logits = given
-        z, ctx.run.z = ctx.run.z, None  # kept, it would keep the run until garbage is collected
-        ctx.save_for_backward(logits, z)
+        run, logits = given
+        ctx.run = run
+        z, run.z = run.z, None  # kept, it would keep the run until garbage is collected
+        ctx.save_for_backward(logits, *[z] * run.formula.reads_rows)
         return z
 
     @staticmethod
     @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return None, ctx.run.through(cotangents[0], ctx.saved_tensors[1])
+        _, *rows = ctx.saved_tensors  # an error if it was changed
+        return None, ctx.run.through(cotangents[0], rows[0] if rows else None)
 
 
 class _Mean(torch.autograd.Function):
@@ -304,6 +314,7 @@ class _Mean(torch.autograd.Function):
         run, (cotangent,) = ctx.run, cotangents
         at_logits = at_losses = None
         if ctx.needs_input_grad[1] and not run.formula.relaxes:
+            ctx.saved_tensors  # an error if the logits were changed
             at_logits = run.slope(cotangent)
         if ctx.needs_input_grad[2]:
             at_losses = cotangent

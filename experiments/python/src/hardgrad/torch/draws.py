@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from contextlib import contextmanager
-from typing import Any, Iterator, Optional, Union
+from contextlib import contextmanager, nullcontext
+from typing import Any, ContextManager, Iterator, Optional, Union
 
 import torch
 from torch import Tensor
@@ -63,6 +63,16 @@ _drawn_before: set[str] = set()
 _warned: set[str] = set()
 
 
+def _uncompiled() -> ContextManager[Any]:
+    """In the block compiled functions run as they were written, since compiled draws are plain."""
+    in_use = "torch._dynamo" in sys.modules
+    compiler: Any = getattr(torch, "compiler", None) if in_use else None
+    if not hasattr(compiler, "set_stance"):  # before PyTorch 2.6
+        return nullcontext()
+    stance: ContextManager[Any] = compiler.set_stance("force_eager")
+    return stance
+
+
 @contextmanager
 def metered(
     kept: EstimatorCache, learning: bool, mixture: Optional[_core.Mixture]
@@ -72,7 +82,8 @@ def metered(
     before, _here.meter = _here.meter, Meter(kept, learning, mixture)
     _mixtures.extend([mixture] if mixture else [])
     try:
-        yield _here.meter
+        with _uncompiled() if mixture else nullcontext():
+            yield _here.meter
     finally:
         _here.meter = before
         del _mixtures[len(_mixtures) - bool(mixture) :]

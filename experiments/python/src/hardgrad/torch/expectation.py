@@ -108,6 +108,11 @@ def expectation(
     generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed`
         applies.
 
+    Relaxations, pairs of bits, and score functions that are linear in the losses are tensor
+    operations where the logits are: on a device nothing is transferred but `ids`, nothing is waited
+    for, and losses that are no finite numbers give a NaN instead of an error. They do not break the
+    graph of torch.compile (PyTorch 2.4; with tensors and names, without the arguments from probs on but bits and seed).
+
     Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
     the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.
     Can be differentiated once; differentiating its gradient again raises UsageError.

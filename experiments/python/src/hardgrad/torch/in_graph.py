@@ -13,23 +13,21 @@ from .._core import UsageError
 from ..formulas import Formula, factors, jacobians, of_pairs, of_scores
 from ..losses import Columns, Takes, check_shared, given_seed
 from . import draws
-from .by_formula import XP, Run, formula_for
+from .by_formula import XP, Run, covers, formula_of_spec
 from .tensors import USERS_DTYPES, check_losses, drawn_seed, of_core
 
 _EMPTY = 0
 
 
-def _formula(
-    spec: str, shape: tuple[int, ...], device: str, takes: Takes, bits: bool
-) -> Optional[Formula]:
-    return formula_for(spec, shape, device, takes, bits)
+def _formula(spec: str) -> Optional[Formula]:
+    return formula_of_spec(spec)
 
 
 _formula._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as assume_constant_result
 
 
 def _draw(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[int]) -> Any:
-    formula = formula_for(spec, tuple(logits.shape), logits.device.type, takes, bits)
+    formula = formula_of_spec(spec)
     assert formula is not None
     if not draws.plain():
         raise UsageError(
@@ -44,7 +42,7 @@ def _draw(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[in
 
 
 def _shapes(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[int]) -> Any:
-    formula = _formula(spec, tuple(logits.shape), logits.device.type, takes, bits)
+    formula = formula_of_spec(spec)
     assert formula is not None
     run = Run(formula, logits, logits.dtype, takes, bits)
     rows = (run.R, *run.users.shape[1:])
@@ -101,8 +99,8 @@ def expectation(
         return None
     if logits.dtype not in USERS_DTYPES:
         return None
-    formula = _formula(spec, tuple(logits.shape), logits.device.type, takes, bits)
-    if formula is None:
+    formula = _formula(spec)
+    if formula is None or not covers(formula, logits.shape, logits.device.type, takes, bits):
         return None
     wide = logits.to(of_core(logits.dtype))
     z, noise = torch.ops.hardgrad.draw(wide.detach(), spec, takes, bits, seed)
@@ -122,6 +120,9 @@ def expectation(
     losses = f(z, run.example()) if run.rank == 3 else f(z)
     check_shared(tuple(getattr(losses, "shape", ())), tuple(z.shape[:2]))
     losses = check_losses(losses, run.R).to(wide.device, wide.dtype)
+    if run.on_cpu:
+        said = "a loss that f returned is not a finite number"
+        torch._assert_async(torch.isfinite(losses.detach()).all(), said)
     of_rows = losses.reshape(run.E, run.K)
     value = of_rows.mean(1)
     if not formula.relaxes:

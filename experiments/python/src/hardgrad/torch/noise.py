@@ -28,10 +28,9 @@ def drawn(
     logits: [E, D, S], or [E, D] of bits; `rank` is that of the user's, for messages. ids: [E]
     (NumPy's), or None.
     """
-    place = logits.device
-    if place.type == "cpu":
-        found = _DRAWS[logits.dtype](
-            logits.detach().contiguous().numpy(),
+    if logits.device.type == "cpu":
+        rows, numbers = _DRAWS[logits.dtype](
+            logits.detach().numpy(),
             rank,
             ids,
             seed,
@@ -40,8 +39,10 @@ def drawn(
             formula.forward_temperature,
             form,
         )
-        rows, numbers = (None if x is None else torch.from_numpy(x) for x in found)
-        return rows, numbers
+        return (
+            None if rows is None else torch.from_numpy(rows),
+            None if numbers is None else torch.from_numpy(numbers),
+        )
     example = count(logits, len(logits)) if ids is None else _sent(ids, logits)
     with torch.no_grad():
         return there(formula, law, logits.detach(), example, seed, form)
