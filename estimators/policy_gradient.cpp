@@ -324,6 +324,10 @@ std::string why_not(const Settings& settings, const Structure& structure) {
                        advantage.name);
   if (advantage.target && config.near_reference())
     return fmt::format("advantage={} estimates the likelihood of success alone: take beta=0", advantage.name);
+  if (config.bound->name == "clip_words" && config.ratio->name != "geometric")
+    return "bound=clip_words bounds the words of ratio=geometric: take ratio=geometric";
+  if (!config.bound->of_ratio && std::max(config.limit.low, config.limit.high) >= 1)
+    return "bound=shift limits changes of a probability: take low and high below 1, such as low=0.2,high=0.2";
   if (config.bound->of_ratio && config.limit.low > config.limit.high)
     return "low is above high: take low=" + to_string(config.limit.high) + " or a larger high";
   return target_of(config) == "expected_loss" || read<SharedConfig>(settings).target == SharedConfig::Aim::expected_loss

@@ -134,7 +134,8 @@ void declare_drawn(py::module_& module, const char* name) {
 
 py::dict moments(StatefulEstimator& estimator, const Numbers<double>& logits, int rank, const Numbers<double>& table,
                  bool multilinear, const py::object& function, double cap, bool covariance,
-                 const std::optional<Numbers<double>>& behaviour, const std::optional<Numbers<double>>& reference) {
+                 const std::optional<Numbers<double>>& behaviour, const std::optional<Numbers<double>>& reference,
+                 bool of_batch) {
   const auto numbers = given<double>(logits, behaviour, reference, rank);
   const auto D = logits.shape(1), S = logits.shape(2);
   GivenLoss<double> loss(table, multilinear, function, true, static_cast<int>(D), static_cast<int>(S), 0, estimator.name());
@@ -145,6 +146,11 @@ py::dict moments(StatefulEstimator& estimator, const Numbers<double>& logits, in
     OwnLoss<double> model(numbers, {}, std::ref(loss));
     const auto batch = model.batch();
     const auto in_use = estimator.on<double>(model.structure());
+    if (of_batch && in_use->estimator->couples_examples())
+      throw UsageError(
+          fmt::format("{} couples the examples of a batch, whose moments are not those of each alone: pass one "
+                      "example, or average hardgrad.gradient over seeds",
+                      estimator.text()));
     std::unique_lock lock(estimator.learning(), std::defer_lock);
     if (in_use->learns) lock.lock();
     const auto stop = pending_signals();

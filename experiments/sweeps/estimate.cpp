@@ -122,7 +122,12 @@ training::TrainResult try_training(Trial& trial, training::Training<T>& training
   for (int more : {3, 30, 300}) {  // more only if the first were quick
     settings.steps = std::min(steps, training.step + more);
     const auto start = Clock::now();
-    result = train(training, settings, keys, stop);
+    try {
+      result = train(training, settings, keys, stop);
+    } catch (const Interrupted&) {
+      if (trial.step == 0) throw;
+      break;  // the shorter round before is enough
+    }
     const auto& log = result.log;
     const double stepping = log.empty() ? 0 : log.back().seconds;
     if (!log.empty())
@@ -190,6 +195,8 @@ bool run_trial(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks
         run_trial<float>(trial, plan, cell, tasks, stop);
     });
   } catch (const std::exception&) {
+    return false;
+  } catch (const Interrupted&) {
     return false;
   }
   return true;
@@ -304,10 +311,16 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
 }
 
 std::optional<double> try_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, double budget, const Stop& stop) {
-  const auto start = Clock::now();
   Trial trial;
+  std::shared_ptr<const tasks::Task> task;
+  try {
+    task = tasks.get(data_of(plan.seed, cell));  // its time does not count
+  } catch (const std::exception&) {
+    return {};
+  }
+  const auto start = Clock::now();
   if (!run_trial(trial, plan, cell, tasks, [&] { return stop() || since(start) > budget; }) || trial.cut) return {};
-  return work_of(cell, *tasks.get(data_of(plan.seed, cell)), trial).seconds;
+  return work_of(cell, *task, trial).seconds;
 }
 
 }  // namespace hardgrad::sweeps

@@ -189,7 +189,7 @@ constexpr Bound bounds[] = {
     {.name = "sigmoid",
      .of =
          [](const Word& word, const Limits& limit) {
-           const double e = std::exp(-limit.rate(word.advantage) * (word.w - 1));
+           const double e = std::exp(-std::abs(limit.rate(word.advantage) * (word.w - 1)));
            return e == 0 ? 0 : 4 * word.w * e / ((1 + e) * (1 + e));
          }},
     // w^k exp(lambda (1 - w))

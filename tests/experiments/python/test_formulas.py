@@ -148,7 +148,7 @@ def test_uniform_numbers_bit_for_bit():
     assert compared == 4 * 3 * 4 * 5 * 37
 
 
-#: Formulas that are not the estimators' own: by spec, what is changed.
+#: Formulas that are not the estimators' own: with the changed part, by spec.
 MUTANTS = [
     ("rloo", dict(others=1 / 3)),
     ("rloo", dict(own=1.01)),

@@ -248,6 +248,7 @@ def moments(
     covariance: bool,
     behaviour: Optional[NDArray[np.float64]],
     reference: Optional[NDArray[np.float64]],
+    of_batch: bool,
 ) -> dict[str, Any]: ...
 def test(
     spec: str, to_the_first_failure: bool, quick: bool

@@ -107,8 +107,8 @@ class Moments:
     effective_ratio_share, largest_ratio: with a behaviour policy, of the ratios R of the policy's
         probability to its: (E R)^2 / E R^2, the effective sample size over the number of samples,
         and the largest R. NaN without one.
-    reached: the policy's probability of the options that the behaviour policy can draw: E R; the
-        mean lacks the rest.
+    reached: the policy's probability of the options that the behaviour policy can draw. The mean of
+        an estimator that draws lacks the rest.
     """
 
     estimator: str
@@ -216,6 +216,7 @@ def moments(
             covariance,
             None if drawing is None else drawing[e : e + 1],
             None if near is None else near[e : e + 1],
+            len(given.value) > 1,
         )
 
     each = [of_example(e) for e in range(len(given.value))]

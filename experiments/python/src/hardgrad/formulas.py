@@ -73,7 +73,7 @@ class Formula:
     forward_temperature: float = 1.0
     gap: float = 0.0
 
-    #: What is drawn; None: nothing.
+    #: The noise; None: nothing is drawn.
     law: Optional[Law] = field(init=False)
     #: Whether it is a formula of bits only.
     pairs: bool = field(init=False)

@@ -280,6 +280,11 @@ class LogitLayout:
             return
         missing = self.numbers == -np.inf
         if (missing[..., :-1] > missing[..., 1:]).any():
+            for place in np.argwhere(np.isnan(logits) | (logits == np.inf))[:1]:
+                raise UsageError(
+                    f"logits: entry {place.tolist()} is {logits[tuple(place)]}: logits are finite, "
+                    "or -inf where an option is missing"
+                )
             self._order = np.argsort(missing, -1, kind="stable")
             self._back = np.argsort(self._order, -1)
             self.numbers = self.ordered(logits)

@@ -55,6 +55,10 @@ class Separate:
         """[E T, C] of [E, C] ([C] without a batch), the same for all columns of an example."""
         if state is None or not isinstance(state, Tensor) or state.dim() != 1 + self.batched:
             return state
+        if self.batched and len(state) != self.examples:
+            raise UsageError(
+                f"state has shape {list(state.shape)}; it is [{self.examples} examples, numbers]"
+            )
         return state.reshape(-1, state.shape[-1]).repeat_interleave(self.columns, 0)
 
     def loss(self, f: Callable[..., Tensor]) -> Callable[[Tensor, Tensor], Tensor]:

@@ -4,15 +4,33 @@ seed."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Protocol
 
 import torch
 from torch import Tensor
 
 from .._core import UsageError
+from .tensors import of_core
 
-#: z of logits: draws with a seed, and differentiable by backward.
-Draw = Callable[[Tensor, str, bool, bool, Optional[int], int], Tensor]
+
+class Draw(Protocol):
+    """z of logits: drawn with a seed, and differentiable by backward. again: as before."""
+
+    def __call__(
+        self,
+        logits: Tensor,
+        estimator: str,
+        hard: bool,
+        bits: bool,
+        subset: Optional[int],
+        seed: int,
+        again: bool = False,
+    ) -> Tensor: ...
+
+
+def _given(subset: int) -> Optional[int]:
+    return None if subset < 0 else subset
+
 
 compiling: Callable[[], bool] = getattr(
     getattr(torch, "compiler", None), "is_compiling", lambda: False
@@ -21,7 +39,7 @@ compiling: Callable[[], bool] = getattr(
 
 def operator(draw: Draw) -> Optional[Callable[..., Tensor]]:
     """The draw as a function of logits, a seed (a tensor), the estimator, hard, bits, and the
-    options of a subset (0: none). None before PyTorch 2.4."""
+    options of a subset (-1: none). None before PyTorch 2.4."""
     library: Any = torch.library
     if not hasattr(library, "register_autograd"):
         return None
@@ -29,17 +47,17 @@ def operator(draw: Draw) -> Optional[Callable[..., Tensor]]:
     def drawn(
         logits: Tensor, seed: Tensor, estimator: str, hard: bool, bits: bool, subset: int
     ) -> Tensor:
-        found = draw(logits.detach(), estimator, hard, bits, subset or None, int(seed))
+        found = draw(logits.detach(), estimator, hard, bits, _given(subset), int(seed))
         return found.clone() if found.data_ptr() == logits.data_ptr() else found
 
     def slope(
         logits: Tensor, seed: Tensor, cotangent: Tensor, estimator: str, bits: bool, subset: int
     ) -> Tensor:
         with torch.enable_grad():
-            leaf = logits.detach().requires_grad_()
-            z = draw(leaf, estimator, False, bits, subset or None, int(seed))
-            (found,) = torch.autograd.grad(z, leaf, cotangent)
-        return found.contiguous()
+            leaf = logits.detach().to(of_core(logits.dtype)).requires_grad_()
+            z = draw(leaf, estimator, False, bits, _given(subset), int(seed), again=True)
+            (found,) = torch.autograd.grad(z, leaf, cotangent.to(leaf.dtype))
+        return found.to(logits.dtype).contiguous()
 
     tag = getattr(torch.Tag, "cudagraph_unsafe", None)  # draws are made by the CPU
     ways: dict[str, Any] = {"mutates_args": (), **({} if tag is None else {"tags": (tag,)})}

@@ -63,7 +63,8 @@ def expectation(
     generator: Optional[torch.Generator] = None,
     seed: Optional[int] = None,
 ) -> Tensor:
-    """E[f(z)], z ~ Cat(softmax(logits)), as an estimate: its value is the losses' weighted mean.
+    """E[f(z)], z ~ Cat(softmax(logits)), as an estimate: its value is the losses' weighted mean
+    (without a divergence from a reference policy, which the gradient has).
     Its gradient is the estimator's at the logits, and the path gradient for parameters of the
     losses.
 
@@ -88,12 +89,12 @@ def expectation(
         examples with one choice each (so is the Site of an Estimator), with ids D e + d, but f sees
         all columns of a row at once.
     probs: the probabilities, with logits=None, in the same shape; they need not sum to 1. They get
-        the gradient. 0 marks a missing option.
+        the gradient (a bit that is certainly 1 gets none). 0 marks a missing option.
     subset: every choice picks so many of its options, without order: p(z) is the product of
         exp(logit) over those picked, divided by its sum over all subsets. z has that many ones, its
         weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
         which estimators can, in "needs" and "supports".
-    behaviour: logits, in the shape of the given ones, of the policy that draws: an older one, or
+    behaviour: logits, in the shape of the given ones (beside a distribution [E, D, S]), of the policy that draws: an older one, or
         its own as a sampler changes it (`tempered`, `top_k`, `top_p`). `policy_gradient`
         corrects for it by ratios. Others that draw raise UsageError; those that enumerate need no
         draws. -inf marks options that it never draws. No ratio makes up for those that the policy
@@ -110,7 +111,7 @@ def expectation(
 
     Relaxations, pairs of bits, and score functions that are linear in the losses are tensor
     operations where the logits are: on a device nothing is transferred but `ids`, nothing is waited
-    for, and losses that are no finite numbers give a NaN instead of an error. They do not break the
+    for, and an infinite or NaN loss gives NaN instead of an error. They do not break the
     graph of torch.compile (PyTorch 2.4; with tensors and names, without the arguments from probs on but bits and seed).
 
     Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of

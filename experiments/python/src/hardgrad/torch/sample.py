@@ -17,7 +17,7 @@ from . import draws
 from .compiled import compiling, operator
 from .compiled import given_seed as seed_of
 from .laws import Law, each_of
-from .tensors import drawn_seed, eager, fetched, normal, of_core, once, one_hot, sent
+from .tensors import check_logits, drawn_seed, eager, fetched, normal, of_core, once, one_hot, sent
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
@@ -75,7 +75,9 @@ def sample(
     ):
         axes = 2 - bits
         shaped = logits if logits.dim() <= axes + 1 else logits.flatten(0, -axes - 1)
-        z = _operator(shaped, seed_of(seed), estimator, hard, bits, subset or 0)
+        z = _operator(
+            shaped, seed_of(seed), estimator, hard, bits, -1 if subset is None else subset
+        )
         z = z.reshape(logits.shape)
     else:
         z = _sampled(
@@ -125,8 +127,10 @@ def _drawn(
     subset: Optional[int],
     seed: int,
     ids: Optional[ArrayLike] = None,
+    again: bool = False,
 ) -> Tensor:
-    """z of logits with the axes of `expectation`."""
+    """z of logits with the axes of `expectation`. again: as a draw that was counted before."""
+    check_logits(logits)
     dtype = of_core(logits.dtype)
     wide = normal(logits).to(dtype)
     (numbers,) = fetched([wide], dtype)
@@ -137,7 +141,7 @@ def _drawn(
     if values.size == 0:  # no examples, or no choices
         return logits.clone()
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
-    draw = _Draw(estimator, dtype, asked, shaped, picks, ids, given_seed(seed))
+    draw = _Draw(estimator, dtype, asked, shaped, picks, ids, given_seed(seed), again)
     (z,) = sent([draw.z], wide.device)
     if draw.options:
         z = z.to(dtype) if bits else one_hot(z, values.shape[-1], dtype)
@@ -186,6 +190,7 @@ class _Draw:
         picks: int,
         ids: Optional[ArrayLike],
         seed: int,
+        again: bool,
     ):
         check_needs_no_loss(estimator, shaped.shape[1:], picks)
         held = draws.held(estimator, dtype)
@@ -200,7 +205,8 @@ class _Draw:
         self._again: Callable[[_NoLoss], Any] = lambda loss: drawn(loss, False)[0]
         loss = _NoLoss()
         *_, self._kept = drawn(loss, True)
-        draws.drawn(estimator, held, len(shaped), False)
+        if not again:
+            draws.drawn(estimator, held, len(shaped), False)
         self.options = loss.choice.dtype.kind == "i"
         self._example = loss.example
         self._differentiated = loss.differentiated
@@ -211,8 +217,7 @@ class _Draw:
         """The gradient at the logits of slope . z."""
         if self.options:
             return np.zeros_like(slope)
-        rows = self.asked.numbers.reshape(-1, *self.asked.numbers.shape[-2:]).shape
-        given = slope.reshape(rows[:2] if self.asked.bits else rows)
+        given = slope.reshape(self.z.shape)
         inside = np.ascontiguousarray(self.asked.at_weights(given, self._example))
         if self._differentiated:  # with the derivative at hand: the same draw again
             gradient = self._again(_NoLoss(inside))
@@ -249,7 +254,12 @@ def check_needs_no_loss(estimator: draws.Given, shape: tuple[int, int], picks: i
     if isinstance(estimator, str):
         name, why = estimator, _why_a_loss_named(estimator, columns, options, picks)
     elif isinstance(estimator, _core.Estimator):  # it may be written in Python, without a name
-        name, why = estimator.spec, _why_a_loss(estimator, columns, options, picks)
+        name = estimator.spec
+        why = (
+            _why_a_loss_named(name, columns, options, picks)
+            if estimator._registered
+            else _why_a_loss(estimator, columns, options, picks)
+        )
     elif isinstance(estimator, draws.Module):
         name, why = estimator.spec, _why_a_loss_named(estimator.spec, columns, options, picks)
     else:
