@@ -283,7 +283,7 @@ class LogitLayout:
             for place in np.argwhere(np.isnan(logits) | (logits == np.inf))[:1]:
                 raise UsageError(
                     f"logits: entry {place.tolist()} is {logits[tuple(place)]}: logits are finite, "
-                    "or -inf where an option is missing"
+                    "or -inf for missing options"
                 )
             self._order = np.argsort(missing, -1, kind="stable")
             self._back = np.argsort(self._order, -1)
