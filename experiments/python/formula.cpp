@@ -196,8 +196,8 @@ std::optional<LinearScore> linear_score(const Spec& spec) {
   const auto settings = settings_of(entry, spec);
   const auto structure = structure_of_question(2, 3);
   const int K = samples_of(settings);
-  if (entry.couples(settings) || target_of(spec).text() != "expected_loss" || !why_unsupported(spec, structure).empty() ||
-      training::learns(*make_estimator<double>(spec, structure, Key())))
+  if (K > most_asked || entry.couples(settings) || target_of(spec).text() != "expected_loss" ||
+      !why_unsupported(spec, structure).empty() || training::learns(*make_estimator<double>(spec, structure, Key())))
     return {};
   StatefulEstimator estimator(spec.text, 0, {});
   try {

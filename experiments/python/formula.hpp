@@ -15,9 +15,12 @@ struct LinearScore {
   double own = 0, others = 0, offset = 0;
 };
 
+/// Most samples of an estimator that is asked: some take a time that grows with their square.
+inline constexpr int most_asked = 1000;
+
 /// How the estimator weighs its K samples, found by asking it: the three numbers are fitted to one draw, and must then give the
 /// slopes of nine others, with losses of different size, and other probabilities, columns and options. Empty if they do not, or the
-/// estimator learns, couples examples, does not support such problems, or makes other draws.
+/// estimator learns, couples examples, does not support such problems, makes other draws, or has more samples than `most_asked`.
 std::optional<LinearScore> linear_score(const Spec& spec);
 
 }  // namespace hardgrad::python

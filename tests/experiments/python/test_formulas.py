@@ -210,6 +210,7 @@ def test_what_has_no_formula():
         "straight_through[target=elbo]",
         "policy_gradient[advantage=group_std]",
         "disarm[samples=3]",
+        "rloo[samples=1001]",  # not asked
         "rlo",
         "rloo[samples=1]",
     ):

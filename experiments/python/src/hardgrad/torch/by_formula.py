@@ -18,6 +18,7 @@ from ..formulas import Formula, factors, jacobians, of_pairs, of_scores, through
 from ..losses import LogitLayout, Takes, check_shared, given_ids, given_seed
 from . import draws
 from .noise import Form, drawn
+from .operations import XP
 from .philox import count
 from .tensors import (
     DTYPES,
@@ -29,31 +30,6 @@ from .tensors import (
     once,
     one_hot,
 )
-
-
-class Tensors:
-    """The operations of `formulas.Operations`."""
-
-    sigmoid = staticmethod(torch.sigmoid)
-    where = staticmethod(torch.where)
-    minimum = staticmethod(torch.minimum)
-    through_sigmoid = staticmethod(torch.ops.aten.sigmoid_backward.default)
-
-    @staticmethod
-    def softmax(x: Tensor) -> Tensor:
-        return torch.softmax(x, -1)
-
-    @staticmethod
-    def highest(x: Tensor) -> Tensor:
-        return x.amax(-1, keepdim=True)
-
-    @staticmethod
-    def through_softmax(slope: Tensor, w: Tensor) -> Tensor:
-        found: Tensor = torch.ops.aten._softmax_backward_data.default(slope, w, -1, w.dtype)
-        return found
-
-
-XP: Any = Tensors()
 
 
 def formula_of(estimator: draws.Given) -> Optional[Formula]:

@@ -13,7 +13,8 @@ from .._core import UsageError
 from ..formulas import Formula, factors, jacobians, of_pairs, of_scores
 from ..losses import Columns, Takes, check_shared, given_seed
 from . import draws
-from .by_formula import XP, Run, covers, formula_of_spec
+from .by_formula import Run, covers, formula_of_spec
+from .operations import XP
 from .tensors import USERS_DTYPES, check_losses, drawn_seed, of_core
 
 _EMPTY = 0
