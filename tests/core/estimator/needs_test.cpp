@@ -213,6 +213,16 @@ TEST_CASE("pixel_attention: its attention is the posterior, so estimators that l
   CHECK(why_unsupported(Spec::parse("rloo"), model->structure()).empty());
 }
 
+TEST_CASE("policy_gradient: settings whose bound would bound nothing are refused, with a setting that does") {
+  const auto model = make_model<double>(Spec::parse("bits"), {}, Key(1));
+  const auto why = [&](const char* spec) { return why_unsupported(Spec::parse(spec), model->structure()); };
+  CHECK(why("policy_gradient[bound=clip_words]") ==
+        "bound=clip_words bounds the words of ratio=geometric: take ratio=geometric");
+  CHECK(why("policy_gradient[bound=shift,ratio=token]").starts_with("bound=shift limits changes of a probability"));
+  CHECK(why("policy_gradient[bound=shift,ratio=token,low=0.3,high=0.2]") == "");
+  CHECK(why("policy_gradient[preset=gmpo]") == "");
+}
+
 TEST_CASE("targets: names, numbers and terms, an unknown one is rejected") {
   CHECK(Target().name() == "expected_loss");
   CHECK(Target("importance_bound[samples=4]") == Target("importance_bound[ samples = 4 ]"));

@@ -129,6 +129,15 @@ def test_examples_are_each_by_themselves():
             assert other.loss[e] == alone.loss and other.rows[e] == alone.rows
 
 
+def test_examples_that_an_estimator_couples_are_refused():
+    """Each alone would have other moments. One example is no batch."""
+    logits, losses = np.array([[[0.0, 1.0]], [[0.5, -0.2]]]), np.array([[1.0, -2.0], [0.5, 0.2]])
+    for spec in ("policy_gradient[advantage=batch_std,samples=2]", "policy_gradient[aggregation=batch_tokens,samples=2]"):
+        with pytest.raises(hardgrad.UsageError, match="couples the examples of a batch, whose moments are not those of each"):
+            hardgrad.moments(logits, losses, spec)
+        assert np.isfinite(hardgrad.moments(logits[:1], losses[:1], spec).mean).all()
+
+
 def test_options_that_there_are_none_of():
     """-inf at the end of a row marks missing options; entries of a table there do not matter."""
     asked = []

@@ -134,6 +134,17 @@ def test_one_example_and_many_axes(spec):
     assert bits.shape == (2, 3, 2, 4)
 
 
+@pytest.mark.parametrize("spec", ["reinmax", "gumbel_softmax", "straight_through", "gapped_st"])
+def test_one_choice_with_missing_options(spec):
+    logits = torch.tensor([0.0, -INF, 1.0, 0.3], dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
+    (mine,) = torch.autograd.grad((sample(logits, spec, seed=3) * weight).sum(), logits)
+    of = lambda z: (z[:, 0] * weight).sum(1)  # noqa: E731
+    (theirs,) = torch.autograd.grad(expectation(logits, of, spec, seed=3), logits)
+    torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-14)
+    assert mine[1] == 0 and mine.abs().max() > 0
+
+
 def test_hard():
     """gumbel_softmax with hard=True is st_gumbel, and of subsets gumbel_top_k[hard=true]."""
     logits, weight = given(4, 3, 5), torch.randn(4, 3, 5, dtype=torch.float64)
@@ -213,6 +224,10 @@ def test_estimators_that_are_objects():
     logits = given(4, 3, 5)
     for held in (hardgrad.Estimator("reinmax"), Estimator("reinmax")):
         assert torch.equal(sample(logits, held, seed=2), sample(logits, "reinmax", seed=2))
+    refused = hardgrad.Estimator("moving_baseline")
+    with pytest.raises(hardgrad.UsageError):
+        sample(logits, refused)
+    expectation(torch.zeros(4, 8, 5, dtype=torch.float64), lambda z, example: z[:, 0, 0], refused)  # not made for others
     for held in (
         hardgrad.Estimator("nvil"),
         Estimator("nvil"),
@@ -386,6 +401,41 @@ def test_compiled_without_a_break(spec, named, seed):
 
 
 @compiler
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_compiled_in_half_precision(dtype):
+    logits, weight = given(4, 3, 5, dtype=dtype), torch.randn(4, 3, 5, dtype=dtype)
+    found = []
+    for of in (lambda x: sample(x, "gumbel_softmax", seed=4), compiled(lambda x: sample(x, "gumbel_softmax", seed=4))):
+        (slope,) = torch.autograd.grad((of(logits) * weight).sum(), logits)
+        found.append(slope)
+    assert torch.equal(*found) and found[0].dtype == dtype and found[0].abs().max() > 0
+
+
+@compiler
+def test_compiled_draws_are_counted_once():
+    logits = given(2, 2, 3, missing=False)
+
+    def step(estimator):
+        return sample(logits, estimator).square().sum()
+
+    torch._dynamo.reset()
+    whole = torch.compile(step, backend="aot_eager")
+    one, two = (hardgrad.torch.compare(of, [logits], ["gumbel_softmax"], replicates=8) for of in (step, whole))
+    assert one["gumbel_softmax"].rows == two["gumbel_softmax"].rows
+
+
+@compiler
+def test_compiled_refuses_as_it_does_otherwise():
+    for logits, named in ((torch.tensor([[1, 2, 3]]), {}), (torch.zeros(1, 3), {"subset": 0})):
+        said = []
+        for of in (lambda x: sample(x, "gumbel_softmax", **named), compiled(lambda x: sample(x, "gumbel_softmax", **named))):
+            with pytest.raises(hardgrad.UsageError) as error:
+                of(logits)
+            said.append(str(error.value))
+        assert said[0] == said[1]
+
+
+@compiler
 def test_compiled_errors_and_what_breaks_the_graph():
     logits = given(4, 3, 5)
     with pytest.raises(hardgrad.UsageError, match="rloo weighs the losses of 4 rows"):
@@ -408,8 +458,8 @@ def test_the_operator_is_one_for_pytorch():
     logits = given(4, 3, 5, missing=False)
     for spec in ("gumbel_softmax", "implicit_mle"):
         sampled = torch.ops.hardgrad.sample
-        torch.library.opcheck(sampled, (logits, torch.tensor(3), spec, False, False, 0))
-    z = torch.ops.hardgrad.sample(logits, torch.tensor(3), "reinmax", False, False, 0)
+        torch.library.opcheck(sampled, (logits, torch.tensor(3), spec, False, False, -1))
+    z = torch.ops.hardgrad.sample(logits, torch.tensor(3), "reinmax", False, False, -1)
     weight = torch.randn(4, 3, 5, dtype=torch.float64)
     (ours,) = torch.autograd.grad((z * weight).sum(), logits)
     (theirs,) = torch.autograd.grad((sample(logits, "reinmax", seed=3) * weight).sum(), logits)
