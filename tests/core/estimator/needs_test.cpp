@@ -214,7 +214,7 @@ TEST_CASE("pixel_attention: its attention is the posterior, so estimators that l
 }
 
 TEST_CASE("policy_gradient: settings whose bound would bound nothing are refused, with a setting that does") {
-  const auto model = make_model<double>(Spec::parse("bits"), {}, Key(1));
+  const auto model = make_model<double>(Spec::parse("bits"), {{"bits", 1}}, Key(1));
   const auto why = [&](const char* spec) { return why_unsupported(Spec::parse(spec), model->structure()); };
   CHECK(why("policy_gradient[bound=clip_words]") ==
         "bound=clip_words bounds the words of ratio=geometric: take ratio=geometric");

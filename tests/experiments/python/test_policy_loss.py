@@ -163,7 +163,7 @@ def test_the_fields_are_cores(tmp_path):
     groups, probability = of.groups(2, ordered=False)
     assert len(groups) == 496 and probability.sum() == pytest.approx(1)
     family = Family(of, groups, probability, None)
-    every = [terms for terms in candidates("none", True, True) if not terms.bound.startswith("sapo")]
+    every = [terms for terms in candidates("none", True, True) if terms.bound != "sigmoid_without_ratio"]
     some = [terms for terms in every if terms.advantage != "relative"][::3]  # which needs rewards of at least 0
     assert len(some) >= 160 and {terms.advantage for terms in some} == set(ADVANTAGES) - {"relative"}
     assert {terms.ratio for terms in some} == {"none", "token", "sequence", "geometric", "prefix"}
@@ -176,7 +176,7 @@ def test_the_fields_of_rewards_over_their_mean_and_of_sapo():
     family = Family(of, *of.groups(2, ordered=False), None)
     maxrl = lambda rewards: (rewards - rewards.mean()) / (rewards.mean() if rewards.any() else 1)  # noqa: E731
     np.testing.assert_allclose(family.mean(Terms("relative")), policy_loss(reinforce, of, advantages=maxrl).mean, atol=1e-12)
-    terms = Terms("group_mean", "token", "sapo", 0, 0, "sequences")
+    terms = Terms("group_mean", "token", "sigmoid", aggregation="sequences")
     np.testing.assert_allclose(family.mean(terms), policy_loss(sapo_verl, of).mean, atol=1e-12)
 
 
@@ -241,8 +241,8 @@ def sign(logprobs, old_logprobs, advantages, mask):
         (shifted(1), "group_std", "No gradient reaches the first token"),
         (shifted(1), "group_std", "Gradient reaches tokens after the end"),
         (shifted(-1), "group_std", "No gradient reaches the last token"),
-        (functools.partial(sapo_verl, without_ratio=True), "group_std", "bound=sapo_without_ratio"),
-        (sapo_verl, "group_std", "follows policy_gradient.*bound=sapo,aggregation=sequences"),
+        (functools.partial(sapo_verl, without_ratio=True), "group_std", "bound=sigmoid_without_ratio"),
+        (sapo_verl, "group_std", "follows policy_gradient.*bound=sigmoid,aggregation=sequences"),
         (sign, "leave_one_out", "of the wrong sign: its mean is -1 times"),
         (mis_without_limit, "group", r"Biased in length alone: its mean is \(K-1\)/K = 0.667 times the gradient"),
         (mis_without_limit, "leave_one_out", "Unbiased: its mean is the gradient of the expected reward"),

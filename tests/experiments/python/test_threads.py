@@ -223,7 +223,18 @@ def torch_calls():
         losses = f(z, torch.arange(len(z)))
         return losses + losses.detach() * law.log_prob(z).sum(-1)
 
+    def of_rewards(logprobs, rewards):
+        return -(rewards * logprobs.sum(1)).mean()
+
+    def asserted():
+        try:
+            return [str(door.assert_unbiased(of_rewards, drift=0.5, longest=2))]
+        except AssertionError as error:
+            return [str(error)]
+
     return {
+        "torch.policy_loss": lambda: [door.policy_loss(of_rewards, longest=3).mean],
+        "torch.assert_unbiased": asserted,
         "torch.expectation": lambda: (
             expected("rloo[samples=4]", 5) + expected("muprop", 5) + expected("straight_through[samples=2]", 5)
         ),

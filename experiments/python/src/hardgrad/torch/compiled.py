@@ -24,6 +24,7 @@ class Draw(Protocol):
         bits: bool,
         subset: Optional[int],
         seed: int,
+        *,
         again: bool = False,
     ) -> Tensor: ...
 

@@ -12,7 +12,10 @@ from ...losses import Floats, Ints
 from .sequences import Sequences
 
 _EPSILON = 1e-4  # core's default
-_SAPO = 1.0, 1.05  # temperatures for A > 0 and others, in trl and verl (arXiv:2511.20347)
+# By the sign of A, as in the presets of core: temperatures of SAPO, which are core's defaults, and
+# exponents and decays of VESPO.
+_SAPO, _SHAPE, _RATE = (1.0, 1.05), (2.0, 3.0), (3.0, 2.0)
+_VESPO = ",shape_positive=2,shape_negative=3,rate_positive=3,rate_negative=2"
 
 
 def advantages(option: str, rewards: Floats, lengths: Floats) -> Floats:
@@ -59,13 +62,16 @@ _AGGREGATIONS = {
     "tokens": "divided by the group's number of tokens",
     "longest": "divided by the longest length",
 }
+_NO_RATIO = "sigmoid_without_ratio"  # a mistake that trainers make, and no setting of core
 _BOUNDS = {
     "none": "",
     "clip": ", clipped at {low:g} and {high:g}",
     "truncate": ", truncated at {high:g}",
     "mask": ", left out above {high:g}",
-    "sapo": ", by SAPO's gate",
-    "sapo_without_ratio": ", by SAPO's gate without its ratio",
+    "taper": ", truncated at {high:g} where the advantage is not positive, else none",
+    "gamma": ", by VESPO's smooth function of it",
+    "sigmoid": ", by SAPO's gate",
+    _NO_RATIO: ", by SAPO's gate without its ratio",
 }
 #: Limits in trainers, beside those of the presets.
 _COMMON = (
@@ -79,7 +85,7 @@ _COMMON = (
 
 
 class Terms(NamedTuple):
-    """One of the family: settings of core's policy_gradient, where `bound` is not SAPO's."""
+    """One of the family: settings of core's policy_gradient, but for `_NO_RATIO`."""
 
     advantage: str
     ratio: str = "none"
@@ -93,8 +99,8 @@ class Terms(NamedTuple):
         """Settings in brackets, without those that have no effect."""
         limits = (
             f",low={self.low:g},high={self.high:g}"
-            if self.bound in ("clip", "truncate", "mask")
-            else ""
+            if self.bound in ("clip", "truncate", "mask", "taper")
+            else _VESPO * (self.bound == "gamma")
         )
         bound = f",bound={self.bound}{limits}" if self.bound != "none" else ""
         return (
@@ -121,7 +127,9 @@ def _published() -> Iterator[Terms]:
                 for name in Terms._fields
                 if name in given
             }
-            yield Terms(**(dict[str, Any](ratio="sequence") | settings))
+            terms = Terms(**(dict[str, Any](ratio="sequence") | settings))
+            if terms.bound in _BOUNDS and terms.aggregation in _AGGREGATIONS:
+                yield terms
 
 
 def candidates(given: str, others: bool, off_policy: bool) -> Iterator[Terms]:
@@ -135,7 +143,7 @@ def candidates(given: str, others: bool, off_policy: bool) -> Iterator[Terms]:
             (ratio, *bound) for ratio in ("token", "sequence", "geometric") for bound in _COMMON
         }
         bounds |= {(of.ratio, of.bound, of.low, of.high) for of in _published()}
-        bounds |= {("token", bound, 0.0, 0.0) for bound in ("sapo", "sapo_without_ratio")}
+        bounds |= {("token", _NO_RATIO, plain.low, plain.high)}
     ordered = sorted(bounds, key=lambda of: (of[1] != "none", ratios.index(of[0]), of))
     for advantage in (given, *(name for name in ADVANTAGES if others and name != given)):
         for bound in ordered:
@@ -226,9 +234,14 @@ def _bounded(w: Floats, advantage: Floats, terms: Terms) -> Floats:
         return np.clip(w, terms.low, terms.high)
     if terms.bound == "mask":
         return np.where((w < terms.low) | (w > terms.high), 0.0, w)
-    if terms.bound.startswith("sapo"):
+    if terms.bound == "taper":
+        return np.where(advantage > 0, 1.0, np.clip(w, terms.low, terms.high))
+    if terms.bound == "gamma":
+        shape, rate = np.where(advantage > 0, *_SHAPE), np.where(advantage > 0, *_RATE)
+        return np.asarray(w**shape * np.exp(rate * (1 - w)))
+    if terms.bound in ("sigmoid", _NO_RATIO):
         gate = 1 / (1 + np.exp(-np.where(advantage > 0, *_SAPO) * (w - 1)))
-        return np.asarray(4 * gate * (1 - gate) * (w if terms.bound == "sapo" else 1.0))
+        return np.asarray(4 * gate * (1 - gate) * (w if terms.bound == "sigmoid" else 1.0))
     return w
 
 
