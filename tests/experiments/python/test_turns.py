@@ -115,18 +115,22 @@ def test_equal_code_is_equal_under_load_and_dearer_code_is_found(monkeypatch):
 
 
 def test_the_noise_of_costs_is_in_the_ranking():
-    """The variance is known: at equal intervals, the ratio of costs must exceed the root of the sum of squares."""
-    at = lambda cost, noise: Score(1.0, 1.0, 1.0, cost, False, cost / noise, cost * noise)  # noqa: E731
-    assert better(at(1.0, 1.0), at(1.01, 1.0)) and not better(at(1.01, 1.0), at(1.0, 1.0))
-    assert (
-        not better(at(1.0, 1.2), at(1.2, 1.2))
-        and not better(at(1.0, 1.2), at(1.29, 1.2))
-        and better(at(1.0, 1.2), at(1.3, 1.2))
-    )
-    unknown = Score(1.0, 1.0, 1.0, 5.0, False, 0.0, np.inf)
-    assert not better(at(1.0, 1.0), unknown) and not better(unknown, at(100.0, 1.0))
-    nothing = Score(1.0, 1.0, 1.0, 0.0, False, 0.0, 0.0)  # a clock that did not tick
-    assert not better(nothing, at(1.0, 1.0)) and not better(at(1.0, 1.0), nothing)
+    """The variance is known. A load multiplies the costs of a turn; the rest of their noise is each one's own."""
+    random = np.random.default_rng(4)
+    load = np.repeat(random.choice([1.0, 5.0], 8), 5)
+
+    def at(cost, noise):
+        return Score(1.0, 1.0, 1.0, cost, False, list(cost * load * np.exp(noise * random.normal(size=40))), 0.95)
+
+    assert better(at(1.0, 0.001), at(1.01, 0.001)) and not better(at(1.01, 0.001), at(1.0, 0.001))
+    assert better(at(1.0, 0.1), at(1.3, 0.1)) and not better(at(1.3, 0.1), at(1.0, 0.1))
+    assert sum(better(at(1.0, 0.2), at(1.0, 0.2)) for _ in range(400)) <= 20  # 10 of one side expected; more than 20: p = .001
+    few = Score(1.0, 1.0, 1.0, 5.0, False, [5.0] * 5, 0.95)
+    assert not better(at(1.0, 0.0), few) and not better(few, at(100.0, 0.0))
+    missing = Score(1.0, 1.0, 1.0, 5.0, False, [np.nan] * 40, 0.95)
+    nothing = Score(1.0, 1.0, 1.0, 0.0, False, [0.0] * 40, 0.95)  # a clock that did not tick
+    for other in (missing, nothing):
+        assert not better(other, at(1.0, 0.0)) and not better(at(1.0, 0.0), other)
 
 
 @pytest.mark.parametrize(

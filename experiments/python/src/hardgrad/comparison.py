@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import statistics
 import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Sequence, Union
@@ -14,23 +15,24 @@ import numpy as np
 
 from ._core import UsageError, precision, quantities
 from .gradients import Floats
-from .replicates import Moments
+from .replicates import LEVEL, Moments, median_interval
 
 if TYPE_CHECKING:
     import xarray
 
 
 class Score(NamedTuple):
-    """variance, cost: of one estimate, with their intervals at a level for all pairs together;
-    biased: whether a bias was found."""
+    """variance: of one estimate, with its interval at a level for all pairs together; cost, times:
+    of one estimate, and of each if they are not known, NaN if it failed; biased: whether a bias was
+    found."""
 
     variance: float
     low: float
     high: float
     cost: float
     biased: bool
-    cheap: float
-    dear: float
+    times: Sequence[float] = ()
+    level: float = 0.95
 
 
 def level_of_pairs(count: int, level: float) -> float:
@@ -40,20 +42,23 @@ def level_of_pairs(count: int, level: float) -> float:
 
 def better(a: Score, b: Score) -> bool:
     """Whether a's variance x cost is less beyond noise: the interval of the ratio, made of those of
-    all four (Zou & Donner 2008, Construction of confidence limits about effect measures), is below
-    1."""
+    both variances and of the costs' ratio (Zou & Donner 2008, Construction of confidence limits
+    about effect measures), is below 1. Costs of the same turn are compared, since the load of the
+    machine changes both."""
     if not (a.variance > 0 and b.variance > 0):
         return a.variance == 0 and b.low > 0
-    if not (a.cost > 0 and b.cost > 0):
-        return False
-    difference = math.log(b.variance * b.cost) - math.log(a.variance * a.cost)
-    noise = [
-        math.log(b.variance / b.low) if b.low > 0 else math.inf,
-        math.log(a.high / a.variance),
-        math.log(b.cost / b.cheap) if b.cheap > 0 else math.inf,
-        math.log(a.dear / a.cost),
-    ]
-    return difference - math.hypot(*noise) > 0
+    below = math.log(b.variance / b.low) if b.low > 0 else math.inf
+    above = math.log(a.high / a.variance)
+    if a.times and b.times:
+        ratios = [y / x for x, y in zip(a.times, b.times) if x > 0 and y > 0]
+        if not ratios:
+            return False
+        dearer = statistics.median(ratios)
+        least = median_interval(ratios, a.level)[0]
+        noise = math.log(dearer / least) if least > 0 else math.inf
+    else:
+        dearer, noise = b.cost / a.cost, 0.0
+    return math.log(b.variance / a.variance * dearer) - math.hypot(below, above, noise) > 0
 
 
 def ranks(scores: Sequence[Score]) -> list[float]:
@@ -90,8 +95,8 @@ class Measured:
         tail; empty if they do.
     notes: remarks in words. groups: the same figures by group of parameters, without cosines, the
         tail and bias_p_value.
-    wide, wide_seconds: intervals of the variance and the seconds at the level that holds for all
-        pairs of estimators together.
+    wide: interval of the variance at the level that holds for all pairs of estimators together.
+    times: seconds of each estimate, in turns with the other estimators; NaN if it failed.
     mean, variances: [P] of each coordinate, if wanted.
     """
 
@@ -104,7 +109,7 @@ class Measured:
     notes: tuple[str, ...] = ()
     groups: dict[str, Moments] = field(default_factory=dict)
     wide: tuple[float, float] = (np.nan, np.nan)
-    wide_seconds: tuple[float, float] = (np.nan, np.nan)
+    times: Sequence[float] = field(default=(), repr=False)
     mean: Optional[Floats] = field(default=None, repr=False)
     variances: Optional[Floats] = field(default=None, repr=False)
 
@@ -177,7 +182,11 @@ class Comparison:
             zip(scores, ranks(list(scores.values())))
         )
         fair = {name: score for name, score in scores.items() if not score.biased}
-        self.best = min(fair, key=lambda name: fair[name].variance * fair[name].cost, default="")
+        self.best = min(
+            fair,
+            key=lambda name: (self.rank[name], fair[name].variance * fair[name].cost),
+            default="",
+        )
         self.ties = [
             name
             for name, score in fair.items()
@@ -193,8 +202,9 @@ class Comparison:
             value * count * len(p) < 0.05 for value in p
         )  # noise in one group may hide a bias in another
         if self.by == "rows":
-            return Score(one.variance, *one.wide, one.rows, biased, one.rows, one.rows)
-        return Score(one.variance, *one.wide, one.seconds, biased, *one.wide_seconds)
+            return Score(one.variance, *one.wide, one.rows, biased)
+        level = level_of_pairs(len(self.measured), LEVEL)
+        return Score(one.variance, *one.wide, one.seconds, biased, one.times, level)
 
     def biased(self, name: str) -> bool:
         """Whether a bias was found."""

@@ -129,8 +129,9 @@ class Plan:
 
 @dataclass
 class Collected:
-    """Replicates with their costs. times: seconds of each; not_finite: how many were left out;
-    unreached: parameters without a gradient; ratios: of the samples of a behaviour policy."""
+    """Replicates with their costs. times: seconds of each, NaN if it failed; not_finite: how many
+    were left out; unreached: parameters without a gradient; ratios: of the samples of a behaviour
+    policy."""
 
     replicates: Replicates
     rows: float
@@ -142,7 +143,11 @@ class Collected:
 
     @property
     def seconds(self) -> float:
-        return statistics.median(self.times)
+        return statistics.median(self.known_times)
+
+    @property
+    def known_times(self) -> list[float]:
+        return [value for value in self.times if not math.isnan(value)]
 
 
 def warmed_up(drawing: Drawing, plan: Plan, steps: int) -> int:
@@ -228,6 +233,7 @@ class Collecting:
             drawn = self._drawing(seed_of(self._plan.seed, self._stream, number), mixture=mixture)
         except NotFinite as error:
             self._bad, self._why = self._bad + 1, str(error)
+            self._seconds.append(math.nan)
             return
         self._seconds.append(drawn.seconds)
         self._weights.append(drawn.weight)
