@@ -123,11 +123,12 @@ std::array<std::vector<double>, 3> parts_of_slope(const Asked& asked, const std:
 bool same(const Asked& asked, const LinearScore& score, const std::vector<double>& f) {
   const auto slope = asked.slope(f);
   const auto [first, second, third] = parts_of_slope(asked, f);
-  double size = std::abs(score.offset) + std::numeric_limits<double>::min(), off = 0;
+  const auto K = static_cast<double>(f.size() / E);
+  double size = 0, off = 0;
   for (const double x : f) size = std::max(size, std::abs(x));
   for (std::size_t i = 0; i < slope.size(); ++i)
     off = std::max(off, std::abs(score.own * first[i] + score.others * second[i] + score.offset * third[i] - slope[i]));
-  return off <= 1e-9 * size * std::max(1.0, std::abs(score.own));  // not of a NaN
+  return off <= 1e-9 * size * std::max(std::abs(score.own), (K - 1) * std::abs(score.others));  // not of a NaN
 }
 
 std::vector<double> losses_of_rows(std::size_t rows, double scale, std::uint64_t seed) {

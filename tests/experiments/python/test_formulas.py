@@ -1,5 +1,6 @@
 """Estimates by tensor operations against core's at the same seed: options bit for bit, numbers to rounding; and what declares them."""
 
+import inspect
 from dataclasses import replace
 
 import numpy as np
@@ -211,6 +212,9 @@ def test_what_has_no_formula():
         "policy_gradient[advantage=group_std]",
         "disarm[samples=3]",
         "rloo[samples=1001]",  # not asked
+        "group_normalised[epsilon=1e6,samples=100]",  # nearly linear
+        "policy_gradient[advantage=group_std,epsilon=1e6,samples=500]",
+        "reinforce[baseline=1e12]",
         "rlo",
         "rloo[samples=1]",
     ):
@@ -222,6 +226,81 @@ def test_what_has_no_formula():
     assert by_formula.formula_of(hardgrad.written(rloo, samples=4)) is None
     assert by_formula.formula_of(hardgrad.Estimator("rloo")).kind == "linear"
     assert by_formula.formula_of(hardgrad.torch.Estimator("rloo")).kind == "linear"
+
+
+@pytest.mark.parametrize("spec", ["reinforce", "disarm", "rloo[samples=3]"])
+def test_f_may_use_the_memory_of_its_losses_again(spec):
+    logits = torch.randn(4, 3, 2, dtype=torch.float64, requires_grad=True)
+    rows = 4 * {"reinforce": 1, "disarm": 2, "rloo[samples=3]": 3}[spec]
+    memory, found = torch.empty(rows, dtype=torch.float64).numpy(), []
+    for again in (False, True):
+
+        def f(z, example):
+            memory[:] = z[..., 1].sum(1).square().numpy()
+            return torch.from_numpy(memory)
+
+        value = expectation(logits, f, spec, seed=3)
+        if again:
+            memory[:] = 0.0
+        (slope,) = torch.autograd.grad(value.sum(), logits)
+        found.append(slope)
+    assert torch.equal(*found) and found[0].abs().max() > 0
+
+
+def test_a_likely_1_keeps_the_digits_of_its_score():
+    logits = torch.tensor([[17.0]], requires_grad=True)
+    (slope,) = torch.autograd.grad(
+        expectation(logits, lambda z, example: 1 + z[:, 0], "reinforce", bits=True, seed=1).sum(), logits
+    )
+    assert slope.item() == pytest.approx(2 / (1 + np.exp(17.0)), rel=1e-5)
+
+
+def test_a_baseline_is_subtracted_before_products_round():
+    logits, level = torch.zeros(20000, 1, 2, requires_grad=True), 1e5
+    f = lambda z, example: level + z[:, 0, 1] / 2  # noqa: E731
+    (slope,) = torch.autograd.grad(expectation(logits, f, "reinforce[samples=3,baseline=1e5]", seed=1).mean(), logits)
+    wide = logits.detach().double().requires_grad_()
+    (right,) = torch.autograd.grad(expectation(wide, f, "reinforce[samples=3,baseline=1e5]", seed=1).mean(), wide)
+    assert slope[:, 0, 1].sum().item() == pytest.approx(right[:, 0, 1].sum().item(), rel=1e-4)
+
+
+graph = pytest.mark.skipif(
+    "tags" not in inspect.signature(getattr(torch.library, "custom_op", lambda: 0)).parameters, reason="an old PyTorch"
+)
+
+
+@graph
+def test_compiled_calls_draw_noise_of_their_own():
+    """PyTorch merges equal operators of a graph, even if they are random."""
+    torch._dynamo.reset()
+    logits = torch.zeros(50, 4, 2, requires_grad=True)
+    f = lambda z, example: z[..., 1].sum(1)  # noqa: E731
+    both = torch.compile(
+        lambda x: (expectation(x, f, "reinforce"), expectation(x, f, "reinforce")), backend="aot_eager", fullgraph=True
+    )
+    one, two = both(logits)
+    assert not torch.equal(one, two)
+    assert not torch.equal(one, both(logits)[0])
+
+
+@graph
+def test_compiled_f_may_change_its_rows_and_has_first_derivatives_only():
+    weight = torch.tensor([0.3, -1.2, 2.0], dtype=torch.float64)
+
+    def value(x):
+        return expectation(x, lambda z, example: (z.mul_(weight).flatten(1).sum(1) - 0.3) ** 2, "reinforce", seed=3).sum()
+
+    logits, found = torch.randn(4, 2, 3, dtype=torch.float64, requires_grad=True), []
+    for of in (value, torch.compile(value, backend="aot_eager", fullgraph=True)):
+        torch._dynamo.reset()
+        (slope,) = torch.autograd.grad(of(logits), logits)
+        found.append(slope)
+    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-14)
+    torch._dynamo.reset()
+    whole = torch.compile(value, backend="eager", fullgraph=True)
+    (slope,) = torch.autograd.grad(whole(logits), logits, create_graph=True)
+    with pytest.raises(hardgrad.UsageError, match="first derivatives only"):
+        slope.square().sum().backward()
 
 
 def test_equal_losses_give_exactly_nothing():

@@ -105,14 +105,18 @@ def factors(formula: Formula, losses: Any) -> Any:
     if K == 1:
         c = losses if abs(own - 1) <= 1e-9 else losses * own
         return c + formula.offset if formula.offset else c
+    offset = formula.offset
     if abs(own + K * formula.others) <= 1e-9 * abs(own):  # it sums to zero
         above = losses - losses[:, :1]
         c = (above - above.sum(1)[:, None] / K) * (own / K)
     else:
-        c = losses * (own / K)
+        above = losses
+        if offset and own:  # before the product rounds
+            above, offset = losses + offset / own, 0.0
+        c = above * (own / K)
         if formula.others:
             c = c + (losses.sum(1) * (formula.others / K))[:, None]
-    return c + formula.offset / K if formula.offset else c
+    return c + offset / K if offset else c
 
 
 def of_scores(xp: Operations, logits: Any, z: Any, c: Any, bits: bool) -> Any:
@@ -120,6 +124,9 @@ def of_scores(xp: Operations, logits: Any, z: Any, c: Any, bits: bool) -> Any:
     p = xp.sigmoid(logits) if bits else xp.softmax(logits)
     several = z.ndim > logits.ndim
     above = z - (p[:, None] if several else p)
+    if bits:  # z - p of a 1 without cancellation
+        q = xp.sigmoid(-logits)
+        above = xp.where(z > 0, q[:, None] if several else q, above)
     weighted = above * c.reshape(c.shape + (1,) * (above.ndim - c.ndim))
     return weighted.sum(1) if several else weighted
 

@@ -188,6 +188,8 @@ class Run:
         if losses.dtype != self.logits.dtype or losses.device != self.logits.device:
             losses = losses.to(self.logits.device, self.logits.dtype)
         numbers = losses.detach()
+        if self.K == 1 or self.formula.pairs:
+            numbers = numbers.clone()  # f may use the memory again
         if self.on_cpu and not math.isfinite(numbers.sum().item()):
             for row, loss in enumerate(numbers.tolist()):
                 if not math.isfinite(loss):

@@ -94,8 +94,8 @@ def expectation(
         exp(logit) over those picked, divided by its sum over all subsets. z has that many ones, its
         weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
         which estimators can, in "needs" and "supports".
-    behaviour: logits, in the shape of the given ones (beside a distribution [E, D, S]), of the policy that draws: an older one, or
-        its own as a sampler changes it (`tempered`, `top_k`, `top_p`). `policy_gradient`
+    behaviour: logits, in the shape of the given ones (beside a distribution [E, D, S]), of the
+        policy that draws: an older one, or its own as a sampler changes it (`tempered`, `top_k`, `top_p`). `policy_gradient`
         corrects for it by ratios. Others that draw raise UsageError; those that enumerate need no
         draws. -inf marks options that it never draws. No ratio makes up for those that the policy
         may choose: the estimate lacks them, a bias that `hardgrad.moments` gives exactly.
@@ -111,8 +111,8 @@ def expectation(
 
     Relaxations, pairs of bits, and score functions that are linear in the losses are tensor
     operations where the logits are: on a device nothing is transferred but `ids`, nothing is waited
-    for, and an infinite or NaN loss gives NaN instead of an error. They do not break the
-    graph of torch.compile (PyTorch 2.4; with tensors and names, without the arguments from probs on but bits and seed).
+    for, and an infinite or NaN loss gives NaN instead of an error. They do not break the graph of
+    torch.compile (recent PyTorch 2; of the arguments from probs on, with bits and seed only).
 
     Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
     the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.

@@ -1,9 +1,12 @@
-"""`hardgrad.torch.expectation` in a function that torch.compile compiles: the draw is an operator
-of its own, all else ordinary tensor operations, so that the graph does not break (PyTorch 2.4 or
-later; estimators with a formula). The results are those of the same call without compilation."""
+"""`hardgrad.torch.expectation` in a function that torch.compile compiles: the seed and the draw are
+operators of their own, all else ordinary tensor operations, so that the graph does not break
+(recent PyTorch 2; estimators with a formula). The results are those of the same call without
+compilation."""
 
 from __future__ import annotations
 
+import inspect
+import itertools
 from typing import Any, Callable, Optional
 
 import torch
@@ -27,7 +30,23 @@ def _formula(spec: str) -> Optional[Formula]:
 _formula._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as assume_constant_result
 
 
-def _draw(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[int]) -> Any:
+_calls = itertools.count()
+
+
+def _call() -> str:
+    return str(next(_calls))
+
+
+_call._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _seed(here: Tensor, call: str, seed: Optional[int]) -> Tensor:
+    """The seed of a draw. call: of the place in the graph, since equal operators are merged, even
+    if they are random. here: an operator needs some tensor."""
+    return torch.tensor(drawn_seed(seed, None), device="cpu")
+
+
+def _draw(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Tensor) -> Any:
     formula = formula_of_spec(spec)
     assert formula is not None
     if not draws.plain():
@@ -35,14 +54,16 @@ def _draw(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[in
             "a compiled function draws plain noise, but this comparison seeks rare options: "
             "compare the function itself, not compiled"
         )
+    if logits.is_cuda and torch.cuda.is_current_stream_capturing():
+        raise UsageError("a CUDA graph cannot contain a draw: it would repeat the same noise")
     run = Run(formula, logits, logits.dtype, takes, bits)
-    run.draw(None, given_seed(drawn_seed(seed, None)))
+    run.draw(None, given_seed(int(seed)))
     draws.counted(spec, run.R)
     none = logits.new_empty(_EMPTY)
     return none if run.z is None else run.z, none if run.noise is None else run.noise
 
 
-def _shapes(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[int]) -> Any:
+def _shapes(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Tensor) -> Any:
     formula = formula_of_spec(spec)
     assert formula is not None
     run = Run(formula, logits, logits.dtype, takes, bits)
@@ -59,15 +80,57 @@ def _shapes(logits: Tensor, spec: str, takes: Takes, bits: bool, seed: Optional[
     return z, logits.new_empty((run.E, K, *of) if K > 1 else (run.E, *of))
 
 
-if hasattr(torch.library, "custom_op"):
-    _operator: Any = torch.library.custom_op(
+def _no_second_derivative(ctx: Any, *cotangents: Any) -> Any:
+    raise UsageError(
+        "the gradient of an estimate was differentiated: an estimate has first derivatives only"
+    )
+
+
+def _operators() -> Any:
+    """Registers the operators. Returns that of the draw."""
+    operator: Any = torch.library.custom_op
+    unsafe = getattr(torch.Tag, "cudagraph_unsafe", None)  # a graph would repeat the noise
+    of_seed = operator(
+        "hardgrad::seed",
+        _seed,
+        mutates_args=(),
+        schema="(Tensor here, str call, SymInt? seed) -> Tensor",
+        tags=torch.Tag.nondeterministic_seeded,
+    )
+    of_seed.register_fake(lambda here, call, seed: torch.empty((), dtype=torch.int64, device="cpu"))
+    of_draw = operator(
         "hardgrad::draw",
         _draw,
         mutates_args=(),
-        schema="(Tensor logits, str spec, str takes, bool bits, SymInt? seed) -> (Tensor, Tensor)",
-        tags=torch.Tag.nondeterministic_seeded,
+        schema="(Tensor logits, str spec, str takes, bool bits, Tensor seed) -> (Tensor, Tensor)",
+        tags=() if unsafe is None else (unsafe,),
     )
-    _operator.register_fake(_shapes)
+    of_draw.register_fake(_shapes)
+    # The identity, whose derivative cannot be differentiated.
+    cotangent = operator(
+        "hardgrad::cotangent",
+        lambda g, x: g.clone(),
+        mutates_args=(),
+        schema="(Tensor g, Tensor x) -> Tensor",
+    )
+    cotangent.register_fake(lambda g, x: torch.empty_like(g))
+    cotangent.register_autograd(_no_second_derivative)
+    first = operator(
+        "hardgrad::first_derivative",
+        lambda x: x.clone(),
+        mutates_args=(),
+        schema="(Tensor x) -> Tensor",
+    )
+    first.register_fake(torch.empty_like)
+    first.register_autograd(
+        lambda ctx, g: torch.ops.hardgrad.cotangent(g, *ctx.saved_tensors),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    return of_draw
+
+
+if "tags" in inspect.signature(getattr(torch.library, "custom_op", lambda: 0)).parameters:
+    _operator: Any = _operators()
 else:
     _operator = None
 
@@ -93,7 +156,9 @@ def expectation(
     given = (probs, subset, behaviour, reference, state, ids, generator)
     if _operator is None or any(x is not None for x in given) or columns != "shared":
         return None
-    if not isinstance(logits, Tensor):
+    if not isinstance(logits, Tensor) or takes not in ("weights", "options"):
+        return None
+    if isinstance(seed, int) and not 0 <= seed < 1 << 63:
         return None
     spec = estimator if isinstance(estimator, str) else getattr(estimator, "spec", None)
     if not isinstance(spec, str) or not getattr(estimator, "_registered", True):
@@ -104,10 +169,13 @@ def expectation(
     if formula is None or not covers(formula, logits.shape, logits.device.type, takes, bits):
         return None
     wide = logits.to(of_core(logits.dtype))
-    z, noise = torch.ops.hardgrad.draw(wide.detach(), spec, takes, bits, seed)
+    here = torch.zeros((), device="cpu")
+    one = torch.ops.hardgrad.seed(here, _call(), seed)
+    z, noise = torch.ops.hardgrad.draw(wide.detach(), spec, takes, bits, one)
     run = Run(formula, wide, logits.dtype, takes, bits)
     run.noise = noise if noise.shape != (_EMPTY,) else None
     finite = torch.where(torch.isinf(run.logits), torch.zeros_like(run.logits), run.logits)
+    finite = torch.ops.hardgrad.first_derivative(finite)
     if formula.relaxes:
         parts = jacobians(XP, formula, run.logits.detach(), run.rows(z), run.noise, run.two)
         carrier: Any = sum(a * _linear(w, finite, run.K, run.two) for a, w in parts)
@@ -118,7 +186,10 @@ def expectation(
         z = z if run.K == 1 else z.flatten(0, 1)
     if z.dtype != run.dtype and takes == "weights":
         z = z.to(run.dtype)
-    losses = f(z, run.example()) if run.rank == 3 else f(z)
+    given_z = z if formula.relaxes else z.clone()  # f may change it in place
+    losses = f(given_z, run.example()) if run.rank == 3 else f(given_z)
+    if formula.relaxes and z.requires_grad and not losses.requires_grad:
+        return None  # it raises
     check_shared(tuple(getattr(losses, "shape", ())), tuple(z.shape[:2]))
     losses = check_losses(losses, run.R).to(wide.device, wide.dtype)
     if run.on_cpu:

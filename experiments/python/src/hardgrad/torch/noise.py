@@ -4,6 +4,7 @@ operations, from the same uniform numbers, and nothing is transferred nor waited
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Literal, Optional
 
 import torch
@@ -160,7 +161,8 @@ class _Draws:
 def _place(u: Tensor, p: Tensor) -> Tensor:
     """[..., n] the place of u [...] among the sums of p [..., n]: the first with u below the sum,
     or the last that is not 0."""
-    sums = p.cumsum(-1)
+    apart = p.is_cuda and torch.are_deterministic_algorithms_enabled()  # which refuse CUDA's cumsum
+    sums = torch.stack(list(itertools.accumulate(p.unbind(-1))), -1) if apart else p.cumsum(-1)
     passed = (u[..., None] * sums[..., -1:] >= sums).sum(-1)
     last = ((p > 0).long() * count(p, p.shape[-1])).amax(-1)
     return torch.minimum(passed, last)
