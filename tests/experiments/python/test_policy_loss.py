@@ -200,7 +200,7 @@ def test_published_losses(drift):
         "DAPO, open-instruct",
     }
     unknown = {name for name, of in found.items() if of.follows.rest > 1e-6}
-    assert unknown == ({"GMPO, verl"} if drift else set())
+    assert unknown == set()
     for name, of in found.items():
         assert not of.notes, name
         assert of.unbiased() == of.verdict.startswith("Unbiased"), name

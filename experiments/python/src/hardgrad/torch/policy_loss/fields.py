@@ -15,6 +15,7 @@ _EPSILON = 1e-4  # core's default
 # By the sign of A, as in the presets of core: temperatures of SAPO, which are core's defaults, and
 # exponents and decays of VESPO.
 _SAPO, _SHAPE, _RATE = (1.0, 1.05), (2.0, 3.0), (3.0, 2.0)
+_MOST = 20.0  # of ratios, in DPPO
 _VESPO = ",shape_positive=2,shape_negative=3,rate_positive=3,rate_negative=2"
 
 
@@ -68,6 +69,8 @@ _BOUNDS = {
     "clip": ", clipped at {low:g} and {high:g}",
     "truncate": ", truncated at {high:g}",
     "mask": ", left out above {high:g}",
+    "clip_words": ", each clipped at {low:g} and {high:g}",
+    "shift": ", left out where the probability has moved by over {high:g}",
     "taper": ", truncated at {high:g} where the advantage is not positive, else none",
     "gamma": ", by VESPO's smooth function of it",
     "sigmoid": ", by SAPO's gate",
@@ -99,9 +102,10 @@ class Terms(NamedTuple):
         """Settings in brackets, without those that have no effect."""
         limits = (
             f",low={self.low:g},high={self.high:g}"
-            if self.bound in ("clip", "truncate", "mask", "taper")
+            if self.bound in ("clip", "clip_words", "truncate", "mask", "taper", "shift")
             else _VESPO * (self.bound == "gamma")
         )
+        limits += f",dual={_MOST:g}" * (self.bound == "shift")
         bound = f",bound={self.bound}{limits}" if self.bound != "none" else ""
         return (
             f"advantage={self.advantage},ratio={self.ratio}{bound},aggregation={self.aggregation}"
@@ -191,11 +195,26 @@ class Family:
     def mean(self, terms: Terms) -> Floats:
         """[P] the mean gradient of the loss, -1/K sum of A W grad log p over samples and tokens."""
         advantage = self._advantages[terms.advantage]
-        w = np.exp(self._log_ratio[terms.ratio])[self._group]
-        slope = (
-            -advantage * _bounded(w, advantage, terms) * self._share[terms.aggregation][..., None]
-        )
+        if terms.bound == "clip_words":
+            w = self._of_clipped_words(advantage, terms)
+        else:
+            w = _bounded(np.exp(self._log_ratio[terms.ratio])[self._group], advantage, terms)
+        if terms.bound == "shift":
+            rise = (np.exp(self._of.log_p) - np.exp(self._of.log_q))[self._group]
+            too_far = np.where(advantage > 0, rise > terms.high, rise < -terms.low)
+            w = np.where(too_far, 0.0, np.minimum(w, _MOST))
+        slope = -advantage * w * self._share[terms.aggregation][..., None]
         return self._of.at_logits(self._summed(slope)[None])[0]
+
+    def _of_clipped_words(self, advantage: Floats, terms: Terms) -> Floats:
+        """[n, K, T] the geometric mean of the tokens' ratios, each clipped on the side of the
+        advantage, and 0 for a token whose own is."""
+        log_ratio = self._log_ratio["token"][self._group]
+        ratio = np.exp(log_ratio)
+        flat = np.where(advantage > 0, ratio > terms.high, ratio < terms.low)
+        clipped = np.where(flat, np.log(np.clip(ratio, terms.low, terms.high)), log_ratio)
+        mean = np.exp(clipped.sum(2) / self._lengths)
+        return np.where(flat, 0.0, mean[..., None])
 
     def divergence(self, name: str, aggregation: str) -> Floats:
         """[P] the mean gradient of a divergence from the reference, as a term of the loss."""
