@@ -8,6 +8,7 @@
 
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/choice/categorical.hpp"
 #include "core/choice/distribution.hpp"
 #include "core/choice/structure.hpp"
 #include "core/support/error.hpp"
