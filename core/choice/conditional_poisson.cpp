@@ -8,6 +8,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/autodiff/subsets.hpp"
+#include "core/choice/categorical.hpp"
 #include "core/choice/subsets.hpp"
 #include "core/kernels/conditional_poisson.hpp"
 
