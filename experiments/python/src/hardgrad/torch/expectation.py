@@ -95,10 +95,11 @@ def expectation(
         weights that sum; options are [R, D, subset], ascending. `hardgrad.describe(name)` says
         which estimators can, in "needs" and "supports".
     behaviour: logits, in the shape of the given ones (beside a distribution [E, D, S]), of the
-        policy that draws: an older one, or its own as a sampler changes it (`tempered`, `top_k`, `top_p`). `policy_gradient`
-        corrects for it by ratios. Others that draw raise UsageError; those that enumerate need no
-        draws. -inf marks options that it never draws. No ratio makes up for those that the policy
-        may choose: the estimate lacks them, a bias that `hardgrad.moments` gives exactly.
+        policy that draws: an older one, or its own as a sampler changes it (`tempered`, `top_k`,
+        `top_p`). `policy_gradient` corrects for it by ratios. Others that draw raise UsageError;
+        those that enumerate need no draws. -inf marks options that it never draws. No ratio makes
+        up for those that the policy may choose: the estimate lacks them, a bias that
+        `hardgrad.moments` gives exactly.
     reference: logits, in the same shape, of a policy to stay near, for `target=near_reference` and
         `policy_gradient`'s divergences; finite for options that are there. Neither of the two is
         differentiated.
