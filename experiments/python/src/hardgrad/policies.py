@@ -16,7 +16,9 @@ from .losses import Floats
 def tempered(logits: ArrayLike, temperature: float) -> Floats:
     """The logits of softmax(logits / temperature), as a behaviour policy.
 
-    logits: [..., S]. temperature: more than 0; below 1 the likely options get likelier.
+    logits: [..., S].
+    temperature: more than 0; below 1 the likely options get likelier.
+
     UsageError for any other temperature.
     """
     try:
@@ -32,8 +34,10 @@ def top_k(logits: ArrayLike, k: int) -> Floats:
     """The logits of the law that draws among the k likeliest options; -inf at the others. Options
     as likely as the k-th are kept, too. With k of all options or more, nothing changes.
 
-    logits: [..., S]. k: at least 1. UsageError for any other k.
-    Source: Fan et al. 2018, Hierarchical neural story generation.
+    logits: [..., S].
+    k: at least 1.
+
+    UsageError for any other k. Source: Fan et al. 2018, Hierarchical neural story generation.
     """
     try:
         count = operator.index(k)
@@ -54,8 +58,11 @@ def top_p(logits: ArrayLike, p: float) -> Floats:
     least probability p; -inf at the others. Options as likely as the last of them are kept, too.
     With p = 1 nothing changes.
 
-    logits: [..., S]. p: above 0, at most 1. UsageError for any other p.
-    Source: Holtzman et al. 2020, The curious case of neural text degeneration.
+    logits: [..., S].
+    p: above 0, at most 1.
+
+    UsageError for any other p. Source: Holtzman et al. 2020, The curious case of neural text
+    degeneration.
     """
     try:
         share = float(p)
