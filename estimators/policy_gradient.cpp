@@ -220,9 +220,9 @@ auto PolicyGradient<T>::run(const Problem<T>& given) const -> Run {
   for (const auto& [question, choice] : run.sampled.episode().steps())
     for (std::size_t r = 0; r < run.n.size(); ++r) run.n[r] += question.chooses(choice.rows->parent[r]);
   for (auto& n : run.n) n = std::max(n, 1.0);
+  run.log_p = log_probabilities(run, policy);
   run.l = log_ratios(run, off_policy ? DrawnFrom::behaviour : policy);
   run.m = log_ratios(run, of_words ? DrawnFrom::reference : policy);
-  run.log_p = log_probabilities(run, policy);
   run.share = sample_shares(*config_.aggregation, run.n, config_.samples, longest_);
   return run;
 }
@@ -240,7 +240,7 @@ PerQuestion PolicyGradient<T>::log_probabilities(Run& run, DrawnFrom of) const {
 template <class T>
 PerQuestion PolicyGradient<T>::log_ratios(Run& run, DrawnFrom other) const {
   if (other == run.policy) return PerQuestion(run.sampled.steps(), std::vector<double>(run.n.size()));
-  auto ratios = log_probabilities(run, run.policy);
+  auto ratios = run.log_p;
   const auto others = log_probabilities(run, other);
   for (std::size_t t = 0; t < ratios.size(); ++t)
     for (std::size_t r = 0; r < run.n.size(); ++r) ratios[t][r] -= others[t][r];

@@ -126,7 +126,7 @@ def formula(spec: str) -> Optional[dict[str, Any]]:
     """The arguments of `formulas.Formula`; None if the estimator has none. UsageError if there
     is none of this name, or its settings are wrong."""
 
-def noise_float(
+def noise_double(
     logits: NDArray[Any],
     rank: int,
     ids: Optional[NDArray[np.uint32]],
@@ -139,16 +139,8 @@ def noise_float(
     """The rows and the noise that are drawn with logits [E, D, S], or of bits [E, D]; see
     torch/noise.py."""
 
-def noise_double(
-    logits: NDArray[Any],
-    rank: int,
-    ids: Optional[NDArray[np.uint32]],
-    seed: int,
-    law: str,
-    samples: int,
-    temperature: float,
-    form: str,
-) -> tuple[Optional[NDArray[Any]], Optional[NDArray[Any]]]: ...
+noise_float = noise_double
+
 def noise_key(seed: int) -> int:
     """The key of the noise of a draw with this seed."""
 

@@ -37,6 +37,8 @@ class Module(torch.nn.Module):
 #: An estimator as users give it: by name, or with a state of its own.
 Given = Union[str, _core.Estimator, Module]
 HELD = (_core.Estimator, Module)
+#: Core's draw in a dtype.
+DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
 class Meter(Counted):

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .. import _core
 from .._core import UsageError
 from ..losses import (
     Columns,
@@ -41,8 +40,6 @@ from .tensors import (
     one_hot,
     sent,
 )
-
-_DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
 
 @eager_unless(in_graph.expectation)
@@ -161,7 +158,7 @@ def expectation(
     loss = _Loss(f, takes, batched, wide, held.spec, asked, logits.dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
     noise = given_seed(drawn_seed(seed, generator))
-    slope, runs, drawn = _DRAW[dtype](
+    slope, runs, drawn = draws.DRAW[dtype](
         held,
         shaped,
         values.ndim,

@@ -19,8 +19,6 @@ from .compiled import given_seed as seed_of
 from .laws import Law, each_of
 from .tensors import check_logits, drawn_seed, eager, fetched, normal, of_core, once, one_hot, sent
 
-_DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
-
 
 def sample(
     logits: Law = None,
@@ -197,7 +195,7 @@ class _Draw:
         self.asked = asked
         given = (shaped, asked.numbers.ndim, picks, None, given_ids(ids, len(shaped)), None)
         mixture = draws.mixture(seed)
-        draw = _DRAW[dtype]
+        draw = draws.DRAW[dtype]
 
         def drawn(loss: _NoLoss, later: bool) -> Any:
             return draw(held, *given, loss, True, seed, False, False, later, mixture, None, None)
