@@ -1,11 +1,10 @@
-// A file of Hardgrad: groups of labelled datasets, with a kind, a schema version, a checksum of the content and a seal.
+// A file of Hardgrad: groups of labelled datasets, with a kind, a schema version and a seal.
 //
 // Files are built in memory (HDF5's core driver) and written atomically: a full disk cannot interrupt HDF5. Merged results
 // may be larger than memory. They are built on disk, and all files are read there, by a driver that keeps errors from HDF5.
 // The seal is verified before HDF5 parses any byte. It is one line of text after the end of the HDF5 data, where every HDF5
 // reader ignores it:
 //   HARDGRAD-SEAL <note> xxh3:<16 hex digits of the hash of all bytes before them>
-// The content's checksum (attribute `checksum`) survives tools that copy or repack the file; the seal does not.
 #pragma once
 
 #include <functional>
@@ -46,10 +45,9 @@ using AddBlock = std::function<void(const std::string&, Dataset)>;
 void write_in_blocks(const std::string& path, const Archive& archive, const std::string& axis, const Lengths& groups,
                      const std::function<void(const AddBlock&)>& fill);
 
-/// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), checksum, completeness. InputError names the fault.
+/// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), completeness. InputError names the fault.
 Archive read_archive(const std::string& path, const std::string& kind);
-/// Verifies the same, for any kind. The values of its variables are read in blocks and left out, so that a file may be larger
-/// than memory.
+/// Verifies the same, for any kind, and leaves out the values of its variables, so that a file may be larger than memory.
 Archive outline(const std::string& path);
 struct Seal {
   std::string note;
@@ -65,7 +63,5 @@ Seal read_seal(const std::string& path);
 inline constexpr std::string_view cell_mark = "HARDGRAD-CELL ";
 /// 16 hexadecimal digits: the XXH3 of the bytes.
 std::string bytes_hash(std::string_view bytes);
-/// Hexadecimal hash of the archive without its note, status and path.
-std::string checksum(const Archive& archive);
 
 }  // namespace hardgrad::storage

@@ -94,10 +94,23 @@ void File::put_values(hid_t set, const std::string& name, const Values& values, 
   if (wrote < 0) fail("values of " + name);
 }
 
-Values File::get_values(hid_t set, const std::string& name, std::size_t count, hid_t memory, hid_t file) {
+std::vector<hsize_t> File::shape_of(hid_t set, const std::string& name) {
+  const Id space(ok(H5Dget_space(set), name), H5Sclose);
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 0 || H5Sget_simple_extent_type(space) == H5S_NULL) fail(name + " has no shape");
+  std::vector<hsize_t> shape(static_cast<std::size_t>(rank));
+  H5Sget_simple_extent_dims(space, shape.data(), nullptr);
+  double wanted = 1;
+  for (auto n : shape) wanted *= static_cast<double>(n);
+  if (wanted > 4e9) fail(name + " claims " + std::to_string(wanted) + " values");
+  return shape;
+}
+
+Values File::read_array(hid_t set, const std::string& name) {
+  const auto count = product(shape_of(set, name));
   const auto numbers = [&]<class E>(E) -> Values {
     std::vector<E> v(count);
-    if (H5Dread(set, number_type<E>().memory, memory, file, H5P_DEFAULT, v.data()) < 0)
+    if (H5Dread(set, number_type<E>().memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, v.data()) < 0)
       fail("values of " + name + " cannot be read");
     return v;
   };
@@ -112,42 +125,11 @@ Values File::get_values(hid_t set, const std::string& name, std::size_t count, h
       if (H5Tis_variable_str(type) <= 0) fail(name + " holds strings of fixed length");
       std::vector<char*> raw(count, nullptr);
       const auto text = string_type();
-      if (H5Dread(set, text, memory, file, converting(count), raw.data()) < 0) fail("strings of " + name + " cannot be read");
+      if (H5Dread(set, text, H5S_ALL, H5S_ALL, converting(count), raw.data()) < 0)
+        fail("strings of " + name + " cannot be read");
       return take(raw, text, line(count));
     }
     default: fail(name + " has a type that this version does not support");
-  }
-}
-
-std::vector<hsize_t> File::shape_of(hid_t set, const std::string& name) {
-  const Id space(ok(H5Dget_space(set), name), H5Sclose);
-  const int rank = H5Sget_simple_extent_ndims(space);
-  if (rank < 0 || H5Sget_simple_extent_type(space) == H5S_NULL) fail(name + " has no shape");
-  std::vector<hsize_t> shape(static_cast<std::size_t>(rank));
-  H5Sget_simple_extent_dims(space, shape.data(), nullptr);
-  double wanted = 1;
-  for (auto n : shape) wanted *= static_cast<double>(n);
-  if (wanted > 4e9) fail(name + " claims " + std::to_string(wanted) + " values");
-  return shape;
-}
-
-Values File::read_array(hid_t set, const std::string& name) {
-  return get_values(set, name, product(shape_of(set, name)), H5S_ALL, H5S_ALL);
-}
-
-void File::each_block(hid_t set, const std::string& name, const EachBlock& f) {
-  const auto shape = shape_of(set, name);
-  if (shape.empty()) return f(read_array(set, name));
-  const auto width = product(shape) / std::max<std::size_t>(1, shape[0]);
-  // Whole chunks, so that each is decompressed once. A text may have a kilobyte.
-  std::vector<hsize_t> chunk(shape.size(), 1);
-  const Id create(H5Dget_create_plist(set), H5Pclose), type(H5Dget_type(set), H5Tclose);
-  if (H5Pget_layout(create) == H5D_CHUNKED) H5Pget_chunk(create, static_cast<int>(chunk.size()), chunk.data());
-  const std::size_t most = H5Tget_class(type) == H5T_STRING ? 1 << 12 : 1 << 19;
-  const auto step = std::max<std::size_t>(1, most / std::max<std::size_t>(1, chunk[0] * width)) * chunk[0];
-  for (std::size_t from = 0; from < shape[0]; from += step) {
-    const auto count = std::min<std::size_t>(step, shape[0] - from);
-    f(get_values(set, name, count * width, line(count * width), rows(set, from, count)));
   }
 }
 

@@ -78,10 +78,6 @@ class File {
   void write(hid_t group, const Dataset& data, bool compress);
   /// Reads the output of `write`; InputError for anything else. Without `values`, those of its variables are left out.
   Dataset read(hid_t group, bool values = true);
-  /// f(values) for blocks of an array's values, in order. A block has about four megabytes, whatever the array has.
-  using EachBlock = std::function<void(const Values&)>;
-  void each_block(hid_t set, const std::string& name, const EachBlock& f);
-  Id open_array(hid_t group, const std::string& name);
   void write_attributes(hid_t object, const Attributes& attributes);
 
  private:
@@ -93,10 +89,10 @@ class File {
                 const Attributes& attributes, bool compress, bool scale);
   /// Values of the places that two dataspaces select in memory and in the file.
   void put_values(hid_t set, const std::string& name, const Values& values, hid_t memory = H5S_ALL, hid_t file = H5S_ALL);
-  Values get_values(hid_t set, const std::string& name, std::size_t count, hid_t memory, hid_t file);
   void attach(hid_t group, hid_t set, const Dataset& data, const Variable& variable);
   std::vector<hsize_t> shape_of(hid_t set, const std::string& name);
   Values read_array(hid_t set, const std::string& name);
+  Id open_array(hid_t group, const std::string& name);
   Attribute read_attribute(hid_t object, const std::string& name);
   Attributes read_attributes(hid_t object);
   /// The scale of an axis of `group`; an inherited one is in the root.
@@ -119,11 +115,6 @@ class Blocks {
   /// Writes the next labels of the axis and the values of variables along it, whose first axis it is. The first block also has
   /// all else: attributes, the other axes and variables.
   void add(const Dataset& block);
-  hid_t group() const { return group_; }
-  /// File::each_block of an array along the axis, read back.
-  void each(const std::string& name, const File::EachBlock& f) { file_.each_block(arrays_.at(name).set, name, f); }
-  /// Number of values of an array along the axis.
-  std::size_t size(const std::string& name) const { return arrays_.at(name).width * length_; }
 
  private:
   struct Array {

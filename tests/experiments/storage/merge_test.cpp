@@ -9,6 +9,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/cell.hpp"
 #include "folder.hpp"
+#include "same.hpp"
 #include "sample.hpp"
 
 namespace hardgrad::testing::merge_test {
@@ -82,7 +83,7 @@ TEST_CASE("merging stored cells equals merging the cells") {
   auto a = merge(records), b = merge(read);
   for (auto* archive : {&a, &b})
     std::erase_if(archive->groups[0].data.attributes, [](const auto& x) { return x.first == "created_at"; });
-  CHECK(checksum(a) == checksum(b));
+  CHECK(same(a, b));
   write_merged(folder / "merged.h5", records);
   CHECK(check_file(folder / "merged.h5").empty());
 }
@@ -167,13 +168,13 @@ TEST_CASE("blocks of any size give the same result as all cells at once") {
   }
   const auto content = [](Archive archive) {
     std::erase_if(archive.groups[0].data.attributes, [](const auto& x) { return x.first == "created_at"; });
-    return checksum(archive);
+    return archive;
   };
   const auto expected = content(merge(records));
   for (const std::size_t block : {1, 2, 5, 1000}) {
     const auto path = folder / ("merged" + std::to_string(block) + ".h5");
     CHECK(write_merged(path, records, {.block = block}) == records.size());
-    CHECK(content(read_archive(path, "result")) == expected);
+    CHECK(same(content(read_archive(path, "result")), expected));
   }
 }
 
