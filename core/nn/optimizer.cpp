@@ -22,9 +22,13 @@ double learning_rate(const OptimizerSettings& s, int step) {
   const int after = step - s.warmup;
   const double q = std::clamp(static_cast<double>(after) / std::max(1, s.total_steps - s.warmup), 0.0, 1.0);
   double share = 1;
-  if (s.schedule == "linear") share = 1 - (1 - s.floor) * q;
-  if (s.schedule == "cosine") share = s.floor + (1 - s.floor) * (1 + std::cos(std::numbers::pi * q)) / 2;
-  if (s.schedule == "step" && s.drop_every > 0) share = std::max(s.floor, std::pow(s.drop, after / s.drop_every));
+  switch (s.schedule) {
+    case RateSchedule::constant: break;
+    case RateSchedule::linear: share = 1 - (1 - s.floor) * q; break;
+    case RateSchedule::cosine: share = s.floor + (1 - s.floor) * (1 + std::cos(std::numbers::pi * q)) / 2; break;
+    case RateSchedule::step:
+      if (s.drop_every > 0) share = std::max(s.floor, std::pow(s.drop, after / s.drop_every));
+  }
   return s.learning_rate * share;
 }
 
@@ -74,9 +78,9 @@ class Rule : public Optimizer<T> {
 
   void restore(const std::vector<double>& state) final {
     if (state.size() != 1 + averages_.size() * parameters_)
-      throw InputError("optimizer state of " + std::to_string(state.size()) + " numbers where " + settings_.name +
-                       " on this network has " + std::to_string(1 + averages_.size() * parameters_) +
-                       ": it was saved by another configuration");
+      throw InputError("optimizer state of " + std::to_string(state.size()) + " numbers where " +
+                       name_of(settings_.rule, update_rules) + " on this network has " +
+                       std::to_string(1 + averages_.size() * parameters_) + ": it was saved by another configuration");
     steps_ = static_cast<int>(state[0]);
     auto from = state.begin() + 1;
     for (auto& average : averages_)
@@ -246,17 +250,17 @@ std::unique_ptr<R> rule(const OptimizerSettings& s, std::size_t parameters, Whos
 
 template <class T>
 std::unique_ptr<Optimizer<T>> make_rule(const OptimizerSettings& s, std::size_t parameters, Whose whose) {
-  if (s.schedule != "constant" && s.schedule != "linear" && s.schedule != "cosine" && s.schedule != "step")
-    throw UsageError("optimizer: unknown schedule \"" + s.schedule + "\"; there are constant, linear, cosine, step");
   if (s.has_horizon() && s.total_steps <= s.warmup)
-    throw UsageError("optimizer: schedule \"" + s.schedule + "\" needs total_steps above warmup, got " +
-                     std::to_string(s.total_steps));
-  if (s.schedule == "step" && s.drop_every <= 0)
+    throw UsageError(std::string("optimizer: schedule \"") + name_of(s.schedule, rate_schedules) +
+                     "\" needs total_steps above warmup, got " + std::to_string(s.total_steps));
+  if (s.schedule == RateSchedule::step && s.drop_every <= 0)
     throw UsageError("optimizer: schedule \"step\" needs drop_every of at least 1");
-  if (s.name == "sgd") return rule<Sgd<T>>(s, parameters, std::move(whose));
-  if (s.name == "rmsprop") return rule<RmsProp<T>>(s, parameters, std::move(whose));
-  if (s.name == "adam") return rule<Adam<T>>(s, parameters, std::move(whose));
-  throw UsageError("optimizer: unknown name \"" + s.name + "\"; there are sgd, rmsprop, adam");
+  switch (s.rule) {
+    case UpdateRule::sgd: return rule<Sgd<T>>(s, parameters, std::move(whose));
+    case UpdateRule::rmsprop: return rule<RmsProp<T>>(s, parameters, std::move(whose));
+    case UpdateRule::adam: return rule<Adam<T>>(s, parameters, std::move(whose));
+  }
+  throw Bug("an optimiser has no rule");
 }
 
 }  // namespace

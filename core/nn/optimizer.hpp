@@ -8,11 +8,23 @@
 
 #include "core/autodiff/parameter.hpp"
 #include "core/random/key.hpp"
+#include "core/support/named.hpp"
 
 namespace hardgrad {
 
+enum class UpdateRule { sgd, rmsprop, adam };
+inline constexpr Named<UpdateRule> update_rules[] = {
+    {"sgd", UpdateRule::sgd}, {"rmsprop", UpdateRule::rmsprop}, {"adam", UpdateRule::adam}};
+
+/// Of the learning rate, from its first value down to `floor` times it.
+enum class RateSchedule { constant, linear, cosine, step };
+inline constexpr Named<RateSchedule> rate_schedules[] = {{"constant", RateSchedule::constant},
+                                                         {"linear", RateSchedule::linear},
+                                                         {"cosine", RateSchedule::cosine},
+                                                         {"step", RateSchedule::step}};
+
 struct OptimizerSettings {
-  std::string name = "adam";  ///< sgd | rmsprop | adam
+  UpdateRule rule = UpdateRule::adam;
   double learning_rate = 1e-3;
   double momentum = 0;                                ///< for sgd and rmsprop
   double decay = 0.99;                                ///< for rmsprop: decay of the averages
@@ -24,16 +36,16 @@ struct OptimizerSettings {
   /// Variance of Gaussian noise added to every entry of the (clipped) gradient at the first step; at step t = 0 .. it is
   /// gradient_noise / (1 + t)^0.55 (Neelakantan et al. 2016, Adding gradient noise improves learning for very deep networks).
   double gradient_noise = 0;
-  Key noise = Key();                  ///< of this noise
-  std::string schedule = "constant";  ///< constant | linear | cosine | step: of the learning rate, down to `floor`
-  double floor = 0;                   ///< final learning rate, relative to the first
-  double drop = 0.5;                  ///< for step: the factor
-  int drop_every = 0;                 ///< for step: number of steps between drops
-  int warmup = 0;                     ///< steps of linear increase at the start
-  int total_steps = 0;                ///< horizon of linear and cosine
+  Key noise = Key();  ///< of this noise
+  RateSchedule schedule = RateSchedule::constant;
+  double floor = 0;     ///< final learning rate, relative to the first
+  double drop = 0.5;    ///< for step: the factor
+  int drop_every = 0;   ///< for step: number of steps between drops
+  int warmup = 0;       ///< steps of linear increase at the start
+  int total_steps = 0;  ///< horizon of linear and cosine
 
   /// True if the schedule needs `total_steps`, which must then exceed `warmup`.
-  bool has_horizon() const { return schedule == "linear" || schedule == "cosine"; }
+  bool has_horizon() const { return schedule == RateSchedule::linear || schedule == RateSchedule::cosine; }
 };
 
 template <class T>
@@ -51,7 +63,7 @@ class Optimizer {
 template <class T>
 double squared_norm(std::span<const T> x);
 
-/// UsageError for an unknown name or schedule.
+/// UsageError if the schedule lacks a setting that it needs.
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, std::size_t parameters);
 

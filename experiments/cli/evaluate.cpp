@@ -31,7 +31,9 @@ namespace hardgrad::cli {
 namespace {
 
 struct EvaluateArguments {
-  std::string checkpoint, task, model, split = "heldout", attention = "prior", alignments, hypotheses;
+  std::string checkpoint, task, model, alignments, hypotheses;
+  tasks::Split split = tasks::Split::heldout;
+  training::Attention attention = training::Attention::prior;
   std::optional<std::uint64_t> seed;
   int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0, nbest = 1, jobs = 0;
   bool sum_choices = false, json = false;
@@ -141,20 +143,20 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
   const auto& checkpoint = trained.checkpoint;
   const auto& task = trained.task;
   const auto& task_spec = trained.task_spec;
-  const auto split = tasks::split_named(options.split);
-  if (task->size(split) == 0)
+  const auto split = to_string(options.split);
+  if (task->size(options.split) == 0)
     throw UsageError(
-        fmt::format("--split {}: {} has no examples there; use another split, or change its shares", options.split, task_spec));
+        fmt::format("--split {}: {} has no examples there; use another split, or change its shares", split, task_spec));
   if (options.beam > 1 && !task->decodes())
     throw UsageError(fmt::format("--beam {}: beam search needs sentences, which {} does not have", options.beam, task_spec));
   const auto model = trained.model<T>(false);
   const auto& structure = model->structure();
   const auto estimator = make_estimator<T>(Spec::parse(checkpoint.estimator), structure, Key(checkpoint.seed));
   const auto& target = estimator->target();
-  if (options.attention == "posterior" && !structure.posterior)
+  if (options.attention == training::Attention::learned_posterior && !structure.posterior)
     throw UsageError(
         fmt::format("--attention posterior: the network was trained with {}, which learns no posterior", checkpoint.estimator));
-  if (options.attention == "exact") {
+  if (options.attention == training::Attention::exact_posterior) {
     if (const auto why = training::why_no_exact_posterior(structure); !why.empty())
       throw UsageError(fmt::format("--attention exact: the posterior of each choice cannot be enumerated: {}", why));
     if (target.name() == "soft")
@@ -186,15 +188,13 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
     throw UsageError("--average and --hypotheses exclude each other; give one of them");
   if (!options.hypotheses.empty()) require_writable(options.hypotheses);
   const training::EvaluationSettings settings{
-      .split = split,
+      .split = options.split,
       .examples = options.examples,
       .batch = options.batch,
       .decode = true,
       .beam = options.beam,
       .sum_choices = options.sum_choices,
-      .attention = options.attention == "posterior" ? training::Attention::learned_posterior
-                   : options.attention == "exact"   ? training::Attention::exact_posterior
-                                                    : training::Attention::prior,
+      .attention = options.attention,
       .average = options.average,
       .bound_samples = target.name() == "soft" ? 0 : options.bound_samples,
   };
@@ -204,7 +204,7 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
   if (!options.hypotheses.empty())
     decoded = write_hypotheses(options.hypotheses, options.nbest, *task, *model, target, settings);
 
-  const auto all = task->size(split);
+  const auto all = task->size(options.split);
   const auto examples = options.examples > 0 ? std::min<std::size_t>(options.examples, all) : all;
   if (options.json) {
     print_json({{"checkpoint", options.checkpoint},
@@ -215,19 +215,19 @@ int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
                 {"estimator", checkpoint.estimator},
                 {"target", target.name()},
                 {"step", checkpoint.step},
-                {"split", options.split},
+                {"split", split},
                 {"examples", examples},
                 {"beam", options.beam},
                 {"sum_choices", options.sum_choices},
                 {"average", options.average},
-                {"attention", options.attention},
+                {"attention", name_of(options.attention, training::attentions)},
                 {"losses", numbers(point.losses)},
                 {"metrics", numbers(point.metrics)},
                 {"alignments", options.alignments.empty() ? nlohmann::json() : nlohmann::json(options.alignments)},
                 {"hypotheses", options.hypotheses.empty() ? nlohmann::json() : nlohmann::json(options.hypotheses)}});
     return 0;
   }
-  put("{} on {}, {} of its {} split, after {}\n", trained.model_spec, task_spec, counted(examples, "example"), options.split,
+  put("{} on {}, {} of its {} split, after {}\n", trained.model_spec, task_spec, counted(examples, "example"), split,
       counted(static_cast<std::size_t>(checkpoint.step), "step"));
   std::vector<std::vector<std::string>> rows = {{"QUANTITY", "VALUE"}};
   for (const auto* values : {&point.losses, &point.metrics})
@@ -249,7 +249,7 @@ void add_evaluate(CLI::App& app, Action& action) {
   verb.add("--model", options->model,
            "other settings of the network that leave its parameters unchanged, such as more glimpses or steps")
       .completed_by(model_specs);
-  verb.add("--split", options->split, "train, heldout or test").one_of({"train", "heldout", "test"}).shows_default();
+  verb.add("--split", options->split, tasks::splits, "train, heldout or test");
   verb.add("--examples", options->examples, "number of examples, from the start of the split; 0: all").from_to(0, 100000000);
   verb.add("--batch", options->batch, "examples per batch").from_to(1, 1000000).shows_default();
   verb.add("--beam", options->beam, "width of the beam search for sentences; 1: greedily").from_to(1, 1000).shows_default();
@@ -258,11 +258,9 @@ void add_evaluate(CLI::App& app, Action& action) {
   verb.add("--average", options->average,
            "average predictions over this number of samples of the choices; 0: use the most probable choices")
       .from_to(0, 100000);
-  verb.add("--attention", options->attention,
+  verb.add("--attention", options->attention, training::attentions,
            "source of the attention for metrics: the prior; or, given the answer, the learned posterior or the exact posterior "
-           "(exact)")
-      .one_of({"prior", "posterior", "exact"})
-      .shows_default();
+           "(exact)");
   verb.add("--bound-samples", options->bound_samples, "also compute the bound with this number of samples; 0: none")
       .from_to(0, 1000000);
   verb.add("--alignments", options->alignments, "folder for word alignments from attention, in the Pharaoh format");
@@ -286,7 +284,7 @@ void add_evaluate(CLI::App& app, Action& action) {
                            .task = options->task,
                            .model = options->model,
                            .seed = options->seed,
-                           .read = {.split = tasks::split_named(options->split), .examples = options->examples}});
+                           .read = {.split = options->split, .examples = options->examples}});
     return trained.checkpoint.precision == "double" ? evaluate_network<double>(*options, trained)
                                                     : evaluate_network<float>(*options, trained);
   });

@@ -167,7 +167,7 @@ int measure_with(const MeasureArguments& options) {
     known.push_back(canonical);
   }
   if (options.settings.at_logits && options.exact) throw UsageError("--at-logits is sampled: give either it or --exact");
-  if (options.exact && options.settings.estimand == "none")
+  if (options.exact && options.settings.estimand == measurement::Estimand::none)
     throw UsageError("--estimand none: --exact needs the true gradient");
   if (options.settings.at_logits && !options.out.empty())
     throw UsageError("--at-logits only prints its result: a file stores moments of parameters");
@@ -246,10 +246,8 @@ void add_measure(CLI::App& app, Action& action) {
       .needs("--exact");
   verb.flag("--at-logits", options->settings.at_logits,
             "moments at the logits of the choices instead of the parameters: much cheaper");
-  verb.add("--estimand", options->settings.estimand,
-           "true gradient: any (a long run if it cannot be enumerated), enumerated, none (only variance and cost)")
-      .one_of({"any", "enumerated", "none"})
-      .shows_default();
+  verb.add("--estimand", options->settings.estimand, measurement::estimands,
+           "true gradient: any (a long run if it cannot be enumerated), enumerated, none (only variance and cost)");
   verb.add("--leaf-cap", options->settings.leaf_cap, "most leaves of the tree for the exact gradient")
       .positive()
       .shows_default();

@@ -120,9 +120,7 @@ void add_run(CLI::App& app, Action& action) {
   options->sweep.add(verb).required();
   verb.flag("--fail-fast", options->fail_fast, "stop at the first cell that fails");
   verb.flag("--force", options->force, "use a folder that holds another plan");
-  verb.add("--progress", options->sweep.progress, "auto, plain or none (on stderr)")
-      .one_of({"auto", "plain", "none"})
-      .shows_default();
+  verb.add("--progress", options->sweep.progress, sweeps::progress_modes, "auto, plain or none (on stderr)");
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] { return run_sweep(*options); });
 }

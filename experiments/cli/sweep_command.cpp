@@ -38,9 +38,7 @@ sweeps::RunOptions SweepOptions::run_options(const sweeps::SweepConfig& config) 
   run.out = config.out;
   run.jobs = jobs;
   run.only = only;
-  run.progress = progress == "auto"    ? sweeps::ProgressMode::automatic
-                 : progress == "plain" ? sweeps::ProgressMode::plain
-                                       : sweeps::ProgressMode::none;
+  run.progress = progress;
   if (shard.empty()) return run;
   const auto slash = shard.find('/');
   run.shard = number_of<std::size_t>(shard.substr(0, slash)).value_or(0);

@@ -10,7 +10,8 @@
 namespace hardgrad::cli {
 
 struct SweepOptions {
-  std::string file, out, shard, progress = "auto";
+  std::string file, out, shard;
+  sweeps::ProgressMode progress = sweeps::ProgressMode::automatic;
   std::vector<std::string> sets, only;
   int jobs = 0;
 

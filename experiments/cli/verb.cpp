@@ -59,6 +59,14 @@ template Argument Verb::add(const std::string&, double&, const std::string&);
 template Argument Verb::add(const std::string&, std::size_t&, const std::string&);
 template Argument Verb::add(const std::string&, std::optional<std::uint64_t>&, const std::string&);
 
+Argument Verb::chosen(const std::string& name, std::vector<std::string> values, const std::string& current,
+                      std::function<void(std::size_t)> choose, const std::string& help) {
+  const auto take = [values, choose = std::move(choose)](const std::string& given) {
+    choose(static_cast<std::size_t>(std::find(values.begin(), values.end(), given) - values.begin()));
+  };
+  return Argument(app_->add_option_function<std::string>(name, take, help)->default_str(current)).one_of(values);
+}
+
 Argument Verb::flag(const std::string& name, bool& into, const std::string& help) {
   return Argument(app_->add_flag(name, into, help));
 }

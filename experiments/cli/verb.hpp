@@ -2,10 +2,13 @@
 // and is only in the few files that need it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "core/support/named.hpp"
 
 namespace CLI {
 class App;
@@ -61,6 +64,14 @@ class Verb {
   /// std::uint64_t or an optional one. `into` must live as long as the program.
   template <class T>
   Argument add(const std::string& name, T& into, const std::string& help);
+  /// An option with a value of an enumeration; help shows the names, and that of the current value.
+  template <class E, std::size_t N>
+  Argument add(const std::string& name, E& into, const Named<E> (&names)[N], const std::string& help) {
+    std::vector<std::string> values;
+    for (const auto& row : names) values.emplace_back(row.name);
+    return chosen(
+        name, std::move(values), name_of(into, names), [&into, &names](std::size_t i) { into = names[i].value; }, help);
+  }
   /// An option without a value.
   Argument flag(const std::string& name, bool& into, const std::string& help);
   /// An option that may be given several times, one value each.
@@ -72,6 +83,8 @@ class Verb {
   void does(Action& action, Action work);
 
  private:
+  Argument chosen(const std::string& name, std::vector<std::string> values, const std::string& current,
+                  std::function<void(std::size_t)> choose, const std::string& help);
   CLI::App* app_;
 };
 

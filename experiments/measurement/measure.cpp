@@ -75,7 +75,7 @@ template <class T>
 std::vector<std::pair<std::string, const ReferenceGradient*>> known_references(ReferenceGradients<T>& references,
                                                                                const MeasureSettings& settings) {
   std::vector<std::pair<std::string, const ReferenceGradient*>> known;
-  if (settings.estimand == "none") return known;
+  if (settings.estimand == Estimand::none) return known;
   for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo", "soft"})
     if (const auto* truth = references.of(name)) known.emplace_back(name, truth);
   return known;
@@ -133,7 +133,7 @@ template <class T>
 std::optional<Measurement> measured_cheaply(const Measurement& begun, const Estimator<T>& estimator, const Model<T>& model,
                                             const Batch& batch, const MeasureSettings& settings,
                                             ReferenceGradients<T>& references, double replicates) {
-  if (settings.method != Method::cheapest || settings.estimand == "none") return {};
+  if (settings.method != Method::cheapest || settings.estimand == Estimand::none) return {};
   auto m = begun;
   try {
     const double visits = std::min(settings.outcome_cap, replicates * batch.examples());
@@ -222,11 +222,12 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
     sample_cosine(m, estimator, model, batch, settings, noise, plan, *references.of(estimator.target()));
   };
   if (exact) return take_exactly();
-  const bool wanted = settings.estimand != "none";
+  const bool wanted = settings.estimand != Estimand::none;
   const auto* truth = wanted ? references.of(estimator.target()) : nullptr;
-  if (truth && truth->rough() && settings.estimand == "any" && estimator.target().entry().reference_estimator) truth = nullptr;
+  if (truth && truth->rough() && settings.estimand == Estimand::any && estimator.target().entry().reference_estimator)
+    truth = nullptr;
   const LongRun* sampled_reference = nullptr;
-  if (!truth && settings.estimand == "any")
+  if (!truth && settings.estimand == Estimand::any)
     sampled_reference = references.long_run(estimator.target(), [&] {
       return long_run(estimator.target(), model, batch, settings.replicates, noise, settings.stop);
     });
@@ -271,7 +272,7 @@ template <class T>
 void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                        const MeasureSettings& settings, Key noise) {
   std::vector<double> reference;
-  bool known = settings.estimand != "none";
+  bool known = settings.estimand != Estimand::none;
   if (!known) m.estimand = not_wanted;
   if (known) try {
       reference = exact_gradient_at_logits(estimator.target(), model, batch, settings.leaf_cap);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/estimator/estimator.hpp"
+#include "core/support/named.hpp"
 #include "experiments/measurement/quantities.hpp"
 #include "experiments/measurement/reference_gradient.hpp"
 
@@ -16,6 +17,17 @@ enum class Method {
   exact,  ///< NotExact if there are more outcomes than the cap
   sampled,
 };
+inline constexpr Named<Method> methods[] = {
+    {"cheapest", Method::cheapest}, {"exact", Method::exact}, {"sampled", Method::sampled}};
+
+/// The true gradient that an estimate is compared with.
+enum class Estimand {
+  any,  ///< enumerated; a long run if that is impossible, or if a quadrature's error exceeds 1%
+  enumerated,
+  none,
+};
+inline constexpr Named<Estimand> estimands[] = {
+    {"any", Estimand::any}, {"enumerated", Estimand::enumerated}, {"none", Estimand::none}};
 
 struct MeasureSettings {
   int replicates = 256;  ///< M
@@ -23,15 +35,14 @@ struct MeasureSettings {
   /// succession support them.
   int most_replicates = 0;
   Method method = Method::cheapest;
-  bool covariance = false;       ///< of an exact measurement: also compute the whole covariance matrix
-  bool at_logits = false;        ///< moments of the gradient at the choices' logits, not at the parameters
-  std::string estimand = "any";  ///< the true gradient: any (a long run if it cannot be enumerated, or if a
-                                 ///< quadrature's error exceeds 1%) | enumerated | none
-  int directions = 8;            ///< random directions of the bias test, besides the gradient's own
-  double level = 0.95;           ///< of the confidence intervals
-  double outcome_cap = 2e6;      ///< most outcomes that an exact measurement visits
-  double leaf_cap = 1e6;         ///< most leaves of the tree behind the exact gradient
-  Stop stop = {};                ///< polled between replicates, visits and examples
+  bool covariance = false;  ///< of an exact measurement: also compute the whole covariance matrix
+  bool at_logits = false;   ///< moments of the gradient at the choices' logits, not at the parameters
+  Estimand estimand = Estimand::any;
+  int directions = 8;        ///< random directions of the bias test, besides the gradient's own
+  double level = 0.95;       ///< of the confidence intervals
+  double outcome_cap = 2e6;  ///< most outcomes that an exact measurement visits
+  double leaf_cap = 1e6;     ///< most leaves of the tree behind the exact gradient
+  Stop stop = {};            ///< polled between replicates, visits and examples
 };
 
 /// Measures one estimator. The noise of replicates is keyed by `noise`. Replicates run in TBB; the results do not depend on

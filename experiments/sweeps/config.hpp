@@ -28,12 +28,12 @@ struct TunedAxis {
 
 struct TuneConfig {
   std::vector<TunedAxis> axes;
-  std::size_t trials = 0;          ///< number of settings sampled at random; 0: all combinations of the choices
-  std::vector<std::string> seeds;  ///< of the trials: none of the reported ones
-  std::vector<double> rounds{1};   ///< fractions of the training budget, ascending
-  double keep = 1.0 / 3;           ///< the fraction of a round's settings that continue to the next
-  std::string metric = "loss";     ///< a held-out loss or metric; "loss": the ranking one
-  std::string split = "heldout";   ///< heldout | test
+  std::size_t trials = 0;                      ///< number of settings sampled at random; 0: all combinations of the choices
+  std::vector<std::string> seeds;              ///< of the trials: none of the reported ones
+  std::vector<double> rounds{1};               ///< fractions of the training budget, ascending
+  double keep = 1.0 / 3;                       ///< the fraction of a round's settings that continue to the next
+  std::string metric = "loss";                 ///< a held-out loss or metric; "loss": the ranking one
+  tasks::Split split = tasks::Split::heldout;  ///< heldout or test
 
   /// `name=value` lines: everything that determines the trials and the choice.
   std::string text() const;

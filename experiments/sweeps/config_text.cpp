@@ -42,7 +42,7 @@ toml::table tune_table(const TuneConfig& tune) {
   table.insert("rounds", rounds);
   add_number(table, "keep", tune.keep);
   table.insert("metric", tune.metric);
-  table.insert("split", tune.split);
+  table.insert("split", to_string(tune.split));
   if (tune.trials) table.insert("trials", static_cast<std::int64_t>(tune.trials));
   for (const auto& axis : tune.axes) {
     if (axis.choices.empty()) {

@@ -55,8 +55,8 @@ struct Trial {
                                              &Trial::point_bytes};
 };
 
-double evaluated(const tasks::Task& task, const training::TrainSettings& settings, const std::string& split) {
-  const auto all = static_cast<double>(task.size(tasks::split_named(split)));
+double evaluated(const tasks::Task& task, const training::TrainSettings& settings, tasks::Split split) {
+  const auto all = static_cast<double>(task.size(split));
   return settings.evaluate_examples > 0 ? std::min<double>(settings.evaluate_examples, all) : all;
 }
 double trained_on(const tasks::Task& task, const training::TrainSettings& settings) {

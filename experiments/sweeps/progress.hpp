@@ -9,10 +9,15 @@
 #include <string>
 #include <thread>
 
+#include "core/support/named.hpp"
+
 namespace hardgrad::sweeps {
 
 /// `bar`: a bar on a terminal, nothing elsewhere.
 enum class ProgressMode { automatic, plain, bar, none };
+/// Those that a run can be asked for.
+inline constexpr Named<ProgressMode> progress_modes[] = {
+    {"auto", ProgressMode::automatic}, {"plain", ProgressMode::plain}, {"none", ProgressMode::none}};
 
 class Progress {
  public:

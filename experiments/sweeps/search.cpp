@@ -40,7 +40,7 @@ void shorten(CellSettings& settings, const TuneConfig& tune, double share) {
     if (optimizer.has_horizon() && trained > 0) optimizer.warmup = std::min(optimizer.warmup, trained - 1);
   optimizer.drop_every = scaled(optimizer.drop_every, optimizer.drop_every > 0);
   train.evaluate_split = tune.split;
-  train.final_split = "same";
+  train.final_split = training::FinalSplit::same;
   settings.measure_at = "";
   settings.checkpoint = false;
 }

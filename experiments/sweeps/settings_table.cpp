@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/support/error.hpp"
+#include "core/support/named.hpp"
 #include "experiments/support/text.hpp"
 #include "experiments/sweeps/config.hpp"
 
@@ -43,25 +44,20 @@ double point(std::string_view text, double steps) {
 
 using Info = ParameterInfo;
 
-// An enumeration has the values of its `choices`, in their order.
 template <class Member>
 SettingInfo setting(const std::string& section, Info info, Member member) {
   using M = std::decay_t<decltype(member(std::declval<CellSettings&>()))>;
   SettingInfo result;
   result.path = section + "." + info.name;
-  result.get = [member, names = info.choices](const CellSettings& s) -> Value {
+  result.get = [member](const CellSettings& s) -> Value {
     const M& m = member(const_cast<CellSettings&>(s));
-    if constexpr (std::is_enum_v<M>)
-      return names.at(static_cast<std::size_t>(m));
-    else if constexpr (std::is_same_v<M, int>)
+    if constexpr (std::is_same_v<M, int>)
       return static_cast<std::int64_t>(m);
     else
       return m;
   };
-  result.set = [member, names = info.choices](CellSettings& s, const Value& value) {
-    if constexpr (std::is_enum_v<M>)
-      member(s) = static_cast<M>(std::find(names.begin(), names.end(), std::get<std::string>(value)) - names.begin());
-    else if constexpr (std::is_same_v<M, int>)
+  result.set = [member](CellSettings& s, const Value& value) {
+    if constexpr (std::is_same_v<M, int>)
       member(s) = static_cast<int>(std::get<std::int64_t>(value));
     else
       member(s) = std::get<M>(value);
@@ -71,9 +67,33 @@ SettingInfo setting(const std::string& section, Info info, Member member) {
   return result;
 }
 
+// A value of an enumeration.
+template <class E, std::size_t N, class Member>
+SettingInfo setting(const std::string& section, const std::string& name, const Named<E> (&names)[N], std::string help,
+                    Member member) {
+  std::vector<std::string> choices;
+  for (const auto& row : names) choices.emplace_back(row.name);
+  SettingInfo result;
+  result.path = section + "." + name;
+  result.get = [member, &names](const CellSettings& s) -> Value {
+    return std::string(name_of(member(const_cast<CellSettings&>(s)), names));
+  };
+  result.set = [member, &names](CellSettings& s, const Value& value) {
+    member(s) = std::ranges::find(names, std::get<std::string>(value), &Named<E>::name)->value;
+  };
+  result.info = Info::choice(name, std::get<std::string>(result.get(CellSettings{})), std::move(choices), std::move(help));
+  return result;
+}
+
 // A setting that does not affect results.
 SettingInfo without_effect(SettingInfo setting) {
   setting.in_identity = false;
+  return setting;
+}
+
+// As Field::absent_means.
+SettingInfo absent_means(const char* value, SettingInfo setting) {
+  setting.info.absent = std::string(value);
   return setting;
 }
 
@@ -84,6 +104,9 @@ SettingInfo without_effect(SettingInfo setting) {
   setting(                  \
       "train", INFO, [](CellSettings & s) -> auto& { return s.train.MEMBER; })
 #define MEASURE(INFO, MEMBER) CELL("measure", INFO, MEMBER)
+#define CHOICE(SECTION, NAME, NAMES, HELP, MEMBER) \
+  setting(                                         \
+      SECTION, NAME, NAMES, HELP, [](CellSettings & s) -> auto& { return s.MEMBER; })
 
 std::vector<SettingInfo> make_table() {
   return {
@@ -123,7 +146,7 @@ std::vector<SettingInfo> make_table() {
                         "steps on one batch, with samples that the network drew at the first of them; needs an estimator that "
                         "corrects for this"),
           reuse),
-      TRAIN(Info::choice("optimizer", "", {"sgd", "rmsprop", "adam"}, "optimiser of the network"), optimizer.name),
+      CHOICE("train", "optimizer", update_rules, "optimiser of the network", train.optimizer.rule),
       TRAIN(Info::real("learning_rate", 0, 0, endless, "step size of the optimiser").above(), optimizer.learning_rate),
       TRAIN(Info::real("momentum", 0, 0, 1, "momentum of sgd and rmsprop").below(), optimizer.momentum),
       TRAIN(Info::real("decay", 0, 0, 1, "decay of rmsprop's averages").below(), optimizer.decay),
@@ -142,8 +165,7 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::real("weight_decay", 0, 0, endless,
                        "decoupled weight decay, as in AdamW: each step subtracts this times learning rate times parameter"),
             optimizer.weight_decay),
-      TRAIN(Info::choice("schedule", "", {"constant", "linear", "cosine", "step"}, "schedule of the learning rate"),
-            optimizer.schedule),
+      CHOICE("train", "schedule", rate_schedules, "schedule of the learning rate", train.optimizer.schedule),
       TRAIN(Info::integer("warmup", 0, 0, many, "steps of linear increase at the start"), optimizer.warmup),
       TRAIN(Info::real("floor", 0, 0, 1, "final learning rate as a fraction of the initial one"), optimizer.floor),
       TRAIN(Info::real("drop", 0, 0, 1, "schedule=step: factor of each drop").above(), optimizer.drop),
@@ -152,7 +174,7 @@ std::vector<SettingInfo> make_table() {
                 "apart", "",
                 "parameters with a separate optimiser on the same schedule: a name, or its prefix before a dot (\"prior\")"),
             param_group),
-      TRAIN(Info::choice("apart_optimizer", "", {"sgd", "rmsprop", "adam"}, "the separate optimiser"), param_group_optimizer),
+      CHOICE("train", "apart_optimizer", update_rules, "the separate optimiser", train.param_group_optimizer),
       TRAIN(Info::real("apart_learning_rate", 0, 0, endless, "step size of the separate optimiser").above(),
             param_group_learning_rate),
       TRAIN(Info::real("own_learning_rate", 0, 0, endless,
@@ -166,11 +188,11 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::integer("log_every", 0, 1, many, "steps between logged training losses"), log_every),
       TRAIN(Info::integer("evaluate_every", 0, 0, many, "steps between evaluations; 0: only at the end"), evaluate_every),
       TRAIN(Info::integer("evaluate_examples", 0, 0, many, "examples per evaluation; 0 is the whole split"), evaluate_examples),
-      TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "split of the evaluations"), evaluate_split),
-      TRAIN(Info::choice("final_split", "", {"same", "heldout", "test"},
-                         "split of the last evaluation, which judges the run: \"test\" if keep_best, patience or target_loss "
-                         "select by held-out examples; same: evaluate_split"),
-            final_split),
+      CHOICE("train", "evaluate_split", training::evaluation_splits, "split of the evaluations", train.evaluate_split),
+      CHOICE("train", "final_split", training::final_splits,
+             "split of the last evaluation, which judges the run: \"test\" if keep_best, patience or target_loss select by "
+             "held-out examples; same: evaluate_split",
+             train.final_split),
       TRAIN(Info::flag("decode", false, "also decode without teacher forcing in the last evaluation"), decode),
       TRAIN(Info::integer("beam", 0, 1, 1000, "decode: width of the beam search; 1: greedily"), beam),
       TRAIN(Info::flag("keep_best", false, "restore the best evaluation's parameters before the last evaluation"), keep_best),
@@ -209,15 +231,15 @@ std::vector<SettingInfo> make_table() {
                   "steps for which the estimator's state (averages, critics, control variates) is trained with the network "
                   "fixed, before it is measured"),
               train.measure_adapt),
-      MEASURE(Info::choice(
-                  "method", "", {"cheapest", "exact", "sampled"},
-                  "exact: visit every outcome (precision = \"double\"); cheapest: exact where that costs no more rows than "
-                  "the replicates, else sampled")
-                  .absent_means(std::string("sampled")),
-              train.measure.method),
-      MEASURE(Info::choice("estimand", "", {"any", "enumerated", "none"},
-                           "true gradient: estimated by a long run if it cannot be enumerated, enumerated only, or none"),
-              train.measure.estimand),
+      absent_means(
+          "sampled",
+          CHOICE("measure", "method", measurement::methods,
+                 "exact: visit every outcome (precision = \"double\"); cheapest: exact where that costs no more rows than "
+                 "the replicates, else sampled",
+                 train.measure.method)),
+      CHOICE("measure", "estimand", measurement::estimands,
+             "true gradient: estimated by a long run if it cannot be enumerated, enumerated only, or none",
+             train.measure.estimand),
       MEASURE(Info::integer("directions", 0, 0, 1e4, "random directions in the bias test"), train.measure.directions),
       MEASURE(Info::real("level", 0, 0, 1, "level of the confidence intervals").above().below(), train.measure.level),
       MEASURE(Info::real("leaf_cap", 0, 1, endless, "most leaves of the tree for the exact gradient"), train.measure.leaf_cap),
@@ -234,20 +256,21 @@ training::TrainSettings CellSettings::resolved() const {
   const bool open = train.steps == 0 && by_cost;  // the number of steps is unknown in advance
   if (open) result.steps = static_cast<int>(many);
   result.optimizer.total_steps = train.steps;
-  const auto& schedule = train.optimizer.schedule;
+  const auto schedule = train.optimizer.schedule;
+  const std::string named = name_of(schedule, rate_schedules);
   if (open && train.optimizer.has_horizon())
-    throw UsageError(fmt::format("train.schedule = \"{}\": needs train.steps, the length of its decay", schedule));
+    throw UsageError(fmt::format("train.schedule = \"{}\": needs train.steps, the length of its decay", named));
   for (int trained : {train.steps, start_steps})
     if (trained > 0 && train.optimizer.has_horizon() && trained <= train.optimizer.warmup)
       throw UsageError(
           fmt::format("train.warmup: {} warm-up steps of {} leave none for the decay of schedule = \"{}\"; lower it",
-                      train.optimizer.warmup, trained, schedule));
-  if (schedule == "step" && train.optimizer.drop_every == 0)
+                      train.optimizer.warmup, trained, named));
+  if (schedule == RateSchedule::step && train.optimizer.drop_every == 0)
     throw UsageError("train.schedule = \"step\": needs train.drop_every, the steps between two drops");
   if (train.beam > 1 && !train.decode) throw UsageError(fmt::format("train.beam = {}: needs train.decode = true", train.beam));
   if (!train.anneal.empty() && train.steps == 0)
     throw UsageError(fmt::format("train.anneal = \"{}\": needs train.steps, the length of the annealing", train.anneal));
-  if (train.evaluate_split == "test")
+  if (train.evaluate_split == tasks::Split::test)
     for (const auto& [name, what] : train.choosing())
       throw UsageError(
           fmt::format("train.{}: would {} on test, the split that judges the chosen network; set train.evaluate_split = "

@@ -45,7 +45,7 @@ std::string TuneConfig::text() const {
     lines += axis.choices.empty() ? fmt::format("tune.{}={}{} to {}\n", axis.name, axis.log ? "log " : "", axis.low, axis.high)
                                   : fmt::format("tune.{}={}\n", axis.name, fmt::join(axis.choices, ", "));
   return lines + fmt::format("tune.trials={}\ntune.seeds={}\ntune.rounds={}\ntune.keep={}\ntune.metric={}\ntune.split={}\n",
-                             trials, fmt::join(seeds, ", "), fmt::join(rounds, ", "), keep, metric, split);
+                             trials, fmt::join(seeds, ", "), fmt::join(rounds, ", "), keep, metric, to_string(split));
 }
 
 std::vector<std::size_t> TuneConfig::sizes(std::size_t settings) const {

@@ -252,9 +252,12 @@ TuneConfig TuneReader::read(const toml::table& table) {
       into = text_of(source_, *node, std::string("tune.") + key, ParameterInfo::text(key, "", ""));
   };
   text("metric", tune.metric);
-  text("split", tune.split);
-  if (tune.split != "heldout" && tune.split != "test")
-    source_.fail(*table.get("split"), "tune.split", fmt::format("must be heldout or test, got \"{}\"", tune.split));
+  std::string split = to_string(tune.split);
+  text("split", split);
+  const auto named = std::ranges::find(training::evaluation_splits, split, &Named<tasks::Split>::name);
+  if (named == std::end(training::evaluation_splits))
+    source_.fail(*table.get("split"), "tune.split", fmt::format("must be heldout or test, got \"{}\"", split));
+  tune.split = named->value;
   return tune;
 }
 

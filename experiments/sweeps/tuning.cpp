@@ -16,19 +16,20 @@ void check(const SweepConfig& config, const Cell& cell) {
   const auto& train = cell.settings.train;
   if (train.steps < 1 && train.rows <= 0 && train.attention_values <= 0 && train.cpu_seconds <= 0)
     throw UsageError(fmt::format("{}: tune: nothing is trained: set train.steps (in {})", config.file, cell.label()));
-  const auto& judge = train.judging_split();
-  const auto other = judge == "heldout" ? "test" : "heldout";
+  const auto judge = train.judging_split();
+  const auto other = judge == tasks::Split::heldout ? tasks::Split::test : tasks::Split::heldout;
   if (judge == config.tune->split)
     throw UsageError(
         fmt::format("{}: tune.split: settings would be chosen on the split that judges the reported runs, {}; "
                     "set train.{} to {}",
-                    config.file, judge, train.final_split == "same" ? "evaluate_split" : "final_split", other));
+                    config.file, to_string(judge),
+                    train.final_split == training::FinalSplit::same ? "evaluate_split" : "final_split", to_string(other)));
   if (train.evaluate_split == judge)
     for (const auto& [name, what] : train.choosing())
       throw UsageError(
           fmt::format("{}: train.{}: would {} on {}, the split that judges the reported runs; remove it, or set "
                       "train.evaluate_split and train.final_split to different splits",
-                      config.file, name, what, judge));
+                      config.file, name, what, to_string(judge)));
 }
 
 std::string group_of(const Cell& cell) {

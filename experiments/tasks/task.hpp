@@ -12,13 +12,13 @@
 #include "core/models/model.hpp"
 #include "core/random/key.hpp"
 #include "core/registry/registry.hpp"
+#include "core/support/named.hpp"
 
 namespace hardgrad::tasks {
 
 enum class Split { train, heldout, test };
-std::string to_string(Split split);
-/// The split of this name; UsageError if there is none.
-Split split_named(const std::string& name);
+inline constexpr Named<Split> splits[] = {{"train", Split::train}, {"heldout", Split::heldout}, {"test", Split::test}};
+inline std::string to_string(Split split) { return name_of(split, splits); }
 
 /// The record of a run with one row per example, for metrics. -1 pads.
 struct Observation {

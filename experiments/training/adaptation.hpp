@@ -20,7 +20,7 @@ bool learns(const Estimator<T>& estimator) {
 /// Adam for the estimator's parameters, with the schedule of `like`.
 template <class T>
 std::unique_ptr<Optimizer<T>> own_optimizer(const Estimator<T>& estimator, double learning_rate, OptimizerSettings like = {}) {
-  like.name = "adam";
+  like.rule = UpdateRule::adam;
   like.learning_rate = learning_rate;
   like.clip = like.clip_value = like.gradient_noise = like.weight_decay = 0;
   return make_optimizer<T>(like, estimator.own_parameters().size());

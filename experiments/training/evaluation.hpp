@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
+#include "core/support/named.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/training/predictions.hpp"
 #include "experiments/training/trainer.hpp"
@@ -16,6 +17,8 @@ namespace hardgrad::training {
 /// The distribution whose most probable choices metrics use: the prior, the learned posterior, or the exact posterior
 /// p(z | x, y) (predictions.hpp). Posteriors depend on the answer.
 enum class Attention { prior, learned_posterior, exact_posterior };
+inline constexpr Named<Attention> attentions[] = {
+    {"prior", Attention::prior}, {"posterior", Attention::learned_posterior}, {"exact", Attention::exact_posterior}};
 
 struct EvaluationSettings {
   tasks::Split split = tasks::Split::heldout;

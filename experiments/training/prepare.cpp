@@ -30,7 +30,7 @@ Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, 
   how.noise = keys.init / "gradient noise";
   const auto& parameters = training.model->parameters();
   auto apart = how;  // the same schedule
-  apart.name = settings.param_group_optimizer;
+  apart.rule = settings.param_group_optimizer;
   apart.learning_rate = settings.param_group_learning_rate;
   training.optimizer = settings.param_group.empty() ? make_optimizer<T>(how, parameters.size())
                                                     : make_optimizer<T>(how, apart, settings.param_group, parameters);

@@ -69,12 +69,12 @@ class Loop {
         of_batch_(settings.parts, settings.threads, polling(stop)),
         gradient_(training.model->parameters().size()),
         before_{progress().result.seconds, progress().cpu_seconds} {
-    const auto need = [&](const std::string& name, const std::string& split) {
-      if (training.task->size(tasks::split_named(split)) == 0)
-        throw UsageError(fmt::format("train.{}: the task has no {} examples to evaluate on", name, split));
+    const auto need = [&](const std::string& name, tasks::Split split) {
+      if (training.task->size(split) == 0)
+        throw UsageError(fmt::format("train.{}: the task has no {} examples to evaluate on", name, to_string(split)));
     };
     for (const auto& [name, what] : settings.choosing()) need(name, settings.evaluate_split);
-    if (settings.final_split != "same") need("final_split", settings.final_split);
+    if (settings.final_split != FinalSplit::same) need("final_split", settings.judging_split());
   }
 
   TrainResult run() {
@@ -216,7 +216,7 @@ class Loop {
 
   void evaluate_now(bool last) {
     const auto& task = *training_.task;
-    EvaluationSettings how{.split = tasks::split_named(last ? settings_.judging_split() : settings_.evaluate_split),
+    EvaluationSettings how{.split = last ? settings_.judging_split() : settings_.evaluate_split,
                            .examples = settings_.evaluate_examples,
                            .decode = last && settings_.decode,
                            .beam = settings_.beam,

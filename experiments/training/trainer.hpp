@@ -12,10 +12,18 @@
 
 #include "core/estimator/estimator.hpp"
 #include "core/nn/optimizer.hpp"
+#include "core/support/named.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad::training {
+
+/// The splits of evaluations that select a network.
+inline constexpr Named<tasks::Split> evaluation_splits[] = {{"heldout", tasks::Split::heldout}, {"test", tasks::Split::test}};
+/// That of the last evaluation.
+enum class FinalSplit { same, heldout, test };
+inline constexpr Named<FinalSplit> final_splits[] = {
+    {"same", FinalSplit::same}, {"heldout", FinalSplit::heldout}, {"test", FinalSplit::test}};
 
 struct TrainSettings {
   // Training ends as soon as one of these is reached (TrainResult::ended_by).
@@ -34,25 +42,28 @@ struct TrainSettings {
   int reuse = 1;                ///< steps on one batch, with samples drawn by the network as it was at the first of them
   OptimizerSettings optimizer;  ///< of the model
   std::string param_group;      ///< parameters of the model with a separate optimiser: a name, or its prefix before a dot
-  std::string param_group_optimizer = "sgd";  ///< their optimiser, on the same schedule
-  double param_group_learning_rate = 1e-2;    ///< its step size
-  std::string anneal;                         ///< settings of the estimator and their final values, see schedule.hpp
-  double own_learning_rate = 1e-3;            ///< of the estimator's own networks (Adam, on the model's schedule)
-  int log_every = 10;                         ///< steps between logged training losses (each the mean since the last)
-  int evaluate_every = 0;                     ///< steps between evaluations; 0: only at the end
-  int evaluate_examples = 0;                  ///< of the held-out split; 0 is all
-  std::string evaluate_split = "heldout";     ///< heldout | test: the split of evaluations that select a network
-  std::string final_split = "same";           ///< of the last evaluation: heldout | test | same
-  bool decode = false;                        ///< also decode freely in the last evaluation, if the task has decoding metrics
-  int beam = 1;                               ///< decode: width of the beam; 1: greedily
-  bool keep_best = false;                     ///< restore the best evaluation's parameters before the last evaluation
-  std::vector<int> measure_at;                ///< steps before which bias and variance are measured; `steps` is the end
-  int measure_batch = 16;                     ///< examples measured on: the first of the training split
+  UpdateRule param_group_optimizer = UpdateRule::sgd;   ///< their optimiser, on the same schedule
+  double param_group_learning_rate = 1e-2;              ///< its step size
+  std::string anneal;                                   ///< settings of the estimator and their final values, see schedule.hpp
+  double own_learning_rate = 1e-3;                      ///< of the estimator's own networks (Adam, on the model's schedule)
+  int log_every = 10;                                   ///< steps between logged training losses (each the mean since the last)
+  int evaluate_every = 0;                               ///< steps between evaluations; 0: only at the end
+  int evaluate_examples = 0;                            ///< of the held-out split; 0 is all
+  tasks::Split evaluate_split = tasks::Split::heldout;  ///< heldout or test: of evaluations that select a network
+  FinalSplit final_split = FinalSplit::same;            ///< of the last evaluation
+  bool decode = false;          ///< also decode freely in the last evaluation, if the task has decoding metrics
+  int beam = 1;                 ///< decode: width of the beam; 1: greedily
+  bool keep_best = false;       ///< restore the best evaluation's parameters before the last evaluation
+  std::vector<int> measure_at;  ///< steps before which bias and variance are measured; `steps` is the end
+  int measure_batch = 16;       ///< examples measured on: the first of the training split
   int measure_adapt = 0;  ///< steps for which a copy of the estimator learns with the network fixed, before it is measured
   measurement::MeasureSettings measure;
 
   /// The split of the last evaluation, which judges the run.
-  const std::string& judging_split() const { return final_split == "same" ? evaluate_split : final_split; }
+  tasks::Split judging_split() const {
+    if (final_split == FinalSplit::same) return evaluate_split;
+    return final_split == FinalSplit::test ? tasks::Split::test : tasks::Split::heldout;
+  }
   /// Settings with which evaluations select the final network, and their effects.
   std::vector<std::pair<std::string, std::string>> choosing() const {
     std::vector<std::pair<std::string, std::string>> found;

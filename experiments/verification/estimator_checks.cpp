@@ -44,7 +44,7 @@ std::string broken_contract(const Spec& spec, const Estimator<T>& estimator, con
                        precision);
   measurement::MeasureSettings settings;
   settings.replicates = 8;
-  settings.estimand = "none";
+  settings.estimand = measurement::Estimand::none;
   measurement::Measurement alone, together;
   const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 4);  // independent of the machine
   tbb::task_arena(1).execute([&] { alone = measure(spec, estimator, model, batch, settings, Key(3)); });
@@ -78,7 +78,8 @@ std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const
     const auto exact = measurement::exact_moments(*estimator, *tested.model, batch, truth.of_example, outcome_cap);
     if (truth.error + exact.mean_error > 1e-3 || exact.trace_error > 0.1 * exact.trace)
       throw NotExact("the quadrature is too rough");
-    measurement::MeasureSettings by_draws{.replicates = variance_draws, .estimand = "none", .level = variance_level};
+    measurement::MeasureSettings by_draws{
+        .replicates = variance_draws, .estimand = measurement::Estimand::none, .level = variance_level};
     const auto drawn = measure(spec, *estimator, *tested.model, batch, by_draws, Key(6));
     const double off = largest_difference(exact.mean, truth.gradient) / std::max(1.0, measurement::largest(truth.gradient));
     const auto [low, high] = drawn.intervals.at("variance");

@@ -417,8 +417,8 @@ struct Trained {
         prepare<double>(make_task(Spec::parse("bits"), Key(4)), Spec::parse(model), Spec::parse(estimator), settings, keys);
     before = variance();
     for (double rate : rates) {
-      training.own_optimizer =
-          make_optimizer<double>({.name = "adam", .learning_rate = rate}, training.estimator->own_parameters().size());
+      training.own_optimizer = make_optimizer<double>({.rule = UpdateRule::adam, .learning_rate = rate},
+                                                      training.estimator->own_parameters().size());
       settings.steps += 2000;
       train(training, settings, keys);
     }

@@ -113,7 +113,7 @@ TEST_CASE("james_stein: with its declared coupling of examples, the exact varian
   CHECK(estimator->couples_examples());
   CHECK(!estimator_of("rloo[samples=2]", *model)->couples_examples());
   const auto batch = many(6);
-  const MeasureSettings how{.replicates = 20000, .estimand = "none", .level = 0.9999};
+  const MeasureSettings how{.replicates = 20000, .estimand = Estimand::none, .level = 0.9999};
   const auto drawn = measure(Spec::parse("james_stein[samples=2]"), *estimator, *model, batch, how, Key(4));
   const auto [low, high] = drawn.intervals.at("variance");
   const auto two = many(2);

@@ -122,7 +122,7 @@ TEST_CASE("a quadrature that is too rough replaces a long run only on request, a
   settings.replicates = 20;
   const auto any = measure(spec, *estimator, *model, batch, settings, Key(3));
   CHECK(any.estimand == "20 x rloo[samples=16,reward_to_go=true]");
-  settings.estimand = "enumerated";
+  settings.estimand = measurement::Estimand::enumerated;
   const auto wanted = measure(spec, *estimator, *model, batch, settings, Key(3));
   CHECK(wanted.estimand.find("12 nodes a column, good to") != std::string::npos);
   CHECK(wanted.estimand_standard_error == truth.error);

@@ -145,7 +145,8 @@ TEST_CASE("nvil's baseline learns to lower the variance") {
   const auto batch = Recurrent<double>::batch();
   auto estimator = estimator_of("nvil[hidden=8,reward_to_go=true]", model);
   const double before = variance_of(*estimator, model, batch);
-  auto optimizer = make_optimizer<double>({.name = "adam", .learning_rate = 0.02}, estimator->own_parameters().size());
+  auto optimizer =
+      make_optimizer<double>({.rule = UpdateRule::adam, .learning_rate = 0.02}, estimator->own_parameters().size());
   Tape<double> tape;
   std::vector<double> gradient(estimator->own_parameters().size());
   for (std::uint64_t step = 0; step < 300; ++step) {

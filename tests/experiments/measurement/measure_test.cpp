@@ -71,13 +71,13 @@ TEST_CASE("variance needs no true gradient") {
   MeasureSettings settings;
   settings.method = Method::sampled;
   settings.replicates = 100;
-  const auto of = [&](const char* estimand, double leaf_cap) {
+  const auto of = [&](Estimand estimand, double leaf_cap) {
     settings.estimand = estimand;
     settings.leaf_cap = leaf_cap;
     return measure(Spec::parse("reinforce"), *estimator_of("reinforce", model), model, Recurrent<double>::batch(), settings,
                    Key(9));
   };
-  const auto all = of("any", 1e6), none = of("none", 1e6), capped = of("enumerated", 3);
+  const auto all = of(Estimand::any, 1e6), none = of(Estimand::none, 1e6), capped = of(Estimand::enumerated, 3);
   CHECK(all.estimand == "enumerated");
   CHECK(none.estimand == "not asked for");
   CHECK(capped.estimand.find("unknown: ") == 0);

@@ -130,7 +130,7 @@ TEST_CASE("--set overrides anything and is checked by the same rules") {
                                  "grid.train.learning_rate=[0.1, 0.01]", "measure.at=[\"start\", 3]", "name=other"});
   CHECK(config.base.train.steps == 9);
   CHECK(config.overrides.at(0).set.empty());  // it would have overridden --set
-  CHECK(config.base.train.optimizer.name == "sgd");
+  CHECK(config.base.train.optimizer.rule == UpdateRule::sgd);
   CHECK(config.base.measure_at == "start;3");
   CHECK(config.seed == 12);
   CHECK(config.name == "other");

@@ -81,7 +81,7 @@ TEST_CASE("trials run first, the best continue, and the best of these is reporte
   for (const auto& cell : plan.cells) {
     CHECK(cell.round == 1);
     CHECK(cell.settings.train.steps == 10);
-    CHECK(cell.settings.train.evaluate_split == "heldout");
+    CHECK(cell.settings.train.evaluate_split == tasks::Split::heldout);
     CHECK(cell.settings.measure_at == "");
     CHECK((cell.axes.at("seed") == "11" || cell.axes.at("seed") == "12"));
   }
@@ -111,12 +111,12 @@ TEST_CASE("trials run first, the best continue, and the best of these is reporte
   for (const auto* cell : reported) {
     CHECK(rate(*cell) == 0.3);
     CHECK(cell->settings.train.steps == 100);
-    CHECK(cell->settings.train.evaluate_split == "test");
+    CHECK(cell->settings.train.evaluate_split == tasks::Split::test);
     CHECK(cell->settings.measure_at == "start;end");
     CHECK(cell->seed() <= 3);
   }
   const Planned other({"train.evaluate_split=heldout", "train.final_split=test", "train.keep_best=true"});
-  for (const auto& cell : other.plan.cells) CHECK(cell.settings.train.judging_split() == "heldout");
+  for (const auto& cell : other.plan.cells) CHECK(cell.settings.train.judging_split() == tasks::Split::heldout);
   // A reported run equals the run without [tune].
   TaskPool tasks;
   auto plain = sweep.substr(0, sweep.find("[tune]"));

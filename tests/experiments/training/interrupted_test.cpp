@@ -38,7 +38,7 @@ TrainSettings many_things(int steps) {
   s.evaluate_examples = 8;
   s.keep_best = true;
   s.optimizer.learning_rate = 0.03;
-  s.optimizer.schedule = "cosine";
+  s.optimizer.schedule = RateSchedule::cosine;
   s.optimizer.warmup = 5;
   s.measure.replicates = 4;
   s.measure.directions = 1;

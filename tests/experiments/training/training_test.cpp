@@ -77,7 +77,7 @@ TEST_CASE("the time of training excludes that of measurements") {
 TEST_CASE("keep_best restores the best parameters") {
   const auto task = stories();
   auto how = settings(60);
-  how.optimizer = {.name = "sgd", .learning_rate = 1.5};  // coarse steps: the loss sometimes rises
+  how.optimizer = {.rule = UpdateRule::sgd, .learning_rate = 1.5};  // coarse steps: the loss sometimes rises
   how.keep_best = true;
   how.evaluate_every = 5;
   auto training = prepare<double>(task, small_reader, Spec::parse("exact"), how, keys);
@@ -90,17 +90,17 @@ TEST_CASE("keep_best restores the best parameters") {
 TEST_CASE("the best evaluation is chosen on one split and reported on another") {
   const std::shared_ptr<const Task> task = make_task(Spec::parse("qa[stories=80,memory=6,heldout=0.3,test=0.3]"), Key(2));
   auto how = settings(60);
-  how.optimizer = {.name = "sgd", .learning_rate = 1.5};
+  how.optimizer = {.rule = UpdateRule::sgd, .learning_rate = 1.5};
   how.keep_best = true;
   how.evaluate_every = 5;
-  const auto run = [&](const std::string& last) {
+  const auto run = [&](FinalSplit last) {
     how.final_split = last;
     auto training = prepare<double>(task, small_reader, Spec::parse("exact"), how, keys);
     auto result = train(training, how, keys);
     return std::pair(std::move(result), std::move(training));
   };
-  const auto [same, kept] = run("same");
-  const auto [judged, chosen] = run("test");
+  const auto [same, kept] = run(FinalSplit::same);
+  const auto [judged, chosen] = run(FinalSplit::test);
   REQUIRE(same.evaluations.size() == judged.evaluations.size());
   for (std::size_t i = 0; i + 1 < same.evaluations.size(); ++i)
     CHECK(same.evaluations[i].losses == judged.evaluations[i].losses);
@@ -132,9 +132,9 @@ TEST_CASE("a split without examples neither chooses nor reports") {
     return std::string();
   };
   CHECK(said().empty());
-  how.final_split = "test";
+  how.final_split = FinalSplit::test;
   CHECK(said() == "train.final_split: the task has no test examples to evaluate on");
-  how.final_split = "same";
+  how.final_split = FinalSplit::same;
   how.patience = 2;
   CHECK(said() == "train.patience: the task has no heldout examples to evaluate on");
 }
