@@ -11,6 +11,7 @@
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/models/parts/dropout.hpp"

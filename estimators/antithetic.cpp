@@ -11,6 +11,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/random/randomness.hpp"
 

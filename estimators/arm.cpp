@@ -11,6 +11,7 @@
 
 #include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::arm {
 namespace {

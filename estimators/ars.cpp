@@ -10,6 +10,7 @@
 // fewer options than others repeat their true action. Where choices feed later ones, every choice's swaps are evaluated given
 // the earlier choices of one path.
 #include "core/estimator/coupling/dirichlet.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::ars {
 namespace {

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "core/estimator/coupling/dirichlet.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::arsm {
 namespace {

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::best_of {

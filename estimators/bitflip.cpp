@@ -10,6 +10,7 @@
 // the flipped row draws the choices after its flip itself. T is the number of choices of
 // the longest run: an example whose run ends before the flip has no flipped bit.
 #include "core/estimator/coupling/flipping.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::bitflip {
 namespace {

@@ -18,6 +18,7 @@
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/coupling/dirichlet.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::carms {
 namespace {

@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "core/estimator/coupling/split_coupling.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::disarm_iw {
 namespace {

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "core/estimator/coupling/split_coupling.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::disarm_stick {
 namespace {

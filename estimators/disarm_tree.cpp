@@ -11,6 +11,7 @@
 // bits below the parting are not drawn one by one; the option they lead to is drawn at once. Where choices feed later ones,
 // every choice's pair is evaluated given the first member's earlier choices.
 #include "core/estimator/coupling/split_coupling.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::disarm_tree {
 namespace {

@@ -12,6 +12,7 @@
 // Departures: categories besides bits; |g|^2 is taken at the logits, row by row. With reward_to_go, b_k contains only the
 // choices whose cost is credited.
 #include "core/autodiff/reduce.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 
 namespace hardgrad::estimators::double_cv {

@@ -8,6 +8,7 @@
 // Departures: the paper differentiates the entropy of each visited site only. Here, if a choice leads to later sites, it is
 // also credited with their entropies: H is the entropy of the complete set of choices, and the estimate has a scalar target
 // (lambda_r = 1). `entropy = sampled` replaces H by -log p of the sample. b is used before its update.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 #include <fmt/format.h>

@@ -6,6 +6,7 @@
 // Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator:
 // it replaces the noise of st_gumbel by deterministic moves m_1 and m_2, which are constants in the derivative.
 // Target: expected loss. Bias: yes. Cost: K rows.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 #include <algorithm>

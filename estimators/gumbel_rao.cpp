@@ -5,6 +5,7 @@
 // Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator: the noise is
 // redrawn M times given the choice (conditional Gumbels), without further evaluations of f.
 // Target: expected loss. Bias: that of st_gumbel, for any M. Variance: not above st_gumbel's. Cost: K rows.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 #include "core/autodiff/elementwise.hpp"

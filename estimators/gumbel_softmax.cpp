@@ -6,6 +6,7 @@
 // concrete distribution. For two options only the difference of the Gumbels is drawn: one logistic number.
 // Target: expected loss. Bias: that of the relaxed loss, which shrinks with the temperature while the variance grows.
 // Cost: K rows.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad::estimators::gumbel_softmax {

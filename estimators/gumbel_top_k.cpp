@@ -15,6 +15,7 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/relaxed.hpp"
 #include "core/choice/top_k.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad::estimators::gumbel_top_k {

@@ -26,6 +26,7 @@
 
 #include "core/choice/gumbel.hpp"
 #include "core/choice/top_k.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 
 namespace hardgrad::estimators::implicit_mle {

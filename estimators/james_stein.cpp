@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::james_stein {

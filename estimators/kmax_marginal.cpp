@@ -13,6 +13,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 
 namespace hardgrad::estimators::kmax_marginal {

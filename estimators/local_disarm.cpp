@@ -16,6 +16,7 @@
 #include "core/choice/handlers.hpp"
 #include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/importance/importance.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::local_disarm {
 namespace {

@@ -21,6 +21,7 @@
 #include "core/choice/branching.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/paths.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/slopes.hpp"
 

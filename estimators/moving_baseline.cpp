@@ -6,6 +6,7 @@
 // Target: expected loss. Bias: none, because the average is used before it is updated. Cost: K rows.
 // Departures: the first observation replaces the average, instead of a slow start from 0. With reward_to_go every step has its
 // own average, over the rows with a choice there.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 #include "core/autodiff/elementwise.hpp"

@@ -13,6 +13,7 @@
 // Departures: where choices feed later ones, the terms of later choices are omitted, since their means depend on z_t. With
 // reward_to_go, the expansion of choice t is that of the costs from t on, in choice t alone. a and b are shared by all choices
 // (Tucker et al.: by those of a layer).
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 #include "core/autodiff/elementwise.hpp"

@@ -21,6 +21,7 @@
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/estimator.hpp"
 #include "core/estimator/paths.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::mvd {
 namespace {

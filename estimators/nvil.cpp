@@ -7,6 +7,7 @@
 // Target: expected loss. Bias: none without variance normalisation (with it, a scale on the score term). Cost: K rows.
 // Departures: the baseline's input is the model's own state (detached), from which p is computed. Averages are updated after
 // their use. There is one c and C per step, or one per column if columns have separate costs.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 // Departure: |s_t|^2 is taken at the parameters of the site, not of the network: |onehot(z_t) - p_t|^2 at the logits of
 // categories, (e / scale)^2 + (e^2 - 1)^2 at the mean and log scale of Normals, e = (z - mean) / scale.
 #include "core/autodiff/elementwise.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 #include <cmath>

@@ -12,6 +12,7 @@
 // Cost: K rows, K + S for mc.
 // Departures: the auxiliary samples are used in the control variate only. The default is mc, which is unbiased.
 #include "core/estimator/importance/importance.hpp"
+#include "core/estimator/promises.hpp"
 
 #include <cmath>
 

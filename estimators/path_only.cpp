@@ -9,6 +9,7 @@
 // act on the choices alone never learn; with hard_threshold the loss is also that of the most probable choices. Exact at the
 // other parameters if choices are drawn. Divergences of the target keep their gradient. Cost: K rows; 1 with hard_threshold.
 #include "core/choice/handlers.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::path_only {

@@ -7,6 +7,7 @@
 // At T = 1 the derivative is 1/2 J(p) + 1/2 (z - p)(z - p)', the mean of straight-through and DARN: ZGR, the limit of
 // gumbel_rao at temperature 0 (Shekhovtsov 2023).
 // Target: expected loss. Bias: of third order in f; none for quadratic f at temperature 1. Cost: K rows.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 #include "core/autodiff/elementwise.hpp"

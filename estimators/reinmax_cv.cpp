@@ -14,6 +14,7 @@
 // Target: expected loss. Bias: yes; with noise=halfway that of `reinmax`. Cost: K rows.
 // Departures: the printed equation lacks the 2 of ReinMax's first term, and the program
 // lacks the temperature inside w_0; both are included here.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 #include "core/autodiff/elementwise.hpp"

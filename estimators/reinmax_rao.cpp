@@ -10,6 +10,7 @@
 // Departures: none known. Their other estimator is `reinmax_cv`.
 #include <cmath>
 
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 #include "core/autodiff/elementwise.hpp"

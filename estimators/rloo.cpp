@@ -5,6 +5,7 @@
 // Kool, van Hoof & Welling 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 8; Salimans & Knowles 2014;
 // the multi-sample baseline of Mnih & Rezende 2016, sec. 2.5. (f_k - mean of the others = K/(K-1) (f_k - mean f).)
 // Target: expected loss. Bias: none. Cost: K rows.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::rloo {

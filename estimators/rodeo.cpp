@@ -16,6 +16,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 #include "core/nn/layers.hpp"
 

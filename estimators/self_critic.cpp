@@ -6,6 +6,7 @@
 // of Deng et al. 2018 in its greedy form. Target: expected loss. Bias: none. Cost: K + 1 rows.
 // Departure: the paper has one sample; here g is the mean over K.
 #include "core/choice/handlers.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::self_critic {

@@ -8,6 +8,7 @@
 // ones. Cost: K rows.
 #include "core/choice/handlers.hpp"
 #include "core/choice/relaxed.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::simple {

@@ -6,6 +6,7 @@
 // baseline"). The soft loss is a constant here: it is not differentiated.
 // Target: expected loss. Bias: none. Cost: K + 1 rows.
 #include "core/choice/handlers.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::soft_baseline {

@@ -14,6 +14,7 @@
 // with it). Of subsets z is the indicator (they draw one expert after the other). Several choices are scaled together; where
 // they feed later ones, order 1 only.
 #include "core/choice/handlers.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 
 namespace hardgrad::estimators::sparse_mixer {

@@ -5,6 +5,7 @@
 //
 // Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2 (straight-through Gumbel-softmax).
 // Target: expected loss. Bias: yes; it does not vanish as the temperature falls. Cost: K rows.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad::estimators::st_gumbel {

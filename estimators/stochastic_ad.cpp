@@ -15,6 +15,7 @@
 // Departures: both jumps of every choice are run; the paper keeps one of all possible jumps, drawn in proportion to their
 // shares. Rows that jumped continue as in `mvd`.
 #include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::stochastic_ad {
 namespace {

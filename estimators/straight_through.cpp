@@ -10,6 +10,7 @@
 // Target: expected loss. Bias: of first order in f's curvature; for one bit and f(b) = (b - t)^2 it is p (1 - p) (2p - 1).
 // Exact at temperature 1 if f is linear in every choice and no choice feeds later ones. A forward temperature other than 1
 // draws from another distribution than the network's, for exploration. Cost: K rows.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad::estimators::straight_through {

@@ -8,6 +8,7 @@
 // uniform on the strata and independent of the past; so every path by itself follows p. Cost: K rows.
 // The samples are stratified at each choice separately, as in a Latin hypercube, not jointly over choices.
 #include "core/choice/handlers.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::stratified {

@@ -11,6 +11,7 @@
 // Departures: the sample is drawn in the same run that finds C, by reservoir sampling from the prefixes that leave the beam. C
 // is the result of a beam search of width k - 1: the most probable outcomes if choices are independent, else approximately. The
 // constant baseline b is an addition (0: as published).
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 

@@ -9,6 +9,7 @@
 // Target: L. Bias: from the normalised weights, like 1/K if many count. The first term (b_0 = 0, equal weights) has none, so
 // with partitions = 1 this is the unbiased leave-one-out estimator of the evidence lower bound. Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
+#include "core/estimator/promises.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "core/estimator/coupling/flipping.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::ugc {
 namespace {

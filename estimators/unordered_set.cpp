@@ -11,6 +11,7 @@
 // k rows a step (fewer if there are fewer prefixes). If k covers all outcomes: exact.
 // Departures: the ratios come from a recursion over subsets (k <= 12) instead of over orders. f - B is computed from
 // differences of losses, which is equivalent because the weights of B sum to 1.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 

@@ -10,6 +10,7 @@
 // p(z | y), because l is then the same for every z.
 // Target: ELBO. Bias: none. Cost: K rows.
 // Departure: g_p, the gradient for the network; the paper leaves it to the user.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad::estimators::vargrad {

@@ -14,6 +14,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 

@@ -7,6 +7,7 @@
 // weight of sample k replaced by the mean of the others. It does not depend on z_k, so it is a baseline.
 // Target: the K-sample bound. Bias: none. Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
+#include "core/estimator/promises.hpp"
 
 #include <numeric>
 

@@ -14,6 +14,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/handlers.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/models/parts/answer_sampler.hpp"
 
 namespace hardgrad::estimators::wake_sleep {

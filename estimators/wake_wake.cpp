@@ -9,6 +9,7 @@
 // parameters. Bias: from normalising the weights by their sum; like 1/K if many weights count.
 // Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::wake_wake {
 namespace {

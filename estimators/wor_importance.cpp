@@ -18,6 +18,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/estimator/promises.hpp"
 #include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 

@@ -11,6 +11,7 @@
 // cover p: on a trained network, whose posterior is sharp, it stays near the whole gradient (estimators/README.md). Cost: K
 // rows. Departures: the paper's heuristics for exploration and its smoothing of the attention maps are left out.
 #include "core/estimator/importance/importance.hpp"
+#include "core/estimator/promises.hpp"
 
 namespace hardgrad::estimators::wsram {
 namespace {

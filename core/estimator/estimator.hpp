@@ -1,6 +1,7 @@
 // An estimator: a handler plus a surrogate. It is independent of the network and of the task.
 #pragma once
 
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <string>
@@ -9,7 +10,6 @@
 #include "core/choice/episode.hpp"
 #include "core/estimator/closed_form.hpp"
 #include "core/estimator/needs.hpp"
-#include "core/estimator/promises.hpp"
 #include "core/estimator/target.hpp"
 #include "core/models/model.hpp"
 #include "core/random/randomness.hpp"
@@ -123,6 +123,20 @@ struct Preset {
   std::string paper;
 };
 
+struct Promise;
+/// Promises of an entry. Only files that make or check them know their kinds (core/estimator/promises.hpp).
+class Promises {
+ public:
+  Promises() = default;
+  Promises(std::initializer_list<Promise> promises);
+  bool empty() const { return begin() == end(); }
+  const Promise* begin() const;
+  const Promise* end() const;
+
+ private:
+  std::shared_ptr<const std::vector<Promise>> promises_;
+};
+
 /// An estimator's entry in the registry.
 struct EstimatorEntry {
   static constexpr const char* noun = "estimator";
@@ -145,8 +159,8 @@ struct EstimatorEntry {
   std::vector<Preset> presets = {};  ///< of the setting `preset`; settings that a spec gives override those of its preset
   /// Needs of the estimator (core/estimator/needs.hpp). If empty, it works on no model.
   std::vector<Need> needs = {};
-  /// Promises beside its bias (core/estimator/promises.hpp); `hardgrad test` checks each.
-  std::vector<Promise> promises = {};
+  /// Beside its bias; `hardgrad test` checks each.
+  Promises promises = {};
   /// Why these settings do not work on a structure that meets the needs; empty if they do. Null if they always do.
   OfSettings<std::string, const Structure&> why_unsupported = {};
   /// Why the variance is infinite by the formula, for an example with this many complete sets of choices. Empty if it is not

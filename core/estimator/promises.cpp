@@ -4,7 +4,13 @@
 #include <boost/math/quadrature/gauss.hpp>
 #include <cmath>
 
+#include "core/estimator/estimator.hpp"
+
 namespace hardgrad {
+
+Promises::Promises(std::initializer_list<Promise> promises) : promises_(std::make_shared<std::vector<Promise>>(promises)) {}
+const Promise* Promises::begin() const { return promises_ ? promises_->data() : nullptr; }
+const Promise* Promises::end() const { return promises_ ? promises_->data() + promises_->size() : nullptr; }
 
 SmallChoice::Vector SmallChoice::p(double temperature) const {
   Vector p = std::exp((logits - logits.max()) / temperature);

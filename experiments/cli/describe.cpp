@@ -7,6 +7,7 @@
 #include <memory>
 #include <regex>
 
+#include "core/estimator/promises.hpp"
 #include "core/registry/known_as.hpp"
 #include "experiments/cli/candidates.hpp"
 #include "experiments/cli/entries.hpp"

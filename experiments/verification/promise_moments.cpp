@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/estimator/promises.hpp"
 #include "experiments/verification/promises.hpp"
 
 namespace hardgrad::verification {
