@@ -38,8 +38,7 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGrad
 template <class T>
 LogitGradients collect(Tape<T>& tape, const Estimate<T>& estimate, int copies) {
   tape.backward(estimate.surrogate);
-  LogitGradients result{std::vector<std::vector<double>>(copies), {}, {}, estimate.rows(), estimate.attention_values(),
-                        static_cast<double>(tape.missed_hints())};
+  LogitGradients result{std::vector<std::vector<double>>(copies), {}, {}, cost_of(estimate, tape)};
   add_episode(tape, *estimate.episode, copies, result);
   for (const auto& other : estimate.others) add_episode(tape, *other, copies, result);
   return result;

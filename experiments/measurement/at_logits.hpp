@@ -13,6 +13,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
 #include "experiments/measurement/defensive_mixture.hpp"
+#include "experiments/measurement/estimate_cost.hpp"
 
 namespace hardgrad::measurement {
 
@@ -22,7 +23,7 @@ struct LogitGradients {
   std::vector<double> weights;  ///< [M] of the replicates, see DefensiveMixture
   /// The sites of these entries, in order: name and number of entries.
   std::vector<std::pair<std::string, std::size_t>> sites;
-  double rows = 0, attention_values = 0, missed_hints = 0;  ///< summed over all replicates
+  EstimateCost cost;  ///< of all replicates together
 };
 
 /// Replicates [first, first + count). Replicate m has the same noise as a gradient drawn alone: that of DefensiveMixture with index m

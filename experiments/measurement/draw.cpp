@@ -22,9 +22,7 @@ class Clock {
 };
 
 void add(Cost& to, const Cost& cost, double share) {
-  to.rows += share * cost.rows;
-  to.attention_values += share * cost.attention_values;
-  to.missed_hints += share * cost.missed_hints;
+  to.estimate.add(cost.estimate, share);
   to.seconds += share * cost.seconds;
 }
 
@@ -88,8 +86,7 @@ Cost draw(ReplicateSums& replicates, const Estimator<T>& estimator, const Model<
       require_finite(std::span<const double>(gradient), model.parameters());
       require_finite(estimate.loss, "the loss");
       const double weight = random.weight();
-      add(costs[block], {estimate.rows(), estimate.attention_values(), double(tape.missed_hints()), clock.seconds()},
-          share * weight);
+      add(costs[block], {cost_of(estimate, tape), clock.seconds()}, share * weight);
       weights[block] += share * weight;
       replicates.add(block, gradient, weight);
       costs[block].ratios.add(*estimate.episode, weight);
@@ -129,7 +126,7 @@ Cost draw_at_logits(ReplicateSums& replicates, const Estimator<T>& estimator, co
       poll(stop);
       const Clock clock;
       const auto run = gradients_at_logits(tape, estimator, model, batch, noise, m, std::min(together, end - m), plan);
-      add(cost, {run.rows, run.attention_values, run.missed_hints, clock.seconds()}, share);
+      add(cost, {run.cost, clock.seconds()}, share);
       for (std::size_t i = 0; i < run.of_replicate.size(); ++i) {
         for (const double g : run.of_replicate[i]) require_finite(g, "an entry of the gradient at the logits");
         replicates.add(block, run.of_replicate[i], run.weights[i]);

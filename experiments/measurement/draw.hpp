@@ -9,6 +9,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
 #include "experiments/measurement/defensive_mixture.hpp"
+#include "experiments/measurement/estimate_cost.hpp"
 #include "experiments/measurement/paths.hpp"
 #include "experiments/measurement/replicate_sums.hpp"
 #include "experiments/support/stop.hpp"
@@ -17,8 +18,7 @@ namespace hardgrad::measurement {
 
 /// Cost of one replicate, on average.
 struct Cost {
-  double rows = 0, attention_values = 0;
-  double missed_hints = 0;                                      ///< Tape::missed_hints
+  EstimateCost estimate = {};
   double seconds = 0;                                           ///< wall time, without the statistics
   Ratios ratios = {};                                           ///< of the samples, if a behaviour policy draws them
   std::vector<std::pair<std::string, std::size_t>> sites = {};  ///< for draws at the logits: LogitGradients::sites

@@ -191,7 +191,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
   xt::adapt(m.variances) /= copies;
   xt::adapt(m.covariance) /= copies;
   m.trace_error /= copies;
-  for (double* cost : {&m.rows, &m.attention_values, &m.missed_hints}) *cost *= copies;
+  m.cost.add(m.cost, copies - 1);
   m.cosine = std::nan("");  // of the mean, it is not that of the copies
   return m;
 }
@@ -228,9 +228,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
     total.mean_error += m.mean_error;
     total.trace_error += m.trace_error;
     total.loss += m.loss;
-    total.rows += m.rows;
-    total.attention_values += m.attention_values;
-    total.missed_hints += m.missed_hints;
+    total.cost.add(m.cost);
     total.ratios.join(m.ratios);
   }
   xt::adapt(total.mean) /= count;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
+#include "experiments/measurement/estimate_cost.hpp"
 #include "experiments/measurement/paths.hpp"
 #include "experiments/support/stop.hpp"
 
@@ -29,8 +30,8 @@ struct Moments {
   /// Errors of quadratures, for the mean and the trace: extrapolated from the distances to coarser rules, plus rounding.
   /// Infinite if a finer rule comes no nearer: then the integral may be infinite.
   double mean_error = 0, trace_error = 0;
-  double rows = 0, attention_values = 0, missed_hints = 0;  ///< expected cost of one gradient
-  Ratios ratios = {};                                       ///< of the samples, if a behaviour policy draws them
+  EstimateCost cost = {};  ///< expected, of one gradient
+  Ratios ratios = {};      ///< of the samples, if a behaviour policy draws them
 };
 
 /// Moments of `estimator` on `batch`. `reference` [B][P]: gradients close to each example's mean (its exact gradient); moments

@@ -50,13 +50,13 @@ ChoiceEntropy attention_entropy(const Estimator<T>& estimator, const Model<T>& m
   return choice_entropy(estimator.target(), model, batch, cap, noise / "entropy", settings.stop);
 }
 
-void charge(Measurement& m, const Cost& each) {
+void charge(Measurement& m, const EstimateCost& each, const Ratios& ratios, double seconds) {
   m.rows = each.rows;
   m.attention_values = each.attention_values;
   m.missed_hints = each.missed_hints;
-  m.effective_ratio_share = each.ratios.effective_share();
-  m.largest_ratio = each.ratios.largest();
-  m.seconds = each.seconds;
+  m.effective_ratio_share = ratios.effective_share();
+  m.largest_ratio = ratios.largest();
+  m.seconds = seconds;
 }
 
 template <class T>
@@ -101,7 +101,8 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   take_reference(m, *truth);
   const auto start = std::chrono::steady_clock::now();
   const auto moments = exact_moments(estimator, model, batch, truth->of_example, visits, settings.covariance, settings.stop);
-  m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / moments.outcomes;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  charge(m, moments.cost, moments.ratios, seconds / moments.outcomes);
   if (moments.continuous) m.estimand += "; " + what_quadratures_reached(moments, m.estimand_norm);
   m.mean = moments.mean;
   m.variances = moments.variances;
@@ -111,11 +112,6 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.cosine = moments.cosine;
   m.mean_cosine = cosine_between(moments.mean, truth->gradient);
   m.outcomes = moments.outcomes;
-  m.rows = moments.rows;
-  m.attention_values = moments.attention_values;
-  m.missed_hints = moments.missed_hints;
-  m.effective_ratio_share = moments.ratios.effective_share();
-  m.largest_ratio = moments.ratios.largest();
   for (const auto& [name, other] : known_references(references, settings))
     m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
@@ -259,7 +255,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
         if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
       },
       instead);
-  charge(m, each);
+  charge(m, each.estimate, each.ratios, each.seconds);
   if (exact) return take_exactly();
   m.mean = replicates.mean();
   m.variances = replicates.variances();
@@ -301,7 +297,7 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
         test_bias(m, replicates, rounding_of<T>());
       },
       [](double) { return false; });
-  charge(m, each);
+  charge(m, each.estimate, each.ratios, each.seconds);
   const auto variances = replicates.variances();
   auto first = variances.begin();
   for (const auto& [site, count] : sites)

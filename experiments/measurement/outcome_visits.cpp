@@ -27,9 +27,7 @@ struct Sums {
     for (std::size_t rule = 0; rule < rules.size(); ++rule) rules[rule].join(later.rules[rule]);
     m.cosine += later.m.cosine;
     m.loss += later.m.loss;
-    m.rows += later.m.rows;
-    m.attention_values += later.m.attention_values;
-    m.missed_hints += later.m.missed_hints;
+    m.cost.add(later.m.cost);
     m.outcomes += later.m.outcomes;
     m.continuous |= later.m.continuous;
     m.nodes = std::max(m.nodes, later.m.nodes);
@@ -133,9 +131,7 @@ class Visits {
     if (!std::isnan(cosine)) m.cosine += w * cosine;
     m.loss += w * estimate.loss;
     m.ratios.add(*estimate.episode, w);
-    m.rows += w * estimate.rows();
-    m.attention_values += w * estimate.attention_values();
-    m.missed_hints += w * static_cast<double>(runs.tape.missed_hints());
+    m.cost.add(cost_of(estimate, runs.tape), w);
     if (enumerator.standard_drawn()) m.nodes = settings_.nodes;
     ++m.outcomes;
     count(enumerator);

@@ -180,7 +180,7 @@ py::dict moments(StatefulEstimator& estimator, const Numbers<double>& logits, in
   result["variance"] = array_of<double>(m.variances, {D, S});
   if (covariance) result["covariance"] = array_of<double>(m.covariance, {D, S, D, S});
   result["loss"] = truth.value;
-  result["rows"] = m.rows;
+  result["rows"] = m.cost.rows;
   result["outcomes"] = m.outcomes;
   result["mean_error"] = m.mean_error;
   result["effective_ratio_share"] = m.ratios.effective_share();

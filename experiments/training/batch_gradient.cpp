@@ -14,11 +14,9 @@ template <class T>
 using Taken = typename BatchGradient<T>::Taken;
 
 template <class T>
-Taken<T> cost_of(const Estimate<T>& estimate, const Tape<T>& tape) {
+Taken<T> taken_by(const Estimate<T>& estimate, const Tape<T>& tape) {
   return {.loss = estimate.loss,
-          .rows = estimate.rows(),
-          .attention_values = estimate.attention_values(),
-          .missed_hints = static_cast<double>(tape.missed_hints()),
+          .cost = measurement::cost_of(estimate, tape),
           .tape_bytes = static_cast<double>(tape.arena().used())};
 }
 
@@ -74,7 +72,7 @@ auto BatchGradient<T>::take(Training<T>& training, const Batch& batch, Key noise
   if (parts.size() > 1) return take_divided(training, batch, noise, parts, into);
   const auto estimate = drawn(tape(0), training, batch, noise, into);
   learn_from(estimate, *training.estimator, *training.own_optimizer, own_gradient_);
-  return cost_of(estimate, tape(0));
+  return taken_by(estimate, tape(0));
 }
 
 template <class T>
@@ -90,7 +88,7 @@ auto BatchGradient<T>::take_divided(Training<T>& training, const Batch& batch, K
       [&](int lane, int part) {
         const double began = thread_seconds();
         gradients_[part].resize(into.size());
-        taken[part] = cost_of(drawn(tape(lane), training, batch.select(parts[part]), noise, gradients_[part]), tape(lane));
+        taken[part] = taken_by(drawn(tape(lane), training, batch.select(parts[part]), noise, gradients_[part]), tape(lane));
         taken[part].seconds_elsewhere = thread_seconds() - began;
       },
       lanes);
@@ -100,9 +98,7 @@ auto BatchGradient<T>::take_divided(Training<T>& training, const Batch& batch, K
     const double share = static_cast<double>(parts[part].size()) / batch.examples();
     weights.push_back(static_cast<T>(share));
     all.loss += share * taken[part].loss;
-    all.rows += taken[part].rows;
-    all.attention_values += taken[part].attention_values;
-    all.missed_hints += taken[part].missed_hints;
+    all.cost.add(taken[part].cost);
     all.tape_bytes += taken[part].tape_bytes;
     all.seconds_elsewhere += taken[part].seconds_elsewhere;
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/autodiff/tape.hpp"
+#include "experiments/measurement/estimate_cost.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::training {
@@ -25,7 +26,8 @@ class BatchGradient {
 
   /// The loss and the cost of a gradient.
   struct Taken {
-    double loss = 0, rows = 0, attention_values = 0, missed_hints = 0;
+    double loss = 0;
+    measurement::EstimateCost cost = {};
     double tape_bytes = 0;  ///< of all parts together
     /// CPU seconds of other threads, without those that this thread waited for them.
     double seconds_elsewhere = 0;

@@ -147,10 +147,10 @@ class Loop {
     aside_.cpu -= taken.seconds_elsewhere;
     progress.gradient_norm = std::sqrt(squared_norm<T>(gradient_));
     optimizer->step(model->parameters(), gradient_);
-    result.missed_hints += taken.missed_hints;
+    result.missed_hints += taken.cost.missed_hints;
     result.tape_bytes = std::max(result.tape_bytes, taken.tape_bytes);
-    result.rows += taken.rows;
-    result.attention_values += taken.attention_values;
+    result.rows += taken.cost.rows;
+    result.attention_values += taken.cost.attention_values;
     measurement::require_finite(taken.loss, "the training loss");
     progress.loss += taken.loss;
     ++progress.since;

@@ -84,7 +84,7 @@ TEST_CASE("james_stein: mean and variance are those of the paper's equations ove
     const auto moments = exact_moments(*estimator, *model, many(examples), zero, 1e6);
     CHECK(largest_difference(moments.mean, expected.mean) < 1e-12);
     CHECK(moments.trace == doctest::Approx(expected.trace).epsilon(1e-9));
-    CHECK(moments.rows == doctest::Approx(examples * samples));
+    CHECK(moments.cost.rows == doctest::Approx(examples * samples));
     ++visited;
   }
   CHECK(visited == 6);

@@ -166,7 +166,7 @@ TEST_CASE("policy_gradient: samples of an older network have the exact expected 
   const auto pairs = estimator_of("policy_gradient[samples=2]", *model);
   CHECK(largest_difference(mean_of(*pairs, *model, batch), truth) < 1e-12);
   const std::vector<std::vector<double>> zero(1, std::vector<double>(truth.size()));
-  CHECK(exact_moments(*pairs, *model, batch, zero, 1e6).rows == doctest::Approx(2 * 2 * 3));
+  CHECK(exact_moments(*pairs, *model, batch, zero, 1e6).cost.rows == doctest::Approx(2 * 2 * 3));
 }
 
 TEST_CASE("targets of rewards: gradients are finite differences, and the likelihood needs rewards") {

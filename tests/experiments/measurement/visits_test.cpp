@@ -200,8 +200,8 @@ TEST_CASE("exact moments of an example: the same bits with any number of threads
       CHECK(m.variances == first.variances);
       CHECK(m.covariance == first.covariance);
       CHECK(m.loss == first.loss);
-      CHECK(m.rows == first.rows);
-      CHECK(m.attention_values == first.attention_values);
+      CHECK(m.cost.rows == first.cost.rows);
+      CHECK(m.cost.attention_values == first.cost.attention_values);
       CHECK(m.mean_error == first.mean_error);
       CHECK(m.trace_error == first.trace_error);
       CHECK(m.nodes == first.nodes);
