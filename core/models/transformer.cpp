@@ -81,6 +81,7 @@ class Transformer final : public Model<T>, public StopsGradients {
     norm_ = LayerNorm<T>(set, "norm", sizes_.width);
     output_ = {set, "output", sizes_.width, sizes_.labels, b.init};
     structure_.no_posterior = "its keys are chosen by the tokens so far, which do not see the label";
+    structure_.no_likelihood = sizes_.imitation > 0 ? "imitation above 0" : "";
     if (sizes_.imitation > 0) stopped = "imitation: dense attention and the indexer's input have no derivative in it";
     for (int l = 1; sizes_.asks && l <= sizes_.layers; ++l)
       structure_.sites.push_back({.name = sizes_.layers == 1 ? "key" : fmt::format("key{}", l),
