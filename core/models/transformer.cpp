@@ -112,7 +112,7 @@ class Transformer final : public Model<T>, public StopsGradients {
 
  private:
   bool top(std::size_t layer) const { return static_cast<int>(layer) + 1 == sizes_.layers; }
-  /// What every token is before it reads.
+  /// Every token before it reads.
   struct Start {
     Var<T> h;
     Token<T> token;  ///< of the first layer
@@ -124,7 +124,7 @@ class Transformer final : public Model<T>, public StopsGradients {
   Var<T> dense(Var<T> scores, int keys) const;
   /// The chosen keys [N D k] without a draw.
   std::vector<int> largest_of(Var<T> logits) const;
-  /// [N', H] what the states read after their choice.
+  /// [N', H] the values that the states read after their choice, of all heads.
   Var<T> read_all(const Past<T>& past, Var<T> scores) const;
   Var<T> read_chosen(const Past<T>& past, Var<T> scores, const std::vector<int>& parent, const std::vector<int>& option) const;
   Var<T> read_mixture(const Past<T>& past, Var<T> scores, const std::vector<int>& parent, Var<T> weights) const;

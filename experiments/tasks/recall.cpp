@@ -1,4 +1,4 @@
-// Associative recall with several queries: pairs of a key and a value, then keys again, at which their values are to be said.
+// Associative recall with several queries: pairs of a key and a value, then keys again, whose values are the labels.
 //
 //   tokens   k_1 v_1 k_2 v_2 .. k_n v_n _ _ k_2 _ k_1 ..      n = pairs; _ is blank
 //   labels   -   -   -   -      -   -   - - v_2 - v_1         none elsewhere
@@ -128,7 +128,7 @@ class Recall final : public TokenLabels {
 
 const TaskEntry entry = {
     .name = "recall",
-    .summary = "pairs of keys and values, then keys whose values are to be said",
+    .summary = "pairs of keys and values, then keys whose values are asked for",
     .data = "generated",
     .default_model = "transformer",
     .parameters = declared<Config>(),

@@ -1,4 +1,4 @@
-// Base of tasks whose examples are sequences of tokens, some of which have a label to predict there.
+// Base of tasks whose examples are sequences of tokens; some tokens have a label, which is predicted there.
 #pragma once
 
 #include <algorithm>

@@ -25,9 +25,7 @@ CASES = [  # (settings, task, outcomes)
 
 
 def program(*arguments: str) -> str:
-    return subprocess.run(
-        [os.environ["HARDGRAD_BINARY"], *arguments], capture_output=True, text=True, check=True
-    ).stdout
+    return subprocess.run([os.environ["HARDGRAD_BINARY"], *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def outcomes(file, picks: int, layers: int, columns: int):

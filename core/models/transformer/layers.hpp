@@ -1,4 +1,4 @@
-// The layers of the transformer: what a token computes of itself, and what the tokens before it have left for it to read.
+// The layers of the transformer: vectors that a token computes from its state, and the tokens before it, which it reads.
 #pragma once
 
 #include <cmath>
@@ -42,7 +42,7 @@ Var<T> rotated(Var<T> x, std::span<const int> place, std::size_t n) {
   return add(multiply(x, cosine), multiply(linear(x, other), sine));
 }
 
-/// What tokens compute of their states h [N, H] in a layer, before they read.
+/// The vectors that tokens compute from their states h [N, H] in a layer, before they read.
 template <class T>
 struct Token {
   Var<T> u;                        ///< [N, H] LN(h)
@@ -115,7 +115,7 @@ class Past {
  public:
   explicit Past(const Sizes& sizes) : sizes_(&sizes) {}
 
-  /// Adds a block of tokens, which nobody has read; -> the row of its first token.
+  /// Adds a block of tokens, which are in no history yet; -> the row of its first token.
   int add(const Token<T>& block) {
     const int first = rows_;
     rows_ += static_cast<int>(block.key.rows());

@@ -24,7 +24,7 @@ const Options one_layer{{0, 0}, {1, 0}, {0, 1}, {2, 0}};
 /// Key 1 and key 2 in turn; the second sequence has no fourth token, and choices at tokens without a label have one option.
 const Options two_layers{{0, 0}, {0, 0}, {1, 0}, {0, 0}, {2, 1}, {0, 2}, {3, 0}, {1, 0}};
 
-/// The options of D columns, the second of which takes the key before the first's.
+/// The options of D columns, the second takes the key before that of the first.
 Options columns(const Options& one, int D) {
   Options all;
   for (const auto& step : one) {
@@ -72,7 +72,7 @@ std::unique_ptr<Model<double>> like(const std::string& spec, Model<double>& othe
 
 TEST_CASE("transformer: gradients, padding and copies of rows of one layer") {
   for (const std::string more :
-       {"layers=1,heads=1", "layers=1,heads=1,places=sinusoidal", "layers=1,share=true,places=rotary,inner=0",
+       {"layers=1,heads=1", "layers=1,heads=1,places=sinusoidal", "layers=1,share=true,places=rotary",
         "layers=1,heads=1,scorer=indexer,index_width=2", "layers=1,share=true,scorer=indexer,index_width=2,places=rotary"}) {
     const auto spec = "transformer[width=4,inner=3," + more + "]";
     check_model({.spec = spec,

@@ -35,13 +35,16 @@ def norm(x, p, name, a):
 def transformer(x, p, data, K, estimator):
     M, (B, T) = data["heads"], data["token"].shape
     h = x.embedding(p["embedding.weight"], data["token"]) + p["places.weight"][:T]
-    H, labelled, asked, log_p = h.shape[-1], x.repeat(data["labelled"], K), x.repeat(data["asked"], K), 0
+    H, labelled, asked, log_p = (
+        h.shape[-1],
+        x.repeat(data["labelled"], K),
+        x.repeat(data["asked"], K),
+        0,
+    )
     for l in range(data["layers"]):
         name = f"layer{l + 1}.attention"
         u = norm(x, p, f"{name}.norm", h)
-        q, k, v = (
-            x.linear(u, p[f"{name}.{of}.weight"]).reshape(len(h), T, M, H // M) for of in ("query", "key", "value")
-        )
+        q, k, v = (x.linear(u, p[f"{name}.{of}.weight"]).reshape(len(h), T, M, H // M) for of in ("query", "key", "value"))
         scores = x.einsum("btmc,bsmc->bmts", q, k) * (H // M) ** -0.5 + data["ahead"]
         chosen = x.log_softmax(scores, -1)
         if l == 0:  # tokens before any choice
@@ -52,7 +55,12 @@ def transformer(x, p, data, K, estimator):
         read = v[row, keys, x.arange(M)[None, :, None]]  # [R, M, T, C]
         h = h + layer(x, p, f"{name}.output", read.swapaxes(1, 2).reshape(len(keys), T, H))
         name = f"layer{l + 1}.forward"
-        h = h + layer(x, p, f"{name}.outer", x.relu(layer(x, p, f"{name}.inner", norm(x, p, f"{name}.norm", h))))
+        h = h + layer(
+            x,
+            p,
+            f"{name}.outer",
+            x.relu(layer(x, p, f"{name}.inner", norm(x, p, f"{name}.norm", h))),
+        )
     said = layer(x, p, "output", norm(x, p, "norm", h))
     label = x.repeat(data["label"], K)
     loss = x.cross_entropy(said.reshape(len(h) * T, -1), label.reshape(-1)).reshape(len(h), T) * labelled

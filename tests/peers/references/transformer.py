@@ -43,9 +43,7 @@ def turned(x: torch.Tensor) -> torch.Tensor:
     """x [T, n]: pairs of numbers as complex ones, times exp(i t / 10000^(2 pair / n))."""
     T, n = x.shape
     z = torch.view_as_complex(x.reshape(T, n // 2, 2).contiguous())
-    angle = torch.arange(T, dtype=torch.float64)[:, None] / 10000 ** (
-        2 * torch.arange(n // 2, dtype=torch.float64) / n
-    )
+    angle = torch.arange(T, dtype=torch.float64)[:, None] / 10000 ** (2 * torch.arange(n // 2, dtype=torch.float64) / n)
     return torch.view_as_real(z * torch.polar(torch.ones_like(angle), angle)).reshape(T, n)
 
 
